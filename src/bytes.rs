@@ -1,0 +1,286 @@
+//! Named little-endian readers: every byte of a recording passes through here.
+//!
+//! They have nom's shape (`input -> (rest, value)`) and combine with nom's tuples and combinators. A short read names
+//! its field; the error is one boxed word, so that the good path stays in registers. Offsets are computed from what
+//! was left, only on failure.
+
+use crate::guid::Guid;
+
+/// What went wrong while parsing inside one frame: the field, how many bytes were left there, and what was expected.
+#[derive(Debug)]
+pub struct ParseError(Box<At>);
+
+#[derive(Debug)]
+struct At {
+    field: &'static str,
+    left: usize,
+    expected: &'static str,
+}
+
+impl ParseError {
+    /// Name of the field that could not be read.
+    pub fn field(&self) -> &'static str {
+        self.0.field
+    }
+
+    /// Bytes that were left in the frame where the field begins.
+    pub fn left(&self) -> usize {
+        self.0.left
+    }
+
+    /// What should have stood there.
+    pub fn expected(&self) -> &'static str {
+        self.0.expected
+    }
+
+    /// Offset of the failure in a frame of `frame_len` bytes that begins at `frame_start`.
+    pub fn offset(&self, frame_start: u64, frame_len: usize) -> u64 {
+        frame_start.saturating_add(frame_len.saturating_sub(self.0.left) as u64)
+    }
+}
+
+impl std::fmt::Display for ParseError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: expected {}, {} bytes left", self.0.field, self.0.expected, self.0.left)
+    }
+}
+
+impl<'a> nom::error::ParseError<&'a [u8]> for ParseError {
+    fn from_error_kind(input: &'a [u8], _kind: nom::error::ErrorKind) -> Self {
+        ParseError(Box::new(At { field: "input", left: input.len(), expected: "another form" }))
+    }
+
+    fn append(_input: &'a [u8], _kind: nom::error::ErrorKind, other: Self) -> Self {
+        other
+    }
+}
+
+/// The result of every parser: the rest of the input and the value, or a [`ParseError`].
+pub type Parsed<'a, T> = nom::IResult<&'a [u8], T, ParseError>;
+
+/// Builds the error of a parser that stopped with `left` bytes before `field`.
+#[cold]
+#[inline(never)]
+pub fn fail(left: usize, field: &'static str, expected: &'static str) -> nom::Err<ParseError> {
+    nom::Err::Error(ParseError(Box::new(At { field, left, expected })))
+}
+
+/// Takes the inner error out of nom's wrapper. `Incomplete` never occurs: frames are whole before they are parsed.
+pub fn inner(error: nom::Err<ParseError>) -> ParseError {
+    match error {
+        nom::Err::Error(e) | nom::Err::Failure(e) => e,
+        nom::Err::Incomplete(_) => ParseError(Box::new(At { field: "input", left: 0, expected: "more bytes" })),
+    }
+}
+
+macro_rules! le {
+    ($name:ident, $type:ty, $expected:literal) => {
+        #[doc = concat!("A little-endian `", stringify!($type), "` named `field`.")]
+        #[inline]
+        pub fn $name<'a>(field: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, $type> {
+            move |input: &'a [u8]| match input.split_first_chunk() {
+                Some((head, rest)) => Ok((rest, <$type>::from_le_bytes(*head))),
+                None => Err(fail(input.len(), field, $expected)),
+            }
+        }
+    };
+}
+
+le!(u8le, u8, "1 byte");
+le!(u16le, u16, "2 bytes");
+le!(u32le, u32, "4 bytes");
+le!(u64le, u64, "8 bytes");
+le!(i16le, i16, "2 bytes");
+le!(i32le, i32, "4 bytes");
+le!(i64le, i64, "8 bytes");
+
+/// Exactly `count` bytes.
+#[inline]
+pub fn take<'a>(count: usize, field: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, &'a [u8]> {
+    move |input: &'a [u8]| match input.split_at_checked(count) {
+        Some((head, rest)) => Ok((rest, head)),
+        None => Err(fail(input.len(), field, "as many bytes as its length says")),
+    }
+}
+
+/// An unsigned LEB128 number of at most 32 bits (at most five bytes; zero padding is legal, surplus bits are not).
+#[inline]
+pub fn varuint32<'a>(field: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, u32> {
+    move |input: &'a [u8]| {
+        if let Some((&first, rest)) = input.split_first()
+            && first < 0x80
+        {
+            return Ok((rest, u32::from(first)));
+        }
+        let (rest, value) = varuint(input, field, 5)?;
+        match u32::try_from(value) {
+            Ok(value) => Ok((rest, value)),
+            Err(_) => Err(fail(input.len(), field, "a varuint of at most 32 bits")),
+        }
+    }
+}
+
+/// An unsigned LEB128 number of at most 64 bits (at most ten bytes).
+#[inline]
+pub fn varuint64<'a>(field: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, u64> {
+    move |input: &'a [u8]| {
+        if let Some((&first, rest)) = input.split_first()
+            && first < 0x80
+        {
+            return Ok((rest, u64::from(first)));
+        }
+        varuint(input, field, 10)
+    }
+}
+
+#[inline]
+fn varuint<'a>(input: &'a [u8], field: &'static str, longest: usize) -> Parsed<'a, u64> {
+    let mut value = 0u64;
+    for (index, &byte) in input.iter().take(longest).enumerate() {
+        let bits = u64::from(byte & 0x7F);
+        // The tenth byte holds one bit of a 64-bit number.
+        if index == 9 && bits > 1 {
+            return Err(fail(input.len(), field, "a varuint of at most 64 bits"));
+        }
+        value |= bits << (7 * index);
+        if byte < 0x80 {
+            return Ok((input.get(index + 1..).unwrap_or_default(), value));
+        }
+    }
+    Err(fail(input.len(), field, "the end of a varuint"))
+}
+
+/// Undoes the zig-zag form of a signed varint.
+#[inline]
+pub fn zigzag(value: u64) -> i64 {
+    ((value >> 1) as i64) ^ -((value & 1) as i64)
+}
+
+/// A NUL-terminated UTF-16 string; the value is its bytes without the terminator.
+#[inline]
+pub fn utf16z<'a>(field: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, &'a [u8]> {
+    move |input: &'a [u8]| match utf16_end(input) {
+        Some(end) => Ok((input.get(end + 2..).unwrap_or_default(), input.get(..end).unwrap_or_default())),
+        None => Err(fail(input.len(), field, "a UTF-16 string with its terminator")),
+    }
+}
+
+/// A UTF-8 string behind its length as varuint32 (V6); the value is its bytes.
+#[inline]
+pub fn utf8_counted<'a>(field: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, &'a [u8]> {
+    move |input: &'a [u8]| {
+        let (rest, length) = varuint32(field)(input)?;
+        take(length as usize, field)(rest)
+    }
+}
+
+/// Sixteen bytes of a GUID in Windows order.
+#[inline]
+pub fn guid<'a>(field: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, Guid> {
+    move |input: &'a [u8]| match input.split_first_chunk() {
+        Some((head, rest)) => Ok((rest, Guid(*head))),
+        None => Err(fail(input.len(), field, "16 bytes")),
+    }
+}
+
+/// Where the first zero unit of a UTF-16 string begins, in bytes.
+pub fn utf16_end(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0001_0001_0001_0001;
+    const TOPS: u64 = 0x8000_8000_8000_8000;
+    let (words, tail) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let v = u64::from_le_bytes(*word);
+        let zeros = v.wrapping_sub(ONES) & !v & TOPS;
+        if zeros != 0 {
+            return Some(index * 8 + (zeros.trailing_zeros() / 16) as usize * 2);
+        }
+    }
+    let start = words.len() * 8;
+    tail.as_chunks::<2>().0.iter().position(|unit| *unit == [0, 0]).map(|p| start + p * 2)
+}
+
+/// Appends UTF-16 bytes to `out` as UTF-8. Lone surrogates become U+FFFD; returns whether any did. An odd last byte
+/// counts as one.
+pub fn push_utf16(bytes: &[u8], out: &mut Vec<u8>) -> bool {
+    const HIGH: u64 = 0xFF80_FF80_FF80_FF80;
+    out.reserve(bytes.len() / 2);
+    let mut rest = bytes;
+    while let Some((word, tail)) = rest.split_first_chunk::<8>() {
+        let v = u64::from_le_bytes(*word);
+        if v & HIGH != 0 {
+            break;
+        }
+        let pairs = (v | (v >> 8)) & 0x0000_FFFF_0000_FFFF;
+        let four = (pairs | (pairs >> 16)) as u32;
+        out.extend_from_slice(&four.to_le_bytes());
+        rest = tail;
+    }
+    let mut lossy = false;
+    let (units, odd) = rest.as_chunks::<2>();
+    for unit in char::decode_utf16(units.iter().map(|u| u16::from_le_bytes(*u))) {
+        let c = unit.unwrap_or_else(|_| {
+            lossy = true;
+            char::REPLACEMENT_CHARACTER
+        });
+        out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    if !odd.is_empty() {
+        lossy = true;
+        out.extend_from_slice("\u{FFFD}".as_bytes());
+    }
+    lossy
+}
+
+/// UTF-16 bytes as a string, lone surrogates replaced.
+pub fn utf16_string(bytes: &[u8]) -> String {
+    let mut out = Vec::new();
+    push_utf16(bytes, &mut out);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_name_the_field_that_is_short() {
+        let input = [1, 0, 0, 0, 2, 0];
+        let (rest, value) = u32le("Count")(&input).unwrap();
+        assert_eq!((value, rest.len()), (1, 2));
+        let error = inner(u32le("Depth")(rest).unwrap_err());
+        assert_eq!((error.field(), error.left(), error.offset(100, input.len())), ("Depth", 2, 104));
+    }
+
+    #[test]
+    fn varuints_accept_padding_and_refuse_surplus() {
+        assert_eq!(varuint32("v")(&[0xFF, 0xFF, 0xFF, 0xFF, 0x0F]).unwrap().1, u32::MAX);
+        assert_eq!(varuint32("v")(&[0x81, 0x80, 0x00]).unwrap().1, 1);
+        assert!(varuint32("v")(&[0xFF, 0xFF, 0xFF, 0xFF, 0x1F]).is_err());
+        assert!(varuint32("v")(&[0x80, 0x80, 0x80, 0x80, 0x80, 0x00]).is_err());
+        let max = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01];
+        assert_eq!(varuint64("v")(&max).unwrap().1, u64::MAX);
+        let over = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x02];
+        assert!(varuint64("v")(&over).is_err());
+        assert!(varuint64("v")(&[0x80]).is_err());
+        assert_eq!((zigzag(0), zigzag(1), zigzag(2), zigzag(u64::MAX)), (0, -1, 1, i64::MIN));
+    }
+
+    #[test]
+    fn strings_end_at_the_zero_unit_not_at_a_zero_byte() {
+        let text: Vec<u8> = "aĀbcdefgh\0x".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let (rest, bytes) = utf16z("s")(&text).unwrap();
+        assert_eq!((utf16_string(bytes).as_str(), rest), ("aĀbcdefgh", &[b'x', 0][..]));
+        assert!(utf16z("s")(&[b'a', 0, 0]).is_err());
+    }
+
+    #[test]
+    fn every_string_survives_the_fast_path() {
+        for text in ["", "a", "abcd", "abcdé", "é", "abcdefgh😀z", "日本語 and ascii"] {
+            let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            assert_eq!(utf16_string(&bytes), text);
+        }
+        let mut out = Vec::new();
+        assert!(push_utf16(&[0x00, 0xD8, b'x', 0], &mut out));
+        assert_eq!(String::from_utf8(out).unwrap(), "\u{FFFD}x");
+    }
+}

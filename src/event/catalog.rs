@@ -1,0 +1,205 @@
+//! The catalogue of event layouts that no recording carries itself: `schemas/events/*.toml`, every event of the CLR
+//! providers in every version.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+use super::layout;
+use super::plan::Plan;
+use crate::guid::Guid;
+
+struct Source {
+    provider: &'static str,
+    text: &'static str,
+    parsed: OnceLock<Result<Provider, String>>,
+}
+
+macro_rules! sources {
+    ($($provider:literal => $file:literal),* $(,)?) => {
+        static SOURCES: [Source; [$($provider),*].len()] = [$(Source {
+            provider: $provider,
+            text: include_str!(concat!("../../schemas/events/", $file, ".toml")),
+            parsed: OnceLock::new(),
+        }),*];
+    };
+}
+
+sources! {
+    "Microsoft-Windows-DotNETRuntime" => "runtime",
+    "Microsoft-Windows-DotNETRuntimeRundown" => "rundown",
+    "Microsoft-Windows-DotNETRuntimePrivate" => "private",
+    "Microsoft-Windows-DotNETRuntimeStress" => "stress",
+    "Microsoft-DotNETCore-SampleProfiler" => "sample-profiler",
+    "Microsoft-DotNETCore-EventPipe" => "eventpipe",
+    "Microsoft-DotNETRuntimeMonoProfiler" => "mono-profiler",
+    "Microsoft-Diagnostics-DiagnosticSource" => "diagnostic-source",
+}
+
+/// All events of one provider.
+#[derive(Debug, Deserialize)]
+pub struct Provider {
+    /// Name as registered.
+    pub provider: String,
+    /// GUID in text form.
+    pub guid: String,
+    /// Keyword names and their bits.
+    #[serde(default)]
+    pub keywords: BTreeMap<String, u64>,
+    /// Names of the values of enumerated fields.
+    #[serde(default)]
+    pub maps: HashMap<String, ValueMap>,
+    #[serde(rename = "event")]
+    events: Vec<EventLayout>,
+    #[serde(skip)]
+    by_id: HashMap<u32, Vec<usize>>,
+}
+
+/// Names of the values of one enumerated field.
+#[derive(Debug, Deserialize)]
+pub struct ValueMap {
+    /// `values` or `bits`.
+    pub kind: String,
+    values: BTreeMap<String, String>,
+}
+
+impl ValueMap {
+    /// The name of a value.
+    pub fn name(&self, value: u64) -> Option<&str> {
+        self.values.get(&value.to_string()).map(String::as_str)
+    }
+}
+
+/// One version of one event.
+#[derive(Debug, Deserialize)]
+pub struct EventLayout {
+    /// Event id.
+    pub id: u32,
+    /// Event version.
+    pub version: u32,
+    /// Name without the version, the name of its table.
+    pub name: String,
+    /// Name in the manifest, when it differs.
+    pub symbol: Option<String>,
+    /// Opcode.
+    #[serde(default)]
+    pub opcode: u8,
+    /// Level.
+    #[serde(default)]
+    pub level: u32,
+    /// Keyword mask.
+    #[serde(default)]
+    pub keywords: u64,
+    /// Sizes in bytes (32-bit, 64-bit process) of payloads that have this layout, where the version does not decide.
+    #[serde(default)]
+    pub payload_sizes: Vec<usize>,
+    /// What a reader of the layout should know.
+    pub note: Option<String>,
+    /// The fields in the language of [`layout`].
+    pub fields: Vec<String>,
+}
+
+impl EventLayout {
+    /// Compiles the layout.
+    pub fn plan(&self, pointer_size: u8) -> Result<Plan, String> {
+        layout::compile(&self.fields, pointer_size)
+    }
+}
+
+impl Provider {
+    /// All layouts, in the order of ids and versions.
+    pub fn layouts(&self) -> &[EventLayout] {
+        &self.events
+    }
+
+    /// All versions of an event, in order.
+    pub fn versions(&self, id: u32) -> impl Iterator<Item = &EventLayout> {
+        self.by_id.get(&id).into_iter().flatten().filter_map(|i| self.events.get(*i))
+    }
+
+    /// The layout for a version: the same, or else the highest below it, since versions append. Layouts for certain
+    /// payload sizes are left out.
+    pub fn layout(&self, id: u32, version: u32) -> Option<&EventLayout> {
+        self.versions(id).filter(|e| e.version <= version && e.payload_sizes.is_empty()).last()
+    }
+}
+
+/// The catalogue of a provider by its registered name (exact), or `None`. The error is a defect of the shipped file.
+pub fn provider(name: &str) -> Option<&'static Result<Provider, String>> {
+    let source = SOURCES.iter().find(|s| s.provider == name)?;
+    Some(source.parsed.get_or_init(|| parse(source)))
+}
+
+/// The registered name behind a provider GUID (V1 recordings name providers by GUID).
+pub fn name_by_guid(guid: Guid) -> Option<&'static str> {
+    let found = SOURCES.iter().find(|s| {
+        let head = s.text.lines().find_map(|line| line.strip_prefix("guid = \""));
+        head.and_then(|text| Guid::parse(text.trim_end_matches('"'))) == Some(guid)
+    });
+    found.map(|s| s.provider)
+}
+
+/// Names of all providers in the catalogue.
+pub fn provider_names() -> impl Iterator<Item = &'static str> {
+    SOURCES.iter().map(|s| s.provider)
+}
+
+fn parse(source: &Source) -> Result<Provider, String> {
+    let mut provider: Provider = toml::from_str(source.text).map_err(|e| format!("{}: {e}", source.provider))?;
+    for (index, event) in provider.events.iter().enumerate() {
+        provider.by_id.entry(event.id).or_default().push(index);
+    }
+    Ok(provider)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_layout_compiles_for_both_pointer_sizes() {
+        let mut events = 0;
+        for name in provider_names() {
+            let provider = provider(name).unwrap().as_ref().unwrap();
+            assert_eq!(provider.provider, name);
+            assert_eq!(name_by_guid(Guid::parse(&provider.guid).unwrap()), Some(name));
+            assert!(provider.events.is_sorted_by_key(|e| (e.id, e.version)), "{name} is not in order");
+            for event in &provider.events {
+                for pointer_size in [4, 8] {
+                    let plan = event.plan(pointer_size);
+                    assert!(plan.is_ok(), "{name} {} v{}: {plan:?}", event.id, event.version);
+                }
+                for field in &event.fields {
+                    let map = layout::map_of(field);
+                    assert!(map.is_none_or(|m| provider.maps.contains_key(m)), "{name} {}: {field}", event.id);
+                }
+                events += 1;
+            }
+        }
+        assert!(events > 517, "{events}");
+    }
+
+    #[test]
+    fn sizes_choose_among_layouts_of_one_version() {
+        let private = provider("Microsoft-Windows-DotNETRuntimePrivate").unwrap().as_ref().unwrap();
+        let sized: Vec<_> = private.versions(4).filter(|e| !e.payload_sizes.is_empty()).collect();
+        assert!(!sized.is_empty());
+        for event in sized {
+            for (size, pointer_size) in event.payload_sizes.iter().zip([4, 8]) {
+                let plan = event.plan(pointer_size).unwrap();
+                let total: usize = plan.fields.iter().map(|f| f.node.fixed_size().unwrap()).sum();
+                assert_eq!(total, *size, "version {} with pointers of {pointer_size}", event.version);
+            }
+        }
+    }
+
+    #[test]
+    fn a_newer_version_is_read_by_the_highest_known_one() {
+        let runtime = provider("Microsoft-Windows-DotNETRuntime").unwrap().as_ref().unwrap();
+        assert_eq!(runtime.layout(1, 9).map(|e| e.version), Some(2));
+        assert_eq!(runtime.layout(1, 1).map(|e| e.fields.len()), Some(5));
+        assert!(runtime.layout(9999, 0).is_none());
+        assert_eq!(runtime.maps["GCReasonMap"].name(0x11), Some("InducedAggressive"));
+    }
+}

@@ -1,0 +1,391 @@
+//! Walks a payload by its plan and hands each value to a column.
+//!
+//! A [`Column`] is a place for the values of one field: an Arrow builder, or a [`super::value::ValueColumn`]. For every
+//! event each column of a plan gets exactly one value or a null, so that columns stay of equal length whatever the
+//! payload holds.
+
+use super::plan::{Count, Node, Plan, PlanField};
+use crate::bytes::utf16_end;
+use crate::guid::Guid;
+
+/// Receives the values of one field, one per event (or per element of a list).
+pub trait Column: Sized {
+    /// An unsigned number of any width.
+    fn uint(&mut self, value: u64);
+    /// A signed number of any width.
+    fn int(&mut self, value: i64);
+    /// A floating-point number.
+    fn float(&mut self, value: f64);
+    /// A truth value.
+    fn bool(&mut self, value: bool);
+    /// A GUID.
+    fn guid(&mut self, value: Guid);
+    /// 100 ns units since 1601.
+    fn file_time(&mut self, value: u64);
+    /// UTF-16 bytes. Returns whether something could not be shown as UTF-8 and was replaced.
+    fn utf16(&mut self, bytes: &[u8]) -> bool;
+    /// UTF-8 or 8-bit bytes. Returns whether something was replaced.
+    fn utf8(&mut self, bytes: &[u8]) -> bool;
+    /// Bytes without further meaning.
+    fn bytes(&mut self, bytes: &[u8]);
+    /// No value.
+    fn null(&mut self);
+    /// The columns of a struct's fields (without padding); each gets its value, then [`Column::end_struct`] is called.
+    fn fields(&mut self) -> &mut [Self];
+    /// The struct's fields have their values.
+    fn end_struct(&mut self);
+    /// The column of a list's elements; each element is one value, then [`Column::end_list`] is called.
+    fn element(&mut self) -> &mut Self;
+    /// The list has all of its elements.
+    fn end_list(&mut self);
+}
+
+/// How a payload fitted its plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Fit {
+    /// Bytes behind the last field.
+    pub surplus: usize,
+    /// The first field that could not be read whole; it and all behind it are null (a list keeps its whole elements).
+    pub short: Option<ShortField>,
+    /// Text held something that is no Unicode and was replaced.
+    pub replaced: bool,
+}
+
+/// Index of a top-level field that was short.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ShortField(pub usize);
+
+impl Fit {
+    /// Whether the columns say all that the payload says.
+    pub fn is_exact(&self) -> bool {
+        self.surplus == 0 && self.short.is_none() && !self.replaced
+    }
+}
+
+const MAX_SLOTS: usize = 8;
+
+struct Walk<'p> {
+    payload: &'p [u8],
+    rest: &'p [u8],
+    slots: [u64; MAX_SLOTS],
+    /// End of the data that RelLoc and DataLoc fields reached.
+    furthest: usize,
+    /// Bytes that they may still refer to: several may share their data, but not without end.
+    budget: usize,
+    replaced: bool,
+}
+
+struct Short;
+
+/// Decodes `payload` into `columns`, one per field of the plan that is no padding.
+pub fn decode<C: Column>(plan: &Plan, payload: &[u8], columns: &mut [C]) -> Fit {
+    let fields = match &plan.narrow_booleans {
+        Some(narrow) if !fits(&plan.fields, payload) && fits(narrow, payload) => narrow,
+        _ => &plan.fields,
+    };
+    let budget = located_budget(payload);
+    let mut walk = Walk { payload, rest: payload, slots: [0; MAX_SLOTS], furthest: 0, budget, replaced: false };
+    let mut short = None;
+    let mut columns = columns.iter_mut();
+    for (index, field) in fields.iter().enumerate() {
+        if let Node::Padding(bytes) = field.node {
+            walk.rest = walk.rest.get(usize::from(bytes)..).unwrap_or_default();
+            continue;
+        }
+        let Some(column) = columns.next() else { break };
+        if short.is_some() {
+            column.null();
+        } else if walk.field(field, column).is_err() {
+            short = Some(ShortField(index));
+        }
+    }
+    let end = (payload.len() - walk.rest.len()).max(walk.furthest);
+    let surplus = if short.is_some() { 0 } else { payload.len() - end.min(payload.len()) };
+    Fit { surplus, short, replaced: walk.replaced }
+}
+
+fn located_budget(payload: &[u8]) -> usize {
+    payload.len().saturating_mul(4).max(64 << 10)
+}
+
+/// Whether the fields take exactly the whole payload.
+fn fits(fields: &[PlanField], payload: &[u8]) -> bool {
+    let budget = located_budget(payload);
+    let mut walk = Walk { payload, rest: payload, slots: [0; MAX_SLOTS], furthest: 0, budget, replaced: false };
+    fields.iter().all(|f| walk.field(f, &mut Nowhere).is_ok())
+        && (walk.rest.is_empty() || walk.furthest == payload.len())
+}
+
+impl Walk<'_> {
+    /// Reads one field. On a short read the column got its null (or its partial list) already.
+    #[inline]
+    fn field<C: Column>(&mut self, field: &PlanField, column: &mut C) -> Result<(), Short> {
+        if let Some(slot) = field.slot {
+            let count = self.peek_count(&field.node);
+            if let Some(place) = self.slots.get_mut(usize::from(slot)) {
+                *place = count;
+            }
+        }
+        self.node(&field.node, column)
+    }
+
+    fn peek_count(&self, node: &Node) -> u64 {
+        let width = node.fixed_size().unwrap_or(0).min(8);
+        let mut bytes = [0u8; 8];
+        if let (Some(from), Some(to)) = (self.rest.get(..width), bytes.get_mut(..width)) {
+            to.copy_from_slice(from);
+        }
+        u64::from_le_bytes(bytes)
+    }
+
+    #[inline]
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.rest.split_first_chunk::<N>()?;
+        self.rest = rest;
+        Some(*head)
+    }
+
+    #[inline]
+    fn node<C: Column>(&mut self, node: &Node, column: &mut C) -> Result<(), Short> {
+        macro_rules! number {
+            ($type:ty, $push:ident as $wide:ty) => {
+                match self.array() {
+                    Some(bytes) => column.$push(<$type>::from_le_bytes(bytes) as $wide),
+                    None => return short(column),
+                }
+            };
+        }
+        match node {
+            Node::U8 => number!(u8, uint as u64),
+            Node::U16 => number!(u16, uint as u64),
+            Node::U32 | Node::Pointer32 => number!(u32, uint as u64),
+            Node::U64 => number!(u64, uint as u64),
+            Node::I8 => number!(i8, int as i64),
+            Node::I16 => number!(i16, int as i64),
+            Node::I32 => number!(i32, int as i64),
+            Node::I64 => number!(i64, int as i64),
+            Node::F32 => number!(f32, float as f64),
+            Node::F64 => number!(f64, float as f64),
+            Node::Bool8 => match self.array::<1>() {
+                Some([byte]) => column.bool(byte != 0),
+                None => return short(column),
+            },
+            Node::Bool32 => match self.array() {
+                Some(bytes) => column.bool(u32::from_le_bytes(bytes) != 0),
+                None => return short(column),
+            },
+            Node::Guid => match self.array() {
+                Some(bytes) => column.guid(Guid(bytes)),
+                None => return short(column),
+            },
+            Node::FileTime => match self.array() {
+                Some(bytes) => column.file_time(u64::from_le_bytes(bytes)),
+                None => return short(column),
+            },
+            Node::Utf16Unit => match self.array::<2>() {
+                Some(unit) => self.replaced |= column.utf16(&unit),
+                None => return short(column),
+            },
+            Node::Utf8Unit => match self.array::<1>() {
+                Some(unit) => self.replaced |= column.utf8(&unit),
+                None => return short(column),
+            },
+            Node::VarInt | Node::VarUInt => match crate::bytes::varuint64("value")(self.rest) {
+                Ok((rest, value)) => {
+                    self.rest = rest;
+                    match node {
+                        Node::VarInt => column.int(crate::bytes::zigzag(value)),
+                        _ => column.uint(value),
+                    }
+                }
+                Err(_) => return short(column),
+            },
+            Node::Utf16Z => return self.utf16z(column),
+            Node::AnsiZ => return self.ansiz(column),
+            Node::Utf16Counted(count) => match self.counted(*count, 2) {
+                Some(bytes) => self.replaced |= column.utf16(bytes),
+                None => return short(column),
+            },
+            Node::Utf8Counted(count) => match self.counted(*count, 1) {
+                Some(bytes) => self.replaced |= column.utf8(bytes),
+                None => return short(column),
+            },
+            Node::Bytes(count) => match self.counted(*count, 1) {
+                Some(bytes) => column.bytes(bytes),
+                None => return short(column),
+            },
+            Node::Struct(fields) => return self.structure(fields, column),
+            Node::List(count, element) => return self.list(*count, element, column),
+            Node::Padding(bytes) => self.rest = self.rest.get(usize::from(*bytes)..).unwrap_or_default(),
+        }
+        Ok(())
+    }
+
+    /// A string without its terminator keeps the rest of the payload and counts as short.
+    fn utf16z<C: Column>(&mut self, column: &mut C) -> Result<(), Short> {
+        match utf16_end(self.rest) {
+            Some(end) => {
+                self.replaced |= column.utf16(self.rest.get(..end).unwrap_or_default());
+                self.rest = self.rest.get(end + 2..).unwrap_or_default();
+                Ok(())
+            }
+            None if self.rest.is_empty() => short(column),
+            None => {
+                column.utf16(self.rest.get(..self.rest.len() / 2 * 2).unwrap_or_default());
+                self.rest = &[];
+                Err(Short)
+            }
+        }
+    }
+
+    fn ansiz<C: Column>(&mut self, column: &mut C) -> Result<(), Short> {
+        match self.rest.iter().position(|b| *b == 0) {
+            Some(end) => {
+                self.replaced |= column.utf8(self.rest.get(..end).unwrap_or_default());
+                self.rest = self.rest.get(end + 1..).unwrap_or_default();
+                Ok(())
+            }
+            None if self.rest.is_empty() => short(column),
+            None => {
+                column.utf8(self.rest);
+                self.rest = &[];
+                Err(Short)
+            }
+        }
+    }
+
+    /// The bytes of `count` elements of `width` bytes; `None` when they are not all there.
+    fn counted(&mut self, count: Count, width: usize) -> Option<&[u8]> {
+        let elements = match count {
+            Count::RelLoc | Count::DataLoc => return self.located(count, width),
+            Count::U16 => usize::from(u16::from_le_bytes(self.array()?)),
+            Count::Fixed(count) => count as usize,
+            Count::Slot(slot) => usize::try_from(self.slots.get(usize::from(slot)).copied()?).ok()?,
+        };
+        let (bytes, rest) = self.rest.split_at_checked(elements.checked_mul(width)?)?;
+        self.rest = rest;
+        Some(bytes)
+    }
+
+    /// The bytes that a RelLoc or DataLoc field refers to.
+    fn located(&mut self, count: Count, width: usize) -> Option<&[u8]> {
+        let word = u32::from_le_bytes(self.array()?);
+        let (size, position) = ((word >> 16) as usize, (word & 0xFFFF) as usize);
+        let base = if count == Count::RelLoc { self.payload.len() - self.rest.len() } else { 0 };
+        let start = base.checked_add(position)?;
+        let end = start.checked_add(size)?;
+        let bytes = self.payload.get(start..end).filter(|bytes| width > 0 && bytes.len().is_multiple_of(width))?;
+        self.budget = self.budget.checked_sub(size)?;
+        self.furthest = self.furthest.max(end);
+        Some(bytes)
+    }
+
+    fn structure<C: Column>(&mut self, fields: &[PlanField], column: &mut C) -> Result<(), Short> {
+        let mut result = Ok(());
+        let columns = column.fields();
+        let mut at = 0;
+        for field in fields {
+            if let Node::Padding(bytes) = field.node {
+                self.rest = self.rest.get(usize::from(bytes)..).unwrap_or_default();
+                continue;
+            }
+            let inner = columns.get_mut(at);
+            at += 1;
+            result = match (result, inner) {
+                (Err(e), Some(inner)) => {
+                    inner.null();
+                    Err(e)
+                }
+                (Ok(()), Some(inner)) => self.field(field, inner),
+                // Only the column that keeps nothing has no columns for its fields.
+                (result, None) => result.and_then(|()| self.field(field, &mut Nowhere)),
+            };
+        }
+        column.end_struct();
+        result
+    }
+
+    fn list<C: Column>(&mut self, count: Count, element: &Node, column: &mut C) -> Result<(), Short> {
+        if matches!(count, Count::RelLoc | Count::DataLoc) {
+            return self.located_list(count, element, column);
+        }
+        let announced = match count {
+            Count::U16 => match self.array() {
+                Some(bytes) => u64::from(u16::from_le_bytes(bytes)),
+                None => return short(column),
+            },
+            Count::Fixed(count) => u64::from(count),
+            Count::Slot(slot) => self.slots.get(usize::from(slot)).copied().unwrap_or_default(),
+            Count::RelLoc | Count::DataLoc => 0,
+        };
+        // Elements without bytes could be repeated without end: there are none.
+        let smallest = element.min_size();
+        if smallest == 0 && element.fixed_size() == Some(0) {
+            column.end_list();
+            return Ok(());
+        }
+        for _ in 0..announced {
+            // Whole elements only: a torn one is not shown.
+            let fixed = element.fixed_size().unwrap_or(smallest).max(1);
+            let before = self.rest.len();
+            let torn = before < fixed || self.node(element, column.element()).is_err();
+            if torn || self.rest.len() == before {
+                column.end_list();
+                return Err(Short);
+            }
+        }
+        column.end_list();
+        Ok(())
+    }
+
+    fn located_list<C: Column>(&mut self, count: Count, element: &Node, column: &mut C) -> Result<(), Short> {
+        let width = element.fixed_size().unwrap_or(0);
+        if width == 0 {
+            return short(column);
+        }
+        let (payload, budget) = (self.payload, 0);
+        let Some(bytes) = self.located(count, width) else { return short(column) };
+        let mut inside = Walk { payload, rest: bytes, slots: [0; MAX_SLOTS], furthest: 0, budget, replaced: false };
+        while !inside.rest.is_empty() {
+            if inside.node(element, column.element()).is_err() {
+                break;
+            }
+        }
+        column.end_list();
+        Ok(())
+    }
+}
+
+#[cold]
+fn short<C: Column>(column: &mut C) -> Result<(), Short> {
+    column.null();
+    Err(Short)
+}
+
+/// A column that keeps nothing, to see whether a payload fits.
+struct Nowhere;
+
+impl Column for Nowhere {
+    fn uint(&mut self, _: u64) {}
+    fn int(&mut self, _: i64) {}
+    fn float(&mut self, _: f64) {}
+    fn bool(&mut self, _: bool) {}
+    fn guid(&mut self, _: Guid) {}
+    fn file_time(&mut self, _: u64) {}
+    fn utf16(&mut self, _: &[u8]) -> bool {
+        false
+    }
+    fn utf8(&mut self, _: &[u8]) -> bool {
+        false
+    }
+    fn bytes(&mut self, _: &[u8]) {}
+    fn null(&mut self) {}
+    fn fields(&mut self) -> &mut [Self] {
+        &mut []
+    }
+    fn end_struct(&mut self) {}
+    fn element(&mut self) -> &mut Self {
+        self
+    }
+    fn end_list(&mut self) {}
+}

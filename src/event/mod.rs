@@ -1,0 +1,134 @@
+//! One event with its meaning: who described it, and how its payload is decoded.
+//!
+//! The same CLR payload arrives in several containers; it is decoded once, here, whatever carried it.
+
+pub mod catalog;
+pub mod decode;
+pub mod layout;
+pub mod plan;
+pub mod rows;
+pub mod value;
+
+use crate::reader::{EventType, Layout, RawEvent, Thread};
+use catalog::Provider;
+use decode::{Column, Fit, decode};
+use plan::Plan;
+
+/// What is known of one kind of event in one recording.
+#[derive(Clone, Debug)]
+pub struct EventInfo {
+    /// What the recording says.
+    pub event_type: EventType,
+    /// Provider name, also where the recording gives only its GUID.
+    pub provider: String,
+    /// Event name: the recording's, else the catalogue's, else `event_<id>`.
+    pub name: String,
+    /// Opcode: the recording's, else the catalogue's.
+    pub opcode: Option<u8>,
+    /// The catalogue of the provider, when its events are in one.
+    pub catalogue: Option<&'static Provider>,
+    /// How payloads are decoded.
+    pub decoding: Decoding,
+}
+
+/// How payloads of one kind of event are decoded.
+#[derive(Clone, Debug)]
+pub enum Decoding {
+    /// By the recording's own description.
+    Described(Plan),
+    /// By the catalogue.
+    Catalogue {
+        /// The layout for the version.
+        plan: Plan,
+        /// The version that the layout was made for; lower than the event's when that one is not known.
+        version: u32,
+        /// Layouts for certain payload sizes, which come first.
+        sized: Vec<(usize, Plan)>,
+    },
+    /// Not at all; why. Payloads are kept raw.
+    Raw(&'static str),
+}
+
+impl EventInfo {
+    /// Finds out how events of a kind are decoded in a process with pointers of `pointer_size` bytes.
+    pub fn resolve(event_type: &EventType, pointer_size: u8) -> EventInfo {
+        let by_guid = event_type.provider_guid.filter(|_| event_type.provider.is_empty());
+        let provider = match by_guid {
+            Some(guid) => catalog::name_by_guid(guid).map_or_else(|| guid.to_string(), str::to_owned),
+            None => event_type.provider.clone(),
+        };
+        let catalogue = catalog::provider(&provider).and_then(|p| p.as_ref().ok());
+        let layout = catalogue.and_then(|c| c.layout(event_type.event_id, event_type.version));
+        let decoding = match &event_type.layout {
+            Layout::Unreadable(why) => Decoding::Raw(why),
+            Layout::NoMetadata => Decoding::Raw("the recording has no metadata for this event"),
+            Layout::Fields(fields) if !fields.is_empty() => Decoding::Described(Plan::described(fields, &provider)),
+            Layout::Fields(_) => match layout {
+                Some(layout) => by_catalogue(layout, catalogue, pointer_size),
+                None if catalogue.is_some() => Decoding::Raw("not in the catalogue and not described in the recording"),
+                None => Decoding::Described(Plan::default()),
+            },
+        };
+        let name = if !event_type.name.is_empty() {
+            event_type.name.clone()
+        } else {
+            layout.map_or_else(|| format!("event_{}", event_type.event_id), |l| l.name.clone())
+        };
+        let opcode = event_type.opcode.or(layout.map(|l| l.opcode));
+        EventInfo { event_type: event_type.clone(), provider, name, opcode, catalogue, decoding }
+    }
+
+    /// The plan for a payload, or why there is none.
+    #[inline]
+    pub fn plan(&self, payload: &[u8]) -> Result<&Plan, &'static str> {
+        match &self.decoding {
+            Decoding::Described(plan) if plan.fields.is_empty() && !payload.is_empty() => {
+                Err("the recording does not describe the fields of this event")
+            }
+            Decoding::Described(plan) => Ok(plan),
+            Decoding::Catalogue { plan, sized, .. } => {
+                let exact = sized.iter().find(|(size, _)| *size == payload.len());
+                Ok(exact.map_or(plan, |(_, plan)| plan))
+            }
+            Decoding::Raw(why) => Err(why),
+        }
+    }
+}
+
+fn by_catalogue(layout: &catalog::EventLayout, catalogue: Option<&Provider>, pointer_size: u8) -> Decoding {
+    let Ok(plan) = layout.plan(pointer_size) else { return Decoding::Raw("the catalogue's layout is damaged") };
+    let versions = catalogue.into_iter().flat_map(|c| c.versions(layout.id));
+    let wanted = usize::from(pointer_size != 4);
+    let sized = versions.filter_map(|v| Some((*v.payload_sizes.get(wanted)?, v.plan(pointer_size).ok()?))).collect();
+    Decoding::Catalogue { plan, version: layout.version, sized }
+}
+
+/// One event with its kind and its time, borrowed from its block.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// Header and payload.
+    pub raw: &'a RawEvent<'a>,
+    /// Its kind.
+    pub info: &'a EventInfo,
+    /// The thread it is about.
+    pub thread: &'a Thread,
+    /// Nanoseconds since the recording began; clamped to 64 bits.
+    pub ts_ns: i64,
+}
+
+impl Event<'_> {
+    /// Decodes the payload into one column per field of the plan; an error says why it stays raw.
+    #[inline]
+    pub fn decode<C: Column>(&self, columns: &mut [C]) -> Result<Fit, &'static str> {
+        Ok(decode(self.info.plan(self.raw.payload)?, self.raw.payload, columns))
+    }
+
+    /// The decoded fields with their names, for looking at single events.
+    pub fn fields(&self) -> Result<(Vec<(&str, value::Value)>, Fit), &'static str> {
+        let plan = self.info.plan(self.raw.payload)?;
+        let mut columns = value::ValueColumn::for_fields(&plan.fields);
+        let fit = decode(plan, self.raw.payload, &mut columns);
+        let named = plan.fields.iter().filter(|f| !matches!(f.node, plan::Node::Padding(_)));
+        Ok((named.zip(columns).map(|(f, c)| (f.name.as_str(), c.value().clone())).collect(), fit))
+    }
+}

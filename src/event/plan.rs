@@ -1,0 +1,197 @@
+//! Decode plans: how to walk one kind of payload, compiled once per event type and pointer size.
+
+use crate::reader::{Field, FieldType};
+
+/// How one kind of payload is decoded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// The fields in the order of the payload.
+    pub fields: Vec<PlanField>,
+    /// How many fields are remembered as element counts of later ones.
+    pub slots: usize,
+    /// The same fields with one-byte booleans. `EventSource.Write` writes those while its metadata says four bytes;
+    /// only the exact fit of a payload tells.
+    pub narrow_booleans: Option<Vec<PlanField>>,
+}
+
+/// A field of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanField {
+    /// Name as the manifest or the recording has it.
+    pub name: String,
+    /// How to read it.
+    pub node: Node,
+    /// Where to remember its value as a count.
+    pub slot: Option<u8>,
+}
+
+/// How one value is read.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Node {
+    Bool8,
+    Bool32,
+    U8,
+    U16,
+    U32,
+    U64,
+    I8,
+    I16,
+    I32,
+    I64,
+    F32,
+    F64,
+    /// A 4-byte pointer, shown as 64 bits. (8-byte pointers are `U64`.)
+    Pointer32,
+    VarInt,
+    VarUInt,
+    Guid,
+    FileTime,
+    /// One UTF-16 code unit.
+    Utf16Unit,
+    /// One UTF-8 code unit.
+    Utf8Unit,
+    Utf16Z,
+    /// 8-bit text up to a zero byte.
+    AnsiZ,
+    /// UTF-16 text with a count of units.
+    Utf16Counted(Count),
+    /// UTF-8 text with a count of bytes.
+    Utf8Counted(Count),
+    Bytes(Count),
+    Struct(Vec<PlanField>),
+    List(Count, Box<Node>),
+    /// Bytes between fields of a C struct; no value.
+    Padding(u8),
+}
+
+/// Where the number of elements comes from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Count {
+    /// A u16 before the elements.
+    U16,
+    /// The description.
+    Fixed(u32),
+    /// An earlier field.
+    Slot(u8),
+    /// Size in bytes and position relative to the end of this field.
+    RelLoc,
+    /// Size in bytes and position relative to the start of the payload.
+    DataLoc,
+}
+
+impl Plan {
+    /// A plan for fields that the recording itself describes.
+    pub fn described(fields: &[Field], provider: &str) -> Plan {
+        // one-collect's strings: declared as one code unit, written as u16 length and UTF-8.
+        let counted_utf8 = provider == "Universal.System";
+        // `EventSource.Write` wraps all fields in one object without a name.
+        let (inner, wrapped) = match fields {
+            [Field { name, kind: FieldType::Object(inner) }] if name.is_empty() => (inner.as_slice(), true),
+            _ => (fields, false),
+        };
+        let compile = |narrow: bool| {
+            let context = Described { narrow_booleans: narrow, counted_utf8 };
+            inner.iter().map(|f| context.field(f)).collect::<Vec<_>>()
+        };
+        let fields = compile(false);
+        let narrow = (wrapped && has_boolean(inner)).then(|| compile(true));
+        Plan { fields, slots: 0, narrow_booleans: narrow }
+    }
+}
+
+fn has_boolean(fields: &[Field]) -> bool {
+    fields.iter().any(|f| match &f.kind {
+        FieldType::Bool32 => true,
+        FieldType::Object(inner) => has_boolean(inner),
+        FieldType::Array(element) | FieldType::FixedArray(element, _) => **element == FieldType::Bool32,
+        _ => false,
+    })
+}
+
+struct Described {
+    narrow_booleans: bool,
+    counted_utf8: bool,
+}
+
+impl Described {
+    fn field(&self, field: &Field) -> PlanField {
+        PlanField { name: field.name.clone(), node: self.node(&field.kind), slot: None }
+    }
+
+    fn node(&self, kind: &FieldType) -> Node {
+        match kind {
+            FieldType::Bool32 if self.narrow_booleans => Node::Bool8,
+            FieldType::Bool32 => Node::Bool32,
+            FieldType::Bool8 => Node::Bool8,
+            FieldType::Utf16Unit => Node::Utf16Unit,
+            FieldType::Utf8Unit if self.counted_utf8 => Node::Utf8Counted(Count::U16),
+            FieldType::Utf8Unit => Node::Utf8Unit,
+            FieldType::I8 => Node::I8,
+            FieldType::U8 => Node::U8,
+            FieldType::I16 => Node::I16,
+            FieldType::U16 => Node::U16,
+            FieldType::I32 => Node::I32,
+            FieldType::U32 => Node::U32,
+            FieldType::I64 => Node::I64,
+            FieldType::U64 => Node::U64,
+            FieldType::F32 => Node::F32,
+            FieldType::F64 => Node::F64,
+            FieldType::DateTime => Node::FileTime,
+            FieldType::Guid => Node::Guid,
+            FieldType::Utf16Z => Node::Utf16Z,
+            FieldType::VarInt => Node::VarInt,
+            FieldType::VarUInt => Node::VarUInt,
+            FieldType::Object(fields) => Node::Struct(fields.iter().map(|f| self.field(f)).collect()),
+            FieldType::Array(element) => self.list(Count::U16, element),
+            FieldType::FixedArray(element, count) => self.list(Count::Fixed(u32::from(*count)), element),
+            FieldType::RelLoc(element) => self.list(Count::RelLoc, element),
+            FieldType::DataLoc(element) => self.list(Count::DataLoc, element),
+        }
+    }
+
+    fn list(&self, count: Count, element: &FieldType) -> Node {
+        match element {
+            FieldType::Utf16Unit => Node::Utf16Counted(count),
+            FieldType::Utf8Unit => Node::Utf8Counted(count),
+            FieldType::U8 => Node::Bytes(count),
+            _ => Node::List(count, Box::new(self.node(element))),
+        }
+    }
+}
+
+impl Node {
+    /// Bytes of a value, when every value has the same number.
+    pub fn fixed_size(&self) -> Option<usize> {
+        Some(match self {
+            Node::Bool8 | Node::U8 | Node::I8 | Node::Utf8Unit => 1,
+            Node::U16 | Node::I16 | Node::Utf16Unit => 2,
+            Node::Bool32 | Node::U32 | Node::I32 | Node::F32 | Node::Pointer32 => 4,
+            Node::U64 | Node::I64 | Node::F64 | Node::FileTime => 8,
+            Node::Guid => 16,
+            Node::Padding(bytes) => usize::from(*bytes),
+            Node::Struct(fields) => {
+                fields.iter().try_fold(0usize, |sum, f| sum.checked_add(f.node.fixed_size()?))?
+            }
+            Node::List(Count::Fixed(count), element) => element.fixed_size()?.checked_mul(*count as usize)?,
+            Node::Utf16Counted(Count::Fixed(count)) => (*count as usize).checked_mul(2)?,
+            Node::Utf8Counted(Count::Fixed(count)) | Node::Bytes(Count::Fixed(count)) => *count as usize,
+            Node::List(Count::RelLoc | Count::DataLoc, _)
+            | Node::Utf16Counted(Count::RelLoc | Count::DataLoc)
+            | Node::Utf8Counted(Count::RelLoc | Count::DataLoc)
+            | Node::Bytes(Count::RelLoc | Count::DataLoc) => 4,
+            _ => return None,
+        })
+    }
+
+    /// The least number of bytes that a value takes.
+    pub fn min_size(&self) -> usize {
+        match self {
+            Node::Utf16Z | Node::Utf16Counted(Count::U16) | Node::Utf8Counted(Count::U16) | Node::Bytes(Count::U16) => 2,
+            Node::List(Count::U16, _) => 2,
+            Node::VarInt | Node::VarUInt | Node::AnsiZ => 1,
+            Node::Struct(fields) => fields.iter().fold(0, |sum, f| sum.saturating_add(f.node.min_size())),
+            other => other.fixed_size().unwrap_or(0),
+        }
+    }
+}

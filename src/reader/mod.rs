@@ -1,0 +1,228 @@
+//! Bytes to raw events, one folder per format; the types at the joint between reading and meaning.
+//!
+//! A reader drives and a [`Visitor`] receives: events are borrowed for the length of one call, and the visitor may
+//! stop the reader. Readers know bytes only; what an event means is found out in [`crate::event`].
+
+pub mod nettrace;
+
+use std::ops::ControlFlow;
+
+use crate::error::Problem;
+use crate::guid::Guid;
+use crate::time::Clock;
+
+/// What the header of a recording says about it as a whole.
+#[derive(Clone, Debug)]
+pub struct TraceInfo {
+    /// `nettrace` or `netperf`.
+    pub container: &'static str,
+    /// Version of the format: 1 to 4 (a "V5" file says 4) or 6.
+    pub version: u32,
+    /// Minor version (V6).
+    pub minor: u32,
+    /// How ticks become time.
+    pub clock: Clock,
+    /// Whether the header's start time could be read; otherwise times count from 1970.
+    pub start_known: bool,
+    /// Bytes in a pointer of the recorded process: 4 or 8.
+    pub pointer_size: u8,
+    /// OS process id; 0 when the recording does not say (or holds several).
+    pub process_id: u64,
+    /// Number of processors; 0 when unknown.
+    pub processor_count: u64,
+    /// Expected nanoseconds between CPU samples; 0 when unknown.
+    pub sampling_ns: u64,
+    /// Free key-value pairs of the header (V6).
+    pub key_values: Vec<(String, String)>,
+}
+
+/// Dense number of an [`EventType`] within one recording, in the order of first sight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TypeId(pub u32);
+
+/// What the recording itself says about a kind of event.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct EventType {
+    /// Provider name as registered; empty for V1 files, which give only the GUID.
+    pub provider: String,
+    /// Provider GUID, when the recording has it (V1, optionally V6).
+    pub provider_guid: Option<Guid>,
+    /// Event id.
+    pub event_id: u32,
+    /// Event version.
+    pub version: u32,
+    /// Event name; empty for events of the runtime itself.
+    pub name: String,
+    /// Opcode, when the recording states it.
+    pub opcode: Option<u8>,
+    /// Verbosity: 0 log always, 1 critical to 5 verbose.
+    pub level: u32,
+    /// Keyword mask.
+    pub keywords: u64,
+    /// How payloads are laid out, as far as the recording says.
+    pub layout: Layout,
+    /// Message template or description (V6).
+    pub message: Option<String>,
+}
+
+/// What a recording says of an event's payload.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// The fields, in order. Empty both for events without payload and for events that hide their fields.
+    Fields(Vec<Field>),
+    /// The description could not be read; why.
+    Unreadable(&'static str),
+    /// The event refers to metadata that is not in the recording.
+    NoMetadata,
+}
+
+/// A named field of a self-described payload.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Field {
+    /// Name as written; may be empty or repeat another.
+    pub name: String,
+    /// Type.
+    pub kind: FieldType,
+}
+
+/// The types of self-described payloads (`NetTraceFormat.md`, Type format).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum FieldType {
+    Bool32,
+    Bool8,
+    Utf16Unit,
+    Utf8Unit,
+    I8,
+    U8,
+    I16,
+    U16,
+    I32,
+    U32,
+    I64,
+    U64,
+    F32,
+    F64,
+    /// 8 bytes: 100 ns units since 1601, whatever the version.
+    DateTime,
+    Guid,
+    /// NUL-terminated UTF-16.
+    Utf16Z,
+    VarInt,
+    VarUInt,
+    /// Fields one after the other.
+    Object(Vec<Field>),
+    /// u16 element count, then the elements.
+    Array(Box<FieldType>),
+    /// A fixed number of elements.
+    FixedArray(Box<FieldType>, u16),
+    /// Size and position relative to the end of this field, elements elsewhere in the payload.
+    RelLoc(Box<FieldType>),
+    /// Size and position relative to the start of the payload.
+    DataLoc(Box<FieldType>),
+}
+
+/// A thread of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Thread {
+    /// OS process id.
+    pub process_id: u64,
+    /// OS thread id.
+    pub thread_id: u64,
+    /// Name, when the recording has it (V6).
+    pub name: Option<String>,
+}
+
+/// Dense number of a [`Thread`] within one recording.
+pub type ThreadIndex = u32;
+
+/// A call stack as recorded: return addresses, innermost first.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stack<'a> {
+    /// Packed pointers of the trace's pointer size.
+    pub addresses: &'a [u8],
+    /// Identity: equal keys mean the same stack until [`Visitor::stacks_forgotten`]. `None` when nothing is known.
+    pub key: Option<u32>,
+}
+
+/// Correlation ids and labels that events share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// Activity id; all zero when there is none.
+    pub activity_id: Guid,
+    /// Related activity id; all zero when there is none.
+    pub related_activity_id: Guid,
+    /// Further labels (V6: W3C trace and span id, free pairs) as a JSON object; empty when there are none.
+    pub json: String,
+}
+
+/// One event, borrowed from its block.
+#[derive(Clone, Copy, Debug)]
+pub struct RawEvent<'a> {
+    /// Kind of event.
+    pub event_type: TypeId,
+    /// Time in ticks of [`TraceInfo::clock`].
+    pub ticks: i64,
+    /// The thread that the event is about.
+    pub thread: ThreadIndex,
+    /// The thread that recorded it.
+    pub capture_thread: ThreadIndex,
+    /// Processor number; `u32::MAX` when unknown.
+    pub processor: u32,
+    /// Call stack of `thread`.
+    pub stack: Stack<'a>,
+    /// Correlation ids.
+    pub labels: &'a Labels,
+    /// Payload bytes.
+    pub payload: &'a [u8],
+    /// Byte offset of the payload in the (unpacked) stream.
+    pub offset: u64,
+}
+
+/// Receives what a reader finds, in the order of the recording (or of time).
+pub trait Visitor {
+    /// The header was read. Called once, before everything else.
+    fn trace(&mut self, _info: &TraceInfo) {}
+
+    /// A new kind of event. Returns whether its events are wanted; unwanted ones are not delivered.
+    fn event_type(&mut self, _id: TypeId, _event_type: &EventType) -> bool {
+        true
+    }
+
+    /// A new thread.
+    fn thread(&mut self, _index: ThreadIndex, _thread: &Thread) {}
+
+    /// One event. `Break` stops the reader.
+    fn event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()>;
+
+    /// Keys of earlier stacks are no longer valid.
+    fn stacks_forgotten(&mut self) {}
+
+    /// Something lost, damaged or not understood; reading goes on where it can.
+    fn problem(&mut self, problem: Problem);
+
+    /// So many bytes of the (unpacked) stream are done.
+    fn progress(&mut self, _position: u64) {}
+}
+
+/// How events are to be delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// By time; equal times in the order of the file.
+    Time,
+    /// As they lie in the file: nothing is held back.
+    File,
+}
+
+/// How a recording ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct End {
+    /// Whether the end mark was reached.
+    pub complete: bool,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Bytes behind the end mark.
+    pub trailing_bytes: u64,
+    /// Events that sequence numbers prove lost, a lower bound.
+    pub dropped_events: u64,
+}

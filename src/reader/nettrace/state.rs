@@ -1,0 +1,521 @@
+//! What all versions share while a file is read: event types, threads, labels, the region, and the way to the visitor.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use foldhash::fast::FixedState;
+
+use super::drops::Drops;
+use super::header::Header;
+use super::order::{Pending, Region};
+use super::stacks::Stacks;
+use crate::bytes::{ParseError, inner, take};
+use crate::error::{Problem, Severity};
+use crate::reader::{EventType, Labels, Layout, Order, RawEvent, Stack, Thread, ThreadIndex, TypeId, Visitor};
+use crate::source::{Chunk, Source};
+
+/// Bounds on what a file can make the reader remember.
+const MAX_TYPES: usize = 1 << 18;
+const MAX_THREADS: usize = 1 << 20;
+const MAX_LABELS: usize = 1 << 20;
+/// So many problems of one kind are reported one by one; the rest as one count at the end. Gaps are never folded.
+const MAX_EACH: u64 = 1000;
+
+/// Label overrides of an event's type (V6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Overrides {
+    pub opcode: Option<u8>,
+    pub keywords: Option<u64>,
+    pub level: Option<u8>,
+    pub version: Option<u8>,
+}
+
+/// The state of a reader.
+pub struct State<'a, 'v, V: Visitor> {
+    pub visitor: &'v mut V,
+    pub order: Order,
+    pub stopped: bool,
+    metadata: HashMap<u32, TypeId, FixedState>,
+    types: Vec<EventType>,
+    wanted: Vec<bool>,
+    type_by_content: HashMap<EventType, TypeId, FixedState>,
+    overridden: HashMap<(TypeId, Overrides), TypeId, FixedState>,
+    threads: Vec<Thread>,
+    thread_by_content: HashMap<Thread, ThreadIndex, FixedState>,
+    /// V6: thread index of the file to thread.
+    pub thread_table: HashMap<u64, ThreadIndex, FixedState>,
+    /// V6: label list id to its place in `labels` and its overrides.
+    pub label_table: HashMap<u32, (u32, Overrides), FixedState>,
+    labels: Vec<Labels>,
+    pub stacks: Stacks<'a>,
+    pub drops: Drops,
+    region: Region<'a>,
+    newest: i64,
+    late: u64,
+    problem_counts: HashMap<&'static str, (u64, Severity), FixedState>,
+    default_process: u64,
+}
+
+impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
+    pub fn new(visitor: &'v mut V, order: Order, default_process: u64, v6: bool) -> State<'a, 'v, V> {
+        State {
+            visitor,
+            order,
+            stopped: false,
+            metadata: HashMap::default(),
+            types: Vec::new(),
+            wanted: Vec::new(),
+            type_by_content: HashMap::default(),
+            overridden: HashMap::default(),
+            threads: Vec::new(),
+            thread_by_content: HashMap::default(),
+            thread_table: HashMap::default(),
+            label_table: HashMap::default(),
+            labels: vec![Labels::default()],
+            stacks: Stacks::default(),
+            drops: Drops::new(v6),
+            region: Region::new(),
+            newest: i64::MIN,
+            late: 0,
+            problem_counts: HashMap::default(),
+            default_process,
+        }
+    }
+
+    /// Reports a problem, folding the flood of a kind that repeats.
+    pub fn problem(&mut self, problem: Problem) {
+        let (seen, _) = self.problem_counts.entry(problem.code).or_insert((0, problem.severity));
+        *seen += 1;
+        if *seen <= MAX_EACH || problem.code == "dropped_events" {
+            self.visitor.problem(problem);
+        }
+    }
+
+    /// Reports a parse error inside a block of `len` bytes that begins at `start`.
+    pub fn parse_problem(&mut self, code: &'static str, what: &str, start: u64, len: usize, error: &ParseError) {
+        let message = format!("{what}: {error}");
+        self.problem(Problem::new(Severity::Error, code, error.offset(start, len), message));
+    }
+
+    /// Interns a kind of event.
+    pub fn intern_type(&mut self, event_type: EventType) -> TypeId {
+        if let Some(id) = self.type_by_content.get(&event_type) {
+            return *id;
+        }
+        if self.types.len() >= MAX_TYPES {
+            // The last one made is the stand-in for all that do not fit.
+            return TypeId(self.types.len() as u32 - 1);
+        }
+        let id = TypeId(self.types.len() as u32);
+        self.wanted.push(self.visitor.event_type(id, &event_type));
+        self.types.push(event_type.clone());
+        self.type_by_content.insert(event_type, id);
+        id
+    }
+
+    /// Binds a metadata id to a kind of event. A second, different binding is reported; the last one counts.
+    pub fn define_metadata(&mut self, id: u32, event_type: EventType, offset: u64) {
+        let type_id = self.intern_type(event_type);
+        if let Some(before) = self.metadata.insert(id, type_id)
+            && before != type_id
+        {
+            let message = format!("metadata id {id} is defined twice, differently; the later definition counts");
+            self.problem(Problem::new(Severity::Info, "duplicate_metadata_id", offset, message));
+        }
+    }
+
+    /// Forgets all metadata ids (V6 sequence point with flag 2).
+    pub fn forget_metadata(&mut self) {
+        self.metadata.clear();
+    }
+
+    fn type_of(&mut self, header: &Header, offset: u64) -> TypeId {
+        if let Some(id) = self.metadata.get(&header.metadata_id) {
+            return *id;
+        }
+        let id = header.metadata_id;
+        let message = format!("metadata id {id} is not defined; the events are kept raw");
+        self.problem(Problem::new(Severity::Error, "unknown_metadata", offset, message));
+        let unknown = EventType {
+            provider: String::new(),
+            provider_guid: None,
+            event_id: 0,
+            version: 0,
+            name: format!("metadata_{id}"),
+            opcode: None,
+            level: 0,
+            keywords: 0,
+            layout: Layout::NoMetadata,
+            message: None,
+        };
+        let type_id = self.intern_type(unknown);
+        self.metadata.insert(id, type_id);
+        type_id
+    }
+
+    fn overridden_type(&mut self, base: TypeId, overrides: Overrides) -> TypeId {
+        if let Some(id) = self.overridden.get(&(base, overrides)) {
+            return *id;
+        }
+        let Some(mut event_type) = self.types.get(base.0 as usize).cloned() else { return base };
+        event_type.opcode = overrides.opcode.or(event_type.opcode);
+        event_type.keywords = overrides.keywords.unwrap_or(event_type.keywords);
+        event_type.level = overrides.level.map_or(event_type.level, u32::from);
+        event_type.version = overrides.version.map_or(event_type.version, u32::from);
+        let id = self.intern_type(event_type);
+        self.overridden.insert((base, overrides), id);
+        id
+    }
+
+    /// Interns a thread.
+    pub fn intern_thread(&mut self, thread: Thread) -> ThreadIndex {
+        if let Some(index) = self.thread_by_content.get(&thread) {
+            return *index;
+        }
+        if self.threads.len() >= MAX_THREADS {
+            return self.threads.len() as u32 - 1;
+        }
+        let index = self.threads.len() as ThreadIndex;
+        self.visitor.thread(index, &thread);
+        self.threads.push(thread.clone());
+        self.thread_by_content.insert(thread, index);
+        index
+    }
+
+    /// A thread by its OS id (V1 to V4: the one process of the recording).
+    pub fn os_thread(&mut self, thread_id: u64) -> ThreadIndex {
+        self.intern_thread(Thread { process_id: self.default_process, thread_id, name: None })
+    }
+
+    /// The OS id of a thread.
+    pub fn thread_id(&self, thread: ThreadIndex) -> u64 {
+        self.threads.get(thread as usize).map_or(0, |t| t.thread_id)
+    }
+
+    /// The OS process id that the header gives.
+    pub fn default_process(&self) -> u64 {
+        self.default_process
+    }
+
+    fn thread_of<const V6: bool>(&mut self, raw: u64, offset: u64) -> ThreadIndex {
+        if !V6 {
+            return self.os_thread(raw);
+        }
+        if let Some(index) = self.thread_table.get(&raw) {
+            return *index;
+        }
+        let message = format!("thread index {raw} is not defined");
+        self.problem(Problem::new(Severity::Error, "unknown_thread", offset, message));
+        let index = self.intern_thread(Thread { process_id: 0, thread_id: 0, name: Some(format!("index {raw}")) });
+        self.thread_table.insert(raw, index);
+        index
+    }
+
+    /// Remembers labels for the events of this region.
+    pub fn add_labels(&mut self, labels: Labels) -> u32 {
+        if labels == Labels::default() {
+            return 0;
+        }
+        if self.labels.len() >= MAX_LABELS {
+            let message = "more label lists than fit into memory between two sequence points; events lose theirs";
+            self.problem(Problem::new(Severity::DataLoss, "too_many_labels", 0, message));
+            return 0;
+        }
+        if self.labels.last() != Some(&labels) {
+            self.labels.push(labels);
+        }
+        self.labels.len() as u32 - 1
+    }
+
+    /// Reads the events of a block. `start` is the offset of `chunk` in the file, `events_at` where in it the first
+    /// event lies.
+    pub fn event_block<const V6: bool>(
+        &mut self,
+        source: &mut Source<'a>,
+        start: u64,
+        chunk: Chunk<'a>,
+        events_at: usize,
+        compressed: bool,
+    ) {
+        let mut header = Header::default();
+        let mut cached = Cached::default();
+        // Number the block gets; it is added when its events are read.
+        let number = self.region.add_chunk(start, Chunk::Borrowed(&[]));
+        let mut sorted_until = i64::MIN;
+        let mut rest: &[u8] = chunk.get(events_at..).unwrap_or_default();
+        while !rest.is_empty() && !self.stopped {
+            let before = rest;
+            let payload = match next_event::<V6>(&mut header, before, compressed) {
+                Ok((next, payload)) => {
+                    rest = next;
+                    payload
+                }
+                Err(e) => {
+                    let error = inner(e);
+                    let what = "event block ends in the middle of an event; what stood before it is kept";
+                    self.parse_problem("damaged_event", what, start, chunk.len(), &error);
+                    break;
+                }
+            };
+            let end = chunk.len() - rest.len();
+            let offset = start + (chunk.len() - before.len()) as u64;
+            self.one_event::<V6>(&header, &mut cached, number, &chunk, (payload, end, compressed), offset, start);
+            if header.sorted && header.ticks > sorted_until {
+                sorted_until = header.ticks;
+            }
+        }
+        self.region.replace_last_chunk(chunk);
+        let many_labels = !V6 && self.labels.len() > MAX_LABELS / 8;
+        if self.region.is_full() || many_labels {
+            self.flush(source, i64::MAX);
+            if !V6 {
+                self.labels.truncate(1);
+            }
+        } else if self.region.wants_partial_flush() && sorted_until > i64::MIN {
+            self.flush(source, sorted_until);
+        } else if self.order == Order::File {
+            self.region.delivered(Vec::new(), source);
+        }
+        self.visitor.progress(source.position());
+    }
+
+    #[inline]
+    #[allow(clippy::too_many_arguments)]
+    fn one_event<const V6: bool>(
+        &mut self,
+        header: &Header,
+        cached: &mut Cached,
+        chunk_number: u32,
+        chunk: &[u8],
+        (payload, end, compressed): (&[u8], usize, bool),
+        offset: u64,
+        block_start: u64,
+    ) {
+        if cached.capture_raw != Some(header.capture_thread) {
+            cached.capture = self.thread_of::<V6>(header.capture_thread, offset);
+            cached.capture_raw = Some(header.capture_thread);
+        }
+        if cached.thread_raw != Some(header.thread) {
+            cached.thread = self.thread_of::<V6>(header.thread, offset);
+            cached.thread_raw = Some(header.thread);
+        }
+        let gap = self.drops.event(cached.capture, header.sequence);
+        if gap > 0 {
+            self.gap(cached.capture, gap, offset);
+        }
+        if cached.metadata_id != Some(header.metadata_id) {
+            cached.event_type = self.type_of(header, offset);
+            cached.metadata_id = Some(header.metadata_id);
+            cached.wanted = self.wanted.get(cached.event_type.0 as usize).copied().unwrap_or(true);
+        }
+        if header.labels_changed {
+            self.labels_of::<V6>(header, cached, offset);
+        }
+        let mut event_type = cached.event_type;
+        let mut wanted = cached.wanted;
+        if V6 && cached.overrides != Overrides::default() {
+            event_type = self.overridden_type(event_type, cached.overrides);
+            wanted = self.wanted.get(event_type.0 as usize).copied().unwrap_or(true);
+        }
+        if !wanted {
+            return;
+        }
+        // A compressed event's payload ends where the next header begins; an uncompressed one may be padded.
+        let payload_at = if compressed {
+            end - payload.len()
+        } else {
+            (payload.as_ptr() as usize).saturating_sub(chunk.as_ptr() as usize)
+        };
+        let pending = Pending {
+            ticks: header.ticks,
+            event_type: event_type.0,
+            thread: cached.thread,
+            capture_thread: cached.capture,
+            processor: header.processor,
+            stack_id: header.stack_id,
+            labels: cached.labels,
+            chunk: chunk_number,
+            start: payload_at as u32,
+            len: payload.len() as u32,
+        };
+        match self.order {
+            Order::Time => self.region.push(pending),
+            Order::File => self.deliver(&pending, payload, block_start + payload_at as u64),
+        }
+    }
+
+    fn labels_of<const V6: bool>(&mut self, header: &Header, cached: &mut Cached, offset: u64) {
+        if V6 {
+            (cached.labels, cached.overrides) = match self.label_table.get(&header.label_list) {
+                Some(found) => *found,
+                None if header.label_list == 0 => (0, Overrides::default()),
+                None => {
+                    let message = format!("label list {} is not defined", header.label_list);
+                    self.problem(Problem::new(Severity::Error, "unknown_label_list", offset, message));
+                    (0, Overrides::default())
+                }
+            };
+        } else {
+            cached.labels = self.add_labels(Labels {
+                activity_id: header.activity_id,
+                related_activity_id: header.related_activity_id,
+                json: String::new(),
+            });
+        }
+    }
+
+    /// Reports a gap in a thread's sequence numbers.
+    pub fn gap(&mut self, thread: ThreadIndex, gap: u32, offset: u64) {
+        let thread_id = self.thread_id(thread);
+        let message = format!("at least {gap} events of thread {thread_id} were dropped before this point");
+        let problem = Problem::new(Severity::DataLoss, "dropped_events", offset, message);
+        self.problem(problem.count(u64::from(gap)).thread(thread_id));
+    }
+
+    /// One event with a stack of its own (V1 to V3).
+    pub fn flat_event(&mut self, header: &Header, payload: &[u8], stack: &[u8], payload_offset: u64) {
+        let event_type = self.type_of(header, payload_offset);
+        if !self.wanted.get(event_type.0 as usize).copied().unwrap_or(true) {
+            return;
+        }
+        let thread = self.os_thread(header.thread);
+        let labels = self.add_labels(Labels {
+            activity_id: header.activity_id,
+            related_activity_id: header.related_activity_id,
+            json: String::new(),
+        });
+        self.note_time(header.ticks);
+        let event = RawEvent {
+            event_type,
+            ticks: header.ticks,
+            thread,
+            capture_thread: thread,
+            processor: u32::MAX,
+            stack: Stack { addresses: stack, key: None },
+            labels: self.labels.get(labels as usize).unwrap_or(&self.labels[0]),
+            payload,
+            offset: payload_offset,
+        };
+        self.stopped |= matches!(self.visitor.event(&event), ControlFlow::Break(()));
+        if self.labels.len() > 1000 {
+            self.labels.truncate(1);
+        }
+    }
+
+    fn note_time(&mut self, ticks: i64) {
+        if ticks < self.newest && self.order == Order::Time {
+            self.late += 1;
+        }
+        self.newest = self.newest.max(ticks);
+    }
+
+    #[inline]
+    fn deliver(&mut self, event: &Pending, payload: &[u8], offset: u64) {
+        self.note_time(event.ticks);
+        let stack = match event.stack_id {
+            0 => self.stacks.get(0).unwrap_or_default(),
+            id => match self.stacks.get(id) {
+                Some(stack) => stack,
+                None => {
+                    let message = format!("stack {id} is not defined in this region");
+                    self.problem(Problem::new(Severity::Error, "unknown_stack", offset, message));
+                    Stack::default()
+                }
+            },
+        };
+        let raw = RawEvent {
+            event_type: TypeId(event.event_type),
+            ticks: event.ticks,
+            thread: event.thread,
+            capture_thread: event.capture_thread,
+            processor: event.processor,
+            stack,
+            labels: self.labels.get(event.labels as usize).unwrap_or(&self.labels[0]),
+            payload,
+            offset,
+        };
+        if self.visitor.event(&raw).is_break() {
+            self.stopped = true;
+        }
+    }
+
+    /// Delivers the waiting events up to and including `until`, in time order.
+    pub fn flush(&mut self, source: &mut Source<'a>, until: i64) {
+        let ready = self.region.sorted_until(until);
+        let region = std::mem::take(&mut self.region);
+        for event in &ready {
+            if self.stopped {
+                break;
+            }
+            let (offset, chunk) = region.chunk(event.chunk);
+            let start = event.start as usize;
+            let payload = chunk.get(start..start + event.len as usize).unwrap_or_default();
+            self.deliver(event, payload, offset + u64::from(event.start));
+        }
+        self.region = region;
+        self.region.delivered(ready, source);
+    }
+
+    /// A sequence point: everything before it is older than everything behind it; stacks and labels are void.
+    pub fn end_region(&mut self, source: &mut Source<'a>) {
+        self.flush(source, i64::MAX);
+        self.stacks.forget(source);
+        self.labels.truncate(1);
+        self.label_table.clear();
+        self.visitor.stacks_forgotten();
+    }
+
+    /// The end of the file: delivers what waits and reports what was only counted.
+    pub fn finish(&mut self, source: &mut Source<'a>) {
+        self.flush(source, i64::MAX);
+        let position = source.position();
+        if self.late > 0 {
+            let message = "events are older than one delivered before them: the file breaks its own order";
+            let problem = Problem::new(Severity::Info, "out_of_order", position, message).count(self.late);
+            self.visitor.problem(problem);
+        }
+        let mut folded: Vec<_> = self.problem_counts.drain().collect();
+        folded.sort_unstable_by_key(|(code, _)| *code);
+        for (code, (seen, severity)) in folded {
+            if seen > MAX_EACH && code != "dropped_events" {
+                let message = format!("{} more of the same kind", seen - MAX_EACH);
+                self.visitor.problem(Problem::new(severity, code, position, message).count(seen - MAX_EACH));
+            }
+        }
+        self.visitor.progress(position);
+    }
+}
+
+/// What the headers of a block resolve to, remembered until a header changes it.
+#[derive(Default)]
+struct Cached {
+    capture_raw: Option<u64>,
+    capture: ThreadIndex,
+    thread_raw: Option<u64>,
+    thread: ThreadIndex,
+    metadata_id: Option<u32>,
+    event_type: TypeId,
+    wanted: bool,
+    labels: u32,
+    overrides: Overrides,
+}
+
+impl Default for TypeId {
+    fn default() -> Self {
+        TypeId(u32::MAX)
+    }
+}
+
+#[inline]
+fn next_event<'b, const V6: bool>(
+    header: &mut Header,
+    input: &'b [u8],
+    compressed: bool,
+) -> crate::bytes::Parsed<'b, &'b [u8]> {
+    if compressed {
+        let (rest, ()) = header.compressed::<V6>(input)?;
+        take(header.payload_size as usize, "Payload")(rest)
+    } else {
+        header.uncompressed::<V6>(input)
+    }
+}

@@ -1,0 +1,92 @@
+//! A regular file, mapped into memory (the only `unsafe` of this room).
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::error::{Error, Result};
+
+/// A file of which every byte can be addressed. Its length is taken once; a file that another process truncates while
+/// it is mapped ends this process with SIGBUS, as with every tool that maps files.
+pub struct MappedFile {
+    path: PathBuf,
+    map: Option<memmap2::Mmap>,
+    released: AtomicUsize,
+}
+
+/// What identifies an input beside its name: size and SHA-256.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileIdentity {
+    /// Size in bytes, packed if it is packed.
+    pub size_bytes: u64,
+    /// Lower-case hexadecimal SHA-256 of the file as it lies on disk; empty when unknown (standard input).
+    pub sha256: String,
+}
+
+/// Pages are given back in steps of this many bytes: often enough to stay small, seldom enough to cost nothing.
+const RELEASE_STEP: usize = 8 << 20;
+const PAGE: usize = 64 << 10;
+
+impl MappedFile {
+    /// Maps `path`; `None` when it is no regular file.
+    pub fn open(path: &Path) -> Result<Option<MappedFile>> {
+        let file = File::open(path).map_err(Error::io(path))?;
+        if !file.metadata().map_err(Error::io(path))?.is_file() {
+            if path.is_dir() {
+                return Err(Error::Usage(format!("{}: is a directory, expected a recording", path.display())));
+            }
+            return Ok(None);
+        }
+        MappedFile::from_file(path, file).map(Some)
+    }
+
+    /// Maps an open file that goes by the name `path`.
+    pub fn from_file(path: &Path, file: File) -> Result<MappedFile> {
+        let len = file.metadata().map_err(Error::io(path))?.len();
+        let map = if len == 0 { None } else { Some(map(&file).map_err(Error::io(path))?) };
+        Ok(MappedFile { path: path.to_owned(), map, released: AtomicUsize::new(0) })
+    }
+
+    /// The name in messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The whole file.
+    pub fn bytes(&self) -> &[u8] {
+        self.map.as_deref().unwrap_or_default()
+    }
+
+    /// Drops the pages before `offset` from resident memory. They come back from the file if they are read again.
+    pub fn release(&self, offset: u64) {
+        let end = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes().len()) / PAGE * PAGE;
+        let start = self.released.load(Ordering::Relaxed);
+        if end.saturating_sub(start) >= RELEASE_STEP {
+            self.released.store(end, Ordering::Relaxed);
+            if let Some(map) = &self.map {
+                drop_pages(map, start, end - start);
+            }
+        }
+    }
+}
+
+#[allow(unsafe_code)]
+fn map(file: &File) -> std::io::Result<memmap2::Mmap> {
+    // SAFETY: the map is read-only and private to this process; that the file is not truncated meanwhile is the
+    // documented condition of `MappedFile`.
+    let map = unsafe { memmap2::Mmap::map(file)? };
+    #[cfg(unix)]
+    map.advise(memmap2::Advice::Sequential).ok();
+    Ok(map)
+}
+
+#[cfg(unix)]
+#[allow(unsafe_code)]
+fn drop_pages(map: &memmap2::Mmap, start: usize, len: usize) {
+    // SAFETY: the map is a shared, read-only map of a file, so that dropped pages are read from the file again when
+    // they are touched: no byte changes under a borrow.
+    unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, len) }.ok();
+}
+
+#[cfg(not(unix))]
+fn drop_pages(_: &memmap2::Mmap, _: usize, _: usize) {}

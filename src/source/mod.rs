@@ -1,0 +1,238 @@
+//! Where bytes come from: a mapped file, a pipe, or a packed file seen through its packing.
+//!
+//! A [`Source`] hands out consecutive [`Chunk`]s. Chunks of a mapped file borrow the map and cost nothing; chunks of a
+//! stream own their bytes. The caller says by [`Source::release`] how far it is done, and the map lets those pages go,
+//! so that resident memory does not grow with the file.
+
+mod file;
+#[cfg(feature = "packed")]
+mod packed;
+
+use std::io::{BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+pub use file::{FileIdentity, MappedFile};
+
+use crate::error::{Error, Result};
+
+/// The largest frame that is read from a stream in one piece. Writers use at most 16 MiB (the 24-bit size of V6).
+pub const MAX_CHUNK: usize = 64 << 20;
+
+/// Bytes of one frame, borrowed from a map or owned.
+#[derive(Debug)]
+pub enum Chunk<'a> {
+    /// Part of a mapped file.
+    Borrowed(&'a [u8]),
+    /// Read from a stream.
+    Owned(Vec<u8>),
+}
+
+impl std::ops::Deref for Chunk<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Chunk::Borrowed(bytes) => bytes,
+            Chunk::Owned(bytes) => bytes,
+        }
+    }
+}
+
+/// An opened input. It outlives the [`Source`] that reads it, so that frames can borrow from it.
+pub enum Input {
+    /// A regular, unpacked file.
+    Mapped(MappedFile),
+    /// Standard input or the inside of a packed file.
+    Stream(Stream),
+}
+
+/// A stream of bytes with the name it goes by in messages.
+pub struct Stream {
+    /// The file, or `-` for standard input.
+    pub path: PathBuf,
+    reader: BufReader<Box<dyn Read + Send>>,
+    /// Size of the packed file, when known: the measure of progress.
+    pub packed_len: Option<u64>,
+}
+
+impl Input {
+    /// Opens `path`, or standard input for `-`. Packed files are recognised by their first bytes, not by their name.
+    pub fn open(path: &Path) -> Result<Input> {
+        if path == Path::new("-") {
+            return Input::from_reader(path, Box::new(std::io::stdin()), None);
+        }
+        let map = MappedFile::open(path)?;
+        match map {
+            Some(map) if !is_packed(map.bytes()) => Ok(Input::Mapped(map)),
+            Some(map) => unpack_file(path, map),
+            None => {
+                // Not a regular file: a FIFO or a device.
+                let file = std::fs::File::open(path).map_err(Error::io(path))?;
+                Input::from_reader(path, Box::new(file), None)
+            }
+        }
+    }
+
+    /// Reads from any byte stream; `.gz` and `.zst` are seen through. `.zip` needs a file: its directory is at the end.
+    pub fn from_reader(path: &Path, mut reader: Box<dyn Read + Send>, packed_len: Option<u64>) -> Result<Input> {
+        let mut head = [0u8; 4];
+        let have = read_up_to(&mut reader, &mut head).map_err(Error::io(path))?;
+        let start = head.get(..have).unwrap_or_default().to_vec();
+        let packed = is_packed(&start);
+        let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(start).chain(reader));
+        let reader = if packed { unpack_stream(path, whole)? } else { whole };
+        let reader = BufReader::with_capacity(256 << 10, reader);
+        Ok(Input::Stream(Stream { path: path.to_owned(), reader, packed_len }))
+    }
+
+    /// The name of the input in messages.
+    pub fn path(&self) -> &Path {
+        match self {
+            Input::Mapped(map) => map.path(),
+            Input::Stream(stream) => &stream.path,
+        }
+    }
+
+    /// Makes sure that the whole input can be addressed at once: a stream is spooled to an unnamed temporary file.
+    /// `consumed` is what was read of the stream already; it is written first.
+    pub fn into_mapped(self, consumed: &[u8]) -> Result<MappedFile> {
+        match self {
+            Input::Mapped(map) => Ok(map),
+            Input::Stream(mut stream) => {
+                let mut file = tempfile::tempfile().map_err(Error::io("temporary file"))?;
+                file.write_all(consumed).map_err(Error::io("temporary file"))?;
+                std::io::copy(&mut stream.reader, &mut file).map_err(Error::io(&stream.path))?;
+                MappedFile::from_file(&stream.path, file)
+            }
+        }
+    }
+
+    /// Begins reading at the first byte.
+    pub fn source(&mut self) -> Source<'_> {
+        match self {
+            Input::Mapped(map) => map.source(),
+            Input::Stream(stream) => Source {
+                inner: Inner::Stream { reader: &mut stream.reader, spare: Vec::new(), error: None },
+                position: 0,
+            },
+        }
+    }
+}
+
+impl MappedFile {
+    /// Begins reading at the first byte.
+    pub fn source(&self) -> Source<'_> {
+        Source { inner: Inner::Map(self), position: 0 }
+    }
+}
+
+#[cfg(feature = "packed")]
+use packed::{is_packed, unpack_file, unpack_stream};
+
+#[cfg(not(feature = "packed"))]
+fn is_packed(_: &[u8]) -> bool {
+    false
+}
+
+#[cfg(not(feature = "packed"))]
+fn unpack_file(_: &Path, map: MappedFile) -> Result<Input> {
+    Ok(Input::Mapped(map))
+}
+
+#[cfg(not(feature = "packed"))]
+fn unpack_stream(_: &Path, reader: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>> {
+    Ok(reader)
+}
+
+fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut have = 0;
+    while let Some(rest) = buffer.get_mut(have..).filter(|rest| !rest.is_empty()) {
+        match reader.read(rest) {
+            Ok(0) => break,
+            Ok(n) => have += n,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(have)
+}
+
+/// Consecutive chunks of one [`Input`].
+pub struct Source<'a> {
+    inner: Inner<'a>,
+    position: u64,
+}
+
+enum Inner<'a> {
+    Map(&'a MappedFile),
+    Stream { reader: &'a mut BufReader<Box<dyn Read + Send>>, spare: Vec<Vec<u8>>, error: Option<std::io::Error> },
+}
+
+impl<'a> Source<'a> {
+    /// Offset of the next byte in the (unpacked) stream.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Total length, when it is known beforehand.
+    pub fn len(&self) -> Option<u64> {
+        match &self.inner {
+            Inner::Map(map) => Some(map.bytes().len() as u64),
+            Inner::Stream { .. } => None,
+        }
+    }
+
+    /// Whether [`Source::len`] is known to be zero.
+    pub fn is_empty(&self) -> bool {
+        self.len() == Some(0)
+    }
+
+    /// The next `count` bytes, or fewer at the end of the input or (for streams) beyond [`MAX_CHUNK`]. A stream's
+    /// memory grows with the bytes that came, never with `count`.
+    pub fn take(&mut self, count: usize) -> Chunk<'a> {
+        let chunk = match &mut self.inner {
+            Inner::Map(map) => {
+                let start = usize::try_from(self.position).unwrap_or(usize::MAX);
+                let rest = map.bytes().get(start..).unwrap_or_default();
+                Chunk::Borrowed(rest.get(..count).unwrap_or(rest))
+            }
+            Inner::Stream { reader, spare, error } => {
+                let mut bytes = spare.pop().unwrap_or_default();
+                bytes.clear();
+                if error.is_none() {
+                    let wanted = count.min(MAX_CHUNK) as u64;
+                    *error = reader.by_ref().take(wanted).read_to_end(&mut bytes).err();
+                }
+                Chunk::Owned(bytes)
+            }
+        };
+        self.position += chunk.len() as u64;
+        chunk
+    }
+
+    /// Gives a chunk's memory back for the next one.
+    pub fn recycle(&mut self, chunk: Chunk<'a>) {
+        if let (Inner::Stream { spare, .. }, Chunk::Owned(bytes)) = (&mut self.inner, chunk)
+            && spare.len() < 64
+            && bytes.capacity() <= 1 << 20
+        {
+            spare.push(bytes);
+        }
+    }
+
+    /// Says that nothing before `offset` will be looked at again; a map drops those pages from resident memory.
+    pub fn release(&mut self, offset: u64) {
+        if let Inner::Map(map) = &self.inner {
+            map.release(offset);
+        }
+    }
+
+    /// The error that ended a stream early, if one did (a broken pipe, a damaged `.gz`).
+    pub fn take_error(&mut self) -> Option<std::io::Error> {
+        match &mut self.inner {
+            Inner::Map(_) => None,
+            Inner::Stream { error, .. } => error.take(),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Sees through .gz, .zst and .zip.
+
+use std::io::Read;
+use std::path::Path;
+
+use super::{Input, MappedFile};
+use crate::error::{Error, Result};
+
+const GZIP: &[u8] = &[0x1F, 0x8B];
+const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
+const ZIP: &[u8] = b"PK\x03\x04";
+
+/// Whether the first bytes are those of a packed file.
+pub fn is_packed(head: &[u8]) -> bool {
+    head.starts_with(GZIP) || head.starts_with(ZSTD) || head.starts_with(ZIP)
+}
+
+/// Opens a packed file.
+pub fn unpack_file(path: &Path, map: MappedFile) -> Result<Input> {
+    let len = map.bytes().len() as u64;
+    if map.bytes().starts_with(ZIP) {
+        return unpack_zip(path, map);
+    }
+    let file = std::fs::File::open(path).map_err(Error::io(path))?;
+    Input::from_reader(path, Box::new(file), Some(len))
+}
+
+/// The inside of a .gz or .zst stream.
+pub fn unpack_stream(path: &Path, reader: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>> {
+    let mut reader = std::io::BufReader::with_capacity(256 << 10, reader);
+    let head = std::io::BufRead::fill_buf(&mut reader).map_err(Error::io(path))?;
+    if head.starts_with(GZIP) {
+        Ok(Box::new(flate2::bufread::MultiGzDecoder::new(reader)))
+    } else if head.starts_with(ZSTD) {
+        let decoder = zstd::stream::read::Decoder::with_buffer(reader).map_err(Error::io(path))?;
+        Ok(Box::new(decoder))
+    } else if head.starts_with(ZIP) {
+        Err(Error::Usage(format!("{}: a .zip cannot be read from a pipe, its directory is at the end", path.display())))
+    } else {
+        Ok(Box::new(reader))
+    }
+}
+
+/// A .zip with one recording in it (`app.nettrace.zip`); the first entry that looks like one is taken.
+fn unpack_zip(path: &Path, map: MappedFile) -> Result<Input> {
+    let len = map.bytes().len() as u64;
+    let broken = |e: zip::result::ZipError| Error::Unreadable {
+        path: path.to_owned(),
+        offset: 0,
+        what: format!("damaged .zip: {e}"),
+        expected: "a .zip with a recording in it".into(),
+    };
+    let file = std::fs::File::open(path).map_err(Error::io(path))?;
+    let mut archive = zip::ZipArchive::new(std::io::BufReader::new(file)).map_err(broken)?;
+    let is_recording = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        [".nettrace", ".netperf"].iter().any(|end| name.ends_with(end))
+    };
+    let names: Vec<String> = archive.file_names().filter_map(|name| Some(name.ok()?.into_owned())).collect();
+    let found = names.iter().find(|name| is_recording(name)).or(match names.as_slice() {
+        [only] => Some(only),
+        _ => None,
+    });
+    let Some(name) = found else {
+        return Err(Error::Usage(format!("{}: no .nettrace or .netperf in this .zip", path.display())));
+    };
+    let index = archive.index_for_name(name).unwrap_or_default();
+    // The entry is read by a thread of its own: the decoder borrows the archive, the stream must own what it reads.
+    let (sender, receiver) = std::sync::mpsc::sync_channel::<std::io::Result<Vec<u8>>>(4);
+    std::thread::spawn(move || {
+        let mut entry = match archive.by_index(index) {
+            Ok(entry) => entry,
+            Err(e) => return drop(sender.send(Err(std::io::Error::other(e)))),
+        };
+        loop {
+            let mut block = Vec::new();
+            match entry.by_ref().take(256 << 10).read_to_end(&mut block) {
+                Ok(0) => return,
+                Ok(_) => {
+                    if sender.send(Ok(block)).is_err() {
+                        return;
+                    }
+                }
+                Err(e) => return drop(sender.send(Err(e))),
+            }
+        }
+    });
+    Input::from_reader(path, Box::new(Blocks { receiver, block: std::io::Cursor::default() }), Some(len))
+}
+
+struct Blocks {
+    receiver: std::sync::mpsc::Receiver<std::io::Result<Vec<u8>>>,
+    block: std::io::Cursor<Vec<u8>>,
+}
+
+impl Read for Blocks {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            let n = self.block.read(buffer)?;
+            if n > 0 || buffer.is_empty() {
+                return Ok(n);
+            }
+            match self.receiver.recv() {
+                Ok(block) => self.block = std::io::Cursor::new(block?),
+                Err(_) => return Ok(0),
+            }
+        }
+    }
+}
