@@ -5,8 +5,11 @@ pub mod bytes;
 pub mod error;
 pub mod event;
 pub mod guid;
+pub mod normalize;
 #[cfg(feature = "tables")]
 pub mod pipeline;
 pub mod reader;
 pub mod source;
+#[cfg(feature = "tables")]
+pub mod table;
 pub mod time;

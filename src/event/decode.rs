@@ -20,8 +20,8 @@ pub trait Column: Sized {
     fn bool(&mut self, value: bool);
     /// A GUID.
     fn guid(&mut self, value: Guid);
-    /// 100 ns units since 1601.
-    fn file_time(&mut self, value: u64);
+    /// 100 ns units since 1601. Returns whether the value could not be shown as a time.
+    fn file_time(&mut self, value: u64) -> bool;
     /// UTF-16 bytes. Returns whether something could not be shown as UTF-8 and was replaced.
     fn utf16(&mut self, bytes: &[u8]) -> bool;
     /// UTF-8 or 8-bit bytes. Returns whether something was replaced.
@@ -179,7 +179,7 @@ impl Walk<'_> {
                 None => return short(column),
             },
             Node::FileTime => match self.array() {
-                Some(bytes) => column.file_time(u64::from_le_bytes(bytes)),
+                Some(bytes) => self.replaced |= column.file_time(u64::from_le_bytes(bytes)),
                 None => return short(column),
             },
             Node::Utf16Unit => match self.array::<2>() {
@@ -371,7 +371,9 @@ impl Column for Nowhere {
     fn float(&mut self, _: f64) {}
     fn bool(&mut self, _: bool) {}
     fn guid(&mut self, _: Guid) {}
-    fn file_time(&mut self, _: u64) {}
+    fn file_time(&mut self, _: u64) -> bool {
+        false
+    }
     fn utf16(&mut self, _: &[u8]) -> bool {
         false
     }
