@@ -8,5 +8,7 @@ pub mod guid;
 #[cfg(feature = "tables")]
 pub mod pipeline;
 pub mod reader;
+#[cfg(feature = "tables")]
+pub mod sink;
 pub mod source;
 pub mod time;
