@@ -9,6 +9,8 @@ pub mod normalize;
 #[cfg(feature = "tables")]
 pub mod pipeline;
 pub mod reader;
+#[cfg(feature = "tables")]
+pub mod sink;
 pub mod source;
 #[cfg(feature = "tables")]
 pub mod table;

@@ -4,33 +4,7 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result, Severity};
 use crate::reader::TraceInfo;
-
-/// File format of the tables.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// One Parquet file per table.
-    #[default]
-    Parquet,
-    /// One Arrow IPC file (Feather V2) per table.
-    Arrow,
-}
-
-/// Compression of the tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
-    /// Zstandard at a level from 1 to 22.
-    Zstd(i32),
-    /// Snappy (Parquet only), for old readers.
-    Snappy,
-    /// None.
-    None,
-}
-
-impl Default for Compression {
-    fn default() -> Self {
-        Compression::Zstd(1)
-    }
-}
+pub use crate::sink::{Compression, Format};
 
 /// How the files of a dataset lie in its directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
