@@ -8,6 +8,7 @@ pub mod payload;
 pub mod schema;
 pub mod select;
 pub mod tables;
+pub mod views;
 
 use std::sync::Arc;
 
