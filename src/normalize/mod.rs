@@ -185,6 +185,7 @@ impl Normalizer {
                     sink.fact(Fact::Root(open.row.gc_id, &root));
                 }
             }
+            Kind::Other => {}
             _ => self.bulk(handler, event, index, sink),
         }
         if let Some(gc) = self.runtimes.get_mut(index)
