@@ -62,7 +62,8 @@ impl Fit {
     }
 }
 
-const MAX_SLOTS: usize = 8;
+/// No layout needs more fields as counts of others.
+pub(super) const MAX_SLOTS: usize = 8;
 
 struct Walk<'p> {
     payload: &'p [u8],
