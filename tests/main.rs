@@ -1,1 +1,7 @@
-fn main(){}
+//! All integration tests in one binary, one file per subject.
+
+#[cfg(feature = "packed")]
+mod hostile;
+#[cfg(feature = "packed")]
+mod shared;
+mod support;
