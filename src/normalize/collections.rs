@@ -15,6 +15,8 @@ use super::ranges::Ranges;
 
 /// Closed collections that wait for an older one to end, at most.
 const MAX_WAITING: usize = 4096;
+/// Threads that stop all others at once, at most.
+const MAX_PAUSES: usize = 64;
 
 /// A collection that is not reported yet.
 #[derive(Debug, Default)]
@@ -36,7 +38,7 @@ pub struct Collections {
     open: Vec<OpenCollection>,
     closed: VecDeque<OpenCollection>,
     last_ended: Option<GcId>,
-    pause: Option<OpenPause>,
+    pauses: Vec<OpenPause>,
     /// Collections whose end never came.
     pub abandoned: u64,
     /// An error of a spill file.
@@ -46,6 +48,8 @@ pub struct Collections {
 
 #[derive(Debug)]
 struct OpenPause {
+    /// The thread that stops the others; several may try at once, and one after the other succeeds.
+    thread: u32,
     reason: Option<&'static str>,
     start_ns: i64,
     stopped_ns: Option<i64>,
@@ -110,7 +114,9 @@ impl Collections {
             starting_on: Some(thread),
             started: true,
         });
-        if let Some(pause) = &mut self.pause
+        // A sampling profiler may be about to stop the same threads: that is no pause for this collection.
+        let for_gc = self.pauses.iter().position(|p| p.reason.is_none_or(|r| r.starts_with("SuspendForGC")));
+        if let Some(pause) = self.pauses.get_mut(for_gc.unwrap_or_default())
             && !pause.started_here
         {
             pause.gc_id = *next_id;
@@ -208,23 +214,34 @@ impl Collections {
         self.open.last().is_some_and(|o| o.starting_on == Some(thread))
     }
 
-    /// Threads are asked to stop.
-    pub fn suspend_begin(&mut self, reason: Option<&'static str>, ts_ns: i64, sink: &mut impl FactSink) {
+    /// A thread asks the others to stop.
+    pub fn suspend_begin(&mut self, reason: Option<&'static str>, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
         self.report(false, sink);
-        let gc_id = self.open.last().map_or(0, |o| o.row.gc_id);
-        self.pause = Some(OpenPause { reason, start_ns: ts_ns, stopped_ns: None, gc_id, started_here: false });
+        let for_gc = reason.is_none_or(|r| r.starts_with("SuspendForGC"));
+        let gc_id = self.open.last().filter(|_| for_gc).map_or(0, |o| o.row.gc_id);
+        self.pauses.retain(|p| p.thread != thread);
+        if self.pauses.len() < MAX_PAUSES {
+            self.pauses.push(OpenPause { thread, reason, start_ns: ts_ns, stopped_ns: None, gc_id, started_here: false });
+        }
+    }
+
+    /// The open pause that a thread began, or else the one that began last.
+    fn pause_of(&self, thread: u32) -> Option<usize> {
+        let own = self.pauses.iter().position(|p| p.thread == thread);
+        own.or(self.pauses.len().checked_sub(1))
     }
 
     /// All threads stand still.
-    pub fn suspend_end(&mut self, ts_ns: i64) {
-        if let Some(pause) = &mut self.pause {
+    pub fn suspend_end(&mut self, ts_ns: i64, thread: u32) {
+        if let Some(pause) = self.pause_of(thread).and_then(|index| self.pauses.get_mut(index)) {
             pause.stopped_ns.get_or_insert(ts_ns);
         }
     }
 
     /// All threads run again.
-    pub fn restart_end(&mut self, ts_ns: i64, sink: &mut impl FactSink) {
-        let Some(open) = self.pause.take() else { return };
+    pub fn restart_end(&mut self, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
+        let Some(index) = self.pause_of(thread) else { return };
+        let open = self.pauses.remove(index);
         let pause = Pause {
             gc_id: open.gc_id,
             process_id: self.process_id,

@@ -115,10 +115,10 @@ impl Normalizer {
             }
             Kind::SuspendBegin => {
                 let reason = handler.map("GCSuspendEEReasonMap", scalars.number("Reason"));
-                gc.suspend_begin(reason, ts_ns, sink);
+                gc.suspend_begin(reason, ts_ns, thread, sink);
             }
-            Kind::SuspendEnd => gc.suspend_end(ts_ns),
-            Kind::RestartEnd => gc.restart_end(ts_ns, sink),
+            Kind::SuspendEnd => gc.suspend_end(ts_ns, thread),
+            Kind::RestartEnd => gc.restart_end(ts_ns, thread, sink),
             Kind::HeapStats => heap_stats(gc, scalars, sink),
             Kind::GlobalHeapHistory => {
                 if let Some(row) = gc.current() {
