@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A dataset can have more tables than a process may have open files, so a table's file is opened by the first write
 /// and let go by [`TableFile::release`]; a later write appends.
@@ -18,11 +18,6 @@ impl TableFile {
     /// A file at `path`, which does not exist yet. Nothing is touched before the first write.
     pub(super) fn new(path: PathBuf) -> TableFile {
         TableFile { path, open: None, created: false, written: 0 }
-    }
-
-    /// Where the file is.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Bytes written so far.

@@ -4,11 +4,16 @@
 //! The same calls in the same order make the same bytes. Everything that shapes a file (where a row group ends, which
 //! thread encodes a column) is decided on the caller's thread from counted rows and bytes, never from timing.
 
+mod arrow;
 mod dataset;
 mod failure;
 mod file;
+mod measure;
+mod parquet;
 mod place;
+mod plain;
 mod properties;
+mod workers;
 
 use arrow_schema::SchemaRef;
 

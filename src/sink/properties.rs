@@ -1,6 +1,5 @@
 //! How Parquet writes each column of a table.
 
-use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::basic::{Compression as Codec, Encoding as Layout, Type, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -112,14 +111,5 @@ pub(super) fn check(format: super::Format, compression: Compression) -> Result<(
             Err(Error::Usage("Arrow files know no snappy compression, only zstd or none".into()))
         }
         _ => codec(compression).map(drop),
-    }
-}
-
-/// The schema a table is declared with, for messages.
-pub(super) fn check_batch(spec: &TableSpec, schema: &SchemaRef) -> Result<()> {
-    if schema.fields() == spec.schema.fields() {
-        Ok(())
-    } else {
-        Err(Error::Internal(format!("table {}: a batch has other columns than the table", spec.name)))
     }
 }
