@@ -6,6 +6,8 @@ pub mod error;
 pub mod event;
 pub mod guid;
 #[cfg(feature = "tables")]
+pub mod inspect;
+#[cfg(feature = "tables")]
 pub mod pipeline;
 pub mod reader;
 pub mod source;
