@@ -1,9 +1,9 @@
-fn main() {
-    let path = std::env::args().nth(1).unwrap();
-    let i = tracequet::inspect::inspect(std::path::Path::new(&path), &mut |_, _| {}).unwrap();
-    println!("{:?} {} {}", i.process, i.events, i.payload_bytes);
-    for c in &i.collections.list {
-        println!("{c:?}");
-    }
-    println!("{:#?}", i.problems);
+//! Starts the program; everything else is in `cli` and in the library.
+
+#![deny(unsafe_code)]
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::run(std::env::args_os())
 }

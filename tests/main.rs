@@ -1,1 +1,4 @@
-fn main(){}
+//! All integration tests in one binary, one file per subject.
+
+#[cfg(feature = "cli")]
+mod cli;
