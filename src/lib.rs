@@ -7,6 +7,8 @@ pub mod event;
 pub mod guid;
 pub mod normalize;
 #[cfg(feature = "tables")]
+pub mod inspect;
+#[cfg(feature = "tables")]
 pub mod pipeline;
 pub mod reader;
 #[cfg(feature = "tables")]

@@ -168,7 +168,7 @@ mod tests {
             0xCF, // everything but activity ids, sorted
             7,    // metadata id
             0, 9, 1, // sequence +0 (+1), capture thread 9, processor 1
-            8, 3, // thread 8, stack 3
+            8, 3,   // thread 8, stack 3
             100, // time +100
             2,   // payload size
         ];

@@ -1,0 +1,291 @@
+//! The commands and their options, as clap reads them, with the help that a person sees.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use tracequet::pipeline::{Compression, DatasetLayout, Format};
+
+use super::time;
+
+const ABOUT: &str = "Turns recordings of a .NET process into Parquet and Arrow tables";
+
+const LONG_ABOUT: &str = "\
+Turns recordings of a .NET process into Parquet and Arrow tables.
+
+In goes what dotnet-trace, dotnet-monitor, DOTNET_EnableEventPipe or the diagnostics port write: .nettrace files in \
+every version of the format (and .netperf, its predecessor), also packed as .gz, .zst or .zip, or from a pipe. Out \
+comes a directory of tables: collections and their pauses, surviving and moved ranges, the heap graph, types, methods \
+and stacks, one table for each kind of event, and a table of everything that was lost or damaged.";
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  everything was read
+  1  usage error, or nothing could be read
+  2  everything that is left was read, but events were lost, the recording is damaged or cut, or a payload could not \
+be decoded; the summary and the diagnostic table say what";
+
+/// Payloads are not decoded here; what could not be is no loss of the recording.
+const INSPECT_EXIT_CODES: &str = "\
+Exit codes:
+  0  everything was read
+  1  usage error, or nothing could be read
+  2  everything that is left was read, but events were lost, or the recording is damaged or cut";
+
+const EXAMPLES: &str = "\
+Examples:
+  tracequet inspect app.nettrace             what is in it, what was lost
+  tracequet convert app.nettrace -o app      all tables, as Parquet, in the directory app
+  tracequet schema gc                        what the columns of a table mean
+  duckdb -c \"FROM 'app/gc.parquet'\"          and then, for example";
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "tracequet",
+    version,
+    about = ABOUT,
+    long_about = LONG_ABOUT,
+    after_help = EXAMPLES,
+    after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"),
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Write the tables of one or more recordings into a directory
+    #[command(
+        long_about = "Writes the tables of one or more recordings into a directory.\n\n\
+            One recording gives OUT/<table>.parquet. Several give OUT/<table>/trace=<key>/part-0.parquet, with the key \
+            also in the column trace_id. The directory appears when it is whole, and not at all when something fails.",
+        after_help = CONVERT_EXAMPLES,
+        after_long_help = format!("{CONVERT_EXAMPLES}\n\n{EXIT_CODES}")
+    )]
+    Convert(ConvertArgs),
+    /// Tell what is in a recording: process, providers, events, collections, losses
+    #[command(
+        long_about = "Tells what is in a recording: the process, providers, kinds of events, threads, collections, and \
+            what was lost.\n\nThe recording is read once and not decoded, which is a matter of a second even for a \
+            large one.",
+        after_help = INSPECT_EXAMPLES,
+        after_long_help = format!("{INSPECT_EXAMPLES}\n\n{INSPECT_EXIT_CODES}")
+    )]
+    Inspect(InspectArgs),
+    /// Print the tables, what each column means, and how event payloads are laid out
+    #[command(
+        long_about = "Prints the tables of this version of tracequet with type, unit and meaning of each column; with \
+            --events, how the payloads of a provider's events are laid out in every version.",
+        after_help = SCHEMA_EXAMPLES
+    )]
+    Schema(SchemaArgs),
+    /// Print completions for a shell, or a manual page
+    #[command(hide = true, after_help = GENERATE_EXAMPLES)]
+    Generate(GenerateArgs),
+}
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  tracequet convert app.nettrace -o app
+  tracequet convert app.nettrace -o app --tables gc,gc_pause,diagnostic
+  tracequet convert app.nettrace -o app --from 1m30s --to 2m
+  tracequet convert night/*.nettrace -o night --compression zstd:9
+  ssh server cat app.nettrace.gz | tracequet convert - -o app --json > app.json";
+
+const INSPECT_EXAMPLES: &str = "\
+Examples:
+  tracequet inspect app.nettrace
+  tracequet inspect app.nettrace --all | less
+  tracequet inspect app.nettrace --json | jq '.event_types[] | select(.decoded_by == \"raw\")'
+  curl -s https://example.org/app.nettrace.zst | tracequet inspect -";
+
+const SCHEMA_EXAMPLES: &str = "\
+Examples:
+  tracequet schema                                             all tables
+  tracequet schema gc_surviving_range                          one table
+  tracequet schema --format markdown > TABLES.md
+  tracequet schema --events                                    providers in the catalogue
+  tracequet schema --events Microsoft-Windows-DotNETRuntime    their events";
+
+const GENERATE_EXAMPLES: &str = "\
+Examples:
+  tracequet generate man > tracequet.1
+  tracequet generate man convert > tracequet-convert.1
+  tracequet generate bash > /etc/bash_completion.d/tracequet";
+
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// Recordings; - is standard input
+    #[arg(value_name = "IN", required = true)]
+    pub inputs: Vec<PathBuf>,
+    /// Directory to write the tables into
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+    /// Write only these tables [default: all]
+    ///
+    /// `event` stands for the tables of all kinds of events, `event/<provider>` and `event/<provider>/<event>` for some.
+    #[arg(long, value_name = "TABLE,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub tables: Vec<String>,
+    /// Read only events of these providers [default: all]
+    ///
+    /// Tables that are made from events of other providers stay empty.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub providers: Vec<String>,
+    /// Read only events at or after this time since the start: 12.5, 12.5s, 300ms, 1m30s
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    pub from: Option<i64>,
+    /// Read only events before this time since the start
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    pub to: Option<i64>,
+    /// File format of the tables
+    #[arg(long, value_enum, default_value_t = FormatArg::Parquet)]
+    pub format: FormatArg,
+    /// Compression: zstd[:LEVEL], snappy or none
+    #[arg(long, value_name = "NAME", default_value = "zstd", value_parser = compression)]
+    pub compression: Compression,
+    /// How the files lie in the directory
+    #[arg(long, value_enum, default_value_t = LayoutArg::Auto)]
+    pub layout: LayoutArg,
+    /// Replace what an earlier conversion left in OUT
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Print the summary as JSON to standard output
+    #[arg(long)]
+    pub json: bool,
+    /// No progress and no summary; only errors
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// Recording; - is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Print one JSON object, with everything in it
+    #[arg(long)]
+    pub json: bool,
+    /// List all kinds of events, threads and collections, not only the first 20
+    #[arg(long)]
+    pub all: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// Only this table
+    #[arg(value_name = "TABLE")]
+    pub table: Option<String>,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t = SchemaFormat::Text)]
+    pub format: SchemaFormat,
+    /// The events of a provider instead of the tables; without a name, the providers
+    #[arg(long, value_name = "PROVIDER", num_args = 0..=1, default_missing_value = "", conflicts_with = "table")]
+    pub events: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct GenerateArgs {
+    /// What to print
+    #[arg(value_enum)]
+    pub what: Generated,
+    /// The command of which the manual page is wanted [default: that of tracequet]
+    #[arg(value_name = "COMMAND")]
+    pub command: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// Apache Parquet
+    Parquet,
+    /// Arrow IPC files (Feather)
+    Arrow,
+}
+
+impl From<FormatArg> for Format {
+    fn from(format: FormatArg) -> Format {
+        match format {
+            FormatArg::Parquet => Format::Parquet,
+            FormatArg::Arrow => Format::Arrow,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LayoutArg {
+    /// OUT/<table>.parquet for one recording, hive for several
+    Auto,
+    /// OUT/<table>/trace=<key>/part-0.parquet
+    Hive,
+}
+
+impl From<LayoutArg> for DatasetLayout {
+    fn from(layout: LayoutArg) -> DatasetLayout {
+        match layout {
+            LayoutArg::Auto => DatasetLayout::Auto,
+            LayoutArg::Hive => DatasetLayout::Hive,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SchemaFormat {
+    /// For reading
+    Text,
+    /// For programs
+    Json,
+    /// For documents
+    Markdown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Generated {
+    /// Manual page
+    Man,
+    /// Completions for bash
+    Bash,
+    /// Completions for zsh
+    Zsh,
+    /// Completions for fish
+    Fish,
+    /// Completions for PowerShell
+    Powershell,
+    /// Completions for Elvish
+    Elvish,
+}
+
+/// Reads `zstd`, `zstd:LEVEL`, `snappy` or `none`.
+fn compression(text: &str) -> Result<Compression, String> {
+    match text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level))) {
+        ("zstd", None) => Ok(Compression::default()),
+        ("zstd", Some(level)) => match level.parse() {
+            Ok(level @ 1..=22) => Ok(Compression::Zstd(level)),
+            _ => Err(format!("zstd level '{level}', expected 1 to 22")),
+        },
+        ("snappy", None) => Ok(Compression::Snappy),
+        ("none", None) => Ok(Compression::None),
+        _ => Err("expected zstd, zstd:LEVEL (1 to 22), snappy or none".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn compressions_are_named_with_an_optional_level() {
+        assert_eq!(compression("zstd"), Ok(Compression::Zstd(1)));
+        assert_eq!(compression("zstd:22"), Ok(Compression::Zstd(22)));
+        assert_eq!(compression("snappy"), Ok(Compression::Snappy));
+        assert_eq!(compression("none"), Ok(Compression::None));
+        for wrong in ["zstd:", "zstd:0", "zstd:23", "zstd:-1", "snappy:1", "gzip", "", "ZSTD"] {
+            assert!(compression(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Errors as a person reads them: one line with the whole chain, and the bytes around the place when there is one.
+
+use std::io::{ErrorKind, Write};
+
+use tracequet::error::Error;
+use tracequet::source::Input;
+
+/// Standard output or standard error could not be written.
+#[derive(Debug)]
+pub struct Output {
+    stream: &'static str,
+    source: std::io::Error,
+}
+
+impl Output {
+    /// A failure to write `stream`.
+    pub fn new(stream: &'static str, source: std::io::Error) -> Output {
+        Output { stream, source }
+    }
+}
+
+impl std::fmt::Display for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.stream)
+    }
+}
+
+impl std::error::Error for Output {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+/// Whether the reader of our output has gone: it has what it wanted.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Output>().is_some_and(|output| output.source.kind() == ErrorKind::BrokenPipe)
+}
+
+/// Prints an error. When standard error is closed there is nobody left to tell.
+pub fn print(error: &anyhow::Error) {
+    let mut text = format!("tracequet: {}\n", chain(error));
+    if let Some(Error::Unreadable { path, offset, .. }) = error.downcast_ref()
+        && path.as_os_str() != "-"
+        && let Ok(Input::Mapped(file)) = Input::open(path)
+    {
+        text.push_str(&window(file.bytes(), *offset));
+    }
+    let mut out = std::io::stderr().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
+}
+
+/// The messages of an error and its causes. Those that repeat the end of the one before say nothing new.
+fn chain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let message = cause.to_string();
+        if text.is_empty() {
+            text = message;
+        } else if !text.ends_with(&message) {
+            text = format!("{text}: {message}");
+        }
+    }
+    text
+}
+
+/// Sixteen bytes around `offset` in hexadecimal and as text, with a caret under the one.
+fn window(bytes: &[u8], offset: u64) -> String {
+    let Ok(at) = usize::try_from(offset) else { return String::new() };
+    let at = at.min(bytes.len());
+    let start = at.saturating_sub(8).min(bytes.len().saturating_sub(16));
+    let shown: Vec<u8> = bytes.iter().skip(start).take(16).copied().collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let hex: Vec<String> = shown.iter().map(|b| format!("{b:02x}")).collect();
+    let text: String = shown.iter().map(|b| if b.is_ascii_graphic() { char::from(*b) } else { '.' }).collect();
+    let label = format!("{start:>10}  ");
+    // One past the last byte stands for the end of the file.
+    let caret = label.len() + 3 * (at - start);
+    let end = if at == bytes.len() { " end of file" } else { "" };
+    format!("{label}{:<47}  {text}\n{:caret$}^{end}\n", hex.join(" "), "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caret_stands_under_the_byte() {
+        let bytes: Vec<u8> = (b'A'..=b'Z').collect();
+        let text = window(&bytes, 10);
+        let lines: Vec<&str> = text.lines().collect();
+        let caret = lines[1].find('^').unwrap();
+        assert_eq!(&lines[0][caret..caret + 2], "4b");
+        assert!(lines[0].ends_with("CDEFGHIJKLMNOPQR"), "{text}");
+        assert!(window(&bytes, 26).contains("^ end of file"));
+        assert!(window(&[], 0).is_empty());
+        assert_eq!(window(b"ab", 0).lines().next(), Some(&*format!("         0  {:<47}  ab", "61 62")));
+        assert!(!window(&bytes, u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn causes_are_told_once() {
+        let io = std::io::Error::new(ErrorKind::NotFound, "not there");
+        let error = anyhow::Error::from(Error::io("a.nettrace")(io));
+        assert_eq!(chain(&error), "a.nettrace: not there");
+        let error = error.context("cannot convert");
+        assert_eq!(chain(&error), "cannot convert: a.nettrace: not there");
+    }
+}

@@ -1,0 +1,248 @@
+//! `tracequet inspect`: what is in a recording, as text or as JSON.
+
+use tracequet::error::Severity;
+use tracequet::inspect::{Collection, CollectionKind, DecodedBy, EventTypeCount, Inspection, inspect};
+use tracequet::pipeline::ProblemSummary;
+use tracequet::time::format_utc;
+
+use super::args::InspectArgs;
+use super::progress::Bar;
+use super::text::{Columns, clean, count, counted, duration, moment, size};
+use super::{Outcome, json, print_result};
+
+/// So many rows of a list are shown without `--all`.
+const TOP: usize = 20;
+const TOP_THREADS: usize = 10;
+
+/// Reads the recording and prints what is in it.
+pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
+    let mut bar = Bar::new(false);
+    let name = args.file.to_string_lossy().into_owned();
+    let result = inspect(&args.file, &mut |position, total| bar.show(&name, position, total));
+    bar.clear();
+    let inspection = result?;
+    let text = if args.json { json::inspection(&inspection)? } else { text(&inspection, args.all) };
+    print_result(&text)?;
+    Ok(Outcome::with_losses(inspection.has_losses()))
+}
+
+fn text(inspection: &Inspection, all: bool) -> String {
+    let mut out = String::new();
+    header(&mut out, inspection);
+    providers(&mut out, inspection);
+    event_types(&mut out, inspection, all);
+    threads(&mut out, inspection, all);
+    collections(&mut out, inspection, all);
+    notes(&mut out, inspection);
+    losses(&mut out, inspection);
+    out
+}
+
+fn header(out: &mut String, inspection: &Inspection) {
+    let Inspection { info, process, end, .. } = inspection;
+    let mut line = |name: &str, text: &str| out.push_str(&format!("  {name:<10} {}\n", clean(text)));
+    let version = if info.minor == 0 { info.version.to_string() } else { format!("{}.{}", info.version, info.minor) };
+    line("format", &format!("{} {version}, {}-bit", info.container, u32::from(info.pointer_size) * 8));
+    line("start", if info.start_known { format_utc(info.clock.sync_utc_ns) } else { "unknown".into() }.as_str());
+    line("clock", &format!("{} ticks per second", count(info.clock.frequency.unsigned_abs())));
+    let mut of_process = Vec::new();
+    if info.process_id != 0 {
+        of_process.push(info.process_id.to_string());
+    }
+    of_process.extend(process.os.clone());
+    of_process.extend(process.arch.clone());
+    if info.processor_count != 0 {
+        of_process.push(counted(info.processor_count, "processor", "processors"));
+    }
+    if !of_process.is_empty() {
+        line("process", &of_process.join(", "));
+    }
+    if let Some(version) = &process.runtime_version {
+        line("runtime", version);
+    }
+    if let Some(command) = &process.command_line {
+        line("command", command);
+    }
+    if info.sampling_ns != 0 {
+        line("sampling", &format!("every {}", duration(i64::try_from(info.sampling_ns).unwrap_or(i64::MAX))));
+    }
+    for (key, value) in &info.key_values {
+        line("key", &format!("{key} = {value}"));
+    }
+    line("size", &format!("{} ({} bytes)", size(end.bytes), count(end.bytes)));
+    if let (Some(first), Some(last)) = (inspection.first_ns, inspection.last_ns) {
+        let span = duration(inspection.duration_ns());
+        line("duration", &format!("{span}, from {} to {} s after the start", moment(first), moment(last)));
+    }
+    line("events", &format!("{} with {} of payload", count(inspection.events), size(inspection.payload_bytes)));
+    out.insert_str(0, &format!("{}\n", clean(&inspection.path.to_string_lossy())));
+}
+
+/// The head of a section: `Events (20 of 57, --all shows the others)`.
+fn head(out: &mut String, name: &str, shown: usize, all: usize) {
+    match shown < all {
+        true => out.push_str(&format!("\n{name} ({shown} of {all}, --all shows the others)\n")),
+        false => out.push_str(&format!("\n{name} ({all})\n")),
+    }
+}
+
+fn providers(out: &mut String, inspection: &Inspection) {
+    let providers = &inspection.providers;
+    head(out, "Providers", providers.len(), providers.len());
+    let mut columns = Columns::new(&["provider", ">kinds", ">events", ">payload"]);
+    for p in providers {
+        columns.row([clean(&p.name), count(p.event_types), count(p.events), size(p.payload_bytes)]);
+    }
+    columns.print(out);
+}
+
+fn event_types(out: &mut String, inspection: &Inspection, all: bool) {
+    let types = &inspection.event_types;
+    let shown = if all { types.len() } else { types.len().min(TOP) };
+    head(out, "Kinds of events", shown, types.len());
+    let heads = ["provider", ">id", ">version", "name", ">level", ">keywords", ">events", ">payload", "decoded by"];
+    let mut columns = Columns::new(&heads);
+    for t in types.iter().take(shown) {
+        columns.row([
+            clean(&t.provider),
+            t.event_id.to_string(),
+            t.version.to_string(),
+            clean(&t.name),
+            t.level.to_string(),
+            format!("{:#x}", t.keywords),
+            count(t.events),
+            size(t.payload_bytes),
+            decoded_by(t),
+        ]);
+    }
+    columns.print(out);
+}
+
+fn decoded_by(kind: &EventTypeCount) -> String {
+    match kind.decoded_by {
+        DecodedBy::Recording => "recording".into(),
+        DecodedBy::Catalogue(version) if version == kind.version => "catalogue".into(),
+        DecodedBy::Catalogue(version) => format!("catalogue, version {version}"),
+        DecodedBy::Raw(why) => format!("raw: {why}"),
+    }
+}
+
+fn threads(out: &mut String, inspection: &Inspection, all: bool) {
+    let threads = &inspection.threads;
+    let shown = if all { threads.len() } else { threads.len().min(TOP_THREADS) };
+    head(out, "Threads", shown, threads.len());
+    let mut columns = Columns::new(&[">process", ">thread", "name", ">events"]);
+    for t in threads.iter().take(shown) {
+        let name = clean(t.thread.name.as_deref().unwrap_or_default());
+        columns.row([t.thread.process_id.to_string(), t.thread.thread_id.to_string(), name, count(t.events)]);
+    }
+    columns.print(out);
+}
+
+fn collections(out: &mut String, inspection: &Inspection, all: bool) {
+    let list = &inspection.collections.list;
+    if list.is_empty() {
+        return;
+    }
+    out.push_str(&format!("\nCollections ({})\n", list.len()));
+    let mut generations: Vec<Option<u64>> = list.iter().map(|c| c.generation).collect();
+    generations.sort_unstable();
+    generations.dedup();
+    let mut columns =
+        Columns::new(&["generation", ">blocking", ">background", ">foreground", ">total", ">time", ">longest"]);
+    for generation in generations {
+        let those: Vec<&Collection> = list.iter().filter(|c| c.generation == generation).collect();
+        let of = |kind| count(those.iter().filter(|c| c.kind == Some(kind)).count() as u64);
+        let [blocking, background, foreground] = CollectionKind::ALL.map(of);
+        let times = || those.iter().filter_map(|c| c.duration_ns);
+        columns.row([
+            or_dash(generation),
+            blocking,
+            background,
+            foreground,
+            count(those.len() as u64),
+            duration(times().fold(0, i64::saturating_add)),
+            times().max().map_or_else(|| "-".into(), duration),
+        ]);
+    }
+    columns.print(out);
+
+    let mut shown: Vec<&Collection> = list.iter().collect();
+    if !all && list.len() > TOP {
+        shown.sort_by_key(|c| std::cmp::Reverse(c.duration_ns));
+        shown.truncate(TOP);
+        shown.sort_by_key(|c| (c.start_ns, c.number));
+        out.push_str(&format!("\n  the {TOP} longest (--all shows the others)\n"));
+    } else {
+        out.push('\n');
+    }
+    let mut columns = Columns::new(&[">number", ">generation", "kind", "reason", ">start s", ">duration"]);
+    for c in shown {
+        columns.row([
+            c.number.to_string(),
+            or_dash(c.generation),
+            c.kind.map_or("-", CollectionKind::as_str).to_owned(),
+            c.reason_name.map_or_else(|| or_dash(c.reason), str::to_owned),
+            c.start_ns.map_or_else(|| "before".into(), moment),
+            c.duration_ns.map_or_else(|| "-".into(), duration),
+        ]);
+    }
+    columns.print(out);
+}
+
+fn or_dash(value: Option<u64>) -> String {
+    value.map_or_else(|| "-".into(), |v| v.to_string())
+}
+
+/// What is worth knowing although nothing of the recording is missing.
+fn notes(out: &mut String, inspection: &Inspection) {
+    let mut notes = Vec::new();
+    let raw = inspection.event_types.iter().filter(|t| matches!(t.decoded_by, DecodedBy::Raw(_)));
+    let (kinds, events) = raw.fold((0, 0), |(kinds, events), t| (kinds + 1, events + t.events));
+    if kinds > 0 {
+        let kinds = counted(kinds, "kind of event", "kinds of events");
+        notes.push(format!("{kinds} ({}) cannot be decoded and would be kept raw", counted(events, "event", "events")));
+    }
+    let open = inspection.collections.list.iter().filter(|c| c.duration_ns.is_none()).count() as u64;
+    if open > 0 {
+        notes.push(format!(
+            "start or end of {} not in the recording",
+            counted(open, "collection is", "collections are")
+        ));
+    }
+    let unlisted = inspection.collections.unlisted_marks;
+    if unlisted > 0 {
+        let marks = counted(unlisted, "start or end of a collection is", "starts and ends of collections are");
+        notes.push(format!("{marks} not listed"));
+    }
+    if inspection.end.trailing_bytes > 0 {
+        let trailing = counted(inspection.end.trailing_bytes, "byte", "bytes");
+        notes.push(format!("{trailing} behind the end mark"));
+    }
+    notes.extend(inspection.problems.iter().filter(|p| p.severity == Severity::Info).map(problem));
+    if !notes.is_empty() {
+        out.push_str("\nNotes\n");
+        notes.iter().for_each(|note| out.push_str(&format!("  {note}\n")));
+    }
+}
+
+fn losses(out: &mut String, inspection: &Inspection) {
+    if !inspection.has_losses() {
+        return out.push_str("\nLosses: none, the recording is complete\n");
+    }
+    out.push_str("\nLOSSES\n");
+    let before = out.len();
+    for p in inspection.problems.iter().filter(|p| p.severity > Severity::Info) {
+        out.push_str(&format!("  {}\n", problem(p)));
+    }
+    if out.len() == before {
+        out.push_str("  the recording does not reach its end mark\n");
+    }
+}
+
+/// One line about all problems of a kind.
+pub fn problem(p: &ProblemSummary) -> String {
+    let first = if p.rows > 1 { format!("in {} places, first ", count(p.rows)) } else { String::new() };
+    let times = if p.count > p.rows { format!("{} in all, ", count(p.count)) } else { String::new() };
+    format!("{}: {times}{first}at byte {}: {}", p.code, p.offset, clean(&p.message))
+}

@@ -1,0 +1,312 @@
+//! `tracequet schema`: the tables, what each column means, and how event payloads are laid out.
+
+use serde::Serialize;
+use tracequet::event::catalog::{self, EventLayout, Provider};
+use tracequet::event::layout::map_of;
+
+use super::args::{SchemaArgs, SchemaFormat};
+use super::text::{Columns, counted};
+use super::{Outcome, print_result};
+
+/// What a table is.
+#[derive(Debug, Serialize)]
+pub struct TableDoc {
+    /// Name.
+    pub name: String,
+    /// What a row is.
+    pub doc: String,
+    /// Columns in order.
+    pub columns: Vec<ColumnDoc>,
+    /// Columns that rows are sorted by.
+    pub sorted_by: Vec<String>,
+}
+
+/// What a column is.
+#[derive(Debug, Serialize)]
+pub struct ColumnDoc {
+    /// Name.
+    pub name: String,
+    /// Arrow type.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Unit, when it has one.
+    pub unit: Option<String>,
+    /// Whether values may be missing.
+    pub nullable: bool,
+    /// What a value means.
+    pub doc: String,
+    /// Parquet encoding, when it is not the writer's own choice.
+    pub encoding: Option<String>,
+}
+
+/// All tables.
+fn tables() -> Vec<TableDoc> {
+    Vec::new()
+}
+
+/// Prints tables or events.
+pub fn run(args: &SchemaArgs) -> anyhow::Result<Outcome> {
+    let text = match &args.events {
+        Some(provider) if provider.is_empty() => providers(args.format)?,
+        Some(provider) => events(find_provider(provider)?, args.format)?,
+        None => of_tables(&chosen(tables(), args.table.as_deref())?, args.format)?,
+    };
+    print_result(&text)?;
+    Ok(Outcome::Whole)
+}
+
+fn chosen(tables: Vec<TableDoc>, name: Option<&str>) -> anyhow::Result<Vec<TableDoc>> {
+    let Some(name) = name else { return Ok(tables) };
+    let names: Vec<String> = tables.iter().map(|t| t.name.clone()).collect();
+    let found: Vec<TableDoc> = tables.into_iter().filter(|t| t.name == name).collect();
+    anyhow::ensure!(!found.is_empty(), "no table '{name}', expected one of: {}", names.join(", "));
+    Ok(found)
+}
+
+fn pretty(value: &impl Serialize) -> anyhow::Result<String> {
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn of_tables(tables: &[TableDoc], format: SchemaFormat) -> anyhow::Result<String> {
+    let mut out = String::new();
+    match format {
+        SchemaFormat::Json => return pretty(&tables),
+        SchemaFormat::Text => tables.iter().for_each(|table| table_text(&mut out, table)),
+        SchemaFormat::Markdown => tables.iter().for_each(|table| table_markdown(&mut out, table)),
+    }
+    Ok(out)
+}
+
+fn table_text(out: &mut String, table: &TableDoc) {
+    separate(out);
+    out.push_str(&format!("{}: {}\n", table.name, table.doc));
+    if !table.sorted_by.is_empty() {
+        out.push_str(&format!("  sorted by {}\n", table.sorted_by.join(", ")));
+    }
+    let mut columns = Columns::new(&["column", "type", "unit", "meaning"]);
+    for c in &table.columns {
+        columns.row([c.name.clone(), type_text(c), c.unit.clone().unwrap_or_default(), c.doc.clone()]);
+    }
+    columns.print(out);
+}
+
+fn table_markdown(out: &mut String, table: &TableDoc) {
+    separate(out);
+    out.push_str(&format!("## {}\n\n{}\n", table.name, table.doc));
+    if !table.sorted_by.is_empty() {
+        out.push_str(&format!("\nSorted by `{}`.\n", table.sorted_by.join("`, `")));
+    }
+    out.push_str("\n| column | type | unit | meaning |\n|---|---|---|---|\n");
+    for c in &table.columns {
+        let unit = c.unit.as_deref().unwrap_or_default();
+        out.push_str(&format!("| `{}` | {} | {unit} | {} |\n", c.name, type_text(c), cell(&c.doc)));
+    }
+}
+
+fn type_text(column: &ColumnDoc) -> String {
+    format!("{}{}", column.type_name, if column.nullable { ", may be null" } else { "" })
+}
+
+/// Text that stays inside a cell of a Markdown table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+/// Sections stand one line apart.
+fn separate(out: &mut String) {
+    if !out.is_empty() {
+        out.push('\n');
+    }
+}
+
+fn all_providers() -> anyhow::Result<Vec<&'static Provider>> {
+    let load = |name| match catalog::provider(name) {
+        Some(Ok(provider)) => Ok(provider),
+        Some(Err(why)) => Err(anyhow::anyhow!("internal: {why}")),
+        None => Err(anyhow::anyhow!("internal: no catalogue of {name}")),
+    };
+    catalog::provider_names().map(load).collect()
+}
+
+fn find_provider(name: &str) -> anyhow::Result<&'static Provider> {
+    let found = all_providers()?.into_iter().find(|p| p.provider.eq_ignore_ascii_case(name));
+    found.ok_or_else(|| {
+        let names: Vec<&str> = catalog::provider_names().collect();
+        anyhow::anyhow!("no provider '{name}' in the catalogue, expected one of: {}", names.join(", "))
+    })
+}
+
+#[derive(Serialize)]
+struct ProviderView<'a> {
+    provider: &'a str,
+    guid: &'a str,
+    layouts: usize,
+}
+
+fn providers(format: SchemaFormat) -> anyhow::Result<String> {
+    let all = all_providers()?;
+    let view =
+        |p: &&'static Provider| ProviderView { provider: &p.provider, guid: &p.guid, layouts: p.layouts().len() };
+    let views: Vec<ProviderView> = all.iter().map(view).collect();
+    let mut out = String::new();
+    match format {
+        SchemaFormat::Json => return pretty(&views),
+        SchemaFormat::Text => {
+            let mut columns = Columns::new(&["provider", "guid", ">layouts"]);
+            for v in &views {
+                columns.row([v.provider.to_owned(), v.guid.to_owned(), v.layouts.to_string()]);
+            }
+            columns.print(&mut out);
+        }
+        SchemaFormat::Markdown => {
+            out.push_str("| provider | guid | layouts |\n|---|---|---:|\n");
+            for v in &views {
+                out.push_str(&format!("| {} | `{}` | {} |\n", v.provider, v.guid, v.layouts));
+            }
+        }
+    }
+    Ok(out)
+}
+
+#[derive(Serialize)]
+struct EventsView<'a> {
+    provider: &'a str,
+    guid: &'a str,
+    /// Bits as text: JSON numbers of most readers have 53 bits.
+    keywords: std::collections::BTreeMap<&'a str, String>,
+    events: Vec<EventView<'a>>,
+}
+
+#[derive(Serialize)]
+struct EventView<'a> {
+    id: u32,
+    version: u32,
+    name: &'a str,
+    opcode: u8,
+    level: u32,
+    keywords: String,
+    note: Option<&'a str>,
+    fields: Vec<FieldView<'a>>,
+}
+
+#[derive(Serialize)]
+struct FieldView<'a> {
+    name: &'a str,
+    #[serde(rename = "type")]
+    type_name: &'a str,
+    map: Option<&'a str>,
+}
+
+fn field(text: &str) -> FieldView<'_> {
+    let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+    let map = map_of(text);
+    let type_name = match map {
+        Some(_) => rest.rsplit_once('(').map_or(rest, |(before, _)| before),
+        None => rest,
+    };
+    FieldView { name: name.trim(), type_name: type_name.trim(), map }
+}
+
+fn event(layout: &EventLayout) -> EventView<'_> {
+    EventView {
+        id: layout.id,
+        version: layout.version,
+        name: &layout.name,
+        opcode: layout.opcode,
+        level: layout.level,
+        keywords: format!("{:#x}", layout.keywords),
+        note: layout.note.as_deref(),
+        fields: layout.fields.iter().map(|f| field(f)).collect(),
+    }
+}
+
+fn events(provider: &Provider, format: SchemaFormat) -> anyhow::Result<String> {
+    let views = provider.layouts().iter().map(event);
+    let mut out = format!(
+        "{} {{{}}}: {}\n",
+        provider.provider,
+        provider.guid,
+        counted(provider.layouts().len() as u64, "layout", "layouts")
+    );
+    match format {
+        SchemaFormat::Json => {
+            let keywords = provider.keywords.iter().map(|(name, bits)| (name.as_str(), format!("{bits:#x}")));
+            return pretty(&EventsView {
+                provider: &provider.provider,
+                guid: &provider.guid,
+                keywords: keywords.collect(),
+                events: views.collect(),
+            });
+        }
+        SchemaFormat::Text => views.for_each(|view| event_text(&mut out, &view)),
+        SchemaFormat::Markdown => {
+            out.insert_str(0, "# ");
+            views.for_each(|view| event_markdown(&mut out, &view));
+        }
+    }
+    Ok(out)
+}
+
+fn event_text(out: &mut String, view: &EventView<'_>) {
+    let EventView { id, version, name, level, keywords, .. } = view;
+    out.push_str(&format!("\n{id} {name} version {version}, level {level}, keywords {keywords}\n"));
+    if let Some(note) = view.note {
+        out.push_str(&format!("  {note}\n"));
+    }
+    let width = view.fields.iter().map(|f| f.name.len()).max().unwrap_or(0);
+    for f in &view.fields {
+        let map = f.map.map_or_else(String::new, |m| format!(" ({m})"));
+        out.push_str(&format!("  {:<width$}  {}{map}\n", f.name, f.type_name));
+    }
+}
+
+fn event_markdown(out: &mut String, view: &EventView<'_>) {
+    out.push_str(&format!("\n## {} {} version {}\n\n", view.id, view.name, view.version));
+    if let Some(note) = view.note {
+        out.push_str(&format!("{note}\n\n"));
+    }
+    if view.fields.is_empty() {
+        return out.push_str("No fields.\n");
+    }
+    out.push_str("| field | type | values |\n|---|---|---|\n");
+    for f in &view.fields {
+        out.push_str(&format!("| `{}` | `{}` | {} |\n", f.name, f.type_name, f.map.unwrap_or_default()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_print_in_every_format() {
+        let column = |name: &str, unit: Option<&str>| ColumnDoc {
+            name: name.into(),
+            type_name: "uint64".into(),
+            unit: unit.map(str::to_owned),
+            nullable: unit.is_some(),
+            doc: "a | b".into(),
+            encoding: None,
+        };
+        let columns = vec![column("gc_id", None), column("duration_ns", Some("ns"))];
+        let table =
+            TableDoc { name: "gc".into(), doc: "One collection.".into(), columns, sorted_by: vec!["gc_id".into()] };
+        let text = of_tables(std::slice::from_ref(&table), SchemaFormat::Text).unwrap();
+        assert!(text.contains("  duration_ns  uint64, may be null  ns    a | b\n"), "{text}");
+        let markdown = of_tables(std::slice::from_ref(&table), SchemaFormat::Markdown).unwrap();
+        assert!(markdown.contains("| `gc_id` | uint64 |  | a \\| b |\n"), "{markdown}");
+        let json = of_tables(&[table], SchemaFormat::Json).unwrap();
+        assert!(serde_json::from_str::<serde_json::Value>(&json).unwrap()[0]["columns"][1]["nullable"] == true);
+        assert!(chosen(Vec::new(), Some("nothing")).is_err());
+    }
+
+    #[test]
+    fn fields_fall_into_name_type_and_map() {
+        let f = field("Reason: u32 (GCReasonMap)");
+        assert_eq!((f.name, f.type_name, f.map), ("Reason", "u32", Some("GCReasonMap")));
+        let f = field("Values: { A: u64, B: u16 }[Count]");
+        assert_eq!((f.name, f.type_name, f.map), ("Values", "{ A: u64, B: u16 }[Count]", None));
+    }
+}

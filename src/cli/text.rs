@@ -1,0 +1,183 @@
+//! Numbers, sizes, durations and columns for a person's eye.
+
+use std::fmt::Write;
+
+/// `1,234,567`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1 event`, `2 events`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// Bytes with three digits: `531 MB`.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1000.0;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{} {}", three_digits(value), UNITS.get(unit).unwrap_or(&"PB"))
+}
+
+/// Nanoseconds with three digits: `850 ns`, `1.25 ms`, `12.3 s`, `2 min 5 s`, `3 h 20 min`.
+pub fn duration(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    let ns = ns.unsigned_abs();
+    if ns < 1000 {
+        return format!("{sign}{ns} ns");
+    }
+    let seconds = ns / 1_000_000_000;
+    if seconds >= 3600 {
+        return format!("{sign}{} h {} min", seconds / 3600, seconds / 60 % 60);
+    }
+    if seconds >= 100 {
+        return format!("{sign}{} min {} s", seconds / 60, seconds % 60);
+    }
+    let value = ns as f64;
+    let (value, unit) = match ns {
+        0..999_500 => (value / 1e3, "µs"),
+        999_500..999_500_000 => (value / 1e6, "ms"),
+        _ => (value / 1e9, "s"),
+    };
+    format!("{sign}{} {unit}", three_digits(value))
+}
+
+/// A moment since the start in seconds, to the microsecond: `12.345678`.
+pub fn moment(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    let us = ns.unsigned_abs() / 1000;
+    format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000)
+}
+
+fn three_digits(value: f64) -> String {
+    let decimals = match value {
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// Text from a recording, without the characters that would steer a terminal.
+pub fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        // Bidirectional overrides reorder what is seen.
+        if c.is_control() || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}') {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// At which side of its column a cell stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Left,
+    Right,
+}
+
+/// Rows of cells in aligned columns, two blanks apart and two from the edge.
+pub struct Columns {
+    sides: Vec<Side>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Columns {
+    /// Columns with a head. Heads that begin with `>` stand at the right.
+    pub fn new(heads: &[&str]) -> Columns {
+        let side = |head: &&str| if head.starts_with('>') { Side::Right } else { Side::Left };
+        let sides = heads.iter().map(side).collect();
+        let row = heads.iter().map(|h| h.trim_start_matches('>').to_owned()).collect();
+        Columns { sides, rows: vec![row] }
+    }
+
+    /// Adds a row.
+    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(cells.into());
+    }
+
+    /// Appends the rows to `out`.
+    pub fn print(&self, out: &mut String) {
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.sides.len()).map(width).collect();
+        for row in &self.rows {
+            let mut line = String::new();
+            for ((cell, width), side) in row.iter().zip(&widths).zip(&self.sides) {
+                match side {
+                    Side::Left => write!(line, "  {cell:<width$}").ok(),
+                    Side::Right => write!(line, "  {cell:>width$}").ok(),
+                };
+            }
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_a_unit() {
+        assert_eq!((count(0), count(999), count(1000), count(1_234_567)), {
+            ("0".into(), "999".into(), "1,000".into(), "1,234,567".into())
+        });
+        let sizes = [(0, "0 B"), (999, "999 B"), (1000, "1.00 kB"), (999_499, "999 kB"), (999_500, "1.00 MB")];
+        for (bytes, text) in sizes {
+            assert_eq!(size(bytes), text);
+        }
+        assert_eq!(size(u64::MAX), "18447 PB");
+        let durations = [
+            (0, "0 ns"),
+            (1500, "1.50 µs"),
+            (999_499, "999 µs"),
+            (999_500, "1.00 ms"),
+            (12_345_678_901, "12.3 s"),
+            (125_000_000_000, "2 min 5 s"),
+            (12_000_000_000_000, "3 h 20 min"),
+            (-1_250_000, "-1.25 ms"),
+        ];
+        for (ns, text) in durations {
+            assert_eq!(duration(ns), text);
+        }
+        assert_eq!((moment(12_345_678_901), moment(-1_500)), ("12.345678".into(), "-0.000001".into()));
+    }
+
+    #[test]
+    fn a_recording_cannot_steer_the_terminal() {
+        assert_eq!(clean("a\u{1b}[31mb\n\u{202e}c"), "a\\u{1b}[31mb\\u{a}\\u{202e}c");
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let mut columns = Columns::new(&["name", ">events"]);
+        columns.row(["a".into(), "1".into()]);
+        columns.row(["bärß".into(), "12".into()]);
+        let mut out = String::new();
+        columns.print(&mut out);
+        assert_eq!(out, "  name  events\n  a          1\n  bärß      12\n");
+    }
+}

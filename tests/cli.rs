@@ -1,0 +1,348 @@
+//! The program as a person types it: what it prints where, and with which exit code it ends.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+const GC_CHURN: &str = "samples/gc-churn.nettrace";
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracequet"));
+    command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
+    command
+}
+
+/// What a command line gave: exit code, standard output, standard error.
+struct Run {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Run {
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+fn run(arguments: &[&str]) -> Run {
+    command(arguments).output().expect("the program starts").into()
+}
+
+fn run_with_input(arguments: &[&str], input: &[u8]) -> Run {
+    let mut command = command(arguments);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        // A program that refuses its input closes the pipe early.
+        scope.spawn(move || stdin.write_all(input).ok());
+        child.wait_with_output().unwrap().into()
+    })
+}
+
+fn json(run: &Run) -> Value {
+    serde_json::from_str(&run.out).unwrap_or_else(|e| panic!("{e}: {}", run.out))
+}
+
+fn samples() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut traces: Vec<_> = files.filter(|path| path.extension().is_some_and(|e| e == "nettrace")).collect();
+    traces.sort();
+    assert!(traces.len() >= 9);
+    traces
+}
+
+fn sample(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)).unwrap()
+}
+
+/// Events of the kind with this name.
+fn events_of(inspection: &Value, name: &str) -> u64 {
+    let kinds = inspection["event_types"].as_array().unwrap();
+    let found = kinds.iter().filter(|kind| kind["event_name"] == name);
+    found.map(|kind| kind["event_count"].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn help_and_version_are_results() {
+    for arguments in [&["--help"][..], &["-h"], &["help"], &["help", "inspect"]] {
+        let run = run(arguments);
+        assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{arguments:?}");
+        assert!(run.out.contains("Usage: tracequet"), "{}", run.out);
+    }
+    for name in ["convert", "inspect", "schema"] {
+        for flag in ["-h", "--help"] {
+            let run = run(&[name, flag]);
+            assert_eq!(run.code, Some(0));
+            assert!(run.out.contains(&format!("Usage: tracequet {name}")), "{}", run.out);
+            assert!(run.out.contains(&format!("Examples:\n  tracequet {name} ")), "{}", run.out);
+        }
+    }
+    for arguments in [&["--help"][..], &["convert", "--help"], &["inspect", "--help"]] {
+        let text = run(arguments).out;
+        assert!(text.contains("\nExit codes:\n  0 ") && text.contains("\n  1 ") && text.contains("\n  2 "), "{text}");
+    }
+    assert_eq!(run(&["--version"]).out, format!("tracequet {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn usage_errors_end_with_one() {
+    let cases: &[(&[&str], &str)] = &[
+        (&[], "Usage: tracequet <COMMAND>"),
+        (&["explode"], "unrecognized subcommand 'explode'"),
+        (&["inspect"], "<FILE>"),
+        (&["inspect", "a", "b"], "unexpected argument 'b'"),
+        (&["inspect", GC_CHURN, "--jsno"], "a similar argument exists: '--json'"),
+        (&["convert", "a.nettrace"], "--output <OUT>"),
+        (&["convert", "-o", "x"], "<IN>"),
+        (&["convert", "a", "-o", "x", "--format", "csv"], "[possible values: parquet, arrow]"),
+        (&["convert", "a", "-o", "x", "--layout", "flat"], "[possible values: auto, hive]"),
+        (&["convert", "a", "-o", "x", "--compression", "zstd:23"], "expected 1 to 22"),
+        (&["convert", "a", "-o", "x", "--compression", "gzip"], "expected zstd, zstd:LEVEL (1 to 22), snappy or none"),
+        (
+            &["convert", "a", "-o", "x", "--format", "arrow", "--compression", "snappy"],
+            "cannot be compressed with snappy",
+        ),
+        (&["convert", "a", "-o", "x", "--from", "2 minutes"], "expected seconds (12.5) or numbers with units"),
+        (&["convert", "a", "-o", "x", "--from", "1m", "--to", "60"], "nothing lies between --from and --to"),
+        (&["convert", "a", "-o", "x", "--tables", "gc,,type"], "a value is required for '--tables"),
+        (&["convert", "-", "-", "-o", "x"], "standard input (-) can be read only once"),
+        (&["convert", "a", "-o", "-"], "tables cannot be written to standard output"),
+        (&["schema", "--format", "xml"], "[possible values: text, json, markdown]"),
+        (&["schema", "no_such_table"], "no table 'no_such_table'"),
+        (&["schema", "--events", "No-Such-Provider"], "expected one of: Microsoft-Windows-DotNETRuntime,"),
+        (&["generate", "tcsh"], "[possible values: man, bash,"),
+        (&["generate", "man", "explode"], "no command 'explode'"),
+    ];
+    for (arguments, message) in cases {
+        let run = run(arguments);
+        assert_eq!((run.code, run.out.as_str()), (Some(1), ""), "{arguments:?}: {}", run.err);
+        assert!(run.err.contains(message), "{arguments:?}: {}", run.err);
+    }
+}
+
+#[test]
+fn every_sample_is_inspected_as_text_and_as_json() {
+    for path in samples() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let path = path.to_str().unwrap();
+        let whole = name != "exit-early.nettrace";
+        let code = Some(if whole { 0 } else { 2 });
+
+        let text = run(&["inspect", path]);
+        assert_eq!((text.code, text.err.as_str()), (code, ""), "{name}");
+        for section in ["\n  format     nettrace 4, 64-bit\n", "\nProviders (", "\nKinds of events (", "\nThreads ("] {
+            assert!(text.out.contains(section), "{name}: {}", text.out);
+        }
+        let losses = if whole { "\nLosses: none, the recording is complete\n" } else { "\nLOSSES\n  no_end_mark: " };
+        assert!(text.out.contains(losses), "{name}: {}", text.out);
+
+        let inspected = run(&["inspect", "--json", path]);
+        assert_eq!(inspected.code, code, "{name}");
+        let inspection = json(&inspected);
+        assert_eq!(inspection["complete"], whole);
+        assert_eq!(inspection["has_losses"], !whole);
+        assert_eq!(inspection["bytes"], std::fs::metadata(path).unwrap().len());
+        assert!(inspection["command_line"].as_str().unwrap().contains("Churn.dll"), "{name}");
+        let events = inspection["event_count"].as_u64().unwrap();
+        for list in ["event_types", "providers", "threads"] {
+            let counts = inspection[list].as_array().unwrap().iter().map(|row| row["event_count"].as_u64().unwrap());
+            assert_eq!(counts.sum::<u64>(), events, "{name}: {list}");
+        }
+        let times = ["first_ns", "last_ns", "duration_ns"].map(|key| inspection[key].as_i64().unwrap());
+        assert!(0 <= times[0] && times[0] < times[1] && times[1] - times[0] == times[2], "{name}: {times:?}");
+    }
+}
+
+/// The numbers of `samples/README.md`.
+#[test]
+fn counts_of_samples_are_those_of_other_readers() {
+    const SURVIVING: &str = "GCBulkSurvivingObjectRanges";
+    const MOVED: &str = "GCBulkMovedObjectRanges";
+    let expected: &[(&str, usize, &[(&str, u64)])] = &[
+        ("gc-churn", 19, &[(SURVIVING, 11), (MOVED, 14), ("GCGenerationRange", 279), ("SetGCHandle", 177)]),
+        ("gc-churn-3.1", 19, &[(SURVIVING, 8), (MOVED, 14), ("GCGenerationRange", 152), ("DestroyGCHandle", 68)]),
+        ("server-gc", 13, &[(SURVIVING, 16), (MOVED, 24), ("GCGenerationRange", 284), ("GCJoin", 1025)]),
+        ("heap", 1, &[("GCStart", 1)]),
+        ("heap-10", 1, &[("GCStart", 1)]),
+        ("stacks", 0, &[("ThreadSample", 220)]),
+    ];
+    for (name, collections, kinds) in expected {
+        let inspection = json(&run(&["inspect", "--json", &format!("samples/{name}.nettrace")]));
+        for (kind, events) in *kinds {
+            assert_eq!(events_of(&inspection, kind), *events, "{name}: {kind}");
+        }
+        let list = inspection["collections"].as_array().unwrap();
+        assert_eq!((list.len(), &inspection["collection_count"]), (*collections, &Value::from(*collections)), "{name}");
+        assert!(list.iter().all(|gc| gc["duration_ns"].as_i64().is_some_and(|ns| ns > 0)), "{name}: {list:?}");
+        assert!(list.iter().all(|gc| gc["reason_name"].is_string() && gc["kind"].is_string()), "{name}: {list:?}");
+        assert!(list.is_sorted_by_key(|gc| gc["start_ns"].as_i64()), "{name}");
+    }
+    let inspection = json(&run(&["inspect", "--json", GC_CHURN]));
+    let background = inspection["collections"].as_array().unwrap().iter().filter(|gc| gc["kind"] == "background");
+    assert_eq!(background.count(), 2);
+    let inspection = json(&run(&["inspect", "--json", "samples/events.nettrace"]));
+    let own =
+        inspection["providers"].as_array().unwrap().iter().filter(|provider| {
+            provider["provider_name"].as_str().is_some_and(|name| name.starts_with("Tracequet-Churn"))
+        });
+    assert_eq!(own.map(|provider| provider["event_count"].as_u64().unwrap()).sum::<u64>(), 482);
+}
+
+#[test]
+fn all_lists_what_is_left_out_otherwise() {
+    let (short, long) = (run(&["inspect", GC_CHURN]).out, run(&["inspect", "--all", GC_CHURN]).out);
+    assert!(short.contains("\nKinds of events (20 of 30, --all shows the others)\n"), "{short}");
+    assert!(long.contains("\nKinds of events (30)\n"), "{long}");
+    assert_eq!(long.lines().count(), short.lines().count() + 10);
+}
+
+#[test]
+fn a_cut_recording_is_read_up_to_the_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let cut = folder.path().join("cut.nettrace");
+    std::fs::write(&cut, &sample("server-gc.nettrace")[..150_000]).unwrap();
+    let run = run(&["inspect", cut.to_str().unwrap()]);
+    assert_eq!((run.code, run.err.as_str()), (Some(2), ""));
+    let (_, losses) = run.out.split_once("\nLOSSES\n").expect("losses");
+    assert!(losses.contains("  truncated: at byte 150000: the file ends inside"), "{losses}");
+    assert!(run.out.contains("\nCollections ("), "{}", run.out);
+}
+
+#[test]
+fn what_is_no_recording_is_refused_with_the_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let mut bad_name = sample("events.nettrace");
+    bad_name[40] ^= 0xFF;
+    let missing = folder.path().join("missing");
+    let cases = [
+        (file("garbage", b"\x7fELF and so on, no recording"), "at byte 0: no EventPipe magic, expected \"Nettrace\""),
+        (file("empty", b""), "at byte 0: 0 bytes in all, expected an EventPipe recording"),
+        (file("short", b"Nettr"), "at byte 0: 5 bytes in all, expected an EventPipe recording"),
+        (file("magic", b"Nettrace\x14\0\0\0!FastSerialization.2"), "a damaged stream header"),
+        (file("header", &bad_name), "expected"),
+        (missing.to_str().unwrap().to_owned(), "missing: No such file or directory"),
+        (folder.path().to_str().unwrap().to_owned(), "is a directory, expected a recording"),
+    ];
+    for (path, message) in &cases {
+        let run = run(&["inspect", path]);
+        assert_eq!((run.code, run.out.as_str()), (Some(1), ""), "{path}");
+        assert!(run.err.starts_with(&format!("tracequet: {path}: ")) && run.err.contains(message), "{}", run.err);
+        assert!(!run.err.contains("backtrace"), "{}", run.err);
+    }
+    let garbage = run(&["inspect", &cases[0].0]).err;
+    assert_eq!(
+        garbage.lines().nth(1),
+        Some("         0  7f 45 4c 46 20 61 6e 64 20 73 6f 20 6f 6e 2c 20  .ELF.and.so.on,.")
+    );
+    assert_eq!(garbage.lines().nth(2), Some("            ^"));
+    // A pipe cannot be looked at again.
+    let piped = run_with_input(&["inspect", "-"], b"no recording");
+    assert_eq!(piped.code, Some(1));
+    assert_eq!(piped.err.lines().count(), 1, "{}", piped.err);
+}
+
+#[test]
+fn standard_input_is_read_like_a_file() {
+    let from_file = run(&["inspect", "--all", GC_CHURN]);
+    let from_pipe = run_with_input(&["inspect", "--all", "-"], &sample("gc-churn.nettrace"));
+    assert_eq!((from_pipe.code, from_pipe.err.as_str()), (Some(0), ""));
+    assert_eq!(from_pipe.out, from_file.out.replacen(GC_CHURN, "-", 1));
+}
+
+#[cfg(feature = "packed")]
+#[test]
+fn packed_recordings_are_read_like_plain_ones() {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&sample("gc-churn.nettrace")).unwrap();
+    let packed = run_with_input(&["inspect", "--json", "-"], &encoder.finish().unwrap());
+    assert_eq!(json(&packed)["event_count"], json(&run(&["inspect", "--json", GC_CHURN]))["event_count"]);
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let closed = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        writer
+    };
+    for arguments in [
+        &["inspect", GC_CHURN][..],
+        &["inspect", GC_CHURN, "--json"],
+        &["inspect", "samples/exit-early.nettrace"],
+        &["schema", "--events", "Microsoft-Windows-DotNETRuntime"],
+        &["generate", "zsh"],
+        &["--help"],
+        &["--version"],
+    ] {
+        let output = command(arguments).stdout(closed()).stderr(Stdio::piped()).spawn().unwrap();
+        let run = Run::from(output.wait_with_output().unwrap());
+        assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+    // An error stays one, even when nobody reads about it.
+    for arguments in [&["inspect", "missing"][..], &["inspect"]] {
+        assert_eq!(command(arguments).stderr(closed()).status().unwrap().code(), Some(1), "{arguments:?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_a_failure() {
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let child = command(&["inspect", GC_CHURN]).stdout(full()).stderr(Stdio::piped()).spawn().unwrap();
+    let run = Run::from(child.wait_with_output().unwrap());
+    assert_eq!(run.code, Some(1));
+    assert!(run.err.starts_with("tracequet: standard output: No space left on device"), "{}", run.err);
+}
+
+#[test]
+fn completions_and_manual_pages_are_generated() {
+    for (shell, mark) in [
+        ("bash", "_tracequet()"),
+        ("zsh", "#compdef tracequet"),
+        ("fish", "complete -c tracequet"),
+        ("powershell", "Register-ArgumentCompleter"),
+        ("elvish", "edit:completion"),
+    ] {
+        let run = run(&["generate", shell]);
+        assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{shell}");
+        assert!(run.out.contains(mark) && run.out.contains("overwrite"), "{shell}: {}", run.out);
+    }
+    let page = run(&["generate", "man"]);
+    assert!(page.out.contains(".TH tracequet 1") && page.out.contains("tracequet\\-convert(1)"), "{}", page.out);
+    let page = run(&["generate", "man", "convert"]);
+    assert!(page.out.contains(".TH tracequet-convert 1") && page.out.contains("overwrite"), "{}", page.out);
+    assert!(!run(&["--help"]).out.contains("generate"));
+}
+
+#[test]
+fn layouts_of_events_are_printed_in_every_format() {
+    const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+    let text = run(&["schema", "--events", RUNTIME]);
+    assert_eq!(text.code, Some(0));
+    let start = "\n1 GCStart version 2, level 4, keywords 0x1\n  Count                 u32\n";
+    assert!(
+        text.out.contains(start) && text.out.contains("  Reason                u32 (GCReasonMap)\n"),
+        "{}",
+        text.out
+    );
+    let markdown = run(&["schema", "--events", RUNTIME, "--format", "markdown"]);
+    assert!(
+        markdown.out.contains("\n## 1 GCStart version 2\n")
+            && markdown.out.contains("| `Reason` | `u32` | GCReasonMap |")
+    );
+    let events = json(&run(&["schema", "--events", &RUNTIME.to_lowercase(), "--format", "json"]));
+    let found = events["events"].as_array().unwrap().iter().find(|e| e["name"] == "GCStart" && e["version"] == 2);
+    assert_eq!(found.unwrap()["fields"][2]["map"], "GCReasonMap");
+    let providers = json(&run(&["schema", "--events", "--format", "json"]));
+    assert!(providers.as_array().unwrap().iter().any(|p| p["provider"] == RUNTIME));
+}
