@@ -3,6 +3,7 @@
 use serde::Serialize;
 use tracequet::event::catalog::{self, EventLayout, Provider};
 use tracequet::event::layout::map_of;
+use tracequet::table::schema;
 
 use super::args::{SchemaArgs, SchemaFormat};
 use super::text::{Columns, counted};
@@ -40,8 +41,22 @@ pub struct ColumnDoc {
 }
 
 /// All tables.
-fn tables() -> Vec<TableDoc> {
-    Vec::new()
+fn tables() -> anyhow::Result<Vec<TableDoc>> {
+    let column = |c: &schema::ColumnSchema| ColumnDoc {
+        name: c.name.clone(),
+        type_name: c.kind.clone(),
+        unit: c.unit.clone(),
+        nullable: c.nullable,
+        doc: c.doc.clone(),
+        encoding: Some(c.encoding.as_str().to_owned()),
+    };
+    let table = |t: &schema::TableSchema| TableDoc {
+        name: t.name.clone(),
+        doc: t.doc.clone(),
+        columns: t.columns.iter().map(column).collect(),
+        sorted_by: t.sorted_by.clone(),
+    };
+    Ok(schema::all()?.iter().map(table).collect())
 }
 
 /// Prints tables or events.
@@ -49,7 +64,7 @@ pub fn run(args: &SchemaArgs) -> anyhow::Result<Outcome> {
     let text = match &args.events {
         Some(provider) if provider.is_empty() => providers(args.format)?,
         Some(provider) => events(find_provider(provider)?, args.format)?,
-        None => of_tables(&chosen(tables(), args.table.as_deref())?, args.format)?,
+        None => of_tables(&chosen(tables()?, args.table.as_deref())?, args.format)?,
     };
     print_result(&text)?;
     Ok(Outcome::Whole)
