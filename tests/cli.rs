@@ -225,7 +225,10 @@ fn what_is_no_recording_is_refused_with_the_place() {
     bad_name[40] ^= 0xFF;
     let missing = folder.path().join("missing");
     let cases = [
-        (file("garbage", b"\x7fELF and so on, no recording"), "at byte 0: no EventPipe magic, expected \"Nettrace\""),
+        (
+            file("garbage", b"\x7fELF and so on, no recording"),
+            "at byte 0: no recording that tracequet knows, expected \"Nettrace\"",
+        ),
         (file("empty", b""), "at byte 0: 0 bytes in all, expected an EventPipe recording"),
         (file("short", b"Nettr"), "at byte 0: 5 bytes in all, expected an EventPipe recording"),
         (file("magic", b"Nettrace\x14\0\0\0!FastSerialization.2"), "a damaged stream header"),

@@ -3,6 +3,8 @@
 #[cfg(feature = "cli")]
 mod cli;
 #[cfg(feature = "packed")]
+mod etl;
+#[cfg(feature = "packed")]
 mod hostile;
 #[cfg(feature = "packed")]
 mod shared;

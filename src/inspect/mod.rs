@@ -17,7 +17,7 @@ use crate::error::{Problem, Result, Severity};
 use crate::event::plan::{Plan, PlanField};
 use crate::event::{Decoding, EventInfo};
 use crate::pipeline::ProblemSummary;
-use crate::reader::{End, EventType, Order, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor, nettrace};
+use crate::reader::{self, End, EventType, Order, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::source::Input;
 use collections::{Marks, Shape};
 
@@ -144,7 +144,7 @@ pub fn inspect(path: &Path, progress: &mut dyn FnMut(u64, Option<u64>)) -> Resul
         progress,
         total,
     };
-    let end = nettrace::read(input, Order::File, &mut counter)?;
+    let end = reader::read(input, Order::File, &mut counter)?;
     counter.finish(path, end)
 }
 

@@ -57,6 +57,11 @@ impl MappedFile {
         self.map.as_deref().unwrap_or_default()
     }
 
+    /// Begins anew: pages that were dropped before may be dropped again.
+    pub fn rewind(&self) {
+        self.released.store(0, Ordering::Relaxed);
+    }
+
     /// Drops the pages before `offset` from resident memory. They come back from the file if they are read again.
     pub fn release(&self, offset: u64) {
         let end = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes().len()) / PAGE * PAGE;

@@ -18,6 +18,9 @@ use crate::error::{Error, Result};
 /// The largest frame that is read from a stream in one piece. Writers use at most 16 MiB (the 24-bit size of V6).
 pub const MAX_CHUNK: usize = 64 << 20;
 
+/// So many first bytes tell the format of a recording.
+pub const HEAD: usize = 128;
+
 /// Bytes of one frame, borrowed from a map or owned.
 #[derive(Debug)]
 pub enum Chunk<'a> {
@@ -52,6 +55,8 @@ pub struct Stream {
     /// The file, or `-` for standard input.
     pub path: PathBuf,
     reader: BufReader<Box<dyn Read + Send>>,
+    /// The first bytes; they are also the first that `reader` gives.
+    head: Vec<u8>,
     /// Size of the packed file, when known: the measure of progress.
     pub packed_len: Option<u64>,
 }
@@ -81,9 +86,21 @@ impl Input {
         let start = head.get(..have).unwrap_or_default().to_vec();
         let packed = is_packed(&start);
         let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(start).chain(reader));
-        let reader = if packed { unpack_stream(path, whole)? } else { whole };
-        let reader = BufReader::with_capacity(256 << 10, reader);
-        Ok(Input::Stream(Stream { path: path.to_owned(), reader, packed_len }))
+        let mut reader = if packed { unpack_stream(path, whole)? } else { whole };
+        let mut head = vec![0u8; HEAD];
+        let have = read_up_to(&mut reader, &mut head).map_err(Error::io(path))?;
+        head.truncate(have);
+        let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head.clone()).chain(reader));
+        let reader = BufReader::with_capacity(256 << 10, whole);
+        Ok(Input::Stream(Stream { path: path.to_owned(), reader, head, packed_len }))
+    }
+
+    /// The first bytes of the (unpacked) recording, [`HEAD`] of them or all there are.
+    pub fn head(&self) -> &[u8] {
+        match self {
+            Input::Mapped(map) => map.bytes().get(..HEAD).unwrap_or(map.bytes()),
+            Input::Stream(stream) => &stream.head,
+        }
     }
 
     /// The name of the input in messages.
@@ -106,6 +123,27 @@ impl Input {
                 MappedFile::from_file(&stream.path, file)
             }
         }
+    }
+
+    /// Makes sure that the whole input can be addressed at once, like [`Input::into_mapped`]; of a stream that fails
+    /// what came before is kept, and the error is returned beside it.
+    pub fn spool(mut self) -> Result<(MappedFile, Option<std::io::Error>)> {
+        let path = self.path().to_owned();
+        let mut source = match self {
+            Input::Mapped(map) => return Ok((map, None)),
+            Input::Stream(_) => self.source(),
+        };
+        let mut file = tempfile::tempfile().map_err(Error::io("temporary file"))?;
+        loop {
+            let chunk = source.take(256 << 10);
+            file.write_all(&chunk).map_err(Error::io("temporary file"))?;
+            if chunk.is_empty() {
+                break;
+            }
+            source.recycle(chunk);
+        }
+        let failed = source.take_error();
+        Ok((MappedFile::from_file(&path, file)?, failed))
     }
 
     /// Begins reading at the first byte.

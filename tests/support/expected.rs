@@ -8,11 +8,16 @@ use serde_json::Value as Json;
 /// The folder of the shared traces: `$TRACEQUET_SHARED/nettrace` or `../shared/data/nettrace` beside the repository.
 /// `None`, with a note on standard error, when it is not there.
 pub fn shared_traces(test: &str) -> Option<PathBuf> {
+    shared_folder(test, "nettrace")
+}
+
+/// The folder of shared traces of one format.
+pub fn shared_folder(test: &str, format: &str) -> Option<PathBuf> {
     let root = match std::env::var_os("TRACEQUET_SHARED") {
         Some(root) => PathBuf::from(root),
         None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data"),
     };
-    let folder = root.join("nettrace");
+    let folder = root.join(format);
     if folder.is_dir() {
         return Some(folder);
     }

@@ -1,0 +1,4 @@
+//! Windows event logs: real files against what an independent reader found in them, and made files with every kind of
+//! damage.
+
+mod expected;
