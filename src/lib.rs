@@ -5,9 +5,9 @@ pub mod bytes;
 pub mod error;
 pub mod event;
 pub mod guid;
-pub mod normalize;
 #[cfg(feature = "tables")]
 pub mod inspect;
+pub mod normalize;
 #[cfg(feature = "tables")]
 pub mod pipeline;
 pub mod reader;

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "cli")]
 mod cli;
+#[cfg(all(feature = "cli", feature = "packed"))]
+mod gc;
 #[cfg(feature = "packed")]
 mod hostile;
 #[cfg(feature = "packed")]

@@ -5,4 +5,5 @@
 
 pub mod collect;
 pub mod compare;
+pub mod dataset;
 pub mod expected;
