@@ -170,9 +170,7 @@ impl Node {
             Node::U64 | Node::I64 | Node::F64 | Node::FileTime => 8,
             Node::Guid => 16,
             Node::Padding(bytes) => usize::from(*bytes),
-            Node::Struct(fields) => {
-                fields.iter().try_fold(0usize, |sum, f| sum.checked_add(f.node.fixed_size()?))?
-            }
+            Node::Struct(fields) => fields.iter().try_fold(0usize, |sum, f| sum.checked_add(f.node.fixed_size()?))?,
             Node::List(Count::Fixed(count), element) => element.fixed_size()?.checked_mul(*count as usize)?,
             Node::Utf16Counted(Count::Fixed(count)) => (*count as usize).checked_mul(2)?,
             Node::Utf8Counted(Count::Fixed(count)) | Node::Bytes(Count::Fixed(count)) => *count as usize,
@@ -187,7 +185,9 @@ impl Node {
     /// The least number of bytes that a value takes.
     pub fn min_size(&self) -> usize {
         match self {
-            Node::Utf16Z | Node::Utf16Counted(Count::U16) | Node::Utf8Counted(Count::U16) | Node::Bytes(Count::U16) => 2,
+            Node::Utf16Z | Node::Utf16Counted(Count::U16) | Node::Utf8Counted(Count::U16) | Node::Bytes(Count::U16) => {
+                2
+            }
             Node::List(Count::U16, _) => 2,
             Node::VarInt | Node::VarUInt | Node::AnsiZ => 1,
             Node::Struct(fields) => fields.iter().fold(0, |sum, f| sum.saturating_add(f.node.min_size())),

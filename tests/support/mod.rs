@@ -5,4 +5,6 @@
 
 pub mod collect;
 pub mod compare;
+#[cfg(feature = "packed")]
 pub mod expected;
+pub mod writer;

@@ -32,7 +32,8 @@ impl Record {
 
 /// A record of V3, V4 or "V5".
 pub fn record(input: &[u8]) -> Parsed<'_, Record> {
-    let (rest, (id, provider, event_id)) = (u32le("MetaDataId"), utf16z("ProviderName"), u32le("EventId")).parse(input)?;
+    let (rest, (id, provider, event_id)) =
+        (u32le("MetaDataId"), utf16z("ProviderName"), u32le("EventId")).parse(input)?;
     let (rest, body) = common(rest)?;
     let event_type = body.into_type(utf16_string(provider), None, event_id);
     let (rest, event_type, problem) = fields_and_tags(rest, event_type);

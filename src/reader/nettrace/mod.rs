@@ -14,6 +14,7 @@ mod metadata;
 mod netperf;
 mod objects;
 mod order;
+mod resolve;
 mod stacks;
 mod state;
 mod v6;
@@ -73,9 +74,7 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
         Next::Damaged(expected) => return refuse(source.position(), "damage in the header", expected),
     };
     let end = match (object.name.as_str(), object.version) {
-        ("Trace", 3 | 4) if object.min_reader <= 4 => {
-            objects::read(&path, &object, &mut source, order, visitor)?
-        }
+        ("Trace", 3 | 4) if object.min_reader <= 4 => objects::read(&path, &object, &mut source, order, visitor)?,
         ("Microsoft.DotNet.Runtime.EventPipeFile", version @ (1 | 2)) => {
             // Events end at a forward reference that stands at the end: the whole file is needed.
             let position = source.position();
