@@ -2,6 +2,8 @@
 
 #[cfg(feature = "cli")]
 mod cli;
+#[cfg(feature = "cli")]
+mod convert;
 mod damage;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod gc;
