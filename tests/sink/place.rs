@@ -233,13 +233,25 @@ fn a_full_disk_is_an_io_error_and_nothing_is_committed() {
     let folder = tempfile::tempdir().unwrap();
     let mut dataset = Dataset::create(&folder.path().join("set"), options(Format::Parquet, 1)).unwrap();
     let table = dataset.table(numbers("gc")).unwrap();
-    let noise = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    dataset.write(table, number_batch((0..20_000).map(noise))).unwrap();
+    // Random, so that no buffer can hold the compressed rows.
+    let mut random = 1u64;
+    let mut rows = || {
+        number_batch((0..20_000).map(|_| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random
+        }))
+    };
+    dataset.write(table, rows()).unwrap();
     dataset.cut(table).unwrap();
-    dataset.write(table, number_batch((0..20_000).map(noise))).unwrap();
+    dataset.write(table, rows()).unwrap();
     // Between two row groups the device that is always full takes the place of the file.
     let file = growing(folder.path()).join("gc.parquet");
-    while !file.exists() {
+    for _ in 0..10_000 {
+        if file.exists() {
+            break;
+        }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     fs::remove_file(&file).unwrap();
