@@ -7,8 +7,13 @@ pub mod event;
 pub mod guid;
 #[cfg(feature = "tables")]
 pub mod inspect;
+pub mod normalize;
 #[cfg(feature = "tables")]
 pub mod pipeline;
 pub mod reader;
+#[cfg(feature = "tables")]
+pub mod sink;
 pub mod source;
+#[cfg(feature = "tables")]
+pub mod table;
 pub mod time;

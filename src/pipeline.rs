@@ -1,36 +1,23 @@
 //! Joins the rooms: one recording through reader, event, normalize, table and sink. The only file that knows them all.
 
-use std::path::PathBuf;
+mod run;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result, Severity};
-use crate::reader::TraceInfo;
-
-/// File format of the tables.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// One Parquet file per table.
-    #[default]
-    Parquet,
-    /// One Arrow IPC file (Feather V2) per table.
-    Arrow,
-}
-
-/// Compression of the tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
-    /// Zstandard at a level from 1 to 22.
-    Zstd(i32),
-    /// Snappy (Parquet only), for old readers.
-    Snappy,
-    /// None.
-    None,
-}
-
-impl Default for Compression {
-    fn default() -> Self {
-        Compression::Zstd(1)
-    }
-}
+use crate::reader::{Order, TraceInfo, nettrace};
+use crate::sink::{Dataset, DatasetOptions};
+use crate::source::{FileIdentity, Input};
+use crate::table::schema::SCHEMA_VERSION;
+use crate::table::select::Selection;
+use crate::table::views;
+use run::Run;
+pub use crate::sink::{Compression, Format};
 
 /// How the files of a dataset lie in its directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,6 +75,8 @@ pub struct InputSummary {
     pub path: PathBuf,
     /// Key of the recording in a dataset of several.
     pub trace_id: String,
+    /// Size and hash of the file.
+    pub identity: FileIdentity,
     /// Its header.
     pub info: TraceInfo,
     /// Whether its end mark was reached.
@@ -167,6 +156,145 @@ pub struct Summary {
 }
 
 /// Converts recordings into one dataset. The dataset appears whole or not at all.
-pub fn convert(_request: &Convert, _progress: &mut dyn FnMut(Progress)) -> Result<Summary> {
-    Err(Error::Internal("not written yet".into()))
+///
+/// `progress` is called now and then, on the calling thread.
+pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<Summary> {
+    let started = Instant::now();
+    let selection = Selection::new(&request.tables)?;
+    if request.inputs.is_empty() {
+        return Err(Error::Usage("no recording was given".into()));
+    }
+    let hive = request.layout == DatasetLayout::Hive || request.inputs.len() > 1;
+    let keys = trace_keys(&request.inputs);
+    let mut dataset = Dataset::create(
+        &request.output,
+        DatasetOptions {
+            format: request.format,
+            compression: request.compression,
+            overwrite: request.overwrite,
+            threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            partition: None,
+        },
+    )?;
+    let mut inputs = Vec::new();
+    let mut tables: Vec<TableSummary> = Vec::new();
+    for (index, (path, key)) in request.inputs.iter().zip(&keys).enumerate() {
+        dataset.set_partition(hive.then(|| format!("trace={key}")));
+        let trace_id = hive.then(|| key.clone());
+        let (summary, written) = one_input(request, path, trace_id, &selection, &mut dataset, &mut |position, total, events| {
+            progress(Progress { input: index, position, total, events });
+        })?;
+        inputs.push(InputSummary { trace_id: key.clone(), ..summary });
+        for table in written {
+            match tables.iter_mut().find(|t| t.name == table.name) {
+                Some(known) => {
+                    known.rows += table.rows;
+                    known.bytes += table.bytes;
+                }
+                None => tables.push(table),
+            }
+        }
+    }
+    let names: Vec<&str> = tables.iter().map(|t| t.name.as_str()).collect();
+    if request.format == Format::Parquet {
+        dataset.file("views.sql", views::sql(&names, hive).as_bytes())?;
+    }
+    let summary = Summary { inputs, output: request.output.clone(), tables, elapsed_ns: 0 };
+    dataset.file("manifest.json", manifest(request, &summary, hive).as_bytes())?;
+    dataset.commit()?;
+    Ok(Summary { elapsed_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX), ..summary })
+}
+
+/// A key for each input: its file name, begun with a letter and unique. (A bare number would be read as one.)
+fn trace_keys(inputs: &[PathBuf]) -> Vec<String> {
+    let mut keys: Vec<String> = Vec::new();
+    for path in inputs {
+        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let stem = name.split(".nettrace").next().unwrap_or_default().split(".netperf").next().unwrap_or_default();
+        let mut key = crate::table::names::safe(if stem.is_empty() || stem == "-" { "stdin" } else { stem });
+        if !key.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            key.insert(0, 't');
+        }
+        keys.push(crate::table::payload::unique(key, &keys));
+    }
+    keys
+}
+
+fn one_input(
+    request: &Convert,
+    path: &Path,
+    trace_id: Option<String>,
+    selection: &Selection,
+    dataset: &mut Dataset,
+    progress: &mut dyn FnMut(u64, Option<u64>, u64),
+) -> Result<(InputSummary, Vec<TableSummary>)> {
+    // The hash is taken while the recording is read: both are in the page cache then.
+    let hashing = identity_of(path);
+    let input = Input::open(path)?;
+    let total = match &input {
+        Input::Mapped(map) => Some(map.bytes().len() as u64),
+        Input::Stream(_) => None,
+    };
+    let mut run = Run::new(request, selection.clone(), trace_id, dataset, progress, total);
+    let end = nettrace::read(input, Order::Time, &mut run)?;
+    let identity = hashing.map_or_else(|| Ok(FileIdentity::default()), |handle| {
+        handle.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into())))
+    })?;
+    run.finish(path, &end, &identity)
+}
+
+/// Size and SHA-256 of a regular file, taken by a thread of its own.
+fn identity_of(path: &Path) -> Option<std::thread::JoinHandle<Result<FileIdentity>>> {
+    if !path.is_file() {
+        return None;
+    }
+    let path = path.to_owned();
+    Some(std::thread::spawn(move || {
+        let mut file = std::fs::File::open(&path).map_err(Error::io(&path))?;
+        let mut hash = Sha256::new();
+        let mut buffer = vec![0u8; 256 << 10];
+        let mut size_bytes = 0u64;
+        loop {
+            let n = file.read(&mut buffer).map_err(Error::io(&path))?;
+            if n == 0 {
+                break;
+            }
+            size_bytes += n as u64;
+            hash.update(buffer.get(..n).unwrap_or_default());
+        }
+        let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(FileIdentity { size_bytes, sha256 })
+    }))
+}
+
+fn manifest(request: &Convert, summary: &Summary, hive: bool) -> String {
+    let extension = match request.format {
+        Format::Parquet => "parquet",
+        Format::Arrow => "arrow",
+    };
+    let inputs: Vec<_> = summary
+        .inputs
+        .iter()
+        .map(|i| {
+            let problems: Vec<_> = i
+                .problems
+                .iter()
+                .map(|p| json!({ "code": p.code, "severity": p.severity.as_str(), "rows": p.rows, "count": p.count }))
+                .collect();
+            json!({
+                "trace_id": i.trace_id, "path": i.path.display().to_string(), "size_bytes": i.identity.size_bytes,
+                "sha256": i.identity.sha256, "start": crate::time::format_utc(i.info.clock.sync_utc_ns),
+                "events": i.events, "dropped_events": i.dropped_events, "complete": i.complete, "problems": problems,
+            })
+        })
+        .collect();
+    let tables: Vec<_> =
+        summary.tables.iter().map(|t| json!({ "name": t.name, "rows": t.rows, "bytes": t.bytes })).collect();
+    let manifest = json!({
+        "tool": "tracequet", "version": env!("CARGO_PKG_VERSION"), "schema_version": SCHEMA_VERSION,
+        "layout": if hive { "hive" } else { "flat" }, "format": extension, "inputs": inputs, "tables": tables,
+    });
+    let mut text = serde_json::to_string_pretty(&manifest).unwrap_or_default();
+    text.push('\n');
+    text
 }

@@ -2,3 +2,8 @@
 
 #[cfg(feature = "cli")]
 mod cli;
+#[cfg(feature = "packed")]
+mod hostile;
+#[cfg(feature = "packed")]
+mod shared;
+mod support;

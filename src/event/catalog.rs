@@ -118,6 +118,11 @@ impl Provider {
         self.by_id.get(&id).into_iter().flatten().filter_map(|i| self.events.get(*i))
     }
 
+    /// The layouts of a version that hold for payloads of certain sizes.
+    pub fn sized_layouts(&self, id: u32, version: u32) -> impl Iterator<Item = &EventLayout> {
+        self.versions(id).filter(move |e| e.version == version && !e.payload_sizes.is_empty())
+    }
+
     /// The layout for a version: the same, or else the highest below it, since versions append. Layouts for certain
     /// payload sizes are left out.
     pub fn layout(&self, id: u32, version: u32) -> Option<&EventLayout> {

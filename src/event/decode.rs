@@ -20,8 +20,8 @@ pub trait Column: Sized {
     fn bool(&mut self, value: bool);
     /// A GUID.
     fn guid(&mut self, value: Guid);
-    /// 100 ns units since 1601.
-    fn file_time(&mut self, value: u64);
+    /// 100 ns units since 1601. Returns whether the value could not be shown as a time.
+    fn file_time(&mut self, value: u64) -> bool;
     /// UTF-16 bytes. Returns whether something could not be shown as UTF-8 and was replaced.
     fn utf16(&mut self, bytes: &[u8]) -> bool;
     /// UTF-8 or 8-bit bytes. Returns whether something was replaced.
@@ -62,8 +62,10 @@ impl Fit {
     }
 }
 
-const MAX_SLOTS: usize = 8;
+/// No layout needs more fields as counts of others.
+pub(super) const MAX_SLOTS: usize = 8;
 
+#[derive(Clone, Copy)]
 struct Walk<'p> {
     payload: &'p [u8],
     rest: &'p [u8],
@@ -73,6 +75,15 @@ struct Walk<'p> {
     /// Bytes that they may still refer to: several may share their data, but not without end.
     budget: usize,
     replaced: bool,
+    /// Only looks whether values are whole: what is in them need not be looked at twice.
+    dry: bool,
+}
+
+impl<'p> Walk<'p> {
+    fn new(payload: &'p [u8]) -> Walk<'p> {
+        let budget = payload.len().saturating_mul(4).max(64 << 10);
+        Walk { payload, rest: payload, slots: [0; MAX_SLOTS], furthest: 0, budget, replaced: false, dry: false }
+    }
 }
 
 struct Short;
@@ -83,8 +94,7 @@ pub fn decode<C: Column>(plan: &Plan, payload: &[u8], columns: &mut [C]) -> Fit 
         Some(narrow) if !fits(&plan.fields, payload) && fits(narrow, payload) => narrow,
         _ => &plan.fields,
     };
-    let budget = located_budget(payload);
-    let mut walk = Walk { payload, rest: payload, slots: [0; MAX_SLOTS], furthest: 0, budget, replaced: false };
+    let mut walk = Walk::new(payload);
     let mut short = None;
     let mut columns = columns.iter_mut();
     for (index, field) in fields.iter().enumerate() {
@@ -104,19 +114,14 @@ pub fn decode<C: Column>(plan: &Plan, payload: &[u8], columns: &mut [C]) -> Fit 
     Fit { surplus, short, replaced: walk.replaced }
 }
 
-fn located_budget(payload: &[u8]) -> usize {
-    payload.len().saturating_mul(4).max(64 << 10)
-}
-
 /// Whether the fields take exactly the whole payload.
 fn fits(fields: &[PlanField], payload: &[u8]) -> bool {
-    let budget = located_budget(payload);
-    let mut walk = Walk { payload, rest: payload, slots: [0; MAX_SLOTS], furthest: 0, budget, replaced: false };
+    let mut walk = Walk { dry: true, ..Walk::new(payload) };
     fields.iter().all(|f| walk.field(f, &mut Nowhere).is_ok())
         && (walk.rest.is_empty() || walk.furthest == payload.len())
 }
 
-impl Walk<'_> {
+impl<'p> Walk<'p> {
     /// Reads one field. On a short read the column got its null (or its partial list) already.
     #[inline]
     fn field<C: Column>(&mut self, field: &PlanField, column: &mut C) -> Result<(), Short> {
@@ -179,7 +184,7 @@ impl Walk<'_> {
                 None => return short(column),
             },
             Node::FileTime => match self.array() {
-                Some(bytes) => column.file_time(u64::from_le_bytes(bytes)),
+                Some(bytes) => self.replaced |= column.file_time(u64::from_le_bytes(bytes)),
                 None => return short(column),
             },
             Node::Utf16Unit => match self.array::<2>() {
@@ -255,7 +260,7 @@ impl Walk<'_> {
     }
 
     /// The bytes of `count` elements of `width` bytes; `None` when they are not all there.
-    fn counted(&mut self, count: Count, width: usize) -> Option<&[u8]> {
+    fn counted(&mut self, count: Count, width: usize) -> Option<&'p [u8]> {
         let elements = match count {
             Count::RelLoc | Count::DataLoc => return self.located(count, width),
             Count::U16 => usize::from(u16::from_le_bytes(self.array()?)),
@@ -268,7 +273,7 @@ impl Walk<'_> {
     }
 
     /// The bytes that a RelLoc or DataLoc field refers to.
-    fn located(&mut self, count: Count, width: usize) -> Option<&[u8]> {
+    fn located(&mut self, count: Count, width: usize) -> Option<&'p [u8]> {
         let word = u32::from_le_bytes(self.array()?);
         let (size, position) = ((word >> 16) as usize, (word & 0xFFFF) as usize);
         let base = if count == Count::RelLoc { self.payload.len() - self.rest.len() } else { 0 };
@@ -324,12 +329,17 @@ impl Walk<'_> {
             column.end_list();
             return Ok(());
         }
+        let fixed = element.fixed_size();
         for _ in 0..announced {
-            // Whole elements only: a torn one is not shown.
-            let fixed = element.fixed_size().unwrap_or(smallest).max(1);
+            // Whole elements only: a torn one is not shown. Those of fixed size are whole when their bytes are there.
+            let torn = match fixed {
+                Some(size) if !has_locations(element) => self.rest.len() < size,
+                _ if self.rest.len() < smallest => true,
+                _ if self.dry => false,
+                _ => Walk { dry: true, ..*self }.node(element, &mut Nowhere).is_err(),
+            };
             let before = self.rest.len();
-            let torn = before < fixed || self.node(element, column.element()).is_err();
-            if torn || self.rest.len() == before {
+            if torn || self.node(element, column.element()).is_err() || self.rest.len() == before {
                 column.end_list();
                 return Err(Short);
             }
@@ -343,16 +353,28 @@ impl Walk<'_> {
         if width == 0 {
             return short(column);
         }
-        let (payload, budget) = (self.payload, 0);
         let Some(bytes) = self.located(count, width) else { return short(column) };
-        let mut inside = Walk { payload, rest: bytes, slots: [0; MAX_SLOTS], furthest: 0, budget, replaced: false };
+        let mut inside = Walk { rest: bytes, budget: 0, ..*self };
         while !inside.rest.is_empty() {
             if inside.node(element, column.element()).is_err() {
                 break;
             }
         }
+        self.replaced |= inside.replaced;
         column.end_list();
         Ok(())
+    }
+}
+
+/// Whether a value of this kind refers to bytes elsewhere in the payload, which may not be there.
+fn has_locations(node: &Node) -> bool {
+    match node {
+        Node::List(count, element) => matches!(count, Count::RelLoc | Count::DataLoc) || has_locations(element),
+        Node::Utf16Counted(count) | Node::Utf8Counted(count) | Node::Bytes(count) => {
+            matches!(count, Count::RelLoc | Count::DataLoc)
+        }
+        Node::Struct(fields) => fields.iter().any(|f| has_locations(&f.node)),
+        _ => false,
     }
 }
 
@@ -371,7 +393,9 @@ impl Column for Nowhere {
     fn float(&mut self, _: f64) {}
     fn bool(&mut self, _: bool) {}
     fn guid(&mut self, _: Guid) {}
-    fn file_time(&mut self, _: u64) {}
+    fn file_time(&mut self, _: u64) -> bool {
+        false
+    }
     fn utf16(&mut self, _: &[u8]) -> bool {
         false
     }

@@ -12,22 +12,16 @@ use super::plan::{Count, Node, Plan, PlanField};
 
 /// Compiles the fields of one event for processes with pointers of `pointer_size` bytes.
 pub fn compile(fields: &[String], pointer_size: u8) -> Result<Plan, String> {
-    let mut compiler = Compiler { pointer_size, slots: Vec::new() };
-    let mut out = Vec::new();
+    let mut compiler = Compiler { pointer_size, slots: 0, scopes: vec![Vec::new()] };
     for text in fields {
         let mut parser = Parser { rest: text, whole: text };
-        let field = compiler.field(&mut parser)?;
+        compiler.field(&mut parser)?;
         if !parser.rest.trim().is_empty() {
             return Err(parser.error("the end"));
         }
-        out.push(field);
     }
-    let slots = compiler.slots.len();
-    let taken = mark_slots(&mut out, &compiler.slots);
-    if taken != slots {
-        return Err(format!("a count refers to no earlier field: {:?}", compiler.slots));
-    }
-    Ok(Plan { fields: out, slots, narrow_booleans: None })
+    let fields = compiler.scopes.pop().unwrap_or_default();
+    Ok(Plan { fields, slots: usize::from(compiler.slots), narrow_booleans: None })
 }
 
 /// The name of the value map behind a field, if it has one.
@@ -36,34 +30,11 @@ pub fn map_of(field: &str) -> Option<&str> {
     map.trim_end().strip_suffix(')')
 }
 
-/// Tells the fields whose values are needed as counts where to leave them.
-fn mark_slots(fields: &mut [PlanField], slots: &[String]) -> usize {
-    let mut taken = 0;
-    for field in fields {
-        if let Some(slot) = slots.iter().position(|s| *s == field.name) {
-            field.slot = Some(slot as u8);
-            taken += 1;
-        }
-        let inner = match &mut field.node {
-            Node::Struct(inner) => Some(inner),
-            Node::List(_, element) => match element.as_mut() {
-                Node::Struct(inner) => Some(inner),
-                _ => None,
-            },
-            _ => None,
-        };
-        if let Some(inner) = inner {
-            // A row's own count has a name of its own; "Count" inside a row is a plain value.
-            let own: Vec<String> = slots.iter().map(|s| if s == "Count" { String::new() } else { s.clone() }).collect();
-            taken += mark_slots(inner, &own);
-        }
-    }
-    taken
-}
-
 struct Compiler {
     pointer_size: u8,
-    slots: Vec<String>,
+    slots: u8,
+    /// The fields before the one being compiled: of the payload, of the struct in it, and so on inwards.
+    scopes: Vec<Vec<PlanField>>,
 }
 
 struct Parser<'t> {
@@ -96,7 +67,7 @@ impl<'t> Parser<'t> {
 }
 
 impl Compiler {
-    fn field(&mut self, parser: &mut Parser<'_>) -> Result<PlanField, String> {
+    fn field(&mut self, parser: &mut Parser<'_>) -> Result<(), String> {
         let name = parser.word().to_owned();
         if !parser.eat(":") {
             return Err(parser.error("':'"));
@@ -108,20 +79,24 @@ impl Compiler {
                 return Err(parser.error("')'"));
             }
         }
-        Ok(PlanField { name, node, slot: None })
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.push(PlanField { name, node, slot: None });
+        }
+        Ok(())
     }
 
     fn node(&mut self, parser: &mut Parser<'_>) -> Result<Node, String> {
         let natural = parser.eat("natural");
         let mut node = if parser.eat("{") {
-            let mut fields = Vec::new();
+            self.scopes.push(Vec::new());
             while !parser.eat("}") {
-                fields.push(self.field(parser)?);
+                self.field(parser)?;
                 parser.eat(",");
                 if parser.rest.is_empty() {
                     return Err(parser.error("'}'"));
                 }
             }
+            let fields = self.scopes.pop().unwrap_or_default();
             Node::Struct(if natural { pad(fields) } else { fields })
         } else {
             let word = parser.word();
@@ -147,13 +122,22 @@ impl Compiler {
         } else if let Ok(number) = word.parse() {
             Count::Fixed(number)
         } else {
-            let slot = self.slots.iter().position(|s| s == word).unwrap_or_else(|| {
-                self.slots.push(word.to_owned());
-                self.slots.len() - 1
-            });
-            Count::Slot(slot as u8)
+            Count::Slot(self.slot_of(word).ok_or_else(|| parser.error("the name of an earlier number"))?)
         };
         if parser.eat("]") { Ok(count) } else { Err(parser.error("']'")) }
+    }
+
+    /// The slot in which the nearest earlier field of this name leaves its value.
+    fn slot_of(&mut self, name: &str) -> Option<u8> {
+        let field = self.scopes.iter_mut().rev().find_map(|scope| scope.iter_mut().rev().find(|f| f.name == name))?;
+        if !matches!(field.node, Node::U8 | Node::U16 | Node::U32 | Node::U64 | Node::Pointer32) {
+            return None;
+        }
+        if field.slot.is_none() && usize::from(self.slots) < super::decode::MAX_SLOTS {
+            field.slot = Some(self.slots);
+            self.slots += 1;
+        }
+        field.slot
     }
 
     fn simple(&self, word: &str) -> Option<Node> {
@@ -218,6 +202,16 @@ mod tests {
         assert_eq!(size(plan(&rows, 4)), Some(12));
         let plan = plan(&rows, 8);
         assert_eq!(plan.fields[0].slot, Some(0));
+        assert_eq!(plan.slots, 1, "neither the Count in a row nor the padding is a count of the list");
+    }
+
+    #[test]
+    fn a_count_is_the_nearest_earlier_field_of_its_name() {
+        let plan = plan(&["Count: u32", "Rows: { N: u16, Inner: u8[N], Count: u8, Same: u8[Count] }[Count]"], 8);
+        assert_eq!((plan.slots, plan.fields[0].slot), (3, Some(2)));
+        let Node::List(Count::Slot(2), row) = &plan.fields[1].node else { panic!("{plan:?}") };
+        let Node::Struct(row) = row.as_ref() else { panic!("{row:?}") };
+        assert_eq!(row.iter().map(|f| f.slot).collect::<Vec<_>>(), [Some(0), None, Some(1), None]);
     }
 
     #[test]

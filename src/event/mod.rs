@@ -10,7 +10,7 @@ pub mod rows;
 pub mod value;
 
 use crate::reader::{EventType, Layout, RawEvent, Thread};
-use catalog::Provider;
+use catalog::{EventLayout, Provider};
 use decode::{Column, Fit, decode};
 use plan::Plan;
 
@@ -63,16 +63,16 @@ impl EventInfo {
             Layout::Unreadable(why) => Decoding::Raw(why),
             Layout::NoMetadata => Decoding::Raw("the recording has no metadata for this event"),
             Layout::Fields(fields) if !fields.is_empty() => Decoding::Described(Plan::described(fields, &provider)),
-            Layout::Fields(_) => match layout {
-                Some(layout) => by_catalogue(layout, catalogue, pointer_size),
-                None if catalogue.is_some() => Decoding::Raw("not in the catalogue and not described in the recording"),
+            Layout::Fields(_) => match catalogue {
+                Some(catalogue) => by_catalogue(layout, catalogue, event_type, pointer_size),
                 None => Decoding::Described(Plan::default()),
             },
         };
         let name = if !event_type.name.is_empty() {
             event_type.name.clone()
         } else {
-            layout.map_or_else(|| format!("event_{}", event_type.event_id), |l| l.name.clone())
+            let sized = catalogue.and_then(|c| c.sized_layouts(event_type.event_id, event_type.version).next());
+            layout.or(sized).map_or_else(|| format!("event_{}", event_type.event_id), |l| l.name.clone())
         };
         let opcode = event_type.opcode.or(layout.map(|l| l.opcode));
         EventInfo { event_type: event_type.clone(), provider, name, opcode, catalogue, decoding }
@@ -87,20 +87,35 @@ impl EventInfo {
             }
             Decoding::Described(plan) => Ok(plan),
             Decoding::Catalogue { plan, sized, .. } => {
-                let exact = sized.iter().find(|(size, _)| *size == payload.len());
-                Ok(exact.map_or(plan, |(_, plan)| plan))
+                match sized.iter().find(|(size, _)| *size == payload.len()) {
+                    Some((_, exact)) => Ok(exact),
+                    None if plan.fields.is_empty() && !sized.is_empty() => {
+                        Err("the catalogue has no layout for a payload of this size")
+                    }
+                    None => Ok(plan),
+                }
             }
             Decoding::Raw(why) => Err(why),
         }
     }
 }
 
-fn by_catalogue(layout: &catalog::EventLayout, catalogue: Option<&Provider>, pointer_size: u8) -> Decoding {
-    let Ok(plan) = layout.plan(pointer_size) else { return Decoding::Raw("the catalogue's layout is damaged") };
-    let versions = catalogue.into_iter().flat_map(|c| c.versions(layout.id));
-    let wanted = usize::from(pointer_size != 4);
-    let sized = versions.filter_map(|v| Some((*v.payload_sizes.get(wanted)?, v.plan(pointer_size).ok()?))).collect();
-    Decoding::Catalogue { plan, version: layout.version, sized }
+fn by_catalogue(
+    layout: Option<&EventLayout>,
+    catalogue: &Provider,
+    event_type: &EventType,
+    pointer_size: u8,
+) -> Decoding {
+    let width = usize::from(pointer_size != 4);
+    let same_version = catalogue.sized_layouts(event_type.event_id, event_type.version);
+    let sized: Vec<_> =
+        same_version.filter_map(|l| Some((*l.payload_sizes.get(width)?, l.plan(pointer_size).ok()?))).collect();
+    match layout.map(|l| (l.version, l.plan(pointer_size))) {
+        Some((version, Ok(plan))) => Decoding::Catalogue { plan, version, sized },
+        Some((_, Err(_))) => Decoding::Raw("the catalogue's layout is damaged"),
+        None if sized.is_empty() => Decoding::Raw("not in the catalogue and not described in the recording"),
+        None => Decoding::Catalogue { plan: Plan::default(), version: event_type.version, sized },
+    }
 }
 
 /// One event with its kind and its time, borrowed from its block.
@@ -130,5 +145,41 @@ impl Event<'_> {
         let fit = decode(plan, self.raw.payload, &mut columns);
         let named = plan.fields.iter().filter(|f| !matches!(f.node, plan::Node::Padding(_)));
         Ok((named.zip(columns).map(|(f, c)| (f.name.as_str(), c.value().clone())).collect(), fit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_and_size_choose_among_layouts() {
+        let resolve = |version| {
+            let event_type = EventType {
+                provider: "Microsoft-Windows-DotNETRuntimePrivate".into(),
+                provider_guid: None,
+                event_id: 4,
+                version,
+                name: String::new(),
+                opcode: None,
+                level: 4,
+                keywords: 1,
+                layout: Layout::Fields(Vec::new()),
+                message: None,
+            };
+            EventInfo::resolve(&event_type, 8)
+        };
+        let second = |version, size: usize| {
+            let info = resolve(version);
+            assert_eq!(info.name, "GCPerHeapHistory");
+            let plan = info.plan(&vec![0; size]).ok()?;
+            let plan::Node::List(_, row) = &plan.fields.first()?.node else { return None };
+            let plan::Node::Struct(row) = row.as_ref() else { return None };
+            row.get(1).map(|f| f.name.clone())
+        };
+        assert_eq!(second(2, 425).as_deref(), Some("FreeListSpaceBefore"));
+        assert_eq!(second(0, 425).as_deref(), Some("SizeAfter"));
+        assert_eq!(second(0, 426), None);
+        assert!(resolve(1).plan(&[0, 0]).is_ok_and(|plan| plan.fields.len() == 1));
     }
 }

@@ -86,16 +86,16 @@ impl Plan {
         // one-collect's strings: declared as one code unit, written as u16 length and UTF-8.
         let counted_utf8 = provider == "Universal.System";
         // `EventSource.Write` wraps all fields in one object without a name.
-        let (inner, wrapped) = match fields {
-            [Field { name, kind: FieldType::Object(inner) }] if name.is_empty() => (inner.as_slice(), true),
-            _ => (fields, false),
+        let inner = match fields {
+            [Field { name, kind: FieldType::Object(inner) }] if name.is_empty() => inner.as_slice(),
+            _ => fields,
         };
         let compile = |narrow: bool| {
             let context = Described { narrow_booleans: narrow, counted_utf8 };
             inner.iter().map(|f| context.field(f)).collect::<Vec<_>>()
         };
         let fields = compile(false);
-        let narrow = (wrapped && has_boolean(inner)).then(|| compile(true));
+        let narrow = has_boolean(inner).then(|| compile(true));
         Plan { fields, slots: 0, narrow_booleans: narrow }
     }
 }

@@ -1,5 +1,6 @@
 //! The rows of bulk events (ranges, roots, nodes, edges) as packed bytes: one bounds check for all of them.
 
+use super::decode::{Fit, ShortField};
 use super::plan::{Count, Node, Plan};
 
 /// Where the rows of one kind of bulk event lie and what they hold.
@@ -53,6 +54,15 @@ impl RowLayout {
             head += width;
         }
         None
+    }
+
+    /// How a payload fits: short of rows, or with bytes behind the last one. `list` is the index of the rows' field.
+    pub fn fit(&self, payload: &[u8], list: usize) -> Fit {
+        let Some(rows) = self.rows(payload) else { return Fit { short: Some(ShortField(0)), ..Fit::default() } };
+        if rows.is_short() {
+            return Fit { short: Some(ShortField(list)), ..Fit::default() };
+        }
+        Fit { surplus: payload.len() - self.head - rows.bytes.len(), ..Fit::default() }
     }
 
     /// The rows that are whole in `payload`; `None` when not even the fields before them are.

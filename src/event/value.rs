@@ -118,8 +118,9 @@ impl Column for ValueColumn {
         self.value = Value::Guid(value);
     }
 
-    fn file_time(&mut self, value: u64) {
+    fn file_time(&mut self, value: u64) -> bool {
         self.value = Value::FileTime(value);
+        false
     }
 
     fn utf16(&mut self, bytes: &[u8]) -> bool {

@@ -45,6 +45,7 @@ pub fn read<V: Visitor>(
     if end.is_none() {
         let message = "the table of forward references at the end is missing: the file was cut";
         state.problem(Problem::new(Severity::Error, "truncated", bytes.len() as u64, message));
+        state.cut = true;
     }
     let mut rest = events;
     while !rest.is_empty() && !state.stopped {

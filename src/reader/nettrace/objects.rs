@@ -51,13 +51,13 @@ pub fn next_object(source: &mut Source<'_>) -> Next {
     match &*tags {
         [NULL_REFERENCE, ..] => return Next::End,
         [BEGIN_OBJECT | BEGIN_PRIVATE_OBJECT, BEGIN_OBJECT | BEGIN_PRIVATE_OBJECT, NULL_REFERENCE] => {}
-        [_, _, _] => return Next::Damaged("expected the tags of an object or of the end"),
+        [_, _, _] => return Next::Damaged("the tags of an object or of the end"),
         short => return Next::Cut(short.len()),
     }
     let head = source.take(12);
     let Ok((_, (version, min_reader, length))) = versions(&head) else { return Next::Cut(head.len() + 3) };
     if !(0..=64).contains(&length) {
-        return Next::Damaged("expected a type name of 0 to 64 bytes");
+        return Next::Damaged("a type name of 0 to 64 bytes");
     }
     let name = source.take(length as usize + 1);
     match name.split_last() {
@@ -66,7 +66,7 @@ pub fn next_object(source: &mut Source<'_>) -> Next {
             Next::Object(ObjectType { name, version, min_reader })
         }
         _ if name.len() <= length as usize => Next::Cut(name.len() + 15),
-        _ => Next::Damaged("expected the end tag of a type"),
+        _ => Next::Damaged("the end tag of a type"),
     }
 }
 
@@ -111,7 +111,7 @@ pub fn read<V: Visitor>(
                     break;
                 }
                 Next::Damaged(expected) => {
-                    let message = format!("no object here: {expected}; nothing behind it can be found");
+                    let message = format!("no object here: expected {expected}; nothing behind it can be found");
                     state.problem(Problem::new(Severity::Error, "damaged_container", at, message));
                     break;
                 }
@@ -196,6 +196,7 @@ fn block<'a, V: Visitor>(
             format!("the file ends inside a {}: {missing} of {size} bytes are missing", object.name)
         };
         state.problem(Problem::new(Severity::Error, "truncated", end, message));
+        state.cut = true;
     }
     if !known {
         return skip_unknown(state, source, object, at, size, missing);
@@ -323,7 +324,7 @@ pub fn stack_block<'a, V: Visitor>(state: &mut State<'a, '_, V>, start: u64, chu
     let read = state.stacks.block(chunk);
     if let Some(error) = &read.error {
         state.parse_problem("damaged_stack_block", "stack block", start, len, error);
-    } else if read.miscounted {
+    } else if read.miscounted && !state.cut {
         let message = "stack block holds fewer stacks than it announces";
         state.problem(Problem::new(Severity::Error, "damaged_stack_block", start, message));
     }
@@ -337,6 +338,7 @@ fn sequence_point<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Sou
     let head: Parsed<'_, (i64, u32)> = (i64le("TimeStamp"), u32le("ThreadCount")).parse(block);
     let mut rest = match head {
         Ok((rest, (_, count))) if count as usize <= rest.len() / 12 => rest,
+        Ok((rest, _)) if state.cut => rest,
         Ok((rest, (_, count))) => {
             let message = format!("sequence point announces {count} threads, {} bytes are left", rest.len());
             state.problem(Problem::new(Severity::Error, "damaged_sequence_point", start, message));

@@ -35,6 +35,8 @@ pub struct State<'a, 'v, V: Visitor> {
     pub visitor: &'v mut V,
     pub order: Order,
     pub stopped: bool,
+    /// The block at hand is cut by the end of the file, which was reported already: what is torn in it is no news.
+    pub cut: bool,
     metadata: HashMap<u32, TypeId, FixedState>,
     types: Vec<EventType>,
     wanted: Vec<bool>,
@@ -62,6 +64,7 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
             visitor,
             order,
             stopped: false,
+            cut: false,
             metadata: HashMap::default(),
             types: Vec::new(),
             wanted: Vec::new(),
@@ -93,6 +96,9 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
 
     /// Reports a parse error inside a block of `len` bytes that begins at `start`.
     pub fn parse_problem(&mut self, code: &'static str, what: &str, start: u64, len: usize, error: &ParseError) {
+        if self.cut {
+            return;
+        }
         let message = format!("{what}: {error}");
         self.problem(Problem::new(Severity::Error, code, error.offset(start, len), message));
     }

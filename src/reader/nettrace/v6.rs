@@ -40,9 +40,8 @@ fn next_block<'a>(source: &mut Source<'a>) -> std::result::Result<Block<'a>, usi
     let size = (word & 0x00FF_FFFF) as usize;
     let start = source.position();
     let kind = (word >> 24) as u8;
-    // The end mark stops the reading whatever size it claims.
-    let chunk = source.take(if kind == END_OF_STREAM { 0 } else { size });
-    let missing = if kind == END_OF_STREAM { 0 } else { size - chunk.len() };
+    let chunk = source.take(size);
+    let missing = size - chunk.len();
     Ok(Block { kind, start, chunk, missing })
 }
 
@@ -91,6 +90,7 @@ pub fn read<V: Visitor>(path: &Path, source: &mut Source<'_>, order: Order, visi
                     let message =
                         format!("the file ends inside a block of kind {}: {missing} bytes are missing", block.kind);
                     state.problem(Problem::new(Severity::Error, "truncated", end, message));
+                    state.cut = true;
                 }
                 one_block(&mut state, source, block);
                 if missing > 0 {

@@ -1,0 +1,189 @@
+//! Which events of the runtime facts come from, and how their fields are read.
+
+use super::fact::Root;
+use super::scalars::Scalars;
+use crate::event::catalog::Provider;
+use crate::event::rows::RowLayout;
+use crate::event::value::Value;
+use crate::event::{Decoding, Event, EventInfo};
+
+/// What an event means to the normaliser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    GcStart,
+    GcEnd,
+    SuspendBegin,
+    SuspendEnd,
+    RestartEnd,
+    HeapStats,
+    GlobalHeapHistory,
+    PerHeapHistory,
+    GenerationRange,
+    Surviving,
+    Moved,
+    Roots,
+    ComRoots,
+    StaticRoots,
+    WeakElements,
+    Nodes,
+    Edges,
+    BulkType,
+    Handle(&'static str),
+    Finalize,
+    Allocation(&'static str),
+    ProcessInfo,
+    RuntimeInformation,
+    /// Any other event of the runtime: it only shows that its thread has gone on.
+    Other,
+}
+
+/// How the events of one type are read.
+#[derive(Debug)]
+pub struct Handler {
+    pub kind: Kind,
+    pub scalars: Scalars,
+    pub rows: Option<RowLayout>,
+    catalogue: Option<&'static Provider>,
+}
+
+const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
+const EVENTPIPE: &str = "Microsoft-DotNETCore-EventPipe";
+
+impl Handler {
+    /// `None` when no fact comes from events of this type.
+    pub fn new(info: &EventInfo) -> Option<Handler> {
+        let kind = kind_of(&info.provider, info.event_type.event_id)?;
+        let plan = match &info.decoding {
+            Decoding::Described(plan) | Decoding::Catalogue { plan, .. } => plan,
+            Decoding::Raw(_) => return None,
+        };
+        let wanted: &[&str] = match kind {
+            Kind::Surviving => &["RangeBase", "RangeLength"],
+            Kind::Moved => &["OldRangeBase", "NewRangeBase", "RangeLength"],
+            Kind::Roots => &["RootedNodeAddress", "GCRootKind", "GCRootFlag", "GCRootID"],
+            Kind::ComRoots => &["GCRootID", "ObjectID"],
+            Kind::WeakElements => &["GCKeyNodeID", "GCValueNodeID", "GCRootID"],
+            Kind::Nodes => &["Address", "Size", "TypeID", "EdgeCount"],
+            Kind::Edges => &["Value", "ReferencingFieldID"],
+            _ => &[],
+        };
+        let rows = if wanted.is_empty() { None } else { RowLayout::new(plan, wanted) };
+        let scalars = if wanted.is_empty() && kind != Kind::Other { Scalars::new(plan) } else { Scalars::default() };
+        Some(Handler { kind, scalars, rows, catalogue: info.catalogue })
+    }
+
+    /// Decodes the fields of an event, unless it is one of rows.
+    pub fn read(&mut self, event: &Event<'_>) {
+        if self.rows.is_none() && self.kind != Kind::Other {
+            self.scalars.read(event);
+        }
+    }
+
+    /// Which runtime of the process spoke. Bulk events carry it behind Index (if they have one) and Count.
+    pub fn clr_instance_id(&self, payload: &[u8]) -> u16 {
+        if self.rows.is_some() {
+            let at = if self.kind == Kind::ComRoots { 4 } else { 8 };
+            return payload.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u16::from_le_bytes(*b));
+        }
+        self.scalars.small("ClrInstanceID").unwrap_or_default()
+    }
+
+    /// Number of a bulk event within its walk.
+    pub fn index(&self, payload: &[u8]) -> u64 {
+        payload.first_chunk().map_or(0, |b| u64::from(u32::from_le_bytes(*b)))
+    }
+
+    /// The name of a value in one of the provider's maps.
+    pub fn map(&self, map: &str, value: Option<u64>) -> Option<&'static str> {
+        self.catalogue?.maps.get(map)?.name(value?)
+    }
+}
+
+fn kind_of(provider: &str, id: u32) -> Option<Kind> {
+    match provider {
+        RUNTIME => Some(match id {
+            1 => Kind::GcStart,
+            2 => Kind::GcEnd,
+            3 => Kind::RestartEnd,
+            4 => Kind::HeapStats,
+            8 => Kind::SuspendEnd,
+            9 => Kind::SuspendBegin,
+            10 => Kind::Allocation("tick"),
+            15 => Kind::BulkType,
+            16 => Kind::Roots,
+            17 => Kind::WeakElements,
+            18 => Kind::Nodes,
+            19 => Kind::Edges,
+            20 => Kind::Allocation("object_high"),
+            21 => Kind::Surviving,
+            22 => Kind::Moved,
+            23 => Kind::GenerationRange,
+            29 => Kind::Finalize,
+            30 => Kind::Handle("created"),
+            31 => Kind::Handle("destroyed"),
+            32 => Kind::Allocation("object_low"),
+            36 => Kind::ComRoots,
+            38 => Kind::StaticRoots,
+            187 => Kind::RuntimeInformation,
+            202 | 203 => Kind::Other,
+            204 => Kind::PerHeapHistory,
+            205 => Kind::GlobalHeapHistory,
+            303 => Kind::Allocation("sampled"),
+            _ => return None,
+        }),
+        RUNDOWN if id == 187 => Some(Kind::RuntimeInformation),
+        EVENTPIPE if id == 1 => Some(Kind::ProcessInfo),
+        _ => None,
+    }
+}
+
+/// GCTypeMap, in the words of the table.
+pub fn collection_kind(value: u64) -> Option<&'static str> {
+    match value {
+        0 => Some("blocking"),
+        1 => Some("background"),
+        2 => Some("foreground"),
+        _ => None,
+    }
+}
+
+/// GCRootKindMap, in the words of the table. (ICorProfilerCallback numbers its kinds differently.)
+pub fn root_kind(value: u64) -> &'static str {
+    match value {
+        0 => "stack",
+        1 => "finalizer",
+        2 => "handle",
+        3 => "older_generation",
+        4 => "sized_ref",
+        5 => "overflow",
+        6 => "dependent_handle",
+        7 => "new_finalizer",
+        8 => "steal",
+        9 => "background",
+        _ => "other",
+    }
+}
+
+/// GCAllocationKindMap, in the words of the table.
+pub fn heap_kind(value: u64) -> Option<&'static str> {
+    match value {
+        0 => Some("small"),
+        1 => Some("large"),
+        2 => Some("pinned"),
+        _ => None,
+    }
+}
+
+/// A row of GCBulkRootStaticVar: GCRootID, ObjectID, TypeID, Flags, FieldName.
+pub fn static_root(value: &Value) -> Root<'_> {
+    let Value::Struct(fields) = value else { return Root { kind: "static", ..Root::default() } };
+    let number = |index: usize| fields.get(index).and_then(Value::as_u64).unwrap_or_default();
+    Root {
+        object_id: number(1),
+        kind: "static",
+        flags: u32::try_from(number(3)).unwrap_or_default(),
+        root_id: number(0),
+        name: fields.get(4).and_then(Value::as_str),
+    }
+}

@@ -1,0 +1,343 @@
+//! The collector's story: events in the order of time become facts about collections, ranges, roots, the heap, types,
+//! allocations and call stacks. Knows no Arrow.
+
+pub mod callsites;
+pub mod collections;
+pub mod fact;
+mod heap;
+mod kinds;
+mod processes;
+mod ranges;
+mod runs;
+mod scalars;
+mod types;
+
+use crate::error::{Problem, Severity};
+use crate::event::{Event, EventInfo};
+use crate::reader::TypeId;
+use collections::{Collections, Start};
+use fact::{Allocation, CallsiteId, Fact, FactSink, Finalizable, GcId, GenerationRange, GenerationStats, Handle};
+use fact::{HeapObject, Root, WeakElement};
+use heap::Heap;
+use kinds::{Handler, Kind};
+use processes::Processes;
+use types::Types;
+
+/// Finds the facts in the events of one recording.
+#[derive(Default)]
+pub struct Normalizer {
+    handlers: Vec<Option<Handler>>,
+    runtimes: Vec<Collections>,
+    heap: Heap,
+    types: Types,
+    processes: Processes,
+    next_gc_id: GcId,
+    short_rows: u64,
+    short_at: u64,
+}
+
+/// What normalisation counted, for the summary.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// Collections.
+    pub collections: u64,
+}
+
+impl Normalizer {
+    /// For recordings whose header names this process (0: none).
+    pub fn new() -> Normalizer {
+        Normalizer::default()
+    }
+
+    /// A new kind of event. Returns whether facts come from it.
+    pub fn event_type(&mut self, id: TypeId, info: &EventInfo) -> bool {
+        let index = id.0 as usize;
+        if self.handlers.len() <= index {
+            self.handlers.resize_with(index + 1, || None);
+        }
+        let handler = Handler::new(info);
+        let wanted = handler.is_some();
+        if let Some(place) = self.handlers.get_mut(index) {
+            *place = handler;
+        }
+        wanted
+    }
+
+    /// One event, in the order of time.
+    #[inline]
+    pub fn event(&mut self, event: &Event<'_>, callsite_id: CallsiteId, sink: &mut impl FactSink) {
+        self.processes.event(event.thread.process_id, event.ts_ns);
+        let index = event.raw.event_type.0 as usize;
+        // The handler is taken out for the call, so that it may be read while the rest of the state changes.
+        let Some(mut handler) = self.handlers.get_mut(index).and_then(Option::take) else { return };
+        self.handle(&mut handler, event, callsite_id, sink);
+        if let Some(place) = self.handlers.get_mut(index) {
+            *place = Some(handler);
+        }
+    }
+
+    fn runtime(runtimes: &mut Vec<Collections>, process_id: u64, clr: u16) -> usize {
+        match runtimes.iter().position(|r| r.is_of(process_id, clr)) {
+            Some(index) => index,
+            None => {
+                runtimes.push(Collections::new(process_id, clr));
+                runtimes.len() - 1
+            }
+        }
+    }
+
+    fn handle(&mut self, handler: &mut Handler, event: &Event<'_>, callsite: CallsiteId, sink: &mut impl FactSink) {
+        handler.read(event);
+        let process_id = event.thread.process_id;
+        let thread = event.raw.capture_thread;
+        let clr = handler.clr_instance_id(event.raw.payload);
+        let index = Normalizer::runtime(&mut self.runtimes, process_id, clr);
+        let Some(gc) = self.runtimes.get_mut(index) else { return };
+        if handler.kind != Kind::GenerationRange && handler.kind != Kind::GcStart {
+            gc.spoke(thread);
+        }
+        let ts_ns = event.ts_ns;
+        let next = &mut self.next_gc_id;
+        let scalars = &handler.scalars;
+        match handler.kind {
+            Kind::GcStart => {
+                let start = Start {
+                    number: scalars.small("Count").unwrap_or_default(),
+                    generation: scalars.small("Depth"),
+                    reason: handler.map("GCReasonMap", scalars.number("Reason")),
+                    kind: scalars.number("Type").and_then(kinds::collection_kind),
+                };
+                gc.start(start, ts_ns, thread, next, sink);
+            }
+            Kind::GcEnd => {
+                let number = scalars.small("Count").unwrap_or_default();
+                gc.end(number, scalars.small("Depth"), ts_ns, next, sink);
+            }
+            Kind::SuspendBegin => {
+                let reason = handler.map("GCSuspendEEReasonMap", scalars.number("Reason"));
+                gc.suspend_begin(reason, ts_ns, thread, sink);
+            }
+            Kind::SuspendEnd => gc.suspend_end(ts_ns, thread),
+            Kind::RestartEnd => gc.restart_end(ts_ns, thread, sink),
+            Kind::HeapStats => heap_stats(gc, scalars, sink),
+            Kind::GlobalHeapHistory => {
+                if let Some(row) = gc.current() {
+                    row.heap_count = scalars.small("NumHeaps").unwrap_or_default();
+                    row.memory_load_percent = scalars.small("MemoryPressure");
+                    row.mechanisms = scalars.small("GlobalMechanisms");
+                }
+            }
+            Kind::PerHeapHistory => {
+                if let Some(row) = gc.current() {
+                    per_heap_history(row, scalars);
+                }
+            }
+            Kind::GenerationRange => {
+                let at_end = !gc.is_starting(thread);
+                let bound = GenerationRange {
+                    at_end,
+                    generation: scalars.small("Generation").unwrap_or(u8::MAX),
+                    start: scalars.number("RangeStart").unwrap_or_default(),
+                    length: scalars.number("RangeUsedLength").unwrap_or_default(),
+                    reserved: scalars.number("RangeReservedLength").unwrap_or_default(),
+                };
+                gc.innermost(ts_ns, next).ranges.bound(bound);
+            }
+            Kind::Handle(action) => {
+                let handle = Handle {
+                    ts_ns,
+                    process_id,
+                    thread_id: event.thread.thread_id,
+                    action,
+                    handle_id: scalars.number("HandleID").unwrap_or_default(),
+                    object_id: scalars.number("ObjectID").unwrap_or_default(),
+                    kind: handler.map("GCHandleKindMap", scalars.number("Kind")),
+                    generation: scalars.small("Generation"),
+                    callsite_id: callsite,
+                };
+                sink.fact(Fact::Handle(&handle));
+            }
+            Kind::Finalize => {
+                let finalizable = Finalizable {
+                    gc_id: gc.latest_id(),
+                    ts_ns,
+                    process_id,
+                    action: "finalized",
+                    object_id: scalars.number("ObjectID").unwrap_or_default(),
+                    type_id: scalars.number("TypeID").unwrap_or_default(),
+                };
+                sink.fact(Fact::Finalizable(&finalizable));
+            }
+            Kind::Allocation(source) => {
+                let allocation = allocation(handler, event, callsite, source);
+                if let Some(name) = allocation.type_name {
+                    self.types.named(process_id, allocation.type_id, name, sink);
+                }
+                sink.fact(Fact::Allocation(&allocation));
+            }
+            Kind::BulkType => self.types.bulk(process_id, scalars, sink),
+            Kind::ProcessInfo | Kind::RuntimeInformation => self.processes.described(process_id, handler),
+            Kind::StaticRoots => {
+                let open = gc.innermost(ts_ns, next);
+                for value in scalars.get("Values").as_list() {
+                    open.row.root_count += 1;
+                    let root = kinds::static_root(value);
+                    sink.fact(Fact::Root(open.row.gc_id, &root));
+                }
+            }
+            Kind::Other => {}
+            _ => self.bulk(handler, event, index, sink),
+        }
+        if let Some(gc) = self.runtimes.get_mut(index)
+            && let Some(error) = gc.failed.take()
+        {
+            let message = format!("ranges are missing, the temporary file failed: {error}");
+            sink.fact(Fact::Problem(&Problem::new(Severity::DataLoss, "spill_failed", event.raw.offset, message)));
+        }
+    }
+
+    /// Events that are rows and little else.
+    fn bulk(&mut self, handler: &Handler, event: &Event<'_>, runtime: usize, sink: &mut impl FactSink) {
+        let Some(gc) = self.runtimes.get_mut(runtime) else { return };
+        let Some(rows) = handler.rows.as_ref().and_then(|layout| layout.rows(event.raw.payload)) else {
+            self.short_rows += 1;
+            self.short_at = event.raw.offset;
+            return;
+        };
+        if rows.is_short() {
+            self.short_rows += rows.announced - rows.len() as u64;
+            self.short_at = event.raw.offset;
+        }
+        let open = gc.innermost(event.ts_ns, &mut self.next_gc_id);
+        let gc_id = open.row.gc_id;
+        let index = handler.index(event.raw.payload);
+        match handler.kind {
+            Kind::Surviving => open.ranges.survived(rows.values()),
+            Kind::Moved => open.ranges.moved(rows.values()),
+            Kind::Nodes => {
+                self.heap.node_event(index);
+                open.row.heap_object_count += rows.len() as u64;
+                for [object_id, size_bytes, type_id, reference_count] in rows.values() {
+                    let object = HeapObject { object_id, size_bytes, type_id, reference_count };
+                    self.heap.object(gc_id, &object, sink);
+                }
+            }
+            Kind::Edges => {
+                self.heap.edge_event(index);
+                for [target, field] in rows.values() {
+                    self.heap.target(gc_id, target, field, sink);
+                }
+            }
+            Kind::Roots => {
+                open.row.root_count += rows.len() as u64;
+                for [object_id, kind, flags, root_id] in rows.values() {
+                    let kind = kinds::root_kind(kind);
+                    let root = Root { object_id, kind, flags: flags as u32, root_id, name: None };
+                    sink.fact(Fact::Root(gc_id, &root));
+                }
+            }
+            Kind::ComRoots => {
+                open.row.root_count += rows.len() as u64;
+                for [root_id, object_id] in rows.values() {
+                    let root = Root { object_id, kind: "com", flags: 0, root_id, name: None };
+                    sink.fact(Fact::Root(gc_id, &root));
+                }
+            }
+            Kind::WeakElements => {
+                for [key_object_id, value_object_id, root_id] in rows.values() {
+                    let element = WeakElement { key_object_id, value_object_id, root_id };
+                    sink.fact(Fact::WeakElement(gc_id, &element));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The end of the recording: open collections are incomplete, and what was only counted is reported.
+    pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
+        let mut abandoned = 0;
+        for runtime in &mut self.runtimes {
+            runtime.finish(sink);
+            abandoned += runtime.abandoned;
+        }
+        let mut report = |code, count: u64, offset, message: &str| {
+            if count > 0 {
+                let problem = Problem::new(Severity::DataLoss, code, offset, message).count(count);
+                sink.fact(Fact::Problem(&problem));
+            }
+        };
+        report("open_collection", abandoned, position, "collections whose end is not in the recording");
+        let message = "rows of bulk events are missing: the payload is shorter than its count says";
+        report("short_bulk_event", self.short_rows, self.short_at, message);
+        let message = "references of heap objects could not be attributed: a part of the walk is missing";
+        report("lost_references", self.heap.finish(), position, message);
+        self.processes.finish(sink);
+        Totals { collections: u64::from(self.next_gc_id) }
+    }
+}
+
+fn heap_stats(gc: &mut Collections, scalars: &scalars::Scalars, sink: &mut impl FactSink) {
+    const NAMES: [(&str, &str); 5] = [
+        ("GenerationSize0", "TotalPromotedSize0"),
+        ("GenerationSize1", "TotalPromotedSize1"),
+        ("GenerationSize2", "TotalPromotedSize2"),
+        ("GenerationSize3", "TotalPromotedSize3"),
+        ("GenerationSize4", "TotalPromotedSize4"),
+    ];
+    let mut stats = Vec::with_capacity(NAMES.len());
+    for (generation, (size, promoted)) in (0u8..).zip(NAMES) {
+        if let (Some(size_bytes), Some(promoted_bytes)) = (scalars.number(size), scalars.number(promoted)) {
+            stats.push(GenerationStats { generation, size_bytes, promoted_bytes });
+        }
+    }
+    let gc_id = gc.ended().map_or(0, |row| {
+        row.promoted_bytes = Some(stats.iter().fold(0, |sum, s| sum.saturating_add(s.promoted_bytes)));
+        row.size_after_bytes = Some(stats.iter().fold(0, |sum, s| sum.saturating_add(s.size_bytes)));
+        row.finalization_promoted_count = scalars.number("FinalizationPromotedCount");
+        row.pinned_object_count = scalars.small("PinnedObjectCount");
+        row.handle_count = scalars.small("GCHandleCount");
+        row.gc_id
+    });
+    sink.fact(Fact::HeapStats(gc_id, &stats));
+}
+
+/// Adds the sizes of one heap's generations to those of the collection.
+fn per_heap_history(row: &mut fact::Collection, scalars: &scalars::Scalars) {
+    let mut before = row.size_before_bytes.unwrap_or_default();
+    for value in scalars.get("Values").as_list() {
+        if let crate::event::value::Value::Struct(fields) = value {
+            let size_before = fields.first().and_then(crate::event::value::Value::as_u64);
+            before = before.saturating_add(size_before.unwrap_or_default());
+        }
+    }
+    row.size_before_bytes = Some(before);
+}
+
+fn allocation<'s>(
+    handler: &'s Handler,
+    event: &Event<'_>,
+    callsite_id: CallsiteId,
+    source: &'static str,
+) -> Allocation<'s> {
+    let scalars = &handler.scalars;
+    let number = |name| scalars.number(name).unwrap_or_default();
+    let size = scalars.number("AllocationAmount64").or(scalars.number("AllocationAmount"));
+    let amount = size.or(scalars.number("TotalSizeForTypeSample")).or(scalars.number("ObjectSize"));
+    let is_object = matches!(source, "object_high" | "object_low");
+    Allocation {
+        ts_ns: event.ts_ns,
+        process_id: event.thread.process_id,
+        thread_id: event.thread.thread_id,
+        callsite_id,
+        source,
+        allocation_bytes: amount.unwrap_or_default(),
+        object_count: if is_object { number("ObjectCountForTypeSample") } else { 0 },
+        heap_kind: scalars.number("AllocationKind").and_then(kinds::heap_kind),
+        type_id: number("TypeID"),
+        type_name: scalars.text("TypeName"),
+        object_id: number("Address"),
+        object_size_bytes: number("ObjectSize"),
+        heap_index: scalars.small("HeapIndex"),
+        sampled_byte_offset: scalars.number("SampledByteOffset"),
+    }
+}

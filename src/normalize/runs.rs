@@ -1,0 +1,165 @@
+//! Sorts the rows of one collection by their first number with bounded memory: what does not fit is spilled to an
+//! unnamed temporary file as sorted runs and merged at the end.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+
+/// Rows held in memory per collection and kind before a run is spilled (16 to 24 bytes each).
+const MAX_ROWS: usize = 1 << 20;
+
+/// Rows of `N` numbers, pushed in any order.
+#[derive(Debug)]
+pub struct Runs<const N: usize> {
+    rows: Vec<[u64; N]>,
+    spilled: Option<Spilled>,
+    max_rows: usize,
+}
+
+#[derive(Debug)]
+struct Spilled {
+    file: File,
+    /// Rows of each run.
+    runs: Vec<u64>,
+}
+
+impl<const N: usize> Default for Runs<N> {
+    fn default() -> Self {
+        Runs { rows: Vec::new(), spilled: None, max_rows: MAX_ROWS }
+    }
+}
+
+impl<const N: usize> Runs<N> {
+    /// Adds rows.
+    pub fn extend(&mut self, rows: impl Iterator<Item = [u64; N]>) -> std::io::Result<()> {
+        self.rows.extend(rows);
+        if self.rows.len() >= self.max_rows { self.spill() } else { Ok(()) }
+    }
+
+    fn spill(&mut self) -> std::io::Result<()> {
+        self.rows.sort();
+        let spilled = match &mut self.spilled {
+            Some(spilled) => spilled,
+            None => self.spilled.insert(Spilled { file: tempfile::tempfile()?, runs: Vec::new() }),
+        };
+        let mut out = std::io::BufWriter::with_capacity(1 << 20, &mut spilled.file);
+        for number in self.rows.iter().flatten() {
+            out.write_all(&number.to_le_bytes())?;
+        }
+        out.flush()?;
+        drop(out);
+        spilled.runs.push(self.rows.len() as u64);
+        self.rows.clear();
+        Ok(())
+    }
+
+    /// Hands all rows to `each` in order and empties this; the memory is kept for the next collection.
+    pub fn drain(&mut self, mut each: impl FnMut(&[u64; N])) -> std::io::Result<()> {
+        if !self.rows.is_sorted() {
+            self.rows.sort();
+        }
+        match self.spilled.take() {
+            None => self.rows.iter().for_each(&mut each),
+            Some(spilled) => merge(spilled, &self.rows, &mut each)?,
+        }
+        self.rows.clear();
+        Ok(())
+    }
+}
+
+/// Runs of one file, each read through a window of its own.
+struct Windows {
+    file: File,
+    windows: Vec<Window>,
+}
+
+struct Window {
+    /// Offset of the first byte that is not in the buffer yet, and how many bytes of the run are behind it.
+    at: u64,
+    left: u64,
+    buffer: Vec<u8>,
+    next: usize,
+}
+
+const WINDOW: u64 = 6 << 10;
+
+impl Windows {
+    fn next<const N: usize>(&mut self, run: usize) -> std::io::Result<Option<[u64; N]>> {
+        let Some(window) = self.windows.get_mut(run) else { return Ok(None) };
+        if window.next >= window.buffer.len() {
+            let len = window.left.min(WINDOW * N as u64);
+            if len == 0 {
+                return Ok(None);
+            }
+            window.buffer.clear();
+            self.file.seek(SeekFrom::Start(window.at))?;
+            (&mut self.file).take(len).read_to_end(&mut window.buffer)?;
+            window.at += len;
+            window.left -= len;
+            window.next = 0;
+        }
+        let mut row = [0u64; N];
+        for number in &mut row {
+            let bytes = window.buffer.get(window.next..).and_then(|rest| rest.first_chunk());
+            *number = u64::from_le_bytes(*bytes.ok_or(std::io::ErrorKind::UnexpectedEof)?);
+            window.next += 8;
+        }
+        Ok(Some(row))
+    }
+}
+
+fn merge<const N: usize>(
+    spilled: Spilled,
+    last: &[[u64; N]],
+    each: &mut impl FnMut(&[u64; N]),
+) -> std::io::Result<()> {
+    let mut windows = Windows { file: spilled.file, windows: Vec::new() };
+    let mut at = 0u64;
+    for rows in spilled.runs {
+        let left = rows * 8 * N as u64;
+        windows.windows.push(Window { at, left, buffer: Vec::new(), next: 0 });
+        at += left;
+    }
+    let mut last = last.iter().copied();
+    let in_memory = windows.windows.len();
+    let mut heap = BinaryHeap::new();
+    for run in 0..=in_memory {
+        let row = if run == in_memory { last.next() } else { windows.next::<N>(run)? };
+        heap.extend(row.map(|row| Reverse((row, run))));
+    }
+    while let Some(Reverse((row, run))) = heap.pop() {
+        each(&row);
+        let next = if run == in_memory { last.next() } else { windows.next::<N>(run)? };
+        heap.extend(next.map(|row| Reverse((row, run))));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spilled_rows_come_back_in_one_order() {
+        let mut runs = Runs::<2> { max_rows: 1000, ..Runs::default() };
+        let mut state = 1u64;
+        let mut expected = Vec::new();
+        for _ in 0..100 {
+            let mut rows = Vec::new();
+            for _ in 0..77 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                rows.push([state >> 40, state & 0xFF]);
+            }
+            expected.extend(rows.clone());
+            runs.extend(rows.into_iter()).unwrap();
+        }
+        expected.sort();
+        let mut got = Vec::new();
+        runs.drain(|row| got.push(*row)).unwrap();
+        assert_eq!(got, expected);
+        let mut again = 0;
+        runs.drain(|_| again += 1).unwrap();
+        assert_eq!(again, 0, "drained means empty");
+    }
+}

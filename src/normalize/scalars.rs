@@ -1,0 +1,52 @@
+//! The fields of single events by name, for the trackers that look at few events each.
+
+use crate::event::Event;
+use crate::event::decode::decode;
+use crate::event::plan::{Node, Plan};
+use crate::event::value::{Value, ValueColumn};
+
+/// Decoded fields of the event at hand; reused from event to event of one kind.
+#[derive(Debug, Default)]
+pub struct Scalars {
+    names: Vec<String>,
+    columns: Vec<ValueColumn>,
+}
+
+const NULL: &Value = &Value::Null;
+
+impl Scalars {
+    /// For events decoded by `plan`.
+    pub fn new(plan: &Plan) -> Scalars {
+        let fields = plan.fields.iter().filter(|f| !matches!(f.node, Node::Padding(_)));
+        Scalars { names: fields.map(|f| f.name.clone()).collect(), columns: ValueColumn::for_fields(&plan.fields) }
+    }
+
+    /// Decodes an event. Fields that it does not have, or not whole, are null.
+    pub fn read(&mut self, event: &Event<'_>) {
+        match event.info.plan(event.raw.payload) {
+            Ok(plan) => drop(decode(plan, event.raw.payload, &mut self.columns)),
+            Err(_) => self.columns.clear(),
+        }
+    }
+
+    /// A field by its name.
+    pub fn get(&self, name: &str) -> &Value {
+        let index = self.names.iter().position(|n| n == name);
+        index.and_then(|i| self.columns.get(i)).map_or(NULL, ValueColumn::value)
+    }
+
+    /// A number by its name.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.get(name).as_u64()
+    }
+
+    /// A number by its name, narrowed; `None` when it is missing or does not fit.
+    pub fn small<T: TryFrom<u64>>(&self, name: &str) -> Option<T> {
+        self.number(name).and_then(|v| T::try_from(v).ok())
+    }
+
+    /// A text by its name.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.get(name).as_str()
+    }
+}

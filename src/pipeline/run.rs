@@ -1,0 +1,434 @@
+//! One recording on its way through the rooms.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use super::{Convert, InputSummary, ProblemSummary, TableSummary};
+use crate::error::{Error, Problem, Result, Severity};
+use crate::event::{Decoding, Event, EventInfo};
+use crate::normalize::Normalizer;
+use crate::normalize::callsites::Callsites;
+use crate::normalize::fact::{Fact, FactSink};
+use crate::reader::{End, EventType, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
+use crate::sink::{Dataset, Encoding, TableId, TableSpec};
+use crate::source::FileIdentity;
+use crate::table::columns::Builder;
+use crate::table::event::Decoded;
+use crate::table::facts::{ThreadCounts, TraceTotals};
+use crate::table::schema::{ColumnEncoding, SCHEMA_VERSION};
+use crate::table::select::Selection;
+use crate::table::{EventRoute, Tables};
+
+/// Short payloads of one event type that are reported one by one.
+const MAX_SHORT: u64 = 100;
+
+/// What is counted for one kind of event.
+#[derive(Default)]
+struct Counts {
+    events: u64,
+    payload_bytes: u64,
+    longer: u64,
+    shorter: u64,
+    replaced: u64,
+    raw: u64,
+    last_offset: u64,
+}
+
+struct Kind {
+    info: EventInfo,
+    route: Option<EventRoute>,
+    has_facts: bool,
+    counts: Counts,
+}
+
+/// The receiver of a reader.
+pub struct Run<'r> {
+    request: &'r Convert,
+    selection: Selection,
+    trace_id: Option<String>,
+    dataset: &'r mut Dataset,
+    progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
+    total: Option<u64>,
+    state: Option<State>,
+    kinds: Vec<Kind>,
+    threads: Vec<ThreadCounts>,
+    normalizer: Normalizer,
+    callsites: Callsites,
+    table_ids: Vec<TableId>,
+    events: u64,
+    first_ns: i64,
+    last_ns: i64,
+    failure: Option<Error>,
+}
+
+/// What exists once the header is read.
+struct State {
+    info: TraceInfo,
+    out: Out,
+}
+
+/// The tables, and a count of the problems on their way there.
+struct Out {
+    tables: Tables,
+    problems: BTreeMap<&'static str, ProblemSummary>,
+}
+
+impl FactSink for Out {
+    fn fact(&mut self, fact: Fact<'_>) {
+        if let Fact::Problem(p) = fact {
+            let known = self.problems.entry(p.code).or_insert_with(|| ProblemSummary {
+                code: p.code,
+                severity: p.severity,
+                rows: 0,
+                count: 0,
+                message: p.message.clone(),
+                offset: p.offset,
+            });
+            known.rows += 1;
+            known.count = known.count.saturating_add(p.count);
+            known.severity = known.severity.max(p.severity);
+        }
+        self.tables.fact(fact);
+    }
+}
+
+impl<'r> Run<'r> {
+    /// For one input of a request.
+    pub fn new(
+        request: &'r Convert,
+        selection: Selection,
+        trace_id: Option<String>,
+        dataset: &'r mut Dataset,
+        progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
+        total: Option<u64>,
+    ) -> Run<'r> {
+        Run {
+            request,
+            selection,
+            trace_id,
+            dataset,
+            progress,
+            total,
+            state: None,
+            kinds: Vec::new(),
+            threads: Vec::new(),
+            normalizer: Normalizer::new(),
+            callsites: Callsites::default(),
+            table_ids: Vec::new(),
+            events: 0,
+            first_ns: i64::MAX,
+            last_ns: i64::MIN,
+            failure: None,
+        }
+    }
+
+    /// Hands what is ready to the sink.
+    fn write_ready(&mut self) {
+        let Some(state) = &mut self.state else { return };
+        let result = write(&mut state.out.tables, self.dataset, &mut self.table_ids);
+        if let Err(e) = result {
+            self.failure.get_or_insert(e);
+        }
+    }
+
+    fn add_event(&mut self, raw: &RawEvent<'_>) {
+        let Some(State { info, out }) = &mut self.state else { return };
+        let Some(kind) = self.kinds.get_mut(raw.event_type.0 as usize) else { return };
+        let ts_ns = info.clock.since_start(raw.ticks).unwrap_or(if raw.ticks < 0 { i64::MIN } else { i64::MAX });
+        let request = self.request;
+        if request.from_ns.is_some_and(|from| ts_ns < from) || request.to_ns.is_some_and(|to| ts_ns >= to) {
+            return;
+        }
+        self.events += 1;
+        self.first_ns = self.first_ns.min(ts_ns);
+        self.last_ns = self.last_ns.max(ts_ns);
+        if let Some(captor) = self.threads.get_mut(raw.capture_thread as usize) {
+            captor.captured += 1;
+        }
+        let Some(thread) = self.threads.get_mut(raw.thread as usize) else { return };
+        if thread.events == 0 {
+            thread.first_ns = ts_ns;
+        }
+        thread.events += 1;
+        thread.last_ns = ts_ns;
+
+        let event = Event { raw, info: &kind.info, thread: &thread.thread, ts_ns };
+        let callsite = self.callsites.intern(&raw.stack, thread.thread.process_id, out);
+        if kind.has_facts {
+            self.normalizer.event(&event, callsite, out);
+        }
+        let counts = &mut kind.counts;
+        counts.events += 1;
+        counts.payload_bytes += raw.payload.len() as u64;
+        if let Some(route) = &kind.route {
+            match out.tables.event(route, &event, callsite) {
+                Decoded::Raw => counts.raw += 1,
+                Decoded::Fit(fit) => {
+                    counts.longer += u64::from(fit.surplus > 0);
+                    counts.replaced += u64::from(fit.replaced);
+                    if let Some(short) = fit.short {
+                        counts.shorter += 1;
+                        if counts.shorter <= MAX_SHORT {
+                            let problem = short_payload(&kind.info, short.0, raw);
+                            out.fact(Fact::Problem(&problem));
+                        }
+                    }
+                }
+            }
+            counts.last_offset = raw.offset;
+        }
+        if !out.tables.ready.is_empty() {
+            self.write_ready();
+        }
+    }
+
+    /// The end of the recording: what was counted becomes rows, and the tables are closed.
+    pub fn finish(
+        mut self,
+        path: &Path,
+        end: &End,
+        identity: &FileIdentity,
+    ) -> Result<(InputSummary, Vec<TableSummary>)> {
+        let Some(State { info, mut out }) = self.state.take() else {
+            return Err(self.failure.unwrap_or_else(|| Error::Internal("the recording has no header".into())));
+        };
+        if self.events == 0 {
+            (self.first_ns, self.last_ns) = (0, 0);
+        }
+        let totals = self.normalizer.finish(end.bytes, &mut out);
+        for kind in &self.kinds {
+            report_kind(kind, &mut out);
+        }
+        if end.trailing_bytes > 0 {
+            let message = "bytes behind the end mark were not looked at";
+            let problem = Problem::new(Severity::Info, "trailing_bytes", end.bytes, message);
+            out.fact(Fact::Problem(&problem.count(end.trailing_bytes)));
+        }
+        for thread in &self.threads {
+            out.tables.thread(thread);
+        }
+        let undamaged = !out.problems.values().any(|p| p.severity == Severity::Error);
+        let totals_row = TraceTotals {
+            path: path.display().to_string(),
+            size_bytes: identity.size_bytes,
+            sha256: identity.sha256.clone(),
+            duration_ns: self.last_ns.saturating_sub(self.first_ns),
+            events: self.events,
+            dropped: end.dropped_events,
+            complete: end.complete && undamaged,
+        };
+        out.tables.trace(&info, &totals_row);
+        out.tables.finish();
+        if let Some(failure) = self.failure.take().or(out.tables.take_failure()) {
+            return Err(failure);
+        }
+        write(&mut out.tables, self.dataset, &mut self.table_ids)?;
+        let written = self.dataset.close_tables(&footer(&info, &totals_row))?;
+        let tables = written.into_iter().map(|t| TableSummary { name: t.name, rows: t.rows, bytes: t.bytes }).collect();
+        Ok((self.summary(path, end, identity, info, out, totals.collections), tables))
+    }
+
+    fn summary(
+        &self,
+        path: &Path,
+        end: &End,
+        identity: &FileIdentity,
+        info: TraceInfo,
+        out: Out,
+        collections: u64,
+    ) -> InputSummary {
+        let seen = || self.kinds.iter().filter(|k| k.counts.events > 0);
+        let sum = |of: fn(&Counts) -> u64| seen().map(|k| of(&k.counts)).sum::<u64>();
+        let raw = sum(|c| c.raw);
+        let partial = sum(|c| c.longer + c.shorter);
+        InputSummary {
+            path: path.to_owned(),
+            trace_id: String::new(),
+            identity: identity.clone(),
+            info,
+            complete: end.complete,
+            bytes: end.bytes,
+            events: self.events,
+            dropped_events: end.dropped_events,
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+            event_types: seen().count() as u64,
+            decoded_full: self.events.saturating_sub(raw).saturating_sub(partial),
+            decoded_partial: partial,
+            raw,
+            collections,
+            incomplete_collections: out.problems.get("open_collection").map_or(0, |p| p.count),
+            problems: out.problems.into_values().collect(),
+        }
+    }
+}
+
+fn short_payload(info: &EventInfo, field: usize, raw: &RawEvent<'_>) -> Problem {
+    let fields = info.plan(raw.payload).map(|plan| plan.fields.as_slice()).unwrap_or_default();
+    let field = fields.get(field).map_or("its rows", |f| f.name.as_str());
+    let message = format!(
+        "{}/{} version {}: the payload of {} bytes ends before the end of {field}; it is kept raw beside the fields before",
+        info.provider,
+        info.name,
+        info.event_type.version,
+        raw.payload.len()
+    );
+    Problem::new(Severity::DataLoss, "short_payload", raw.offset, message)
+}
+
+/// The row of a kind of event, and what there is to say of its decoding.
+fn report_kind(kind: &Kind, out: &mut Out) {
+    let (info, counts) = (&kind.info, &kind.counts);
+    if counts.events == 0 {
+        return;
+    }
+    let mut say = |severity, code, count, message: String| {
+        if count > 0 {
+            let problem = Problem::new(severity, code, counts.last_offset, message).count(count);
+            out.fact(Fact::Problem(&problem));
+        }
+    };
+    let what = format!("{}/{} version {}", info.provider, info.name, info.event_type.version);
+    say(Severity::Info, "longer_payload", counts.longer, format!("{what}: payloads have bytes behind the last known field"));
+    say(Severity::Info, "replaced_text", counts.replaced, format!("{what}: text with no Unicode meaning was replaced; see raw_payload"));
+    let folded = counts.shorter.saturating_sub(MAX_SHORT);
+    say(Severity::DataLoss, "short_payload", folded, format!("{what}: more payloads that end too early"));
+    let mut reason = match &info.decoding {
+        Decoding::Raw(why) => Some((*why).to_owned()),
+        Decoding::Catalogue { version, .. } if *version != info.event_type.version => {
+            Some(format!("version {} is not in the catalogue; the layout of version {version} was used", info.event_type.version))
+        }
+        _ => None,
+    };
+    if counts.raw > 0 && reason.is_none() {
+        reason = Some("the recording does not describe the fields of this event".into());
+    }
+    if let Some(reason) = &reason
+        && counts.raw > 0
+    {
+        say(Severity::Info, "raw_payload", counts.raw, format!("{what}: kept raw, {reason}"));
+    }
+    let decoded = match (&info.decoding, counts.raw, counts.longer + counts.shorter + counts.replaced) {
+        (Decoding::Raw(_), ..) => "raw",
+        (_, raw, _) if raw > 0 && raw == counts.events => "raw",
+        (_, 0, 0) => "full",
+        _ => "partial",
+    };
+    let table_name = kind.route.as_ref().and_then(|r| out.tables.route_name(r)).map(str::to_owned);
+    let rows = out.tables.event_types();
+    rows.rows += 1;
+    rows.provider_name.push(&info.provider);
+    rows.event_id.push(info.event_type.event_id);
+    rows.event_version.push(info.event_type.version);
+    rows.event_name.push(&info.name);
+    rows.opcode.push(info.opcode);
+    rows.level.push(info.event_type.level);
+    rows.keywords.push(info.event_type.keywords);
+    rows.event_count.push(counts.events);
+    rows.payload_bytes.push(counts.payload_bytes);
+    rows.decoded.push(decoded);
+    rows.longer_count.push(counts.longer);
+    rows.shorter_count.push(counts.shorter);
+    rows.reason.push(reason.as_deref());
+    rows.table_name.push(table_name.as_deref());
+    rows.message_template.push(info.event_type.message.as_deref());
+}
+
+/// Declares new tables and hands batches on, in order.
+fn write(tables: &mut Tables, dataset: &mut Dataset, ids: &mut Vec<TableId>) -> Result<()> {
+    for spec in tables.specs().iter().skip(ids.len()) {
+        let encoding = |e: &ColumnEncoding| match e {
+            ColumnEncoding::Plain => Encoding::Plain,
+            ColumnEncoding::Dictionary => Encoding::Dictionary,
+            ColumnEncoding::Delta => Encoding::Delta,
+        };
+        ids.push(dataset.table(TableSpec {
+            name: spec.name.clone(),
+            schema: spec.schema.clone(),
+            encodings: spec.encodings.iter().map(encoding).collect(),
+            sorted_by: spec.sorted_by.clone(),
+        })?);
+    }
+    for ready in tables.ready.drain(..) {
+        let Some(id) = ids.get(ready.table) else { continue };
+        if ready.new_group {
+            dataset.cut(*id)?;
+        }
+        dataset.write(*id, ready.batch)?;
+    }
+    Ok(())
+}
+
+/// Where a file came from, for its footer.
+fn footer(info: &TraceInfo, totals: &TraceTotals) -> Vec<(String, String)> {
+    let source = Path::new(&totals.path).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let pairs = [
+        ("tracequet.version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("tracequet.schema_version", SCHEMA_VERSION.to_string()),
+        ("tracequet.source_name", source),
+        ("tracequet.source_size_bytes", totals.size_bytes.to_string()),
+        ("tracequet.source_sha256", totals.sha256.clone()),
+        ("tracequet.trace_start", crate::time::format_utc(info.clock.sync_utc_ns)),
+        ("tracequet.clock_frequency", info.clock.frequency.to_string()),
+        ("tracequet.pointer_size", info.pointer_size.to_string()),
+        ("tracequet.dropped_event_count", totals.dropped.to_string()),
+        ("tracequet.complete", totals.complete.to_string()),
+    ];
+    pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
+}
+
+impl Visitor for Run<'_> {
+    fn trace(&mut self, info: &TraceInfo) {
+        self.callsites = Callsites::new(info.pointer_size);
+        match Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.trace_id.clone()) {
+            Ok(tables) => {
+                let out = Out { tables, problems: BTreeMap::new() };
+                self.state = Some(State { info: info.clone(), out });
+            }
+            Err(e) => self.failure = Some(e),
+        }
+    }
+
+    fn event_type(&mut self, id: TypeId, event_type: &EventType) -> bool {
+        let Some(state) = &mut self.state else { return false };
+        let info = EventInfo::resolve(event_type, state.info.pointer_size);
+        let providers = &self.request.providers;
+        let wanted = providers.is_empty() || providers.contains(&info.provider);
+        let route = match wanted.then(|| state.out.tables.route(&info)) {
+            Some(Ok(route)) => route,
+            Some(Err(e)) => {
+                self.failure.get_or_insert(e);
+                None
+            }
+            None => None,
+        };
+        let has_facts = wanted && self.normalizer.event_type(id, &info);
+        debug_assert_eq!(self.kinds.len(), id.0 as usize);
+        self.kinds.push(Kind { info, route, has_facts, counts: Counts::default() });
+        wanted
+    }
+
+    fn thread(&mut self, _index: ThreadIndex, thread: &Thread) {
+        self.threads.push(ThreadCounts { thread: thread.clone(), ..ThreadCounts::default() });
+    }
+
+    fn event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()> {
+        self.add_event(event);
+        if self.failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn stacks_forgotten(&mut self) {
+        self.callsites.forget_keys();
+    }
+
+    fn problem(&mut self, problem: Problem) {
+        if let Some(state) = &mut self.state {
+            state.out.fact(Fact::Problem(&problem));
+        }
+    }
+
+    fn progress(&mut self, position: u64) {
+        (self.progress)(position, self.total, self.events);
+    }
+}

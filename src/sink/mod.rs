@@ -1,0 +1,104 @@
+//! Where Arrow batches become files: a dataset is a directory of Parquet or Arrow IPC tables that appears whole or not
+//! at all. Nothing here knows what the tables are about.
+//!
+//! The same calls in the same order make the same bytes. Everything that shapes a file (where a row group ends, which
+//! thread encodes a column) is decided on the caller's thread from counted rows and bytes, never from timing.
+
+mod arrow;
+mod dataset;
+mod failure;
+mod file;
+mod measure;
+mod parquet;
+mod place;
+mod plain;
+mod properties;
+mod workers;
+
+use arrow_schema::SchemaRef;
+
+pub use dataset::Dataset;
+
+/// File format of the tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// One Parquet file per table.
+    #[default]
+    Parquet,
+    /// One Arrow IPC file (Feather V2) per table.
+    Arrow,
+}
+
+/// Compression of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Zstandard at a level from 1 to 22.
+    Zstd(i32),
+    /// Snappy (Parquet only), for old readers.
+    Snappy,
+    /// None.
+    None,
+}
+
+impl Default for Compression {
+    fn default() -> Self {
+        Compression::Zstd(1)
+    }
+}
+
+/// How the values of a column are laid out in Parquet. Arrow IPC has no such choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// One value after the other.
+    Plain,
+    /// Distinct values once, then small numbers: for columns of few values.
+    Dictionary,
+    /// Differences to the value before: for integers and times that climb. Text and binary get their lengths as
+    /// differences; types without differences are written plain.
+    Delta,
+}
+
+/// What the sink needs to know of one table.
+#[derive(Clone, Debug)]
+pub struct TableSpec {
+    /// Name, such as `gc` or `event/<provider>/<event>`; it is also the file's place in the dataset.
+    pub name: String,
+    /// The columns. Every batch must have exactly these.
+    pub schema: SchemaRef,
+    /// One for each top-level column. The leaves of a nested column inherit it.
+    pub encodings: Vec<Encoding>,
+    /// Names of the columns by which the rows of each row group are in ascending order, the first one first.
+    pub sorted_by: Vec<String>,
+}
+
+/// A table of a [`Dataset`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TableId(usize);
+
+/// How a dataset is written.
+#[derive(Clone, Debug, Default)]
+pub struct DatasetOptions {
+    /// File format.
+    pub format: Format,
+    /// Compression.
+    pub compression: Compression,
+    /// Replace the dataset that is there already.
+    pub overwrite: bool,
+    /// Threads that encode; at least one is used.
+    pub threads: usize,
+    /// `trace=<key>` puts the tables that follow at `<name>/trace=<key>/part-0.parquet`, else at `<name>.parquet`.
+    pub partition: Option<String>,
+}
+
+/// A table that has been written to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenTable {
+    /// Name as in its [`TableSpec`].
+    pub name: String,
+    /// File, relative to the dataset's directory, with `/` between its parts.
+    pub path: String,
+    /// Rows.
+    pub rows: u64,
+    /// Size of the file.
+    pub bytes: u64,
+}

@@ -1,0 +1,288 @@
+//! Payload tables: one per event, the union of its versions, header columns first.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_schema::{DataType, Field, Schema};
+
+use super::columns::{Builder, OptText, TextBuffer};
+use super::payload::{PayloadColumn, snake_case, unique};
+use super::schema::{ColumnEncoding, EVENT_HEADER, of};
+use super::tables::{EventHeaderColumns, TableBuilder};
+use crate::error::Result;
+use crate::event::decode::{Column, Fit, decode};
+use crate::event::plan::{Node, Plan};
+use crate::event::rows::RowLayout;
+use crate::event::{Decoding, Event, EventInfo};
+use crate::normalize::fact::CallsiteId;
+
+/// Rows and bytes of text after which a batch is handed on.
+const BATCH_ROWS: usize = 16 << 10;
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Bulk events whose rows stand in tables of their own: runtime provider, event id.
+const ROWS_ELSEWHERE: [u32; 6] = [16, 17, 18, 19, 21, 22];
+
+/// The table of one event.
+pub struct EventTable {
+    header: EventHeaderColumns,
+    names: Vec<String>,
+    columns: Vec<PayloadColumn>,
+    raw: TextBuffer,
+    problem: OptText,
+    bytes: usize,
+}
+
+/// How events of one type go into their table: where each field's column is.
+pub struct Mapping {
+    /// Column of each field of the plan; `None` when they are the first columns in order.
+    places: Option<Vec<usize>>,
+    /// Fields of the plan that are decoded; fewer than it has when rows stand elsewhere.
+    plan: Plan,
+    rows: Option<RowLayout>,
+}
+
+/// How a payload went into its table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Decoded {
+    /// By its plan; how it fitted.
+    Fit(Fit),
+    /// Not at all.
+    Raw,
+}
+
+fn has_rows_elsewhere(info: &EventInfo) -> bool {
+    info.provider == "Microsoft-Windows-DotNETRuntime" && ROWS_ELSEWHERE.contains(&info.event_type.event_id)
+}
+
+/// All plans that an event's table has to hold: every version of the catalogue, or the recording's own.
+fn plans(info: &EventInfo, pointer_size: u8) -> Vec<Plan> {
+    match &info.decoding {
+        Decoding::Described(plan) => vec![plan.clone()],
+        Decoding::Raw(_) => Vec::new(),
+        Decoding::Catalogue { .. } => {
+            let versions = info.catalogue.into_iter().flat_map(|c| c.versions(info.event_type.event_id));
+            let mut plans: Vec<Plan> = versions.filter_map(|v| v.plan(pointer_size).ok()).collect();
+            // The newest version gives the order of columns.
+            plans.reverse();
+            plans
+        }
+    }
+}
+
+/// The plan without its rows, when these stand in a table of their own.
+fn without_rows(mut plan: Plan, info: &EventInfo) -> Plan {
+    if has_rows_elsewhere(info) {
+        plan.fields.retain(|f| !matches!(f.node, Node::List(..)));
+    }
+    plan
+}
+
+impl EventTable {
+    /// The table of an event: the union of all versions that its provider is known to have.
+    pub fn new(info: &EventInfo, pointer_size: u8) -> EventTable {
+        let mut table = EventTable {
+            header: EventHeaderColumns::default(),
+            names: Vec::new(),
+            columns: Vec::new(),
+            raw: TextBuffer::default(),
+            problem: OptText::default(),
+            bytes: 0,
+        };
+        for plan in plans(info, pointer_size) {
+            table.place(&without_rows(plan, info), true);
+        }
+        table
+    }
+
+    /// Columns of the fields of a plan; fields that have none get one when `grow` is set.
+    fn place(&mut self, plan: &Plan, grow: bool) -> Option<Vec<usize>> {
+        let mut places = Vec::new();
+        let header: Vec<String> = EventHeaderColumns::columns().iter().map(|(name, ..)| (*name).to_owned()).collect();
+        for field in plan.fields.iter().filter(|f| !matches!(f.node, Node::Padding(_))) {
+            let plain = snake_case(&field.name);
+            let taken = header.contains(&plain) || plain == "raw_payload" || plain == "decode_problem";
+            let base = if taken { format!("payload_{plain}") } else { plain };
+            let fresh = PayloadColumn::new(&field.node);
+            // The same name in one plan twice is two columns; in two versions it is one, if the types agree.
+            let found = self.names.iter().enumerate().find(|(index, name)| {
+                let same = **name == base || name.strip_prefix(&base).is_some_and(is_number_suffix);
+                same && !places.contains(index) && self.columns.get(*index).is_some_and(|c| agree(c, &fresh))
+            });
+            let found = found.map(|(index, _)| index);
+            match found {
+                Some(index) => {
+                    if grow
+                        && let Some(column) = self.columns.get_mut(index)
+                        && fresh.width() > column.width()
+                    {
+                        *column = fresh;
+                    }
+                    places.push(index);
+                }
+                None if grow => {
+                    self.names.push(unique(base, &self.names));
+                    self.columns.push(fresh);
+                    places.push(self.columns.len() - 1);
+                }
+                None => return None,
+            }
+        }
+        Some(places)
+    }
+
+    /// How events of a type go into this table; `None` when their layout is another one.
+    pub fn mapping(&mut self, info: &EventInfo) -> Option<Mapping> {
+        let plan = match &info.decoding {
+            Decoding::Described(plan) | Decoding::Catalogue { plan, .. } => plan.clone(),
+            Decoding::Raw(_) => Plan::default(),
+        };
+        let rows = if has_rows_elsewhere(info) { RowLayout::new(&plan, &[]) } else { None };
+        let plan = if rows.is_some() { without_rows(plan, info) } else { plan };
+        let places = self.place(&plan, false)?;
+        if matches!(info.decoding, Decoding::Described(_)) && places.len() != self.columns.len() {
+            return None;
+        }
+        let in_order = places.iter().copied().eq(0..places.len());
+        Some(Mapping { places: (!in_order).then_some(places), plan, rows })
+    }
+
+    /// The columns of the file and their encodings.
+    pub fn schema(&self) -> Result<(Schema, Vec<ColumnEncoding>)> {
+        let header = of(EVENT_HEADER)?;
+        let mut fields: Vec<Field> = header.arrow()?.fields().iter().map(|f| f.as_ref().clone()).collect();
+        let mut encodings: Vec<ColumnEncoding> = header.columns.iter().map(|c| c.encoding).collect();
+        for (name, column) in self.names.iter().zip(&self.columns) {
+            fields.push(Field::new(name, column.data_type(), true));
+            encodings.push(column.encoding());
+        }
+        fields.push(Field::new("raw_payload", DataType::Binary, true));
+        fields.push(Field::new("decode_problem", DataType::Utf8, true));
+        encodings.extend([ColumnEncoding::Plain, ColumnEncoding::Dictionary]);
+        Ok((Schema::new(fields), encodings))
+    }
+
+    /// Adds an event.
+    pub fn push(&mut self, event: &Event<'_>, mapping: &Mapping, utc_ns: i64, callsite: CallsiteId) -> Decoded {
+        let header = &mut self.header;
+        let raw = event.raw;
+        header.rows += 1;
+        header.ts.push(utc_ns);
+        header.ts_ns.push(event.ts_ns);
+        header.process_id.push(event.thread.process_id);
+        header.thread_id.push(event.thread.thread_id);
+        header.processor.push((raw.processor != u32::MAX).then_some(raw.processor));
+        header.event_version.push(event.info.event_type.version);
+        header.activity_id.push(raw.labels.activity_id);
+        header.related_activity_id.push(raw.labels.related_activity_id);
+        header.callsite_id.push(callsite);
+        header.labels.push((!raw.labels.json.is_empty()).then_some(&raw.labels.json));
+        self.bytes += 64 + raw.payload.len();
+
+        let decoded = match event.info.plan(raw.payload) {
+            Ok(plan) => Decoded::Fit(self.decode(plan, mapping, raw.payload)),
+            Err(why) => {
+                self.columns.iter_mut().for_each(Column::null);
+                self.problem.push(Some(why));
+                Decoded::Raw
+            }
+        };
+        match decoded {
+            Decoded::Fit(fit) if fit.is_exact() => {
+                self.raw.push_null();
+                self.problem.push(None);
+                return decoded;
+            }
+            Decoded::Fit(fit) => self.problem.push(Some(&describe(&fit, mapping))),
+            Decoded::Raw => {}
+        }
+        self.raw.push_with(|out| out.extend_from_slice(raw.payload));
+        decoded
+    }
+
+    fn decode(&mut self, plan: &Plan, mapping: &Mapping, payload: &[u8]) -> Fit {
+        // A layout chosen by the payload's size is not the one that was mapped.
+        let sized = plan.fields.len() != mapping.plan.fields.len() && mapping.rows.is_none();
+        let places = if sized { self.place(plan, false) } else { mapping.places.clone() };
+        let plan = if sized { plan } else { &mapping.plan };
+        let fit = match &places {
+            None => {
+                let fields = plan.fields.iter().filter(|f| !matches!(f.node, Node::Padding(_))).count();
+                let (now, later) = self.columns.split_at_mut_checked(fields).unwrap_or_default();
+                let fit = decode(plan, payload, now);
+                later.iter_mut().for_each(Column::null);
+                fit
+            }
+            Some(places) => self.decode_scattered(plan, places, payload),
+        };
+        mapping.rows.as_ref().map_or(fit, |rows| rows.fit(payload, plan.fields.len()))
+    }
+
+    /// Decodes into columns that are not the first ones in order: they are lent out and put back.
+    fn decode_scattered(&mut self, plan: &Plan, places: &[usize], payload: &[u8]) -> Fit {
+        let mut lent = Vec::with_capacity(places.len());
+        for place in places {
+            let stand_in = PayloadColumn::Bytes(TextBuffer::default());
+            lent.extend(self.columns.get_mut(*place).map(|c| std::mem::replace(c, stand_in)));
+        }
+        let fit = decode(plan, payload, &mut lent);
+        let mut filled = vec![false; self.columns.len()];
+        for (place, column) in places.iter().zip(lent) {
+            if let (Some(back), Some(mark)) = (self.columns.get_mut(*place), filled.get_mut(*place)) {
+                *back = column;
+                *mark = true;
+            }
+        }
+        let rest = self.columns.iter_mut().zip(&filled).filter(|(_, filled)| !**filled);
+        rest.for_each(|(column, _)| column.null());
+        fit
+    }
+
+    /// Whether the batch is large enough to be handed on.
+    pub fn is_full(&self) -> bool {
+        self.header.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES
+    }
+
+    /// Rows and bytes so far.
+    pub fn size(&self) -> (usize, usize) {
+        (self.header.rows, self.bytes)
+    }
+
+    /// The rows so far; the table is empty afterwards.
+    pub fn finish(&mut self) -> Vec<ArrayRef> {
+        self.bytes = 0;
+        let mut arrays = self.header.finish();
+        arrays.extend(self.columns.iter_mut().map(PayloadColumn::finish));
+        arrays.push(self.raw.take_binary());
+        arrays.push(self.problem.finish());
+        arrays
+    }
+}
+
+fn is_number_suffix(rest: &str) -> bool {
+    rest.strip_prefix('_').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Whether values of both kinds can stand in one column.
+fn agree(a: &PayloadColumn, b: &PayloadColumn) -> bool {
+    match (a.width(), b.width()) {
+        (Some((signed, _)), Some((other, _))) => signed == other,
+        _ => a.data_type() == b.data_type(),
+    }
+}
+
+fn describe(fit: &Fit, mapping: &Mapping) -> String {
+    if let Some(short) = fit.short {
+        let name = mapping.plan.fields.get(short.0).map_or("a row", |f| f.name.as_str());
+        return format!("the payload ends inside or before {name}");
+    }
+    if fit.surplus > 0 {
+        return "bytes behind the last known field".into();
+    }
+    "text with no Unicode meaning was replaced".into()
+}
+
+/// Wraps a schema, for callers that need it shared.
+pub fn shared(schema: Schema) -> Arc<Schema> {
+    Arc::new(schema)
+}

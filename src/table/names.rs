@@ -1,0 +1,83 @@
+//! Names of payload tables: `event/<provider>/<event>`, safe as a path on every system and unique whatever their case.
+
+use std::collections::{HashMap, HashSet};
+
+/// Provider, event id, event name.
+pub type EventKey = (String, u32, String);
+
+/// The names given so far.
+#[derive(Default)]
+pub struct Names {
+    taken: HashSet<String>,
+    tables: HashMap<EventKey, Vec<usize>>,
+}
+
+impl Names {
+    /// The tables that hold events of this key, in the order in which they were made.
+    pub fn tables_of(&self, key: &EventKey) -> Vec<usize> {
+        self.tables.get(key).cloned().unwrap_or_default()
+    }
+
+    /// Gives the table `slot` a name. A second layout of the same event is named after its version.
+    pub fn add(&mut self, key: &EventKey, version: u32, slot: usize) -> String {
+        let (provider, id, event) = key;
+        let base = format!("event/{}/{}", safe(provider), safe(event));
+        let versioned = format!("{base}.v{version}");
+        let numbered = format!("{base}.{id}");
+        let counted = (2u32..).map(|n| format!("{versioned}.{n}"));
+        let first = if self.tables.contains_key(key) { versioned.clone() } else { base };
+        let candidates = [first, numbered, versioned.clone()].into_iter().chain(counted);
+        let name = candidates.into_iter().find(|n| !self.taken.contains(&n.to_lowercase())).unwrap_or(versioned);
+        self.taken.insert(name.to_lowercase());
+        self.tables.entry(key.clone()).or_default().push(slot);
+        name
+    }
+}
+
+/// A part of a path: letters, digits, `.`, `-` and `_`, at most 80 characters, no device name of Windows.
+pub fn safe(name: &str) -> String {
+    let keep = |c: char| if c.is_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
+    let mut out: String = name.chars().map(keep).take(80).collect();
+    while out.ends_with('.') {
+        out.pop();
+    }
+    if out.starts_with('.') {
+        out.replace_range(..1, "_");
+    }
+    let stem = out.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let is_device = matches!(stem.as_str(), "con" | "prn" | "aux" | "nul")
+        || (stem.len() == 4 && (stem.starts_with("com") || stem.starts_with("lpt")) && stem.ends_with(|c: char| c.is_ascii_digit()));
+    match (out.is_empty(), is_device) {
+        (true, _) => "unnamed".to_owned(),
+        (_, true) => format!("_{out}"),
+        _ => out,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_safe_and_unique() {
+        for (from, to) in [
+            ("Microsoft-Windows-DotNETRuntime", "Microsoft-Windows-DotNETRuntime"),
+            ("../../etc/passwd", "_._.._etc_passwd"),
+            ("", "unnamed"),
+            ("con", "_con"),
+            ("LPT1.txt", "_LPT1.txt"),
+            ("a:b*c", "a_b_c"),
+            ("Ünïcode", "Ünïcode"),
+            ("...", "unnamed"),
+        ] {
+            assert_eq!(safe(from), to);
+        }
+        let mut names = Names::default();
+        let key = |id, name: &str| ("P".to_owned(), id, name.to_owned());
+        assert_eq!(names.add(&key(1, "E"), 0, 0), "event/P/E");
+        assert_eq!(names.add(&key(1, "E"), 1, 1), "event/P/E.v1");
+        assert_eq!(names.add(&key(1, "E"), 1, 2), "event/P/E.1");
+        assert_eq!(names.add(&key(2, "e"), 0, 3), "event/P/e.2");
+        assert_eq!(names.tables_of(&key(1, "E")), [0, 1, 2]);
+    }
+}

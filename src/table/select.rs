@@ -1,0 +1,66 @@
+//! Which tables a person asked for.
+
+use crate::error::{Error, Result};
+
+/// A choice of tables; empty means all.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    names: Vec<String>,
+}
+
+impl Selection {
+    /// Checks the names: tables, `event`, `event/<provider>` or `event/<provider>/<event>`.
+    pub fn new(names: &[String]) -> Result<Selection> {
+        let known: Vec<&str> = super::schema::all()?.iter().map(|t| t.name.as_str()).collect();
+        for name in names {
+            let is_event = name == "event" || name.starts_with("event/");
+            if !is_event && (!known.contains(&name.as_str()) || name == super::schema::EVENT_HEADER) {
+                let tables: Vec<_> = known.iter().filter(|n| **n != super::schema::EVENT_HEADER).copied().collect();
+                let list = tables.join(", ");
+                return Err(Error::Usage(format!("no table '{name}'; there are {list}, event, event/<provider>")));
+            }
+        }
+        Ok(Selection { names: names.to_vec() })
+    }
+
+    /// Whether a table is wanted. Losses are always told.
+    pub fn wants(&self, table: &str) -> bool {
+        self.names.is_empty() || matches!(table, "trace" | "diagnostic") || self.names.iter().any(|n| n == table)
+    }
+
+    /// Whether the payload table of an event is wanted.
+    pub fn wants_event(&self, provider: &str, event: &str) -> bool {
+        self.names.is_empty()
+            || self.names.iter().any(|name| {
+                let mut parts = name.splitn(3, '/').skip(1);
+                let provider_fits = parts.next().is_none_or(|p| p == provider);
+                name.starts_with("event") && !name.starts_with("event_") && provider_fits
+                    && parts.next().is_none_or(|e| e == event)
+            })
+    }
+
+    /// Whether any payload table is wanted.
+    pub fn wants_events(&self) -> bool {
+        self.names.is_empty() || self.names.iter().any(|n| n == "event" || n.starts_with("event/"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_select_tables_providers_and_events() {
+        let selection = |names: &[&str]| Selection::new(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
+        assert!(selection(&["nonsense"]).is_err());
+        assert!(selection(&["event_header"]).is_err());
+        let all = selection(&[]).unwrap();
+        assert!(all.wants("gc") && all.wants_event("P", "E"));
+        let some = selection(&["gc", "event_type", "event/P"]).unwrap();
+        assert!(some.wants("gc") && some.wants("diagnostic") && !some.wants("gc_root"));
+        assert!(some.wants_event("P", "E") && !some.wants_event("Q", "E"));
+        let one = selection(&["event/P/E"]).unwrap();
+        assert!(one.wants_event("P", "E") && !one.wants_event("P", "F"));
+        assert!(!selection(&["event_type"]).unwrap().wants_events());
+    }
+}

@@ -1,0 +1,8 @@
+//! What the tests share: a visitor that keeps everything, the shared traces, comparison with expected events, and a
+//! small writer of recordings.
+
+#![allow(dead_code, reason = "each test file takes what it needs")]
+
+pub mod collect;
+pub mod compare;
+pub mod expected;
