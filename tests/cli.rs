@@ -347,3 +347,46 @@ fn layouts_of_events_are_printed_in_every_format() {
     let providers = json(&run(&["schema", "--events", "--format", "json"]));
     assert!(providers.as_array().unwrap().iter().any(|p| p["provider"] == RUNTIME));
 }
+
+#[test]
+fn tables_are_printed_in_every_format() {
+    let text = run(&["schema", "gc_surviving_range"]);
+    assert!(text.out.starts_with("gc_surviving_range: ") && text.out.contains("\n  range_start "), "{}", text.out);
+    let markdown = run(&["schema", "--format", "markdown"]).out;
+    assert!(markdown.starts_with("## trace\n") && markdown.contains("\n## gc\n"), "{markdown}");
+    let tables = json(&run(&["schema", "--format", "json"]));
+    for table in tables.as_array().unwrap() {
+        let columns = table["columns"].as_array().unwrap();
+        assert!(columns.iter().all(|column| column["doc"].as_str().is_some_and(|doc| !doc.is_empty())), "{table}");
+    }
+}
+
+#[test]
+fn a_conversion_tells_people_on_stderr_and_programs_on_stdout() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+
+    let told = run(&["convert", GC_CHURN, "-o", out]);
+    assert_eq!((told.code, told.out.as_str()), (Some(0), ""), "{}", told.err);
+    assert!(
+        told.err.starts_with("samples/gc-churn.nettrace: 257 kB, 1,508 events of 30 kinds in 165 ms\n"),
+        "{}",
+        told.err
+    );
+    assert!(told.err.contains("\n  19 collections\n") && told.err.contains(&format!("\n{out}: ")), "{}", told.err);
+
+    let refused = run(&["convert", GC_CHURN, "-o", out]);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""));
+    assert!(refused.err.starts_with("tracequet: ") && refused.err.contains("exists"), "{}", refused.err);
+
+    let silent = run(&["convert", GC_CHURN, "-o", out, "--overwrite", "--quiet"]);
+    assert_eq!((silent.code, silent.out.as_str(), silent.err.as_str()), (Some(0), "", ""));
+
+    let counted = run(&["convert", "samples/exit-early.nettrace", "-o", out, "--overwrite", "--json"]);
+    assert_eq!((counted.code, counted.err.as_str()), (Some(2), ""));
+    let summary = json(&counted);
+    assert_eq!((&summary["has_losses"], &summary["inputs"][0]["complete"]), (&true.into(), &false.into()));
+    let gc = summary["tables"].as_array().unwrap().iter().find(|table| table["name"] == "gc").unwrap();
+    assert_eq!(gc["rows"], summary["inputs"][0]["collection_count"]);
+}

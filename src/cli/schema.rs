@@ -3,6 +3,7 @@
 use serde::Serialize;
 use tracequet::event::catalog::{self, EventLayout, Provider};
 use tracequet::event::layout::map_of;
+use tracequet::table::schema::{self, ColumnEncoding, ColumnSchema, TableSchema};
 
 use super::args::{SchemaArgs, SchemaFormat};
 use super::text::{Columns, counted};
@@ -39,9 +40,27 @@ pub struct ColumnDoc {
     pub encoding: Option<String>,
 }
 
-/// All tables.
-fn tables() -> Vec<TableDoc> {
-    Vec::new()
+/// All tables, as the shipped schemas say.
+fn tables() -> anyhow::Result<Vec<TableDoc>> {
+    let column = |c: &ColumnSchema| ColumnDoc {
+        name: c.name.clone(),
+        type_name: c.kind.clone(),
+        unit: c.unit.clone(),
+        nullable: c.nullable,
+        doc: c.doc.clone(),
+        encoding: match c.encoding {
+            ColumnEncoding::Plain => None,
+            ColumnEncoding::Dictionary => Some("dictionary".into()),
+            ColumnEncoding::Delta => Some("delta".into()),
+        },
+    };
+    let table = |t: &TableSchema| TableDoc {
+        name: t.name.clone(),
+        doc: t.doc.clone(),
+        columns: t.columns.iter().map(column).collect(),
+        sorted_by: t.sorted_by.clone(),
+    };
+    Ok(schema::all()?.iter().map(table).collect())
 }
 
 /// Prints tables or events.
@@ -49,7 +68,7 @@ pub fn run(args: &SchemaArgs) -> anyhow::Result<Outcome> {
     let text = match &args.events {
         Some(provider) if provider.is_empty() => providers(args.format)?,
         Some(provider) => events(find_provider(provider)?, args.format)?,
-        None => of_tables(&chosen(tables(), args.table.as_deref())?, args.format)?,
+        None => of_tables(&chosen(tables()?, args.table.as_deref())?, args.format)?,
     };
     print_result(&text)?;
     Ok(Outcome::Whole)
