@@ -231,7 +231,7 @@ fn what_is_no_recording_is_refused_with_the_place() {
         (file("short", b"Nettr"), "at byte 0: 5 bytes in all, expected an EventPipe recording"),
         (file("magic", b"Nettrace\x14\0\0\0!FastSerialization.2"), "a damaged stream header"),
         (file("header", &bad_name), "expected"),
-        (missing.to_str().unwrap().to_owned(), "missing: No such file or directory"),
+        (missing.to_str().unwrap().to_owned(), "missing: "),
         (folder.path().to_str().unwrap().to_owned(), "is a directory, expected a recording"),
     ];
     for (path, message) in &cases {

@@ -41,6 +41,7 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(
     name = "tracequet",
+    bin_name = "tracequet",
     version,
     about = ABOUT,
     long_about = LONG_ABOUT,
