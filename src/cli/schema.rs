@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tracequet::event::catalog::{self, EventLayout, Provider};
 use tracequet::event::layout::map_of;
-use tracequet::table::schema::{self, ColumnEncoding, ColumnSchema, TableSchema};
+use tracequet::table::schema;
 
 use super::args::{SchemaArgs, SchemaFormat};
 use super::text::{Columns, counted};
@@ -36,25 +36,21 @@ pub struct ColumnDoc {
     pub nullable: bool,
     /// What a value means.
     pub doc: String,
-    /// Parquet encoding, when it is not the writer's own choice.
+    /// Parquet encoding.
     pub encoding: Option<String>,
 }
 
-/// All tables, as the shipped schemas say.
+/// All tables.
 fn tables() -> anyhow::Result<Vec<TableDoc>> {
-    let column = |c: &ColumnSchema| ColumnDoc {
+    let column = |c: &schema::ColumnSchema| ColumnDoc {
         name: c.name.clone(),
         type_name: c.kind.clone(),
         unit: c.unit.clone(),
         nullable: c.nullable,
         doc: c.doc.clone(),
-        encoding: match c.encoding {
-            ColumnEncoding::Plain => None,
-            ColumnEncoding::Dictionary => Some("dictionary".into()),
-            ColumnEncoding::Delta => Some("delta".into()),
-        },
+        encoding: Some(c.encoding.as_str().to_owned()),
     };
-    let table = |t: &TableSchema| TableDoc {
+    let table = |t: &schema::TableSchema| TableDoc {
         name: t.name.clone(),
         doc: t.doc.clone(),
         columns: t.columns.iter().map(column).collect(),

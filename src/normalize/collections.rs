@@ -56,6 +56,7 @@ struct OpenPause {
     /// First collection that started in it, else the innermost that was open when it began.
     gc_id: GcId,
     started_here: bool,
+    is_background: bool,
 }
 
 /// What GCStart says.
@@ -117,10 +118,12 @@ impl Collections {
         // A sampling profiler may be about to stop the same threads: that is no pause for this collection.
         let for_gc = self.pauses.iter().position(|p| p.reason.is_none_or(|r| r.starts_with("SuspendForGC")));
         if let Some(pause) = self.pauses.get_mut(for_gc.unwrap_or_default())
-            && !pause.started_here
+            && (!pause.started_here || pause.is_background)
         {
+            // Of a background collection and a blocking one that start in the same pause, the blocking one takes it up.
             pause.gc_id = *next_id;
             pause.started_here = true;
+            pause.is_background = start.kind == Some("background");
         }
     }
 
@@ -221,7 +224,15 @@ impl Collections {
         let gc_id = self.open.last().filter(|_| for_gc).map_or(0, |o| o.row.gc_id);
         self.pauses.retain(|p| p.thread != thread);
         if self.pauses.len() < MAX_PAUSES {
-            self.pauses.push(OpenPause { thread, reason, start_ns: ts_ns, stopped_ns: None, gc_id, started_here: false });
+            self.pauses.push(OpenPause {
+                thread,
+                reason,
+                start_ns: ts_ns,
+                stopped_ns: None,
+                gc_id,
+                started_here: false,
+                is_background: false,
+            });
         }
     }
 

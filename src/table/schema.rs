@@ -58,6 +58,17 @@ pub enum ColumnEncoding {
     Delta,
 }
 
+impl ColumnEncoding {
+    /// The word in the schemas.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ColumnEncoding::Plain => "plain",
+            ColumnEncoding::Dictionary => "dictionary",
+            ColumnEncoding::Delta => "delta",
+        }
+    }
+}
+
 /// UTC microseconds: what DuckDB, pandas, polars and Spark all read as a time.
 pub fn timestamp() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
