@@ -2,8 +2,17 @@
 
 #[cfg(feature = "cli")]
 mod cli;
+mod damage;
+#[cfg(all(feature = "cli", feature = "packed"))]
+mod gc;
 #[cfg(feature = "packed")]
 mod hostile;
+mod limits;
+mod order;
+#[cfg(feature = "packed")]
+mod packing;
 #[cfg(feature = "packed")]
 mod shared;
+#[cfg(feature = "tables")]
+mod sink;
 mod support;

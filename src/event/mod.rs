@@ -86,15 +86,13 @@ impl EventInfo {
                 Err("the recording does not describe the fields of this event")
             }
             Decoding::Described(plan) => Ok(plan),
-            Decoding::Catalogue { plan, sized, .. } => {
-                match sized.iter().find(|(size, _)| *size == payload.len()) {
-                    Some((_, exact)) => Ok(exact),
-                    None if plan.fields.is_empty() && !sized.is_empty() => {
-                        Err("the catalogue has no layout for a payload of this size")
-                    }
-                    None => Ok(plan),
+            Decoding::Catalogue { plan, sized, .. } => match sized.iter().find(|(size, _)| *size == payload.len()) {
+                Some((_, exact)) => Ok(exact),
+                None if plan.fields.is_empty() && !sized.is_empty() => {
+                    Err("the catalogue has no layout for a payload of this size")
                 }
-            }
+                None => Ok(plan),
+            },
             Decoding::Raw(why) => Err(why),
         }
     }
@@ -118,6 +116,9 @@ fn by_catalogue(
     }
 }
 
+/// The fields of one event with their names, in the order of the payload.
+pub type NamedValues<'a> = Vec<(&'a str, value::Value)>;
+
 /// One event with its kind and its time, borrowed from its block.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
@@ -139,7 +140,7 @@ impl Event<'_> {
     }
 
     /// The decoded fields with their names, for looking at single events.
-    pub fn fields(&self) -> Result<(Vec<(&str, value::Value)>, Fit), &'static str> {
+    pub fn fields(&self) -> Result<(NamedValues<'_>, Fit), &'static str> {
         let plan = self.info.plan(self.raw.payload)?;
         let mut columns = value::ValueColumn::for_fields(&plan.fields);
         let fit = decode(plan, self.raw.payload, &mut columns);
