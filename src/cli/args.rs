@@ -21,8 +21,8 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  everything was read
   1  usage error, or nothing could be read
-  2  everything that is left was read, but events were lost, the recording is damaged or cut, or a payload could not \
-be decoded; the summary and the diagnostic table say what";
+  2  everything that is left was read, but events were lost, the recording is damaged or cut, or a payload \
+does not fit its description; the summary and the diagnostic table say what";
 
 /// Payloads are not decoded here; what could not be is no loss of the recording.
 const INSPECT_EXIT_CODES: &str = "\
@@ -41,6 +41,7 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(
     name = "tracequet",
+    bin_name = "tracequet",
     version,
     about = ABOUT,
     long_about = LONG_ABOUT,
