@@ -7,7 +7,7 @@ use parquet::basic::Encoding;
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::Value as Json;
-use tracequet::pipeline::{Convert, Format};
+use tracequet::pipeline::{AddressType, Convert, Format};
 use tracequet::table::schema::{self, ColumnEncoding};
 
 use crate::support::dataset::{Dataset, Table};
@@ -283,6 +283,15 @@ fn several_recordings_make_one_dataset() {
     assert_eq!(Table::open(&two).texts("trace_id"), vec!["gc-churn-3.1"; 19]);
     let rows = dataset.summary.tables.iter().find(|t| t.name == "gc").unwrap().rows;
     assert_eq!(rows, 38);
+}
+
+#[test]
+fn addresses_keep_their_bits_in_signed_columns() {
+    let request = |address_type| Convert { inputs: vec![sample("heap.nettrace")], address_type, ..Convert::default() };
+    let signed = Dataset::with(request(AddressType::Int64)).table("heap_object");
+    let plain = Dataset::with(request(AddressType::Uint64)).table("heap_object");
+    let bits: Vec<u64> = signed.signed("object_id").into_iter().map(|v| v.unwrap() as u64).collect();
+    assert_eq!(bits, plain.numbers("object_id"));
 }
 
 #[test]

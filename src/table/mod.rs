@@ -7,6 +7,7 @@ pub mod names;
 pub mod payload;
 pub mod schema;
 pub mod select;
+mod signed;
 pub mod tables;
 pub mod views;
 
@@ -177,6 +178,11 @@ fn push_batch(
             Err(e) => *failed = Some(Error::Internal(e.to_string())),
         }
     }
+    for (array, field) in arrays.iter_mut().zip(spec.schema.fields()) {
+        if array.data_type() != field.data_type() {
+            *array = signed::array(array);
+        }
+    }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     match RecordBatch::try_new_with_options(spec.schema.clone(), arrays, &options) {
         Ok(batch) => ready.push(Ready { table, batch, new_group }),
@@ -193,7 +199,7 @@ pub struct Tables {
     selection: Selection,
     clock: Clock,
     pointer_size: u8,
-    trace_id: Option<String>,
+    shape: Shape,
     payload_bytes: usize,
     /// Batches that are ready to be written, in order.
     pub ready: Vec<Ready>,
@@ -214,13 +220,12 @@ pub struct EventRoute {
 }
 
 impl Tables {
-    /// The tables that `selection` wants, of a recording with this clock and pointer size. With a `trace_id` each has
-    /// a first column of that name.
-    pub fn new(selection: Selection, clock: Clock, pointer_size: u8, trace_id: Option<String>) -> Result<Tables> {
+    /// The tables that `selection` wants, of a recording with this clock and pointer size.
+    pub fn new(selection: Selection, clock: Clock, pointer_size: u8, shape: Shape) -> Result<Tables> {
         let mut specs = Vec::new();
         let fixed = Fixed::new(&mut specs, &selection)?;
         for spec in &mut specs {
-            with_trace_id(spec, trace_id.as_deref());
+            shape.apply(spec);
         }
         Ok(Tables {
             specs,
@@ -230,7 +235,7 @@ impl Tables {
             selection,
             clock,
             pointer_size,
-            trace_id,
+            shape,
             payload_bytes: 0,
             ready: Vec::new(),
             failed: None,
@@ -264,7 +269,7 @@ impl Tables {
         let (schema, encodings) = table.schema()?;
         let sorted_by = vec!["ts_ns".to_owned()];
         let mut spec = Spec { name, schema: Arc::new(schema), encodings, sorted_by };
-        with_trace_id(&mut spec, self.trace_id.as_deref());
+        self.shape.apply(&mut spec);
         self.events.push(EventSlot { table, number: self.specs.len(), last_ts_ns: i64::MIN, broken: false });
         self.specs.push(spec);
         Ok(Some(EventRoute { slot, mapping }))
@@ -326,6 +331,24 @@ impl Tables {
     /// The first defect that kept a batch from being made.
     pub fn take_failure(&mut self) -> Option<Error> {
         self.failed.take()
+    }
+}
+
+/// What a dataset asks of all of its tables alike.
+#[derive(Clone, Debug, Default)]
+pub struct Shape {
+    /// Key of the recording, for a first column `trace_id`.
+    pub trace_id: Option<String>,
+    /// Whether unsigned 64-bit columns are written as signed ones with the same bits.
+    pub signed: bool,
+}
+
+impl Shape {
+    fn apply(&self, spec: &mut Spec) {
+        if self.signed {
+            spec.schema = Arc::new(Schema::new(spec.schema.fields().iter().map(signed::field).collect::<Vec<_>>()));
+        }
+        with_trace_id(spec, self.trace_id.as_deref());
     }
 }
 
