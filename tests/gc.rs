@@ -94,7 +94,7 @@ fn check(trace: &SharedTrace, expected: &Json) -> (Vec<String>, usize) {
         differences.push(format!("{} collections, expected {}", found.len(), list.len()));
     }
     for ((_, id, number, generation, _), want) in found.iter().zip(list) {
-        if Json::from(*number) != want["number"] || generation.map(Json::from).as_ref() != Some(&want["generation"]) {
+        if want["number"] != *number || generation.map(Json::from).as_ref() != Some(&want["generation"]) {
             differences.push(format!("collection {number} of generation {generation:?}, expected {want}"));
         }
         for (kind, rows) in &sets {

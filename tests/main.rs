@@ -13,6 +13,8 @@ mod limits;
 mod order;
 #[cfg(feature = "packed")]
 mod packing;
+#[cfg(feature = "tables")]
+mod samples;
 #[cfg(feature = "packed")]
 mod shared;
 #[cfg(feature = "tables")]
