@@ -126,7 +126,7 @@ fn story(form: Form) -> Vec<u8> {
         payload: payload.to_vec(),
         ..Row::default()
     };
-    let kinds = [1, 2].map(|id| Kind { id, provider: "Shop", event_id: id, name: "Order" });
+    let kinds = [1, 2].map(|id| Kind { id, provider: "Shop", event_id: id, version: 0, name: "Order" });
     let mut writer = Writer::new(form);
     writer.metadata(&kinds).threads(&[(1, 77, 11), (2, 77, 12)]);
     for region in 0..3u32 {

@@ -9,7 +9,7 @@ use tracequet::reader::{EventType, Order, RawEvent, TypeId, Visitor, nettrace};
 use crate::support::collect::{Recording, mapped, piped};
 use crate::support::writer::{Form, Kind, Row, Writer};
 
-const KIND: Kind<'static> = Kind { id: 1, provider: "Shop", event_id: 1, name: "Order" };
+const KIND: Kind<'static> = Kind { id: 1, provider: "Shop", event_id: 1, version: 0, name: "Order" };
 
 /// Counts only, since there are many.
 #[derive(Default)]

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "cli")]
 mod cli;
+#[cfg(feature = "tables")]
+mod collections;
 #[cfg(feature = "cli")]
 mod convert;
 mod damage;

@@ -12,9 +12,9 @@ use crate::support::compare::addresses;
 use crate::support::writer::{Form, Kind, Row, Writer, varuint};
 
 const KINDS: [Kind<'static>; 3] = [
-    Kind { id: 1, provider: "Shop", event_id: 1, name: "Order" },
-    Kind { id: 2, provider: "Shop", event_id: 2, name: "Größe" },
-    Kind { id: 300, provider: "", event_id: 70_000, name: "" },
+    Kind { id: 1, provider: "Shop", event_id: 1, version: 0, name: "Order" },
+    Kind { id: 2, provider: "Shop", event_id: 2, version: 0, name: "Größe" },
+    Kind { id: 300, provider: "", event_id: 70_000, version: 0, name: "" },
 ];
 
 /// A region as a writer makes it: runs of one thread each, and what an event refers to.

@@ -15,6 +15,7 @@ pub struct Kind<'n> {
     pub id: u32,
     pub provider: &'n str,
     pub event_id: u32,
+    pub version: u8,
     pub name: &'n str,
 }
 
@@ -118,7 +119,8 @@ impl Writer {
                 string(&mut row, kind.provider);
                 varuint(&mut row, u64::from(kind.event_id));
                 string(&mut row, kind.name);
-                row.extend([0, 0, 0, 0]);
+                // No fields; the version is optional metadata.
+                row.extend([0, 0, 2, 0, 9, kind.version]);
                 content.extend((row.len() as u16).to_le_bytes());
                 content.extend(row);
             }
@@ -131,7 +133,9 @@ impl Writer {
             utf16(&mut payload, kind.provider);
             payload.extend(kind.event_id.to_le_bytes());
             utf16(&mut payload, kind.name);
-            payload.extend([0; 8 + 4 + 4 + 4]);
+            payload.extend([0; 8]);
+            payload.extend(u32::from(kind.version).to_le_bytes());
+            payload.extend([0; 4 + 4]);
             let row = Row { payload, ..Row::default() };
             self.row(&mut content, &mut before, &row);
         }
