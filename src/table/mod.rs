@@ -13,7 +13,7 @@ pub mod views;
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
@@ -445,14 +445,4 @@ impl FactSink for Tables {
             Fact::Problem(p) => to!(diagnostic, p),
         }
     }
-}
-
-/// A batch of no rows, for tables that stay empty.
-pub fn empty_batch(spec: &Spec) -> RecordBatch {
-    RecordBatch::new_empty(spec.schema.clone())
-}
-
-/// Whether a column holds rows; a helper for tests of writers.
-pub fn len(array: &dyn Array) -> usize {
-    array.len()
 }
