@@ -389,14 +389,14 @@ impl FactSink for Tables {
                 fixed.$slot.flush_full(ready, specs, failed);
             }};
         }
-        macro_rules! rows {
-            ($slot:ident, $gc_id:expr, $rows:expr, $key:expr) => {{
+        // Ranges come in the order of addresses; only their first may stand before what came earlier.
+        macro_rules! ranges {
+            ($slot:ident, $gc_id:expr, $rows:expr, $start:ident) => {{
                 let slot = &mut fixed.$slot;
-                if slot.wanted {
-                    for row in $rows {
-                        slot.ordered([u64::from($gc_id), $key(row)], ready, specs, failed);
-                        slot.builder.push($gc_id, row);
-                    }
+                if let (true, Some(first), Some(last)) = (slot.wanted, $rows.first(), $rows.last()) {
+                    slot.ordered([u64::from($gc_id), first.$start], ready, specs, failed);
+                    slot.last_key = [u64::from($gc_id), last.$start];
+                    slot.builder.extend($gc_id, $rows);
                     slot.flush_full(ready, specs, failed);
                 }
             }};
@@ -411,13 +411,14 @@ impl FactSink for Tables {
                 fixed.pause.ordered([key, 0], ready, specs, failed);
                 to!(pause, p, clock);
             }
-            Fact::GenerationRanges(id, rows) => rows!(generation_range, id, rows, |_| 0),
-            Fact::SurvivingRanges(id, rows) => {
-                rows!(surviving, id, rows, |r: &crate::normalize::fact::SurvivingRange| r.start)
+            Fact::GenerationRanges(id, rows) => {
+                fixed.generation_range.ordered([u64::from(id), 0], ready, specs, failed);
+                for row in rows {
+                    to!(generation_range, id, row);
+                }
             }
-            Fact::MovedRanges(id, rows) => {
-                rows!(moved, id, rows, |r: &crate::normalize::fact::MovedRange| r.old_start)
-            }
+            Fact::SurvivingRanges(id, rows) => ranges!(surviving, id, rows, start),
+            Fact::MovedRanges(id, rows) => ranges!(moved, id, rows, old_start),
             Fact::HeapStats(id, stats) => {
                 for row in stats {
                     to!(heap_stats, id, row);
