@@ -14,6 +14,7 @@ use crate::reader::{self, Order, TraceInfo};
 pub use crate::sink::{Compression, Format};
 use crate::sink::{Dataset, DatasetOptions};
 use crate::source::{FileIdentity, Input};
+use crate::table::Shape;
 use crate::table::schema::SCHEMA_VERSION;
 use crate::table::select::Selection;
 use crate::table::views;
@@ -27,6 +28,16 @@ pub enum DatasetLayout {
     Auto,
     /// `OUT/<table>/trace=<key>/part-0.parquet`, with a column `trace_id`.
     Hive,
+}
+
+/// The type of unsigned 64-bit columns in the files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AddressType {
+    /// Unsigned, as they are.
+    #[default]
+    Uint64,
+    /// Signed with the same bits, for readers that know no unsigned numbers.
+    Int64,
 }
 
 /// What is to be converted, and how.
@@ -51,6 +62,8 @@ pub struct Convert {
     pub from_ns: Option<i64>,
     /// Only events before this many nanoseconds since the recording began.
     pub to_ns: Option<i64>,
+    /// How addresses, lengths and ids of 64 bits are written.
+    pub address_type: AddressType,
     /// Replace a dataset that is there already.
     pub overwrite: bool,
 }
@@ -180,9 +193,9 @@ pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<
     let mut tables: Vec<TableSummary> = Vec::new();
     for (index, (path, key)) in request.inputs.iter().zip(&keys).enumerate() {
         dataset.set_partition(hive.then(|| format!("trace={key}")));
-        let trace_id = hive.then(|| key.clone());
+        let shape = Shape { trace_id: hive.then(|| key.clone()), signed: request.address_type == AddressType::Int64 };
         let (summary, written) =
-            one_input(request, path, trace_id, &selection, &mut dataset, &mut |position, total, events| {
+            one_input(request, path, shape, &selection, &mut dataset, &mut |position, total, events| {
                 progress(Progress { input: index, position, total, events });
             })?;
         inputs.push(InputSummary { trace_id: key.clone(), ..summary });
@@ -225,7 +238,7 @@ fn trace_keys(inputs: &[PathBuf]) -> Vec<String> {
 fn one_input(
     request: &Convert,
     path: &Path,
-    trace_id: Option<String>,
+    shape: Shape,
     selection: &Selection,
     dataset: &mut Dataset,
     progress: &mut dyn FnMut(u64, Option<u64>, u64),
@@ -237,7 +250,7 @@ fn one_input(
         Input::Mapped(map) => Some(map.bytes().len() as u64),
         Input::Stream(_) => None,
     };
-    let mut run = Run::new(request, selection.clone(), trace_id, dataset, progress, total);
+    let mut run = Run::new(request, selection.clone(), shape, dataset, progress, total);
     let end = reader::read(input, Order::Time, &mut run)?;
     let identity = hashing.map_or_else(
         || Ok(FileIdentity::default()),

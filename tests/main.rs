@@ -2,10 +2,25 @@
 
 #[cfg(feature = "cli")]
 mod cli;
+#[cfg(feature = "tables")]
+mod collections;
+#[cfg(feature = "cli")]
+mod convert;
+mod damage;
 #[cfg(feature = "packed")]
 mod etl;
+#[cfg(all(feature = "cli", feature = "packed"))]
+mod gc;
 #[cfg(feature = "packed")]
 mod hostile;
+mod limits;
+mod order;
+#[cfg(feature = "packed")]
+mod packing;
+#[cfg(feature = "tables")]
+mod samples;
 #[cfg(feature = "packed")]
 mod shared;
+#[cfg(feature = "tables")]
+mod sink;
 mod support;

@@ -55,6 +55,7 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
         providers: args.providers,
         from_ns: args.from,
         to_ns: args.to,
+        address_type: args.address_type.into(),
         overwrite: args.overwrite,
     })
 }

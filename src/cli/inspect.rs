@@ -58,7 +58,7 @@ fn header(out: &mut String, inspection: &Inspection) {
         line("process", &of_process.join(", "));
     }
     if let Some(version) = &process.runtime_version {
-        line("runtime", version);
+        line("runtime", &format!("CLR {version}"));
     }
     if let Some(command) = &process.command_line {
         line("command", command);

@@ -400,7 +400,8 @@ impl<'p> Walk<'p> {
         let mut inside = Walk { rest: bytes, budget: 0, ..*self };
         while !inside.rest.is_empty() {
             if inside.node(element, column.element()).is_err() {
-                break;
+                column.end_list();
+                return Err(Short);
             }
         }
         self.replaced |= inside.replaced;

@@ -151,6 +151,9 @@ fn by_catalogue(
     }
 }
 
+/// The fields of one event with their names, in the order of the payload.
+pub type NamedValues<'a> = Vec<(&'a str, value::Value)>;
+
 /// One event with its kind and its time, borrowed from its block.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
@@ -172,7 +175,7 @@ impl Event<'_> {
     }
 
     /// The decoded fields with their names, for looking at single events.
-    pub fn fields(&self) -> Result<(Vec<(&str, value::Value)>, Fit), &'static str> {
+    pub fn fields(&self) -> Result<(NamedValues<'_>, Fit), &'static str> {
         let plan = self.info.plan(self.raw.payload)?;
         let mut columns = value::ValueColumn::for_fields(&plan.fields);
         let fit = decode(plan, self.raw.payload, &mut columns);

@@ -18,7 +18,7 @@ use crate::table::event::Decoded;
 use crate::table::facts::{ThreadCounts, TraceTotals};
 use crate::table::schema::{ColumnEncoding, SCHEMA_VERSION};
 use crate::table::select::Selection;
-use crate::table::{EventRoute, Tables};
+use crate::table::{EventRoute, Shape, Tables};
 
 /// Short payloads of one event type that are reported one by one.
 const MAX_SHORT: u64 = 100;
@@ -46,7 +46,7 @@ struct Kind {
 pub struct Run<'r> {
     request: &'r Convert,
     selection: Selection,
-    trace_id: Option<String>,
+    shape: Shape,
     dataset: &'r mut Dataset,
     progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
     total: Option<u64>,
@@ -98,7 +98,7 @@ impl<'r> Run<'r> {
     pub fn new(
         request: &'r Convert,
         selection: Selection,
-        trace_id: Option<String>,
+        shape: Shape,
         dataset: &'r mut Dataset,
         progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
         total: Option<u64>,
@@ -106,7 +106,7 @@ impl<'r> Run<'r> {
         Run {
             request,
             selection,
-            trace_id,
+            shape,
             dataset,
             progress,
             total,
@@ -392,7 +392,7 @@ fn footer(info: &TraceInfo, totals: &TraceTotals) -> Vec<(String, String)> {
 impl Visitor for Run<'_> {
     fn trace(&mut self, info: &TraceInfo) {
         self.callsites = Callsites::new(info.stack_width());
-        match Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.trace_id.clone()) {
+        match Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.shape.clone()) {
             Ok(tables) => {
                 let out = Out { tables, problems: BTreeMap::new() };
                 self.state = Some(State { info: info.clone(), out });

@@ -27,12 +27,12 @@ const OPEN_BYTES: usize = 96 << 20;
 ///
 /// A failure of an encoding thread comes out of the next call, and nothing can be committed after it.
 pub struct Dataset {
-    // In this order: the threads end before the directory is removed under them.
+    // Dropped in this order: the directory must outlive the threads and the open files, which flush what they hold.
     workers: Workers,
+    tables: Vec<Table>,
     place: Place,
     options: DatasetOptions,
     taken: HashSet<PathBuf>,
-    tables: Vec<Table>,
     /// Bytes given to each worker, the measure by which tables are dealt out.
     loads: Vec<usize>,
     /// Bytes of all row groups that have not ended.
@@ -85,6 +85,8 @@ impl Dataset {
             Some(partition) => format!("{}/{partition}/part-0.{extension}", spec.name),
             None => format!("{}.{extension}", spec.name),
         };
+        // Alone, too: an empty name would be hidden by the extension.
+        place::relative(&spec.name)?;
         let file = self.claim(&path)?;
         let writer = match format {
             Format::Parquet => Writer::Parquet(Box::new(ParquetTable::new(file, &spec, compression)?)),
@@ -103,11 +105,12 @@ impl Dataset {
             return Err(Error::Internal(format!("table {}: a batch has other columns than it", table.spec.name)));
         }
         let sizes = table.meter.measure(&batch);
-        let row_bytes = sizes.iter().sum::<usize>().div_ceil(batch.num_rows().max(1)).max(1);
+        let (all_rows, all_bytes) = (batch.num_rows(), sizes.iter().sum::<usize>());
+        let row_bytes = (all_bytes / all_rows.max(1)).max(1);
         let mut start = 0;
-        while start < batch.num_rows() {
+        while start < all_rows {
             let fit = (GROUP_BYTES.saturating_sub(table.group_bytes) / row_bytes).max(1);
-            let rows = (batch.num_rows() - start).min(GROUP_ROWS - table.group_rows).min(fit);
+            let rows = (all_rows - start).min(GROUP_ROWS - table.group_rows).min(fit);
             let bytes = rows * row_bytes;
             let ticket = self.workers.admit(bytes);
             table.write(&self.workers, &mut self.loads, batch.slice(start, rows), &sizes, &ticket)?;
@@ -146,7 +149,7 @@ impl Dataset {
             table.open = false;
             self.open_bytes -= std::mem::take(&mut table.group_bytes);
             match &mut table.writer {
-                Writer::Parquet(parquet) => parquet.close(&self.workers, &self.loads, footer.clone())?,
+                Writer::Parquet(parquet) => parquet.close(&self.workers, &mut self.loads, footer.clone())?,
                 Writer::Arrow(arrow) => arrow.close(&self.workers, &self.loads, metadata.clone())?,
             }
             closed.push(&*table);

@@ -59,6 +59,12 @@ impl SharedTrace {
         Some(serde_json::from_str(&text).expect("valid JSON"))
     }
 
+    /// The lines of the file `NAME.<what>`.
+    pub fn lines(&self, what: &str) -> Option<Vec<Json>> {
+        let text = std::fs::read_to_string(self.expected.join(format!("{}.{what}", self.name))).ok()?;
+        Some(text.lines().map(|line| serde_json::from_str(line).expect("valid JSON")).collect())
+    }
+
     /// All expected events in time order. The only line of a refused file is `{"error": ...}`.
     pub fn events(&self) -> Option<Vec<Json>> {
         let file = std::fs::File::open(self.expected.join(format!("{}.events.jsonl.gz", self.name))).ok()?;

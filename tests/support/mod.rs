@@ -5,4 +5,8 @@
 
 pub mod collect;
 pub mod compare;
+#[cfg(feature = "tables")]
+pub mod dataset;
+#[cfg(feature = "packed")]
 pub mod expected;
+pub mod writer;

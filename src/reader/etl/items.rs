@@ -135,7 +135,8 @@ mod tests {
         assert_eq!((payload, items.stack, items.stack_width), (b"payload".as_slice(), &stack[8..], 8));
         assert_eq!((items.provider_name(), items.schema), (Some("MySource"), Some(b"schema".as_slice())));
         assert_eq!(items.labels(), "{\"process_start_key\":5}");
-        let (items, _) = parse(&item(5, 0, &[[0u8; 8].as_slice(), &[1, 0, 0, 0, 2, 0, 0]].concat()));
+        let narrow = item(5, 0, &[[0u8; 8].as_slice(), &[1, 0, 0, 0, 2, 0, 0]].concat());
+        let (items, _) = parse(&narrow);
         assert_eq!((items.stack, items.stack_width), ([1, 0, 0, 0].as_slice(), 4), "a torn frame is left out");
     }
 
