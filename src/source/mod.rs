@@ -87,10 +87,14 @@ impl Input {
         let packed = is_packed(&start);
         let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(start).chain(reader));
         let mut reader = if packed { unpack_stream(path, whole)? } else { whole };
-        let mut head = vec![0u8; HEAD];
-        let have = read_up_to(&mut reader, &mut head).map_err(Error::io(path))?;
-        head.truncate(have);
-        let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head.clone()).chain(reader));
+        let mut head = Vec::with_capacity(HEAD);
+        // A failure here is met again where the recording is read, and reported there.
+        let failed = reader.by_ref().take(HEAD as u64).read_to_end(&mut head).err();
+        let first = std::io::Cursor::new(head.clone());
+        let whole: Box<dyn Read + Send> = match failed {
+            Some(error) => Box::new(first.chain(Failing(Some(error)))),
+            None => Box::new(first.chain(reader)),
+        };
         let reader = BufReader::with_capacity(256 << 10, whole);
         Ok(Input::Stream(Stream { path: path.to_owned(), reader, head, packed_len }))
     }
@@ -181,6 +185,15 @@ fn unpack_file(_: &Path, map: MappedFile) -> Result<Input> {
 #[cfg(not(feature = "packed"))]
 fn unpack_stream(_: &Path, reader: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>> {
     Ok(reader)
+}
+
+/// Gives an error once, then nothing.
+struct Failing(Option<std::io::Error>);
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
 }
 
 fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {

@@ -21,13 +21,13 @@ const PROCESS: &str = "3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c";
 const IMAGE: &str = "2cb15d1d-5fc1-11d2-abe1-00a0c911f518";
 const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
 
-struct Shared {
-    name: String,
-    path: PathBuf,
-    expected: Json,
+pub struct Shared {
+    pub name: String,
+    pub path: PathBuf,
+    pub expected: Json,
 }
 
-fn shared(test: &str) -> Vec<Shared> {
+pub fn shared(test: &str) -> Vec<Shared> {
     let Some(folder) = shared_folder(test, "etl") else { return Vec::new() };
     let mut found = Vec::new();
     for entry in std::fs::read_dir(&folder).expect("a readable folder") {

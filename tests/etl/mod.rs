@@ -1,4 +1,5 @@
 //! Windows event logs: real files against what an independent reader found in them, and made files with every kind of
 //! damage.
 
+mod decoded;
 mod expected;
