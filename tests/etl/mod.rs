@@ -3,3 +3,5 @@
 
 mod decoded;
 mod expected;
+mod hostile;
+mod writer;

@@ -49,8 +49,6 @@ pub struct Chain {
     pub whole: bool,
     /// Bytes that it covers.
     pub bytes: u64,
-    /// Bytes behind it that are too few for a buffer.
-    pub trailing: u64,
 }
 
 impl Session {
@@ -89,11 +87,15 @@ impl Session {
     /// Walks the chain. Problems are handed to `report`.
     pub fn chain(&self, file: &[u8], report: &mut dyn FnMut(Problem)) -> Chain {
         let mut chain = Chain { whole: true, ..Chain::default() };
-        let (mut at, mut lossy, mut skipped) = (0usize, 0u64, 0u64);
+        let (mut at, mut buffers, mut lossy, mut skipped) = (0usize, 0u64, 0u64, 0u64);
         loop {
             let rest = file.get(at..).unwrap_or_default();
             let Ok((_, buffer)) = Buffer::parse(rest) else {
-                chain.trailing = rest.len() as u64;
+                if !rest.is_empty() {
+                    let message = format!("the file ends inside the header of a buffer, {} bytes into it", rest.len());
+                    report(Problem::new(Severity::Error, "truncated", at as u64, message));
+                    chain.whole = false;
+                }
                 break;
             };
             let offset = at as u64;
@@ -123,16 +125,21 @@ impl Session {
                 chain.links.push(link);
             }
             at = at.saturating_add(size);
+            buffers += 1;
             if cut {
                 break;
             }
         }
         chain.bytes = (at as u64).min(file.len() as u64);
+        let missing = self.header.missing_buffers(buffers);
+        chain.whole &= missing == 0;
+        let end = chain.bytes;
         let mut tell = |severity, code, count, message: &str| {
             if count > 0 {
-                report(Problem::new(severity, code, chain.bytes, message).count(count));
+                report(Problem::new(severity, code, end, message).count(count));
             }
         };
+        tell(Severity::DataLoss, "missing_buffers", missing, "the header says that more buffers were written");
         tell(Severity::DataLoss, "lossy_buffers", lossy, "buffers are marked: events or buffers before them were lost");
         tell(Severity::Info, "skipped_buffers", skipped, "buffers of other types than events were passed over");
         chain

@@ -8,6 +8,8 @@ use crate::time::Clock;
 
 /// 100 ns units from 1601 to 1970.
 const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
+/// Log mode: old buffers are overwritten.
+const MODE_CIRCULAR: u32 = 0x2;
 /// Log mode: all processors shared their buffers.
 const MODE_NO_PER_PROCESSOR: u32 = 0x1000_0000;
 
@@ -90,6 +92,13 @@ impl LogFile {
     /// Whether the number of a buffer is that of the processor.
     pub fn knows_processors(&self) -> bool {
         self.mode & MODE_NO_PER_PROCESSOR == 0
+    }
+
+    /// How many buffers are missing of those that were written. A session that was not closed does not say, and one that
+    /// overwrites old buffers counts them too.
+    pub fn missing_buffers(&self, found: u64) -> u64 {
+        let says = self.end_time != 0 && self.mode & MODE_CIRCULAR == 0;
+        if says { u64::from(self.buffers_written).saturating_sub(found) } else { 0 }
     }
 
     /// The clock, and whether its frequency had to be made up. `first` is the time of the header event.

@@ -110,7 +110,7 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
     Ok(End {
         complete: chain.whole && !unclosed && failed.is_none(),
         bytes: chain.bytes,
-        trailing_bytes: chain.trailing,
+        trailing_bytes: 0,
         dropped_events: lost,
     })
 }
