@@ -161,6 +161,7 @@ impl<'r> Run<'r> {
         let counts = &mut kind.counts;
         counts.events += 1;
         counts.payload_bytes += raw.payload.len() as u64;
+        counts.last_offset = raw.offset;
         if let Some(route) = &kind.route {
             match out.tables.event(route, &event, callsite) {
                 Decoded::Raw => counts.raw += 1,
@@ -176,7 +177,6 @@ impl<'r> Run<'r> {
                     }
                 }
             }
-            counts.last_offset = raw.offset;
         }
         if !out.tables.ready.is_empty() {
             self.write_ready();
@@ -283,6 +283,7 @@ fn report_kind(kind: &Kind, out: &mut Out) {
     if counts.events == 0 {
         return;
     }
+    let homeless = if kind.route.is_none() && out.tables.wants_event(info) { counts.events } else { 0 };
     let mut say = |severity, code, count, message: String| {
         if count > 0 {
             let problem = Problem::new(severity, code, counts.last_offset, message).count(count);
@@ -303,6 +304,8 @@ fn report_kind(kind: &Kind, out: &mut Out) {
         format!("{what}: text with no Unicode meaning was replaced; see raw_payload"),
     );
     let folded = counts.shorter.saturating_sub(MAX_SHORT);
+    let message = format!("{what}: more kinds of events than tables are made for; its payloads are left out");
+    say(Severity::DataLoss, "too_many_event_tables", homeless, message);
     say(Severity::DataLoss, "short_payload", folded, format!("{what}: more payloads that end too early"));
     let mut reason = match &info.decoding {
         Decoding::Raw(why) => Some((*why).to_owned()),
