@@ -7,14 +7,21 @@ mod collections;
 #[cfg(feature = "cli")]
 mod convert;
 mod damage;
+#[cfg(feature = "cli")]
+mod docs;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod gc;
 #[cfg(feature = "packed")]
 mod hostile;
+mod layers;
 mod limits;
 mod order;
 #[cfg(feature = "packed")]
 mod packing;
+#[cfg(feature = "cli")]
+mod readers;
+#[cfg(feature = "cli")]
+mod record;
 #[cfg(feature = "tables")]
 mod samples;
 #[cfg(feature = "packed")]
