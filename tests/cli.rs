@@ -163,7 +163,8 @@ fn every_sample_is_inspected_as_text_and_as_json() {
 fn counts_of_samples_are_those_of_other_readers() {
     const SURVIVING: &str = "GCBulkSurvivingObjectRanges";
     const MOVED: &str = "GCBulkMovedObjectRanges";
-    let expected: &[(&str, usize, &[(&str, u64)])] = &[
+    type Expected = (&'static str, usize, &'static [(&'static str, u64)]);
+    let expected: &[Expected] = &[
         ("gc-churn", 19, &[(SURVIVING, 11), (MOVED, 14), ("GCGenerationRange", 279), ("SetGCHandle", 177)]),
         ("gc-churn-3.1", 19, &[(SURVIVING, 8), (MOVED, 14), ("GCGenerationRange", 152), ("DestroyGCHandle", 68)]),
         ("server-gc", 13, &[(SURVIVING, 16), (MOVED, 24), ("GCGenerationRange", 284), ("GCJoin", 1025)]),

@@ -118,6 +118,9 @@ fn by_catalogue(
     }
 }
 
+/// Decoded fields with their names.
+pub type NamedValues<'a> = Vec<(&'a str, value::Value)>;
+
 /// One event with its kind and its time, borrowed from its block.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
@@ -139,7 +142,7 @@ impl Event<'_> {
     }
 
     /// The decoded fields with their names, for looking at single events.
-    pub fn fields(&self) -> Result<(Vec<(&str, value::Value)>, Fit), &'static str> {
+    pub fn fields(&self) -> Result<(NamedValues<'_>, Fit), &'static str> {
         let plan = self.info.plan(self.raw.payload)?;
         let mut columns = value::ValueColumn::for_fields(&plan.fields);
         let fit = decode(plan, self.raw.payload, &mut columns);

@@ -19,6 +19,7 @@ impl Drops {
         Drops { starts_at_zero, ..Drops::default() }
     }
 
+    #[allow(clippy::indexing_slicing, reason = "resized to hold the index")]
     fn slot(&mut self, thread: ThreadIndex) -> &mut Option<u32> {
         let index = thread as usize;
         if index >= self.last.len() {
