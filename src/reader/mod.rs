@@ -87,7 +87,7 @@ pub struct Field {
 
 /// The types of self-described payloads (`NetTraceFormat.md`, Type format).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum FieldType {
     Bool32,
     Bool8,

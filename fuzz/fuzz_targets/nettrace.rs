@@ -1,16 +1,18 @@
-//! Any bytes as a recording, to the last event. Seeds: samples/*.nettrace.
+//! The reader on any bytes, as from a pipe, in both orders.
 #![no_main]
 
+use std::io::Cursor;
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use tracequet::error::Problem;
 use tracequet::reader::{Order, RawEvent, Visitor, nettrace};
 use tracequet::source::Input;
 
-struct Nothing;
+struct Null;
 
-impl Visitor for Nothing {
+impl Visitor for Null {
     fn event(&mut self, _: &RawEvent<'_>) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -18,7 +20,8 @@ impl Visitor for Nothing {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let reader = Box::new(std::io::Cursor::new(bytes.to_vec()));
-    let Ok(input) = Input::from_reader("fuzz".as_ref(), reader, None) else { return };
-    let _ = nettrace::read(input, Order::Time, &mut Nothing);
+    for order in [Order::Time, Order::File] {
+        let input = Input::from_reader(Path::new("-"), Box::new(Cursor::new(bytes.to_vec())), None);
+        let _ = input.and_then(|input| nettrace::read(input, order, &mut Null));
+    }
 });
