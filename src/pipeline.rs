@@ -1,5 +1,6 @@
 //! Joins the rooms: one recording through reader, event, normalize, table and sink. The only file that knows them all.
 
+mod processes;
 mod run;
 
 use std::io::Read;
@@ -58,6 +59,8 @@ pub struct Convert {
     pub tables: Vec<String>,
     /// Only events of these providers. Empty: all. What is normalised from others is then missing too.
     pub providers: Vec<String>,
+    /// Only events of these processes, by name or id. Empty: all.
+    pub processes: Vec<String>,
     /// Only events at or after this many nanoseconds since the recording began.
     pub from_ns: Option<i64>,
     /// Only events before this many nanoseconds since the recording began.
@@ -96,7 +99,7 @@ pub struct InputSummary {
     pub complete: bool,
     /// Bytes of the (unpacked) recording.
     pub bytes: u64,
-    /// Events read (after `--providers`, `--from` and `--to`).
+    /// Events read (after `--providers`, `--process`, `--from` and `--to`).
     pub events: u64,
     /// Events that sequence numbers prove lost.
     pub dropped_events: u64,

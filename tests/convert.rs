@@ -331,3 +331,31 @@ fn heap_walks_join_objects_and_references() {
         assert!(dataset.table("gc_weak_element").rows() > 0);
     }
 }
+
+/// A small file can name more kinds of events than there may be tables: memory stays bounded, and the loss is told.
+#[cfg(target_os = "linux")]
+#[test]
+fn kinds_of_events_without_end_do_not_take_memory_without_end() {
+    use crate::support::writer::{Form, Kind, Row, Writer};
+    let names: Vec<String> = (0..6000).map(|i| format!("Kind{i}")).collect();
+    let kinds: Vec<Kind<'_>> =
+        (1u32..).zip(&names).map(|(id, name)| Kind { id, provider: "Many", event_id: id, version: 0, name }).collect();
+    let row = |(id, sequence): (u32, u32)| Row { metadata_id: id, sequence, ticks: i64::from(id), ..Row::default() };
+    let rows: Vec<Row> = (1..=6000).zip(1..).map(row).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let input = directory.path().join("many.nettrace");
+    std::fs::write(&input, Writer::new(Form::V4).metadata(&kinds).events(&rows).end()).unwrap();
+    // 800 MB of address space, which is more than what is resident: without a bound this took gigabytes.
+    let script = format!(
+        "ulimit -v 800000; exec {} convert {} -o {} --json",
+        env!("CARGO_BIN_EXE_tracequet"),
+        input.display(),
+        directory.path().join("out").display()
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!(code(&output), 2, "{}", text(&output.stderr));
+    let types = Table::open(&directory.path().join("out/event_type.parquet"));
+    assert_eq!(types.rows(), 6000);
+    let diagnostic = Table::open(&directory.path().join("out/diagnostic.parquet"));
+    assert!(diagnostic.texts("code").contains(&"too_many_event_tables".to_owned()));
+}

@@ -134,6 +134,11 @@ pub struct ConvertArgs {
     /// Tables that are made from events of other providers stay empty.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub providers: Vec<String>,
+    /// Read only events of these processes, by name or id [default: all]
+    ///
+    /// An .etl holds all processes of a machine. Names can be told only when kernel events of processes were recorded.
+    #[arg(long, value_name = "NAME|PID,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub process: Vec<String>,
     /// Read only events at or after this time since the start: 12.5, 12.5s, 300ms, 1m30s
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     pub from: Option<i64>,

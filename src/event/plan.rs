@@ -27,7 +27,7 @@ pub struct PlanField {
 
 /// How one value is read.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Node {
     Bool8,
     Bool32,

@@ -16,6 +16,8 @@ pub struct Ranges {
     surviving: Runs<2>,
     moved: Runs<3>,
     bounds: Vec<GenerationRange>,
+    surviving_batch: Vec<SurvivingRange>,
+    moved_batch: Vec<MovedRange>,
     failed: Option<std::io::Error>,
 }
 
@@ -55,7 +57,8 @@ impl Ranges {
         let mut after = Bounds::new(&self.bounds, true);
         self.bounds.clear();
 
-        let mut batch = Vec::new();
+        let batch = &mut self.surviving_batch;
+        batch.clear();
         self.surviving.drain(|[start, length]| {
             collection.surviving_range_count += 1;
             collection.surviving_bytes = collection.surviving_bytes.saturating_add(*length);
@@ -67,15 +70,16 @@ impl Ranges {
                 generation_after: after.generation(*start),
             });
             if batch.len() == BATCH {
-                sink.fact(Fact::SurvivingRanges(gc_id, &batch));
+                sink.fact(Fact::SurvivingRanges(gc_id, batch));
                 batch.clear();
             }
         })?;
         if !batch.is_empty() {
-            sink.fact(Fact::SurvivingRanges(gc_id, &batch));
+            sink.fact(Fact::SurvivingRanges(gc_id, batch));
         }
 
-        let mut batch = Vec::new();
+        let batch = &mut self.moved_batch;
+        batch.clear();
         self.moved.drain(|[old_start, new_start, length]| {
             collection.moved_range_count += 1;
             collection.moved_bytes = collection.moved_bytes.saturating_add(*length);
@@ -88,12 +92,12 @@ impl Ranges {
                 generation_after: after.generation(*new_start),
             });
             if batch.len() == BATCH {
-                sink.fact(Fact::MovedRanges(gc_id, &batch));
+                sink.fact(Fact::MovedRanges(gc_id, batch));
                 batch.clear();
             }
         })?;
         if !batch.is_empty() {
-            sink.fact(Fact::MovedRanges(gc_id, &batch));
+            sink.fact(Fact::MovedRanges(gc_id, batch));
         }
         match self.failed.take() {
             Some(error) => Err(error),

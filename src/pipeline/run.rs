@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use super::processes::Wanted;
 use super::{Convert, InputSummary, ProblemSummary, TableSummary};
 use crate::error::{Error, Problem, Result, Severity};
 use crate::event::{Decoding, Event, EventInfo};
 use crate::normalize::Normalizer;
 use crate::normalize::callsites::Callsites;
 use crate::normalize::fact::{Fact, FactSink};
-use crate::reader::{End, EventType, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
+use crate::reader::{End, EventType, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::sink::{Dataset, Encoding, TableId, TableSpec};
 use crate::source::FileIdentity;
 use crate::table::columns::Builder;
@@ -53,6 +54,7 @@ pub struct Run<'r> {
     state: Option<State>,
     kinds: Vec<Kind>,
     threads: Vec<ThreadCounts>,
+    wanted: Wanted,
     normalizer: Normalizer,
     callsites: Callsites,
     table_ids: Vec<TableId>,
@@ -113,6 +115,7 @@ impl<'r> Run<'r> {
             state: None,
             kinds: Vec::new(),
             threads: Vec::new(),
+            wanted: Wanted::new(&request.processes),
             normalizer: Normalizer::new(),
             callsites: Callsites::default(),
             table_ids: Vec::new(),
@@ -140,6 +143,9 @@ impl<'r> Run<'r> {
         if request.from_ns.is_some_and(|from| ts_ns < from) || request.to_ns.is_some_and(|to| ts_ns >= to) {
             return;
         }
+        if !self.wanted.wants(raw.thread, raw.ticks) {
+            return;
+        }
         self.events += 1;
         self.first_ns = self.first_ns.min(ts_ns);
         self.last_ns = self.last_ns.max(ts_ns);
@@ -161,6 +167,7 @@ impl<'r> Run<'r> {
         let counts = &mut kind.counts;
         counts.events += 1;
         counts.payload_bytes += raw.payload.len() as u64;
+        counts.last_offset = raw.offset;
         if let Some(route) = &kind.route {
             match out.tables.event(route, &event, callsite) {
                 Decoded::Raw => counts.raw += 1,
@@ -176,7 +183,6 @@ impl<'r> Run<'r> {
                     }
                 }
             }
-            counts.last_offset = raw.offset;
         }
         if !out.tables.ready.is_empty() {
             self.write_ready();
@@ -193,6 +199,7 @@ impl<'r> Run<'r> {
         let Some(State { info, mut out }) = self.state.take() else {
             return Err(self.failure.unwrap_or_else(|| Error::Internal("the recording has no header".into())));
         };
+        self.wanted.check(path)?;
         if self.events == 0 {
             (self.first_ns, self.last_ns) = (0, 0);
         }
@@ -283,6 +290,7 @@ fn report_kind(kind: &Kind, out: &mut Out) {
     if counts.events == 0 {
         return;
     }
+    let homeless = if kind.route.is_none() && out.tables.wants_event(info) { counts.events } else { 0 };
     let mut say = |severity, code, count, message: String| {
         if count > 0 {
             let problem = Problem::new(severity, code, counts.last_offset, message).count(count);
@@ -303,6 +311,8 @@ fn report_kind(kind: &Kind, out: &mut Out) {
         format!("{what}: text with no Unicode meaning was replaced; see raw_payload"),
     );
     let folded = counts.shorter.saturating_sub(MAX_SHORT);
+    let message = format!("{what}: more kinds of events than tables are made for; its payloads are left out");
+    say(Severity::DataLoss, "too_many_event_tables", homeless, message);
     say(Severity::DataLoss, "short_payload", folded, format!("{what}: more payloads that end too early"));
     let mut reason = match &info.decoding {
         Decoding::Raw(why) => Some((*why).to_owned()),
@@ -420,7 +430,13 @@ impl Visitor for Run<'_> {
         wanted
     }
 
+    fn process(&mut self, process: &Process) {
+        self.wanted.process(process);
+        self.normalizer.process(process);
+    }
+
     fn thread(&mut self, _index: ThreadIndex, thread: &Thread) {
+        self.wanted.thread(thread);
         self.threads.push(ThreadCounts { thread: thread.clone(), ..ThreadCounts::default() });
     }
 

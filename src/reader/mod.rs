@@ -124,7 +124,7 @@ pub struct Field {
 
 /// The types of self-described payloads (`NetTraceFormat.md`, Type format).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum FieldType {
     Bool32,
     Bool8,
@@ -184,6 +184,30 @@ pub struct Thread {
     pub name: Option<String>,
 }
 
+/// A process of a recording that holds several, as far as the recording tells of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// OS process id. Ids are reused: two processes may have the same, one after the other.
+    pub process_id: u64,
+    /// OS process id of the parent.
+    pub parent_id: u64,
+    /// File name of the program, cut by some systems to 15 characters.
+    pub name: String,
+    /// Command line; empty when it is not said.
+    pub command_line: String,
+    /// When it began; `None` when that was before the recording.
+    pub start_ticks: Option<i64>,
+    /// When it ended; `None` when that was after the recording.
+    pub end_ticks: Option<i64>,
+}
+
+impl Process {
+    /// Whether it ran at a moment.
+    pub fn runs_at(&self, ticks: i64) -> bool {
+        self.start_ticks.is_none_or(|start| start <= ticks) && self.end_ticks.is_none_or(|end| ticks <= end)
+    }
+}
+
 /// Dense number of a [`Thread`] within one recording.
 pub type ThreadIndex = u32;
 
@@ -234,6 +258,9 @@ pub struct RawEvent<'a> {
 pub trait Visitor {
     /// The header was read. Called once, before everything else.
     fn trace(&mut self, _info: &TraceInfo) {}
+
+    /// A process, before the first event (.etl).
+    fn process(&mut self, _process: &Process) {}
 
     /// A new kind of event. Returns whether its events are wanted; unwanted ones are not delivered.
     fn event_type(&mut self, _id: TypeId, _event_type: &EventType) -> bool {

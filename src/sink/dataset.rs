@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ::parquet::file::metadata::KeyValue;
 use arrow_array::RecordBatch;
+use arrow_schema::DataType;
 
 use super::arrow::ArrowTable;
 use super::measure::Meter;
@@ -21,6 +22,8 @@ const GROUP_ROWS: usize = 1 << 20;
 const GROUP_BYTES: usize = 64 << 20;
 /// Bytes of all row groups that have not ended, as batches. They are held in memory, encoded.
 const OPEN_BYTES: usize = 96 << 20;
+/// Bytes that the encoder of one Parquet column holds whatever it is given: most of it is the compressor's.
+const ENCODER_BYTES: usize = 24 << 10;
 
 /// A dataset in the making: tables are declared, filled and closed, and [`Dataset::commit`] puts the whole in place.
 /// Dropped without a commit, it leaves nothing behind.
@@ -49,6 +52,8 @@ struct Table {
     /// Of the current row group.
     group_rows: usize,
     group_bytes: usize,
+    /// What opening a row group costs.
+    opening_bytes: usize,
 }
 
 enum Writer {
@@ -92,8 +97,23 @@ impl Dataset {
             Format::Parquet => Writer::Parquet(Box::new(ParquetTable::new(file, &spec, compression)?)),
             Format::Arrow => Writer::Arrow(ArrowTable::new(file, &spec, compression)?),
         };
-        let meter = Meter::default();
-        self.tables.push(Table { spec, path, writer, open: true, meter, rows: 0, group_rows: 0, group_bytes: 0 });
+        let opening_bytes = match format {
+            Format::Parquet => {
+                spec.schema.fields().iter().map(|f| leaves(f.data_type())).sum::<usize>() * ENCODER_BYTES
+            }
+            Format::Arrow => 0,
+        };
+        self.tables.push(Table {
+            spec,
+            path,
+            writer,
+            open: true,
+            meter: Meter::default(),
+            rows: 0,
+            group_rows: 0,
+            group_bytes: 0,
+            opening_bytes,
+        });
         Ok(TableId(self.tables.len() - 1))
     }
 
@@ -115,16 +135,17 @@ impl Dataset {
             let ticket = self.workers.admit(bytes);
             table.write(&self.workers, &mut self.loads, batch.slice(start, rows), &sizes, &ticket)?;
             start += rows;
+            self.open_bytes -= table.held();
             table.group_rows += rows;
             table.group_bytes += bytes;
-            self.open_bytes += bytes;
+            self.open_bytes += table.held();
             if table.group_rows >= GROUP_ROWS || table.group_bytes + row_bytes > GROUP_BYTES {
                 self.open_bytes -= table.cut(&self.workers)?;
             }
         }
         while self.open_bytes > OPEN_BYTES {
             // The largest: it makes the most room, and it loses the least by a small row group.
-            let Some(largest) = self.tables.iter_mut().rev().max_by_key(|table| table.group_bytes) else { break };
+            let Some(largest) = self.tables.iter_mut().rev().max_by_key(|table| table.held()) else { break };
             self.open_bytes -= largest.cut(&self.workers)?;
         }
         Ok(())
@@ -147,7 +168,8 @@ impl Dataset {
         let mut closed = Vec::new();
         for table in self.tables.iter_mut().filter(|table| table.open) {
             table.open = false;
-            self.open_bytes -= std::mem::take(&mut table.group_bytes);
+            self.open_bytes -= table.held();
+            (table.group_rows, table.group_bytes) = (0, 0);
             match &mut table.writer {
                 Writer::Parquet(parquet) => parquet.close(&self.workers, &mut self.loads, footer.clone())?,
                 Writer::Arrow(arrow) => arrow.close(&self.workers, &self.loads, metadata.clone())?,
@@ -212,13 +234,19 @@ impl Table {
         }
     }
 
-    /// Ends the row group and returns the bytes it had.
+    /// Bytes that the current row group holds.
+    fn held(&self) -> usize {
+        if self.group_rows == 0 { 0 } else { self.group_bytes + self.opening_bytes }
+    }
+
+    /// Ends the row group and returns the bytes it held.
     fn cut(&mut self, workers: &Workers) -> Result<usize> {
-        self.group_rows = 0;
+        let held = self.held();
+        (self.group_rows, self.group_bytes) = (0, 0);
         if let Writer::Parquet(parquet) = &mut self.writer {
             parquet.cut(workers)?;
         }
-        Ok(std::mem::take(&mut self.group_bytes))
+        Ok(held)
     }
 
     fn summary(&self) -> WrittenTable {
@@ -227,6 +255,15 @@ impl Table {
             Writer::Arrow(arrow) => arrow.written(),
         };
         WrittenTable { name: self.spec.name.clone(), path: self.path.clone(), rows: self.rows, bytes }
+    }
+}
+
+/// Parquet columns that a field becomes.
+fn leaves(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::List(element) => leaves(element.data_type()),
+        DataType::Struct(fields) => fields.iter().map(|f| leaves(f.data_type())).sum(),
+        _ => 1,
     }
 }
 

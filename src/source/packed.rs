@@ -57,6 +57,13 @@ fn unpack_zip(path: &Path, map: MappedFile) -> Result<Input> {
         [".nettrace", ".netperf", ".etl"].iter().any(|end| name.ends_with(end))
     };
     let names: Vec<String> = archive.file_names().filter_map(|name| Some(name.ok()?.into_owned())).collect();
+    // A .diagsession holds several logs: to take one of them would lose the others without a word.
+    let logs: Vec<&str> =
+        names.iter().map(String::as_str).filter(|n| n.to_ascii_lowercase().ends_with(".etl")).collect();
+    if logs.len() > 1 {
+        let message = format!("{}: holds {}: unpack it and convert them", path.display(), logs.join(", "));
+        return Err(Error::Usage(message));
+    }
     let found = names.iter().find(|name| is_recording(name)).or(match names.as_slice() {
         [only] => Some(only),
         _ => None,

@@ -29,6 +29,9 @@ const BATCH_ROWS: usize = 64 << 10;
 /// Bytes that all payload tables hold together before all of them are handed on.
 const PAYLOAD_BYTES: usize = 24 << 20;
 
+/// Payload tables of one recording, at most; real ones have a few hundred kinds of events.
+const MAX_EVENT_TABLES: usize = 512;
+
 /// What a file needs to know of its table.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -260,6 +263,9 @@ impl Tables {
                 return Ok(Some(EventRoute { slot, mapping }));
             }
         }
+        if self.events.len() >= MAX_EVENT_TABLES {
+            return Ok(None);
+        }
         let mut table = EventTable::new(info, self.pointer_size);
         let Some(mapping) = table.mapping(info) else {
             return Err(Error::Internal(format!("{}/{}: the layout does not fit its own table", key.0, key.2)));
@@ -273,6 +279,11 @@ impl Tables {
         self.events.push(EventSlot { table, number: self.specs.len(), last_ts_ns: i64::MIN, broken: false });
         self.specs.push(spec);
         Ok(Some(EventRoute { slot, mapping }))
+    }
+
+    /// Whether events of a kind are wanted, so that having no route for them means that there are too many tables.
+    pub fn wants_event(&self, info: &crate::event::EventInfo) -> bool {
+        self.selection.wants_event(&info.provider, &info.name)
     }
 
     /// Name of the table of a route.

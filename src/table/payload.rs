@@ -16,7 +16,7 @@ use crate::guid::Guid;
 use crate::time::file_time_to_utc_us;
 
 /// One payload column; every value may be null. One variant per Arrow type.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "named as in Arrow")]
 pub enum PayloadColumn {
     U8(Optional<UInt8Type>),
     U16(Optional<UInt16Type>),

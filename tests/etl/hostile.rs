@@ -1,7 +1,7 @@
 //! Values that no writer should write: each row of the table of hostile values is a test. None may panic, hang or take
 //! memory that the file does not justify, and what is sound beside the damage is read.
 
-use std::io::Read;
+use std::io::{Read, Write};
 
 use tracequet::reader::{EtwForm, Format, Layout, Order};
 use tracequet::source::{HEAD, Input};
@@ -463,6 +463,20 @@ fn a_file_can_be_damaged_anywhere() {
             }
         }
     }
+}
+
+#[test]
+fn a_zip_of_several_logs_is_refused_by_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("report.diagsession");
+    let mut zip = zip::ZipWriter::new(std::fs::File::create(&path).expect("room"));
+    for name in ["a/one.etl", "b/two.ETL", "metadata.xml"] {
+        zip.start_file(name, zip::write::SimpleFileOptions::default()).expect("room");
+        zip.write_all(&file(&[])).expect("room");
+    }
+    zip.finish().expect("room");
+    let error = Input::open(&path).err().map(|e| e.to_string()).unwrap_or_default();
+    assert!(error.contains("holds a/one.etl, b/two.ETL"), "{error}");
 }
 
 #[test]

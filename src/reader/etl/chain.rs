@@ -7,6 +7,7 @@ use super::header::{self, Head};
 use super::logfile::LogFile;
 use crate::bytes::inner;
 use crate::error::{Error, Problem, Result, Severity};
+use crate::source::MappedFile;
 
 /// No more buffers than this are remembered (128 MB): a terabyte at the usual size.
 const MAX_BUFFERS: usize = 4 << 20;
@@ -85,7 +86,8 @@ impl Session {
     }
 
     /// Walks the chain. Problems are handed to `report`.
-    pub fn chain(&self, file: &[u8], report: &mut dyn FnMut(Problem)) -> Chain {
+    pub fn chain(&self, map: &MappedFile, report: &mut dyn FnMut(Problem)) -> Chain {
+        let file = map.bytes();
         let mut chain = Chain { whole: true, ..Chain::default() };
         let (mut at, mut buffers, mut lossy, mut skipped) = (0usize, 0u64, 0u64, 0u64);
         loop {
@@ -125,6 +127,8 @@ impl Session {
                 chain.links.push(link);
             }
             at = at.saturating_add(size);
+            // Looking at headers only brings their neighbourhood into memory all the same.
+            map.release(offset);
             buffers += 1;
             if cut {
                 break;

@@ -15,7 +15,7 @@ const MODE_NO_PER_PROCESSOR: u32 = 0x1000_0000;
 
 /// What the header says.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the fields go by the names of the structure in evntrace.h")]
 pub struct LogFile {
     pub buffer_size: u32,
     pub os: (u8, u8),

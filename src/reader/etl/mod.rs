@@ -19,6 +19,7 @@ mod logfile;
 mod lznt1;
 mod manifest;
 mod merge;
+mod processes;
 mod schemas;
 mod state;
 mod tracelogging;
@@ -77,8 +78,10 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
         let message = "the start time cannot be read; times count from 1970";
         state.problem(Problem::new(Severity::Error, "bad_start_time", 0, message));
     }
-    let chain = session.chain(map.bytes(), &mut |p| state.problem(p));
+    let chain = session.chain(&map, &mut |p| state.problem(p));
+    map.rewind();
     state.schemas = Schemas::gather(&map, &session, &chain, &mut |p| state.problem(p));
+    state.announce();
     map.rewind();
     let (sorted, gaps) = chain.sorted();
     let mut out = Delivery { state: &mut state };

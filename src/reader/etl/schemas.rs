@@ -1,4 +1,4 @@
-//! What a recording says of its own events: names of providers, manifests and embedded schemas. They often come after
+//! What a recording says of its own events and processes: names, manifests and embedded schemas. They often come after
 //! the events that they describe, so that a walk of its own gathers them.
 
 use std::collections::HashMap;
@@ -10,10 +10,10 @@ use super::chain::{Chain, Session};
 use super::described::Description;
 use super::header::{self, Head};
 use super::manifest::Manifest;
-use super::{event_info, items};
+use super::{event_info, items, processes};
 use crate::error::{Problem, Severity};
 use crate::guid::Guid;
-use crate::reader::EtwForm;
+use crate::reader::{EtwForm, Process};
 use crate::source::MappedFile;
 
 /// The event of an EventSource that carries a piece of its manifest. Source: `EventSource.cs`, ManifestEnvelope.
@@ -27,6 +27,7 @@ const MAX_CHUNKS: usize = 256;
 const MAX_MANIFEST: usize = 16 << 20;
 const MAX_ALL: usize = 64 << 20;
 const MAX_NAMES: usize = 1 << 16;
+const MAX_PROCESSES: usize = 1 << 14;
 
 /// What the recording says of its own events.
 #[derive(Default)]
@@ -34,6 +35,8 @@ pub struct Schemas {
     names: HashMap<Guid, String, FixedState>,
     infos: HashMap<(Guid, u32, u16, EtwForm), Vec<u8>, FixedState>,
     manifests: HashMap<Guid, Vec<Manifest>, FixedState>,
+    /// Processes that the kernel tells of, in the order of the file.
+    pub processes: Vec<Process>,
     /// Which manifest of its provider a process sent last.
     by_process: HashMap<(Guid, u32), u32, FixedState>,
 }
@@ -82,6 +85,11 @@ impl Schemas {
     fn event(&mut self, head: &Head, body: &[u8], at: u64, pieces: &mut Pieces, report: &mut dyn FnMut(Problem)) {
         let Some(guid) = head.guid else { return };
         if head.form == EtwForm::Classic {
+            if let Some(process) = processes::of_event(head, &guid, body)
+                && self.processes.len() < MAX_PROCESSES
+            {
+                processes::merge(&mut self.processes, process);
+            }
             if guid == EVENT_INFO
                 && head.id == 32
                 && let Some(subject) = event_info::subject(body)

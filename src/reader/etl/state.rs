@@ -92,6 +92,13 @@ impl<'v, V: Visitor> State<'v, V> {
         }
     }
 
+    /// Tells of the processes.
+    pub fn announce(&mut self) {
+        for process in &self.schemas.processes {
+            self.visitor.process(process);
+        }
+    }
+
     /// Delivers the event that begins `bytes`.
     pub fn event(&mut self, bytes: &[u8], ticks: i64, processor: u16, offset: u64) -> ControlFlow<()> {
         let Ok(head) = header::parse(bytes) else { return ControlFlow::Continue(()) };

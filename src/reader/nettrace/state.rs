@@ -149,7 +149,7 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
     }
 
     #[inline]
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments, reason = "one call site; a struct would be built for every event")]
     fn one_event<const V6: bool>(
         &mut self,
         header: &Header,
@@ -223,6 +223,7 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
     }
 
     /// One event with a stack of its own (V1 to V3).
+    #[allow(clippy::indexing_slicing, reason = "entry 0, no labels, is always there")]
     pub fn flat_event(&mut self, header: &Header, payload: &[u8], stack: &[u8], payload_offset: u64) {
         let event_type = self.type_of(header, payload_offset);
         if !self.wanted.get(event_type.0 as usize).copied().unwrap_or(true) {
@@ -261,6 +262,7 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
     }
 
     #[inline]
+    #[allow(clippy::indexing_slicing, reason = "entry 0, no labels, is always there")]
     fn deliver(&mut self, event: &Pending, payload: &[u8], offset: u64) {
         self.note_time(event.ticks);
         let stack = match event.stack_id {
