@@ -11,13 +11,13 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result, Severity};
 use crate::reader::{Order, TraceInfo, nettrace};
+pub use crate::sink::{Compression, Format};
 use crate::sink::{Dataset, DatasetOptions};
 use crate::source::{FileIdentity, Input};
 use crate::table::schema::SCHEMA_VERSION;
 use crate::table::select::Selection;
 use crate::table::views;
 use run::Run;
-pub use crate::sink::{Compression, Format};
 
 /// How the files of a dataset lie in its directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -181,9 +181,10 @@ pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<
     for (index, (path, key)) in request.inputs.iter().zip(&keys).enumerate() {
         dataset.set_partition(hive.then(|| format!("trace={key}")));
         let trace_id = hive.then(|| key.clone());
-        let (summary, written) = one_input(request, path, trace_id, &selection, &mut dataset, &mut |position, total, events| {
-            progress(Progress { input: index, position, total, events });
-        })?;
+        let (summary, written) =
+            one_input(request, path, trace_id, &selection, &mut dataset, &mut |position, total, events| {
+                progress(Progress { input: index, position, total, events });
+            })?;
         inputs.push(InputSummary { trace_id: key.clone(), ..summary });
         for table in written {
             match tables.iter_mut().find(|t| t.name == table.name) {
@@ -237,9 +238,10 @@ fn one_input(
     };
     let mut run = Run::new(request, selection.clone(), trace_id, dataset, progress, total);
     let end = nettrace::read(input, Order::Time, &mut run)?;
-    let identity = hashing.map_or_else(|| Ok(FileIdentity::default()), |handle| {
-        handle.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into())))
-    })?;
+    let identity = hashing.map_or_else(
+        || Ok(FileIdentity::default()),
+        |handle| handle.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into()))),
+    )?;
     run.finish(path, &end, &identity)
 }
 

@@ -66,7 +66,8 @@ fn words(line: &str) -> Vec<String> {
 fn commands_in_the_documents_exist() {
     let commands = ["convert", "inspect", "schema", "generate"];
     let help: Vec<(&str, String)> = commands.iter().map(|c| (*c, program(&[c, "--help"]))).collect();
-    let knows = |text: &str, option: &str| words(text).iter().any(|w| w == option || w.starts_with(&format!("{option}[")));
+    let knows =
+        |text: &str, option: &str| words(text).iter().any(|w| w == option || w.starts_with(&format!("{option}[")));
     let mut seen = BTreeSet::new();
     for (path, text) in documents() {
         for (number, line) in text.lines().enumerate() {

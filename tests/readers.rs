@@ -62,7 +62,9 @@ fn duckdb_pyarrow_polars_and_pandas_read_every_table() {
     std::fs::write(at.join("schema.json"), schema.stdout).unwrap();
 
     let mut arguments = vec![at.join("schema.json")];
-    for sample in ["gc-churn", "gc-churn-3.1", "server-gc", "heap", "heap-10", "stacks", "events", "events-3.1", "exit-early"] {
+    for sample in
+        ["gc-churn", "gc-churn-3.1", "server-gc", "heap", "heap-10", "stacks", "events", "events-3.1", "exit-early"]
+    {
         arguments.push(convert(at, &format!("{sample}-parquet"), &[sample], &[]));
     }
     for sample in ["gc-churn", "heap-10", "stacks", "events"] {

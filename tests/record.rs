@@ -86,7 +86,9 @@ fn a_fresh_recording_is_converted_whole() {
         assert_eq!(input["incomplete_collection_count"], 0, ".NET {version}");
         assert_eq!(input["has_losses"], false, ".NET {version}: {input}");
         assert_eq!(rows(&manifest, "gc"), input["collection_count"].as_u64().unwrap());
-        for table in ["gc_pause", "gc_generation_range", "gc_surviving_range", "gc_moved_range", "gc_handle", "allocation"] {
+        for table in
+            ["gc_pause", "gc_generation_range", "gc_surviving_range", "gc_moved_range", "gc_handle", "allocation"]
+        {
             assert!(rows(&manifest, table) > 0, ".NET {version}: {table} is empty");
         }
 

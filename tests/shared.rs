@@ -138,7 +138,12 @@ fn counts_by_kind_of_whole_recordings() {
         }
         for key in theirs.keys().chain(ours.keys()).collect::<std::collections::BTreeSet<_>>() {
             if theirs.get(key) != ours.get(key) {
-                wrong.push(format!("{}: {key:?}: expected {:?}, read {:?}", trace.name, theirs.get(key), ours.get(key)));
+                wrong.push(format!(
+                    "{}: {key:?}: expected {:?}, read {:?}",
+                    trace.name,
+                    theirs.get(key),
+                    ours.get(key)
+                ));
             }
         }
     }

@@ -86,15 +86,13 @@ impl EventInfo {
                 Err("the recording does not describe the fields of this event")
             }
             Decoding::Described(plan) => Ok(plan),
-            Decoding::Catalogue { plan, sized, .. } => {
-                match sized.iter().find(|(size, _)| *size == payload.len()) {
-                    Some((_, exact)) => Ok(exact),
-                    None if plan.fields.is_empty() && !sized.is_empty() => {
-                        Err("the catalogue has no layout for a payload of this size")
-                    }
-                    None => Ok(plan),
+            Decoding::Catalogue { plan, sized, .. } => match sized.iter().find(|(size, _)| *size == payload.len()) {
+                Some((_, exact)) => Ok(exact),
+                None if plan.fields.is_empty() && !sized.is_empty() => {
+                    Err("the catalogue has no layout for a payload of this size")
                 }
-            }
+                None => Ok(plan),
+            },
             Decoding::Raw(why) => Err(why),
         }
     }

@@ -111,8 +111,7 @@ struct Bounds {
 impl Bounds {
     fn new(bounds: &[GenerationRange], at_end: bool) -> Bounds {
         let wanted = bounds.iter().filter(|b| b.at_end == at_end && b.length > 0);
-        let mut sorted: Vec<_> =
-            wanted.map(|b| (b.start, b.start.saturating_add(b.length), b.generation)).collect();
+        let mut sorted: Vec<_> = wanted.map(|b| (b.start, b.start.saturating_add(b.length), b.generation)).collect();
         sorted.sort_unstable();
         Bounds { sorted, last: 0 }
     }
@@ -140,8 +139,10 @@ mod tests {
 
     #[test]
     fn a_generation_is_read_off_half_open_bounds() {
-        let bound = |generation, start, length, at_end| GenerationRange { at_end, generation, start, length, reserved: 0 };
-        let list = [bound(0, 100, 50, false), bound(2, 200, 10, false), bound(1, 300, 0, false), bound(1, 100, 50, true)];
+        let bound =
+            |generation, start, length, at_end| GenerationRange { at_end, generation, start, length, reserved: 0 };
+        let list =
+            [bound(0, 100, 50, false), bound(2, 200, 10, false), bound(1, 300, 0, false), bound(1, 100, 50, true)];
         let mut before = Bounds::new(&list, false);
         assert_eq!(before.generation(99), None);
         assert_eq!(before.generation(100), Some(0));

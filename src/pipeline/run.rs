@@ -290,15 +290,26 @@ fn report_kind(kind: &Kind, out: &mut Out) {
         }
     };
     let what = format!("{}/{} version {}", info.provider, info.name, info.event_type.version);
-    say(Severity::Info, "longer_payload", counts.longer, format!("{what}: payloads have bytes behind the last known field"));
-    say(Severity::Info, "replaced_text", counts.replaced, format!("{what}: text with no Unicode meaning was replaced; see raw_payload"));
+    say(
+        Severity::Info,
+        "longer_payload",
+        counts.longer,
+        format!("{what}: payloads have bytes behind the last known field"),
+    );
+    say(
+        Severity::Info,
+        "replaced_text",
+        counts.replaced,
+        format!("{what}: text with no Unicode meaning was replaced; see raw_payload"),
+    );
     let folded = counts.shorter.saturating_sub(MAX_SHORT);
     say(Severity::DataLoss, "short_payload", folded, format!("{what}: more payloads that end too early"));
     let mut reason = match &info.decoding {
         Decoding::Raw(why) => Some((*why).to_owned()),
-        Decoding::Catalogue { version, .. } if *version != info.event_type.version => {
-            Some(format!("version {} is not in the catalogue; the layout of version {version} was used", info.event_type.version))
-        }
+        Decoding::Catalogue { version, .. } if *version != info.event_type.version => Some(format!(
+            "version {} is not in the catalogue; the layout of version {version} was used",
+            info.event_type.version
+        )),
         _ => None,
     };
     if counts.raw > 0 && reason.is_none() {

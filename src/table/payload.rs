@@ -174,7 +174,11 @@ impl PayloadColumn {
                 if columns.is_empty() {
                     return Arc::new(StructArray::new_empty_fields(len, nulls));
                 }
-                Arc::new(StructArray::new(fields.clone(), columns.iter_mut().map(PayloadColumn::finish).collect(), nulls))
+                Arc::new(StructArray::new(
+                    fields.clone(),
+                    columns.iter_mut().map(PayloadColumn::finish).collect(),
+                    nulls,
+                ))
             }
             PayloadColumn::List(list) => {
                 let offsets = OffsetBuffer::new(std::mem::replace(&mut list.offsets, vec![0]).into());
