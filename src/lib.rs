@@ -149,3 +149,7 @@ pub mod source;
 #[cfg(feature = "tables")]
 pub mod table;
 pub mod time;
+
+#[cfg(all(doctest, feature = "tables"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
