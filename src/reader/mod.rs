@@ -3,6 +3,7 @@
 //! A reader drives and a [`Visitor`] receives: events are borrowed for the length of one call, and the visitor may
 //! stop the reader. Readers know bytes only; what an event means is found out in [`crate::event`].
 
+pub mod callback;
 pub mod nettrace;
 
 use std::ops::ControlFlow;
