@@ -20,6 +20,8 @@ pub struct Record<'a> {
     pub ticks: u64,
     /// Ticks that the callback took.
     pub duration: u32,
+    /// Bytes of its payload.
+    pub payload_bytes: u64,
     /// Byte offset of the record.
     pub offset: u64,
     /// What it says.

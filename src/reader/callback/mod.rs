@@ -139,6 +139,7 @@ pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
                     sequence,
                     ticks: raw.ticks,
                     duration: raw.duration,
+                    payload_bytes: raw.payload.len() as u64,
                     offset: raw.offset,
                     body,
                 };
