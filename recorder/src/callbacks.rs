@@ -306,13 +306,7 @@ unsafe extern "system" fn surviving2(_: This, count: u32, starts: *const usize, 
     hr
 }
 
-unsafe extern "system" fn moved(
-    _: This,
-    count: u32,
-    old: *const usize,
-    new: *const usize,
-    lengths: *const u32,
-) -> Hr {
+unsafe extern "system" fn moved(_: This, count: u32, old: *const usize, new: *const usize, lengths: *const u32) -> Hr {
     if has(format::POLICY_V1) {
         let n = count as usize;
         // SAFETY: the runtime passes arrays of that many entries.

@@ -88,7 +88,9 @@ pub fn module(id: usize) {
     let (mut base, mut len, mut path, mut assembly) = (0, 0, vec![0u16; 4096], 0);
     // SAFETY: slot 20 of ICorProfilerInfo is GetModuleInfo; at most 4096 units are written.
     let hr = unsafe { slot::<Get>(info, 20)(info, id, &mut base, 4096, &mut len, path.as_mut_ptr(), &mut assembly) };
-    if hr >= 0 && let Some(entry) = log::enter() {
+    if hr >= 0
+        && let Some(entry) = log::enter()
+    {
         let path = utf16(&path, len);
         log::write(entry, kind::MODULE, 0, |out| named(out, &[id as u64, base as u64], &path));
     }
@@ -216,8 +218,10 @@ fn class_info(id: usize, depth: u32) -> Option<ClassInfo> {
 
 /// Element types of arrays whose elements have no class id.
 fn primitive(element_type: u32) -> &'static str {
-    const NAMES: [&str; 13] =
-        ["Boolean", "Char", "SByte", "Byte", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64", "Single", "Double", "String"];
+    const NAMES: [&str; 13] = [
+        "Boolean", "Char", "SByte", "Byte", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64", "Single",
+        "Double", "String",
+    ];
     let index = (element_type as usize).checked_sub(2);
     index.and_then(|at| NAMES.get(at)).copied().unwrap_or("?")
 }

@@ -13,8 +13,8 @@ use foldhash::fast::FixedState;
 
 use super::Totals;
 use super::fact::{
-    Allocation, Fact, FactSink, Finalizable, GenerationRange, Handle, HeapObject, HeapReference, LengthKind,
-    Process, Root, Type, WeakElement,
+    Allocation, Fact, FactSink, Finalizable, GenerationRange, Handle, HeapObject, HeapReference, LengthKind, Process,
+    Root, Type, WeakElement,
 };
 use super::ranges::{CLAMPED_LENGTH, MAX_LENGTH, tag};
 use crate::error::{Problem, Severity};
@@ -110,8 +110,10 @@ impl CallbackNormalizer {
         process.last_ns = process.last_ns.max(ts_ns);
         self.last_offset = record.offset;
         self.cut_records += u64::from(record.is_cut());
-        if !matches!(record.body, Body::Surviving { version: 1, .. } | Body::Moved { version: 1, .. } | Body::Roots { .. })
-        {
+        if !matches!(
+            record.body,
+            Body::Surviving { version: 1, .. } | Body::Moved { version: 1, .. } | Body::Roots { .. }
+        ) {
             self.pairs.flush(record.thread, &mut self.collections, ts_ns);
         }
         match record.body {
@@ -182,14 +184,19 @@ impl CallbackNormalizer {
             }
             Body::ByClass { rows } => {
                 for [type_id, object_count] in rows.iter().copied() {
-                    self.allocation(record, Allocation { source: "generation_0", type_id, object_count, ..Allocation::default() }, sink);
+                    self.allocation(
+                        record,
+                        Allocation { source: "generation_0", type_id, object_count, ..Allocation::default() },
+                        sink,
+                    );
                 }
             }
             Body::Allocated { object_id, class_id, size } => {
                 let (allocation_bytes, object_size_bytes) = (size, size);
                 let (object_count, type_id) = (1, class_id);
                 let allocation = Allocation { source: "object", ..Allocation::default() };
-                let allocation = Allocation { allocation_bytes, object_size_bytes, object_count, object_id, type_id, ..allocation };
+                let allocation =
+                    Allocation { allocation_bytes, object_size_bytes, object_count, object_id, type_id, ..allocation };
                 self.allocation(record, allocation, sink);
             }
             Body::SuspendStarted { reason } => self.collections.suspend_started(reason, ts_ns, record.thread, sink),
@@ -251,7 +258,11 @@ impl CallbackNormalizer {
         };
         doubt("overlapping_ranges", doubts.overlapping, "ranges of one collection overlap");
         doubt("empty_range", doubts.empty, "ranges without a byte");
-        doubt("overlapping_bounds", doubts.overlapping_bounds, "generation bounds overlap: there the generation is unknown");
+        doubt(
+            "overlapping_bounds",
+            doubts.overlapping_bounds,
+            "generation bounds overlap: there the generation is unknown",
+        );
         doubt("range_beyond_bounds", doubts.beyond_bounds, "ranges of 4 GiB or more in less room than that");
     }
 

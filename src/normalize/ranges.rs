@@ -335,8 +335,10 @@ mod tests {
 
     #[test]
     fn a_generation_is_read_off_half_open_bounds() {
-        let bound = |generation, start, length, at_end| GenerationRange { at_end, generation, start, length, reserved: 0 };
-        let list = [bound(0, 100, 50, false), bound(2, 200, 10, false), bound(1, 300, 0, false), bound(1, 100, 50, true)];
+        let bound =
+            |generation, start, length, at_end| GenerationRange { at_end, generation, start, length, reserved: 0 };
+        let list =
+            [bound(0, 100, 50, false), bound(2, 200, 10, false), bound(1, 300, 0, false), bound(1, 100, 50, true)];
         let mut before = Bounds::new(&list, false);
         assert_eq!(before.generation(99), None);
         assert_eq!(before.generation(100), Some(0));

@@ -181,7 +181,9 @@ impl Visitor for CallbackRun<'_> {
         let (Some(state), true) = (&mut self.state, self.failure.is_none()) else { return ControlFlow::Break(()) };
         let ts_ns = state.normalizer.time(record);
         let request = self.request;
-        if !self.wanted || request.from_ns.is_some_and(|from| ts_ns < from) || request.to_ns.is_some_and(|to| ts_ns >= to)
+        if !self.wanted
+            || request.from_ns.is_some_and(|from| ts_ns < from)
+            || request.to_ns.is_some_and(|to| ts_ns >= to)
         {
             return ControlFlow::Continue(());
         }

@@ -63,38 +63,119 @@ pub struct Bounds<'a> {
 #[allow(missing_docs)]
 pub enum Body<'a> {
     End,
-    Clock { utc_ns: i64 },
-    Started { generations: u32, collected: u32, reason: u32, bounds: Bounds<'a> },
-    Finished { bounds: Bounds<'a> },
-    Surviving { version: u8, rows: &'a [[u64; 2]] },
-    Moved { version: u8, rows: &'a [[u64; 3]] },
-    Roots { objects: &'a [[u64; 1]] },
-    Roots2 { rows: &'a [[u64; 4]] },
-    Object { object_id: u64, class_id: u64, references: &'a [[u64; 1]] },
-    Weak { rows: &'a [[u64; 3]] },
-    HandleCreated { handle_id: u64, object_id: u64 },
-    HandleDestroyed { handle_id: u64 },
-    Finalizeable { flags: u32, object_id: u64 },
-    ByClass { rows: &'a [[u64; 2]] },
-    Allocated { object_id: u64, class_id: u64, size: u64 },
-    SuspendStarted { reason: u32 },
+    Clock {
+        utc_ns: i64,
+    },
+    Started {
+        generations: u32,
+        collected: u32,
+        reason: u32,
+        bounds: Bounds<'a>,
+    },
+    Finished {
+        bounds: Bounds<'a>,
+    },
+    Surviving {
+        version: u8,
+        rows: &'a [[u64; 2]],
+    },
+    Moved {
+        version: u8,
+        rows: &'a [[u64; 3]],
+    },
+    Roots {
+        objects: &'a [[u64; 1]],
+    },
+    Roots2 {
+        rows: &'a [[u64; 4]],
+    },
+    Object {
+        object_id: u64,
+        class_id: u64,
+        references: &'a [[u64; 1]],
+    },
+    Weak {
+        rows: &'a [[u64; 3]],
+    },
+    HandleCreated {
+        handle_id: u64,
+        object_id: u64,
+    },
+    HandleDestroyed {
+        handle_id: u64,
+    },
+    Finalizeable {
+        flags: u32,
+        object_id: u64,
+    },
+    ByClass {
+        rows: &'a [[u64; 2]],
+    },
+    Allocated {
+        object_id: u64,
+        class_id: u64,
+        size: u64,
+    },
+    SuspendStarted {
+        reason: u32,
+    },
     SuspendFinished,
     SuspendAborted,
     ResumeStarted,
     ResumeFinished,
-    ThreadSuspended { managed_id: u64 },
-    ThreadResumed { managed_id: u64 },
-    ThreadCreated { managed_id: u64 },
-    ThreadDestroyed { managed_id: u64 },
-    ThreadAssigned { managed_id: u64, os_id: u64 },
-    ThreadName { managed_id: u64, name: &'a str },
-    Class { class_id: u64, module_id: u64, token: u32, element_type: u8, rank: u32, element_class_id: u64, name: &'a str },
-    Function { function_id: u64, class_id: u64, module_id: u64, token: u32, name: &'a str },
-    Module { module_id: u64, base: u64, path: &'a str },
-    ClassUnloaded { class_id: u64 },
-    FunctionUnloaded { function_id: u64 },
-    ModuleUnloaded { module_id: u64 },
-    Lost { count: u64 },
+    ThreadSuspended {
+        managed_id: u64,
+    },
+    ThreadResumed {
+        managed_id: u64,
+    },
+    ThreadCreated {
+        managed_id: u64,
+    },
+    ThreadDestroyed {
+        managed_id: u64,
+    },
+    ThreadAssigned {
+        managed_id: u64,
+        os_id: u64,
+    },
+    ThreadName {
+        managed_id: u64,
+        name: &'a str,
+    },
+    Class {
+        class_id: u64,
+        module_id: u64,
+        token: u32,
+        element_type: u8,
+        rank: u32,
+        element_class_id: u64,
+        name: &'a str,
+    },
+    Function {
+        function_id: u64,
+        class_id: u64,
+        module_id: u64,
+        token: u32,
+        name: &'a str,
+    },
+    Module {
+        module_id: u64,
+        base: u64,
+        path: &'a str,
+    },
+    ClassUnloaded {
+        class_id: u64,
+    },
+    FunctionUnloaded {
+        function_id: u64,
+    },
+    ModuleUnloaded {
+        module_id: u64,
+    },
+    Lost {
+        count: u64,
+    },
     Attached,
 }
 
@@ -220,7 +301,11 @@ fn bounds<'a, 's>(input: &'a [u8], scratch: &'s mut Scratch) -> Parsed<'a, Bound
 }
 
 /// Reads a payload. `None` for a kind of record that this reader does not know.
-pub fn body<'s>(kind: u8, payload: &[u8], scratch: &'s mut Scratch) -> Result<Option<Body<'s>>, crate::bytes::ParseError> {
+pub fn body<'s>(
+    kind: u8,
+    payload: &[u8],
+    scratch: &'s mut Scratch,
+) -> Result<Option<Body<'s>>, crate::bytes::ParseError> {
     known(kind, payload, scratch).map(|(_, body)| body).map_err(crate::bytes::inner)
 }
 

@@ -179,7 +179,8 @@ pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
         visitor.problem(Problem::new(Severity::DataLoss, "missing_records", missing_at, message).count(missing));
     }
     if !ended {
-        let message = "no end mark: the process was stopped, or the recording is cut; what was being written is missing";
+        let message =
+            "no end mark: the process was stopped, or the recording is cut; what was being written is missing";
         visitor.problem(Problem::new(Severity::DataLoss, "no_end_mark", chunks.end, message));
     }
     visitor.progress(bytes.len() as u64);

@@ -76,8 +76,7 @@ impl<W: Write> Writer<W> {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a payload of 4 GiB"));
         }
         let pending = self.threads.get_mut(index).ok_or_else(unknown)?;
-        let full = !pending.records.is_empty()
-            && pending.records.len() + RECORD_HEADER + payload.len() > chunk_bytes;
+        let full = !pending.records.is_empty() && pending.records.len() + RECORD_HEADER + payload.len() > chunk_bytes;
         if full {
             self.flush(index)?;
         }
