@@ -18,6 +18,7 @@ use crate::table::schema::SCHEMA_VERSION;
 use crate::table::select::Selection;
 use crate::table::views;
 use callbacks::CallbackRun;
+pub use callbacks::PROVIDER as CALLBACK_PROVIDER;
 use run::Run;
 pub use crate::sink::{Compression, Format};
 

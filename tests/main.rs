@@ -1,5 +1,7 @@
 //! All integration tests in one binary, one file per subject.
 
+mod callback;
+mod callback_damage;
 #[cfg(feature = "cli")]
 mod cli;
 #[cfg(feature = "packed")]

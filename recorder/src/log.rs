@@ -19,7 +19,7 @@ const SEGMENT: u64 = 8 << 20;
 const SEGMENTS: usize = 16 << 10;
 /// Chunks begin at multiples of this.
 pub const ALIGN: u64 = 4096;
-const MAX_CHUNK: u64 = 1 << 20;
+const MAX_CHUNK: u64 = 256 << 10;
 
 /// Whether records are taken.
 static ACTIVE: AtomicBool = AtomicBool::new(false);

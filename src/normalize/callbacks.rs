@@ -60,12 +60,11 @@ impl CallbackNormalizer {
         // attachment on.
         let concurrent = header.granted[0] & MONITOR_GC == 0;
         let suspends = header.policy & POLICY_SUSPENDS != 0 && header.granted[0] & MONITOR_SUSPENDS != 0;
-        let text = |names: &[&str], value: u8| names.get(usize::from(value)).map_or(String::new(), |n| (*n).to_owned());
         let process = Process {
             process_id: header.process_id,
             command_line: header.command_line.clone(),
-            os: text(&["", "Linux", "Windows", "macOS"], header.os),
-            arch: text(&["", "x86", "x64", "arm32", "arm64"], header.arch),
+            os: header.os_name().to_owned(),
+            arch: header.arch_name().to_owned(),
             runtime_path: header.runtime_path.clone(),
             runtime_sku: match header.runtime_kind {
                 1 => Some("DesktopClr"),

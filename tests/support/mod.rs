@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
+pub mod callbacks;
+pub mod callbacks;
 pub mod collect;
 pub mod compare;
 pub mod expected;

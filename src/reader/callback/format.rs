@@ -242,6 +242,16 @@ pub struct Header {
 }
 
 impl Header {
+    /// The operating system; empty when not known.
+    pub fn os_name(&self) -> &'static str {
+        ["", "Linux", "Windows", "macOS"].get(usize::from(self.os)).copied().unwrap_or_default()
+    }
+
+    /// The processor architecture; empty when not known.
+    pub fn arch_name(&self) -> &'static str {
+        ["", "x86", "x64", "arm32", "arm64"].get(usize::from(self.arch)).copied().unwrap_or_default()
+    }
+
     /// The bytes of the header; the first chunk follows at the next multiple of `chunk_align`.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
