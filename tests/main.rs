@@ -2,6 +2,8 @@
 
 mod callback;
 mod callback_damage;
+#[cfg(target_os = "linux")]
+mod callback_dual;
 #[cfg(feature = "cli")]
 mod cli;
 #[cfg(feature = "packed")]

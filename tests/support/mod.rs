@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
 pub mod callbacks;
-pub mod callbacks;
 pub mod collect;
 pub mod compare;
+pub mod dual;
 pub mod expected;

@@ -179,12 +179,19 @@ impl Collections {
     fn hidden(&mut self, sink: &mut impl FactSink) {
         let Some(top) = self.open.last_mut() else { return };
         top.background = true;
-        let start_ns = top.row.start_ns;
+        let (start_ns, outer) = (top.row.start_ns, top.row.gc_id);
         let Some((end_ns, bounds)) = top.maybe.take() else { return };
+        self.decided(outer, "foreground");
         let mut open = self.new_open(start_ns);
         open.row.end_ns = Some(end_ns);
         bounds.into_iter().for_each(|bound| open.ranges.bound(bound));
         self.close(open, sink);
+    }
+
+    /// It is known now what the collections are that came behind `outer`, of which it was not known whether it was over.
+    fn decided(&mut self, outer: GcId, kind: &'static str) {
+        let behind = self.closed.iter_mut().filter(|row| row.gc_id > outer && row.complete);
+        behind.for_each(|row| row.kind = row.kind.or(Some(kind)));
     }
 
     fn kind(&self, closed: &Open) -> Option<&'static str> {
@@ -240,6 +247,7 @@ impl Collections {
             bounds.into_iter().for_each(|bound| lost.ranges.bound(bound));
             lost.row.end_ns = Some(end_ns);
             lost.row.complete = true;
+            self.decided(lost.row.gc_id, "blocking");
         } else {
             self.abandoned += u64::from(lost.started);
         }
