@@ -1,5 +1,6 @@
 //! Joins the rooms: one recording through reader, event, normalize, table and sink. The only file that knows them all.
 
+mod callbacks;
 mod run;
 
 use std::io::Read;
@@ -10,7 +11,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result, Severity};
-use crate::reader::{Order, TraceInfo, nettrace};
+use crate::reader::{Order, TraceInfo, callback, nettrace};
 pub use crate::sink::{Compression, Format};
 use crate::sink::{Dataset, DatasetOptions};
 use crate::source::{FileIdentity, Input};
@@ -18,6 +19,8 @@ use crate::table::Shape;
 use crate::table::schema::SCHEMA_VERSION;
 use crate::table::select::Selection;
 use crate::table::views;
+use callbacks::CallbackRun;
+pub use callbacks::PROVIDER as CALLBACK_PROVIDER;
 use run::Run;
 
 /// How the files of a dataset lie in its directory.
@@ -225,6 +228,7 @@ fn trace_keys(inputs: &[PathBuf]) -> Vec<String> {
     for path in inputs {
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let stem = name.split(".nettrace").next().unwrap_or_default().split(".netperf").next().unwrap_or_default();
+        let stem = stem.split(".corprof").next().unwrap_or_default();
         let mut key = crate::table::names::safe(if stem.is_empty() || stem == "-" { "stdin" } else { stem });
         if !key.starts_with(|c: char| c.is_ascii_alphabetic()) {
             key.insert(0, 't');
@@ -249,13 +253,25 @@ fn one_input(
         Input::Mapped(map) => Some(map.bytes().len() as u64),
         Input::Stream(_) => None,
     };
-    let mut run = Run::new(request, selection.clone(), shape, dataset, progress, total);
-    let end = nettrace::read(input, Order::Time, &mut run)?;
-    let identity = hashing.map_or_else(
-        || Ok(FileIdentity::default()),
-        |handle| handle.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into()))),
-    )?;
-    run.finish(path, &end, &identity)
+    let (input, format) = crate::reader::detect(input)?;
+    let identity = || {
+        hashing.map_or_else(
+            || Ok(FileIdentity::default()),
+            |handle| handle.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into()))),
+        )
+    };
+    match format {
+        crate::reader::Format::Callbacks => {
+            let mut run = CallbackRun::new(request, selection.clone(), shape, dataset, progress, total);
+            let end = callback::read(input, &mut run)?;
+            run.finish(path, &end, &identity()?)
+        }
+        crate::reader::Format::EventPipe => {
+            let mut run = Run::new(request, selection.clone(), shape, dataset, progress, total);
+            let end = nettrace::read(input, Order::Time, &mut run)?;
+            run.finish(path, &end, &identity()?)
+        }
+    }
 }
 
 /// Size and SHA-256 of a regular file, taken by a thread of its own.

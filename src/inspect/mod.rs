@@ -4,6 +4,7 @@
 //! Events come in the order of the file, nothing is held back or sorted, and an event costs a few additions into arrays
 //! indexed by kind and by thread.
 
+mod callbacks;
 mod collections;
 mod process;
 
@@ -130,6 +131,10 @@ pub fn inspect(path: &Path, progress: &mut dyn FnMut(u64, Option<u64>)) -> Resul
         Input::Mapped(map) => Some(map.bytes().len() as u64),
         Input::Stream(_) => None,
     };
+    let (input, format) = crate::reader::detect(input)?;
+    if format == crate::reader::Format::Callbacks {
+        return callbacks::inspect(path, input, total, progress);
+    }
     let mut counter = Counter {
         info: None,
         kinds: Vec::new(),

@@ -3,6 +3,7 @@
 //! A reader drives and a [`Visitor`] receives: events are borrowed for the length of one call, and the visitor may
 //! stop the reader. Readers know bytes only; what an event means is found out in [`crate::event`].
 
+pub mod callback;
 pub mod nettrace;
 
 use std::ops::ControlFlow;
@@ -11,10 +12,25 @@ use crate::error::Problem;
 use crate::guid::Guid;
 use crate::time::Clock;
 
+/// The formats of recordings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// [`nettrace`]; also what is not recognised, so that its reader says what it expected.
+    EventPipe,
+    /// [`callback`].
+    Callbacks,
+}
+
+/// Tells the format of a recording by its first bytes, of which none is lost.
+pub fn detect(mut input: crate::source::Input) -> crate::error::Result<(crate::source::Input, Format)> {
+    let is_callbacks = callback::is_corprof(input.peek(8)?);
+    Ok((input, if is_callbacks { Format::Callbacks } else { Format::EventPipe }))
+}
+
 /// What the header of a recording says about it as a whole.
 #[derive(Clone, Debug)]
 pub struct TraceInfo {
-    /// `nettrace` or `netperf`.
+    /// `nettrace`, `netperf` or `corprof`.
     pub container: &'static str,
     /// Version of the format: 1 to 4 (a "V5" file says 4) or 6.
     pub version: u32,

@@ -94,6 +94,28 @@ impl Input {
         }
     }
 
+    /// The first bytes, at most `count`, without reading past them.
+    pub fn peek(&mut self, count: usize) -> Result<&[u8]> {
+        match self {
+            Input::Mapped(map) => Ok(map.bytes().get(..count).unwrap_or(map.bytes())),
+            Input::Stream(stream) => {
+                // What a pipe hands over first may be less than that: what is read is put back in front.
+                let mut head = vec![0; count];
+                let have = match read_up_to(&mut stream.reader, &mut head) {
+                    Ok(have) => have,
+                    // The reader of the format reports it.
+                    Err(_) => 0,
+                };
+                head.truncate(have);
+                let old = std::mem::replace(&mut stream.reader, BufReader::new(Box::new(std::io::empty())));
+                let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(old));
+                stream.reader = BufReader::with_capacity(256 << 10, whole);
+                let bytes = std::io::BufRead::fill_buf(&mut stream.reader).unwrap_or_default();
+                Ok(bytes.get(..count).unwrap_or(bytes))
+            }
+        }
+    }
+
     /// Makes sure that the whole input can be addressed at once: a stream is spooled to an unnamed temporary file.
     /// `consumed` is what was read of the stream already; it is written first.
     pub fn into_mapped(self, consumed: &[u8]) -> Result<MappedFile> {
