@@ -1,5 +1,6 @@
 //! Joins the rooms: one recording through reader, event, normalize, table and sink. The only file that knows them all.
 
+mod callbacks;
 mod processes;
 mod run;
 
@@ -11,7 +12,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result, Severity};
-use crate::reader::{self, Order, TraceInfo};
+use crate::reader::{self, Order, TraceInfo, callback};
 pub use crate::sink::{Compression, Format};
 use crate::sink::{Dataset, DatasetOptions};
 use crate::source::{FileIdentity, Input};
@@ -19,6 +20,8 @@ use crate::table::Shape;
 use crate::table::schema::SCHEMA_VERSION;
 use crate::table::select::Selection;
 use crate::table::views;
+use callbacks::CallbackRun;
+pub use callbacks::PROVIDER as CALLBACK_PROVIDER;
 use run::Run;
 
 /// How the files of a dataset lie in its directory.
@@ -229,6 +232,7 @@ fn trace_keys(inputs: &[PathBuf]) -> Vec<String> {
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let stem = name.split(".nettrace").next().unwrap_or_default().split(".netperf").next().unwrap_or_default();
         let stem = stem.split(".etl").next().unwrap_or_default();
+        let stem = stem.split(".corprof").next().unwrap_or_default();
         let mut key = crate::table::names::safe(if stem.is_empty() || stem == "-" { "stdin" } else { stem });
         if !key.starts_with(|c: char| c.is_ascii_alphabetic()) {
             key.insert(0, 't');
@@ -253,13 +257,21 @@ fn one_input(
         Input::Mapped(map) => Some(map.bytes().len() as u64),
         Input::Stream(_) => None,
     };
+    let identity = || {
+        hashing.map_or_else(
+            || Ok(FileIdentity::default()),
+            |handle| handle.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into()))),
+        )
+    };
+    // Callbacks are no events: they have a way of their own to the same facts.
+    if callback::is_corprof(input.head()) {
+        let mut run = CallbackRun::new(request, selection.clone(), shape, dataset, progress, total);
+        let end = callback::read(input, &mut run)?;
+        return run.finish(path, &end, &identity()?);
+    }
     let mut run = Run::new(request, selection.clone(), shape, dataset, progress, total);
     let end = reader::read(input, Order::Time, &mut run)?;
-    let identity = hashing.map_or_else(
-        || Ok(FileIdentity::default()),
-        |handle| handle.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into()))),
-    )?;
-    run.finish(path, &end, &identity)
+    run.finish(path, &end, &identity()?)
 }
 
 /// Size and SHA-256 of a regular file, taken by a thread of its own.

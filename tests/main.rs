@@ -8,6 +8,10 @@
     reason = "a test may stop where it stands, and so may what it calls"
 )]
 
+mod callback;
+mod callback_damage;
+#[cfg(target_os = "linux")]
+mod callback_dual;
 #[cfg(feature = "cli")]
 mod cli;
 #[cfg(feature = "tables")]

@@ -4,6 +4,7 @@
 //! Events come in the order of the file, nothing is held back or sorted, and an event costs a few additions into arrays
 //! indexed by kind and by thread.
 
+mod callbacks;
 mod collections;
 mod process;
 
@@ -147,6 +148,9 @@ pub fn inspect(path: &Path, progress: &mut dyn FnMut(u64, Option<u64>)) -> Resul
         Input::Mapped(map) => Some(map.bytes().len() as u64),
         Input::Stream(_) => None,
     };
+    if crate::reader::callback::is_corprof(input.head()) {
+        return callbacks::inspect(path, input, total, progress);
+    }
     let mut counter = Counter {
         info: None,
         kinds: Vec::new(),

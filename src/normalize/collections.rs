@@ -154,7 +154,7 @@ impl Collections {
     }
 
     fn close(&mut self, mut closed: OpenCollection, sink: &mut impl FactSink) {
-        if let Err(e) = closed.ranges.finish(&mut closed.row, sink) {
+        if let Err(e) = closed.ranges.finish(&mut closed.row, sink, |_, _, _| {}) {
             self.failed = Some(e);
         }
         self.spare.push(std::mem::take(&mut closed.ranges));

@@ -134,6 +134,12 @@ pub enum LengthKind {
     /// The recording carries the true length.
     #[default]
     Exact,
+    /// The recording carries the true length (SurvivingReferences2) and, agreeing with it, the 32-bit one.
+    Paired,
+    /// The recording carries only a 32-bit length that stands for 4 GiB or more: this is the least it can be.
+    Clamped,
+    /// The same, and the bounds of its generation at the end of the collection prove how long it is.
+    Narrowed,
 }
 
 impl LengthKind {
@@ -141,6 +147,9 @@ impl LengthKind {
     pub fn as_str(self) -> &'static str {
         match self {
             LengthKind::Exact => "exact",
+            LengthKind::Paired => "paired",
+            LengthKind::Clamped => "clamped",
+            LengthKind::Narrowed => "narrowed",
         }
     }
 }
@@ -271,7 +280,7 @@ pub struct Finalizable {
     pub ts_ns: i64,
     /// OS process id.
     pub process_id: u64,
-    /// `finalized`.
+    /// `finalized`, `queued` (newly waiting for its finalizer) or `waiting` (still).
     pub action: &'static str,
     /// The object.
     pub object_id: u64,

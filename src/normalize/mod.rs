@@ -1,6 +1,7 @@
 //! The collector's story: events in the order of time become facts about collections, ranges, roots, the heap, types,
 //! allocations and call stacks. Knows no Arrow.
 
+pub mod callbacks;
 pub mod callsites;
 pub mod collections;
 pub mod fact;

@@ -19,6 +19,54 @@ pub struct Ranges {
     surviving_batch: Vec<SurvivingRange>,
     moved_batch: Vec<MovedRange>,
     failed: Option<std::io::Error>,
+    /// Lengths carry their kind (see [`tag`]): callbacks, not events.
+    tagged: bool,
+    /// Where ranges of unknown length are after the collection.
+    clamped: Vec<u64>,
+    doubts: Doubts,
+}
+
+/// What cannot be right in the ranges and bounds of one collection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Doubts {
+    /// Ranges that begin before the end of another.
+    pub overlapping: u64,
+    /// Ranges without a byte.
+    pub empty: u64,
+    /// Bounds that overlap others; what lies there has no generation.
+    pub overlapping_bounds: u64,
+    /// Ranges of 4 GiB and more that are longer than the bounds they lie in.
+    pub beyond_bounds: u64,
+}
+
+/// Ranges of unknown length that are looked at once more, per collection; no machine has room for so many.
+const MAX_CLAMPED: usize = 1 << 16;
+/// The bits of a length that carry its kind.
+const KIND_SHIFT: u32 = 62;
+/// Lengths of callbacks are less than this.
+pub const MAX_LENGTH: u64 = 1 << KIND_SHIFT;
+/// The least length that a clamped one stands for.
+pub const CLAMPED_LENGTH: u64 = 1 << 32;
+
+/// A length with its kind in the two highest bits, so that a range keeps its size while it waits.
+pub fn tag(length: u64, kind: LengthKind) -> u64 {
+    let bits = match kind {
+        LengthKind::Exact => 0,
+        LengthKind::Paired => 1,
+        LengthKind::Clamped => 2,
+        LengthKind::Narrowed => 3,
+    };
+    length & (MAX_LENGTH - 1) | bits << KIND_SHIFT
+}
+
+fn untag(tagged: u64) -> (u64, LengthKind) {
+    let kind = match tagged >> KIND_SHIFT {
+        0 => LengthKind::Exact,
+        1 => LengthKind::Paired,
+        2 => LengthKind::Clamped,
+        _ => LengthKind::Narrowed,
+    };
+    (tagged & (MAX_LENGTH - 1), kind)
 }
 
 impl Ranges {
@@ -41,14 +89,37 @@ impl Ranges {
         self.bounds.push(bound);
     }
 
+    /// From now on lengths are made with [`tag`].
+    pub fn set_tagged(&mut self) {
+        self.tagged = true;
+    }
+
+    /// A range of unknown length is at this address after the collection.
+    pub fn clamped_at(&mut self, address: u64) {
+        if self.clamped.len() < MAX_CLAMPED {
+            self.clamped.push(address);
+        }
+    }
+
+    /// What could not be right in the collection that was finished last.
+    pub fn doubts(&self) -> Doubts {
+        self.doubts
+    }
+
     /// Whether any bound of the end was seen.
     pub fn has_end_bounds(&self) -> bool {
         self.bounds.iter().any(|b| b.at_end)
     }
 
     /// The collection is over: hands everything on in the order of addresses and counts it into `collection`. An error
-    /// of the spill file means that ranges are missing.
-    pub fn finish(&mut self, collection: &mut Collection, sink: &mut impl FactSink) -> std::io::Result<()> {
+    /// of the spill file means that ranges are missing. Of tagged ranges, `each` gets those that moved: old start, new
+    /// start, length.
+    pub fn finish(
+        &mut self,
+        collection: &mut Collection,
+        sink: &mut impl FactSink,
+        mut each: impl FnMut(u64, u64, u64),
+    ) -> std::io::Result<()> {
         let gc_id = collection.gc_id;
         if !self.bounds.is_empty() {
             sink.fact(Fact::GenerationRanges(gc_id, &self.bounds));
@@ -56,16 +127,35 @@ impl Ranges {
         let mut before = Bounds::new(&self.bounds, false);
         let mut after = Bounds::new(&self.bounds, true);
         self.bounds.clear();
+        self.doubts = Doubts { overlapping_bounds: before.overlapping + after.overlapping, ..Doubts::default() };
+        let tagged = self.tagged;
+        let mut large = self.large_ends(&mut after)?;
+        let mut doubts = self.doubts;
+        let mut last_end = 0;
+        let mut check = |last_end: &mut u64, start: u64, new_start: u64, tagged_length: u64| {
+            if !tagged {
+                return (tagged_length, LengthKind::Exact);
+            }
+            let (length, kind) = untag(tagged_length);
+            doubts.empty += u64::from(length == 0);
+            doubts.overlapping += u64::from(start < *last_end);
+            *last_end = start.saturating_add(length);
+            match kind {
+                LengthKind::Clamped => large.narrow(new_start, length, &mut doubts),
+                _ => (length, kind),
+            }
+        };
 
         let batch = &mut self.surviving_batch;
         batch.clear();
         self.surviving.drain(|[start, length]| {
+            let (length, length_kind) = check(&mut last_end, *start, *start, *length);
             collection.surviving_range_count += 1;
-            collection.surviving_bytes = collection.surviving_bytes.saturating_add(*length);
+            collection.surviving_bytes = collection.surviving_bytes.saturating_add(length);
             batch.push(SurvivingRange {
                 start: *start,
-                length: *length,
-                length_kind: LengthKind::Exact,
+                length,
+                length_kind,
                 generation_before: before.generation(*start),
                 generation_after: after.generation(*start),
             });
@@ -78,16 +168,21 @@ impl Ranges {
             sink.fact(Fact::SurvivingRanges(gc_id, batch));
         }
 
+        last_end = 0;
         let batch = &mut self.moved_batch;
         batch.clear();
         self.moved.drain(|[old_start, new_start, length]| {
+            let (length, length_kind) = check(&mut last_end, *old_start, *new_start, *length);
+            if tagged {
+                each(*old_start, *new_start, length);
+            }
             collection.moved_range_count += 1;
-            collection.moved_bytes = collection.moved_bytes.saturating_add(*length);
+            collection.moved_bytes = collection.moved_bytes.saturating_add(length);
             batch.push(MovedRange {
                 old_start: *old_start,
                 new_start: *new_start,
-                length: *length,
-                length_kind: LengthKind::Exact,
+                length,
+                length_kind,
                 generation_before: before.generation(*old_start),
                 generation_after: after.generation(*new_start),
             });
@@ -99,41 +194,142 @@ impl Ranges {
         if !batch.is_empty() {
             sink.fact(Fact::MovedRanges(gc_id, batch));
         }
+        self.doubts = doubts;
         match self.failed.take() {
             Some(error) => Err(error),
             None => Ok(()),
         }
     }
+
+    /// For each range of unknown length in a part of the large object heap: where that part ends, and whether the range
+    /// is the last in it. The collector cuts such a part off behind its last survivor, so that the last one ends there.
+    fn large_ends(&mut self, after: &mut Bounds) -> std::io::Result<Large> {
+        let mut large = Large::default();
+        for address in self.clamped.drain(..) {
+            if let Some((start, end, generation)) = after.entry(address) {
+                large.parts.push(Part { start, end, is_large: generation == Some(LARGE_OBJECTS), last: 0 });
+            }
+        }
+        if large.parts.is_empty() {
+            return Ok(large);
+        }
+        large.parts.sort_by_key(|part| part.start);
+        large.parts.dedup_by_key(|part| part.start);
+        let mut again = Runs::default();
+        let mut failed = Ok(());
+        self.surviving.drain(|row| {
+            large.saw(row[0]);
+            failed = std::mem::replace(&mut failed, Ok(())).and_then(|()| again.extend(std::iter::once(*row)));
+        })?;
+        self.surviving = again;
+        let mut again = Runs::default();
+        self.moved.drain(|row| {
+            large.saw(row[1]);
+            failed = std::mem::replace(&mut failed, Ok(())).and_then(|()| again.extend(std::iter::once(*row)));
+        })?;
+        self.moved = again;
+        failed.map(|()| large)
+    }
+}
+
+/// Number of the generation that large objects are in.
+const LARGE_OBJECTS: u8 = 3;
+
+/// The parts of the heap that hold ranges of unknown length.
+#[derive(Default)]
+struct Large {
+    parts: Vec<Part>,
+}
+
+struct Part {
+    start: u64,
+    end: u64,
+    is_large: bool,
+    /// Where the last range in it begins.
+    last: u64,
+}
+
+impl Large {
+    fn part(&mut self, address: u64) -> Option<&mut Part> {
+        let index = self.parts.partition_point(|p| p.start <= address).checked_sub(1)?;
+        self.parts.get_mut(index).filter(|p| address < p.end)
+    }
+
+    fn saw(&mut self, new_start: u64) {
+        if let Some(part) = self.part(new_start) {
+            part.last = part.last.max(new_start);
+        }
+    }
+
+    fn narrow(&mut self, new_start: u64, least: u64, doubts: &mut Doubts) -> (u64, LengthKind) {
+        let Some(part) = self.part(new_start) else { return (least, LengthKind::Clamped) };
+        let room = part.end - new_start;
+        if room < least {
+            doubts.beyond_bounds += 1;
+            return (least, LengthKind::Clamped);
+        }
+        if room == least || part.is_large && part.last == new_start {
+            return (room, LengthKind::Narrowed);
+        }
+        (least, LengthKind::Clamped)
+    }
 }
 
 /// Generation bounds in the order of addresses, with the entry found last: neighbours are asked for in turn.
 struct Bounds {
-    sorted: Vec<(u64, u64, u8)>,
+    sorted: Vec<(u64, u64, Option<u8>)>,
     last: usize,
+    /// Entries that overlap another.
+    overlapping: u64,
 }
 
 impl Bounds {
     fn new(bounds: &[GenerationRange], at_end: bool) -> Bounds {
         let wanted = bounds.iter().filter(|b| b.at_end == at_end && b.length > 0);
-        let mut sorted: Vec<_> = wanted.map(|b| (b.start, b.start.saturating_add(b.length), b.generation)).collect();
+        let mut sorted: Vec<_> =
+            wanted.map(|b| (b.start, b.start.saturating_add(b.length), Some(b.generation))).collect();
         sorted.sort_unstable();
-        Bounds { sorted, last: 0 }
+        sorted.dedup();
+        // Where two entries disagree nothing is known.
+        let (mut overlapping, mut furthest) = (0, 0);
+        let mut end = 0;
+        for index in 0..sorted.len() {
+            let Some(entry) = sorted.get_mut(index) else { continue };
+            let (overlaps, start) = (entry.0 < end, entry.0);
+            if overlaps {
+                overlapping += 1;
+                entry.2 = None;
+            }
+            let own_end = entry.1;
+            if overlaps && let Some(other) = sorted.get_mut(furthest) {
+                // What is left of the entry before it, as far as no other begins in it, is not doubted.
+                other.1 = other.1.min(start.max(other.0));
+            }
+            if own_end > end {
+                (end, furthest) = (own_end, index);
+            }
+        }
+        Bounds { sorted, last: 0, overlapping }
+    }
+
+    fn entry(&mut self, address: u64) -> Option<(u64, u64, Option<u8>)> {
+        if let Some((start, end, generation)) = self.sorted.get(self.last)
+            && (*start..*end).contains(&address)
+        {
+            return Some((*start, *end, *generation));
+        }
+        let index = self.sorted.partition_point(|(start, _, _)| *start <= address).checked_sub(1)?;
+        let found = *self.sorted.get(index)?;
+        if address >= found.1 {
+            return None;
+        }
+        self.last = index;
+        Some(found)
     }
 
     #[inline]
     fn generation(&mut self, address: u64) -> Option<u8> {
-        if let Some((start, end, generation)) = self.sorted.get(self.last)
-            && (*start..*end).contains(&address)
-        {
-            return Some(*generation);
-        }
-        let index = self.sorted.partition_point(|(start, _, _)| *start <= address).checked_sub(1)?;
-        let (_, end, generation) = self.sorted.get(index)?;
-        if address >= *end {
-            return None;
-        }
-        self.last = index;
-        Some(*generation)
+        self.entry(address)?.2
     }
 }
 

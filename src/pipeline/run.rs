@@ -71,9 +71,9 @@ struct State {
 }
 
 /// The tables, and a count of the problems on their way there.
-struct Out {
-    tables: Tables,
-    problems: BTreeMap<&'static str, ProblemSummary>,
+pub(super) struct Out {
+    pub(super) tables: Tables,
+    pub(super) problems: BTreeMap<&'static str, ProblemSummary>,
 }
 
 impl FactSink for Out {
@@ -357,7 +357,7 @@ fn report_kind(kind: &Kind, out: &mut Out) {
 }
 
 /// Declares new tables and hands batches on, in order.
-fn write(tables: &mut Tables, dataset: &mut Dataset, ids: &mut Vec<TableId>) -> Result<()> {
+pub(super) fn write(tables: &mut Tables, dataset: &mut Dataset, ids: &mut Vec<TableId>) -> Result<()> {
     for spec in tables.specs().iter().skip(ids.len()) {
         let encoding = |e: &ColumnEncoding| match e {
             ColumnEncoding::Plain => Encoding::Plain,
@@ -382,7 +382,7 @@ fn write(tables: &mut Tables, dataset: &mut Dataset, ids: &mut Vec<TableId>) -> 
 }
 
 /// Where a file came from, for its footer.
-fn footer(info: &TraceInfo, totals: &TraceTotals) -> Vec<(String, String)> {
+pub(super) fn footer(info: &TraceInfo, totals: &TraceTotals) -> Vec<(String, String)> {
     let source = Path::new(&totals.path).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let pairs = [
         ("tracequet.version", env!("CARGO_PKG_VERSION").to_owned()),

@@ -3,6 +3,7 @@
 //! A reader drives and a [`Visitor`] receives: events are borrowed for the length of one call, and the visitor may
 //! stop the reader. Readers know bytes only; what an event means is found out in [`crate::event`].
 
+pub mod callback;
 pub mod etl;
 mod format;
 pub mod nettrace;
@@ -18,7 +19,7 @@ use crate::time::Clock;
 /// What the header of a recording says about it as a whole.
 #[derive(Clone, Debug)]
 pub struct TraceInfo {
-    /// `nettrace`, `netperf` or `etl`.
+    /// `nettrace`, `netperf`, `etl` or `corprof`.
     pub container: &'static str,
     /// Version of the format: 1 to 4 (a "V5" file says 4) or 6; of an .etl the log version, 1 or 2.
     pub version: u32,

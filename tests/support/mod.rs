@@ -3,10 +3,13 @@
 
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
+pub mod callbacks;
 pub mod collect;
 pub mod compare;
 #[cfg(feature = "tables")]
 pub mod dataset;
+#[cfg(target_os = "linux")]
+pub mod dual;
 #[cfg(feature = "packed")]
 pub mod expected;
 pub mod writer;

@@ -1,0 +1,260 @@
+//! What ids mean: classes, functions and modules, looked up outside of collections, each once.
+
+use std::collections::HashSet;
+use std::ffi::c_void;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::com::{Guid, Hr};
+use crate::encode::named;
+use crate::format::kind;
+use crate::info::{get, slot};
+use crate::log;
+
+const METADATA_IMPORT: Guid = Guid::new(0x7DAC8207_D3AE_4C75_9B67_92801A497D44);
+/// Ids that wait at most.
+const MAX_WAITING: usize = 1 << 16;
+
+#[derive(Default)]
+struct Waiting {
+    classes: HashSet<usize>,
+    functions: HashSet<usize>,
+    seen_classes: HashSet<usize>,
+    seen_functions: HashSet<usize>,
+}
+
+static WAITING: Mutex<Option<Waiting>> = Mutex::new(None);
+/// Whether anything waits: callbacks that bring nothing new need no lock.
+static ANY: AtomicBool = AtomicBool::new(false);
+
+/// Ids of which the recording has to say what they are. Skipped, until they come again, when the lock is taken.
+pub fn want(classes: impl Iterator<Item = usize>, functions: impl Iterator<Item = usize>) {
+    if !crate::settings::of_recording().names {
+        return;
+    }
+    let Ok(mut waiting) = WAITING.try_lock() else { return };
+    let waiting = waiting.get_or_insert_default();
+    let room = |set: &HashSet<usize>| set.len() < MAX_WAITING;
+    for id in classes {
+        if id != 0 && room(&waiting.classes) && !waiting.seen_classes.contains(&id) {
+            waiting.classes.insert(id);
+        }
+    }
+    for id in functions {
+        if id != 0 && room(&waiting.functions) && !waiting.seen_functions.contains(&id) {
+            waiting.functions.insert(id);
+        }
+    }
+    ANY.store(!waiting.classes.is_empty() || !waiting.functions.is_empty(), Ordering::Release);
+}
+
+/// Ids may mean something else from now on.
+pub fn forget() {
+    if let Ok(mut waiting) = WAITING.lock()
+        && let Some(waiting) = waiting.as_mut()
+    {
+        waiting.seen_classes.clear();
+        waiting.seen_functions.clear();
+    }
+}
+
+/// Looks up what waits. Not to be called within a collection.
+pub fn resolve() {
+    if !ANY.swap(false, Ordering::AcqRel) {
+        return;
+    }
+    let (classes, functions) = {
+        let Ok(mut waiting) = WAITING.lock() else { return };
+        let Some(waiting) = waiting.as_mut() else { return };
+        let classes = std::mem::take(&mut waiting.classes);
+        let functions = std::mem::take(&mut waiting.functions);
+        waiting.seen_classes.extend(&classes);
+        waiting.seen_functions.extend(&functions);
+        (classes, functions)
+    };
+    classes.into_iter().for_each(class);
+    functions.into_iter().for_each(function);
+}
+
+fn utf16(text: &[u16], len: u32) -> String {
+    let len = (len as usize).saturating_sub(1).min(text.len());
+    String::from_utf16_lossy(text.get(..len).unwrap_or_default())
+}
+
+/// Writes the record of a module.
+pub fn module(id: usize) {
+    type Get = unsafe extern "system" fn(*mut c_void, usize, *mut usize, u32, *mut u32, *mut u16, *mut usize) -> Hr;
+    let Some(info) = get(1) else { return };
+    let (mut base, mut len, mut path, mut assembly) = (0, 0, vec![0u16; 4096], 0);
+    // SAFETY: slot 20 of ICorProfilerInfo is GetModuleInfo; at most 4096 units are written.
+    let hr = unsafe { slot::<Get>(info, 20)(info, id, &mut base, 4096, &mut len, path.as_mut_ptr(), &mut assembly) };
+    if hr >= 0
+        && let Some(entry) = log::enter()
+    {
+        let path = utf16(&path, len);
+        log::write(entry, kind::MODULE, 0, |out| named(out, &[id as u64, base as u64], &path));
+    }
+}
+
+/// IMetaDataImport of a module.
+struct Metadata(*mut c_void);
+
+impl Metadata {
+    fn of(module: usize) -> Option<Metadata> {
+        type Get = unsafe extern "system" fn(*mut c_void, usize, u32, *const Guid, *mut *mut c_void) -> Hr;
+        let info = get(1)?;
+        let mut out = std::ptr::null_mut();
+        // SAFETY: slot 21 of ICorProfilerInfo is GetModuleMetaData; 0 is ofRead.
+        let hr = unsafe { slot::<Get>(info, 21)(info, module, 0, &METADATA_IMPORT, &mut out) };
+        (hr == 0 && !out.is_null()).then_some(Metadata(out))
+    }
+
+    fn type_name(&self, token: u32, depth: u32) -> Option<String> {
+        type Props = unsafe extern "system" fn(*mut c_void, u32, *mut u16, u32, *mut u32, *mut u32, *mut u32) -> Hr;
+        type Nested = unsafe extern "system" fn(*mut c_void, u32, *mut u32) -> Hr;
+        let (mut name, mut len, mut flags, mut base, mut outer) = ([0u16; 1024], 0, 0, 0, 0);
+        // SAFETY: slot 12 of IMetaDataImport is GetTypeDefProps; at most 1024 units are written.
+        let hr = unsafe {
+            slot::<Props>(self.0, 12)(self.0, token, name.as_mut_ptr(), 1024, &mut len, &mut flags, &mut base)
+        };
+        if hr < 0 {
+            return None;
+        }
+        let name = utf16(&name, len);
+        // SAFETY: slot 62 of IMetaDataImport is GetNestedClassProps.
+        let is_nested = flags & 7 >= 2 && unsafe { slot::<Nested>(self.0, 62)(self.0, token, &mut outer) } == 0;
+        match is_nested && depth < 8 {
+            true => Some(format!("{}+{name}", self.type_name(outer, depth + 1)?)),
+            false => Some(name),
+        }
+    }
+
+    fn method(&self, token: u32) -> Option<(String, u32)> {
+        type Props = unsafe extern "system" fn(
+            *mut c_void,
+            u32,
+            *mut u32,
+            *mut u16,
+            u32,
+            *mut u32,
+            *mut u32,
+            *mut *const u8,
+            *mut u32,
+            *mut u32,
+            *mut u32,
+        ) -> Hr;
+        let (mut class, mut name, mut len, mut numbers) = (0, [0u16; 1024], 0, [0u32; 4]);
+        let mut signature = std::ptr::null();
+        let [attributes, size, rva, flags] = &mut numbers;
+        // SAFETY: slot 30 of IMetaDataImport is GetMethodProps; at most 1024 units are written.
+        let hr = unsafe {
+            let get = slot::<Props>(self.0, 30);
+            let name = name.as_mut_ptr();
+            get(self.0, token, &mut class, name, 1024, &mut len, attributes, &mut signature, size, rva, flags)
+        };
+        (hr >= 0).then(|| (utf16(&name, len), class))
+    }
+}
+
+impl Drop for Metadata {
+    fn drop(&mut self) {
+        type Release = unsafe extern "system" fn(*mut c_void) -> u32;
+        // SAFETY: slot 2 of every COM object is Release; this reference is ours.
+        unsafe { slot::<Release>(self.0, 2)(self.0) };
+    }
+}
+
+struct ClassInfo {
+    module: usize,
+    token: u32,
+    element_type: u8,
+    rank: u32,
+    element: usize,
+    name: String,
+}
+
+fn class_info(id: usize, depth: u32) -> Option<ClassInfo> {
+    type IsArray = unsafe extern "system" fn(*mut c_void, usize, *mut u32, *mut usize, *mut u32) -> Hr;
+    type Get = unsafe extern "system" fn(
+        *mut c_void,
+        usize,
+        *mut usize,
+        *mut u32,
+        *mut usize,
+        u32,
+        *mut u32,
+        *mut usize,
+    ) -> Hr;
+    let info = get(2)?;
+    if depth > 8 || id == 0 {
+        return None;
+    }
+    let (mut element_type, mut element, mut rank) = (0, 0, 0);
+    // SAFETY: slot 11 of ICorProfilerInfo is IsArrayClass.
+    if unsafe { slot::<IsArray>(info, 11)(info, id, &mut element_type, &mut element, &mut rank) } == 0 {
+        let of = class_info(element, depth + 1);
+        let of = of.map_or_else(|| primitive(element_type).to_owned(), |c| c.name);
+        let name = format!("{of}[{}]", ",".repeat(rank.saturating_sub(1) as usize));
+        return Some(ClassInfo { module: 0, token: 0, element_type: element_type as u8, rank, element, name });
+    }
+    let (mut module, mut token, mut parent, mut count, mut arguments) = (0, 0, 0, 0, [0usize; 16]);
+    // SAFETY: slot 41 of ICorProfilerInfo2 is GetClassIDInfo2; at most 16 ids are written.
+    let hr = unsafe {
+        let get = slot::<Get>(info, 41);
+        get(info, id, &mut module, &mut token, &mut parent, 16, &mut count, arguments.as_mut_ptr())
+    };
+    if hr != 0 {
+        return None;
+    }
+    let mut name = Metadata::of(module)?.type_name(token, 0)?;
+    let arguments = arguments.iter().take(count as usize);
+    let arguments: Vec<_> =
+        arguments.map(|id| class_info(*id, depth + 1).map_or_else(|| "?".into(), |c| c.name)).collect();
+    if !arguments.is_empty() {
+        name = format!("{name}[{}]", arguments.join(","));
+    }
+    Some(ClassInfo { module, token, element_type: 0, rank: 0, element: 0, name })
+}
+
+/// Element types of arrays whose elements have no class id.
+fn primitive(element_type: u32) -> &'static str {
+    const NAMES: [&str; 13] = [
+        "Boolean", "Char", "SByte", "Byte", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64", "Single",
+        "Double", "String",
+    ];
+    let index = (element_type as usize).checked_sub(2);
+    index.and_then(|at| NAMES.get(at)).copied().unwrap_or("?")
+}
+
+fn class(id: usize) {
+    if let Some(c) = class_info(id, 0)
+        && let Some(entry) = log::enter()
+    {
+        log::write(entry, kind::CLASS, 0, |out| {
+            crate::encode::numbers(out, &[id as u64, c.module as u64, u64::from(c.token)]);
+            out.push(c.element_type);
+            named(out, &[u64::from(c.rank), c.element as u64], &c.name);
+        });
+    }
+}
+
+fn function(id: usize) {
+    type Get = unsafe extern "system" fn(*mut c_void, usize, *mut usize, *mut usize, *mut u32) -> Hr;
+    let Some(info) = get(1) else { return };
+    let (mut class, mut module, mut token) = (0, 0, 0);
+    // SAFETY: slot 15 of ICorProfilerInfo is GetFunctionInfo.
+    let hr = unsafe { slot::<Get>(info, 15)(info, id, &mut class, &mut module, &mut token) };
+    if hr < 0 {
+        return;
+    }
+    let Some(metadata) = Metadata::of(module) else { return };
+    let Some((name, type_token)) = metadata.method(token) else { return };
+    let name = match metadata.type_name(type_token, 0) {
+        Some(of) => format!("{of}.{name}"),
+        None => name,
+    };
+    if let Some(entry) = log::enter() {
+        let ids = [id as u64, class as u64, module as u64, u64::from(token)];
+        log::write(entry, kind::FUNCTION, 0, |out| named(out, &ids, &name));
+    }
+}

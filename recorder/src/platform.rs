@@ -1,0 +1,154 @@
+//! What differs between operating systems: clocks, thread ids, room on disk.
+
+use std::fs::File;
+
+/// Nanoseconds since 1970.
+pub fn utc_ns() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// The command line, for people.
+pub fn command_line() -> String {
+    let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    words.join(" ")
+}
+
+/// 1 Linux, 2 Windows, 3 macOS.
+pub const OS: u8 = if cfg!(target_os = "linux") {
+    1
+} else if cfg!(windows) {
+    2
+} else if cfg!(target_os = "macos") {
+    3
+} else {
+    0
+};
+
+/// 1 x86, 2 x64, 3 ARM, 4 ARM64.
+pub const ARCH: u8 = if cfg!(target_arch = "x86") {
+    1
+} else if cfg!(target_arch = "x86_64") {
+    2
+} else if cfg!(target_arch = "arm") {
+    3
+} else if cfg!(target_arch = "aarch64") {
+    4
+} else {
+    0
+};
+
+#[cfg(unix)]
+mod unix {
+    /// The clock's name.
+    pub const CLOCK: &str = "CLOCK_MONOTONIC";
+
+    /// Ticks in a second.
+    pub fn frequency() -> u64 {
+        1_000_000_000
+    }
+
+    /// The monotonic clock: on Linux the one that EventPipe uses.
+    #[inline]
+    pub fn ticks() -> u64 {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: writes one timespec.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+        (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+    }
+
+    /// Id of the calling thread.
+    pub fn thread_id() -> u64 {
+        #[cfg(target_os = "linux")]
+        // SAFETY: has no arguments and cannot fail.
+        return unsafe { libc::syscall(libc::SYS_gettid) as u64 };
+        #[cfg(target_os = "macos")]
+        {
+            let mut id = 0;
+            // SAFETY: thread 0 is the caller; writes one number.
+            unsafe { libc::pthread_threadid_np(0, &mut id) };
+            return id;
+        }
+        #[cfg(not(any(target_os = "linux", target_os = "macos")))]
+        return 0;
+    }
+
+    /// Path of the runtime's library in this process.
+    pub fn runtime_path() -> String {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        let line = maps.lines().find(|line| line.ends_with("/libcoreclr.so")).unwrap_or_default();
+        line.find('/').and_then(|at| line.get(at..)).unwrap_or_default().to_owned()
+    }
+}
+
+#[cfg(windows)]
+mod windows {
+    use std::ffi::c_void;
+
+    pub const CLOCK: &str = "QueryPerformanceCounter";
+
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn QueryPerformanceCounter(out: *mut i64) -> i32;
+        fn QueryPerformanceFrequency(out: *mut i64) -> i32;
+        fn GetCurrentThreadId() -> u32;
+        fn GetModuleHandleA(name: *const u8) -> *mut c_void;
+        fn GetModuleFileNameW(module: *mut c_void, out: *mut u16, len: u32) -> u32;
+    }
+
+    pub fn frequency() -> u64 {
+        let mut out = 0;
+        // SAFETY: writes one number.
+        unsafe { QueryPerformanceFrequency(&mut out) };
+        u64::try_from(out).unwrap_or(1).max(1)
+    }
+
+    #[inline]
+    pub fn ticks() -> u64 {
+        let mut out = 0;
+        // SAFETY: writes one number.
+        unsafe { QueryPerformanceCounter(&mut out) };
+        out as u64
+    }
+
+    pub fn thread_id() -> u64 {
+        // SAFETY: has no arguments and cannot fail.
+        u64::from(unsafe { GetCurrentThreadId() })
+    }
+
+    pub fn runtime_path() -> String {
+        let mut out = [0u16; 1024];
+        // SAFETY: the name ends with a zero; at most as many units are written as there is room for.
+        let len = unsafe {
+            let module = GetModuleHandleA(c"coreclr.dll".as_ptr().cast());
+            if module.is_null() { 0 } else { GetModuleFileNameW(module, out.as_mut_ptr(), 1024) }
+        };
+        String::from_utf16_lossy(out.get(..len as usize).unwrap_or_default())
+    }
+}
+
+#[cfg(unix)]
+pub use unix::*;
+#[cfg(windows)]
+pub use windows::*;
+
+/// Makes sure that a file has room up to `end`, of which `from` on is new.
+pub fn grow(file: &File, from: u64, end: u64) -> std::io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        let len = (end - from) as libc::off_t;
+        // Blocks are taken now: writing into a hole of a mapped file on a full disk would end the process.
+        // SAFETY: the descriptor is open.
+        let done = unsafe { libc::fallocate(file.as_raw_fd(), 0, from as libc::off_t, len) } == 0;
+        if done {
+            return Ok(());
+        }
+        let error = std::io::Error::last_os_error();
+        if !matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) {
+            return Err(error);
+        }
+    }
+    let _ = from;
+    if file.metadata()?.len() < end { file.set_len(end) } else { Ok(()) }
+}

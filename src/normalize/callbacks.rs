@@ -1,0 +1,444 @@
+//! Recorded ICorProfilerCallback calls to facts: the same facts as from events, by the rules of `docs/PROFILER.md`.
+//!
+//! Callbacks carry no number of the collection: a call belongs to the innermost collection that is open. Which
+//! collection is over at GarbageCollectionFinished is decided in [`open`], what ranges are told twice in [`pairs`].
+
+mod open;
+mod pairs;
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash};
+
+use foldhash::fast::FixedState;
+
+use super::Totals;
+use super::fact::{
+    Allocation, Fact, FactSink, Finalizable, GenerationRange, Handle, HeapObject, HeapReference, LengthKind, Process,
+    Root, Type, WeakElement,
+};
+use super::ranges::{CLAMPED_LENGTH, MAX_LENGTH, tag};
+use crate::error::{Problem, Severity};
+use crate::reader::callback::format::{Header, NOT_ASKED, POLICY_SUSPENDS};
+use crate::reader::callback::{Body, Bounds, Record};
+use crate::time::Clock;
+use open::Collections;
+use pairs::Pairs;
+
+const MONITOR_GC: u32 = 0x80;
+const MONITOR_SUSPENDS: u32 = 0x1_0000;
+/// What a 64-bit runtime writes for lengths of 4 GiB and more.
+const CLAMP: u64 = 0xFFFF_FFFF;
+/// Types and threads remembered.
+const MAX_KNOWN: usize = 1 << 20;
+
+/// Finds the facts in the records of one recording of callbacks.
+pub struct CallbackNormalizer {
+    process: Process,
+    clock: Clock,
+    wide: bool,
+    collections: Collections,
+    pairs: Pairs,
+    /// Objects that waited for their finalizer after the last collection, sorted.
+    waiting: Vec<u64>,
+    types: HashMap<u64, u64, FixedState>,
+    threads: HashMap<u64, u64, FixedState>,
+    /// Name of each OS thread that has one.
+    pub thread_names: HashMap<u64, String, FixedState>,
+    object_parts: u64,
+    heap_bounds_failed: u64,
+    bad_lengths: u64,
+    contradictions: u64,
+    cut_records: u64,
+    lost: u64,
+    last_offset: u64,
+}
+
+impl CallbackNormalizer {
+    /// For a recording with this header.
+    pub fn new(header: &Header, clock: Clock) -> CallbackNormalizer {
+        // MONITOR_GC keeps the runtime from collecting in the background, from the start of the process or from the
+        // attachment on.
+        let concurrent = header.granted[0] & MONITOR_GC == 0;
+        let suspends = header.policy & POLICY_SUSPENDS != 0 && header.granted[0] & MONITOR_SUSPENDS != 0;
+        let process = Process {
+            process_id: header.process_id,
+            command_line: header.command_line.clone(),
+            os: header.os_name().to_owned(),
+            arch: header.arch_name().to_owned(),
+            runtime_path: header.runtime_path.clone(),
+            runtime_sku: match header.runtime_kind {
+                1 => Some("DesktopClr"),
+                2 => Some("CoreClr"),
+                _ => None,
+            },
+            ..Process::default()
+        };
+        CallbackNormalizer {
+            collections: Collections::new(header.process_id, header.clr_instance_id, concurrent, suspends),
+            process,
+            clock,
+            wide: header.pointer_size == 8,
+            pairs: Pairs::default(),
+            waiting: Vec::new(),
+            types: HashMap::default(),
+            threads: HashMap::default(),
+            thread_names: HashMap::default(),
+            object_parts: 0,
+            heap_bounds_failed: 0,
+            bad_lengths: 0,
+            contradictions: 0,
+            cut_records: 0,
+            lost: 0,
+            last_offset: 0,
+        }
+    }
+
+    /// Time of a record, nanoseconds since the recording began.
+    pub fn time(&self, record: &Record<'_>) -> i64 {
+        self.clock.since_start(record.ticks as i64).unwrap_or(i64::MAX)
+    }
+
+    /// One record, in the order in which callbacks were entered.
+    pub fn record(&mut self, record: &Record<'_>, sink: &mut impl FactSink) {
+        let ts_ns = self.time(record);
+        let process = &mut self.process;
+        if process.event_count == 0 {
+            (process.first_ns, process.last_ns) = (ts_ns, ts_ns);
+        }
+        process.event_count += 1;
+        process.last_ns = process.last_ns.max(ts_ns);
+        self.last_offset = record.offset;
+        self.cut_records += u64::from(record.is_cut());
+        if !matches!(
+            record.body,
+            Body::Surviving { version: 1, .. } | Body::Moved { version: 1, .. } | Body::Roots { .. }
+        ) {
+            self.pairs.flush(record.thread, &mut self.collections, ts_ns);
+        }
+        match record.body {
+            Body::Started { collected, reason, bounds, .. } => {
+                self.pairs.flush_all(&mut self.collections, ts_ns);
+                let generation = (0u8..32).rev().find(|g| collected >> g & 1 != 0).map(|g| g.min(2));
+                // The runtime says "induced" truly; 3.1 says "other" of some induced collections as well.
+                let reason = (reason == 1).then_some("Induced");
+                self.collections.start(generation, reason, ts_ns, sink);
+                let bounds = self.bounds(&bounds, false);
+                self.collections.bounds_at_start(bounds);
+            }
+            Body::Finished { bounds } => {
+                self.pairs.flush_all(&mut self.collections, ts_ns);
+                let bounds = self.bounds(&bounds, true);
+                if self.collections.finished(ts_ns, bounds, sink) {
+                    let message = "a collection ends whose start is not in the recording";
+                    sink.fact(Fact::Problem(
+                        &Problem::new(Severity::DataLoss, "finished_without_started", record.offset, message)
+                            .thread(record.thread_id),
+                    ));
+                }
+            }
+            Body::Surviving { version, rows } => self.surviving(record, version, rows, ts_ns, sink),
+            Body::Moved { version, rows } => self.moved(record, version, rows, ts_ns, sink),
+            Body::Roots { objects } => self.roots1(record, objects, ts_ns, sink),
+            Body::Roots2 { rows } => {
+                self.pairs.roots2(record, rows.iter().map(|row| row[0]));
+                let open = self.collections.innermost(ts_ns);
+                open.row.root_count += rows.len() as u64;
+                for [object_id, kind, flags, root_id] in rows {
+                    let flags = u32::try_from(*flags).unwrap_or_default();
+                    let (object_id, root_id) = (*object_id, *root_id);
+                    let root = Root { object_id, kind: root_kind(*kind), flags, root_id, name: None };
+                    sink.fact(Fact::Root(open.row.gc_id, &root));
+                }
+            }
+            Body::Weak { rows } => {
+                let gc_id = self.collections.innermost(ts_ns).row.gc_id;
+                for [key_object_id, value_object_id, root_id] in rows.iter().copied() {
+                    sink.fact(Fact::WeakElement(gc_id, &WeakElement { key_object_id, value_object_id, root_id }));
+                }
+            }
+            Body::Object { object_id, class_id, references } => {
+                let open = self.collections.innermost(ts_ns);
+                let gc_id = open.row.gc_id;
+                for [target_object_id] in references.iter().copied() {
+                    let reference = HeapReference { object_id, target_object_id, field_id: 0 };
+                    sink.fact(Fact::HeapReference(gc_id, &reference));
+                }
+                self.object_parts += references.len() as u64;
+                if !record.continues() {
+                    open.row.heap_object_count += 1;
+                    let reference_count = std::mem::take(&mut self.object_parts);
+                    let object = HeapObject { object_id, type_id: class_id, size_bytes: 0, reference_count };
+                    sink.fact(Fact::HeapObject(gc_id, &object));
+                }
+            }
+            Body::HandleCreated { handle_id, object_id } => self.handle("created", handle_id, object_id, record, sink),
+            Body::HandleDestroyed { handle_id } => self.handle("destroyed", handle_id, 0, record, sink),
+            Body::Finalizeable { object_id, .. } => {
+                let open = self.collections.innermost(ts_ns);
+                open.queue.push(object_id);
+                let action = if self.waiting.binary_search(&object_id).is_ok() { "waiting" } else { "queued" };
+                let (gc_id, process_id) = (open.row.gc_id, self.process.process_id);
+                let row = Finalizable { gc_id, ts_ns, process_id, action, object_id, type_id: 0 };
+                sink.fact(Fact::Finalizable(&row));
+            }
+            Body::ByClass { rows } => {
+                for [type_id, object_count] in rows.iter().copied() {
+                    self.allocation(
+                        record,
+                        Allocation { source: "generation_0", type_id, object_count, ..Allocation::default() },
+                        sink,
+                    );
+                }
+            }
+            Body::Allocated { object_id, class_id, size } => {
+                let (allocation_bytes, object_size_bytes) = (size, size);
+                let (object_count, type_id) = (1, class_id);
+                let allocation = Allocation { source: "object", ..Allocation::default() };
+                let allocation =
+                    Allocation { allocation_bytes, object_size_bytes, object_count, object_id, type_id, ..allocation };
+                self.allocation(record, allocation, sink);
+            }
+            Body::SuspendStarted { reason } => self.collections.suspend_started(reason, ts_ns, record.thread, sink),
+            Body::SuspendFinished => self.collections.suspend_finished(ts_ns, record.thread),
+            Body::SuspendAborted => self.collections.suspend_aborted(record.thread),
+            Body::ResumeStarted => self.collections.resume_started(ts_ns, sink),
+            Body::ResumeFinished => self.collections.resume_finished(ts_ns, record.thread, sink),
+            Body::ThreadAssigned { managed_id, os_id } => {
+                if self.threads.len() < MAX_KNOWN {
+                    self.threads.insert(managed_id, os_id);
+                }
+            }
+            Body::ThreadDestroyed { managed_id } => {
+                self.threads.remove(&managed_id);
+            }
+            Body::ThreadName { managed_id, name } => {
+                if let Some(os_id) = self.threads.get(&managed_id)
+                    && self.thread_names.len() < MAX_KNOWN
+                    && !name.is_empty()
+                {
+                    self.thread_names.insert(*os_id, name.to_owned());
+                }
+            }
+            Body::Class { class_id, module_id, element_type, element_class_id, name, .. } => {
+                self.class(class_id, module_id, element_type, element_class_id, name, sink);
+            }
+            Body::ClassUnloaded { class_id } => {
+                self.types.remove(&class_id);
+            }
+            Body::Lost { count } => self.lost = self.lost.saturating_add(count),
+            Body::End
+            | Body::Clock { .. }
+            | Body::ThreadSuspended { .. }
+            | Body::ThreadResumed { .. }
+            | Body::ThreadCreated { .. }
+            | Body::Function { .. }
+            | Body::Module { .. }
+            | Body::FunctionUnloaded { .. }
+            | Body::ModuleUnloaded { .. }
+            | Body::Attached => {}
+        }
+        self.after(record.offset, sink);
+    }
+
+    /// What a collection that was closed by this record leaves behind.
+    fn after(&mut self, offset: u64, sink: &mut impl FactSink) {
+        if let Some(waiting) = self.collections.take_waiting() {
+            self.waiting = waiting;
+        }
+        if let Some(error) = self.collections.failed.take() {
+            let message = format!("ranges are missing, the temporary file failed: {error}");
+            sink.fact(Fact::Problem(&Problem::new(Severity::DataLoss, "spill_failed", offset, message)));
+        }
+        let doubts = std::mem::take(&mut self.collections.doubts);
+        let mut doubt = |code, count: u64, message: &str| {
+            if count > 0 {
+                sink.fact(Fact::Problem(&Problem::new(Severity::Error, code, offset, message).count(count)));
+            }
+        };
+        doubt("overlapping_ranges", doubts.overlapping, "ranges of one collection overlap");
+        doubt("empty_range", doubts.empty, "ranges without a byte");
+        doubt(
+            "overlapping_bounds",
+            doubts.overlapping_bounds,
+            "generation bounds overlap: there the generation is unknown",
+        );
+        doubt("range_beyond_bounds", doubts.beyond_bounds, "ranges of 4 GiB or more in less room than that");
+    }
+
+    fn bounds(&mut self, bounds: &Bounds<'_>, at_end: bool) -> Vec<GenerationRange> {
+        self.heap_bounds_failed += u64::from(bounds.hresult as i32 != 0 && bounds.hresult != NOT_ASKED);
+        let rows = bounds.rows.iter().map(|[generation, start, length, reserved]| GenerationRange {
+            at_end,
+            generation: u8::try_from(*generation).unwrap_or(u8::MAX),
+            start: *start,
+            length: *length,
+            reserved: *reserved,
+        });
+        rows.collect()
+    }
+
+    /// The length that v1 stands for, and how well it is known.
+    fn length1(wide: bool, length: u64) -> (u64, LengthKind) {
+        match wide && length == CLAMP {
+            true => (CLAMPED_LENGTH, LengthKind::Clamped),
+            false => (length, LengthKind::Exact),
+        }
+    }
+
+    fn surviving(&mut self, r: &Record<'_>, version: u8, rows: &[[u64; 2]], ts_ns: i64, sink: &mut impl FactSink) {
+        let fits = |row: &&[u64; 2]| row[1] < MAX_LENGTH;
+        self.bad_lengths += rows.iter().filter(|row| !fits(row)).count() as u64;
+        let rows = rows.iter().filter(fits).copied();
+        if version == 2 {
+            // A v2 that failed, or of which v1 is not recorded, is not followed by its v1.
+            return self.pairs.surviving2(r, rows, &mut self.collections, ts_ns);
+        }
+        match self.pairs.surviving1(r.thread, rows.clone(), &mut self.collections, ts_ns) {
+            Some(true) => {}
+            Some(false) => self.contradiction(r, sink),
+            None => {
+                let ranges = &mut self.collections.innermost(ts_ns).ranges;
+                let wide = self.wide;
+                rows.clone().filter(|row| wide && row[1] == CLAMP).for_each(|row| ranges.clamped_at(row[0]));
+                ranges.survived(rows.map(|[start, length]| {
+                    let (length, kind) = Self::length1(wide, length);
+                    [start, tag(length, kind)]
+                }));
+            }
+        }
+    }
+
+    fn moved(&mut self, r: &Record<'_>, version: u8, rows: &[[u64; 3]], ts_ns: i64, sink: &mut impl FactSink) {
+        let fits = |row: &&[u64; 3]| row[2] < MAX_LENGTH;
+        self.bad_lengths += rows.iter().filter(|row| !fits(row)).count() as u64;
+        let rows = rows.iter().filter(fits).copied();
+        if version == 2 {
+            return self.pairs.moved2(r, rows, &mut self.collections, ts_ns);
+        }
+        match self.pairs.moved1(r.thread, rows.clone(), &mut self.collections, ts_ns) {
+            Some(true) => {}
+            Some(false) => self.contradiction(r, sink),
+            None => {
+                let ranges = &mut self.collections.innermost(ts_ns).ranges;
+                let wide = self.wide;
+                rows.clone().filter(|row| wide && row[2] == CLAMP).for_each(|row| ranges.clamped_at(row[1]));
+                ranges.moved(rows.map(|[old, new, length]| {
+                    let (length, kind) = Self::length1(wide, length);
+                    [old, new, tag(length, kind)]
+                }));
+            }
+        }
+    }
+
+    fn roots1(&mut self, r: &Record<'_>, objects: &[[u64; 1]], ts_ns: i64, sink: &mut impl FactSink) {
+        match self.pairs.roots1(r.thread, objects, &mut self.collections, ts_ns) {
+            Some(true) => {}
+            Some(false) => self.contradiction(r, sink),
+            None => {
+                let open = self.collections.innermost(ts_ns);
+                open.row.root_count += objects.len() as u64;
+                for [object_id] in objects.iter().copied() {
+                    let root = Root { object_id, kind: "unknown", ..Root::default() };
+                    sink.fact(Fact::Root(open.row.gc_id, &root));
+                }
+            }
+        }
+    }
+
+    fn contradiction(&mut self, record: &Record<'_>, sink: &mut impl FactSink) {
+        self.contradictions += 1;
+        if self.contradictions <= 100 {
+            let message = "a callback and the second version of it, called just before, disagree: the second counts";
+            let problem = Problem::new(Severity::Error, "v1_contradicts_v2", record.offset, message);
+            sink.fact(Fact::Problem(&problem.thread(record.thread_id)));
+        }
+    }
+
+    fn handle(&self, action: &'static str, handle_id: u64, object_id: u64, r: &Record<'_>, sink: &mut impl FactSink) {
+        let handle = Handle {
+            ts_ns: self.time(r),
+            process_id: self.process.process_id,
+            thread_id: r.thread_id,
+            action,
+            handle_id,
+            object_id,
+            ..Handle::default()
+        };
+        sink.fact(Fact::Handle(&handle));
+    }
+
+    fn allocation(&self, record: &Record<'_>, allocation: Allocation<'_>, sink: &mut impl FactSink) {
+        let (ts_ns, process_id, thread_id) = (self.time(record), self.process.process_id, record.thread_id);
+        sink.fact(Fact::Allocation(&Allocation { ts_ns, process_id, thread_id, ..allocation }));
+    }
+
+    fn class(&mut self, type_id: u64, module_id: u64, element_type: u8, of: u64, name: &str, sink: &mut impl FactSink) {
+        let mut hash = FixedState::default().build_hasher();
+        (module_id, name).hash(&mut hash);
+        let hash = std::hash::Hasher::finish(&hash);
+        if self.types.len() >= MAX_KNOWN {
+            self.types.clear();
+        }
+        // An id may come to mean another class.
+        if self.types.insert(type_id, hash) != Some(hash) {
+            const ARRAY: u32 = 8;
+            let parameters: &[u64] = if of == 0 { &[] } else { &[of] };
+            let is_array = name.ends_with(']') && module_id == 0;
+            let (process_id, flags) = (self.process.process_id, if is_array { ARRAY } else { 0 });
+            let found = Type { process_id, type_id, module_id, name, flags, element_type, type_parameters: parameters };
+            sink.fact(Fact::Type(&found));
+        }
+    }
+
+    /// The end of the recording: open collections are incomplete, and what was only counted is reported.
+    pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
+        self.pairs.flush_all(&mut self.collections, self.process.last_ns);
+        self.collections.finish(sink);
+        self.after(position, sink);
+        let mut report = |severity, code, count: u64, message: &str| {
+            if count > 0 {
+                sink.fact(Fact::Problem(&Problem::new(severity, code, position, message).count(count)));
+            }
+        };
+        let loss = Severity::DataLoss;
+        report(loss, "open_collection", self.collections.abandoned, "collections whose end is not in the recording");
+        let message = "collections of generation 2 of which it is not known whether they ran in the background";
+        report(Severity::Info, "uncertain_pairs", self.collections.uncertain, message);
+        report(Severity::Error, "bad_length", self.bad_lengths, "ranges with impossible lengths were left out");
+        let more = self.contradictions.saturating_sub(100);
+        report(Severity::Error, "v1_contradicts_v2", more, "more callbacks that disagree with their second version");
+        report(loss, "lost_records", self.lost, "records that the profiler could not write");
+        report(loss, "cut_record", self.cut_records, "records of which the profiler left rows out");
+        report(Severity::Info, "no_bounds", self.heap_bounds_failed, "generation bounds were asked for in vain");
+        let message = "callbacks told twice, by both versions, and in agreement";
+        report(Severity::Info, "paired_callbacks", self.pairs.paired, message);
+        sink.fact(Fact::Process(&self.process));
+        Totals { collections: u64::from(self.collections.last_id()) }
+    }
+}
+
+/// COR_PRF_GC_ROOT_KIND, in the words of the table. (EventPipe numbers its kinds differently.)
+fn root_kind(value: u64) -> &'static str {
+    match value {
+        1 => "stack",
+        2 => "finalizer",
+        3 => "handle",
+        _ => "other",
+    }
+}
+
+/// COR_PRF_SUSPEND_REASON, in the words of the table, which are EventPipe's where it has one.
+fn suspend_reason(value: u32) -> Option<&'static str> {
+    Some(match value {
+        0 => "SuspendOther",
+        1 => "SuspendForGC",
+        2 => "SuspendForAppDomainShutdown",
+        3 => "SuspendForCodePitching",
+        4 => "SuspendForShutdown",
+        6 => "SuspendForDebugger",
+        7 => "SuspendForGCPrep",
+        8 => "SuspendForReJit",
+        9 => "SuspendForProfiler",
+        _ => return None,
+    })
+}

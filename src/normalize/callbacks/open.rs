@@ -1,0 +1,356 @@
+//! Which collection is open, and which one is over when the runtime says that one is.
+//!
+//! Three cases are not plain pairs of GarbageCollectionStarted and GarbageCollectionFinished. A background collection
+//! (generation 2) starts, the program goes on, and others run inside of it. Just before it, in the same pause, a
+//! collection of generation 0 or 1 may run that has no start but an end ("hidden"). And the process may end, or the
+//! profiler may be attached, in mid-collection.
+//!
+//! ```text
+//!   suspend(GC)  Started(2)  [Finished: hidden]  resume   Started(0) Finished   suspend(GCPrep) .. resume   Finished
+//!   suspend(GC)  Started(2)   Finished: its own  resume
+//! ```
+//! Whether the end that comes before the first resume is the hidden one's is seen only later: when a suspension for
+//! GCPrep follows before generation 2 starts again.
+
+use std::collections::VecDeque;
+
+use crate::normalize::fact::{Collection, Fact, FactSink, GcId, GenerationRange, Pause};
+use crate::normalize::ranges::{Doubts, Ranges};
+
+/// Closed collections that wait for an older one to end, at most.
+const MAX_WAITING: usize = 4096;
+/// Collections open within each other, at most.
+const MAX_OPEN: usize = 16;
+/// Threads that stop the others at once, at most.
+const MAX_PAUSES: usize = 64;
+const FOR_GC: u32 = 1;
+const FOR_GC_PREP: u32 = 7;
+
+/// A collection that is not over.
+#[derive(Default)]
+pub struct Open {
+    /// What is known of it.
+    pub row: Collection,
+    /// Its ranges.
+    pub ranges: Ranges,
+    /// Objects that wait for their finalizers, by their addresses before.
+    pub queue: Vec<u64>,
+    started: bool,
+    resumed: bool,
+    background: bool,
+    nested: bool,
+    /// An end that is its own unless it turns out to be a background collection.
+    maybe: Option<(i64, Vec<GenerationRange>)>,
+}
+
+struct OpenPause {
+    thread: u32,
+    reason: u32,
+    start_ns: i64,
+    stopped_ns: Option<i64>,
+    gc_id: GcId,
+}
+
+/// The collections of one recording.
+#[derive(Default)]
+pub struct Collections {
+    process_id: u64,
+    clr_instance_id: u16,
+    /// Whether background collections are possible.
+    concurrent: bool,
+    /// Whether suspensions are recorded.
+    suspends: bool,
+    next_id: GcId,
+    open: Vec<Open>,
+    closed: VecDeque<Collection>,
+    pauses: Vec<OpenPause>,
+    waiting: Option<Vec<u64>>,
+    /// Collections whose end never came.
+    pub abandoned: u64,
+    /// Ends that may belong to another collection.
+    pub uncertain: u64,
+    /// An error of a spill file.
+    pub failed: Option<std::io::Error>,
+    /// What was found in closed collections, and not yet told.
+    pub doubts: Doubts,
+}
+
+impl Collections {
+    /// For one process.
+    pub fn new(process_id: u64, clr_instance_id: u16, concurrent: bool, suspends: bool) -> Collections {
+        Collections { process_id, clr_instance_id, concurrent, suspends, ..Collections::default() }
+    }
+
+    /// Number of the collection that began last.
+    pub fn last_id(&self) -> GcId {
+        self.next_id
+    }
+
+    /// Objects that wait for their finalizers after the collection that was closed last, sorted.
+    pub fn take_waiting(&mut self) -> Option<Vec<u64>> {
+        self.waiting.take()
+    }
+
+    fn new_open(&mut self, start_ns: i64) -> Open {
+        self.next_id += 1;
+        let row = Collection {
+            gc_id: self.next_id,
+            process_id: self.process_id,
+            clr_instance_id: self.clr_instance_id,
+            start_ns,
+            ..Collection::default()
+        };
+        let mut open = Open { row, ..Open::default() };
+        open.ranges.set_tagged();
+        open
+    }
+
+    /// GarbageCollectionStarted.
+    pub fn start(
+        &mut self,
+        generation: Option<u8>,
+        reason: Option<&'static str>,
+        ts_ns: i64,
+        sink: &mut impl FactSink,
+    ) {
+        let is_full = generation == Some(2);
+        while let Some(top) = self.open.last() {
+            let goes_on = self.concurrent
+                && top.started
+                && top.row.generation == Some(2)
+                && !is_full
+                && (top.maybe.is_some() || top.resumed || !self.suspends)
+                && self.open.len() < MAX_OPEN;
+            if goes_on {
+                break;
+            }
+            self.abandon(sink);
+        }
+        self.report(false, sink);
+        let mut open = self.new_open(ts_ns);
+        open.row.generation = generation;
+        open.row.reason = reason;
+        open.started = true;
+        open.nested = !self.open.is_empty();
+        let gc_id = open.row.gc_id;
+        self.open.push(open);
+        let pause = self.pauses.iter_mut().rev().find(|p| p.reason == FOR_GC || p.reason == FOR_GC_PREP);
+        if let Some(pause) = pause {
+            pause.gc_id = gc_id;
+        }
+    }
+
+    /// Bounds that came with the start.
+    pub fn bounds_at_start(&mut self, bounds: Vec<GenerationRange>) {
+        if let Some(open) = self.open.last_mut() {
+            bounds.into_iter().for_each(|bound| open.ranges.bound(bound));
+        }
+    }
+
+    /// GarbageCollectionFinished. Returns whether its start is not in the recording.
+    pub fn finished(&mut self, ts_ns: i64, bounds: Vec<GenerationRange>, sink: &mut impl FactSink) -> bool {
+        let is_full = |o: &&mut Open| o.started && o.row.generation == Some(2);
+        if self.concurrent && self.open.last_mut().filter(is_full).is_some() {
+            self.uncertain += u64::from(!self.suspends);
+            if self.open.last().is_some_and(|top| top.maybe.is_some()) {
+                // A second end: the first was the hidden one's.
+                self.hidden(sink);
+            }
+            let suspends = self.suspends;
+            if let Some(top) = self.open.last_mut() {
+                if suspends && !top.resumed {
+                    top.maybe = Some((ts_ns, bounds));
+                    return false;
+                }
+                top.background |= suspends;
+            }
+        }
+        let known = self.open.pop();
+        let started = known.as_ref().is_some_and(|open| open.started);
+        let mut top = known.unwrap_or_else(|| self.new_open(ts_ns));
+        bounds.into_iter().for_each(|bound| top.ranges.bound(bound));
+        top.row.end_ns = Some(ts_ns);
+        top.row.complete = started;
+        self.close(top, sink);
+        !started
+    }
+
+    /// The end of the innermost collection, which goes on in the background, was that of a hidden one.
+    fn hidden(&mut self, sink: &mut impl FactSink) {
+        let Some(top) = self.open.last_mut() else { return };
+        top.background = true;
+        let (start_ns, outer) = (top.row.start_ns, top.row.gc_id);
+        let Some((end_ns, bounds)) = top.maybe.take() else { return };
+        self.decided(outer, "foreground");
+        let mut open = self.new_open(start_ns);
+        open.row.end_ns = Some(end_ns);
+        bounds.into_iter().for_each(|bound| open.ranges.bound(bound));
+        self.close(open, sink);
+    }
+
+    /// It is known now what the collections are that came behind `outer`, of which it was not known whether it was over.
+    fn decided(&mut self, outer: GcId, kind: &'static str) {
+        let behind = self.closed.iter_mut().filter(|row| row.gc_id > outer && row.complete);
+        behind.for_each(|row| row.kind = row.kind.or(Some(kind)));
+    }
+
+    fn kind(&self, closed: &Open) -> Option<&'static str> {
+        let is_full = closed.row.generation == Some(2);
+        match (closed.started, self.concurrent) {
+            (false, _) => None,
+            (true, false) => Some("blocking"),
+            (true, true) if closed.background => Some("background"),
+            (true, true) if !self.suspends && (is_full || closed.nested) => None,
+            (true, true) if closed.nested => match self.open.last() {
+                Some(outer) if outer.maybe.is_some() && !outer.background => None,
+                Some(_) => Some("foreground"),
+                None => Some("blocking"),
+            },
+            (true, true) => Some("blocking"),
+        }
+    }
+
+    fn close(&mut self, mut closed: Open, sink: &mut impl FactSink) {
+        closed.row.kind = self.kind(&closed);
+        // Objects that wait for their finalizers, where they are now.
+        closed.queue.sort_unstable();
+        closed.queue.dedup();
+        let (queue, mut at) = (std::mem::take(&mut closed.queue), 0);
+        let mut now = queue.clone();
+        let each = |old: u64, new: u64, length: u64| {
+            while let Some(address) = queue.get(at).filter(|a| **a < old.saturating_add(length)) {
+                if let (Some(offset), Some(place)) = (address.checked_sub(old), now.get_mut(at)) {
+                    *place = new.wrapping_add(offset);
+                }
+                at += 1;
+            }
+        };
+        if let Err(e) = closed.ranges.finish(&mut closed.row, sink, each) {
+            self.failed = Some(e);
+        }
+        now.sort_unstable();
+        self.waiting = Some(now);
+        let doubts = closed.ranges.doubts();
+        self.doubts.overlapping += doubts.overlapping;
+        self.doubts.empty += doubts.empty;
+        self.doubts.overlapping_bounds += doubts.overlapping_bounds;
+        self.doubts.beyond_bounds += doubts.beyond_bounds;
+        let place = self.closed.partition_point(|c| c.gc_id < closed.row.gc_id);
+        self.closed.insert(place, closed.row);
+    }
+
+    /// Nothing more comes of the innermost collection.
+    fn abandon(&mut self, sink: &mut impl FactSink) {
+        let Some(mut lost) = self.open.pop() else { return };
+        if let Some((end_ns, bounds)) = lost.maybe.take() {
+            // It started and ended without ever working in the background.
+            bounds.into_iter().for_each(|bound| lost.ranges.bound(bound));
+            lost.row.end_ns = Some(end_ns);
+            lost.row.complete = true;
+            self.decided(lost.row.gc_id, "blocking");
+        } else {
+            self.abandoned += u64::from(lost.started);
+        }
+        self.close(lost, sink);
+    }
+
+    /// The innermost collection that is not over; one without a start is opened when there is none.
+    #[allow(clippy::indexing_slicing, reason = "there is one: it was opened when there was none")]
+    pub fn innermost(&mut self, ts_ns: i64) -> &mut Open {
+        if self.open.last().is_none_or(|top| top.maybe.is_some()) {
+            let open = self.new_open(ts_ns);
+            self.open.push(open);
+        }
+        let last = self.open.len() - 1;
+        &mut self.open[last]
+    }
+
+    /// RuntimeSuspendStarted.
+    pub fn suspend_started(&mut self, reason: u32, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
+        if reason == FOR_GC_PREP && self.concurrent {
+            // Only a background collection asks for this.
+            if let Some(outer) = self.open.iter().rposition(|o| o.started && o.row.generation == Some(2)) {
+                let inner = self.open.split_off(outer + 1);
+                self.hidden(sink);
+                self.open.extend(inner);
+            }
+        }
+        self.report(false, sink);
+        let gc_id = match reason {
+            FOR_GC_PREP => self.open.iter().rev().find(|o| o.background).map_or(0, |o| o.row.gc_id),
+            _ => 0,
+        };
+        self.pauses.retain(|p| p.thread != thread);
+        if self.pauses.len() < MAX_PAUSES {
+            self.pauses.push(OpenPause { thread, reason, start_ns: ts_ns, stopped_ns: None, gc_id });
+        }
+    }
+
+    fn pause_of(&self, thread: u32) -> Option<usize> {
+        let own = self.pauses.iter().position(|p| p.thread == thread);
+        own.or(self.pauses.len().checked_sub(1))
+    }
+
+    /// RuntimeSuspendFinished.
+    pub fn suspend_finished(&mut self, ts_ns: i64, thread: u32) {
+        if let Some(pause) = self.pause_of(thread).and_then(|index| self.pauses.get_mut(index)) {
+            pause.stopped_ns.get_or_insert(ts_ns);
+        }
+    }
+
+    /// RuntimeSuspendAborted.
+    pub fn suspend_aborted(&mut self, thread: u32) {
+        self.pauses.retain(|p| p.thread != thread);
+    }
+
+    /// RuntimeResumeStarted: what has no start has, by now, no end either.
+    pub fn resume_started(&mut self, ts_ns: i64, sink: &mut impl FactSink) {
+        while self.open.last().is_some_and(|top| !top.started) {
+            if let Some(mut open) = self.open.pop() {
+                open.row.end_ns = Some(ts_ns);
+                self.close(open, sink);
+            }
+        }
+        self.open.iter_mut().for_each(|open| open.resumed = true);
+    }
+
+    /// RuntimeResumeFinished.
+    pub fn resume_finished(&mut self, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
+        let Some(index) = self.pause_of(thread) else { return };
+        let open = self.pauses.remove(index);
+        let pause = Pause {
+            gc_id: open.gc_id,
+            process_id: self.process_id,
+            reason: super::suspend_reason(open.reason),
+            start_ns: open.start_ns,
+            duration_ns: ts_ns.saturating_sub(open.start_ns),
+            suspend_ns: open.stopped_ns.map_or(0, |at| at.saturating_sub(open.start_ns)),
+        };
+        let mut rows = self.open.iter_mut().map(|o| &mut o.row).chain(&mut self.closed);
+        if let Some(row) = rows.find(|row| row.gc_id == pause.gc_id) {
+            row.pause_ns = row.pause_ns.saturating_add(pause.duration_ns);
+            row.pause_count += 1;
+        }
+        sink.fact(Fact::Pause(&pause));
+    }
+
+    /// Hands on closed collections in the order of their numbers, as far as no older one is open.
+    fn report(&mut self, all: bool, sink: &mut impl FactSink) {
+        let oldest_open = self.open.first().map_or(GcId::MAX, |o| o.row.gc_id);
+        while let Some(closed) = self.closed.front() {
+            if closed.gc_id > oldest_open && !all && self.closed.len() < MAX_WAITING {
+                break;
+            }
+            sink.fact(Fact::Collection(closed));
+            self.closed.pop_front();
+        }
+    }
+
+    /// The end of the recording: what is open is incomplete.
+    pub fn finish(&mut self, sink: &mut impl FactSink) {
+        while !self.open.is_empty() {
+            self.abandon(sink);
+        }
+        self.report(true, sink);
+    }
+}

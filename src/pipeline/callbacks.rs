@@ -1,0 +1,224 @@
+//! One recording of profiler callbacks on its way through the rooms.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use super::run::{Out, footer, write};
+use super::{Convert, InputSummary, TableSummary};
+use crate::error::{Error, Problem, Result, Severity};
+use crate::normalize::callbacks::CallbackNormalizer;
+use crate::normalize::fact::{Fact, FactSink};
+use crate::reader::callback::format::{Header, kind_name};
+use crate::reader::callback::{Record, Visitor};
+use crate::reader::{End, Thread, ThreadIndex, TraceInfo};
+use crate::sink::{Dataset, TableId};
+use crate::source::FileIdentity;
+use crate::table::columns::Builder;
+use crate::table::facts::{ThreadCounts, TraceTotals};
+use crate::table::select::Selection;
+use crate::table::{Shape, Tables};
+
+/// What callbacks are counted under where events have a provider.
+pub const PROVIDER: &str = "ICorProfilerCallback";
+
+/// The receiver of the reader of callbacks.
+pub struct CallbackRun<'r> {
+    request: &'r Convert,
+    selection: Selection,
+    shape: Shape,
+    dataset: &'r mut Dataset,
+    progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
+    total: Option<u64>,
+    state: Option<State>,
+    threads: Vec<ThreadCounts>,
+    /// Records and bytes of payload, by kind.
+    kinds: [(u64, u64); 256],
+    table_ids: Vec<TableId>,
+    records: u64,
+    first_ns: i64,
+    last_ns: i64,
+    wanted: bool,
+    failure: Option<Error>,
+}
+
+struct State {
+    info: TraceInfo,
+    out: Out,
+    normalizer: CallbackNormalizer,
+}
+
+impl<'r> CallbackRun<'r> {
+    /// For one input of a request.
+    pub fn new(
+        request: &'r Convert,
+        selection: Selection,
+        shape: Shape,
+        dataset: &'r mut Dataset,
+        progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
+        total: Option<u64>,
+    ) -> CallbackRun<'r> {
+        let providers = &request.providers;
+        CallbackRun {
+            wanted: providers.is_empty() || providers.iter().any(|p| p == PROVIDER),
+            request,
+            selection,
+            shape,
+            dataset,
+            progress,
+            total,
+            state: None,
+            threads: Vec::new(),
+            kinds: [(0, 0); 256],
+            table_ids: Vec::new(),
+            records: 0,
+            first_ns: i64::MAX,
+            last_ns: i64::MIN,
+            failure: None,
+        }
+    }
+
+    /// The end of the recording: what was counted becomes rows, and the tables are closed.
+    pub fn finish(
+        mut self,
+        path: &Path,
+        end: &End,
+        identity: &FileIdentity,
+    ) -> Result<(InputSummary, Vec<TableSummary>)> {
+        let Some(State { info, mut out, mut normalizer }) = self.state.take() else {
+            return Err(self.failure.unwrap_or_else(|| Error::Internal("the recording has no header".into())));
+        };
+        if self.records == 0 {
+            (self.first_ns, self.last_ns) = (0, 0);
+        }
+        let totals = normalizer.finish(end.bytes, &mut out);
+        self.report_kinds(&mut out);
+        for thread in &mut self.threads {
+            thread.thread.name = normalizer.thread_names.get(&thread.thread.thread_id).cloned();
+            out.tables.thread(thread);
+        }
+        let undamaged = !out.problems.values().any(|p| p.severity == Severity::Error);
+        let totals_row = TraceTotals {
+            path: path.display().to_string(),
+            size_bytes: identity.size_bytes,
+            sha256: identity.sha256.clone(),
+            duration_ns: self.last_ns.saturating_sub(self.first_ns),
+            events: self.records,
+            dropped: end.dropped_events,
+            complete: end.complete && undamaged,
+        };
+        out.tables.trace(&info, &totals_row);
+        out.tables.finish();
+        if let Some(failure) = self.failure.take().or(out.tables.take_failure()) {
+            return Err(failure);
+        }
+        write(&mut out.tables, self.dataset, &mut self.table_ids)?;
+        let written = self.dataset.close_tables(&footer(&info, &totals_row))?;
+        let tables = written.into_iter().map(|t| TableSummary { name: t.name, rows: t.rows, bytes: t.bytes }).collect();
+        let summary = InputSummary {
+            path: path.to_owned(),
+            trace_id: String::new(),
+            identity: identity.clone(),
+            info,
+            complete: end.complete,
+            bytes: end.bytes,
+            events: self.records,
+            dropped_events: end.dropped_events,
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+            event_types: self.kinds.iter().filter(|(records, _)| *records > 0).count() as u64,
+            decoded_full: self.records,
+            decoded_partial: 0,
+            raw: 0,
+            collections: totals.collections,
+            incomplete_collections: out.problems.get("open_collection").map_or(0, |p| p.count),
+            problems: out.problems.into_values().collect(),
+        };
+        Ok((summary, tables))
+    }
+
+    fn report_kinds(&self, out: &mut Out) {
+        for (kind, (records, payload_bytes)) in (0u8..=255).zip(self.kinds) {
+            let (Some(name), true) = (kind_name(kind), records > 0) else { continue };
+            let rows = out.tables.event_types();
+            rows.rows += 1;
+            rows.provider_name.push(PROVIDER);
+            rows.event_id.push(u32::from(kind));
+            rows.event_version.push(1);
+            rows.event_name.push(name);
+            rows.opcode.push(None);
+            rows.level.push(0);
+            rows.keywords.push(0);
+            rows.event_count.push(records);
+            rows.payload_bytes.push(payload_bytes);
+            rows.decoded.push("full");
+            rows.longer_count.push(0);
+            rows.shorter_count.push(0);
+            rows.reason.push(None);
+            rows.table_name.push(None);
+            rows.message_template.push(None);
+        }
+    }
+}
+
+impl Visitor for CallbackRun<'_> {
+    fn trace(&mut self, header: &Header, info: &TraceInfo) {
+        match Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.shape.clone()) {
+            Ok(tables) => {
+                let out = Out { tables, problems: BTreeMap::new() };
+                let normalizer = CallbackNormalizer::new(header, info.clock);
+                self.state = Some(State { info: info.clone(), out, normalizer });
+            }
+            Err(e) => self.failure = Some(e),
+        }
+    }
+
+    fn thread(&mut self, _index: ThreadIndex, thread: &Thread) {
+        self.threads.push(ThreadCounts { thread: thread.clone(), ..ThreadCounts::default() });
+    }
+
+    fn record(&mut self, record: &Record<'_>) -> ControlFlow<()> {
+        let (Some(state), true) = (&mut self.state, self.failure.is_none()) else { return ControlFlow::Break(()) };
+        let ts_ns = state.normalizer.time(record);
+        let request = self.request;
+        if !self.wanted
+            || request.from_ns.is_some_and(|from| ts_ns < from)
+            || request.to_ns.is_some_and(|to| ts_ns >= to)
+        {
+            return ControlFlow::Continue(());
+        }
+        self.records += 1;
+        self.first_ns = self.first_ns.min(ts_ns);
+        self.last_ns = self.last_ns.max(ts_ns);
+        if let Some(thread) = usize::try_from(record.thread).ok().and_then(|index| self.threads.get_mut(index)) {
+            if thread.events == 0 {
+                thread.first_ns = ts_ns;
+            }
+            thread.events += 1;
+            thread.captured += 1;
+            thread.last_ns = ts_ns;
+        }
+        if let Some(kind) = self.kinds.get_mut(usize::from(record.kind)) {
+            kind.0 += 1;
+            kind.1 += record.payload_bytes;
+        }
+        state.normalizer.record(record, &mut state.out);
+        if !state.out.tables.ready.is_empty()
+            && let Err(e) = write(&mut state.out.tables, self.dataset, &mut self.table_ids)
+        {
+            self.failure.get_or_insert(e);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn problem(&mut self, problem: Problem) {
+        if let Some(state) = &mut self.state {
+            state.out.fact(Fact::Problem(&problem));
+        }
+    }
+
+    fn progress(&mut self, position: u64) {
+        (self.progress)(position, self.total, self.records);
+    }
+}

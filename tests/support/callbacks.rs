@@ -1,0 +1,207 @@
+//! Recordings of callbacks, made and read by tests.
+
+use std::io::Cursor;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use tracequet::error::{Error, Problem};
+use tracequet::normalize::callbacks::CallbackNormalizer;
+use tracequet::normalize::fact::*;
+use tracequet::reader::callback::encode::{self, BoundsSaid};
+use tracequet::reader::callback::format::{self, Header, kind};
+use tracequet::reader::callback::{Record, Visitor, Writer, read};
+use tracequet::reader::{End, TraceInfo};
+use tracequet::source::Input;
+
+pub const MONITOR_GC: u32 = 0x80;
+pub const MONITOR_SUSPENDS: u32 = 0x1_0000;
+
+/// A header as the recorder writes it.
+pub fn header() -> Header {
+    Header {
+        chunk_align: 8,
+        pointer_size: 8,
+        os: 1,
+        arch: 2,
+        process_id: 42,
+        frequency: 1_000_000_000,
+        start_ticks: 1_000,
+        start_utc_ns: 1_700_000_000_000_000_000,
+        granted: [MONITOR_GC | MONITOR_SUSPENDS, 0],
+        policy: format::POLICY_V2 | format::POLICY_SUSPENDS,
+        ..Header::default()
+    }
+}
+
+/// A recording in the making. Each record is a microsecond after the one before it.
+pub struct Making {
+    writer: Writer<Vec<u8>>,
+    ticks: u64,
+}
+
+impl Making {
+    pub fn new() -> Making {
+        Making::with(&header())
+    }
+
+    /// With two threads: 0 and 1, OS ids 100 and 101.
+    pub fn with(header: &Header) -> Making {
+        let mut writer = Writer::new(Vec::new(), header).unwrap().chunk_bytes(256);
+        writer.thread(100);
+        writer.thread(101);
+        Making { writer, ticks: 1_000 }
+    }
+
+    pub fn record(&mut self, thread: u32, kind: u8, flags: u8, fill: impl FnOnce(&mut Vec<u8>)) -> &mut Making {
+        self.ticks += 1_000;
+        let mut payload = Vec::new();
+        fill(&mut payload);
+        self.writer.record(thread, kind, flags, self.ticks, &payload).unwrap();
+        self
+    }
+
+    /// A collection of generations 0 to `generation` starts. Bounds are (generation, start, length).
+    pub fn started(&mut self, generation: u32, bounds: &[[u64; 3]]) -> &mut Making {
+        let rows: Vec<_> = bounds.iter().map(|[g, s, l]| [*g, *s, *l, *l]).collect();
+        let bits = if generation == 2 { 0b11111 } else { (2 << generation) - 1 };
+        let said = BoundsSaid { rows: &rows, non_gc_hresult: format::NOT_ASKED, ..BoundsSaid::default() };
+        self.record(0, kind::GC_STARTED, 0, |out| encode::gc_started(out, 5, bits, 0, &said))
+    }
+
+    pub fn finished(&mut self, bounds: &[[u64; 3]]) -> &mut Making {
+        let rows: Vec<_> = bounds.iter().map(|[g, s, l]| [*g, *s, *l, *l]).collect();
+        let said = BoundsSaid { rows: &rows, non_gc_hresult: format::NOT_ASKED, ..BoundsSaid::default() };
+        self.record(0, kind::GC_FINISHED, 0, |out| encode::gc_finished(out, &said))
+    }
+
+    pub fn surviving(&mut self, thread: u32, version: u8, rows: &[[u64; 2]]) -> &mut Making {
+        let kind = if version == 2 { kind::SURVIVING2 } else { kind::SURVIVING };
+        self.record(thread, kind, 0, |out| encode::surviving(out, rows.iter().copied()))
+    }
+
+    pub fn moved(&mut self, thread: u32, version: u8, rows: &[[u64; 3]]) -> &mut Making {
+        let kind = if version == 2 { kind::MOVED2 } else { kind::MOVED };
+        self.record(thread, kind, 0, |out| encode::moved(out, rows.iter().copied()))
+    }
+
+    pub fn roots2(&mut self, rows: &[[u64; 4]]) -> &mut Making {
+        self.record(0, kind::ROOTS2, 0, |out| encode::columns(out, rows.iter().copied()))
+    }
+
+    pub fn numbers(&mut self, kind: u8, numbers: &[u64]) -> &mut Making {
+        self.record(0, kind, 0, |out| encode::numbers(out, numbers))
+    }
+
+    pub fn suspend(&mut self, reason: u64) -> &mut Making {
+        self.numbers(kind::SUSPEND_STARTED, &[reason]).numbers(kind::SUSPEND_FINISHED, &[])
+    }
+
+    pub fn resume(&mut self) -> &mut Making {
+        self.numbers(kind::RESUME_STARTED, &[]).numbers(kind::RESUME_FINISHED, &[])
+    }
+
+    /// The recording, with its end mark.
+    pub fn bytes(&mut self) -> Vec<u8> {
+        let ticks = self.ticks + 1_000;
+        std::mem::replace(self, Making::new()).writer.finish(ticks).unwrap()
+    }
+
+    /// The recording without an end mark.
+    pub fn cut(&mut self) -> Vec<u8> {
+        std::mem::replace(self, Making::new()).writer.abandon().unwrap()
+    }
+
+    pub fn facts(&mut self) -> Facts {
+        facts(&self.bytes()).expect("a readable recording")
+    }
+}
+
+/// All facts of a recording.
+#[derive(Default)]
+pub struct Facts {
+    pub collections: Vec<Collection>,
+    pub pauses: Vec<Pause>,
+    pub bounds: Vec<(GcId, GenerationRange)>,
+    pub surviving: Vec<(GcId, SurvivingRange)>,
+    pub moved: Vec<(GcId, MovedRange)>,
+    pub roots: Vec<(GcId, u64, &'static str, u32, u64)>,
+    pub weak: Vec<(GcId, u64, u64, u64)>,
+    pub handles: Vec<(&'static str, u64, u64, u64)>,
+    pub finalizable: Vec<(GcId, &'static str, u64)>,
+    pub types: Vec<(u64, String)>,
+    pub objects: Vec<(u64, u64, u64)>,
+    pub references: Vec<(u64, u64)>,
+    pub allocations: Vec<(&'static str, u64, u64)>,
+    pub problems: Vec<Problem>,
+    pub records: u64,
+    pub end: End,
+}
+
+impl FactSink for Facts {
+    fn fact(&mut self, fact: Fact<'_>) {
+        match fact {
+            Fact::Collection(c) => self.collections.push(c.clone()),
+            Fact::Pause(p) => self.pauses.push(p.clone()),
+            Fact::GenerationRanges(id, rows) => self.bounds.extend(rows.iter().map(|r| (id, *r))),
+            Fact::SurvivingRanges(id, rows) => self.surviving.extend(rows.iter().map(|r| (id, *r))),
+            Fact::MovedRanges(id, rows) => self.moved.extend(rows.iter().map(|r| (id, *r))),
+            Fact::Root(id, r) => self.roots.push((id, r.object_id, r.kind, r.flags, r.root_id)),
+            Fact::WeakElement(id, e) => self.weak.push((id, e.key_object_id, e.value_object_id, e.root_id)),
+            Fact::Handle(h) => self.handles.push((h.action, h.handle_id, h.object_id, h.thread_id)),
+            Fact::Finalizable(f) => self.finalizable.push((f.gc_id, f.action, f.object_id)),
+            Fact::Type(t) => self.types.push((t.type_id, t.name.to_owned())),
+            Fact::HeapObject(_, o) => self.objects.push((o.object_id, o.type_id, o.reference_count)),
+            Fact::HeapReference(_, r) => self.references.push((r.object_id, r.target_object_id)),
+            Fact::Allocation(a) => self.allocations.push((a.source, a.type_id, a.object_count)),
+            Fact::Problem(p) => self.problems.push(p.clone()),
+            _ => {}
+        }
+    }
+}
+
+impl Facts {
+    pub fn codes(&self) -> Vec<&'static str> {
+        let mut codes: Vec<_> = self.problems.iter().map(|p| p.code).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        codes
+    }
+
+    /// (start, length, kind of length) of all surviving ranges.
+    pub fn survived(&self) -> Vec<(u64, u64, &'static str)> {
+        self.surviving.iter().map(|(_, r)| (r.start, r.length, r.length_kind.as_str())).collect()
+    }
+}
+
+#[derive(Default)]
+struct Reading {
+    facts: Facts,
+    normalizer: Option<CallbackNormalizer>,
+}
+
+impl Visitor for Reading {
+    fn trace(&mut self, header: &Header, info: &TraceInfo) {
+        self.normalizer = Some(CallbackNormalizer::new(header, info.clock));
+    }
+
+    fn record(&mut self, record: &Record<'_>) -> ControlFlow<()> {
+        self.facts.records += 1;
+        self.normalizer.as_mut().expect("a header").record(record, &mut self.facts);
+        ControlFlow::Continue(())
+    }
+
+    fn problem(&mut self, problem: Problem) {
+        self.facts.problems.push(problem);
+    }
+}
+
+/// Reads a recording.
+pub fn facts(bytes: &[u8]) -> Result<Facts, Error> {
+    let input = Input::from_reader(Path::new("test.corprof"), Box::new(Cursor::new(bytes.to_vec())), None)?;
+    let mut reading = Reading::default();
+    let end = read(input, &mut reading)?;
+    let Reading { mut facts, normalizer } = reading;
+    facts.end = end;
+    normalizer.expect("a header").finish(end.bytes, &mut facts);
+    Ok(facts)
+}
