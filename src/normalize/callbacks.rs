@@ -1,7 +1,7 @@
 //! Recorded ICorProfilerCallback calls to facts: the same facts as from events, by the rules of `docs/PROFILER.md`.
 //!
 //! Callbacks carry no number of the collection: a call belongs to the innermost collection that is open. Which
-//! collection is over at GarbageCollectionFinished is decided in [`open`], what ranges are told twice in [`pairs`].
+//! collection is over at GarbageCollectionFinished is decided in `open`, what ranges are told twice in `pairs`.
 
 mod open;
 mod pairs;
