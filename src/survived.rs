@@ -302,10 +302,9 @@ fn bounds(dataset: &Path, wanted: &dyn Fn(u32) -> bool, heaps: &mut HashMap<u32,
 }
 
 fn ranges(dataset: &Path, wanted: &dyn Fn(u32) -> bool, heaps: &mut HashMap<u32, Heap>) -> Result<()> {
-    for (table, old, new) in [
-        ("gc_surviving_range", "range_start", "range_start"),
-        ("gc_moved_range", "old_range_start", "new_range_start"),
-    ] {
+    for (table, old, new) in
+        [("gc_surviving_range", "range_start", "range_start"), ("gc_moved_range", "old_range_start", "new_range_start")]
+    {
         batches(dataset, table, &["gc_id", old, new, "range_length", "length_kind"], |batch| {
             let [id, start, new_start, length, kind] =
                 ["gc_id", old, new, "range_length", "length_kind"].map(|name| Column::of(batch, name));

@@ -152,7 +152,8 @@ fn a_background_collection_goes_on_while_others_start_and_end() {
     m.suspend(1).started(0, &[]).finished(&[]).resume();
     m.suspend(7).resume();
     let facts = m.finished(&[]).suspend(1).started(1, &[]).finished(&[]).resume().facts();
-    let expected = [(Some(2), Some("background"), true), (Some(0), Some("foreground"), true), (Some(1), Some("blocking"), true)];
+    let expected =
+        [(Some(2), Some("background"), true), (Some(0), Some("foreground"), true), (Some(1), Some("blocking"), true)];
     assert_eq!(shapes(&facts), expected);
     assert_eq!(facts.pauses.iter().map(|p| p.gc_id).collect::<Vec<_>>(), [1, 2, 1, 3]);
     assert!(facts.problems.is_empty(), "{:?}", facts.problems);
@@ -217,7 +218,12 @@ fn kinds_of_roots_are_those_of_callbacks_and_null_roots_stay() {
     let objects = [0, 0x1000, 0x1008, 0x1010];
     m.record(0, kind::ROOTS, 0, |out| encode::objects(out, objects.into_iter()));
     let facts = m.finished(&[]).facts();
-    let expected = [(1, 0, "stack", 4, 0), (1, 0x1000, "finalizer", 0, 0), (1, 0x1008, "handle", 3, 0x77), (1, 0x1010, "other", 0, 0)];
+    let expected = [
+        (1, 0, "stack", 4, 0),
+        (1, 0x1000, "finalizer", 0, 0),
+        (1, 0x1008, "handle", 3, 0x77),
+        (1, 0x1010, "other", 0, 0),
+    ];
     assert_eq!(facts.roots, expected);
     assert_eq!(facts.collections[0].root_count, 4);
 }

@@ -50,10 +50,24 @@ fn agree(what: &str, callbacks: &Facts, events: &Facts) -> usize {
         assert_eq!(our.kind, their.kind, "{what}: collection {}", our.gc_id);
         let story = |all: &BTreeMap<GcId, Story>, id: GcId| all.get(&id).unwrap_or(&nothing).clone();
         let (a, b) = (story(&our_stories, our.gc_id), story(&their_stories, their.gc_id));
-        assert!(a == b, "{what}: collection {} ({} {} {} and {} {} {} rows)", our.gc_id, a.0.len(), a.1.len(), a.2.len(), b.0.len(), b.1.len(), b.2.len());
+        assert!(
+            a == b,
+            "{what}: collection {} ({} {} {} and {} {} {} rows)",
+            our.gc_id,
+            a.0.len(),
+            a.1.len(),
+            a.2.len(),
+            b.0.len(),
+            b.1.len(),
+            b.2.len()
+        );
     }
     let (moved, surviving) = (callbacks.moved.len(), callbacks.surviving.len());
-    println!("{what}: {} of {} collections agree, {surviving} surviving and {moved} moved ranges", ours.len(), theirs.len());
+    println!(
+        "{what}: {} of {} collections agree, {surviving} surviving and {moved} moved ranges",
+        ours.len(),
+        theirs.len()
+    );
     assert!(surviving > 0 && moved > 0, "{what}: no ranges");
     ours.len()
 }
@@ -129,7 +143,9 @@ fn a_walk_of_all_objects_finds_each_condemned_one_in_a_range() {
 #[test]
 fn background_collections_are_paired_as_eventpipe_numbers_them() {
     for runtime in each_runtime("background") {
-        let Some(dual) = runtime.start(&[("gcConcurrent", "1")], &[("TRACEQUET_GC", "basic")], &["churn"]) else { continue };
+        let Some(dual) = runtime.start(&[("gcConcurrent", "1")], &[("TRACEQUET_GC", "basic")], &["churn"]) else {
+            continue;
+        };
         let dual = ended(dual);
         let (callbacks, events) = (dual.callbacks(), dual.events());
         let theirs = complete(&events);

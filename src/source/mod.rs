@@ -101,11 +101,8 @@ impl Input {
             Input::Stream(stream) => {
                 // What a pipe hands over first may be less than that: what is read is put back in front.
                 let mut head = vec![0; count];
-                let have = match read_up_to(&mut stream.reader, &mut head) {
-                    Ok(have) => have,
-                    // The reader of the format reports it.
-                    Err(_) => 0,
-                };
+                // An error comes again, or looks like an end, when the reader of the format reads on.
+                let have = read_up_to(&mut stream.reader, &mut head).unwrap_or_default();
                 head.truncate(have);
                 let old = std::mem::replace(&mut stream.reader, BufReader::new(Box::new(std::io::empty())));
                 let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(old));
