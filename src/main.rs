@@ -1,7 +1,5 @@
 //! Starts the program; everything else is in `cli` and in the library.
 
-#![deny(unsafe_code)]
-
 mod cli;
 
 fn main() -> std::process::ExitCode {

@@ -1,6 +1,7 @@
 //! Joins the rooms: one recording through reader, event, normalize, table and sink. The only file that knows them all.
 
 mod callbacks;
+mod processes;
 mod run;
 
 use std::io::Read;
@@ -11,16 +12,17 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result, Severity};
-use crate::reader::{Order, TraceInfo, callback, nettrace};
+use crate::reader::{self, Order, TraceInfo};
+pub use crate::sink::{Compression, Format};
 use crate::sink::{Dataset, DatasetOptions};
 use crate::source::{FileIdentity, Input};
+use crate::table::Shape;
 use crate::table::schema::SCHEMA_VERSION;
 use crate::table::select::Selection;
 use crate::table::views;
 use callbacks::CallbackRun;
 pub use callbacks::PROVIDER as CALLBACK_PROVIDER;
 use run::Run;
-pub use crate::sink::{Compression, Format};
 
 /// How the files of a dataset lie in its directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +32,16 @@ pub enum DatasetLayout {
     Auto,
     /// `OUT/<table>/trace=<key>/part-0.parquet`, with a column `trace_id`.
     Hive,
+}
+
+/// The type of unsigned 64-bit columns in the files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AddressType {
+    /// Unsigned, as they are.
+    #[default]
+    Uint64,
+    /// Signed with the same bits, for readers that know no unsigned numbers.
+    Int64,
 }
 
 /// What is to be converted, and how.
@@ -50,10 +62,14 @@ pub struct Convert {
     pub tables: Vec<String>,
     /// Only events of these providers. Empty: all. What is normalised from others is then missing too.
     pub providers: Vec<String>,
+    /// Only events of these processes, by name or id. Empty: all.
+    pub processes: Vec<String>,
     /// Only events at or after this many nanoseconds since the recording began.
     pub from_ns: Option<i64>,
     /// Only events before this many nanoseconds since the recording began.
     pub to_ns: Option<i64>,
+    /// How addresses, lengths and ids of 64 bits are written.
+    pub address_type: AddressType,
     /// Replace a dataset that is there already.
     pub overwrite: bool,
 }
@@ -86,7 +102,7 @@ pub struct InputSummary {
     pub complete: bool,
     /// Bytes of the (unpacked) recording.
     pub bytes: u64,
-    /// Events read (after `--providers`, `--from` and `--to`).
+    /// Events read (after `--providers`, `--process`, `--from` and `--to`).
     pub events: u64,
     /// Events that sequence numbers prove lost.
     pub dropped_events: u64,
@@ -183,10 +199,11 @@ pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<
     let mut tables: Vec<TableSummary> = Vec::new();
     for (index, (path, key)) in request.inputs.iter().zip(&keys).enumerate() {
         dataset.set_partition(hive.then(|| format!("trace={key}")));
-        let trace_id = hive.then(|| key.clone());
-        let (summary, written) = one_input(request, path, trace_id, &selection, &mut dataset, &mut |position, total, events| {
-            progress(Progress { input: index, position, total, events });
-        })?;
+        let shape = Shape { trace_id: hive.then(|| key.clone()), signed: request.address_type == AddressType::Int64 };
+        let (summary, written) =
+            one_input(request, path, shape, &selection, &mut dataset, &mut |position, total, events| {
+                progress(Progress { input: index, position, total, events });
+            })?;
         inputs.push(InputSummary { trace_id: key.clone(), ..summary });
         for table in written {
             match tables.iter_mut().find(|t| t.name == table.name) {
@@ -214,7 +231,7 @@ fn trace_keys(inputs: &[PathBuf]) -> Vec<String> {
     for path in inputs {
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let stem = name.split(".nettrace").next().unwrap_or_default().split(".netperf").next().unwrap_or_default();
-        let stem = stem.split(".corprof").next().unwrap_or_default();
+        let stem = stem.split(".etl").next().unwrap_or_default().split(".corprof").next().unwrap_or_default();
         let mut key = crate::table::names::safe(if stem.is_empty() || stem == "-" { "stdin" } else { stem });
         if !key.starts_with(|c: char| c.is_ascii_alphabetic()) {
             key.insert(0, 't');
@@ -227,7 +244,7 @@ fn trace_keys(inputs: &[PathBuf]) -> Vec<String> {
 fn one_input(
     request: &Convert,
     path: &Path,
-    trace_id: Option<String>,
+    shape: Shape,
     selection: &Selection,
     dataset: &mut Dataset,
     progress: &mut dyn FnMut(u64, Option<u64>, u64),
@@ -239,22 +256,21 @@ fn one_input(
         Input::Mapped(map) => Some(map.bytes().len() as u64),
         Input::Stream(_) => None,
     };
-    let (input, format) = crate::reader::detect(input)?;
-    let identity = || hashing.map_or_else(|| Ok(FileIdentity::default()), |handle| {
-        handle.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into())))
-    });
-    match format {
-        crate::reader::Format::Callbacks => {
-            let mut run = CallbackRun::new(request, selection.clone(), trace_id, dataset, progress, total);
-            let end = callback::read(input, &mut run)?;
-            run.finish(path, &end, &identity()?)
-        }
-        crate::reader::Format::EventPipe => {
-            let mut run = Run::new(request, selection.clone(), trace_id, dataset, progress, total);
-            let end = nettrace::read(input, Order::Time, &mut run)?;
-            run.finish(path, &end, &identity()?)
-        }
+    let is_callbacks = reader::Format::detect(input.head()) == Some(reader::Format::Callbacks);
+    let identity = || {
+        hashing.map_or_else(
+            || Ok(FileIdentity::default()),
+            |handle| handle.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into()))),
+        )
+    };
+    if is_callbacks {
+        let mut run = CallbackRun::new(request, selection.clone(), shape, dataset, progress, total);
+        let end = reader::callback::read(input, &mut run)?;
+        return run.finish(path, &end, &identity()?);
     }
+    let mut run = Run::new(request, selection.clone(), shape, dataset, progress, total);
+    let end = reader::read(input, Order::Time, &mut run)?;
+    run.finish(path, &end, &identity()?)
 }
 
 /// Size and SHA-256 of a regular file, taken by a thread of its own.

@@ -1,5 +1,13 @@
 //! All integration tests in one binary, one file per subject.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop where it stands, and so may what it calls"
+)]
+
 mod callback;
 mod callback_damage;
 #[cfg(target_os = "linux")]
@@ -8,8 +16,32 @@ mod callback_dual;
 mod callback_survived;
 #[cfg(feature = "cli")]
 mod cli;
+#[cfg(feature = "tables")]
+mod collections;
+#[cfg(feature = "cli")]
+mod convert;
+mod damage;
+#[cfg(feature = "cli")]
+mod docs;
+#[cfg(feature = "packed")]
+mod etl;
+#[cfg(all(feature = "cli", feature = "packed"))]
+mod gc;
 #[cfg(feature = "packed")]
 mod hostile;
+mod layers;
+mod limits;
+mod order;
+#[cfg(feature = "packed")]
+mod packing;
+#[cfg(feature = "cli")]
+mod readers;
+#[cfg(feature = "cli")]
+mod record;
+#[cfg(feature = "tables")]
+mod samples;
 #[cfg(feature = "packed")]
 mod shared;
+#[cfg(feature = "tables")]
+mod sink;
 mod support;

@@ -10,7 +10,7 @@ use tracequet::event::EventInfo;
 use tracequet::reader::{End, EventType, Order, RawEvent, TraceInfo, TypeId, Visitor, nettrace};
 use tracequet::source::Input;
 
-use crate::support::collect::Recording;
+use crate::support::collect::{Recording, Seen};
 use crate::support::compare::event_differences;
 use crate::support::expected::{SharedTrace, shared_traces, traces_in};
 
@@ -64,6 +64,38 @@ fn count(path: &Path) -> Counts {
     counts
 }
 
+/// How often an event in the file is older than the one before it.
+fn file_order_inversions(path: &Path) -> u64 {
+    struct Inversions(u64, i64);
+    impl Visitor for Inversions {
+        fn event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()> {
+            self.0 += u64::from(event.ticks < self.1);
+            self.1 = event.ticks;
+            ControlFlow::Continue(())
+        }
+        fn problem(&mut self, _: Problem) {}
+    }
+    let mut inversions = Inversions(0, i64::MIN);
+    let input = Input::open(path).expect("the file can be opened");
+    nettrace::read(input, Order::File, &mut inversions).expect("a readable recording");
+    inversions.0
+}
+
+/// The codes of ours that stand for what the independent decoder noted.
+fn expected_codes(info: &Json) -> Vec<&'static str> {
+    let mut codes = Vec::new();
+    if info["dropped"].as_u64() > Some(0) {
+        codes.push("dropped_events");
+    }
+    let noted = &info["diag_counts"];
+    if noted["truncated"].is_number() {
+        codes.push("truncated");
+    } else if noted["no-end-tag"].is_number() {
+        codes.push("no_end_mark");
+    }
+    codes
+}
+
 fn whole_recordings(test: &str) -> Vec<SharedTrace> {
     let Some(folder) = shared_traces(test) else { return Vec::new() };
     let mut traces = traces_in(&folder);
@@ -101,7 +133,7 @@ fn headers_ends_and_losses_of_whole_recordings() {
         check("sampling_ns", info.sampling_ns.into());
         check("key_values", info.key_values.iter().map(|(k, v)| (k.clone(), Json::from(v.as_str()))).collect());
         check("complete", counts.end.complete.into());
-        if !trace.path.extension().is_some_and(|e| e == "zst") {
+        if trace.path.extension().is_none_or(|e| e != "zst") {
             check("trailing_bytes", counts.end.trailing_bytes.into());
         }
         check("events", counts.types.iter().map(|(_, n)| n).sum::<u64>().into());
@@ -110,10 +142,14 @@ fn headers_ends_and_losses_of_whole_recordings() {
         check("dropped", counts.end.dropped_events.into());
         let by_thread = counts.dropped_by_thread.iter().map(|(t, n)| (t.to_string(), Json::from(*n)));
         check("dropped_by_thread", by_thread.collect());
+        check("file_order_inversions", file_order_inversions(&trace.path).into());
         if counts.older > 0 {
             wrong.push(format!("{}: {} events are older than one before them", trace.name, counts.older));
         }
-        println!("{}: {:?} {:?}", trace.name, counts.codes, expected["diag_counts"]);
+        let codes: Vec<_> = counts.codes.keys().copied().collect();
+        if codes != expected_codes(&expected) {
+            wrong.push(format!("{}: problems {:?}, expected {}", trace.name, counts.codes, expected["diag_counts"]));
+        }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
@@ -138,7 +174,12 @@ fn counts_by_kind_of_whole_recordings() {
         }
         for key in theirs.keys().chain(ours.keys()).collect::<std::collections::BTreeSet<_>>() {
             if theirs.get(key) != ours.get(key) {
-                wrong.push(format!("{}: {key:?}: expected {:?}, read {:?}", trace.name, theirs.get(key), ours.get(key)));
+                wrong.push(format!(
+                    "{}: {key:?}: expected {:?}, read {:?}",
+                    trace.name,
+                    theirs.get(key),
+                    ours.get(key)
+                ));
             }
         }
     }
@@ -162,6 +203,13 @@ fn every_event_of_whole_recordings() {
                     let what = (&expected["provider"], &expected["event_id"]);
                     wrong.push(format!("{} event {index} {what:?}: {difference}", trace.name));
                 }
+            }
+        }
+        if trace.path.extension().is_none_or(|e| e != "zst") {
+            let bytes = std::fs::read(&trace.path).expect("a readable file");
+            let there = |e: &Seen| bytes.get(e.offset as usize..).is_some_and(|rest| rest.starts_with(&e.payload));
+            if !recording.events.iter().all(there) {
+                wrong.push(format!("{}: a payload is not where its offset says", trace.name));
             }
         }
         files += 1;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tracequet::pipeline::{Compression, DatasetLayout, Format};
+use tracequet::pipeline::{AddressType, Compression, DatasetLayout, Format};
 
 use super::time;
 
@@ -21,8 +21,8 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  everything was read
   1  usage error, or nothing could be read
-  2  everything that is left was read, but events were lost, the recording is damaged or cut, or a payload could not \
-be decoded; the summary and the diagnostic table say what";
+  2  everything that is left was read, but events were lost, the recording is damaged or cut, or a payload \
+does not fit its description; the summary and the diagnostic table say what";
 
 /// Payloads are not decoded here; what could not be is no loss of the recording.
 const INSPECT_EXIT_CODES: &str = "\
@@ -41,6 +41,7 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(
     name = "tracequet",
+    bin_name = "tracequet",
     version,
     about = ABOUT,
     long_about = LONG_ABOUT,
@@ -148,6 +149,11 @@ pub struct ConvertArgs {
     /// Tables that are made from events of other providers stay empty.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub providers: Vec<String>,
+    /// Read only events of these processes, by name or id [default: all]
+    ///
+    /// An .etl holds all processes of a machine. Names can be told only when kernel events of processes were recorded.
+    #[arg(long, value_name = "NAME|PID,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub process: Vec<String>,
     /// Read only events at or after this time since the start: 12.5, 12.5s, 300ms, 1m30s
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     pub from: Option<i64>,
@@ -163,6 +169,9 @@ pub struct ConvertArgs {
     /// How the files lie in the directory
     #[arg(long, value_enum, default_value_t = LayoutArg::Auto)]
     pub layout: LayoutArg,
+    /// Type of addresses, lengths and ids of 64 bits
+    #[arg(long, value_enum, default_value_t = AddressTypeArg::Uint64)]
+    pub address_type: AddressTypeArg,
     /// Replace what an earlier conversion left in OUT
     #[arg(long)]
     pub overwrite: bool,
@@ -261,6 +270,23 @@ pub enum LayoutArg {
     Auto,
     /// OUT/<table>/trace=<key>/part-0.parquet
     Hive,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AddressTypeArg {
+    /// Unsigned, as they are
+    Uint64,
+    /// Signed with the same bits, for Spark
+    Int64,
+}
+
+impl From<AddressTypeArg> for AddressType {
+    fn from(address_type: AddressTypeArg) -> AddressType {
+        match address_type {
+            AddressTypeArg::Uint64 => AddressType::Uint64,
+            AddressTypeArg::Int64 => AddressType::Int64,
+        }
+    }
 }
 
 impl From<LayoutArg> for DatasetLayout {

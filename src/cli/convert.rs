@@ -53,8 +53,10 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
         layout: args.layout.into(),
         tables: args.tables,
         providers: args.providers,
+        processes: args.process,
         from_ns: args.from,
         to_ns: args.to,
+        address_type: args.address_type.into(),
         overwrite: args.overwrite,
     })
 }

@@ -31,6 +31,7 @@ fn text(inspection: &Inspection, all: bool) -> String {
     header(&mut out, inspection);
     providers(&mut out, inspection);
     event_types(&mut out, inspection, all);
+    processes(&mut out, inspection, all);
     threads(&mut out, inspection, all);
     collections(&mut out, inspection, all);
     notes(&mut out, inspection);
@@ -58,7 +59,7 @@ fn header(out: &mut String, inspection: &Inspection) {
         line("process", &of_process.join(", "));
     }
     if let Some(version) = &process.runtime_version {
-        line("runtime", version);
+        line("runtime", &format!("CLR {version}"));
     }
     if let Some(command) = &process.command_line {
         line("command", command);
@@ -125,6 +126,24 @@ fn decoded_by(kind: &EventTypeCount) -> String {
         DecodedBy::Catalogue(version) => format!("catalogue, version {version}"),
         DecodedBy::Raw(why) => format!("raw: {why}"),
     }
+}
+
+/// Only of recordings that hold several.
+fn processes(out: &mut String, inspection: &Inspection, all: bool) {
+    let processes = &inspection.processes;
+    if processes.len() < 2 {
+        return;
+    }
+    let shown = if all { processes.len() } else { processes.len().min(TOP) };
+    head(out, "Processes", shown, processes.len());
+    let mut columns = Columns::new(&[">process", "name", ">threads", ">events"]);
+    for p in processes.iter().take(shown) {
+        // Events that the kernel files under no process.
+        let none = p.process_id == u64::from(u32::MAX);
+        let id = if none { "none".to_owned() } else { p.process_id.to_string() };
+        columns.row([id, clean(&p.name), count(p.threads), count(p.events)]);
+    }
+    columns.print(out);
 }
 
 fn threads(out: &mut String, inspection: &Inspection, all: bool) {

@@ -95,6 +95,7 @@ struct InspectionView<'a> {
     duration_ns: i64,
     providers: Vec<ProviderView<'a>>,
     event_types: Vec<EventTypeView<'a>>,
+    processes: Vec<ProcessView<'a>>,
     threads: Vec<ThreadView<'a>>,
     collection_count: usize,
     collections_by_generation: Vec<GenerationView>,
@@ -109,6 +110,15 @@ struct ProviderView<'a> {
     event_types: u64,
     event_count: u64,
     payload_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct ProcessView<'a> {
+    process_id: u64,
+    name: &'a str,
+    command_line: &'a str,
+    threads: u64,
+    event_count: u64,
 }
 
 #[derive(Serialize)]
@@ -185,6 +195,13 @@ pub fn inspection(i: &Inspection) -> anyhow::Result<String> {
         event_count: p.events,
         payload_bytes: p.payload_bytes,
     });
+    let processes = i.processes.iter().map(|p| ProcessView {
+        process_id: p.process_id,
+        name: &p.name,
+        command_line: &p.command_line,
+        threads: p.threads,
+        event_count: p.events,
+    });
     let threads = i.threads.iter().map(|t| ThreadView {
         process_id: t.thread.process_id,
         thread_id: t.thread.thread_id,
@@ -220,6 +237,7 @@ pub fn inspection(i: &Inspection) -> anyhow::Result<String> {
         duration_ns: i.duration_ns(),
         providers: providers.collect(),
         event_types: types.collect(),
+        processes: processes.collect(),
         threads: threads.collect(),
         collection_count: i.collections.list.len(),
         collections_by_generation: by_generation(i),

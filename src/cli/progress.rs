@@ -1,9 +1,12 @@
 //! The progress bar: on standard error, only when that is a terminal, measured in bytes read.
 
+use std::fmt::Write;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use super::text::size;
 
 /// Work that is done sooner than this shows no bar.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -32,10 +35,17 @@ impl Bar {
         });
         if bar.message() != name || bar.length() != total {
             let template = match total {
-                Some(_) => "{msg} [{bar:30}] {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta}",
-                None => "{msg} {spinner} {decimal_bytes} {decimal_bytes_per_sec} {elapsed}",
+                Some(_) => "{msg} [{bar:30}] {decimal_bytes}/{decimal_total_bytes} {rate} {left}",
+                None => "{msg} {spinner} {decimal_bytes} {rate} {elapsed}",
             };
             if let Ok(style) = ProgressStyle::with_template(template) {
+                let style = style.with_key("rate", |state: &ProgressState, out: &mut dyn Write| {
+                    write!(out, "{}/s", size(rate(state) as u64)).ok();
+                });
+                let style = style.with_key("left", |state: &ProgressState, out: &mut dyn Write| {
+                    let left = state.len().unwrap_or_default().saturating_sub(state.pos());
+                    write!(out, "{:.0} s left", left as f64 / rate(state)).ok();
+                });
                 bar.set_style(style.progress_chars("=> "));
             }
             match total {
@@ -53,4 +63,9 @@ impl Bar {
             bar.finish_and_clear();
         }
     }
+}
+
+/// Bytes in a second since the start. The bar's own estimate takes what was read before it appeared for a burst.
+fn rate(state: &ProgressState) -> f64 {
+    (state.pos() as f64 / state.elapsed().as_secs_f64().max(1e-3)).max(1.0)
 }

@@ -36,7 +36,7 @@ pub struct ColumnDoc {
     pub nullable: bool,
     /// What a value means.
     pub doc: String,
-    /// Parquet encoding, when it is not the writer's own choice.
+    /// Parquet encoding.
     pub encoding: Option<String>,
 }
 

@@ -95,7 +95,7 @@ pub enum Side {
     Right,
 }
 
-/// Rows of cells in aligned columns, two blanks apart and two from the edge.
+/// Rows of cells in aligned columns, two blanks apart and two from the edge. A column without content is left out.
 pub struct Columns {
     sides: Vec<Side>,
     rows: Vec<Vec<String>>,
@@ -118,13 +118,15 @@ impl Columns {
     /// Appends the rows to `out`.
     pub fn print(&self, out: &mut String) {
         let width = |column: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+            let lengths = || self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+            let has_content = self.rows.len() == 1 || lengths().skip(1).any(|length| length > 0);
+            if has_content { lengths().max() } else { None }
         };
-        let widths: Vec<usize> = (0..self.sides.len()).map(width).collect();
+        let widths: Vec<Option<usize>> = (0..self.sides.len()).map(width).collect();
         for row in &self.rows {
             let mut line = String::new();
             for ((cell, width), side) in row.iter().zip(&widths).zip(&self.sides) {
+                let Some(width) = *width else { continue };
                 match side {
                     Side::Left => write!(line, "  {cell:<width$}").ok(),
                     Side::Right => write!(line, "  {cell:>width$}").ok(),
@@ -179,5 +181,11 @@ mod tests {
         let mut out = String::new();
         columns.print(&mut out);
         assert_eq!(out, "  name  events\n  a          1\n  bärß      12\n");
+
+        let mut columns = Columns::new(&["name", "unit", ">rows"]);
+        columns.row(["a".into(), String::new(), "1".into()]);
+        let mut out = String::new();
+        columns.print(&mut out);
+        assert_eq!(out, "  name  rows\n  a        1\n");
     }
 }

@@ -1,5 +1,5 @@
 //! The catalogue of event layouts that no recording carries itself: `schemas/events/*.toml`, every event of the CLR
-//! providers in every version.
+//! providers in every version, and the kernel events of an .etl that matter to a profile.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
@@ -35,6 +35,17 @@ sources! {
     "Microsoft-DotNETCore-EventPipe" => "eventpipe",
     "Microsoft-DotNETRuntimeMonoProfiler" => "mono-profiler",
     "Microsoft-Diagnostics-DiagnosticSource" => "diagnostic-source",
+    "Windows-Kernel-Process" => "kernel-process",
+    "Windows-Kernel-Thread" => "kernel-thread",
+    "Windows-Kernel-Image" => "kernel-image",
+    "Windows-Kernel-PerfInfo" => "kernel-perfinfo",
+    "Windows-Kernel-StackWalk" => "kernel-stackwalk",
+    "Windows-Kernel-EventTrace" => "kernel-eventtrace",
+    "Windows-Kernel-DiskIo" => "kernel-diskio",
+    "Windows-Kernel-PageFault" => "kernel-pagefault",
+    "Windows-Kernel-FileIo" => "kernel-fileio",
+    "KernelTraceControl-ImageId" => "kernel-image-id",
+    "KernelTraceControl-VolumeMapping" => "kernel-volume-mapping",
 }
 
 /// All events of one provider.

@@ -187,6 +187,16 @@ impl<'p> Walk<'p> {
                 Some(bytes) => self.replaced |= column.file_time(u64::from_le_bytes(bytes)),
                 None => return short(column),
             },
+            Node::U16Be => match self.array() {
+                Some(bytes) => column.uint(u64::from(u16::from_be_bytes(bytes))),
+                None => return short(column),
+            },
+            Node::SystemTime => match self.array::<16>() {
+                Some(bytes) => self.replaced |= column.file_time(system_time(bytes)),
+                None => return short(column),
+            },
+            Node::Sid => return self.sid(0, column),
+            Node::TokenSid(pointer_size) => return self.sid(usize::from(*pointer_size), column),
             Node::Utf16Unit => match self.array::<2>() {
                 Some(unit) => self.replaced |= column.utf16(&unit),
                 None => return short(column),
@@ -205,12 +215,23 @@ impl<'p> Walk<'p> {
                 }
                 Err(_) => return short(column),
             },
-            Node::Utf16Z => return self.utf16z(column),
+            Node::Utf16Tail if self.rest.is_empty() => column.null(),
+            Node::Utf16Z | Node::Utf16Tail => return self.utf16z(column),
             Node::AnsiZ => return self.ansiz(column),
             Node::Utf16Counted(count) => match self.counted(*count, 2) {
                 Some(bytes) => self.replaced |= column.utf16(bytes),
                 None => return short(column),
             },
+            Node::Utf16Bytes => {
+                let size = self.array().map(|bytes| usize::from(u16::from_le_bytes(bytes)));
+                match size.and_then(|size| self.rest.split_at_checked(size)) {
+                    Some((bytes, rest)) => {
+                        self.rest = rest;
+                        self.replaced |= column.utf16(bytes);
+                    }
+                    None => return short(column),
+                }
+            }
             Node::Utf8Counted(count) => match self.counted(*count, 1) {
                 Some(bytes) => self.replaced |= column.utf8(bytes),
                 None => return short(column),
@@ -259,12 +280,33 @@ impl<'p> Walk<'p> {
         }
     }
 
+    /// A security identifier; behind a TOKEN_USER of two pointers when `pointer_size` is not 0.
+    fn sid<C: Column>(&mut self, pointer_size: usize, column: &mut C) -> Result<(), Short> {
+        if pointer_size > 0 {
+            if let Some((&[0, 0, 0, 0], rest)) = self.rest.split_first_chunk::<4>() {
+                self.rest = rest;
+                column.utf8(b"");
+                return Ok(());
+            }
+            let Some(rest) = self.rest.get(2 * pointer_size..) else { return short(column) };
+            self.rest = rest;
+        }
+        let count = self.rest.get(1).copied().unwrap_or_default();
+        let Some((sid, rest)) = self.rest.split_at_checked(8 + 4 * usize::from(count)) else { return short(column) };
+        self.rest = rest;
+        if !self.dry {
+            column.utf8(sid_text(sid).as_bytes());
+        }
+        Ok(())
+    }
+
     /// The bytes of `count` elements of `width` bytes; `None` when they are not all there.
     fn counted(&mut self, count: Count, width: usize) -> Option<&'p [u8]> {
         let elements = match count {
             Count::RelLoc | Count::DataLoc => return self.located(count, width),
             Count::U16 => usize::from(u16::from_le_bytes(self.array()?)),
             Count::Fixed(count) => count as usize,
+            Count::Rest => self.rest.len() / width.max(1),
             Count::Slot(slot) => usize::try_from(self.slots.get(usize::from(slot)).copied()?).ok()?,
         };
         let (bytes, rest) = self.rest.split_at_checked(elements.checked_mul(width)?)?;
@@ -320,6 +362,7 @@ impl<'p> Walk<'p> {
                 None => return short(column),
             },
             Count::Fixed(count) => u64::from(count),
+            Count::Rest => element.fixed_size().and_then(|size| self.rest.len().checked_div(size)).unwrap_or(0) as u64,
             Count::Slot(slot) => self.slots.get(usize::from(slot)).copied().unwrap_or_default(),
             Count::RelLoc | Count::DataLoc => 0,
         };
@@ -357,7 +400,8 @@ impl<'p> Walk<'p> {
         let mut inside = Walk { rest: bytes, budget: 0, ..*self };
         while !inside.rest.is_empty() {
             if inside.node(element, column.element()).is_err() {
-                break;
+                column.end_list();
+                return Err(Short);
             }
         }
         self.replaced |= inside.replaced;
@@ -376,6 +420,26 @@ fn has_locations(node: &Node) -> bool {
         Node::Struct(fields) => fields.iter().any(|f| has_locations(&f.node)),
         _ => false,
     }
+}
+
+/// `S-1-5-18`: revision, authority (big-endian), sub-authorities.
+fn sid_text(sid: &[u8]) -> String {
+    let authority = sid.get(2..8).unwrap_or_default().iter().fold(0u64, |value, byte| value << 8 | u64::from(*byte));
+    let mut text = format!("S-{}-{authority}", sid.first().copied().unwrap_or_default());
+    for part in sid.get(8..).unwrap_or_default().as_chunks::<4>().0 {
+        text.push_str(&format!("-{}", u32::from_le_bytes(*part)));
+    }
+    text
+}
+
+/// SYSTEMTIME as 100 ns units since 1601; a value beyond every calendar when it is none.
+fn system_time(bytes: [u8; 16]) -> u64 {
+    let mut fields = [0u16; 8];
+    for (field, word) in fields.iter_mut().zip(bytes.as_chunks::<2>().0) {
+        *field = u16::from_le_bytes(*word);
+    }
+    let ns = crate::time::system_time_to_utc_ns(fields);
+    ns.map_or(u64::MAX, |ns| (ns.div_euclid(100)).saturating_add(116_444_736_000_000_000).unsigned_abs())
 }
 
 #[cold]

@@ -3,8 +3,8 @@
 //! ```text
 //! field  = name ":" type ["(" map ")"]
 //! type   = word | ["natural"] "{" field { "," field } "}"      then any number of "[" count "]"
-//! word   = u8 u16 u32 u64 i32 i64 f32 f64 bool32 pointer guid utf16z ansiz bytes
-//! count  = the name of an earlier field | a number | "u16" (a count before the elements)
+//! word   = u8 u16 u32 u64 i8 i32 i64 f32 f64 bool32 pointer guid utf16z ansiz filetime tokensid utf16tail bytes
+//! count  = the name of an earlier field | a number | "u16" (a count before the elements) | "rest" (all that is left)
 //! ```
 //! `natural` lays the struct out as a C compiler would; everything else is packed.
 
@@ -119,6 +119,8 @@ impl Compiler {
         let word = parser.word();
         let count = if word == "u16" {
             Count::U16
+        } else if word == "rest" {
+            Count::Rest
         } else if let Ok(number) = word.parse() {
             Count::Fixed(number)
         } else {
@@ -146,6 +148,7 @@ impl Compiler {
             "u16" => Node::U16,
             "u32" => Node::U32,
             "u64" => Node::U64,
+            "i8" => Node::I8,
             "i32" => Node::I32,
             "i64" => Node::I64,
             "f32" => Node::F32,
@@ -154,7 +157,10 @@ impl Compiler {
             "pointer" if self.pointer_size == 4 => Node::Pointer32,
             "pointer" => Node::U64,
             "guid" => Node::Guid,
+            "filetime" => Node::FileTime,
+            "tokensid" => Node::TokenSid(self.pointer_size),
             "utf16z" => Node::Utf16Z,
+            "utf16tail" => Node::Utf16Tail,
             "ansiz" => Node::AnsiZ,
             _ => return None,
         })

@@ -9,7 +9,7 @@ pub mod plan;
 pub mod rows;
 pub mod value;
 
-use crate::reader::{EventType, Layout, RawEvent, Thread};
+use crate::reader::{EtwForm, EtwLayout, EventType, Layout, RawEvent, Thread};
 use catalog::{EventLayout, Provider};
 use decode::{Column, Fit, decode};
 use plan::Plan;
@@ -52,6 +52,9 @@ pub enum Decoding {
 impl EventInfo {
     /// Finds out how events of a kind are decoded in a process with pointers of `pointer_size` bytes.
     pub fn resolve(event_type: &EventType, pointer_size: u8) -> EventInfo {
+        if let Layout::Etw(etw) = &event_type.layout {
+            return EventInfo::resolve_etw(event_type, etw);
+        }
         let by_guid = event_type.provider_guid.filter(|_| event_type.provider.is_empty());
         let provider = match by_guid {
             Some(guid) => catalog::name_by_guid(guid).map_or_else(|| guid.to_string(), str::to_owned),
@@ -61,7 +64,7 @@ impl EventInfo {
         let layout = catalogue.and_then(|c| c.layout(event_type.event_id, event_type.version));
         let decoding = match &event_type.layout {
             Layout::Unreadable(why) => Decoding::Raw(why),
-            Layout::NoMetadata => Decoding::Raw("the recording has no metadata for this event"),
+            Layout::NoMetadata | Layout::Etw(_) => Decoding::Raw("the recording has no metadata for this event"),
             Layout::Fields(fields) if !fields.is_empty() => Decoding::Described(Plan::described(fields, &provider)),
             Layout::Fields(_) => match catalogue {
                 Some(catalogue) => by_catalogue(layout, catalogue, event_type, pointer_size),
@@ -78,6 +81,38 @@ impl EventInfo {
         EventInfo { event_type: event_type.clone(), provider, name, opcode, catalogue, decoding }
     }
 
+    /// An event of an .etl. The catalogue goes before what the recording says: the manifest that .NET sends of its own
+    /// runtime events is not complete.
+    fn resolve_etw(event_type: &EventType, etw: &EtwLayout) -> EventInfo {
+        let known = event_type.provider_guid.and_then(catalog::name_by_guid);
+        let provider = match (known, event_type.provider_guid) {
+            (Some(name), _) => name.to_owned(),
+            (None, Some(guid)) if event_type.provider.is_empty() => guid.to_string(),
+            _ => event_type.provider.clone(),
+        };
+        let by_id = !matches!(etw.form, EtwForm::SelfDescribed | EtwForm::Message);
+        let catalogue = catalog::provider(&provider).and_then(|p| p.as_ref().ok()).filter(|_| by_id);
+        let (id, version) = (event_type.event_id, event_type.version);
+        let layout = catalogue.and_then(|c| c.layout(id, version));
+        let sized = catalogue.and_then(|c| c.sized_layouts(id, version).next());
+        let decoding = match (catalogue, layout.or(sized), &etw.fields) {
+            (Some(catalogue), Some(_), _) => by_catalogue(layout, catalogue, event_type, etw.pointer_size),
+            (_, None, Some(fields)) => Decoding::Described(Plan::described(fields, &provider)),
+            _ => Decoding::Raw("not in the catalogue and not described in the recording"),
+        };
+        let name = match layout.or(sized) {
+            Some(layout) => layout.name.clone(),
+            None if !event_type.name.is_empty() => event_type.name.clone(),
+            None => match etw.form {
+                EtwForm::Classic => format!("opcode_{id}"),
+                EtwForm::Message => format!("message_{id}"),
+                EtwForm::Manifest | EtwForm::SelfDescribed => format!("event_{id}"),
+            },
+        };
+        let event_type = event_type.clone();
+        EventInfo { opcode: event_type.opcode, event_type, provider, name, catalogue, decoding }
+    }
+
     /// The plan for a payload, or why there is none.
     #[inline]
     pub fn plan(&self, payload: &[u8]) -> Result<&Plan, &'static str> {
@@ -86,15 +121,13 @@ impl EventInfo {
                 Err("the recording does not describe the fields of this event")
             }
             Decoding::Described(plan) => Ok(plan),
-            Decoding::Catalogue { plan, sized, .. } => {
-                match sized.iter().find(|(size, _)| *size == payload.len()) {
-                    Some((_, exact)) => Ok(exact),
-                    None if plan.fields.is_empty() && !sized.is_empty() => {
-                        Err("the catalogue has no layout for a payload of this size")
-                    }
-                    None => Ok(plan),
+            Decoding::Catalogue { plan, sized, .. } => match sized.iter().find(|(size, _)| *size == payload.len()) {
+                Some((_, exact)) => Ok(exact),
+                None if plan.fields.is_empty() && !sized.is_empty() => {
+                    Err("the catalogue has no layout for a payload of this size")
                 }
-            }
+                None => Ok(plan),
+            },
             Decoding::Raw(why) => Err(why),
         }
     }
@@ -118,6 +151,9 @@ fn by_catalogue(
     }
 }
 
+/// The fields of one event with their names, in the order of the payload.
+pub type NamedValues<'a> = Vec<(&'a str, value::Value)>;
+
 /// One event with its kind and its time, borrowed from its block.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
@@ -139,7 +175,7 @@ impl Event<'_> {
     }
 
     /// The decoded fields with their names, for looking at single events.
-    pub fn fields(&self) -> Result<(Vec<(&str, value::Value)>, Fit), &'static str> {
+    pub fn fields(&self) -> Result<(NamedValues<'_>, Fit), &'static str> {
         let plan = self.info.plan(self.raw.payload)?;
         let mut columns = value::ValueColumn::for_fields(&plan.fields);
         let fit = decode(plan, self.raw.payload, &mut columns);

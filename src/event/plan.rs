@@ -27,7 +27,7 @@ pub struct PlanField {
 
 /// How one value is read.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Node {
     Bool8,
     Bool32,
@@ -47,15 +47,27 @@ pub enum Node {
     VarUInt,
     Guid,
     FileTime,
+    /// A 16-bit number in network order.
+    U16Be,
+    /// SYSTEMTIME: eight 16-bit numbers.
+    SystemTime,
+    /// A security identifier, shown as `S-1-...`.
+    Sid,
+    /// A security identifier behind a TOKEN_USER of two pointers of this size; four zero bytes when there is none.
+    TokenSid(u8),
     /// One UTF-16 code unit.
     Utf16Unit,
     /// One UTF-8 code unit.
     Utf8Unit,
     Utf16Z,
+    /// The same as the last field of all, where writers may leave it out.
+    Utf16Tail,
     /// 8-bit text up to a zero byte.
     AnsiZ,
     /// UTF-16 text with a count of units.
     Utf16Counted(Count),
+    /// UTF-16 text behind a u16 count of bytes.
+    Utf16Bytes,
     /// UTF-8 text with a count of bytes.
     Utf8Counted(Count),
     Bytes(Count),
@@ -74,6 +86,8 @@ pub enum Count {
     Fixed(u32),
     /// An earlier field.
     Slot(u8),
+    /// As many whole elements as the payload has left.
+    Rest,
     /// Size in bytes and position relative to the end of this field.
     RelLoc,
     /// Size in bytes and position relative to the start of the payload.
@@ -91,12 +105,12 @@ impl Plan {
             _ => fields,
         };
         let compile = |narrow: bool| {
-            let context = Described { narrow_booleans: narrow, counted_utf8 };
-            inner.iter().map(|f| context.field(f)).collect::<Vec<_>>()
+            let mut context = Described { narrow_booleans: narrow, counted_utf8, slots: 0 };
+            (context.fields(inner), usize::from(context.slots))
         };
-        let fields = compile(false);
-        let narrow = has_boolean(inner).then(|| compile(true));
-        Plan { fields, slots: 0, narrow_booleans: narrow }
+        let (fields, slots) = compile(false);
+        let narrow = has_boolean(inner).then(|| compile(true).0);
+        Plan { fields, slots, narrow_booleans: narrow }
     }
 }
 
@@ -104,7 +118,9 @@ fn has_boolean(fields: &[Field]) -> bool {
     fields.iter().any(|f| match &f.kind {
         FieldType::Bool32 => true,
         FieldType::Object(inner) => has_boolean(inner),
-        FieldType::Array(element) | FieldType::FixedArray(element, _) => **element == FieldType::Bool32,
+        FieldType::Array(element) | FieldType::FixedArray(element, _) | FieldType::Counted(element, _) => {
+            **element == FieldType::Bool32
+        }
         _ => false,
     })
 }
@@ -112,14 +128,34 @@ fn has_boolean(fields: &[Field]) -> bool {
 struct Described {
     narrow_booleans: bool,
     counted_utf8: bool,
+    slots: u8,
 }
 
 impl Described {
-    fn field(&self, field: &Field) -> PlanField {
-        PlanField { name: field.name.clone(), node: self.node(&field.kind), slot: None }
+    /// The fields of one structure; those that others count their elements by get a slot.
+    fn fields(&mut self, fields: &[Field]) -> Vec<PlanField> {
+        let mut out: Vec<PlanField> = Vec::with_capacity(fields.len());
+        for field in fields {
+            let node = self.node(&field.kind, &mut out);
+            out.push(PlanField { name: field.name.clone(), node, slot: None });
+        }
+        out
     }
 
-    fn node(&self, kind: &FieldType) -> Node {
+    /// The slot of an earlier field. Without one (no such field, or no slot left) the value counts as cut off.
+    fn slot(&mut self, before: &mut [PlanField], index: usize) -> Count {
+        let number = |n: &Node| matches!(n, Node::U8 | Node::U16 | Node::U32 | Node::U64 | Node::Pointer32);
+        let signed = |n: &Node| matches!(n, Node::I8 | Node::I16 | Node::I32 | Node::I64);
+        let found = before.get_mut(index).filter(|f| number(&f.node) || signed(&f.node));
+        let Some(field) = found else { return Count::Slot(u8::MAX) };
+        if field.slot.is_none() && usize::from(self.slots) < super::decode::MAX_SLOTS {
+            field.slot = Some(self.slots);
+            self.slots += 1;
+        }
+        field.slot.map_or(Count::Slot(u8::MAX), Count::Slot)
+    }
+
+    fn node(&mut self, kind: &FieldType, before: &mut [PlanField]) -> Node {
         match kind {
             FieldType::Bool32 if self.narrow_booleans => Node::Bool8,
             FieldType::Bool32 => Node::Bool32,
@@ -142,20 +178,30 @@ impl Described {
             FieldType::Utf16Z => Node::Utf16Z,
             FieldType::VarInt => Node::VarInt,
             FieldType::VarUInt => Node::VarUInt,
-            FieldType::Object(fields) => Node::Struct(fields.iter().map(|f| self.field(f)).collect()),
-            FieldType::Array(element) => self.list(Count::U16, element),
-            FieldType::FixedArray(element, count) => self.list(Count::Fixed(u32::from(*count)), element),
-            FieldType::RelLoc(element) => self.list(Count::RelLoc, element),
-            FieldType::DataLoc(element) => self.list(Count::DataLoc, element),
+            FieldType::Object(fields) => Node::Struct(self.fields(fields)),
+            FieldType::Array(element) => self.list(Count::U16, element, before),
+            FieldType::FixedArray(element, count) => self.list(Count::Fixed(u32::from(*count)), element, before),
+            FieldType::Counted(element, index) => {
+                let count = self.slot(before, *index);
+                self.list(count, element, before)
+            }
+            FieldType::RelLoc(element) => self.list(Count::RelLoc, element, before),
+            FieldType::DataLoc(element) => self.list(Count::DataLoc, element, before),
+            FieldType::Pointer32 => Node::Pointer32,
+            FieldType::U16Be => Node::U16Be,
+            FieldType::AnsiZ => Node::AnsiZ,
+            FieldType::SystemTime => Node::SystemTime,
+            FieldType::Sid => Node::Sid,
+            FieldType::Utf16Bytes => Node::Utf16Bytes,
         }
     }
 
-    fn list(&self, count: Count, element: &FieldType) -> Node {
+    fn list(&mut self, count: Count, element: &FieldType, before: &mut [PlanField]) -> Node {
         match element {
             FieldType::Utf16Unit => Node::Utf16Counted(count),
             FieldType::Utf8Unit => Node::Utf8Counted(count),
             FieldType::U8 => Node::Bytes(count),
-            _ => Node::List(count, Box::new(self.node(element))),
+            _ => Node::List(count, Box::new(self.node(element, before))),
         }
     }
 }
@@ -165,10 +211,10 @@ impl Node {
     pub fn fixed_size(&self) -> Option<usize> {
         Some(match self {
             Node::Bool8 | Node::U8 | Node::I8 | Node::Utf8Unit => 1,
-            Node::U16 | Node::I16 | Node::Utf16Unit => 2,
+            Node::U16 | Node::I16 | Node::Utf16Unit | Node::U16Be => 2,
             Node::Bool32 | Node::U32 | Node::I32 | Node::F32 | Node::Pointer32 => 4,
             Node::U64 | Node::I64 | Node::F64 | Node::FileTime => 8,
-            Node::Guid => 16,
+            Node::Guid | Node::SystemTime => 16,
             Node::Padding(bytes) => usize::from(*bytes),
             Node::Struct(fields) => fields.iter().try_fold(0usize, |sum, f| sum.checked_add(f.node.fixed_size()?))?,
             Node::List(Count::Fixed(count), element) => element.fixed_size()?.checked_mul(*count as usize)?,
@@ -188,7 +234,9 @@ impl Node {
             Node::Utf16Z | Node::Utf16Counted(Count::U16) | Node::Utf8Counted(Count::U16) | Node::Bytes(Count::U16) => {
                 2
             }
-            Node::List(Count::U16, _) => 2,
+            Node::List(Count::U16, _) | Node::Utf16Bytes => 2,
+            Node::Sid => 8,
+            Node::TokenSid(_) => 4,
             Node::VarInt | Node::VarUInt | Node::AnsiZ => 1,
             Node::Struct(fields) => fields.iter().fold(0, |sum, f| sum.saturating_add(f.node.min_size())),
             other => other.fixed_size().unwrap_or(0),

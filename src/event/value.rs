@@ -7,7 +7,7 @@ use crate::guid::Guid;
 
 /// One decoded value.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Value {
     /// Absent, or not readable.
     #[default]

@@ -18,7 +18,7 @@ use crate::error::{Problem, Result, Severity};
 use crate::event::plan::{Plan, PlanField};
 use crate::event::{Decoding, EventInfo};
 use crate::pipeline::ProblemSummary;
-use crate::reader::{End, EventType, Order, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor, nettrace};
+use crate::reader::{self, End, EventType, Order, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::source::Input;
 use collections::{Marks, Shape};
 
@@ -45,6 +45,8 @@ pub struct Inspection {
     pub providers: Vec<ProviderCount>,
     /// Kinds of events, those with most events first.
     pub event_types: Vec<EventTypeCount>,
+    /// Processes, those with most events first.
+    pub processes: Vec<ProcessCount>,
     /// Threads, those with most events first.
     pub threads: Vec<ThreadCount>,
     /// Collections.
@@ -102,6 +104,21 @@ pub enum DecodedBy {
     Raw(&'static str),
 }
 
+/// Events of one process.
+#[derive(Clone, Debug)]
+pub struct ProcessCount {
+    /// OS process id.
+    pub process_id: u64,
+    /// Names of the programs that had this id, in order; empty when the recording does not tell.
+    pub name: String,
+    /// Command line of the last of them; empty when the recording does not tell.
+    pub command_line: String,
+    /// Threads.
+    pub threads: u64,
+    /// Events.
+    pub events: u64,
+}
+
 /// Events of one thread.
 #[derive(Clone, Debug)]
 pub struct ThreadCount {
@@ -131,14 +148,14 @@ pub fn inspect(path: &Path, progress: &mut dyn FnMut(u64, Option<u64>)) -> Resul
         Input::Mapped(map) => Some(map.bytes().len() as u64),
         Input::Stream(_) => None,
     };
-    let (input, format) = crate::reader::detect(input)?;
-    if format == crate::reader::Format::Callbacks {
+    if reader::Format::detect(input.head()) == Some(reader::Format::Callbacks) {
         return callbacks::inspect(path, input, total, progress);
     }
     let mut counter = Counter {
         info: None,
         kinds: Vec::new(),
         details: Vec::new(),
+        told: Vec::new(),
         threads: Vec::new(),
         thread_events: Vec::new(),
         first: i64::MAX,
@@ -149,7 +166,7 @@ pub fn inspect(path: &Path, progress: &mut dyn FnMut(u64, Option<u64>)) -> Resul
         progress,
         total,
     };
-    let end = nettrace::read(input, Order::File, &mut counter)?;
+    let end = reader::read(input, Order::File, &mut counter)?;
     counter.finish(path, end)
 }
 
@@ -179,6 +196,7 @@ struct Counter<'p> {
     info: Option<TraceInfo>,
     kinds: Vec<Kind>,
     details: Vec<Details>,
+    told: Vec<reader::Process>,
     threads: Vec<Thread>,
     thread_events: Vec<u64>,
     first: i64,
@@ -223,6 +241,10 @@ impl Visitor for Counter<'_> {
         self.kinds.push(Kind { events: 0, payload_bytes: 0, watched: watch.is_some() });
         self.details.push(Details { count, no_fields, watch });
         true
+    }
+
+    fn process(&mut self, process: &reader::Process) {
+        self.told.push(process.clone());
     }
 
     fn thread(&mut self, _: ThreadIndex, thread: &Thread) {
@@ -313,6 +335,7 @@ impl Counter<'_> {
         let events = providers.iter().map(|p| p.events).sum();
         let threads = self.threads.into_iter().zip(self.thread_events);
         let mut threads: Vec<_> = threads.map(|(thread, events)| ThreadCount { thread, events }).collect();
+        let processes = processes(&threads, &self.told);
         // Stable: equal counts stay in the order of first sight.
         providers.sort_by_key(|p| std::cmp::Reverse(p.events));
         event_types.sort_by_key(|e| std::cmp::Reverse(e.events));
@@ -332,10 +355,33 @@ impl Counter<'_> {
             events,
             providers,
             event_types,
+            processes,
             threads,
             problems,
         })
     }
+}
+
+/// Counts by process what was counted by thread.
+fn processes(threads: &[ThreadCount], told: &[reader::Process]) -> Vec<ProcessCount> {
+    let mut by_id: std::collections::BTreeMap<u64, ProcessCount> = std::collections::BTreeMap::new();
+    for thread in threads {
+        let process_id = thread.thread.process_id;
+        let (name, command_line) = (String::new(), String::new());
+        let fresh = ProcessCount { process_id, name, command_line, threads: 0, events: 0 };
+        let process = by_id.entry(process_id).or_insert(fresh);
+        process.threads += 1;
+        process.events += thread.events;
+    }
+    for one in told {
+        let Some(process) = by_id.get_mut(&one.process_id) else { continue };
+        process.name.push_str(if process.name.is_empty() { "" } else { ", " });
+        process.name.push_str(&one.name);
+        process.command_line.clone_from(&one.command_line);
+    }
+    let mut list: Vec<ProcessCount> = by_id.into_values().collect();
+    list.sort_by_key(|p| std::cmp::Reverse(p.events));
+    list
 }
 
 /// Where a field of fixed size lies in the payload, and its width.

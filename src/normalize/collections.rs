@@ -170,6 +170,7 @@ impl Collections {
     }
 
     /// The innermost open collection; one without a start is opened when there is none.
+    #[allow(clippy::indexing_slicing, reason = "one was pushed if there was none")]
     pub fn innermost(&mut self, ts_ns: i64, next_id: &mut GcId) -> &mut OpenCollection {
         if self.open.is_empty() {
             *next_id += 1;

@@ -10,7 +10,7 @@ pub type CallsiteId = u32;
 
 /// One fact. Bulk facts come as slices that are valid for the call.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "documented where each fact is")]
 pub enum Fact<'a> {
     Collection(&'a Collection),
     Pause(&'a Pause),

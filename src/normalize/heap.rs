@@ -79,8 +79,7 @@ impl Heap {
 
     fn join(&mut self, gc_id: GcId, sink: &mut impl FactSink) {
         while let (Some((object_id, left)), Some((target, field))) = (self.objects.front_mut(), self.targets.front()) {
-            let reference =
-                HeapReference { object_id: *object_id, target_object_id: *target, field_id: *field };
+            let reference = HeapReference { object_id: *object_id, target_object_id: *target, field_id: *field };
             sink.fact(Fact::HeapReference(gc_id, &reference));
             self.targets.pop_front();
             *left -= 1;

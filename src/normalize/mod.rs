@@ -50,6 +50,11 @@ impl Normalizer {
         Normalizer::default()
     }
 
+    /// A process that the recording tells of.
+    pub fn process(&mut self, process: &crate::reader::Process) {
+        self.processes.told(process);
+    }
+
     /// A new kind of event. Returns whether facts come from it.
     pub fn event_type(&mut self, id: TypeId, info: &EventInfo) -> bool {
         let index = id.0 as usize;

@@ -8,6 +8,8 @@ use super::kinds::Handler;
 pub struct Processes {
     list: Vec<Process>,
     last: usize,
+    /// Of processes that the recording tells of, by id; of several with the same id the last one.
+    command_lines: std::collections::HashMap<u64, String>,
 }
 
 /// A recording of a whole machine holds thousands at most; more are not told apart.
@@ -27,6 +29,14 @@ impl Processes {
             };
         }
         self.list.get_mut(self.last)
+    }
+
+    /// The recording tells of a process; a row of the table comes of it when events of it follow.
+    pub fn told(&mut self, process: &crate::reader::Process) {
+        if self.command_lines.len() < MAX_PROCESSES {
+            let name = if process.command_line.is_empty() { &process.name } else { &process.command_line };
+            self.command_lines.insert(process.process_id, name.clone());
+        }
     }
 
     /// An event of a process.
@@ -59,7 +69,12 @@ impl Processes {
 
     /// The end of the recording.
     pub fn finish(&mut self, sink: &mut impl FactSink) {
-        for process in self.list.drain(..) {
+        for mut process in self.list.drain(..) {
+            if let Some(command_line) = self.command_lines.remove(&process.process_id)
+                && process.command_line.is_empty()
+            {
+                process.command_line = command_line;
+            }
             sink.fact(Fact::Process(&process));
         }
     }

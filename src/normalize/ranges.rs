@@ -16,6 +16,8 @@ pub struct Ranges {
     surviving: Runs<2>,
     moved: Runs<3>,
     bounds: Vec<GenerationRange>,
+    surviving_batch: Vec<SurvivingRange>,
+    moved_batch: Vec<MovedRange>,
     failed: Option<std::io::Error>,
     /// Lengths carry their kind (see [`tag`]): callbacks, not events.
     tagged: bool,
@@ -144,7 +146,8 @@ impl Ranges {
             }
         };
 
-        let mut batch = Vec::new();
+        let batch = &mut self.surviving_batch;
+        batch.clear();
         self.surviving.drain(|[start, length]| {
             let (length, length_kind) = check(&mut last_end, *start, *start, *length);
             collection.surviving_range_count += 1;
@@ -157,16 +160,17 @@ impl Ranges {
                 generation_after: after.generation(*start),
             });
             if batch.len() == BATCH {
-                sink.fact(Fact::SurvivingRanges(gc_id, &batch));
+                sink.fact(Fact::SurvivingRanges(gc_id, batch));
                 batch.clear();
             }
         })?;
         if !batch.is_empty() {
-            sink.fact(Fact::SurvivingRanges(gc_id, &batch));
+            sink.fact(Fact::SurvivingRanges(gc_id, batch));
         }
 
         last_end = 0;
-        let mut batch = Vec::new();
+        let batch = &mut self.moved_batch;
+        batch.clear();
         self.moved.drain(|[old_start, new_start, length]| {
             let (length, length_kind) = check(&mut last_end, *old_start, *new_start, *length);
             if tagged {
@@ -183,12 +187,12 @@ impl Ranges {
                 generation_after: after.generation(*new_start),
             });
             if batch.len() == BATCH {
-                sink.fact(Fact::MovedRanges(gc_id, &batch));
+                sink.fact(Fact::MovedRanges(gc_id, batch));
                 batch.clear();
             }
         })?;
         if !batch.is_empty() {
-            sink.fact(Fact::MovedRanges(gc_id, &batch));
+            sink.fact(Fact::MovedRanges(gc_id, batch));
         }
         self.doubts = doubts;
         match self.failed.take() {

@@ -109,11 +109,7 @@ impl Windows {
     }
 }
 
-fn merge<const N: usize>(
-    spilled: Spilled,
-    last: &[[u64; N]],
-    each: &mut impl FnMut(&[u64; N]),
-) -> std::io::Result<()> {
+fn merge<const N: usize>(spilled: Spilled, last: &[[u64; N]], each: &mut impl FnMut(&[u64; N])) -> std::io::Result<()> {
     let mut windows = Windows { file: spilled.file, windows: Vec::new() };
     let mut at = 0u64;
     for rows in spilled.runs {

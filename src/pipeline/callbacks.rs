@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use super::processes::Wanted;
 use super::run::{Out, footer, write};
 use super::{Convert, InputSummary, TableSummary};
 use crate::error::{Error, Problem, Result, Severity};
@@ -14,10 +15,10 @@ use crate::reader::callback::{Record, Visitor};
 use crate::reader::{End, Thread, ThreadIndex, TraceInfo};
 use crate::sink::{Dataset, TableId};
 use crate::source::FileIdentity;
-use crate::table::Tables;
 use crate::table::columns::Builder;
 use crate::table::facts::{ThreadCounts, TraceTotals};
 use crate::table::select::Selection;
+use crate::table::{Shape, Tables};
 
 /// What callbacks are counted under where events have a provider.
 pub const PROVIDER: &str = "ICorProfilerCallback";
@@ -26,7 +27,7 @@ pub const PROVIDER: &str = "ICorProfilerCallback";
 pub struct CallbackRun<'r> {
     request: &'r Convert,
     selection: Selection,
-    trace_id: Option<String>,
+    shape: Shape,
     dataset: &'r mut Dataset,
     progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
     total: Option<u64>,
@@ -39,6 +40,7 @@ pub struct CallbackRun<'r> {
     first_ns: i64,
     last_ns: i64,
     wanted: bool,
+    processes: Wanted,
     failure: Option<Error>,
 }
 
@@ -53,7 +55,7 @@ impl<'r> CallbackRun<'r> {
     pub fn new(
         request: &'r Convert,
         selection: Selection,
-        trace_id: Option<String>,
+        shape: Shape,
         dataset: &'r mut Dataset,
         progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
         total: Option<u64>,
@@ -61,9 +63,10 @@ impl<'r> CallbackRun<'r> {
         let providers = &request.providers;
         CallbackRun {
             wanted: providers.is_empty() || providers.iter().any(|p| p == PROVIDER),
+            processes: Wanted::new(&request.processes),
             request,
             selection,
-            trace_id,
+            shape,
             dataset,
             progress,
             total,
@@ -88,6 +91,7 @@ impl<'r> CallbackRun<'r> {
         let Some(State { info, mut out, mut normalizer }) = self.state.take() else {
             return Err(self.failure.unwrap_or_else(|| Error::Internal("the recording has no header".into())));
         };
+        self.processes.check(path)?;
         if self.records == 0 {
             (self.first_ns, self.last_ns) = (0, 0);
         }
@@ -163,7 +167,7 @@ impl<'r> CallbackRun<'r> {
 
 impl Visitor for CallbackRun<'_> {
     fn trace(&mut self, header: &Header, info: &TraceInfo) {
-        match Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.trace_id.clone()) {
+        match Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.shape.clone()) {
             Ok(tables) => {
                 let out = Out { tables, problems: BTreeMap::new() };
                 let normalizer = CallbackNormalizer::new(header, info.clock);
@@ -174,6 +178,7 @@ impl Visitor for CallbackRun<'_> {
     }
 
     fn thread(&mut self, _index: ThreadIndex, thread: &Thread) {
+        self.processes.thread(thread);
         self.threads.push(ThreadCounts { thread: thread.clone(), ..ThreadCounts::default() });
     }
 
@@ -185,6 +190,9 @@ impl Visitor for CallbackRun<'_> {
             || request.from_ns.is_some_and(|from| ts_ns < from)
             || request.to_ns.is_some_and(|to| ts_ns >= to)
         {
+            return ControlFlow::Continue(());
+        }
+        if !self.processes.wants(record.thread, record.ticks as i64) {
             return ControlFlow::Continue(());
         }
         self.records += 1;

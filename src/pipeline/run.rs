@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use super::processes::Wanted;
 use super::{Convert, InputSummary, ProblemSummary, TableSummary};
 use crate::error::{Error, Problem, Result, Severity};
 use crate::event::{Decoding, Event, EventInfo};
 use crate::normalize::Normalizer;
 use crate::normalize::callsites::Callsites;
 use crate::normalize::fact::{Fact, FactSink};
-use crate::reader::{End, EventType, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
+use crate::reader::{End, EventType, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::sink::{Dataset, Encoding, TableId, TableSpec};
 use crate::source::FileIdentity;
 use crate::table::columns::Builder;
@@ -18,7 +19,7 @@ use crate::table::event::Decoded;
 use crate::table::facts::{ThreadCounts, TraceTotals};
 use crate::table::schema::{ColumnEncoding, SCHEMA_VERSION};
 use crate::table::select::Selection;
-use crate::table::{EventRoute, Tables};
+use crate::table::{EventRoute, Shape, Tables};
 
 /// Short payloads of one event type that are reported one by one.
 const MAX_SHORT: u64 = 100;
@@ -46,13 +47,14 @@ struct Kind {
 pub struct Run<'r> {
     request: &'r Convert,
     selection: Selection,
-    trace_id: Option<String>,
+    shape: Shape,
     dataset: &'r mut Dataset,
     progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
     total: Option<u64>,
     state: Option<State>,
     kinds: Vec<Kind>,
     threads: Vec<ThreadCounts>,
+    wanted: Wanted,
     normalizer: Normalizer,
     callsites: Callsites,
     table_ids: Vec<TableId>,
@@ -98,7 +100,7 @@ impl<'r> Run<'r> {
     pub fn new(
         request: &'r Convert,
         selection: Selection,
-        trace_id: Option<String>,
+        shape: Shape,
         dataset: &'r mut Dataset,
         progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
         total: Option<u64>,
@@ -106,13 +108,14 @@ impl<'r> Run<'r> {
         Run {
             request,
             selection,
-            trace_id,
+            shape,
             dataset,
             progress,
             total,
             state: None,
             kinds: Vec::new(),
             threads: Vec::new(),
+            wanted: Wanted::new(&request.processes),
             normalizer: Normalizer::new(),
             callsites: Callsites::default(),
             table_ids: Vec::new(),
@@ -140,6 +143,9 @@ impl<'r> Run<'r> {
         if request.from_ns.is_some_and(|from| ts_ns < from) || request.to_ns.is_some_and(|to| ts_ns >= to) {
             return;
         }
+        if !self.wanted.wants(raw.thread, raw.ticks) {
+            return;
+        }
         self.events += 1;
         self.first_ns = self.first_ns.min(ts_ns);
         self.last_ns = self.last_ns.max(ts_ns);
@@ -161,6 +167,7 @@ impl<'r> Run<'r> {
         let counts = &mut kind.counts;
         counts.events += 1;
         counts.payload_bytes += raw.payload.len() as u64;
+        counts.last_offset = raw.offset;
         if let Some(route) = &kind.route {
             match out.tables.event(route, &event, callsite) {
                 Decoded::Raw => counts.raw += 1,
@@ -176,7 +183,6 @@ impl<'r> Run<'r> {
                     }
                 }
             }
-            counts.last_offset = raw.offset;
         }
         if !out.tables.ready.is_empty() {
             self.write_ready();
@@ -193,6 +199,7 @@ impl<'r> Run<'r> {
         let Some(State { info, mut out }) = self.state.take() else {
             return Err(self.failure.unwrap_or_else(|| Error::Internal("the recording has no header".into())));
         };
+        self.wanted.check(path)?;
         if self.events == 0 {
             (self.first_ns, self.last_ns) = (0, 0);
         }
@@ -283,6 +290,7 @@ fn report_kind(kind: &Kind, out: &mut Out) {
     if counts.events == 0 {
         return;
     }
+    let homeless = if kind.route.is_none() && out.tables.wants_event(info) { counts.events } else { 0 };
     let mut say = |severity, code, count, message: String| {
         if count > 0 {
             let problem = Problem::new(severity, code, counts.last_offset, message).count(count);
@@ -290,15 +298,28 @@ fn report_kind(kind: &Kind, out: &mut Out) {
         }
     };
     let what = format!("{}/{} version {}", info.provider, info.name, info.event_type.version);
-    say(Severity::Info, "longer_payload", counts.longer, format!("{what}: payloads have bytes behind the last known field"));
-    say(Severity::Info, "replaced_text", counts.replaced, format!("{what}: text with no Unicode meaning was replaced; see raw_payload"));
+    say(
+        Severity::Info,
+        "longer_payload",
+        counts.longer,
+        format!("{what}: payloads have bytes behind the last known field"),
+    );
+    say(
+        Severity::Info,
+        "replaced_text",
+        counts.replaced,
+        format!("{what}: text with no Unicode meaning was replaced; see raw_payload"),
+    );
     let folded = counts.shorter.saturating_sub(MAX_SHORT);
+    let message = format!("{what}: more kinds of events than tables are made for; its payloads are left out");
+    say(Severity::DataLoss, "too_many_event_tables", homeless, message);
     say(Severity::DataLoss, "short_payload", folded, format!("{what}: more payloads that end too early"));
     let mut reason = match &info.decoding {
         Decoding::Raw(why) => Some((*why).to_owned()),
-        Decoding::Catalogue { version, .. } if *version != info.event_type.version => {
-            Some(format!("version {} is not in the catalogue; the layout of version {version} was used", info.event_type.version))
-        }
+        Decoding::Catalogue { version, .. } if *version != info.event_type.version => Some(format!(
+            "version {} is not in the catalogue; the layout of version {version} was used",
+            info.event_type.version
+        )),
         _ => None,
     };
     if counts.raw > 0 && reason.is_none() {
@@ -380,8 +401,8 @@ pub(super) fn footer(info: &TraceInfo, totals: &TraceTotals) -> Vec<(String, Str
 
 impl Visitor for Run<'_> {
     fn trace(&mut self, info: &TraceInfo) {
-        self.callsites = Callsites::new(info.pointer_size);
-        match Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.trace_id.clone()) {
+        self.callsites = Callsites::new(info.stack_width());
+        match Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.shape.clone()) {
             Ok(tables) => {
                 let out = Out { tables, problems: BTreeMap::new() };
                 self.state = Some(State { info: info.clone(), out });
@@ -409,7 +430,13 @@ impl Visitor for Run<'_> {
         wanted
     }
 
+    fn process(&mut self, process: &Process) {
+        self.wanted.process(process);
+        self.normalizer.process(process);
+    }
+
     fn thread(&mut self, _index: ThreadIndex, thread: &Thread) {
+        self.wanted.thread(thread);
         self.threads.push(ThreadCounts { thread: thread.clone(), ..ThreadCounts::default() });
     }
 

@@ -4,37 +4,26 @@
 //! stop the reader. Readers know bytes only; what an event means is found out in [`crate::event`].
 
 pub mod callback;
+pub mod etl;
+mod format;
 pub mod nettrace;
 
 use std::ops::ControlFlow;
+
+pub use format::{Format, read};
 
 use crate::error::Problem;
 use crate::guid::Guid;
 use crate::time::Clock;
 
-/// The formats of recordings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// [`nettrace`]; also what is not recognised, so that its reader says what it expected.
-    EventPipe,
-    /// [`callback`].
-    Callbacks,
-}
-
-/// Tells the format of a recording by its first bytes, of which none is lost.
-pub fn detect(mut input: crate::source::Input) -> crate::error::Result<(crate::source::Input, Format)> {
-    let is_callbacks = callback::is_corprof(input.peek(8)?);
-    Ok((input, if is_callbacks { Format::Callbacks } else { Format::EventPipe }))
-}
-
 /// What the header of a recording says about it as a whole.
 #[derive(Clone, Debug)]
 pub struct TraceInfo {
-    /// `nettrace`, `netperf` or `corprof`.
+    /// `nettrace`, `netperf`, `etl` or `corprof`.
     pub container: &'static str,
-    /// Version of the format: 1 to 4 (a "V5" file says 4) or 6.
+    /// Version of the format: 1 to 4 (a "V5" file says 4) or 6; of an .etl the log version, 1 or 2.
     pub version: u32,
-    /// Minor version (V6).
+    /// Minor version (V6, .etl).
     pub minor: u32,
     /// How ticks become time.
     pub clock: Clock,
@@ -48,8 +37,15 @@ pub struct TraceInfo {
     pub processor_count: u64,
     /// Expected nanoseconds between CPU samples; 0 when unknown.
     pub sampling_ns: u64,
-    /// Free key-value pairs of the header (V6).
+    /// Free key-value pairs of the header (V6); what else the header of an .etl says of the session.
     pub key_values: Vec<(String, String)>,
+}
+
+impl TraceInfo {
+    /// Bytes of an address in a [`Stack`]. An .etl holds processes of both widths: its stacks are widened to 8.
+    pub fn stack_width(&self) -> u8 {
+        if self.container == etl::CONTAINER { 8 } else { self.pointer_size }
+    }
 }
 
 /// Dense number of an [`EventType`] within one recording, in the order of first sight.
@@ -90,6 +86,32 @@ pub enum Layout {
     Unreadable(&'static str),
     /// The event refers to metadata that is not in the recording.
     NoMetadata,
+    /// An event of an .etl.
+    Etw(EtwLayout),
+}
+
+/// What an .etl says of an event's payload.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct EtwLayout {
+    /// Bytes in a pointer of the process that wrote the event: it may differ from event to event.
+    pub pointer_size: u8,
+    /// What identifies the kind of event.
+    pub form: EtwForm,
+    /// The fields, when the recording describes them (TraceLogging, a manifest or a schema of the merge step).
+    pub fields: Option<Vec<Field>>,
+}
+
+/// What identifies a kind of event of an .etl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EtwForm {
+    /// Provider, id and version.
+    Manifest,
+    /// Class GUID, opcode and version; the opcode stands in [`EventType::event_id`].
+    Classic,
+    /// Provider and the schema that comes with the event (TraceLogging).
+    SelfDescribed,
+    /// Message class and number of a WPP message; the number stands in [`EventType::event_id`].
+    Message,
 }
 
 /// A named field of a self-described payload.
@@ -103,7 +125,7 @@ pub struct Field {
 
 /// The types of self-described payloads (`NetTraceFormat.md`, Type format).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum FieldType {
     Bool32,
     Bool8,
@@ -132,6 +154,20 @@ pub enum FieldType {
     Array(Box<FieldType>),
     /// A fixed number of elements.
     FixedArray(Box<FieldType>, u16),
+    /// A 4-byte pointer (.etl; an 8-byte one is `U64`).
+    Pointer32,
+    /// A 16-bit number in network order: a port (.etl).
+    U16Be,
+    /// NUL-terminated 8-bit text (.etl).
+    AnsiZ,
+    /// SYSTEMTIME, 16 bytes (.etl).
+    SystemTime,
+    /// A security identifier: 8 bytes and 4 per sub-authority, whose number is the second byte (.etl).
+    Sid,
+    /// u16 count of bytes, then UTF-16 (.etl).
+    Utf16Bytes,
+    /// As many elements as an earlier field of the same structure says, by its place in it (.etl).
+    Counted(Box<FieldType>, usize),
     /// Size and position relative to the end of this field, elements elsewhere in the payload.
     RelLoc(Box<FieldType>),
     /// Size and position relative to the start of the payload.
@@ -147,6 +183,30 @@ pub struct Thread {
     pub thread_id: u64,
     /// Name, when the recording has it (V6).
     pub name: Option<String>,
+}
+
+/// A process of a recording that holds several, as far as the recording tells of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// OS process id. Ids are reused: two processes may have the same, one after the other.
+    pub process_id: u64,
+    /// OS process id of the parent.
+    pub parent_id: u64,
+    /// File name of the program, cut by some systems to 15 characters.
+    pub name: String,
+    /// Command line; empty when it is not said.
+    pub command_line: String,
+    /// When it began; `None` when that was before the recording.
+    pub start_ticks: Option<i64>,
+    /// When it ended; `None` when that was after the recording.
+    pub end_ticks: Option<i64>,
+}
+
+impl Process {
+    /// Whether it ran at a moment.
+    pub fn runs_at(&self, ticks: i64) -> bool {
+        self.start_ticks.is_none_or(|start| start <= ticks) && self.end_ticks.is_none_or(|end| ticks <= end)
+    }
 }
 
 /// Dense number of a [`Thread`] within one recording.
@@ -199,6 +259,9 @@ pub struct RawEvent<'a> {
 pub trait Visitor {
     /// The header was read. Called once, before everything else.
     fn trace(&mut self, _info: &TraceInfo) {}
+
+    /// A process, before the first event (.etl).
+    fn process(&mut self, _process: &Process) {}
 
     /// A new kind of event. Returns whether its events are wanted; unwanted ones are not delivered.
     fn event_type(&mut self, _id: TypeId, _event_type: &EventType) -> bool {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ::parquet::file::metadata::KeyValue;
 use arrow_array::RecordBatch;
+use arrow_schema::DataType;
 
 use super::arrow::ArrowTable;
 use super::measure::Meter;
@@ -21,18 +22,20 @@ const GROUP_ROWS: usize = 1 << 20;
 const GROUP_BYTES: usize = 64 << 20;
 /// Bytes of all row groups that have not ended, as batches. They are held in memory, encoded.
 const OPEN_BYTES: usize = 96 << 20;
+/// Bytes that the encoder of one Parquet column holds whatever it is given: most of it is the compressor's.
+const ENCODER_BYTES: usize = 24 << 10;
 
 /// A dataset in the making: tables are declared, filled and closed, and [`Dataset::commit`] puts the whole in place.
 /// Dropped without a commit, it leaves nothing behind.
 ///
 /// A failure of an encoding thread comes out of the next call, and nothing can be committed after it.
 pub struct Dataset {
-    // In this order: the threads end before the directory is removed under them.
+    // Dropped in this order: the directory must outlive the threads and the open files, which flush what they hold.
     workers: Workers,
+    tables: Vec<Table>,
     place: Place,
     options: DatasetOptions,
     taken: HashSet<PathBuf>,
-    tables: Vec<Table>,
     /// Bytes given to each worker, the measure by which tables are dealt out.
     loads: Vec<usize>,
     /// Bytes of all row groups that have not ended.
@@ -49,6 +52,8 @@ struct Table {
     /// Of the current row group.
     group_rows: usize,
     group_bytes: usize,
+    /// What opening a row group costs.
+    opening_bytes: usize,
 }
 
 enum Writer {
@@ -85,13 +90,30 @@ impl Dataset {
             Some(partition) => format!("{}/{partition}/part-0.{extension}", spec.name),
             None => format!("{}.{extension}", spec.name),
         };
+        // Alone, too: an empty name would be hidden by the extension.
+        place::relative(&spec.name)?;
         let file = self.claim(&path)?;
         let writer = match format {
             Format::Parquet => Writer::Parquet(Box::new(ParquetTable::new(file, &spec, compression)?)),
             Format::Arrow => Writer::Arrow(ArrowTable::new(file, &spec, compression)?),
         };
-        let meter = Meter::default();
-        self.tables.push(Table { spec, path, writer, open: true, meter, rows: 0, group_rows: 0, group_bytes: 0 });
+        let opening_bytes = match format {
+            Format::Parquet => {
+                spec.schema.fields().iter().map(|f| leaves(f.data_type())).sum::<usize>() * ENCODER_BYTES
+            }
+            Format::Arrow => 0,
+        };
+        self.tables.push(Table {
+            spec,
+            path,
+            writer,
+            open: true,
+            meter: Meter::default(),
+            rows: 0,
+            group_rows: 0,
+            group_bytes: 0,
+            opening_bytes,
+        });
         Ok(TableId(self.tables.len() - 1))
     }
 
@@ -103,25 +125,27 @@ impl Dataset {
             return Err(Error::Internal(format!("table {}: a batch has other columns than it", table.spec.name)));
         }
         let sizes = table.meter.measure(&batch);
-        let row_bytes = sizes.iter().sum::<usize>().div_ceil(batch.num_rows().max(1)).max(1);
+        let (all_rows, all_bytes) = (batch.num_rows(), sizes.iter().sum::<usize>());
+        let row_bytes = (all_bytes / all_rows.max(1)).max(1);
         let mut start = 0;
-        while start < batch.num_rows() {
+        while start < all_rows {
             let fit = (GROUP_BYTES.saturating_sub(table.group_bytes) / row_bytes).max(1);
-            let rows = (batch.num_rows() - start).min(GROUP_ROWS - table.group_rows).min(fit);
+            let rows = (all_rows - start).min(GROUP_ROWS - table.group_rows).min(fit);
             let bytes = rows * row_bytes;
             let ticket = self.workers.admit(bytes);
             table.write(&self.workers, &mut self.loads, batch.slice(start, rows), &sizes, &ticket)?;
             start += rows;
+            self.open_bytes -= table.held();
             table.group_rows += rows;
             table.group_bytes += bytes;
-            self.open_bytes += bytes;
+            self.open_bytes += table.held();
             if table.group_rows >= GROUP_ROWS || table.group_bytes + row_bytes > GROUP_BYTES {
                 self.open_bytes -= table.cut(&self.workers)?;
             }
         }
         while self.open_bytes > OPEN_BYTES {
             // The largest: it makes the most room, and it loses the least by a small row group.
-            let Some(largest) = self.tables.iter_mut().rev().max_by_key(|table| table.group_bytes) else { break };
+            let Some(largest) = self.tables.iter_mut().rev().max_by_key(|table| table.held()) else { break };
             self.open_bytes -= largest.cut(&self.workers)?;
         }
         Ok(())
@@ -144,9 +168,10 @@ impl Dataset {
         let mut closed = Vec::new();
         for table in self.tables.iter_mut().filter(|table| table.open) {
             table.open = false;
-            self.open_bytes -= std::mem::take(&mut table.group_bytes);
+            self.open_bytes -= table.held();
+            (table.group_rows, table.group_bytes) = (0, 0);
             match &mut table.writer {
-                Writer::Parquet(parquet) => parquet.close(&self.workers, &self.loads, footer.clone())?,
+                Writer::Parquet(parquet) => parquet.close(&self.workers, &mut self.loads, footer.clone())?,
                 Writer::Arrow(arrow) => arrow.close(&self.workers, &self.loads, metadata.clone())?,
             }
             closed.push(&*table);
@@ -209,13 +234,19 @@ impl Table {
         }
     }
 
-    /// Ends the row group and returns the bytes it had.
+    /// Bytes that the current row group holds.
+    fn held(&self) -> usize {
+        if self.group_rows == 0 { 0 } else { self.group_bytes + self.opening_bytes }
+    }
+
+    /// Ends the row group and returns the bytes it held.
     fn cut(&mut self, workers: &Workers) -> Result<usize> {
-        self.group_rows = 0;
+        let held = self.held();
+        (self.group_rows, self.group_bytes) = (0, 0);
         if let Writer::Parquet(parquet) = &mut self.writer {
             parquet.cut(workers)?;
         }
-        Ok(std::mem::take(&mut self.group_bytes))
+        Ok(held)
     }
 
     fn summary(&self) -> WrittenTable {
@@ -224,6 +255,15 @@ impl Table {
             Writer::Arrow(arrow) => arrow.written(),
         };
         WrittenTable { name: self.spec.name.clone(), path: self.path.clone(), rows: self.rows, bytes }
+    }
+}
+
+/// Parquet columns that a field becomes.
+fn leaves(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::List(element) => leaves(element.data_type()),
+        DataType::Struct(fields) => fields.iter().map(|f| leaves(f.data_type())).sum(),
+        _ => 1,
     }
 }
 

@@ -21,6 +21,9 @@ use super::workers::{Ticket, Workers, least, lock};
 use super::{Compression, TableSpec, failure, properties};
 use crate::error::Result;
 
+/// What writing a file without rows costs, in bytes of a batch.
+const EMPTY_COST: usize = 4 << 10;
+
 /// A Parquet table, as the caller's thread sees it.
 #[derive(Debug)]
 pub(super) struct ParquetTable {
@@ -122,10 +125,13 @@ impl ParquetTable {
     }
 
     /// Ends the table.
-    pub(super) fn close(&mut self, workers: &Workers, loads: &[usize], metadata: Arc<[KeyValue]>) -> Result<()> {
+    pub(super) fn close(&mut self, workers: &Workers, loads: &mut [usize], metadata: Arc<[KeyValue]>) -> Result<()> {
         if self.shares.is_empty() {
             // No rows: one worker, without columns, writes the footer.
             let worker = least(loads);
+            if let Some(load) = loads.get_mut(worker) {
+                *load += EMPTY_COST;
+            }
             self.shares.push(Share { worker, columns: Vec::new(), writers: Arc::default() });
         }
         self.end(workers, Then::Finish(metadata))

@@ -119,7 +119,7 @@ fn exists(path: &Path) -> Result<bool> {
 fn check_replaceable(shown: &Path, target: &Path, overwrite: bool) -> Result<()> {
     let shown = shown.display();
     if !overwrite {
-        return Err(Error::Usage(format!("{shown} exists already")));
+        return Err(Error::Usage(format!("{shown} exists already; --overwrite replaces a dataset that stands there")));
     }
     if !target.is_dir() {
         return Err(Error::Usage(format!("{shown} is no directory, so it is not replaced")));

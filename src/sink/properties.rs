@@ -49,12 +49,11 @@ pub(super) fn writer_properties(spec: &TableSpec, compression: Compression) -> R
     Ok(builder.set_sorting_columns(sorting_columns(spec, &columns)?).build())
 }
 
-/// Checks that a compression can be had in Parquet, and names it.
 fn codec(compression: Compression) -> Result<Codec> {
     match compression {
-        Compression::Zstd(level) => ZstdLevel::try_new(level)
-            .map(Codec::ZSTD)
-            .map_err(|_| Error::Usage(format!("zstd has levels 1 to 22, not {level}"))),
+        Compression::Zstd(level) => {
+            ZstdLevel::try_new(level).map(Codec::ZSTD).map_err(|error| Error::Internal(error.to_string()))
+        }
         Compression::Snappy => Ok(Codec::SNAPPY),
         Compression::None => Ok(Codec::UNCOMPRESSED),
     }
@@ -110,6 +109,9 @@ pub(super) fn check(format: super::Format, compression: Compression) -> Result<(
         (super::Format::Arrow, Compression::Snappy) => {
             Err(Error::Usage("Arrow files know no snappy compression, only zstd or none".into()))
         }
-        _ => codec(compression).map(drop),
+        (_, Compression::Zstd(level)) if !(1..=22).contains(&level) => {
+            Err(Error::Usage(format!("zstd has levels 1 to 22, not {level}")))
+        }
+        _ => Ok(()),
     }
 }

@@ -57,6 +57,11 @@ impl MappedFile {
         self.map.as_deref().unwrap_or_default()
     }
 
+    /// Begins anew: pages that were dropped before may be dropped again.
+    pub fn rewind(&self) {
+        self.released.store(0, Ordering::Relaxed);
+    }
+
     /// Drops the pages before `offset` from resident memory. They come back from the file if they are read again.
     pub fn release(&self, offset: u64) {
         let end = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes().len()) / PAGE * PAGE;
@@ -70,7 +75,7 @@ impl MappedFile {
     }
 }
 
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "mapping a file")]
 fn map(file: &File) -> std::io::Result<memmap2::Mmap> {
     // SAFETY: the map is read-only and private to this process; that the file is not truncated meanwhile is the
     // documented condition of `MappedFile`.
@@ -81,7 +86,7 @@ fn map(file: &File) -> std::io::Result<memmap2::Mmap> {
 }
 
 #[cfg(unix)]
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "advice on a map")]
 fn drop_pages(map: &memmap2::Mmap, start: usize, len: usize) {
     // SAFETY: the map is a shared, read-only map of a file, so that dropped pages are read from the file again when
     // they are touched: no byte changes under a borrow.

@@ -18,6 +18,9 @@ use crate::error::{Error, Result};
 /// The largest frame that is read from a stream in one piece. Writers use at most 16 MiB (the 24-bit size of V6).
 pub const MAX_CHUNK: usize = 64 << 20;
 
+/// So many first bytes tell the format of a recording.
+pub const HEAD: usize = 128;
+
 /// Bytes of one frame, borrowed from a map or owned.
 #[derive(Debug)]
 pub enum Chunk<'a> {
@@ -52,6 +55,8 @@ pub struct Stream {
     /// The file, or `-` for standard input.
     pub path: PathBuf,
     reader: BufReader<Box<dyn Read + Send>>,
+    /// The first bytes; they are also the first that `reader` gives.
+    head: Vec<u8>,
     /// Size of the packed file, when known: the measure of progress.
     pub packed_len: Option<u64>,
 }
@@ -81,9 +86,25 @@ impl Input {
         let start = head.get(..have).unwrap_or_default().to_vec();
         let packed = is_packed(&start);
         let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(start).chain(reader));
-        let reader = if packed { unpack_stream(path, whole)? } else { whole };
-        let reader = BufReader::with_capacity(256 << 10, reader);
-        Ok(Input::Stream(Stream { path: path.to_owned(), reader, packed_len }))
+        let mut reader = if packed { unpack_stream(path, whole)? } else { whole };
+        let mut head = Vec::with_capacity(HEAD);
+        // A failure here is met again where the recording is read, and reported there.
+        let failed = reader.by_ref().take(HEAD as u64).read_to_end(&mut head).err();
+        let first = std::io::Cursor::new(head.clone());
+        let whole: Box<dyn Read + Send> = match failed {
+            Some(error) => Box::new(first.chain(Failing(Some(error)))),
+            None => Box::new(first.chain(reader)),
+        };
+        let reader = BufReader::with_capacity(256 << 10, whole);
+        Ok(Input::Stream(Stream { path: path.to_owned(), reader, head, packed_len }))
+    }
+
+    /// The first bytes of the (unpacked) recording, [`HEAD`] of them or all there are.
+    pub fn head(&self) -> &[u8] {
+        match self {
+            Input::Mapped(map) => map.bytes().get(..HEAD).unwrap_or(map.bytes()),
+            Input::Stream(stream) => &stream.head,
+        }
     }
 
     /// The name of the input in messages.
@@ -91,25 +112,6 @@ impl Input {
         match self {
             Input::Mapped(map) => map.path(),
             Input::Stream(stream) => &stream.path,
-        }
-    }
-
-    /// The first bytes, at most `count`, without reading past them.
-    pub fn peek(&mut self, count: usize) -> Result<&[u8]> {
-        match self {
-            Input::Mapped(map) => Ok(map.bytes().get(..count).unwrap_or(map.bytes())),
-            Input::Stream(stream) => {
-                // What a pipe hands over first may be less than that: what is read is put back in front.
-                let mut head = vec![0; count];
-                // An error comes again, or looks like an end, when the reader of the format reads on.
-                let have = read_up_to(&mut stream.reader, &mut head).unwrap_or_default();
-                head.truncate(have);
-                let old = std::mem::replace(&mut stream.reader, BufReader::new(Box::new(std::io::empty())));
-                let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(old));
-                stream.reader = BufReader::with_capacity(256 << 10, whole);
-                let bytes = std::io::BufRead::fill_buf(&mut stream.reader).unwrap_or_default();
-                Ok(bytes.get(..count).unwrap_or(bytes))
-            }
         }
     }
 
@@ -125,6 +127,27 @@ impl Input {
                 MappedFile::from_file(&stream.path, file)
             }
         }
+    }
+
+    /// Makes sure that the whole input can be addressed at once, like [`Input::into_mapped`]; of a stream that fails
+    /// what came before is kept, and the error is returned beside it.
+    pub fn spool(mut self) -> Result<(MappedFile, Option<std::io::Error>)> {
+        let path = self.path().to_owned();
+        let mut source = match self {
+            Input::Mapped(map) => return Ok((map, None)),
+            Input::Stream(_) => self.source(),
+        };
+        let mut file = tempfile::tempfile().map_err(Error::io("temporary file"))?;
+        loop {
+            let chunk = source.take(256 << 10);
+            file.write_all(&chunk).map_err(Error::io("temporary file"))?;
+            if chunk.is_empty() {
+                break;
+            }
+            source.recycle(chunk);
+        }
+        let failed = source.take_error();
+        Ok((MappedFile::from_file(&path, file)?, failed))
     }
 
     /// Begins reading at the first byte.
@@ -162,6 +185,15 @@ fn unpack_file(_: &Path, map: MappedFile) -> Result<Input> {
 #[cfg(not(feature = "packed"))]
 fn unpack_stream(_: &Path, reader: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>> {
     Ok(reader)
+}
+
+/// Gives an error once, then nothing.
+struct Failing(Option<std::io::Error>);
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
 }
 
 fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {

@@ -54,15 +54,22 @@ fn unpack_zip(path: &Path, map: MappedFile) -> Result<Input> {
     let mut archive = zip::ZipArchive::new(std::io::BufReader::new(file)).map_err(broken)?;
     let is_recording = |name: &str| {
         let name = name.to_ascii_lowercase();
-        [".nettrace", ".netperf"].iter().any(|end| name.ends_with(end))
+        [".nettrace", ".netperf", ".etl"].iter().any(|end| name.ends_with(end))
     };
     let names: Vec<String> = archive.file_names().filter_map(|name| Some(name.ok()?.into_owned())).collect();
+    // A .diagsession holds several logs: to take one of them would lose the others without a word.
+    let logs: Vec<&str> =
+        names.iter().map(String::as_str).filter(|n| n.to_ascii_lowercase().ends_with(".etl")).collect();
+    if logs.len() > 1 {
+        let message = format!("{}: holds {}: unpack it and convert them", path.display(), logs.join(", "));
+        return Err(Error::Usage(message));
+    }
     let found = names.iter().find(|name| is_recording(name)).or(match names.as_slice() {
         [only] => Some(only),
         _ => None,
     });
     let Some(name) = found else {
-        return Err(Error::Usage(format!("{}: no .nettrace or .netperf in this .zip", path.display())));
+        return Err(Error::Usage(format!("{}: no .nettrace, .netperf or .etl in this .zip", path.display())));
     };
     let index = archive.index_for_name(name).unwrap_or_default();
     // The entry is read by a thread of its own: the decoder borrows the archive, the stream must own what it reads.

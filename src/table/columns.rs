@@ -37,6 +37,26 @@ pub struct Optional<T: ArrowPrimitiveType> {
     nulls: NullBufferBuilder,
 }
 
+impl<T: ArrowPrimitiveType> Fixed<T> {
+    /// Adds rows.
+    #[inline]
+    pub fn extend(&mut self, values: impl Iterator<Item = T::Native>) {
+        self.0.extend(values);
+    }
+
+    /// Adds the same row `count` times.
+    #[inline]
+    pub fn repeat(&mut self, value: T::Native, count: usize) {
+        self.0.resize(self.0.len() + count, value);
+    }
+}
+
+/// Takes the rows out of a vector and leaves room for as many: the next batch is about as large.
+fn emptied<T>(values: &mut Vec<T>) -> Vec<T> {
+    let room = values.len();
+    std::mem::replace(values, Vec::with_capacity(room))
+}
+
 impl<T: ArrowPrimitiveType> Default for Fixed<T> {
     fn default() -> Self {
         Fixed(Vec::new())
@@ -57,9 +77,19 @@ impl<T: ArrowPrimitiveType> Optional<T> {
         self.nulls.append(value.is_some());
     }
 
+    /// Adds rows.
+    #[inline]
+    pub fn extend(&mut self, values: impl Iterator<Item = Option<T::Native>>) {
+        for value in values {
+            self.values.push(value.unwrap_or_default());
+            // A batch without nulls costs a counter only.
+            self.nulls.append(value.is_some());
+        }
+    }
+
     /// The rows so far.
     pub fn take(&mut self) -> PrimitiveArray<T> {
-        PrimitiveArray::new(ScalarBuffer::from(std::mem::take(&mut self.values)), self.nulls.finish())
+        PrimitiveArray::new(ScalarBuffer::from(emptied(&mut self.values)), self.nulls.finish())
     }
 }
 
@@ -79,7 +109,7 @@ macro_rules! numbers {
                 self.0.push(value);
             }
             fn finish(&mut self) -> ArrayRef {
-                Arc::new(PrimitiveArray::<$arrow>::new(ScalarBuffer::from(std::mem::take(&mut self.0)), None))
+                Arc::new(PrimitiveArray::<$arrow>::new(ScalarBuffer::from(emptied(&mut self.0)), None))
             }
         }
 
@@ -121,7 +151,7 @@ impl Builder for Time {
     }
 
     fn finish(&mut self) -> ArrayRef {
-        let values = ScalarBuffer::from(std::mem::take(&mut self.0));
+        let values = ScalarBuffer::from(emptied(&mut self.0));
         Arc::new(PrimitiveArray::<TimestampMicrosecondType>::new(values, None).with_timezone("UTC"))
     }
 }
@@ -314,6 +344,14 @@ impl Words {
 /// A word that is always there.
 #[derive(Debug, Default)]
 pub struct Label(Words);
+
+impl Label {
+    /// Adds the same row `count` times.
+    pub fn repeat(&mut self, word: &str, count: usize) {
+        let key = self.0.key(word);
+        self.0.keys.extend(std::iter::repeat_n(Some(key), count));
+    }
+}
 
 /// A word that may be missing.
 #[derive(Debug, Default)]

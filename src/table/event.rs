@@ -1,7 +1,5 @@
 //! Payload tables: one per event, the union of its versions, header columns first.
 
-use std::sync::Arc;
-
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field, Schema};
 
@@ -280,9 +278,4 @@ fn describe(fit: &Fit, mapping: &Mapping) -> String {
         return "bytes behind the last known field".into();
     }
     "text with no Unicode meaning was replaced".into()
-}
-
-/// Wraps a schema, for callers that need it shared.
-pub fn shared(schema: Schema) -> Arc<Schema> {
-    Arc::new(schema)
 }

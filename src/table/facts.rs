@@ -91,35 +91,33 @@ impl GenerationRangeTable {
 }
 
 impl SurvivingRangeTable {
-    /// Adds a row.
-    #[inline]
-    pub fn push(&mut self, gc_id: GcId, r: &SurvivingRange) {
-        row!(
-            self,
-            gc_id = gc_id,
-            range_start = r.start,
-            range_length = r.length,
-            length_kind = r.length_kind.as_str(),
-            generation_before = r.generation_before,
-            generation_after = r.generation_after,
-        );
+    /// Adds the rows of a collection, column by column.
+    pub fn extend(&mut self, gc_id: GcId, ranges: &[SurvivingRange]) {
+        self.rows += ranges.len();
+        self.gc_id.repeat(gc_id, ranges.len());
+        self.range_start.extend(ranges.iter().map(|r| r.start));
+        self.range_length.extend(ranges.iter().map(|r| r.length));
+        for same in ranges.chunk_by(|a, b| a.length_kind == b.length_kind) {
+            self.length_kind.repeat(same.first().map_or("", |r| r.length_kind.as_str()), same.len());
+        }
+        self.generation_before.extend(ranges.iter().map(|r| r.generation_before));
+        self.generation_after.extend(ranges.iter().map(|r| r.generation_after));
     }
 }
 
 impl MovedRangeTable {
-    /// Adds a row.
-    #[inline]
-    pub fn push(&mut self, gc_id: GcId, r: &MovedRange) {
-        row!(
-            self,
-            gc_id = gc_id,
-            old_range_start = r.old_start,
-            new_range_start = r.new_start,
-            range_length = r.length,
-            length_kind = r.length_kind.as_str(),
-            generation_before = r.generation_before,
-            generation_after = r.generation_after,
-        );
+    /// Adds the rows of a collection, column by column.
+    pub fn extend(&mut self, gc_id: GcId, ranges: &[MovedRange]) {
+        self.rows += ranges.len();
+        self.gc_id.repeat(gc_id, ranges.len());
+        self.old_range_start.extend(ranges.iter().map(|r| r.old_start));
+        self.new_range_start.extend(ranges.iter().map(|r| r.new_start));
+        self.range_length.extend(ranges.iter().map(|r| r.length));
+        for same in ranges.chunk_by(|a, b| a.length_kind == b.length_kind) {
+            self.length_kind.repeat(same.first().map_or("", |r| r.length_kind.as_str()), same.len());
+        }
+        self.generation_before.extend(ranges.iter().map(|r| r.generation_before));
+        self.generation_after.extend(ranges.iter().map(|r| r.generation_after));
     }
 }
 

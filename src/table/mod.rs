@@ -7,12 +7,13 @@ pub mod names;
 pub mod payload;
 pub mod schema;
 pub mod select;
+mod signed;
 pub mod tables;
 pub mod views;
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
@@ -27,6 +28,9 @@ use tables::*;
 const BATCH_ROWS: usize = 64 << 10;
 /// Bytes that all payload tables hold together before all of them are handed on.
 const PAYLOAD_BYTES: usize = 24 << 20;
+
+/// Payload tables of one recording, at most; real ones have a few hundred kinds of events.
+const MAX_EVENT_TABLES: usize = 512;
 
 /// What a file needs to know of its table.
 #[derive(Clone, Debug)]
@@ -177,6 +181,11 @@ fn push_batch(
             Err(e) => *failed = Some(Error::Internal(e.to_string())),
         }
     }
+    for (array, field) in arrays.iter_mut().zip(spec.schema.fields()) {
+        if array.data_type() != field.data_type() {
+            *array = signed::array(array);
+        }
+    }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     match RecordBatch::try_new_with_options(spec.schema.clone(), arrays, &options) {
         Ok(batch) => ready.push(Ready { table, batch, new_group }),
@@ -193,7 +202,7 @@ pub struct Tables {
     selection: Selection,
     clock: Clock,
     pointer_size: u8,
-    trace_id: Option<String>,
+    shape: Shape,
     payload_bytes: usize,
     /// Batches that are ready to be written, in order.
     pub ready: Vec<Ready>,
@@ -214,13 +223,12 @@ pub struct EventRoute {
 }
 
 impl Tables {
-    /// The tables that `selection` wants, of a recording with this clock and pointer size. With a `trace_id` each has
-    /// a first column of that name.
-    pub fn new(selection: Selection, clock: Clock, pointer_size: u8, trace_id: Option<String>) -> Result<Tables> {
+    /// The tables that `selection` wants, of a recording with this clock and pointer size.
+    pub fn new(selection: Selection, clock: Clock, pointer_size: u8, shape: Shape) -> Result<Tables> {
         let mut specs = Vec::new();
         let fixed = Fixed::new(&mut specs, &selection)?;
         for spec in &mut specs {
-            with_trace_id(spec, trace_id.as_deref());
+            shape.apply(spec);
         }
         Ok(Tables {
             specs,
@@ -230,7 +238,7 @@ impl Tables {
             selection,
             clock,
             pointer_size,
-            trace_id,
+            shape,
             payload_bytes: 0,
             ready: Vec::new(),
             failed: None,
@@ -255,6 +263,9 @@ impl Tables {
                 return Ok(Some(EventRoute { slot, mapping }));
             }
         }
+        if self.events.len() >= MAX_EVENT_TABLES {
+            return Ok(None);
+        }
         let mut table = EventTable::new(info, self.pointer_size);
         let Some(mapping) = table.mapping(info) else {
             return Err(Error::Internal(format!("{}/{}: the layout does not fit its own table", key.0, key.2)));
@@ -264,10 +275,15 @@ impl Tables {
         let (schema, encodings) = table.schema()?;
         let sorted_by = vec!["ts_ns".to_owned()];
         let mut spec = Spec { name, schema: Arc::new(schema), encodings, sorted_by };
-        with_trace_id(&mut spec, self.trace_id.as_deref());
+        self.shape.apply(&mut spec);
         self.events.push(EventSlot { table, number: self.specs.len(), last_ts_ns: i64::MIN, broken: false });
         self.specs.push(spec);
         Ok(Some(EventRoute { slot, mapping }))
+    }
+
+    /// Whether events of a kind are wanted, so that having no route for them means that there are too many tables.
+    pub fn wants_event(&self, info: &crate::event::EventInfo) -> bool {
+        self.selection.wants_event(&info.provider, &info.name)
     }
 
     /// Name of the table of a route.
@@ -329,6 +345,24 @@ impl Tables {
     }
 }
 
+/// What a dataset asks of all of its tables alike.
+#[derive(Clone, Debug, Default)]
+pub struct Shape {
+    /// Key of the recording, for a first column `trace_id`.
+    pub trace_id: Option<String>,
+    /// Whether unsigned 64-bit columns are written as signed ones with the same bits.
+    pub signed: bool,
+}
+
+impl Shape {
+    fn apply(&self, spec: &mut Spec) {
+        if self.signed {
+            spec.schema = Arc::new(Schema::new(spec.schema.fields().iter().map(signed::field).collect::<Vec<_>>()));
+        }
+        with_trace_id(spec, self.trace_id.as_deref());
+    }
+}
+
 fn with_trace_id(spec: &mut Spec, trace_id: Option<&str>) {
     let Some(trace_id) = trace_id else { return };
     let metadata = std::collections::HashMap::from([("value".to_owned(), trace_id.to_owned())]);
@@ -366,14 +400,14 @@ impl FactSink for Tables {
                 fixed.$slot.flush_full(ready, specs, failed);
             }};
         }
-        macro_rules! rows {
-            ($slot:ident, $gc_id:expr, $rows:expr, $key:expr) => {{
+        // Ranges come in the order of addresses; only their first may stand before what came earlier.
+        macro_rules! ranges {
+            ($slot:ident, $gc_id:expr, $rows:expr, $start:ident) => {{
                 let slot = &mut fixed.$slot;
-                if slot.wanted {
-                    for row in $rows {
-                        slot.ordered([u64::from($gc_id), $key(row)], ready, specs, failed);
-                        slot.builder.push($gc_id, row);
-                    }
+                if let (true, Some(first), Some(last)) = (slot.wanted, $rows.first(), $rows.last()) {
+                    slot.ordered([u64::from($gc_id), first.$start], ready, specs, failed);
+                    slot.last_key = [u64::from($gc_id), last.$start];
+                    slot.builder.extend($gc_id, $rows);
                     slot.flush_full(ready, specs, failed);
                 }
             }};
@@ -388,13 +422,14 @@ impl FactSink for Tables {
                 fixed.pause.ordered([key, 0], ready, specs, failed);
                 to!(pause, p, clock);
             }
-            Fact::GenerationRanges(id, rows) => rows!(generation_range, id, rows, |_| 0),
-            Fact::SurvivingRanges(id, rows) => {
-                rows!(surviving, id, rows, |r: &crate::normalize::fact::SurvivingRange| r.start)
+            Fact::GenerationRanges(id, rows) => {
+                fixed.generation_range.ordered([u64::from(id), 0], ready, specs, failed);
+                for row in rows {
+                    to!(generation_range, id, row);
+                }
             }
-            Fact::MovedRanges(id, rows) => {
-                rows!(moved, id, rows, |r: &crate::normalize::fact::MovedRange| r.old_start)
-            }
+            Fact::SurvivingRanges(id, rows) => ranges!(surviving, id, rows, start),
+            Fact::MovedRanges(id, rows) => ranges!(moved, id, rows, old_start),
             Fact::HeapStats(id, stats) => {
                 for row in stats {
                     to!(heap_stats, id, row);
@@ -422,14 +457,4 @@ impl FactSink for Tables {
             Fact::Problem(p) => to!(diagnostic, p),
         }
     }
-}
-
-/// A batch of no rows, for tables that stay empty.
-pub fn empty_batch(spec: &Spec) -> RecordBatch {
-    RecordBatch::new_empty(spec.schema.clone())
-}
-
-/// Whether a column holds rows; a helper for tests of writers.
-pub fn len(array: &dyn Array) -> usize {
-    array.len()
 }

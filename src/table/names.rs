@@ -46,7 +46,9 @@ pub fn safe(name: &str) -> String {
     }
     let stem = out.split('.').next().unwrap_or_default().to_ascii_lowercase();
     let is_device = matches!(stem.as_str(), "con" | "prn" | "aux" | "nul")
-        || (stem.len() == 4 && (stem.starts_with("com") || stem.starts_with("lpt")) && stem.ends_with(|c: char| c.is_ascii_digit()));
+        || (stem.len() == 4
+            && (stem.starts_with("com") || stem.starts_with("lpt"))
+            && stem.ends_with(|c: char| c.is_ascii_digit()));
     match (out.is_empty(), is_device) {
         (true, _) => "unnamed".to_owned(),
         (_, true) => format!("_{out}"),

@@ -16,7 +16,7 @@ use crate::guid::Guid;
 use crate::time::file_time_to_utc_us;
 
 /// One payload column; every value may be null. One variant per Arrow type.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "named as in Arrow")]
 pub enum PayloadColumn {
     U8(Optional<UInt8Type>),
     U16(Optional<UInt16Type>),
@@ -56,7 +56,7 @@ impl PayloadColumn {
         match node {
             Node::Bool8 | Node::Bool32 => PayloadColumn::Bool(BooleanBufferBuilder::new(0), nulls()),
             Node::U8 => PayloadColumn::U8(Optional::default()),
-            Node::U16 => PayloadColumn::U16(Optional::default()),
+            Node::U16 | Node::U16Be => PayloadColumn::U16(Optional::default()),
             Node::U32 => PayloadColumn::U32(Optional::default()),
             Node::U64 | Node::Pointer32 | Node::VarUInt => PayloadColumn::U64(Optional::default()),
             Node::I8 => PayloadColumn::I8(Optional::default()),
@@ -65,10 +65,13 @@ impl PayloadColumn {
             Node::I64 | Node::VarInt => PayloadColumn::I64(Optional::default()),
             Node::F32 => PayloadColumn::F32(Optional::default()),
             Node::F64 => PayloadColumn::F64(Optional::default()),
-            Node::FileTime => PayloadColumn::Time(Optional::default()),
+            Node::FileTime | Node::SystemTime => PayloadColumn::Time(Optional::default()),
             Node::Guid => PayloadColumn::Guid(Box::default()),
             Node::Utf16Z | Node::AnsiZ | Node::Utf16Unit | Node::Utf8Unit => PayloadColumn::Text(TextBuffer::default()),
-            Node::Utf16Counted(_) | Node::Utf8Counted(_) => PayloadColumn::Text(TextBuffer::default()),
+            Node::Utf16Tail | Node::Sid | Node::TokenSid(_) => PayloadColumn::Text(TextBuffer::default()),
+            Node::Utf16Counted(_) | Node::Utf16Bytes | Node::Utf8Counted(_) => {
+                PayloadColumn::Text(TextBuffer::default())
+            }
             Node::Bytes(_) | Node::Padding(_) => PayloadColumn::Bytes(TextBuffer::default()),
             Node::Struct(fields) => {
                 let (names, columns) = PayloadColumn::for_fields(fields);
@@ -174,7 +177,11 @@ impl PayloadColumn {
                 if columns.is_empty() {
                     return Arc::new(StructArray::new_empty_fields(len, nulls));
                 }
-                Arc::new(StructArray::new(fields.clone(), columns.iter_mut().map(PayloadColumn::finish).collect(), nulls))
+                Arc::new(StructArray::new(
+                    fields.clone(),
+                    columns.iter_mut().map(PayloadColumn::finish).collect(),
+                    nulls,
+                ))
             }
             PayloadColumn::List(list) => {
                 let offsets = OffsetBuffer::new(std::mem::replace(&mut list.offsets, vec![0]).into());

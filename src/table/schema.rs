@@ -145,7 +145,11 @@ pub fn all() -> Result<&'static [TableSchema]> {
     let parse = || {
         let one = |(name, text): &(&str, &str)| {
             let table: TableSchema = toml::from_str(text).map_err(|e| format!("schemas/tables/{name}.toml: {e}"))?;
-            if table.name == *name { Ok(table) } else { Err(format!("schemas/tables/{name}.toml is of {}", table.name)) }
+            if table.name == *name {
+                Ok(table)
+            } else {
+                Err(format!("schemas/tables/{name}.toml is of {}", table.name))
+            }
         };
         FILES.iter().map(one).collect()
     };

@@ -34,7 +34,9 @@ impl Selection {
             || self.names.iter().any(|name| {
                 let mut parts = name.splitn(3, '/').skip(1);
                 let provider_fits = parts.next().is_none_or(|p| p == provider);
-                name.starts_with("event") && !name.starts_with("event_") && provider_fits
+                name.starts_with("event")
+                    && !name.starts_with("event_")
+                    && provider_fits
                     && parts.next().is_none_or(|e| e == event)
             })
     }

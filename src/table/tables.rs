@@ -18,7 +18,7 @@ macro_rules! table {
     ($(#[$doc:meta])* $name:ident = $table:literal { $($column:ident: $builder:ty),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Default)]
-        #[allow(missing_docs)]
+        #[allow(missing_docs, reason = "documented in schemas/tables")]
         pub struct $name {
             pub rows: usize,
             $(pub $column: $builder,)*

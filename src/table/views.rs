@@ -10,7 +10,8 @@ SELECT gc_id, gc_number, generation, kind, reason, start_ts, pause_ns / 1e6 AS p
 FROM gc;
 ";
 
-const SURVIVAL: &str = "-- Bytes that survived each collection, by the generation they came from and the one they went to.
+const SURVIVAL: &str =
+    "-- Bytes that survived each collection, by the generation they came from and the one they went to.
 CREATE OR REPLACE VIEW survival_by_generation AS
 SELECT gc_id, generation_before, generation_after, count(*) AS range_count, sum(range_length) AS survived_bytes
 FROM (SELECT gc_id, generation_before, generation_after, range_length FROM gc_surviving_range
@@ -98,7 +99,7 @@ pub fn sql(tables: &[&str], hive: bool) -> String {
             (&["allocation"][..], ALLOCATION),
             (&["heap_object", "type"][..], HEAP),
             (&["callsite"][..], STACK),
-            (&crate::survived::TABLES[..], SURVIVED),
+            (&["gc", "gc_generation_range", "gc_surviving_range", "gc_moved_range"], SURVIVED),
         ] {
             if have(needs) {
                 out.push('\n');

@@ -7,7 +7,7 @@ use std::path::Path;
 use tracequet::error::{Error, Problem};
 use tracequet::event::EventInfo;
 use tracequet::event::{Event, value::Value};
-use tracequet::reader::{End, EventType, Labels, Order, RawEvent, Stack, Thread, TraceInfo, TypeId, Visitor, nettrace};
+use tracequet::reader::{End, EventType, Labels, Order, RawEvent, Stack, Thread, TraceInfo, TypeId, Visitor};
 use tracequet::source::{Input, MappedFile};
 
 /// One event, owned.
@@ -88,7 +88,7 @@ impl Recording {
     /// Reads `input` in the given order.
     pub fn read_in(input: Input, order: Order) -> Recording {
         let mut recording = Recording::default();
-        match nettrace::read(input, order, &mut recording) {
+        match tracequet::reader::read(input, order, &mut recording) {
             Ok(end) => recording.end = end,
             Err(error @ (Error::Unreadable { .. } | Error::Io { .. })) => recording.refused = Some(error.to_string()),
             Err(error) => panic!("a recording never causes '{error}'"),

@@ -32,7 +32,11 @@ pub fn event_differences(expected: &Json, seen: &Seen, recording: &Recording) ->
     let theirs = number(&expected[if capture_is_known { "capture_tid" } else { "tid" }]);
     check("capture_tid", theirs == capture.thread_id, &capture.thread_id);
     check("pid", number(&expected["pid"]) == thread.process_id, &thread.process_id);
-    check("thread_name", is_undefined_thread(expected) || expected["thread_name"].as_str() == thread.name.as_deref(), &thread.name);
+    check(
+        "thread_name",
+        is_undefined_thread(expected) || expected["thread_name"].as_str() == thread.name.as_deref(),
+        &thread.name,
+    );
     let processor = expected["proc"].as_u64().unwrap_or(u64::from(u32::MAX));
     check("proc", processor == u64::from(seen.processor), &seen.processor);
     if expected["provider"].is_null() {
@@ -48,7 +52,9 @@ pub fn event_differences(expected: &Json, seen: &Seen, recording: &Recording) ->
         let opcode = event_type.opcode.map(u64::from);
         check("opcode", expected["opcode"].as_u64() == opcode, &opcode);
         let layout = info.catalogue.and_then(|c| c.layout(event_type.event_id, event_type.version));
-        if expected["decoded_by"] == "manifest" && let Some(layout) = layout {
+        if expected["decoded_by"] == "manifest"
+            && let Some(layout) = layout
+        {
             let symbol = layout.symbol.as_ref().unwrap_or(&layout.name);
             check("symbol", expected["symbol"].as_str() == Some(symbol), symbol);
             check("manifest_opcode", number(&expected["manifest_opcode"]) == u64::from(layout.opcode), &layout.opcode);
@@ -57,7 +63,11 @@ pub fn event_differences(expected: &Json, seen: &Seen, recording: &Recording) ->
     check("activity", is_guid(&expected["activity"], seen.labels.activity_id), &seen.labels.activity_id);
     check("related", is_guid(&expected["related"], seen.labels.related_activity_id), &seen.labels.related_activity_id);
     let pointer_size = recording.info.as_ref().map_or(8, |i| usize::from(i.pointer_size));
-    check("stack", stack(&expected["stack"]) == addresses(&seen.stack, pointer_size), &addresses(&seen.stack, pointer_size));
+    check(
+        "stack",
+        stack(&expected["stack"]) == addresses(&seen.stack, pointer_size),
+        &addresses(&seen.stack, pointer_size),
+    );
     let payload = hex(&seen.payload);
     check("payload", expected["payload"].as_str() == Some(&payload), &short(&payload.as_str().into()));
     out.extend(label_differences(&expected["labels"], &seen.labels.json));
@@ -132,7 +142,8 @@ fn label_differences(expected: &Json, ours: &str) -> Vec<String> {
             _ => drop(flat.insert(key.clone(), value.clone())),
         }
     }
-    let ours: Json = if ours.is_empty() { Json::Object(Default::default()) } else { serde_json::from_str(ours).expect("JSON") };
+    let ours: Json =
+        if ours.is_empty() { Json::Object(Default::default()) } else { serde_json::from_str(ours).expect("JSON") };
     let expected = Json::Object(flat);
     if expected == ours { Vec::new() } else { vec![format!("labels: expected {expected}, read {ours}")] }
 }
@@ -147,7 +158,11 @@ fn field_differences(expected: &Json, seen: &Seen, recording: &Recording) -> Vec
     let (values, fit) = match fields {
         Err(why) => {
             let same = expected["fields"].is_null() && expected["decoded_by"] == "none";
-            return if same { Vec::new() } else { vec![format!("fields: not decoded ({why}), expected {}", short(&expected["fields"]))] };
+            return if same {
+                Vec::new()
+            } else {
+                vec![format!("fields: not decoded ({why}), expected {}", short(&expected["fields"]))]
+            };
         }
         Ok(_) if expected["fields"].is_null() && seen.payload.is_empty() => return Vec::new(),
         Ok(decoded) => decoded,
@@ -202,7 +217,14 @@ fn short_field(problem: &str) -> &str {
     &text[..end(text)]
 }
 
-fn struct_differences(expected: &Json, plan: &[PlanField], values: &[Value], partial: bool, at: &str, out: &mut Vec<String>) {
+fn struct_differences(
+    expected: &Json,
+    plan: &[PlanField],
+    values: &[Value],
+    partial: bool,
+    at: &str,
+    out: &mut Vec<String>,
+) {
     let Some(object) = expected.as_object() else {
         out.push(format!("fields{at}: expected {}, read a struct", short(expected)));
         return;
@@ -273,9 +295,7 @@ fn value_differences(expected: &Json, node: &Node, value: &Value, at: &str, out:
         }
         Value::Text(text) => expected.as_str() == Some(text),
         Value::Bytes(bytes) => match expected {
-            Json::Array(list) => {
-                list.iter().map(Json::as_u64).eq(bytes.iter().map(|b| Some(u64::from(*b))))
-            }
+            Json::Array(list) => list.iter().map(Json::as_u64).eq(bytes.iter().map(|b| Some(u64::from(*b)))),
             Json::Object(object) => object.get("bytes").and_then(Json::as_str) == Some(&hex(bytes)),
             _ => false,
         },

@@ -8,11 +8,16 @@ use serde_json::Value as Json;
 /// The folder of the shared traces: `$TRACEQUET_SHARED/nettrace` or `../shared/data/nettrace` beside the repository.
 /// `None`, with a note on standard error, when it is not there.
 pub fn shared_traces(test: &str) -> Option<PathBuf> {
+    shared_folder(test, "nettrace")
+}
+
+/// The folder of shared traces of one format.
+pub fn shared_folder(test: &str, format: &str) -> Option<PathBuf> {
     let root = match std::env::var_os("TRACEQUET_SHARED") {
         Some(root) => PathBuf::from(root),
         None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data"),
     };
-    let folder = root.join("nettrace");
+    let folder = root.join(format);
     if folder.is_dir() {
         return Some(folder);
     }
@@ -52,6 +57,12 @@ impl SharedTrace {
     pub fn json(&self, what: &str) -> Option<Json> {
         let text = std::fs::read_to_string(self.expected.join(format!("{}.{what}.json", self.name))).ok()?;
         Some(serde_json::from_str(&text).expect("valid JSON"))
+    }
+
+    /// The lines of the file `NAME.<what>`.
+    pub fn lines(&self, what: &str) -> Option<Vec<Json>> {
+        let text = std::fs::read_to_string(self.expected.join(format!("{}.{what}", self.name))).ok()?;
+        Some(text.lines().map(|line| serde_json::from_str(line).expect("valid JSON")).collect())
     }
 
     /// All expected events in time order. The only line of a refused file is `{"error": ...}`.

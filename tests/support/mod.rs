@@ -6,5 +6,9 @@
 pub mod callbacks;
 pub mod collect;
 pub mod compare;
+#[cfg(feature = "tables")]
+pub mod dataset;
 pub mod dual;
+#[cfg(feature = "packed")]
 pub mod expected;
+pub mod writer;

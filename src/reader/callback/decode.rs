@@ -60,7 +60,7 @@ pub struct Bounds<'a> {
 
 /// What a record says. Names follow ICorProfilerCallback.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "names and fields are those of ICorProfilerCallback")]
 pub enum Body<'a> {
     End,
     Clock {
@@ -214,6 +214,7 @@ fn shift<'a>(input: &'a [u8]) -> Parsed<'a, u32> {
 }
 
 /// The two columns that all ranges have, into columns `S` and `L` of the rows.
+#[allow(clippy::indexing_slicing, reason = "S and L are constants below N")]
 fn ranges<'a, const N: usize, const S: usize, const L: usize>(
     input: &'a [u8],
     rows: &mut Vec<[u64; N]>,

@@ -5,7 +5,7 @@ use nom::Parser;
 
 use super::header_object::clock;
 use super::metadata::{MAX_DEPTH, simple_type};
-use super::state::Overrides;
+use super::resolve::Overrides;
 use crate::bytes::{
     Parsed, fail, guid, i32le, i64le, take, u8le, u16le, u32le, u64le, utf8_counted, varuint32, varuint64, zigzag,
 };

@@ -135,7 +135,8 @@ impl Header {
         let (event, payload) = take(payload_size as usize, "Payload")(event)?;
         let (event, stack_size) = u32le("StackSize")(event)?;
         let (surplus, stack) = take(stack_size as usize, "Stack")(event)?;
-        if !surplus.is_empty() && !(padded && surplus.len() <= 3) {
+        let is_padding = padded && surplus.len() <= 3;
+        if !surplus.is_empty() && !is_padding {
             return Err(fail(surplus.len(), "EventSize", "payload and stack to fill the event"));
         }
         if padded && (size + 4) % 4 != 0 {

@@ -14,6 +14,7 @@ mod metadata;
 mod netperf;
 mod objects;
 mod order;
+mod resolve;
 mod stacks;
 mod state;
 mod v6;

@@ -353,9 +353,9 @@ fn sequence_point<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Sou
         let entry: Parsed<'_, (u64, u32)> = (u64le("ThreadId"), u32le("SequenceNumber")).parse(rest);
         let Ok((next, (thread, sequence))) = entry else { break };
         rest = next;
-        let thread = state.os_thread(thread);
         let gap = state.drops.point(thread, sequence);
         if gap > 0 {
+            let thread = state.os_thread(thread);
             state.gap(thread, gap, start);
         }
     }

@@ -50,23 +50,31 @@ impl<'a> Region<'a> {
         Region { next_partial: PARTIAL, in_order: true, ..Region::default() }
     }
 
-    /// Keeps a block that begins at `offset` alive; the number goes into [`Pending::chunk`].
-    pub fn add_chunk(&mut self, offset: u64, chunk: Chunk<'a>) -> u32 {
-        if let Chunk::Owned(bytes) = &chunk {
-            self.owned += bytes.len();
-        }
-        self.chunks.push_back((offset, chunk));
-        self.first_chunk + (self.chunks.len() as u32 - 1)
+    /// Announces a block that begins at `offset`; the number goes into [`Pending::chunk`].
+    pub fn add_chunk(&mut self, offset: u64) -> u32 {
+        let number = self.end_of_chunks();
+        self.chunks.push_back((offset, Chunk::Borrowed(&[])));
+        number
     }
 
-    /// Puts the bytes of the block added last in their place, once its events are read.
-    pub fn replace_last_chunk(&mut self, chunk: Chunk<'a>) {
+    fn end_of_chunks(&self) -> u32 {
+        self.first_chunk.wrapping_add(self.chunks.len() as u32)
+    }
+
+    /// Keeps the bytes of the block added last, once its events are read; gives them back when none of them waits.
+    pub fn fill_last_chunk(&mut self, chunk: Chunk<'a>) -> Option<Chunk<'a>> {
+        let number = self.end_of_chunks().wrapping_sub(1);
+        if self.events.last().is_none_or(|e| e.chunk != number) {
+            self.chunks.pop_back();
+            return Some(chunk);
+        }
         if let Chunk::Owned(bytes) = &chunk {
             self.owned += bytes.len();
         }
         if let Some(last) = self.chunks.back_mut() {
             last.1 = chunk;
         }
+        None
     }
 
     /// The bytes of a block and its offset in the file.
@@ -129,12 +137,11 @@ impl<'a> Region<'a> {
             self.events = ready;
             self.in_order = true;
         }
-        let next = self.first_chunk + self.chunks.len() as u32;
-        let oldest = self.events.iter().map(|e| e.chunk).min().unwrap_or(next);
-        while self.first_chunk < oldest
-            && let Some((_, chunk)) = self.chunks.pop_front()
-        {
-            self.first_chunk += 1;
+        // How many blocks at the front no event waits in; numbers may have wrapped around.
+        let first = self.first_chunk;
+        let unused = self.events.iter().map(|e| e.chunk.wrapping_sub(first) as usize).min();
+        for (_, chunk) in self.chunks.drain(..unused.unwrap_or(self.chunks.len()).min(self.chunks.len())) {
+            self.first_chunk = self.first_chunk.wrapping_add(1);
             if let Chunk::Owned(bytes) = &chunk {
                 self.owned -= bytes.len();
             }

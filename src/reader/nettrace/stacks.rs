@@ -45,13 +45,16 @@ impl<'a> Stacks<'a> {
     pub fn block(&mut self, chunk: Chunk<'a>) -> Read {
         let mut read = Read { error: None, refused: 0, miscounted: false };
         let number = self.chunks.len() as u32;
+        let first_key = self.next_key;
         if let Err(e) = self.parse(&chunk, number, &mut read) {
             read.error = Some(inner(e));
         }
-        if let Chunk::Owned(bytes) = &chunk {
-            self.owned += bytes.len();
+        if self.next_key != first_key {
+            if let Chunk::Owned(bytes) = &chunk {
+                self.owned += bytes.len();
+            }
+            self.chunks.push(chunk);
         }
-        self.chunks.push(chunk);
         read
     }
 

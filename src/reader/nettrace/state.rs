@@ -5,30 +5,21 @@ use std::ops::ControlFlow;
 
 use foldhash::fast::FixedState;
 
-use super::drops::Drops;
+use super::drops::{Drops, Place};
 use super::header::Header;
 use super::order::{Pending, Region};
+use super::resolve::{MAX_LABELS, Overrides};
 use super::stacks::Stacks;
 use crate::bytes::{ParseError, inner, take};
 use crate::error::{Problem, Severity};
-use crate::reader::{EventType, Labels, Layout, Order, RawEvent, Stack, Thread, ThreadIndex, TypeId, Visitor};
+use crate::guid::Guid;
+use crate::reader::{EventType, Labels, Order, RawEvent, Stack, Thread, ThreadIndex, TypeId, Visitor};
 use crate::source::{Chunk, Source};
 
-/// Bounds on what a file can make the reader remember.
-const MAX_TYPES: usize = 1 << 18;
-const MAX_THREADS: usize = 1 << 20;
-const MAX_LABELS: usize = 1 << 20;
 /// So many problems of one kind are reported one by one; the rest as one count at the end. Gaps are never folded.
 const MAX_EACH: u64 = 1000;
 
-/// Label overrides of an event's type (V6).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Overrides {
-    pub opcode: Option<u8>,
-    pub keywords: Option<u64>,
-    pub level: Option<u8>,
-    pub version: Option<u8>,
-}
+static NO_LABELS: Labels = Labels { activity_id: Guid::NONE, related_activity_id: Guid::NONE, json: String::new() };
 
 /// The state of a reader.
 pub struct State<'a, 'v, V: Visitor> {
@@ -37,25 +28,25 @@ pub struct State<'a, 'v, V: Visitor> {
     pub stopped: bool,
     /// The block at hand is cut by the end of the file, which was reported already: what is torn in it is no news.
     pub cut: bool,
-    metadata: HashMap<u32, TypeId, FixedState>,
-    types: Vec<EventType>,
-    wanted: Vec<bool>,
-    type_by_content: HashMap<EventType, TypeId, FixedState>,
-    overridden: HashMap<(TypeId, Overrides), TypeId, FixedState>,
-    threads: Vec<Thread>,
-    thread_by_content: HashMap<Thread, ThreadIndex, FixedState>,
+    pub(super) metadata: HashMap<u32, TypeId, FixedState>,
+    pub(super) types: Vec<EventType>,
+    pub(super) wanted: Vec<bool>,
+    pub(super) type_by_content: HashMap<EventType, TypeId, FixedState>,
+    pub(super) overridden: HashMap<(TypeId, Overrides), TypeId, FixedState>,
+    pub(super) threads: Vec<Thread>,
+    pub(super) thread_by_content: HashMap<Thread, ThreadIndex, FixedState>,
     /// V6: thread index of the file to thread.
     pub thread_table: HashMap<u64, ThreadIndex, FixedState>,
     /// V6: label list id to its place in `labels` and its overrides.
     pub label_table: HashMap<u32, (u32, Overrides), FixedState>,
-    labels: Vec<Labels>,
+    pub(super) labels: Vec<Labels>,
     pub stacks: Stacks<'a>,
     pub drops: Drops,
     region: Region<'a>,
     newest: i64,
     late: u64,
     problem_counts: HashMap<&'static str, (u64, Severity), FixedState>,
-    default_process: u64,
+    pub(super) default_process: u64,
 }
 
 impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
@@ -103,136 +94,6 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
         self.problem(Problem::new(Severity::Error, code, error.offset(start, len), message));
     }
 
-    /// Interns a kind of event.
-    pub fn intern_type(&mut self, event_type: EventType) -> TypeId {
-        if let Some(id) = self.type_by_content.get(&event_type) {
-            return *id;
-        }
-        if self.types.len() >= MAX_TYPES {
-            // The last one made is the stand-in for all that do not fit.
-            return TypeId(self.types.len() as u32 - 1);
-        }
-        let id = TypeId(self.types.len() as u32);
-        self.wanted.push(self.visitor.event_type(id, &event_type));
-        self.types.push(event_type.clone());
-        self.type_by_content.insert(event_type, id);
-        id
-    }
-
-    /// Binds a metadata id to a kind of event. A second, different binding is reported; the last one counts.
-    pub fn define_metadata(&mut self, id: u32, event_type: EventType, offset: u64) {
-        let type_id = self.intern_type(event_type);
-        if let Some(before) = self.metadata.insert(id, type_id)
-            && before != type_id
-        {
-            let message = format!("metadata id {id} is defined twice, differently; the later definition counts");
-            self.problem(Problem::new(Severity::Info, "duplicate_metadata_id", offset, message));
-        }
-    }
-
-    /// Forgets all metadata ids (V6 sequence point with flag 2).
-    pub fn forget_metadata(&mut self) {
-        self.metadata.clear();
-    }
-
-    fn type_of(&mut self, header: &Header, offset: u64) -> TypeId {
-        if let Some(id) = self.metadata.get(&header.metadata_id) {
-            return *id;
-        }
-        let id = header.metadata_id;
-        let message = format!("metadata id {id} is not defined; the events are kept raw");
-        self.problem(Problem::new(Severity::Error, "unknown_metadata", offset, message));
-        let unknown = EventType {
-            provider: String::new(),
-            provider_guid: None,
-            event_id: 0,
-            version: 0,
-            name: format!("metadata_{id}"),
-            opcode: None,
-            level: 0,
-            keywords: 0,
-            layout: Layout::NoMetadata,
-            message: None,
-        };
-        let type_id = self.intern_type(unknown);
-        self.metadata.insert(id, type_id);
-        type_id
-    }
-
-    fn overridden_type(&mut self, base: TypeId, overrides: Overrides) -> TypeId {
-        if let Some(id) = self.overridden.get(&(base, overrides)) {
-            return *id;
-        }
-        let Some(mut event_type) = self.types.get(base.0 as usize).cloned() else { return base };
-        event_type.opcode = overrides.opcode.or(event_type.opcode);
-        event_type.keywords = overrides.keywords.unwrap_or(event_type.keywords);
-        event_type.level = overrides.level.map_or(event_type.level, u32::from);
-        event_type.version = overrides.version.map_or(event_type.version, u32::from);
-        let id = self.intern_type(event_type);
-        self.overridden.insert((base, overrides), id);
-        id
-    }
-
-    /// Interns a thread.
-    pub fn intern_thread(&mut self, thread: Thread) -> ThreadIndex {
-        if let Some(index) = self.thread_by_content.get(&thread) {
-            return *index;
-        }
-        if self.threads.len() >= MAX_THREADS {
-            return self.threads.len() as u32 - 1;
-        }
-        let index = self.threads.len() as ThreadIndex;
-        self.visitor.thread(index, &thread);
-        self.threads.push(thread.clone());
-        self.thread_by_content.insert(thread, index);
-        index
-    }
-
-    /// A thread by its OS id (V1 to V4: the one process of the recording).
-    pub fn os_thread(&mut self, thread_id: u64) -> ThreadIndex {
-        self.intern_thread(Thread { process_id: self.default_process, thread_id, name: None })
-    }
-
-    /// The OS id of a thread.
-    pub fn thread_id(&self, thread: ThreadIndex) -> u64 {
-        self.threads.get(thread as usize).map_or(0, |t| t.thread_id)
-    }
-
-    /// The OS process id that the header gives.
-    pub fn default_process(&self) -> u64 {
-        self.default_process
-    }
-
-    fn thread_of<const V6: bool>(&mut self, raw: u64, offset: u64) -> ThreadIndex {
-        if !V6 {
-            return self.os_thread(raw);
-        }
-        if let Some(index) = self.thread_table.get(&raw) {
-            return *index;
-        }
-        let message = format!("thread index {raw} is not defined");
-        self.problem(Problem::new(Severity::Error, "unknown_thread", offset, message));
-        let index = self.intern_thread(Thread { process_id: 0, thread_id: 0, name: Some(format!("index {raw}")) });
-        self.thread_table.insert(raw, index);
-        index
-    }
-
-    /// Remembers labels for the events of this region.
-    pub fn add_labels(&mut self, labels: Labels) -> u32 {
-        if labels == Labels::default() {
-            return 0;
-        }
-        if self.labels.len() >= MAX_LABELS {
-            let message = "more label lists than fit into memory between two sequence points; events lose theirs";
-            self.problem(Problem::new(Severity::DataLoss, "too_many_labels", 0, message));
-            return 0;
-        }
-        if self.labels.last() != Some(&labels) {
-            self.labels.push(labels);
-        }
-        self.labels.len() as u32 - 1
-    }
-
     /// Reads the events of a block. `start` is the offset of `chunk` in the file, `events_at` where in it the first
     /// event lies.
     pub fn event_block<const V6: bool>(
@@ -246,7 +107,7 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
         let mut header = Header::default();
         let mut cached = Cached::default();
         // Number the block gets; it is added when its events are read.
-        let number = self.region.add_chunk(start, Chunk::Borrowed(&[]));
+        let number = self.region.add_chunk(start);
         let mut sorted_until = i64::MIN;
         let mut rest: &[u8] = chunk.get(events_at..).unwrap_or_default();
         while !rest.is_empty() && !self.stopped {
@@ -270,23 +131,25 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
                 sorted_until = header.ticks;
             }
         }
-        self.region.replace_last_chunk(chunk);
+        if let Some(unused) = self.region.fill_last_chunk(chunk) {
+            source.recycle(unused);
+        }
         let many_labels = !V6 && self.labels.len() > MAX_LABELS / 8;
         if self.region.is_full() || many_labels {
             self.flush(source, i64::MAX);
-            if !V6 {
-                self.labels.truncate(1);
-            }
         } else if self.region.wants_partial_flush() && sorted_until > i64::MIN {
             self.flush(source, sorted_until);
         } else if self.order == Order::File {
             self.region.delivered(Vec::new(), source);
         }
+        if !V6 && self.region.events.is_empty() {
+            self.labels.truncate(1);
+        }
         self.visitor.progress(source.position());
     }
 
     #[inline]
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments, reason = "one call site; a struct would be built for every event")]
     fn one_event<const V6: bool>(
         &mut self,
         header: &Header,
@@ -300,12 +163,13 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
         if cached.capture_raw != Some(header.capture_thread) {
             cached.capture = self.thread_of::<V6>(header.capture_thread, offset);
             cached.capture_raw = Some(header.capture_thread);
+            cached.place = self.drops.place(header.capture_thread);
         }
         if cached.thread_raw != Some(header.thread) {
             cached.thread = self.thread_of::<V6>(header.thread, offset);
             cached.thread_raw = Some(header.thread);
         }
-        let gap = self.drops.event(cached.capture, header.sequence);
+        let gap = self.drops.event(cached.place, header.sequence);
         if gap > 0 {
             self.gap(cached.capture, gap, offset);
         }
@@ -350,26 +214,6 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
         }
     }
 
-    fn labels_of<const V6: bool>(&mut self, header: &Header, cached: &mut Cached, offset: u64) {
-        if V6 {
-            (cached.labels, cached.overrides) = match self.label_table.get(&header.label_list) {
-                Some(found) => *found,
-                None if header.label_list == 0 => (0, Overrides::default()),
-                None => {
-                    let message = format!("label list {} is not defined", header.label_list);
-                    self.problem(Problem::new(Severity::Error, "unknown_label_list", offset, message));
-                    (0, Overrides::default())
-                }
-            };
-        } else {
-            cached.labels = self.add_labels(Labels {
-                activity_id: header.activity_id,
-                related_activity_id: header.related_activity_id,
-                json: String::new(),
-            });
-        }
-    }
-
     /// Reports a gap in a thread's sequence numbers.
     pub fn gap(&mut self, thread: ThreadIndex, gap: u32, offset: u64) {
         let thread_id = self.thread_id(thread);
@@ -379,17 +223,19 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
     }
 
     /// One event with a stack of its own (V1 to V3).
+    #[allow(clippy::indexing_slicing, reason = "entry 0, no labels, is always there")]
     pub fn flat_event(&mut self, header: &Header, payload: &[u8], stack: &[u8], payload_offset: u64) {
         let event_type = self.type_of(header, payload_offset);
         if !self.wanted.get(event_type.0 as usize).copied().unwrap_or(true) {
             return;
         }
         let thread = self.os_thread(header.thread);
-        let labels = self.add_labels(Labels {
+        let labels = Labels {
             activity_id: header.activity_id,
             related_activity_id: header.related_activity_id,
             json: String::new(),
-        });
+        };
+        let labels = self.add_labels(labels, payload_offset);
         self.note_time(header.ticks);
         let event = RawEvent {
             event_type,
@@ -398,7 +244,7 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
             capture_thread: thread,
             processor: u32::MAX,
             stack: Stack { addresses: stack, key: None },
-            labels: self.labels.get(labels as usize).unwrap_or(&self.labels[0]),
+            labels: self.labels.get(labels as usize).unwrap_or(&NO_LABELS),
             payload,
             offset: payload_offset,
         };
@@ -416,6 +262,7 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
     }
 
     #[inline]
+    #[allow(clippy::indexing_slicing, reason = "entry 0, no labels, is always there")]
     fn deliver(&mut self, event: &Pending, payload: &[u8], offset: u64) {
         self.note_time(event.ticks);
         let stack = match event.stack_id {
@@ -436,7 +283,7 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
             capture_thread: event.capture_thread,
             processor: event.processor,
             stack,
-            labels: self.labels.get(event.labels as usize).unwrap_or(&self.labels[0]),
+            labels: self.labels.get(event.labels as usize).unwrap_or(&NO_LABELS),
             payload,
             offset,
         };
@@ -494,16 +341,17 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
 
 /// What the headers of a block resolve to, remembered until a header changes it.
 #[derive(Default)]
-struct Cached {
+pub(super) struct Cached {
     capture_raw: Option<u64>,
     capture: ThreadIndex,
+    place: Place,
     thread_raw: Option<u64>,
     thread: ThreadIndex,
     metadata_id: Option<u32>,
     event_type: TypeId,
     wanted: bool,
-    labels: u32,
-    overrides: Overrides,
+    pub(super) labels: u32,
+    pub(super) overrides: Overrides,
 }
 
 impl Default for TypeId {

@@ -12,7 +12,7 @@ use super::objects::{block_header, stack_block};
 use super::state::State;
 use crate::bytes::{Parsed, inner, take, u16le, u32le, varuint32, varuint64};
 use crate::error::{Error, Problem, Result, Severity};
-use crate::reader::{End, Order, Visitor};
+use crate::reader::{End, Order, ThreadIndex, Visitor};
 use crate::source::{Chunk, Source};
 
 const END_OF_STREAM: u8 = 0;
@@ -131,7 +131,7 @@ fn one_block<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'
         SEQUENCE_POINT => ("damaged_sequence_point", "sequence point", region_end(state, source, start, &chunk)),
         THREAD => ("damaged_thread_block", "thread block", thread_block(state, start, &chunk)),
         REMOVE_THREAD => ("damaged_thread_block", "block of removed threads", remove_threads(state, start, &chunk)),
-        LABEL_LIST => ("damaged_label_block", "label list block", label_block(state, &chunk)),
+        LABEL_LIST => ("damaged_label_block", "label list block", label_block(state, start, &chunk)),
         _ => {
             let message = format!("block of unknown kind {kind} ({len} bytes) was skipped");
             state.problem(Problem::new(Severity::DataLoss, "unknown_block", start, message));
@@ -180,7 +180,7 @@ fn thread_block<'b, V: Visitor>(state: &mut State<'_, '_, V>, start: u64, block:
             state.problem(Problem::new(Severity::Info, "unknown_thread_info", at, message));
         }
         let thread = state.intern_thread(thread);
-        if let Some(before) = state.thread_table.insert(index, thread)
+        if let Some(before) = state.define_thread(index, thread)
             && before != thread
         {
             let message = format!("thread index {index} is defined twice, differently; the later definition counts");
@@ -197,8 +197,8 @@ fn remove_threads<'b, V: Visitor>(state: &mut State<'_, '_, V>, start: u64, bloc
         (rest, (index, sequence)) = (varuint64("Index"), varuint32("SequenceNumber")).parse(rest)?;
         match state.thread_table.remove(&index) {
             Some(thread) => {
-                last_number(state, thread, sequence, start);
-                state.drops.forget(thread);
+                last_number(state, index, thread, sequence, start);
+                state.drops.forget(index);
             }
             None => {
                 let message = format!("thread index {index} is removed but not defined");
@@ -209,8 +209,8 @@ fn remove_threads<'b, V: Visitor>(state: &mut State<'_, '_, V>, start: u64, bloc
     Ok((rest, ()))
 }
 
-fn last_number<V: Visitor>(state: &mut State<'_, '_, V>, thread: u32, sequence: u32, at: u64) {
-    let gap = state.drops.point(thread, sequence);
+fn last_number<V: Visitor>(state: &mut State<'_, '_, V>, index: u64, thread: ThreadIndex, sequence: u32, at: u64) {
+    let gap = state.drops.point(index, sequence);
     if gap > 0 {
         state.gap(thread, gap, at);
     }
@@ -234,7 +234,7 @@ fn region_end<'a, 'b, V: Visitor>(
                     Ok((next, (index, sequence))) => {
                         rest = next;
                         if let Some(thread) = state.thread_table.get(&index).copied() {
-                            last_number(state, thread, sequence, start);
+                            last_number(state, index, thread, sequence, start);
                         }
                     }
                     Err(e) => {
@@ -248,9 +248,8 @@ fn region_end<'a, 'b, V: Visitor>(
     }
     state.end_region(source);
     if flags & 1 != 0 {
-        for (_, thread) in state.thread_table.drain() {
-            state.drops.forget(thread);
-        }
+        state.thread_table.clear();
+        state.drops.forget_all();
     }
     if flags & 2 != 0 {
         state.forget_metadata();
@@ -258,7 +257,7 @@ fn region_end<'a, 'b, V: Visitor>(
     result
 }
 
-fn label_block<'b, V: Visitor>(state: &mut State<'_, '_, V>, block: &'b [u8]) -> Done<'b> {
+fn label_block<'b, V: Visitor>(state: &mut State<'_, '_, V>, start: u64, block: &'b [u8]) -> Done<'b> {
     let (mut rest, (mut id, count)) = (u32le("firstIndex"), u32le("count")).parse(block)?;
     if count as usize > rest.len() / 2 {
         return Err(crate::bytes::fail(rest.len(), "count", "a count that fits into the block"));
@@ -266,8 +265,7 @@ fn label_block<'b, V: Visitor>(state: &mut State<'_, '_, V>, block: &'b [u8]) ->
     for _ in 0..count {
         let (labels, overrides);
         (rest, (labels, overrides)) = label_list(rest)?;
-        let place = state.add_labels(labels);
-        state.label_table.insert(id, (place, overrides));
+        state.define_labels(id, labels, overrides, start);
         id = id.wrapping_add(1);
     }
     Ok((rest, ()))

@@ -1,0 +1,99 @@
+//! The events of one buffer: its bytes, expanded if need be, and where in them the events lie.
+
+use super::buffer::HEADER;
+use super::chain::{Link, Session};
+use super::header;
+use crate::error::{Problem, Severity};
+
+/// An event in the body of a buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Its time; that of the event before when it has none.
+    pub ticks: i64,
+    /// Where it begins in the body.
+    pub at: u32,
+}
+
+/// The body of a buffer.
+#[derive(Default)]
+pub struct Body<'m> {
+    mapped: Option<&'m [u8]>,
+    expanded: Vec<u8>,
+    /// Its events, in the order of time.
+    pub events: Vec<Place>,
+    /// Offset of its first byte in the file.
+    pub offset: u64,
+    /// Processor.
+    pub processor: u16,
+}
+
+impl<'m> Body<'m> {
+    /// The valid bytes behind the header.
+    pub fn bytes(&self) -> &[u8] {
+        self.mapped.unwrap_or(&self.expanded)
+    }
+
+    /// Bytes that are not in the file.
+    pub fn owned(&self) -> usize {
+        self.expanded.len()
+    }
+
+    /// Offset of a place in the body: in a compressed buffer that of its beginning.
+    pub fn offset_of(&self, at: usize) -> u64 {
+        if self.mapped.is_some() { self.offset + at as u64 } else { self.offset }
+    }
+
+    /// Takes the events of another buffer in; what was there is forgotten, its memory is used again.
+    pub fn load(&mut self, file: &'m [u8], link: &Link, session: &Session, report: &mut dyn FnMut(Problem)) {
+        self.events.clear();
+        self.expanded.clear();
+        self.mapped = None;
+        let start = usize::try_from(link.offset).unwrap_or(usize::MAX).saturating_add(HEADER);
+        self.offset = start as u64;
+        self.processor = link.processor;
+        let stored = file.get(start..).unwrap_or_default();
+        let stored = stored.get(..(link.stored as usize).saturating_sub(HEADER)).unwrap_or(stored);
+        let size = (link.valid as usize).saturating_sub(HEADER);
+        if link.compressed {
+            if let Err(why) = session.compression.expand(stored, size, &mut self.expanded) {
+                // Of a buffer that the end of the file cuts, what came before the cut is sound.
+                if !link.cut {
+                    let message = format!("a compressed buffer cannot be expanded, its events are lost: {why}");
+                    report(Problem::new(Severity::Error, "damaged_compression", link.offset, message));
+                    self.expanded.clear();
+                }
+            }
+        } else {
+            self.mapped = Some(stored.get(..size).unwrap_or(stored));
+        }
+        self.find_events(link, report);
+    }
+
+    fn find_events(&mut self, link: &Link, report: &mut dyn FnMut(Problem)) {
+        let mut events = std::mem::take(&mut self.events);
+        let bytes = self.bytes();
+        let (mut at, mut ticks, mut sorted) = (0usize, None::<i64>, true);
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let head = match header::parse(rest) {
+                Ok(head) => head,
+                Err(what) => {
+                    if !link.cut {
+                        let message = format!("{what}; {} bytes of the buffer are not read", rest.len());
+                        let offset = self.offset_of(at);
+                        report(Problem::new(Severity::Error, "damaged_event", offset, message).count(1));
+                    }
+                    break;
+                }
+            };
+            let time = head.ticks.or(ticks).unwrap_or_default();
+            sorted &= ticks.is_none_or(|before| before <= time);
+            ticks = Some(time);
+            events.push(Place { ticks: time, at: at as u32 });
+            at = at.saturating_add(head.size.next_multiple_of(8));
+        }
+        if !sorted {
+            events.sort_by_key(|e| e.ticks);
+        }
+        self.events = events;
+    }
+}

@@ -1,0 +1,201 @@
+//! Walks the chain of buffers from end to end, looking at their headers only, and tells what is wrong with it.
+
+use std::path::Path;
+
+use super::buffer::{BUFFER_LOST, Buffer, Compression, EVENTS_LOST, HEADER, MAX_BUFFER};
+use super::header::{self, Head};
+use super::logfile::LogFile;
+use crate::bytes::inner;
+use crate::error::{Error, Problem, Result, Severity};
+use crate::source::MappedFile;
+
+/// No more buffers than this are remembered (128 MB): a terabyte at the usual size.
+const MAX_BUFFERS: usize = 4 << 20;
+
+/// Where a buffer with events lies; 32 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Link {
+    /// Offset of its header in the file.
+    pub offset: u64,
+    /// Bytes of it that are in the file, header included.
+    pub stored: u32,
+    /// Valid bytes, header included, when it is expanded.
+    pub valid: u32,
+    /// Age.
+    pub sequence: i64,
+    /// Processor.
+    pub processor: u16,
+    /// Whether the body is compressed.
+    pub compressed: bool,
+    /// Whether the file ends inside of it.
+    pub cut: bool,
+}
+
+/// The first buffer and what follows from it.
+pub struct Session {
+    /// The header event.
+    pub header: LogFile,
+    /// Header of the header event: its time is the start of the clock.
+    pub head: Head,
+    /// How compressed buffers are expanded.
+    pub compression: Compression,
+}
+
+/// The buffers of a file.
+#[derive(Default)]
+pub struct Chain {
+    /// Those that hold events, in the order of the file.
+    pub links: Vec<Link>,
+    /// Whether the chain ends where the file ends.
+    pub whole: bool,
+    /// Bytes that it covers.
+    pub bytes: u64,
+}
+
+impl Session {
+    /// Reads the header buffer; an error when the file is no .etl or its header cannot be used.
+    pub fn open(path: &Path, file: &[u8]) -> Result<Session> {
+        let refuse = |offset: u64, what: String, expected: &str| {
+            Err(Error::Unreadable { path: path.to_owned(), offset, what, expected: expected.into() })
+        };
+        let buffer = match Buffer::parse(file) {
+            Ok((_, buffer)) => buffer,
+            Err(_) => return refuse(0, format!("{} bytes in all", file.len()), "the header buffer of an .etl"),
+        };
+        if !buffer.is_header() {
+            let what = format!("a buffer of type {} and {} bytes", buffer.kind, buffer.size);
+            return refuse(0, what, "a header buffer (type 4)");
+        }
+        let limit = (buffer.valid.min(buffer.size) as usize).min(file.len());
+        let body = file.get(HEADER..limit).unwrap_or_default();
+        let head = match header::parse(body) {
+            Ok(head) if head.is_kernel && (head.group, head.opcode) == (0, 0) && head.ticks.is_some() => head,
+            Ok(_) => return refuse(HEADER as u64, "another event".into(), "the header event of an .etl"),
+            Err(what) => return refuse(HEADER as u64, what.into(), "the header event of an .etl"),
+        };
+        let payload = body.get(head.body..head.size).unwrap_or_default();
+        let header = match LogFile::parse(payload, usize::from(head.pointer_size)) {
+            Ok((_, header)) => header,
+            Err(e) => {
+                let e = inner(e);
+                let offset = e.offset((HEADER + head.body) as u64, payload.len());
+                return refuse(offset, format!("{} cannot be read", e.field()), e.expected());
+            }
+        };
+        Ok(Session { header, head, compression: Compression::of_state(buffer.state) })
+    }
+
+    /// Walks the chain. Problems are handed to `report`.
+    pub fn chain(&self, map: &MappedFile, report: &mut dyn FnMut(Problem)) -> Chain {
+        let file = map.bytes();
+        let mut chain = Chain { whole: true, ..Chain::default() };
+        let (mut at, mut buffers, mut lossy, mut skipped) = (0usize, 0u64, 0u64, 0u64);
+        loop {
+            let rest = file.get(at..).unwrap_or_default();
+            let Ok((_, buffer)) = Buffer::parse(rest) else {
+                if !rest.is_empty() {
+                    let message = format!("the file ends inside the header of a buffer, {} bytes into it", rest.len());
+                    report(Problem::new(Severity::Error, "truncated", at as u64, message));
+                    chain.whole = false;
+                }
+                break;
+            };
+            let offset = at as u64;
+            let size = buffer.size as usize;
+            if !(HEADER..=MAX_BUFFER).contains(&size) {
+                let message = format!("a buffer of {size} bytes; {} bytes from here on are not read", rest.len());
+                report(Problem::new(Severity::Error, "bad_buffer_size", offset, message));
+                chain.whole = false;
+                break;
+            }
+            let cut = size > rest.len();
+            if cut {
+                let message = format!("the file ends {} bytes before the end of its last buffer", size - rest.len());
+                report(Problem::new(Severity::Error, "truncated", offset, message));
+                chain.whole = false;
+            }
+            lossy += u64::from(buffer.flags & (EVENTS_LOST | BUFFER_LOST) != 0);
+            if !buffer.holds_events() {
+                skipped += 1;
+            } else if let Some(link) = self.link(&buffer, offset, rest.len(), cut, report) {
+                if chain.links.len() >= MAX_BUFFERS {
+                    let message = "more buffers than can be put in order; the rest is not read";
+                    report(Problem::new(Severity::DataLoss, "too_many_buffers", offset, message));
+                    chain.whole = false;
+                    break;
+                }
+                chain.links.push(link);
+            }
+            at = at.saturating_add(size);
+            // Looking at headers only brings their neighbourhood into memory all the same.
+            map.release(offset);
+            buffers += 1;
+            if cut {
+                break;
+            }
+        }
+        chain.bytes = (at as u64).min(file.len() as u64);
+        let missing = self.header.missing_buffers(buffers);
+        chain.whole &= missing == 0;
+        let end = chain.bytes;
+        let mut tell = |severity, code, count, message: &str| {
+            if count > 0 {
+                report(Problem::new(severity, code, end, message).count(count));
+            }
+        };
+        tell(Severity::DataLoss, "missing_buffers", missing, "the header says that more buffers were written");
+        tell(Severity::DataLoss, "lossy_buffers", lossy, "buffers are marked: events or buffers before them were lost");
+        tell(Severity::Info, "skipped_buffers", skipped, "buffers of other types than events were passed over");
+        chain
+    }
+
+    /// A buffer with events; `None` when there are none in it or it cannot be used.
+    fn link(
+        &self,
+        buffer: &Buffer,
+        offset: u64,
+        left: usize,
+        cut: bool,
+        report: &mut dyn FnMut(Problem),
+    ) -> Option<Link> {
+        let valid = buffer.valid as usize;
+        let compressed = buffer.is_compressed();
+        // No buffer expands to more than the session's buffers hold.
+        let limit = match compressed {
+            true => (self.header.buffer_size as usize).min(MAX_BUFFER),
+            false => buffer.size as usize,
+        };
+        if valid < HEADER || valid > limit {
+            let message = format!("{valid} valid bytes in a buffer of at most {limit}");
+            report(Problem::new(Severity::Error, "bad_buffer_offset", offset, message));
+        }
+        if valid < HEADER || (compressed && valid > limit) {
+            return None;
+        }
+        let link = Link {
+            offset,
+            stored: buffer.size.min(u32::try_from(left).unwrap_or(u32::MAX)),
+            valid: buffer.valid.min(limit as u32),
+            sequence: buffer.sequence,
+            processor: buffer.processor,
+            compressed,
+            cut,
+        };
+        (link.valid as usize > HEADER).then_some(link)
+    }
+}
+
+impl Chain {
+    /// The buffers by processor and age, and the numbers that are missing among their ages (a hint only).
+    pub fn sorted(&self) -> (Vec<Link>, u64) {
+        let mut links = self.links.clone();
+        links.sort_by_key(|l| (l.sequence, l.offset));
+        let gaps = links.windows(2).filter_map(|pair| match pair {
+            [a, b] => Some(b.sequence.saturating_sub(a.sequence).saturating_sub(1).max(0) as u64),
+            _ => None,
+        });
+        let gaps = gaps.skip(1).fold(0u64, u64::saturating_add);
+        links.sort_by_key(|l| (l.processor, l.sequence, l.offset));
+        (links, gaps)
+    }
+}

@@ -1,0 +1,267 @@
+//! The header in front of every event: about a dozen forms, told apart by the first four bytes.
+//!
+//! ```text
+//!  b0 b1: size or version   b2: form   b3: 0xC0 an ordinary header, 0x90 a WPP message
+//!  1 2 SYSTEM32/64   3 4 COMPACT   10 20 FULL   11 21 INSTANCE   16 17 PERFINFO   18 19 EVENT
+//! ```
+//! The 32 or 64 of a form is the pointer width of the process that wrote the event, not of the machine.
+//! Source: phnt's `ntwmi.h` and Geoff Chappell's notes; SYSTEM, PERFINFO64, FULL, EVENT and MESSAGE are checked on files,
+//! COMPACT, INSTANCE and PERFINFO32 were never seen.
+
+use crate::bytes::{Parsed, fail, guid, i64le, inner, take, u8le, u16le, u32le, u64le};
+use crate::guid::Guid;
+use crate::reader::EtwForm;
+
+/// Process and thread id of events that have none.
+pub const NO_ID: u32 = u32::MAX;
+
+/// What the header of an event says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Head {
+    /// Bytes of the event, header included.
+    pub size: usize,
+    /// Where extended items or the payload begin.
+    pub body: usize,
+    /// Pointer width of the writer.
+    pub pointer_size: u8,
+    /// What identifies the kind of event.
+    pub form: EtwForm,
+    /// Provider, class or message class; the hook's class for kernel events (none when the group is not known).
+    pub guid: Option<Guid>,
+    /// Event id or message number; of classic events the opcode.
+    pub id: u32,
+    /// Version of the payload.
+    pub version: u16,
+    /// Opcode.
+    pub opcode: u8,
+    /// Level.
+    pub level: u8,
+    /// Keyword.
+    pub keyword: u64,
+    /// Thread that wrote it.
+    pub thread_id: u32,
+    /// Process that wrote it.
+    pub process_id: u32,
+    /// Time in ticks of the session's clock; messages may have none.
+    pub ticks: Option<i64>,
+    /// Activity id.
+    pub activity_id: Guid,
+    /// Whether extended items stand before the payload.
+    pub has_items: bool,
+    /// Group of a kernel event.
+    pub group: u8,
+    /// Written by the kernel (SYSTEM, PERFINFO): identified by group and type, not by GUID.
+    pub is_kernel: bool,
+}
+
+impl Head {
+    fn new(size: usize, body: usize, pointer_size: u8, form: EtwForm) -> Head {
+        Head {
+            size,
+            body,
+            pointer_size,
+            form,
+            guid: None,
+            id: 0,
+            version: 0,
+            opcode: 0,
+            level: 0,
+            keyword: 0,
+            thread_id: NO_ID,
+            process_id: NO_ID,
+            ticks: None,
+            activity_id: Guid::NONE,
+            has_items: false,
+            group: 0,
+            is_kernel: false,
+        }
+    }
+}
+
+/// Reads the header of the event that begins `input`, and checks its size against what is left. An error says what
+/// stands there instead.
+pub fn parse(input: &[u8]) -> Result<Head, &'static str> {
+    let [b0, b1, form, flags] = *input.first_chunk::<4>().ok_or("less than a header")?;
+    let first = u16::from_le_bytes([b0, b1]);
+    let parsed = match (flags, form) {
+        (0xC0, 1) => system(input, 4, true),
+        (0xC0, 2) => system(input, 8, true),
+        (0xC0, 3) => system(input, 4, false),
+        (0xC0, 4) => system(input, 8, false),
+        (0xC0, 16) => perf_info(input, 4),
+        (0xC0, 17) => perf_info(input, 8),
+        (0xC0, 10) => full(input, 4, 0x30),
+        (0xC0, 20) => full(input, 8, 0x30),
+        (0xC0, 11) => full(input, 4, 0x48),
+        (0xC0, 21) => full(input, 8, 0x48),
+        (0xC0, 18) => event(input, 4),
+        (0xC0, 19) => event(input, 8),
+        (0x90, _) => message(input, usize::from(first)),
+        _ => return Err("no header of an event that is known"),
+    };
+    let head = match parsed {
+        Ok((_, head)) => head,
+        Err(e) => return Err(inner(e).expected()),
+    };
+    if head.size < head.body {
+        return Err("an event that is smaller than its header");
+    }
+    if head.size > input.len() {
+        return Err("an event that is larger than what is left of its buffer");
+    }
+    Ok(head)
+}
+
+/// Class GUIDs of kernel groups, by which consumers know them.
+const GROUPS: [(u8, &str); 21] = [
+    (0x00, "68fdd900-4a3e-11d1-84f4-0000f80464e3"),
+    (0x01, "3d6fa8d4-fe05-11d0-9dda-00c04fd7ba7c"),
+    (0x02, "3d6fa8d3-fe05-11d0-9dda-00c04fd7ba7c"),
+    (0x03, "3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c"),
+    (0x04, "90cbdc39-4a3e-11d1-84f4-0000f80464e3"),
+    (0x05, "3d6fa8d1-fe05-11d0-9dda-00c04fd7ba7c"),
+    (0x06, "9a280ac0-c8e0-11d1-84e2-00c04fb998a2"),
+    (0x08, "bf3a50c5-a9c9-4988-a005-2df0b7c80f80"),
+    (0x09, "ae53722e-c863-11d2-8659-00c04fa321a1"),
+    (0x0A, "13976d09-a327-438c-950b-7f03192815c7"),
+    (0x0B, "01853a65-418f-4f36-aefc-dc0f1d2fd235"),
+    (0x0E, "0268a8b6-74fd-4302-9dd0-6e8f1795c0cf"),
+    (0x0F, "ce1dbfb4-137e-4da6-87b0-3f59aa102cbc"),
+    (0x10, "222962ab-6180-4b88-a825-346b75f2a24a"),
+    (0x11, "89497f50-effe-4440-8cf2-ce6b1cdcaca7"),
+    (0x14, IMAGE),
+    (0x17, "3ac66736-cc59-4cff-8115-8df50e39816b"),
+    (0x18, "def2fe46-7bd6-4b80-bd94-f57fe20d0ce3"),
+    (0x1A, "45d8cccd-539f-4b72-a8b7-5c683142609a"),
+    (0x1B, "d837ca92-12b9-44a5-ad6a-3a65b3578aa8"),
+    (0x1C, "c861d0e2-a2c1-4d36-9f9c-970bab943a12"),
+];
+
+const IMAGE: &str = "2cb15d1d-5fc1-11d2-abe1-00a0c911f518";
+
+/// The class GUID under which consumers see a kernel event. The load of an image is filed under processes (0x030A) but
+/// is an image event.
+pub fn class_of(group: u8, opcode: u8) -> Option<Guid> {
+    static CLASSES: std::sync::OnceLock<Vec<(u8, Option<Guid>)>> = std::sync::OnceLock::new();
+    let classes = CLASSES.get_or_init(|| GROUPS.iter().map(|(group, text)| (*group, Guid::parse(text))).collect());
+    let group = if (group, opcode) == (0x03, 0x0A) { 0x14 } else { group };
+    classes.iter().find(|(g, _)| *g == group).and_then(|(_, guid)| *guid)
+}
+
+fn kernel(input: &[u8], body: usize, pointer_size: u8) -> Parsed<'_, Head> {
+    let (input, version) = u16le("Version")(input)?;
+    let (input, _) = u16le("HeaderType")(input)?;
+    let (input, size) = u16le("Size")(input)?;
+    let (input, opcode) = u8le("Type")(input)?;
+    let (input, group) = u8le("Group")(input)?;
+    // Bits 8 to 10: performance counters; bit 15: an index of precise sampling. Both stand before the payload.
+    let counters = usize::from(version >> 8 & 7) + usize::from(version >> 15);
+    let head = Head::new(usize::from(size), body + 8 * counters, pointer_size, EtwForm::Classic);
+    let (version, guid, id) = (version & 0xFF, class_of(group, opcode), u32::from(opcode));
+    Ok((input, Head { id, version, opcode, group, guid, is_kernel: true, ..head }))
+}
+
+fn system(input: &[u8], pointer_size: u8, with_times: bool) -> Parsed<'_, Head> {
+    let (input, head) = kernel(input, if with_times { 0x20 } else { 0x18 }, pointer_size)?;
+    let (input, thread_id) = u32le("ThreadId")(input)?;
+    let (input, process_id) = u32le("ProcessId")(input)?;
+    let (input, ticks) = i64le("TimeStamp")(input)?;
+    Ok((input, Head { thread_id, process_id, ticks: Some(ticks), ..head }))
+}
+
+fn perf_info(input: &[u8], pointer_size: u8) -> Parsed<'_, Head> {
+    let (input, head) = kernel(input, 0x10, pointer_size)?;
+    let (input, ticks) = i64le("TimeStamp")(input)?;
+    Ok((input, Head { ticks: Some(ticks), ..head }))
+}
+
+fn full(input: &[u8], pointer_size: u8, body: usize) -> Parsed<'_, Head> {
+    let (input, size) = u16le("Size")(input)?;
+    let (input, _) = u16le("HeaderType")(input)?;
+    let (input, opcode) = u8le("Type")(input)?;
+    let (input, level) = u8le("Level")(input)?;
+    let (input, version) = u16le("Version")(input)?;
+    let (input, thread_id) = u32le("ThreadId")(input)?;
+    let (input, process_id) = u32le("ProcessId")(input)?;
+    let (input, ticks) = i64le("TimeStamp")(input)?;
+    let (input, class) = guid("Guid")(input)?;
+    let head = Head::new(usize::from(size), body, pointer_size, EtwForm::Classic);
+    let id = u32::from(opcode);
+    Ok((
+        input,
+        Head { id, version, opcode, level, thread_id, process_id, ticks: Some(ticks), guid: Some(class), ..head },
+    ))
+}
+
+fn event(input: &[u8], pointer_size: u8) -> Parsed<'_, Head> {
+    let (input, size) = u16le("Size")(input)?;
+    let (input, _) = u16le("HeaderType")(input)?;
+    let (input, flags) = u16le("Flags")(input)?;
+    let (input, _) = u16le("EventProperty")(input)?;
+    let (input, thread_id) = u32le("ThreadId")(input)?;
+    let (input, process_id) = u32le("ProcessId")(input)?;
+    let (input, ticks) = i64le("TimeStamp")(input)?;
+    let (input, provider) = guid("ProviderId")(input)?;
+    let (input, id) = u16le("Id")(input)?;
+    let (input, version) = u8le("Version")(input)?;
+    let (input, _) = u8le("Channel")(input)?;
+    let (input, level) = u8le("Level")(input)?;
+    let (input, opcode) = u8le("Opcode")(input)?;
+    let (input, _) = u16le("Task")(input)?;
+    let (input, keyword) = u64le("Keyword")(input)?;
+    let (input, _) = take(8, "KernelTime and UserTime")(input)?;
+    let (input, activity_id) = guid("ActivityId")(input)?;
+    let head = Head::new(usize::from(size), 0x50, pointer_size, EtwForm::Manifest);
+    let head = Head {
+        guid: Some(provider),
+        id: u32::from(id),
+        version: u16::from(version),
+        opcode,
+        level,
+        keyword,
+        thread_id,
+        process_id,
+        ticks: Some(ticks),
+        activity_id,
+        has_items: flags & 1 != 0,
+        ..head
+    };
+    Ok((input, head))
+}
+
+/// A WPP message: its options say which fields are there, unaligned and in this order.
+fn message(whole: &[u8], size: usize) -> Parsed<'_, Head> {
+    let (input, _) = u32le("HeaderType")(whole)?;
+    let (input, number) = u16le("MessageNumber")(input)?;
+    let (mut input, options) = u16le("MessageFlags")(input)?;
+    let pointer_size = if options & 0x40 != 0 { 4 } else { 8 };
+    let mut head = Head { id: u32::from(number), ..Head::new(size, 0, pointer_size, EtwForm::Message) };
+    if options & 0x01 != 0 {
+        input = u32le("Sequence")(input)?.0;
+    }
+    if options & 0x04 != 0 {
+        let (rest, component) = u32le("ComponentId")(input)?;
+        let mut bytes = [0u8; 16];
+        if let Some(place) = bytes.first_chunk_mut::<4>() {
+            *place = component.to_le_bytes();
+        }
+        (input, head.guid) = (rest, Some(Guid(bytes)));
+    } else if options & 0x02 != 0 {
+        let (rest, class) = guid("MessageGuid")(input)?;
+        (input, head.guid) = (rest, Some(class));
+    }
+    if options & 0x18 != 0 {
+        let (rest, ticks) = i64le("TimeStamp")(input)?;
+        (input, head.ticks) = (rest, Some(ticks));
+    }
+    if options & 0x20 != 0 {
+        let (rest, thread_id) = u32le("ThreadId")(input)?;
+        let (rest, process_id) = u32le("ProcessId")(rest)?;
+        (input, head.thread_id, head.process_id) = (rest, thread_id, process_id);
+    }
+    head.body = whole.len() - input.len();
+    if head.size < 8 {
+        return Err(fail(whole.len(), "Size", "a message of at least 8 bytes"));
+    }
+    Ok((input, head))
+}

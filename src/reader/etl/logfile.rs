@@ -1,0 +1,184 @@
+//! The first event of a file: `TRACE_LOGFILE_HEADER`, what the session was and how its clock runs.
+//!
+//! Two forms, by the pointer width of who wrote it: two pointers stand in the middle, and what follows them shifts.
+//! Source: `evntrace.h` of the SDK; offsets and facts checked on files of Windows Vista to 11.
+
+use crate::bytes::{Parsed, i64le, take, u8le, u32le, utf16_end, utf16_string};
+use crate::time::Clock;
+
+/// 100 ns units from 1601 to 1970.
+const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
+/// Log mode: old buffers are overwritten.
+const MODE_CIRCULAR: u32 = 0x2;
+/// Log mode: all processors shared their buffers.
+const MODE_NO_PER_PROCESSOR: u32 = 0x1000_0000;
+
+/// What the header says.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs, reason = "the fields go by the names of the structure in evntrace.h")]
+pub struct LogFile {
+    pub buffer_size: u32,
+    pub os: (u8, u8),
+    pub version: (u8, u8),
+    pub build: u32,
+    pub processors: u32,
+    pub end_time: i64,
+    pub mode: u32,
+    pub buffers_written: u32,
+    pub pointer_size: u32,
+    pub events_lost: u32,
+    pub cpu_mhz: u32,
+    pub boot_time: i64,
+    pub frequency: i64,
+    pub start_time: i64,
+    pub clock_type: u32,
+    pub buffers_lost: u32,
+    pub logger_name: String,
+    pub file_name: String,
+}
+
+impl LogFile {
+    /// Reads the payload of the header event, written with pointers of `width` bytes.
+    pub fn parse(payload: &[u8], width: usize) -> Parsed<'_, LogFile> {
+        let (input, buffer_size) = u32le("BufferSize")(payload)?;
+        let (input, os_major) = u8le("Version")(input)?;
+        let (input, os_minor) = u8le("Version")(input)?;
+        let (input, log_major) = u8le("Version")(input)?;
+        let (input, log_minor) = u8le("Version")(input)?;
+        let (input, build) = u32le("ProviderVersion")(input)?;
+        let (input, processors) = u32le("NumberOfProcessors")(input)?;
+        let (input, end_time) = i64le("EndTime")(input)?;
+        let (input, _) = take(8, "TimerResolution, MaximumFileSize")(input)?;
+        let (input, mode) = u32le("LogFileMode")(input)?;
+        let (input, buffers_written) = u32le("BuffersWritten")(input)?;
+        let (input, _) = u32le("StartBuffers")(input)?;
+        let (input, pointer_size) = u32le("PointerSize")(input)?;
+        let (input, events_lost) = u32le("EventsLost")(input)?;
+        let (input, cpu_mhz) = u32le("CpuSpeedInMHz")(input)?;
+        let (input, _) = take(2 * width, "LoggerName, LogFileName")(input)?;
+        let (input, _) = take(0xAC, "TimeZone")(input)?;
+        // The 64-bit form aligns what follows to 8 bytes; both forms have 4 bytes of padding here.
+        let (input, _) = take(4, "padding")(input)?;
+        let (input, boot_time) = i64le("BootTime")(input)?;
+        let (input, frequency) = i64le("PerfFreq")(input)?;
+        let (input, start_time) = i64le("StartTime")(input)?;
+        let (input, clock_type) = u32le("ReservedFlags")(input)?;
+        let (input, buffers_lost) = u32le("BuffersLost")(input)?;
+        let (input, logger_name) = name(input);
+        let (input, file_name) = name(input);
+        let header = LogFile {
+            buffer_size,
+            os: (os_major, os_minor),
+            version: (log_major, log_minor),
+            build,
+            processors,
+            end_time,
+            mode,
+            buffers_written,
+            pointer_size,
+            events_lost,
+            cpu_mhz,
+            boot_time,
+            frequency,
+            start_time,
+            clock_type,
+            buffers_lost,
+            logger_name,
+            file_name,
+        };
+        Ok((input, header))
+    }
+
+    /// Whether the number of a buffer is that of the processor.
+    pub fn knows_processors(&self) -> bool {
+        self.mode & MODE_NO_PER_PROCESSOR == 0
+    }
+
+    /// How many buffers are missing of those that were written. A session that was not closed does not say, and one that
+    /// overwrites old buffers counts them too.
+    pub fn missing_buffers(&self, found: u64) -> u64 {
+        let says = self.end_time != 0 && self.mode & MODE_CIRCULAR == 0;
+        if says { u64::from(self.buffers_written).saturating_sub(found) } else { 0 }
+    }
+
+    /// The clock, and whether its frequency had to be made up. `first` is the time of the header event.
+    pub fn clock(&self, first: i64) -> (Clock, bool) {
+        let frequency = match self.clock_type {
+            2 => 10_000_000,
+            3 => i64::from(self.cpu_mhz) * 1_000_000,
+            _ => self.frequency,
+        };
+        let made_up = frequency <= 0;
+        let frequency = if made_up { 10_000_000 } else { frequency };
+        (Clock { sync_ticks: first, sync_utc_ns: self.start_utc_ns().unwrap_or_default(), frequency }, made_up)
+    }
+
+    /// Start in nanoseconds since 1970; `None` when it is out of range.
+    pub fn start_utc_ns(&self) -> Option<i64> {
+        utc_ns(self.start_time).filter(|_| self.start_time > 0)
+    }
+
+    /// What has no field of its own in the header of other formats.
+    pub fn key_values(&self) -> Vec<(String, String)> {
+        let time = |value: i64| match utc_ns(value).filter(|_| value > 0) {
+            Some(ns) => crate::time::format_utc(ns),
+            None => String::new(),
+        };
+        let clock = match self.clock_type {
+            2 => "system time",
+            3 => "processor cycles",
+            _ => "performance counter",
+        };
+        let pairs = [
+            ("logger_name", self.logger_name.clone()),
+            ("log_file_name", self.file_name.clone()),
+            ("os_version", format!("{}.{}.{}", self.os.0, self.os.1, self.build)),
+            ("clock", clock.to_owned()),
+            ("boot_time", time(self.boot_time)),
+            ("end_time", time(self.end_time)),
+            ("log_file_mode", format!("{:#x}", self.mode)),
+            ("buffer_size_bytes", self.buffer_size.to_string()),
+            ("buffers_written", self.buffers_written.to_string()),
+            ("buffers_lost", self.buffers_lost.to_string()),
+            ("events_lost", self.events_lost.to_string()),
+        ];
+        pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+}
+
+fn utc_ns(file_time: i64) -> Option<i64> {
+    file_time.checked_sub(UNIX_EPOCH)?.checked_mul(100)
+}
+
+/// A zero-terminated name, or what is left when there is no terminator.
+fn name(input: &[u8]) -> (&[u8], String) {
+    let end = utf16_end(input).unwrap_or(input.len() / 2 * 2);
+    let text = utf16_string(input.get(..end).unwrap_or_default());
+    (input.get(end + 2..).unwrap_or_default(), text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frequencies_that_cannot_be_are_made_up() {
+        let clock = |frequency, clock_type| {
+            let header = LogFile { frequency, clock_type, cpu_mhz: 3000, ..LogFile::default() };
+            let (clock, made_up) = header.clock(5);
+            (clock.frequency, made_up)
+        };
+        assert_eq!(clock(0, 1), (10_000_000, true));
+        assert_eq!(clock(-1, 0), (10_000_000, true));
+        assert_eq!(clock(2_109_960, 1), (2_109_960, false));
+        assert_eq!(clock(0, 2), (10_000_000, false));
+        assert_eq!(clock(1, 3), (3_000_000_000, false));
+    }
+
+    #[test]
+    fn times_out_of_range_are_none() {
+        let start = |start_time| LogFile { start_time, ..LogFile::default() }.start_utc_ns();
+        assert_eq!(start(UNIX_EPOCH + 1), Some(100));
+        assert_eq!((start(0), start(i64::MIN), start(i64::MAX)), (None, None, None));
+    }
+}

@@ -1,0 +1,144 @@
+//! Puts the events of all processors into the order of time: one open buffer per processor, the oldest event first.
+//!
+//! ```text
+//!  processor 0   [10 12 19] [21 22] ...        heap of the next events:  10/0  11/1  15/3
+//!  processor 1   [11 13] [20 25] ...           equal times: by processor, then by place
+//!  processor 3   [15 16] ...
+//! ```
+//! A buffer is expanded when its turn comes, so that memory does not grow with the file.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
+
+use super::body::Body;
+use super::chain::{Link, Session};
+use crate::error::{Problem, Severity};
+use crate::source::MappedFile;
+
+/// All expanded buffers together; what does not fit is left out and reported.
+const MAX_OWNED: usize = 192 << 20;
+/// Pages are given back whenever so many bytes more are done.
+const RELEASE_STEP: u64 = 8 << 20;
+
+/// Where events and problems go.
+pub trait Receiver {
+    /// The event at a place in a body.
+    fn event(&mut self, body: &Body<'_>, at: usize, ticks: i64) -> ControlFlow<()>;
+    /// Something is wrong.
+    fn problem(&mut self, problem: Problem);
+    /// So many bytes are done.
+    fn progress(&mut self, bytes: u64);
+}
+
+/// One processor.
+struct Cursor<'m> {
+    links: std::ops::Range<usize>,
+    body: Body<'m>,
+    next: usize,
+}
+
+/// Reads buffers that are sorted by processor and age, in the order of time. Returns how many events came after a
+/// later one.
+pub fn by_time(map: &MappedFile, session: &Session, links: &[Link], out: &mut impl Receiver) -> u64 {
+    let file = map.bytes();
+    let mut cursors: Vec<Cursor<'_>> = Vec::new();
+    for (index, link) in links.iter().enumerate() {
+        match cursors.last_mut() {
+            Some(c) if links.get(c.links.start).is_some_and(|l| l.processor == link.processor) => {
+                c.links.end = index + 1;
+            }
+            _ => cursors.push(Cursor { links: index..index + 1, body: Body::default(), next: 0 }),
+        }
+    }
+    let mut heap = BinaryHeap::new();
+    let mut pool = Pool { owned: 0, done: 0, released: 0 };
+    for index in 0..cursors.len() {
+        if let Some(cursor) = cursors.get_mut(index)
+            && let Some(ticks) = pool.next_buffer(cursor, file, session, links, out)
+        {
+            heap.push(Reverse((ticks, index)));
+        }
+    }
+    let (mut newest, mut late) = (i64::MIN, 0);
+    while let Some(Reverse((mut ticks, index))) = heap.pop() {
+        let Some(cursor) = cursors.get_mut(index) else { continue };
+        while let Some(place) = cursor.body.events.get(cursor.next).copied() {
+            late += u64::from(ticks < newest);
+            newest = newest.max(ticks);
+            if out.event(&cursor.body, place.at as usize, ticks).is_break() {
+                return late;
+            }
+            cursor.next += 1;
+            let next = match cursor.body.events.get(cursor.next) {
+                Some(place) => Some(place.ticks),
+                None => pool.next_buffer(cursor, file, session, links, out),
+            };
+            let Some(next) = next else { break };
+            if heap.peek().is_some_and(|Reverse(other)| *other < (next, index)) {
+                heap.push(Reverse((next, index)));
+                break;
+            }
+            ticks = next;
+        }
+        if pool.done - pool.released >= RELEASE_STEP {
+            pool.released = pool.done;
+            let open = |c: &Cursor<'_>| (c.next < c.body.events.len()).then_some(c.body.offset);
+            map.release(cursors.iter().filter_map(open).min().unwrap_or(0));
+        }
+    }
+    late
+}
+
+struct Pool {
+    owned: usize,
+    done: u64,
+    released: u64,
+}
+
+impl Pool {
+    /// Opens the next buffer of a processor that has events; the time of its first one.
+    fn next_buffer<'m>(
+        &mut self,
+        cursor: &mut Cursor<'m>,
+        file: &'m [u8],
+        session: &Session,
+        links: &[Link],
+        out: &mut impl Receiver,
+    ) -> Option<i64> {
+        self.owned -= cursor.body.owned();
+        while let Some(link) = cursor.links.next().and_then(|i| links.get(i)) {
+            cursor.next = 0;
+            self.done += u64::from(link.stored);
+            out.progress(self.done);
+            if link.compressed && self.owned + link.valid as usize > MAX_OWNED {
+                let message = "too many processors with large compressed buffers; a buffer was left out";
+                out.problem(Problem::new(Severity::DataLoss, "too_many_buffers", link.offset, message));
+                continue;
+            }
+            cursor.body.load(file, link, session, &mut |p| out.problem(p));
+            if let Some(first) = cursor.body.events.first() {
+                self.owned += cursor.body.owned();
+                return Some(first.ticks);
+            }
+        }
+        cursor.body = Body::default();
+        None
+    }
+}
+
+/// Reads buffers as they lie in the file.
+pub fn by_file(map: &MappedFile, session: &Session, links: &[Link], out: &mut impl Receiver) {
+    let mut body = Body::default();
+    for link in links {
+        body.load(map.bytes(), link, session, &mut |p| out.problem(p));
+        for place in &body.events {
+            if out.event(&body, place.at as usize, place.ticks).is_break() {
+                return;
+            }
+        }
+        let done = link.offset + u64::from(link.stored);
+        out.progress(done);
+        map.release(link.offset);
+    }
+}

@@ -1,0 +1,139 @@
+//! Windows event logs (.etl), on any system.
+//!
+//! ```text
+//!  [header buffer: session, clock] [buffer of processor 0] [buffer of processor 2] [buffer of processor 0] ...
+//!   buffer: header of 0x48 bytes, then events, each padded to 8 bytes      (the body may be compressed)
+//! ```
+//! A file has no magic, no index and no end mark: it is known by its first buffer and its first event. It is read in
+//! three walks: over the headers of buffers (`chain`), over the events that describe others (`schemas`: they often
+//! come last), and over all events in the order of time (`merge`).
+
+mod body;
+mod buffer;
+mod chain;
+mod described;
+mod event_info;
+mod header;
+mod items;
+mod logfile;
+mod lznt1;
+mod manifest;
+mod merge;
+mod processes;
+mod schemas;
+mod state;
+mod tracelogging;
+mod xpress;
+
+use std::ops::ControlFlow;
+
+use super::{End, Order, TraceInfo, Visitor};
+use crate::error::{Problem, Result, Severity};
+use crate::source::Input;
+use chain::Session;
+use merge::Receiver;
+use schemas::Schemas;
+use state::State;
+
+/// [`TraceInfo::container`] of this format.
+pub const CONTAINER: &str = "etl";
+
+/// Whether these first bytes are those of a header buffer: its type, its sizes, and a header of the header event.
+pub fn is_etl(head: &[u8]) -> bool {
+    let Ok((body, buffer)) = buffer::Buffer::parse(head) else { return false };
+    // An ordinary header of the form SYSTEM, in front of the event of group 0 and type 0.
+    let event = matches!(body, [_, _, 1 | 2, 0xC0, _, _, 0, 0, ..]);
+    event && buffer.is_header()
+}
+
+/// Reads a recording from its first byte to its end and hands everything to `visitor`.
+///
+/// Damage behind the header event is reported to the visitor and costs as little as possible; an error is returned only
+/// when the input is no .etl or its header cannot be used. A stream is put into a temporary file first: the order of
+/// time needs the whole.
+pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<End> {
+    let (map, failed) = input.spool()?;
+    let session = Session::open(map.path(), map.bytes())?;
+    let header = &session.header;
+    let first = session.head.ticks.unwrap_or_default();
+    let (clock, made_up) = header.clock(first);
+    visitor.trace(&TraceInfo {
+        container: CONTAINER,
+        version: u32::from(header.version.0),
+        minor: u32::from(header.version.1),
+        clock,
+        start_known: header.start_utc_ns().is_some(),
+        pointer_size: if header.pointer_size == 4 { 4 } else { 8 },
+        process_id: 0,
+        processor_count: u64::from(header.processors),
+        sampling_ns: 0,
+        key_values: header.key_values(),
+    });
+    let mut state = State::new(visitor, header.knows_processors());
+    if made_up {
+        let message = format!("clock frequency {}; 10 MHz is assumed", header.frequency);
+        state.problem(Problem::new(Severity::Error, "bad_clock_frequency", 0, message));
+    }
+    if header.start_utc_ns().is_none() {
+        let message = "the start time cannot be read; times count from 1970";
+        state.problem(Problem::new(Severity::Error, "bad_start_time", 0, message));
+    }
+    let chain = session.chain(&map, &mut |p| state.problem(p));
+    map.rewind();
+    state.schemas = Schemas::gather(&map, &session, &chain, &mut |p| state.problem(p));
+    state.announce();
+    map.rewind();
+    let (sorted, gaps) = chain.sorted();
+    let mut out = Delivery { state: &mut state };
+    let late = match order {
+        Order::Time => merge::by_time(&map, &session, &sorted, &mut out),
+        Order::File => {
+            merge::by_file(&map, &session, &chain.links, &mut out);
+            0
+        }
+    };
+    let mut tell = |severity, code, count: u64, message: &str| {
+        if count > 0 {
+            state.problem(Problem::new(severity, code, chain.bytes, message).count(count));
+        }
+    };
+    let lost = u64::from(header.events_lost);
+    tell(Severity::DataLoss, "dropped_events", lost, "events were lost while recording, says the header");
+    let buffers_lost = u64::from(header.buffers_lost);
+    tell(Severity::DataLoss, "dropped_buffers", buffers_lost, "buffers were lost while recording, says the header");
+    tell(Severity::Info, "sequence_gap", gaps, "numbers of buffers are missing: a hint at lost buffers");
+    tell(Severity::Info, "late_events", late, "events came after later ones of another buffer");
+    let unclosed = header.end_time == 0;
+    tell(Severity::Info, "no_end_mark", u64::from(unclosed), "the session was not closed: its header has no end time");
+    if let Some(error) = &failed {
+        let message = format!("{}: {error}", map.path().display());
+        state.problem(Problem::new(Severity::Error, "stream_error", chain.bytes, message));
+    }
+    state.finish(chain.bytes);
+    Ok(End {
+        complete: chain.whole && !unclosed && failed.is_none(),
+        bytes: chain.bytes,
+        trailing_bytes: 0,
+        dropped_events: lost,
+    })
+}
+
+/// Hands events from the merge to the state.
+struct Delivery<'s, 'v, V: Visitor> {
+    state: &'s mut State<'v, V>,
+}
+
+impl<V: Visitor> Receiver for Delivery<'_, '_, V> {
+    fn event(&mut self, body: &body::Body<'_>, at: usize, ticks: i64) -> ControlFlow<()> {
+        let bytes = body.bytes().get(at..).unwrap_or_default();
+        self.state.event(bytes, ticks, body.processor, body.offset_of(at))
+    }
+
+    fn problem(&mut self, problem: Problem) {
+        self.state.problem(problem);
+    }
+
+    fn progress(&mut self, bytes: u64) {
+        self.state.visitor.progress(bytes);
+    }
+}

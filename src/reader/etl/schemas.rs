@@ -1,0 +1,227 @@
+//! What a recording says of its own events and processes: names, manifests and embedded schemas. They often come after
+//! the events that they describe, so that a walk of its own gathers them.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+
+use super::body::Body;
+use super::chain::{Chain, Session};
+use super::described::Description;
+use super::header::{self, Head};
+use super::manifest::Manifest;
+use super::{event_info, items, processes};
+use crate::error::{Problem, Severity};
+use crate::guid::Guid;
+use crate::reader::{EtwForm, Process};
+use crate::source::MappedFile;
+
+/// The event of an EventSource that carries a piece of its manifest. Source: `EventSource.cs`, ManifestEnvelope.
+const MANIFEST_EVENT: u32 = 0xFFFE;
+/// bbccf6c1-6cd1-48c4-80ff-839482e37671: the merge step's schemas; opcode 32 is one `TRACE_EVENT_INFO`.
+const EVENT_INFO: Guid =
+    Guid([0xC1, 0xF6, 0xCC, 0xBB, 0xD1, 0x6C, 0xC4, 0x48, 0x80, 0xFF, 0x83, 0x94, 0x82, 0xE3, 0x76, 0x71]);
+
+/// Bounds on what a file can make the reader remember.
+const MAX_CHUNKS: usize = 256;
+const MAX_MANIFEST: usize = 16 << 20;
+const MAX_ALL: usize = 64 << 20;
+const MAX_NAMES: usize = 1 << 16;
+const MAX_PROCESSES: usize = 1 << 14;
+
+/// What the recording says of its own events.
+#[derive(Default)]
+pub struct Schemas {
+    names: HashMap<Guid, String, FixedState>,
+    infos: HashMap<(Guid, u32, u16, EtwForm), Vec<u8>, FixedState>,
+    manifests: HashMap<Guid, Vec<Manifest>, FixedState>,
+    /// Processes that the kernel tells of, in the order of the file.
+    pub processes: Vec<Process>,
+    /// Which manifest of its provider a process sent last.
+    by_process: HashMap<(Guid, u32), u32, FixedState>,
+}
+
+/// Provider, process, major and minor version of a manifest.
+type Sender = (Guid, u32, u8, u8);
+
+/// Manifests on their way in: pieces of several processes come interleaved.
+#[derive(Default)]
+struct Pieces {
+    open: HashMap<Sender, Vec<Option<Vec<u8>>>, FixedState>,
+    known: HashMap<(Guid, Vec<u8>), u32, FixedState>,
+    bytes: usize,
+    full: bool,
+}
+
+impl Schemas {
+    /// Walks over all events.
+    pub fn gather(map: &MappedFile, session: &Session, chain: &Chain, report: &mut dyn FnMut(Problem)) -> Schemas {
+        let mut schemas = Schemas::default();
+        let mut pieces = Pieces::default();
+        let mut body = Body::default();
+        for link in &chain.links {
+            // What is damaged is reported when events are delivered.
+            body.load(map.bytes(), link, session, &mut |_| ());
+            for place in &body.events {
+                let bytes = body.bytes().get(place.at as usize..).unwrap_or_default();
+                let Ok(head) = header::parse(bytes) else { continue };
+                let payload = bytes.get(head.body..head.size).unwrap_or_default();
+                schemas.event(&head, payload, body.offset_of(place.at as usize), &mut pieces, report);
+            }
+            map.release(link.offset);
+        }
+        if pieces.full {
+            let message = "more manifests and schemas than can be remembered; some events are kept raw";
+            report(Problem::new(Severity::DataLoss, "too_many_schemas", 0, message));
+        }
+        let open = pieces.open.len() as u64;
+        if open > 0 {
+            let message = "manifests of which pieces are missing; their events are kept raw";
+            report(Problem::new(Severity::DataLoss, "incomplete_manifest", chain.bytes, message).count(open));
+        }
+        schemas
+    }
+
+    fn event(&mut self, head: &Head, body: &[u8], at: u64, pieces: &mut Pieces, report: &mut dyn FnMut(Problem)) {
+        let Some(guid) = head.guid else { return };
+        if head.form == EtwForm::Classic {
+            if let Some(process) = processes::of_event(head, &guid, body)
+                && self.processes.len() < MAX_PROCESSES
+            {
+                processes::merge(&mut self.processes, process);
+            }
+            if guid == EVENT_INFO
+                && head.id == 32
+                && let Some(subject) = event_info::subject(body)
+                && pieces.fits(body.len())
+            {
+                let name = event_info::provider(body);
+                if !name.is_empty() && subject.3 == EtwForm::Manifest && self.names.len() < MAX_NAMES {
+                    self.names.entry(subject.0).or_insert(name);
+                }
+                self.infos.insert(subject, body.to_vec());
+            }
+            return;
+        }
+        let payload = if head.has_items {
+            let (items, payload) = items::parse(body);
+            if let Some(name) = items.provider_name()
+                && self.names.len() < MAX_NAMES
+                && !self.names.contains_key(&guid)
+            {
+                self.names.insert(guid, name.to_owned());
+            }
+            payload
+        } else {
+            body
+        };
+        if head.form == EtwForm::Manifest && head.id == MANIFEST_EVENT {
+            let Some((key, text)) = pieces.add(guid, head.process_id, payload) else { return };
+            let index = match pieces.known.get(&(guid, text.clone())) {
+                Some(index) => Some(*index),
+                None => match Manifest::parse(&String::from_utf8_lossy(&text)) {
+                    Ok(manifest) if pieces.fits(text.len()) => {
+                        let list = self.manifests.entry(guid).or_default();
+                        if !manifest.provider.is_empty() && self.names.len() < MAX_NAMES {
+                            self.names.entry(guid).or_insert_with(|| manifest.provider.clone());
+                        }
+                        list.push(manifest);
+                        let index = list.len() as u32 - 1;
+                        pieces.known.insert((guid, text), index);
+                        Some(index)
+                    }
+                    Ok(_) => None,
+                    Err(why) => {
+                        let message = format!("the manifest of provider {guid} cannot be read: {why}");
+                        report(Problem::new(Severity::DataLoss, "damaged_manifest", at, message));
+                        None
+                    }
+                },
+            };
+            if let Some(index) = index {
+                self.by_process.insert((guid, key), index);
+            }
+        }
+    }
+
+    /// The provider's name.
+    pub fn provider_name(&self, guid: &Guid) -> Option<&str> {
+        self.names.get(guid).map(String::as_str)
+    }
+
+    /// Which of the provider's manifests holds for a process: its own, else the first.
+    pub fn manifest_of(&self, guid: Guid, process_id: u32) -> u32 {
+        match self.manifests.get(&guid) {
+            Some(list) if list.len() > 1 => self.by_process.get(&(guid, process_id)).copied().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// What is said of a kind of event.
+    pub fn describe(
+        &self,
+        guid: &Guid,
+        id: u32,
+        version: u16,
+        form: EtwForm,
+        manifest: u32,
+        pointer_size: u8,
+    ) -> Option<Description> {
+        if form == EtwForm::Manifest
+            && let Some(manifest) = self.manifests.get(guid).and_then(|list| list.get(manifest as usize))
+            && let Some(description) = manifest.describe(id, version, pointer_size)
+        {
+            return Some(description);
+        }
+        let blob = self.infos.get(&(*guid, id, version, form))?;
+        Some(event_info::parse(blob, pointer_size))
+    }
+}
+
+impl Pieces {
+    fn fits(&mut self, bytes: usize) -> bool {
+        let fits = self.bytes + bytes <= MAX_ALL;
+        self.full |= !fits;
+        self.bytes += if fits { bytes } else { 0 };
+        fits
+    }
+
+    /// Takes a piece; returns the process and the whole text once all pieces are there.
+    ///
+    /// ```text
+    ///  u8 format (1)   u8 major   u8 minor   u8 0x5B   u16 number of pieces   u16 this piece   UTF-8 text
+    /// ```
+    fn add(&mut self, guid: Guid, process_id: u32, payload: &[u8]) -> Option<(u32, Vec<u8>)> {
+        let ([1, major, minor, 0x5B, total_low, total_high, low, high], text) = payload.split_first_chunk::<8>()?
+        else {
+            return None;
+        };
+        let total = usize::from(u16::from_le_bytes([*total_low, *total_high]));
+        let number = usize::from(u16::from_le_bytes([*low, *high]));
+        if total == 0 || total > MAX_CHUNKS || number >= total {
+            return None;
+        }
+        if total == 1 {
+            return Some((process_id, text.to_vec()));
+        }
+        let key = (guid, process_id, *major, *minor);
+        let table = if self.open.contains_key(&key) { 0 } else { total * size_of::<Option<Vec<u8>>>() };
+        if !self.fits(text.len() + table) {
+            return None;
+        }
+        let pieces = self.open.entry(key).or_default();
+        if pieces.len() != total {
+            *pieces = vec![None; total];
+        }
+        if let Some(place) = pieces.get_mut(number) {
+            *place = Some(text.to_vec());
+        }
+        let whole: usize = pieces.iter().flatten().map(Vec::len).sum();
+        if whole > MAX_MANIFEST || pieces.iter().any(Option::is_none) {
+            return None;
+        }
+        let text = self.open.remove(&key)?.into_iter().flatten().flatten().collect();
+        self.bytes = self.bytes.saturating_sub(whole);
+        Some((process_id, text))
+    }
+}

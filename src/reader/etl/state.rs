@@ -1,0 +1,265 @@
+//! What is remembered while events are delivered: kinds of events, threads, and how often each problem came.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use foldhash::fast::FixedState;
+
+use super::described::Description;
+use super::header::{self, Head};
+use super::items::{self, Items};
+use super::schemas::Schemas;
+use super::tracelogging;
+use crate::error::{Problem, Severity};
+use crate::guid::Guid;
+use crate::reader::{
+    EtwForm, EtwLayout, EventType, Labels, Layout, RawEvent, Stack, Thread, ThreadIndex, TypeId, Visitor,
+};
+
+/// Bounds on what a file can make the reader remember.
+const MAX_TYPES: usize = 1 << 16;
+const MAX_THREADS: usize = 1 << 20;
+const MAX_SCHEMA_BYTES: usize = 64 << 20;
+/// So many problems of one kind are reported one by one; the rest as one count at the end.
+const MAX_EACH: u64 = 1000;
+
+/// The class of "events were lost" in recordings of live sessions. Source: `evntrace.h`, `RT_LostEvent`.
+const LOST_EVENT: Guid =
+    Guid([0xE0, 0x9A, 0x39, 0x6A, 0xC6, 0x4B, 0xE9, 0x4D, 0x87, 0x0B, 0x36, 0x57, 0xF8, 0x94, 0x7E, 0x7E]);
+
+/// What makes two events the same kind.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    guid: Guid,
+    id: u32,
+    version: u16,
+    opcode: u8,
+    pointer_size: u8,
+    form: EtwForm,
+    /// Number of the TraceLogging schema, or which manifest of the provider holds for the process.
+    schema: u32,
+}
+
+/// The state of a reader.
+pub struct State<'v, V: Visitor> {
+    pub visitor: &'v mut V,
+    pub schemas: Schemas,
+    knows_processors: bool,
+    types: HashMap<Key, TypeId, FixedState>,
+    wanted: Vec<bool>,
+    trace_logging: HashMap<Vec<u8>, u32, FixedState>,
+    schema_bytes: usize,
+    threads: HashMap<(u32, u32), ThreadIndex, FixedState>,
+    problem_counts: HashMap<&'static str, (u64, u64, Severity), FixedState>,
+    stack: Vec<u8>,
+    labels: Labels,
+}
+
+impl<'v, V: Visitor> State<'v, V> {
+    pub fn new(visitor: &'v mut V, knows_processors: bool) -> State<'v, V> {
+        State {
+            visitor,
+            schemas: Schemas::default(),
+            knows_processors,
+            types: HashMap::default(),
+            wanted: Vec::new(),
+            trace_logging: HashMap::default(),
+            schema_bytes: 0,
+            threads: HashMap::default(),
+            problem_counts: HashMap::default(),
+            stack: Vec::new(),
+            labels: Labels::default(),
+        }
+    }
+
+    /// Reports a problem, folding the flood of a kind that repeats.
+    pub fn problem(&mut self, problem: Problem) {
+        let (seen, folded, _) = self.problem_counts.entry(problem.code).or_insert((0, 0, problem.severity));
+        *seen += 1;
+        if *seen <= MAX_EACH {
+            self.visitor.problem(problem);
+        } else {
+            *folded = folded.saturating_add(problem.count);
+        }
+    }
+
+    /// Reports what was folded.
+    pub fn finish(&mut self, position: u64) {
+        let mut folded: Vec<_> = self.problem_counts.drain().filter(|(_, (_, folded, _))| *folded > 0).collect();
+        folded.sort_by_key(|(code, _)| *code);
+        for (code, (_, count, severity)) in folded {
+            self.visitor.problem(Problem::new(severity, code, position, "more of the same").count(count));
+        }
+    }
+
+    /// Tells of the processes.
+    pub fn announce(&mut self) {
+        for process in &self.schemas.processes {
+            self.visitor.process(process);
+        }
+    }
+
+    /// Delivers the event that begins `bytes`.
+    pub fn event(&mut self, bytes: &[u8], ticks: i64, processor: u16, offset: u64) -> ControlFlow<()> {
+        let Ok(head) = header::parse(bytes) else { return ControlFlow::Continue(()) };
+        let body = bytes.get(head.body..head.size).unwrap_or_default();
+        let (found, payload) = if head.has_items { items::parse(body) } else { (Items::default(), body) };
+        if found.damaged {
+            let message = "the extended items of an event reach beyond it";
+            self.problem(Problem::new(Severity::Error, "damaged_items", offset, message));
+        }
+        let event_type = self.type_of(&head, &found, offset);
+        if !self.wanted.get(event_type.0 as usize).copied().unwrap_or(true) {
+            return ControlFlow::Continue(());
+        }
+        if head.guid == Some(LOST_EVENT) {
+            let message = "the session says that events or buffers were lost before this event";
+            self.problem(Problem::new(Severity::DataLoss, "dropped_events", offset, message));
+        }
+        let thread = self.thread_of(head.process_id, head.thread_id);
+        self.labels.activity_id = head.activity_id;
+        self.labels.related_activity_id = found.related_activity_id;
+        self.labels.json = found.labels();
+        let addresses = if found.stack_width == 4 {
+            self.stack.clear();
+            let (words, _) = found.stack.as_chunks::<4>();
+            words.iter().for_each(|w| self.stack.extend(u64::from(u32::from_le_bytes(*w)).to_le_bytes()));
+            &self.stack
+        } else {
+            found.stack
+        };
+        self.visitor.event(&RawEvent {
+            event_type,
+            ticks,
+            thread,
+            capture_thread: thread,
+            processor: if self.knows_processors { u32::from(processor) } else { u32::MAX },
+            stack: Stack { addresses, key: None },
+            labels: &self.labels,
+            payload,
+            offset: offset + (head.size - payload.len()) as u64,
+        })
+    }
+
+    fn thread_of(&mut self, process_id: u32, thread_id: u32) -> ThreadIndex {
+        if let Some(index) = self.threads.get(&(process_id, thread_id)) {
+            return *index;
+        }
+        let index = self.threads.len() as ThreadIndex;
+        if self.threads.len() >= MAX_THREADS {
+            return index - 1;
+        }
+        let thread = Thread { process_id: process_id.into(), thread_id: thread_id.into(), name: None };
+        self.visitor.thread(index, &thread);
+        self.threads.insert((process_id, thread_id), index);
+        index
+    }
+
+    fn type_of(&mut self, head: &Head, items: &Items<'_>, offset: u64) -> TypeId {
+        let mut form = head.form;
+        let mut schema = 0;
+        // Kernel events of a group without a class are told apart by their group.
+        let mut guid = head.guid.unwrap_or(Guid([head.group; 16]));
+        if let Some(blob) = items.schema {
+            let known = self.trace_logging.get(blob).copied();
+            // Past the bound on schemas events are kept raw.
+            match known.or_else(|| self.add_schema(blob)) {
+                Some(number) => (form, schema) = (EtwForm::SelfDescribed, number),
+                None => schema = u32::MAX,
+            }
+        } else if form == EtwForm::Manifest {
+            schema = self.schemas.manifest_of(guid, head.process_id);
+        } else if head.is_kernel && head.guid.is_none() {
+            guid = Guid([head.group; 16]);
+        }
+        let (id, version, opcode, pointer_size) = (head.id, head.version, head.opcode, head.pointer_size);
+        let key = Key { guid, id, version, opcode, pointer_size, form, schema };
+        match self.types.get(&key) {
+            Some(id) => *id,
+            None => self.add_type(key, head, items, offset),
+        }
+    }
+
+    fn add_schema(&mut self, blob: &[u8]) -> Option<u32> {
+        let number = self.trace_logging.len() as u32;
+        let bytes = self.schema_bytes + blob.len();
+        if bytes > MAX_SCHEMA_BYTES {
+            return None;
+        }
+        self.schema_bytes = bytes;
+        self.trace_logging.insert(blob.to_vec(), number);
+        Some(number)
+    }
+
+    #[cold]
+    fn add_type(&mut self, key: Key, head: &Head, items: &Items<'_>, offset: u64) -> TypeId {
+        let id = TypeId(self.wanted.len() as u32);
+        if self.wanted.len() > MAX_TYPES {
+            // The last one made is the stand-in for all that do not fit.
+            return TypeId(id.0 - 1);
+        }
+        let event_type = if self.wanted.len() == MAX_TYPES {
+            let message = "more kinds of events than can be remembered; those that come now are kept raw";
+            self.problem(Problem::new(Severity::DataLoss, "too_many_event_types", offset, message));
+            stand_in()
+        } else {
+            self.types.insert(key, id);
+            self.describe(key, head, items)
+        };
+        self.wanted.push(self.visitor.event_type(id, &event_type));
+        id
+    }
+
+    fn describe(&self, key: Key, head: &Head, items: &Items<'_>) -> EventType {
+        let description = match (key.form, items.schema) {
+            (EtwForm::SelfDescribed, Some(blob)) => match tracelogging::parse(blob, key.pointer_size) {
+                Ok(description) => Some(description),
+                Err(why) => Some(Description { unreadable: Some(why), ..Description::default() }),
+            },
+            _ => self.schemas.describe(&key.guid, key.id, key.version, key.form, key.schema, key.pointer_size),
+        };
+        let description = description.unwrap_or_default();
+        let described_by = Some(description.provider).filter(|name| !name.is_empty());
+        let provider = match (head.is_kernel, head.guid) {
+            (true, None) => format!("Windows-Kernel-Group{:02X}", head.group),
+            _ => {
+                let name = items.provider_name().or(self.schemas.provider_name(&key.guid));
+                name.map(str::to_owned).or(described_by).unwrap_or_default()
+            }
+        };
+        let layout = match description.unreadable {
+            Some(why) => Layout::Unreadable(why),
+            None => {
+                let (pointer_size, fields) = (key.pointer_size, description.fields);
+                Layout::Etw(EtwLayout { pointer_size, form: key.form, fields })
+            }
+        };
+        EventType {
+            provider,
+            provider_guid: head.guid,
+            event_id: key.id,
+            version: u32::from(key.version),
+            name: description.name,
+            opcode: Some(key.opcode),
+            level: u32::from(head.level),
+            keywords: head.keyword,
+            layout,
+            message: description.message,
+        }
+    }
+}
+
+fn stand_in() -> EventType {
+    EventType {
+        provider: String::new(),
+        provider_guid: None,
+        event_id: 0,
+        version: 0,
+        name: "too_many_event_types".into(),
+        opcode: None,
+        level: 0,
+        keywords: 0,
+        layout: Layout::NoMetadata,
+        message: None,
+    }
+}

@@ -1,0 +1,247 @@
+//! Collections from made-up recordings: ranges cut over events and threads, nested, without a start, without an end.
+
+use std::path::Path;
+
+use crate::support::dataset::Dataset;
+use crate::support::writer::{Form, Kind, Row, Writer};
+
+const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+const START: u32 = 1;
+const END: u32 = 2;
+const RESTART_END: u32 = 3;
+const SUSPEND_END: u32 = 8;
+const SUSPEND_BEGIN: u32 = 9;
+const SURVIVING: u32 = 21;
+const MOVED: u32 = 22;
+const BOUND: u32 = 23;
+const MARK: u32 = 202;
+
+const BLOCKING: u32 = 0;
+const BACKGROUND: u32 = 1;
+
+/// Events of a runtime, told in order.
+#[derive(Default)]
+struct Story {
+    rows: Vec<Row>,
+    sequences: std::collections::BTreeMap<u64, u32>,
+}
+
+impl Story {
+    fn event(&mut self, ticks: i64, thread: u64, id: u32, payload: Vec<u8>) -> &mut Story {
+        let sequence = self.sequences.entry(thread).or_default();
+        *sequence += 1;
+        let (sequence, capture_thread) = (*sequence, thread);
+        self.rows.push(Row { metadata_id: id, sequence, capture_thread, thread, ticks, payload, ..Row::default() });
+        self
+    }
+
+    fn start(&mut self, ticks: i64, thread: u64, number: u32, generation: u32, kind: u32) -> &mut Story {
+        let mut payload: Vec<u8> = [number, generation, 0, kind].iter().flat_map(|v| v.to_le_bytes()).collect();
+        payload.extend([0; 2 + 8]);
+        self.event(ticks, thread, START, payload)
+    }
+
+    fn end(&mut self, ticks: i64, thread: u64, number: u32, generation: u32) -> &mut Story {
+        let mut payload: Vec<u8> = [number, generation].iter().flat_map(|v| v.to_le_bytes()).collect();
+        payload.extend([0; 2]);
+        self.event(ticks, thread, END, payload)
+    }
+
+    fn rows_of(&mut self, ticks: i64, thread: u64, id: u32, rows: &[&[u64]]) -> &mut Story {
+        let mut payload = 0u32.to_le_bytes().to_vec();
+        payload.extend((rows.len() as u32).to_le_bytes());
+        payload.extend([0; 2]);
+        payload.extend(rows.iter().flat_map(|row| row.iter()).flat_map(|v| v.to_le_bytes()));
+        self.event(ticks, thread, id, payload)
+    }
+
+    fn surviving(&mut self, ticks: i64, thread: u64, rows: &[[u64; 2]]) -> &mut Story {
+        self.rows_of(ticks, thread, SURVIVING, &rows.iter().map(|r| r.as_slice()).collect::<Vec<_>>())
+    }
+
+    fn moved(&mut self, ticks: i64, thread: u64, rows: &[[u64; 3]]) -> &mut Story {
+        self.rows_of(ticks, thread, MOVED, &rows.iter().map(|r| r.as_slice()).collect::<Vec<_>>())
+    }
+
+    fn bound(&mut self, ticks: i64, thread: u64, generation: u8, start: u64, length: u64) -> &mut Story {
+        let mut payload = vec![generation];
+        payload.extend([start, length, length].iter().flat_map(|v| v.to_le_bytes()));
+        payload.extend([0; 2]);
+        self.event(ticks, thread, BOUND, payload)
+    }
+
+    fn suspend(&mut self, ticks: i64, thread: u64, reason: u32) -> &mut Story {
+        let mut payload = reason.to_le_bytes().to_vec();
+        payload.extend([0; 4 + 2]);
+        self.event(ticks, thread, SUSPEND_BEGIN, payload)
+    }
+
+    fn simple(&mut self, ticks: i64, thread: u64, id: u32) -> &mut Story {
+        let payload = if id == MARK { vec![0; 4 + 2 + 4 + 8] } else { vec![0; 2] };
+        self.event(ticks, thread, id, payload)
+    }
+
+    fn tell(&self) -> Dataset {
+        let versions = [
+            (START, 2),
+            (END, 1),
+            (RESTART_END, 1),
+            (SUSPEND_END, 1),
+            (SUSPEND_BEGIN, 1),
+            (SURVIVING, 0),
+            (MOVED, 0),
+            (BOUND, 0),
+            (MARK, 0),
+        ];
+        let kinds = versions.map(|(id, version)| Kind { id, provider: RUNTIME, event_id: id, version, name: "" });
+        let bytes = Writer::new(Form::V4).metadata(&kinds).events(&self.rows).end();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        Dataset::of(Path::new(file.path()))
+    }
+}
+
+#[test]
+fn ranges_of_all_events_and_threads_make_one_union_in_the_order_of_addresses() {
+    let dataset = Story::default()
+        .start(10, 1, 5, 2, BLOCKING)
+        .surviving(11, 2, &[[500, 8], [300, 16]])
+        .moved(12, 3, &[[900, 700, 24]])
+        .surviving(13, 3, &[[100, 24]])
+        .moved(14, 2, &[[800, 800, 32]])
+        .end(20, 2, 5, 2)
+        .tell();
+    let surviving = dataset.table("gc_surviving_range");
+    assert_eq!(surviving.numbers("range_start"), [100, 300, 500]);
+    assert_eq!(surviving.numbers("range_length"), [24, 16, 8]);
+    let moved = dataset.table("gc_moved_range");
+    assert_eq!(moved.numbers("old_range_start"), [800, 900]);
+    assert_eq!(moved.numbers("new_range_start"), [800, 700]);
+    let gc = dataset.table("gc");
+    assert_eq!((gc.numbers("surviving_range_count"), gc.numbers("surviving_bytes")), (vec![3], vec![48]));
+    assert_eq!((gc.numbers("moved_range_count"), gc.numbers("moved_bytes")), (vec![2], vec![56]));
+    assert_eq!(surviving.texts("length_kind"), ["exact"; 3]);
+}
+
+#[test]
+fn a_foreground_collection_inside_a_background_one_keeps_its_own_ranges() {
+    let dataset = Story::default()
+        .start(10, 1, 1, 2, BACKGROUND)
+        .start(20, 2, 2, 0, BLOCKING)
+        .surviving(21, 2, &[[1000, 8]])
+        .end(22, 2, 2, 0)
+        .start(30, 2, 3, 1, BLOCKING)
+        .surviving(31, 2, &[[2000, 8]])
+        .end(32, 2, 3, 1)
+        .surviving(40, 1, &[[3000, 8]])
+        .end(41, 1, 1, 2)
+        .start(50, 2, 4, 0, BLOCKING)
+        .surviving(51, 2, &[[500, 8]])
+        .end(52, 2, 4, 0)
+        .tell();
+    let gc = dataset.table("gc");
+    assert_eq!(gc.numbers("gc_number"), [1, 2, 3, 4], "in the order of starts");
+    assert_eq!(gc.numbers("surviving_range_count"), [1, 1, 1, 1]);
+    assert_eq!(gc.texts("kind"), ["background", "blocking", "blocking", "blocking"]);
+    let ranges = dataset.table("gc_surviving_range");
+    let pairs: Vec<_> = ranges.numbers("gc_id").into_iter().zip(ranges.numbers("range_start")).collect();
+    // The background collection ends last but one: its rows come behind, in a row group of their own.
+    assert_eq!(pairs, [(2, 1000), (3, 2000), (1, 3000), (4, 500)]);
+    let file = std::fs::File::open(dataset.path().join("gc_surviving_range.parquet")).unwrap();
+    let reader = parquet::file::reader::SerializedFileReader::new(file).unwrap();
+    let groups: Vec<i64> =
+        parquet::file::reader::FileReader::metadata(&reader).row_groups().iter().map(|g| g.num_rows()).collect();
+    assert_eq!(groups, [2, 2], "each row group is sorted");
+}
+
+#[test]
+fn generations_come_from_the_bounds_at_start_and_end() {
+    let dataset = Story::default()
+        .start(10, 1, 1, 1, BLOCKING)
+        .bound(11, 1, 1, 1000, 1000)
+        .bound(11, 1, 0, 2000, 1000)
+        .simple(12, 1, MARK)
+        .surviving(13, 2, &[[2100, 50], [9000, 8]])
+        .moved(14, 2, &[[1100, 2500, 40]])
+        .bound(18, 2, 2, 1000, 500)
+        .bound(18, 2, 1, 2000, 1000)
+        .end(20, 1, 1, 1)
+        .tell();
+    let bounds = dataset.table("gc_generation_range");
+    assert_eq!(bounds.texts("at"), ["start", "start", "end", "end"]);
+    let surviving = dataset.table("gc_surviving_range");
+    assert_eq!(surviving.optional("generation_before"), [Some(0), None], "an address in no bounds has no generation");
+    assert_eq!(surviving.optional("generation_after"), [Some(1), None]);
+    let moved = dataset.table("gc_moved_range");
+    assert_eq!(
+        (moved.optional("generation_before"), moved.optional("generation_after")),
+        (vec![Some(1)], vec![Some(1)])
+    );
+}
+
+#[test]
+fn ranges_before_any_start_belong_to_an_incomplete_collection() {
+    let dataset = Story::default()
+        .surviving(5, 1, &[[100, 8]])
+        .end(6, 1, 7, 1)
+        .start(10, 1, 8, 0, BLOCKING)
+        .surviving(11, 1, &[[200, 8]])
+        .tell();
+    let gc = dataset.table("gc");
+    assert_eq!(gc.numbers("gc_number"), [7, 8]);
+    assert_eq!(gc.bools("complete"), [false, false]);
+    assert_eq!(gc.optional("generation"), [Some(1), Some(0)]);
+    assert_eq!(gc.signed("end_ts_ns"), [Some(600), None]);
+    assert_eq!(dataset.table("gc_surviving_range").numbers("gc_id"), [1, 2]);
+    let problem = &dataset.summary.inputs[0].problems;
+    assert!(problem.iter().any(|p| p.code == "open_collection" && p.count == 1), "{problem:?}");
+    assert!(dataset.summary.inputs[0].has_losses());
+}
+
+#[test]
+fn a_start_without_its_end_is_closed_by_the_next_one() {
+    let dataset = Story::default()
+        .start(10, 1, 1, 0, BLOCKING)
+        .surviving(11, 1, &[[100, 8]])
+        .start(20, 1, 2, 0, BLOCKING)
+        .end(21, 1, 2, 0)
+        .tell();
+    let gc = dataset.table("gc");
+    assert_eq!((gc.numbers("gc_number"), gc.bools("complete")), (vec![1, 2], vec![false, true]));
+    assert_eq!(gc.numbers("surviving_range_count"), [1, 0]);
+}
+
+#[test]
+fn pauses_belong_to_the_collection_that_starts_in_them() {
+    let dataset = Story::default()
+        .suspend(10, 1, 1)
+        // A sampling profiler asks for the same, waits, and gets its turn later.
+        .suspend(11, 9, 0)
+        .simple(12, 1, SUSPEND_END)
+        .start(13, 1, 1, 0, BLOCKING)
+        .end(18, 1, 1, 0)
+        .simple(20, 1, RESTART_END)
+        .simple(22, 9, SUSPEND_END)
+        .simple(25, 9, RESTART_END)
+        .tell();
+    let gc = dataset.table("gc");
+    assert_eq!((gc.signed("pause_ns"), gc.numbers("pause_count")), (vec![Some(1000)], vec![1]));
+    let pauses = dataset.table("gc_pause");
+    assert_eq!(pauses.numbers("gc_id"), [1, 0]);
+    assert_eq!(pauses.signed("duration_ns"), [Some(1000), Some(1400)]);
+    assert_eq!(pauses.signed("suspend_ns"), [Some(200), Some(1100)]);
+}
+
+#[test]
+fn rows_that_are_missing_are_told() {
+    let mut story = Story::default();
+    story.start(10, 1, 1, 0, BLOCKING);
+    story.surviving(11, 1, &[[100, 8], [200, 8]]);
+    let last = story.rows.last_mut().unwrap();
+    last.payload.truncate(last.payload.len() - 3);
+    let dataset = story.end(12, 1, 1, 0).tell();
+    assert_eq!(dataset.table("gc_surviving_range").numbers("range_start"), [100]);
+    let problems = &dataset.summary.inputs[0].problems;
+    assert!(problems.iter().any(|p| p.code == "short_bulk_event" && p.count == 1), "{problems:?}");
+    assert!(problems.iter().any(|p| p.code == "short_payload"), "{problems:?}");
+}

@@ -1,0 +1,98 @@
+//! What the documents say is what the program does: tables, commands and options.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Options that documents name and that are not the program's own.
+const OPTIONS_OF_OTHERS: &[&str] = &["--release", "--locked", "--features", "--no-default-features"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn program(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_tracequet")).args(arguments).output().expect("the program runs");
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// The README, when there is one, and everything in `docs/`.
+fn documents() -> Vec<(PathBuf, String)> {
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(root().join("docs"))
+        .expect("the folder docs")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "md"))
+        .collect();
+    paths.extend(["README.md", "CONTRIBUTING.md", "schemas/README.md"].map(|name| root().join(name)));
+    paths.sort();
+    paths.into_iter().filter_map(|path| std::fs::read_to_string(&path).ok().map(|text| (path, text))).collect()
+}
+
+/// docs/TABLES.md is a few lines of our own and then what the program prints. `UPDATE_DOCS=1` writes it anew.
+#[test]
+fn the_table_list_is_printed_by_the_program() {
+    let path = root().join("docs/TABLES.md");
+    let text = std::fs::read_to_string(&path).expect("docs/TABLES.md");
+    let (head, printed) = text.split_once("\n## ").expect("a head and the tables");
+    let expected = program(&["schema", "--format", "markdown"]);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, format!("{head}\n{expected}")).expect("docs/TABLES.md can be written");
+        return;
+    }
+    assert!(format!("## {printed}") == expected, "docs/TABLES.md is stale: UPDATE_DOCS=1 cargo test the_table_list");
+}
+
+#[test]
+fn every_table_is_in_the_readme() {
+    let Ok(readme) = std::fs::read_to_string(root().join("README.md")) else { return };
+    let files = std::fs::read_dir(root().join("schemas/tables")).expect("schemas/tables");
+    for file in files.map(|entry| entry.expect("an entry").path()) {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        // The header of payload tables is no table.
+        if name != "event_header" {
+            assert!(readme.contains(&format!("`{name}`")), "README.md does not name the table `{name}`");
+        }
+    }
+}
+
+/// Words of a command line, as far as a document needs them.
+fn words(line: &str) -> Vec<String> {
+    let ends = |c: char| c.is_whitespace() || matches!(c, '`' | '"' | '\'' | '|' | ';' | ')' | '(' | ',');
+    line.split(ends).filter(|w| !w.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn commands_in_the_documents_exist() {
+    let commands = ["convert", "inspect", "schema", "generate"];
+    let help: Vec<(&str, String)> = commands.iter().map(|c| (*c, program(&[c, "--help"]))).collect();
+    let knows =
+        |text: &str, option: &str| words(text).iter().any(|w| w == option || w.starts_with(&format!("{option}[")));
+    let mut seen = BTreeSet::new();
+    for (path, text) in documents() {
+        for (number, line) in text.lines().enumerate() {
+            let words = words(line);
+            let place = format!("{}:{}", path.display(), number + 1);
+            for (at, pair) in words.windows(2).enumerate() {
+                // `tracequet convert ...` and `cargo run --release -- convert ...`
+                let Some((command, help)) = help.iter().find(|(c, _)| *c == pair[1]) else { continue };
+                if !(pair[0].ends_with("tracequet") || pair[0] == "--") {
+                    continue;
+                }
+                seen.insert(*command);
+                let options = words[at + 2..].iter().take_while(|w| *w != "tracequet" && *w != "cargo");
+                for option in options.filter(|w| w.starts_with("--")) {
+                    let option = option.split('=').next().unwrap_or_default();
+                    assert!(knows(help, option), "{place}: tracequet {command} has no option {option}");
+                }
+            }
+        }
+        // Options on their own, in backticks.
+        for span in text.split('`').skip(1).step_by(2).filter(|span| span.starts_with("--")) {
+            let option = span.split(|c: char| c.is_whitespace() || "=[/,".contains(c)).next().unwrap_or_default();
+            let known = OPTIONS_OF_OTHERS.contains(&option) || help.iter().any(|(_, help)| knows(help, option));
+            assert!(known, "{}: no command has the option {option}", path.display());
+        }
+    }
+    assert!(seen.contains("convert"), "no document has a command");
+}

@@ -1,0 +1,84 @@
+//! Conversion of .etl files: every real file becomes tables, and processes are told apart.
+
+use tracequet::pipeline::{Convert, convert};
+
+use super::expected::shared;
+use super::writer::*;
+use crate::support::dataset::Dataset;
+
+#[test]
+fn every_real_file_becomes_tables() {
+    for file in shared("every_real_file_becomes_tables") {
+        let dataset = Dataset::of(&file.path);
+        let expected = file.expected["events"].as_u64().expect("a number");
+        assert_eq!(dataset.summary.inputs[0].events, expected, "{}", file.name);
+        let types = dataset.table("event_type");
+        assert_eq!(types.numbers("event_count").iter().sum::<u64>(), expected, "{}", file.name);
+        let rows: u64 = dataset.summary.tables.iter().filter(|t| t.name.starts_with("event/")).map(|t| t.rows).sum();
+        assert_eq!(rows, expected, "{}: every event is a row of its table", file.name);
+        assert_eq!(dataset.table("trace").rows(), 1);
+    }
+}
+
+#[test]
+fn collections_of_several_processes_do_not_mix() {
+    let Some(file) = shared("collections").into_iter().find(|f| f.name == "net.4.5.2.x64.etl") else { return };
+    let gc = Dataset::of(&file.path).table("gc");
+    let numbers: Vec<_> = gc.numbers("process_id").into_iter().zip(gc.numbers("gc_number")).collect();
+    let of = |process| numbers.iter().filter(|(p, _)| *p == process).map(|(_, n)| *n).collect::<Vec<_>>();
+    let processes: std::collections::BTreeSet<u64> = numbers.iter().map(|(p, _)| *p).collect();
+    assert!(processes.len() > 1, "{processes:?}");
+    for process in &processes {
+        let numbers = of(*process);
+        let mut once = numbers.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), numbers.len(), "process {process}: each collection once");
+    }
+    assert!(gc.bools("complete").iter().filter(|c| !**c).count() <= processes.len());
+
+    // By name and by id the same process is chosen, and nothing of another one comes along.
+    let only = |process: &str| {
+        Dataset::with(Convert {
+            inputs: vec![file.path.clone()],
+            processes: vec![process.into()],
+            ..Convert::default()
+        })
+    };
+    let (by_name, by_id) = (only("perfview"), only("3988"));
+    assert_eq!(by_name.summary.inputs[0].events, 34_681);
+    assert_eq!(by_id.summary.inputs[0].events, 34_681);
+    assert!(by_name.table("gc").numbers("process_id").iter().all(|p| *p == 3988));
+    let process = by_name.table("process");
+    assert_eq!(process.numbers("process_id"), [3988]);
+    assert!(process.texts("command_line")[0].to_lowercase().contains("perfview"));
+}
+
+#[test]
+fn the_collections_of_a_trace_are_those_of_its_events() {
+    let Some(file) = shared("collections").into_iter().find(|f| f.name == "gcevents.etl") else { return };
+    let dataset = Dataset::of(&file.path);
+    let gc = dataset.table("gc");
+    assert_eq!((gc.rows(), gc.bools("complete")), (2, vec![true, true]));
+    assert_eq!(dataset.table("allocation").rows(), 12);
+    assert_eq!(dataset.table("gc_finalizable").rows(), 6);
+    assert!(dataset.summary.inputs[0].raw <= 2);
+}
+
+#[test]
+fn a_process_that_is_not_there_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("small.etl");
+    let event = event(19, [9; 16], 1, TICKS, &[], b"x");
+    std::fs::write(&path, Writer::new().events(1, &[event]).bytes).expect("room");
+    let request = |process: &str| Convert {
+        inputs: vec![path.clone()],
+        output: folder.path().join("out"),
+        processes: vec![process.into()],
+        overwrite: true,
+        ..Convert::default()
+    };
+    assert!(convert(&request("5"), &mut |_| {}).is_ok_and(|summary| summary.inputs[0].events == 2));
+    let error = convert(&request("nobody"), &mut |_| {}).err().map(|e| e.to_string()).unwrap_or_default();
+    assert!(error.contains("no events of process nobody"), "{error}");
+}

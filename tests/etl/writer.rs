@@ -1,0 +1,148 @@
+//! A small writer of .etl files, to make what no real file shows.
+
+/// A file under construction: its header buffer, then whatever buffers are added.
+pub struct Writer {
+    pub bytes: Vec<u8>,
+}
+
+/// 100 ns units since 1601 at which written sessions start, and the ticks of their clock then.
+pub const START: i64 = 133_232_283_966_946_549;
+pub const TICKS: i64 = 1_000;
+pub const BUFFER_SIZE: u32 = 4096;
+
+/// What a buffer's header says beside its contents.
+pub struct Head {
+    pub kind: u16,
+    pub flags: u16,
+    pub processor: u16,
+    pub sequence: i64,
+    pub state: u32,
+}
+
+impl Default for Head {
+    fn default() -> Head {
+        Head { kind: 0, flags: 0x20, processor: 0, sequence: 1, state: 3 }
+    }
+}
+
+/// Puts a number at a place.
+pub fn patch<const N: usize>(bytes: &mut [u8], at: usize, value: [u8; N]) {
+    bytes[at..at + N].copy_from_slice(&value);
+}
+
+/// A buffer with `valid` bytes of contents, when expanded.
+pub fn buffer_of(head: &Head, body: &[u8], valid: u32, size: u32) -> Vec<u8> {
+    let mut out = vec![0u8; 0x48];
+    patch(&mut out, 0, size.to_le_bytes());
+    patch(&mut out, 0x18, head.sequence.to_le_bytes());
+    patch(&mut out, 0x28, head.processor.to_le_bytes());
+    patch(&mut out, 0x2C, head.state.to_le_bytes());
+    patch(&mut out, 0x30, valid.to_le_bytes());
+    patch(&mut out, 0x34, head.flags.to_le_bytes());
+    patch(&mut out, 0x36, head.kind.to_le_bytes());
+    out.extend(body);
+    out.resize((size as usize).max(out.len()), 0xFF);
+    out
+}
+
+/// A buffer of the session's size.
+pub fn buffer(head: &Head, events: &[Vec<u8>]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for event in events {
+        body.extend(event);
+        body.resize(body.len().next_multiple_of(8), 0);
+    }
+    buffer_of(head, &body, 0x48 + body.len() as u32, BUFFER_SIZE)
+}
+
+/// The payload of the header event, 64-bit.
+pub fn log_file_header() -> Vec<u8> {
+    let mut out = vec![0u8; 0x118];
+    patch(&mut out, 0, BUFFER_SIZE.to_le_bytes());
+    patch(&mut out, 4, [10, 0, 1, 5]);
+    patch(&mut out, 0x0C, 2u32.to_le_bytes());
+    patch(&mut out, 0x10, (START + 10_000_000).to_le_bytes());
+    patch(&mut out, 0x24, 2u32.to_le_bytes());
+    patch(&mut out, 0x2C, 8u32.to_le_bytes());
+    patch(&mut out, 0x100, 10_000_000i64.to_le_bytes());
+    patch(&mut out, 0x108, START.to_le_bytes());
+    patch(&mut out, 0x110, 1u32.to_le_bytes());
+    out.extend("Test\0test.etl\0".encode_utf16().flat_map(u16::to_le_bytes));
+    out
+}
+
+/// SYSTEM64.
+pub fn system(group: u8, opcode: u8, version: u8, ticks: i64, payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![version, 0, 2, 0xC0];
+    out.extend(((0x20 + payload.len()) as u16).to_le_bytes());
+    out.extend([opcode, group]);
+    out.extend(7u32.to_le_bytes());
+    out.extend(5u32.to_le_bytes());
+    out.extend(ticks.to_le_bytes());
+    out.extend([0; 8]);
+    out.extend(payload);
+    out
+}
+
+/// EVENT64 (form 19) or EVENT32 (18), with extended items if there are any.
+pub fn event(form: u8, provider: [u8; 16], id: u16, ticks: i64, items: &[u8], payload: &[u8]) -> Vec<u8> {
+    let mut out = ((0x50 + items.len() + payload.len()) as u16).to_le_bytes().to_vec();
+    out.extend([form, 0xC0, u8::from(!items.is_empty()), 0, 0, 0]);
+    out.extend(7u32.to_le_bytes());
+    out.extend(5u32.to_le_bytes());
+    out.extend(ticks.to_le_bytes());
+    out.extend(provider);
+    out.extend(id.to_le_bytes());
+    out.extend([0, 0, 4, 0, 0, 0]);
+    out.extend([0; 8 + 8 + 16]);
+    out.extend(items);
+    out.extend(payload);
+    out
+}
+
+/// FULL64.
+pub fn full(class: [u8; 16], opcode: u8, ticks: i64, payload: &[u8]) -> Vec<u8> {
+    let mut out = ((0x30 + payload.len()) as u16).to_le_bytes().to_vec();
+    out.extend([20, 0xC0, opcode, 0, 0, 0]);
+    out.extend(7u32.to_le_bytes());
+    out.extend(5u32.to_le_bytes());
+    out.extend(ticks.to_le_bytes());
+    out.extend(class);
+    out.extend([0; 8]);
+    out.extend(payload);
+    out
+}
+
+/// An extended item.
+pub fn item(kind: u16, more: bool, data: &[u8]) -> Vec<u8> {
+    let whole = (8 + data.len()).next_multiple_of(8) as u16;
+    let mut out = [whole, kind, u16::from(more), data.len() as u16].map(u16::to_le_bytes).concat();
+    out.extend(data);
+    out.resize(usize::from(whole), 0);
+    out
+}
+
+impl Writer {
+    /// With a header buffer.
+    pub fn new() -> Writer {
+        Writer::with_header(&log_file_header())
+    }
+
+    /// With a header event of this payload.
+    pub fn with_header(payload: &[u8]) -> Writer {
+        let head = Head { kind: 4, sequence: 0, flags: 0x21, ..Head::default() };
+        Writer { bytes: buffer(&head, &[system(0, 0, 2, TICKS, payload)]) }
+    }
+
+    /// Adds a buffer of events of processor 0.
+    pub fn events(mut self, sequence: i64, events: &[Vec<u8>]) -> Writer {
+        self.bytes.extend(buffer(&Head { sequence, ..Head::default() }, events));
+        self
+    }
+
+    /// Adds bytes as they are.
+    pub fn raw(mut self, bytes: &[u8]) -> Writer {
+        self.bytes.extend(bytes);
+        self
+    }
+}

@@ -1,0 +1,61 @@
+"""What both scripts need: datasets as tracequet leaves them, and a DuckDB that stands in one."""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import duckdb
+
+
+class Dataset:
+    """A directory that `tracequet convert` made."""
+
+    def __init__(self, path):
+        self.path = Path(path).resolve()
+        self.manifest = json.loads((self.path / "manifest.json").read_text())
+        self.hive = self.manifest["layout"] == "hive"
+        self.format = self.manifest["format"]
+        self.rows = {table["name"]: table["rows"] for table in self.manifest["tables"]}
+
+    def files(self, table):
+        """The files of a table: one, or one for each recording."""
+        if self.hive:
+            return sorted((self.path / table).glob(f"trace=*/part-0.{self.format}"))
+        return [self.path / f"{table}.{self.format}"]
+
+
+def connect(dataset):
+    """DuckDB with the views of a dataset. Their paths are relative, so the process moves into it."""
+    os.chdir(dataset.path)
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute((dataset.path / "views.sql").read_text())
+    return connection
+
+
+def statements(sql):
+    """The statements of a script, without their comments. No string of ours holds a semicolon."""
+    sql = "\n".join(line for line in sql.splitlines() if not line.lstrip().startswith("--"))
+    return [statement.strip() for statement in sql.split(";") if statement.strip()]
+
+
+def blocks(markdown, language):
+    """The fenced blocks of a language, each with the heading above it."""
+    found, heading = [], ""
+    pattern = re.compile(r"^(#+ [^\n]*)$|^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    for match in pattern.finditer(markdown):
+        if match[1]:
+            heading = match[1].lstrip("# ")
+        elif match[2] == language:
+            found.append((heading, match[3]))
+    return found
+
+
+def finish(failures, done):
+    """Says how it went and ends."""
+    for failure in failures:
+        print("FAILED", failure)
+    print(done)
+    sys.exit(1 if failures else 0)

@@ -1,0 +1,173 @@
+"""Lets DuckDB, pyarrow, polars and pandas read every table of datasets, and compares what they see.
+
+read_all.py SCHEMA.json DATASET...     SCHEMA.json: what `tracequet schema --format json` prints
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy
+import pandas
+import polars
+import pyarrow
+import pyarrow.feather
+import pyarrow.parquet
+
+from common import Dataset, connect, finish
+
+ARROW = {
+    "uint8": pyarrow.uint8(),
+    "uint16": pyarrow.uint16(),
+    "uint32": pyarrow.uint32(),
+    "uint64": pyarrow.uint64(),
+    "int64": pyarrow.int64(),
+    "bool": pyarrow.bool_(),
+    "timestamp": pyarrow.timestamp("us", tz="UTC"),
+    "text": pyarrow.string(),
+    "label": pyarrow.dictionary(pyarrow.int32(), pyarrow.string()),
+    "list<uint64>": pyarrow.list_(pyarrow.field("item", pyarrow.uint64(), nullable=False)),
+}
+DUCKDB = {
+    "uint8": "UTINYINT",
+    "uint16": "USMALLINT",
+    "uint32": "UINTEGER",
+    "uint64": "UBIGINT",
+    "int64": "BIGINT",
+    "bool": "BOOLEAN",
+    "timestamp": "TIMESTAMP WITH TIME ZONE",
+    "text": "VARCHAR",
+    "label": "VARCHAR",
+    "list<uint64>": "UBIGINT[]",
+}
+POLARS = {
+    "uint8": polars.UInt8,
+    "uint16": polars.UInt16,
+    "uint32": polars.UInt32,
+    "uint64": polars.UInt64,
+    "int64": polars.Int64,
+    "bool": polars.Boolean,
+    "timestamp": polars.Datetime("us", "UTC"),
+    "text": polars.String,
+    "label": polars.Categorical,
+    "list<uint64>": polars.List(polars.UInt64),
+}
+
+
+class Check:
+    def __init__(self, schema_file):
+        self.schema = {table["name"]: table["columns"] for table in json.loads(Path(schema_file).read_text())}
+        self.failures = []
+        self.files = 0
+
+    def equal(self, where, found, expected):
+        if found != expected:
+            self.failures.append(f"{where}: expected {expected}, found {found}")
+
+    def expected_columns(self, table, hive):
+        """The columns that the schema promises: all of them, or for a payload table those it begins with."""
+        columns = self.schema["event_header" if table.startswith("event/") else table]
+        trace_id = {"name": "trace_id", "type": "label", "nullable": False}
+        return [trace_id, *columns] if hive else columns
+
+    def dataset(self, dataset):
+        missing = set(self.schema) - {"event_header"} - set(dataset.rows)
+        self.equal(f"{dataset.path.name}: tables that are missing", sorted(missing), [])
+        listed = {file for table in dataset.rows for file in dataset.files(table)}
+        there = set(dataset.path.rglob(f"*.{dataset.format}"))
+        self.equal(f"{dataset.path.name}: files", sorted(map(str, there)), sorted(map(str, listed)))
+        for table, rows in dataset.rows.items():
+            where = f"{dataset.path.name} {table}"
+            columns = self.expected_columns(table, dataset.hive)
+            seen = sum(self.file(where, table, file, columns, dataset.format) for file in dataset.files(table))
+            self.equal(f"{where}: rows", seen, rows)
+        if dataset.format == "parquet":
+            self.views(dataset)
+
+    def file(self, where, table, file, columns, format):
+        """One file with every reader; returns its rows."""
+        self.files += 1
+        if format == "parquet":
+            # A file on its own: no columns are to be made up from the names of its folders.
+            arrow = pyarrow.parquet.ParquetFile(file).read()
+            frame = pandas.read_parquet(file, partitioning=None)
+            lazy = polars.read_parquet(file, hive_partitioning=False)
+        else:
+            arrow = pyarrow.ipc.open_file(pyarrow.memory_map(str(file))).read_all()
+            frame = pandas.read_feather(file)
+            lazy = polars.read_ipc(file)
+        arrow.validate(full=True)
+
+        names = [column["name"] for column in columns]
+        if table.startswith("event/"):
+            self.equal(f"{where}: last columns", arrow.column_names[-2:], ["raw_payload", "decode_problem"])
+            self.equal(f"{where}: first columns", arrow.column_names[: len(names)], names)
+        else:
+            self.equal(f"{where}: columns", arrow.column_names, names)
+        self.equal(f"{where}: unique names", len(set(map(str.lower, arrow.column_names))), len(arrow.column_names))
+        self.equal(f"{where}: rows in pandas", len(frame), arrow.num_rows)
+        self.equal(f"{where}: rows in polars", lazy.height, arrow.num_rows)
+        self.equal(f"{where}: columns in pandas", list(frame.columns), arrow.column_names)
+        self.equal(f"{where}: columns in polars", lazy.columns, arrow.column_names)
+        for column in columns:
+            name, kind = column["name"], column["type"]
+            at = f"{where}.{name}"
+            field = arrow.schema.field(name)
+            # Arrow files hold the words themselves: a dictionary in them cannot change from batch to batch.
+            kind = "text" if kind == "label" and format == "arrow" else kind
+            self.equal(f"{at}: Arrow type", field.type, ARROW[kind])
+            self.equal(f"{at}: nullable", field.nullable, column["nullable"])
+            self.equal(f"{at}: polars type", lazy.schema[name], POLARS[kind])
+            if not column["nullable"]:
+                self.equal(f"{at}: nulls", arrow[name].null_count, 0)
+            if kind == "uint64" and not column["nullable"]:
+                # A nullable uint64 becomes a float in pandas, which changes addresses.
+                self.equal(f"{at}: pandas type", frame[name].dtype, numpy.dtype("uint64"))
+                exact = arrow[name].to_pylist()
+                self.equal(f"{at}: values in pandas", frame[name].tolist() == exact, True)
+                self.equal(f"{at}: values in polars", lazy[name].to_list() == exact, True)
+        return arrow.num_rows
+
+    def views(self, dataset):
+        """DuckDB through views.sql: tables, types, values, and whatever else the script defines."""
+        connection = connect(dataset)
+        for table, rows in dataset.rows.items():
+            where = f"{dataset.path.name} {table} in DuckDB"
+            view = '"' + table.replace('"', '""') + '"'
+            self.equal(f"{where}: rows", connection.execute(f"SELECT count(*) FROM {view}").fetchall()[0][0], rows)
+            types = {row[0]: row[1] for row in connection.execute(f"DESCRIBE {view}").fetchall()}
+            for column in self.expected_columns(table, dataset.hive):
+                self.equal(f"{where}: type of {column['name']}", types.get(column["name"]), DUCKDB[column["type"]])
+                if column["type"] == "uint64" and not column["nullable"]:
+                    name = column["name"]
+                    total = connection.execute(f"SELECT coalesce(sum({name}::HUGEINT), 0) FROM {view}").fetchall()[0][0]
+                    files = [pyarrow.parquet.ParquetFile(file).read([name]) for file in dataset.files(table)]
+                    exact = sum(sum(file[name].to_pylist()) for file in files)
+                    self.equal(f"{where}: sum of {name}", int(total), exact)
+            self.equal(f"{where}: rows fetched", len(connection.execute(f"SELECT * FROM {view}").fetchall()), rows)
+
+        own = "SELECT view_name FROM duckdb_views() WHERE NOT internal"
+        views = {row[0] for row in connection.execute(own).fetchall()}
+        for view in sorted(views - set(dataset.rows)):
+            connection.execute(f'SELECT * FROM "{view}"').fetchall()
+        macros = "SELECT function_name FROM duckdb_functions() WHERE function_type = 'table_macro' AND NOT internal"
+        macros = {row[0] for row in connection.execute(macros).fetchall()}
+        expected = set() if dataset.hive else {"stack"}
+        self.equal(f"{dataset.path.name}: macros", macros, expected)
+        if "stack" in macros:
+            deepest = "SELECT callsite_id, depth, address FROM callsite ORDER BY depth DESC LIMIT 1"
+            found = connection.execute(deepest).fetchall()
+            for callsite_id, depth, address in found:
+                frames = connection.execute(f"SELECT depth, address FROM stack({callsite_id})").fetchall()
+                self.equal(f"{dataset.path.name}: frames of the deepest stack", len(frames), depth + 1)
+                self.equal(f"{dataset.path.name}: its innermost frame", frames[0], (depth, address))
+
+
+def main():
+    check = Check(sys.argv[1])
+    for path in sys.argv[2:]:
+        check.dataset(Dataset(path))
+    finish(check.failures, f"{check.files} files of {len(sys.argv) - 2} datasets, each with four readers")
+
+
+main()

@@ -1,0 +1,93 @@
+//! What is written can be read by those who will read it: DuckDB, pyarrow, polars and pandas, run from Python.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const HOW: &str = "python3 -m venv target/venv && target/venv/bin/pip install duckdb pyarrow polars pandas pytz";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A Python with the readers: `$TRACEQUET_PYTHON` or the one in `target/venv`. Without one the test is skipped with a
+/// note, but not where `CI=true` says that nothing may be.
+fn python(test: &str) -> Option<PathBuf> {
+    let python = match std::env::var_os("TRACEQUET_PYTHON") {
+        Some(path) => PathBuf::from(path),
+        None => root().join("target/venv/bin/python"),
+    };
+    let modules = "import duckdb, pandas, polars, pyarrow, pytz";
+    let quiet = Command::new(&python).args(["-c", modules]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if quiet.is_ok_and(|status| status.success()) {
+        return Some(python);
+    }
+    let missing = format!("{} has not all of duckdb, pandas, polars, pyarrow, pytz", python.display());
+    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{missing}; {HOW}");
+    // Past the capture of the test harness: a skipped test should be seen.
+    let note = format!("SKIPPED {test}: {missing}\n  {HOW}\n  (or set TRACEQUET_PYTHON)\n");
+    std::io::stderr().write_all(note.as_bytes()).ok();
+    None
+}
+
+/// Converts samples into `folder/name`.
+fn convert(folder: &Path, name: &str, samples: &[&str], options: &[&str]) -> PathBuf {
+    let out = folder.join(name);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracequet"));
+    command.current_dir(root()).arg("convert").arg("--quiet").args(options).arg("-o").arg(&out);
+    command.args(samples.iter().map(|sample| format!("samples/{sample}.nettrace")));
+    let output = command.output().expect("the program runs");
+    // 2 is for losses, as in exit-early, which is cut. What is there has to be readable all the same.
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 2)), "{name}: {errors}");
+    out
+}
+
+fn run(python: &Path, script: &str, arguments: &[PathBuf]) {
+    let mut command = Command::new(python);
+    // No .pyc files among the sources.
+    command.current_dir(root()).env("PYTHONDONTWRITEBYTECODE", "1");
+    let output = command.arg(Path::new("tests/python").join(script)).args(arguments).output().expect("Python runs");
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(output.status.success(), "{script}:\n{said}");
+    println!("{said}");
+}
+
+#[test]
+fn duckdb_pyarrow_polars_and_pandas_read_every_table() {
+    let Some(python) = python("duckdb_pyarrow_polars_and_pandas_read_every_table") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let schema = Command::new(env!("CARGO_BIN_EXE_tracequet")).args(["schema", "--format", "json"]).output().unwrap();
+    std::fs::write(at.join("schema.json"), schema.stdout).unwrap();
+
+    let mut arguments = vec![at.join("schema.json")];
+    for sample in
+        ["gc-churn", "gc-churn-3.1", "server-gc", "heap", "heap-10", "stacks", "events", "events-3.1", "exit-early"]
+    {
+        arguments.push(convert(at, &format!("{sample}-parquet"), &[sample], &[]));
+    }
+    for sample in ["gc-churn", "heap-10", "stacks", "events"] {
+        arguments.push(convert(at, &format!("{sample}-arrow"), &[sample], &["--format", "arrow"]));
+    }
+    let two = &["gc-churn", "events"];
+    arguments.push(convert(at, "two-parquet", two, &[]));
+    arguments.push(convert(at, "two-arrow", two, &["--format", "arrow"]));
+    arguments.push(convert(at, "hive-parquet", &["heap-10"], &["--layout", "hive"]));
+    arguments.push(convert(at, "snappy-parquet", &["events"], &["--compression", "snappy"]));
+    arguments.push(convert(at, "plain-arrow", &["events"], &["--format", "arrow", "--compression", "none"]));
+    run(&python, "read_all.py", &arguments);
+}
+
+#[test]
+fn queries_of_the_documents_give_rows() {
+    let Some(python) = python("queries_of_the_documents_give_rows") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let documents = ["README.md", "docs/QUERIES.md", "docs/TABLES.md", "docs/ARCHITECTURE.md"];
+    let mut arguments: Vec<PathBuf> = documents.iter().map(|name| root().join(name)).filter(|p| p.exists()).collect();
+    arguments.push("--".into());
+    for sample in ["gc-churn", "heap-10", "stacks", "events", "server-gc", "exit-early"] {
+        arguments.push(convert(folder.path(), sample, &[sample], &[]));
+    }
+    run(&python, "queries.py", &arguments);
+}

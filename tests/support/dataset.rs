@@ -1,0 +1,118 @@
+//! Reads datasets back as a user would: from the files.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use tracequet::pipeline::{Convert, Summary, convert};
+
+/// A converted recording in a directory of its own.
+pub struct Dataset {
+    pub summary: Summary,
+    directory: tempfile::TempDir,
+}
+
+impl Dataset {
+    /// Converts one recording.
+    pub fn of(recording: &Path) -> Dataset {
+        Dataset::with(Convert { inputs: vec![recording.to_owned()], ..Convert::default() })
+    }
+
+    /// Carries out a request in a directory of its own.
+    pub fn with(request: Convert) -> Dataset {
+        let directory = tempfile::tempdir().unwrap();
+        let request = Convert { output: directory.path().join("out"), ..request };
+        let summary = convert(&request, &mut |_| {}).unwrap_or_else(|e| panic!("{:?}: {e}", request.inputs));
+        Dataset { summary, directory }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.directory.path().join("out")
+    }
+
+    /// All rows of a table.
+    pub fn table(&self, name: &str) -> Table {
+        Table::open(&self.path().join(format!("{name}.parquet")))
+    }
+}
+
+/// All rows of one file.
+pub struct Table {
+    pub batches: Vec<RecordBatch>,
+    name: String,
+}
+
+impl Table {
+    pub fn open(path: &Path) -> Table {
+        let file = File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+        Table { batches: reader.map(Result::unwrap).collect(), name: path.display().to_string() }
+    }
+
+    pub fn rows(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    fn arrays<'t>(&'t self, column: &'t str) -> impl Iterator<Item = &'t ArrayRef> {
+        self.batches.iter().map(move |batch| {
+            batch.column_by_name(column).unwrap_or_else(|| panic!("{}: no column {column}", self.name))
+        })
+    }
+
+    /// A column of unsigned numbers of any width.
+    pub fn optional(&self, column: &str) -> Vec<Option<u64>> {
+        let mut out = Vec::new();
+        for array in self.arrays(column) {
+            match array.data_type() {
+                DataType::UInt8 => out.extend(array.as_primitive::<UInt8Type>().iter().map(|v| v.map(u64::from))),
+                DataType::UInt16 => out.extend(array.as_primitive::<UInt16Type>().iter().map(|v| v.map(u64::from))),
+                DataType::UInt32 => out.extend(array.as_primitive::<UInt32Type>().iter().map(|v| v.map(u64::from))),
+                DataType::UInt64 => out.extend(array.as_primitive::<UInt64Type>().iter()),
+                other => panic!("{}: {column} is {other}", self.name),
+            }
+        }
+        out
+    }
+
+    /// A column of unsigned numbers without nulls.
+    pub fn numbers(&self, column: &str) -> Vec<u64> {
+        self.optional(column).into_iter().map(|v| v.unwrap_or_else(|| panic!("null in {column}"))).collect()
+    }
+
+    /// A column of 64-bit signed numbers.
+    pub fn signed(&self, column: &str) -> Vec<Option<i64>> {
+        self.arrays(column).flat_map(|a| a.as_primitive::<Int64Type>().iter().collect::<Vec<_>>()).collect()
+    }
+
+    /// A column of truth values.
+    pub fn bools(&self, column: &str) -> Vec<bool> {
+        self.arrays(column).flat_map(|a| a.as_boolean().iter().map(Option::unwrap).collect::<Vec<_>>()).collect()
+    }
+
+    /// A column of text or labels; null is empty.
+    pub fn texts(&self, column: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        for array in self.arrays(column) {
+            let plain = match array.data_type() {
+                DataType::Dictionary(..) => {
+                    let dictionary = array.as_any_dictionary();
+                    let values = dictionary.values().as_string::<i32>();
+                    let text = |key: usize| values.value(key).to_owned();
+                    let keys = dictionary.normalized_keys();
+                    let valid = |i: usize| !array.is_null(i);
+                    out.extend(
+                        keys.into_iter().enumerate().map(|(i, k)| if valid(i) { text(k) } else { String::new() }),
+                    );
+                    continue;
+                }
+                _ => array.as_string::<i32>(),
+            };
+            out.extend(plain.iter().map(|t| t.unwrap_or_default().to_owned()));
+        }
+        out
+    }
+}
