@@ -147,6 +147,8 @@ pub mod reader;
 pub mod sink;
 pub mod source;
 #[cfg(feature = "tables")]
+pub mod survived;
+#[cfg(feature = "tables")]
 pub mod table;
 pub mod time;
 

@@ -12,7 +12,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result, Severity};
-use crate::reader::{self, Order, TraceInfo, callback};
+use crate::reader::{self, Order, TraceInfo};
 pub use crate::sink::{Compression, Format};
 use crate::sink::{Dataset, DatasetOptions};
 use crate::source::{FileIdentity, Input};
@@ -231,8 +231,7 @@ fn trace_keys(inputs: &[PathBuf]) -> Vec<String> {
     for path in inputs {
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let stem = name.split(".nettrace").next().unwrap_or_default().split(".netperf").next().unwrap_or_default();
-        let stem = stem.split(".etl").next().unwrap_or_default();
-        let stem = stem.split(".corprof").next().unwrap_or_default();
+        let stem = stem.split(".etl").next().unwrap_or_default().split(".corprof").next().unwrap_or_default();
         let mut key = crate::table::names::safe(if stem.is_empty() || stem == "-" { "stdin" } else { stem });
         if !key.starts_with(|c: char| c.is_ascii_alphabetic()) {
             key.insert(0, 't');
@@ -257,16 +256,16 @@ fn one_input(
         Input::Mapped(map) => Some(map.bytes().len() as u64),
         Input::Stream(_) => None,
     };
+    let is_callbacks = reader::Format::detect(input.head()) == Some(reader::Format::Callbacks);
     let identity = || {
         hashing.map_or_else(
             || Ok(FileIdentity::default()),
             |handle| handle.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into()))),
         )
     };
-    // Callbacks are no events: they have a way of their own to the same facts.
-    if callback::is_corprof(input.head()) {
+    if is_callbacks {
         let mut run = CallbackRun::new(request, selection.clone(), shape, dataset, progress, total);
-        let end = callback::read(input, &mut run)?;
+        let end = reader::callback::read(input, &mut run)?;
         return run.finish(path, &end, &identity()?);
     }
     let mut run = Run::new(request, selection.clone(), shape, dataset, progress, total);

@@ -194,3 +194,39 @@ fn a_process_that_fails_fast_leaves_its_collections() {
         assert_eq!(facts.end.dropped_events, 0, "{}", runtime.name);
     }
 }
+
+/// An array of 5 GiB: the kit's program, 5 GB of memory and `TRACEQUET_TEST_LARGE=1` are needed.
+#[test]
+fn the_length_of_an_array_over_four_gib_is_exact_paired_or_at_least_no_lie() {
+    const TEST: &str = "an array over 4 GiB";
+    if std::env::var_os("TRACEQUET_TEST_LARGE").is_none() {
+        println!("{TEST}: skipped, TRACEQUET_TEST_LARGE is not set");
+        return;
+    }
+    for runtime in each_runtime(TEST) {
+        let program = runtime.dotnet.with_file_name("apps").join("GcLab/GcLab.dll");
+        if !program.is_file() {
+            println!("{TEST}: {} has no {}", runtime.name, program.display());
+            continue;
+        }
+        let runtime = Runtime { program, ..runtime.clone() };
+        for (ranges, kinds) in [("v2", &["exact"][..]), ("both", &["paired"]), ("v1", &["clamped", "narrowed"])] {
+            let Some(dual) = runtime.start(&[], &[("TRACEQUET_RANGES", ranges)], &["big", "5"]) else { continue };
+            let dual = ended(dual);
+            let large = |facts: &Facts| -> Vec<_> {
+                let rows = facts.surviving.iter().filter(|(_, r)| r.length >= 1 << 32);
+                rows.map(|(gc, r)| (*gc, r.start, r.length, r.length_kind.as_str())).collect()
+            };
+            let (ours, theirs) = (large(&dual.callbacks()), large(&dual.events()));
+            assert!(!ours.is_empty(), "{ranges}: no array over 4 GiB");
+            assert_eq!(ours.len(), theirs.len(), "{ranges}");
+            for (our, their) in ours.iter().zip(&theirs) {
+                assert!(kinds.contains(&our.3), "{ranges}: {our:?}");
+                assert_eq!((our.0, our.1), (their.0, their.1), "{ranges}");
+                let expected = if our.3 == "clamped" { 1 << 32 } else { their.2 };
+                assert_eq!(our.2, expected, "{ranges}: {our:?} and {their:?}");
+            }
+            println!("{TEST} on {}, {ranges}: {ours:?}", runtime.name);
+        }
+    }
+}

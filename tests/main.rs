@@ -12,6 +12,8 @@ mod callback;
 mod callback_damage;
 #[cfg(target_os = "linux")]
 mod callback_dual;
+#[cfg(feature = "tables")]
+mod callback_survived;
 #[cfg(feature = "cli")]
 mod cli;
 #[cfg(feature = "tables")]

@@ -75,6 +75,15 @@ pub enum Command {
         after_long_help = format!("{INSPECT_EXAMPLES}\n\n{INSPECT_EXIT_CODES}")
     )]
     Inspect(InspectArgs),
+    /// Tell what became of an object in a collection: alive, moved (to where), dead, or not collected
+    #[command(
+        long_about = "Tells what became of the object at an address in a collection: alive, moved (and to where), dead, \
+            not collected (its generation was not collected, so it stays, alive or not), or unknown, with the reason. \
+            With --follow also what became of it in the collections after that one.\n\nIN is a dataset that convert \
+            made, or a recording. The address is one before the collection, in any object, not only at its start.",
+        after_help = SURVIVED_EXAMPLES
+    )]
+    Survived(SurvivedArgs),
     /// Print the tables, what each column means, and how event payloads are laid out
     #[command(
         long_about = "Prints the tables of this version of tracequet with type, unit and meaning of each column; with \
@@ -94,6 +103,12 @@ Examples:
   tracequet convert app.nettrace -o app --from 1m30s --to 2m
   tracequet convert night/*.nettrace -o night --compression zstd:9
   ssh server cat app.nettrace.gz | tracequet convert - -o app --json > app.json";
+
+const SURVIVED_EXAMPLES: &str = "\
+Examples:
+  tracequet survived app 12 0x7f3b2c001020
+  tracequet survived app.corprof 12 0x7f3b2c001020 --follow
+  duckdb -init app/views.sql -c \"SELECT survived(12, 0x7f3b2c001020), address_after(12, 0x7f3b2c001020)\"";
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:
@@ -179,6 +194,34 @@ pub struct InspectArgs {
     /// List all kinds of events, threads and collections, not only the first 20
     #[arg(long)]
     pub all: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct SurvivedArgs {
+    /// Dataset (a directory) or recording
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// Collection: its gc_id
+    #[arg(value_name = "GC")]
+    pub gc: u32,
+    /// Address before the collection, as 0x7f00... or in decimal
+    #[arg(value_name = "ADDRESS", value_parser = address)]
+    pub address: u64,
+    /// Go on to the collections after it, as long as it is known where the object is
+    #[arg(long)]
+    pub follow: bool,
+    /// Print a JSON array, one object for each collection
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Reads an address.
+fn address(text: &str) -> Result<u64, String> {
+    let number = match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    number.map_err(|_| "expected an address such as 0x7f3b2c001020".into())
 }
 
 #[derive(Debug, Args)]

@@ -11,6 +11,7 @@ mod inspect;
 mod json;
 mod progress;
 mod schema;
+mod survived;
 mod text;
 mod time;
 
@@ -50,6 +51,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let result = match cli.command {
         Command::Convert(args) => convert::run(args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Survived(args) => survived::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Generate(args) => generate::run(&args),
     };

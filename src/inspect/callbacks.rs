@@ -166,6 +166,7 @@ pub fn inspect(
         info,
         end,
         process,
+        processes: Vec::new(),
         events,
         payload_bytes,
         first_ns: first,

@@ -148,7 +148,7 @@ pub fn inspect(path: &Path, progress: &mut dyn FnMut(u64, Option<u64>)) -> Resul
         Input::Mapped(map) => Some(map.bytes().len() as u64),
         Input::Stream(_) => None,
     };
-    if crate::reader::callback::is_corprof(input.head()) {
+    if reader::Format::detect(input.head()) == Some(reader::Format::Callbacks) {
         return callbacks::inspect(path, input, total, progress);
     }
     let mut counter = Counter {

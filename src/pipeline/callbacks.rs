@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use super::processes::Wanted;
 use super::run::{Out, footer, write};
 use super::{Convert, InputSummary, TableSummary};
 use crate::error::{Error, Problem, Result, Severity};
@@ -39,6 +40,7 @@ pub struct CallbackRun<'r> {
     first_ns: i64,
     last_ns: i64,
     wanted: bool,
+    processes: Wanted,
     failure: Option<Error>,
 }
 
@@ -61,6 +63,7 @@ impl<'r> CallbackRun<'r> {
         let providers = &request.providers;
         CallbackRun {
             wanted: providers.is_empty() || providers.iter().any(|p| p == PROVIDER),
+            processes: Wanted::new(&request.processes),
             request,
             selection,
             shape,
@@ -88,6 +91,7 @@ impl<'r> CallbackRun<'r> {
         let Some(State { info, mut out, mut normalizer }) = self.state.take() else {
             return Err(self.failure.unwrap_or_else(|| Error::Internal("the recording has no header".into())));
         };
+        self.processes.check(path)?;
         if self.records == 0 {
             (self.first_ns, self.last_ns) = (0, 0);
         }
@@ -174,6 +178,7 @@ impl Visitor for CallbackRun<'_> {
     }
 
     fn thread(&mut self, _index: ThreadIndex, thread: &Thread) {
+        self.processes.thread(thread);
         self.threads.push(ThreadCounts { thread: thread.clone(), ..ThreadCounts::default() });
     }
 
@@ -185,6 +190,9 @@ impl Visitor for CallbackRun<'_> {
             || request.from_ns.is_some_and(|from| ts_ns < from)
             || request.to_ns.is_some_and(|to| ts_ns >= to)
         {
+            return ControlFlow::Continue(());
+        }
+        if !self.processes.wants(record.thread, record.ticks as i64) {
             return ControlFlow::Continue(());
         }
         self.records += 1;

@@ -1,6 +1,6 @@
 //! The front door of all readers: which format a recording has is seen by its first bytes, never by its name.
 
-use super::{End, Order, Visitor, etl, nettrace};
+use super::{End, Order, Visitor, callback, etl, nettrace};
 use crate::error::{Error, Result};
 use crate::source::Input;
 
@@ -11,6 +11,8 @@ pub enum Format {
     EventPipe,
     /// A Windows event log ([`etl`]).
     Etl,
+    /// Profiler callbacks ([`callback`]), which have a reader and a visitor of their own.
+    Callbacks,
 }
 
 impl Format {
@@ -19,22 +21,31 @@ impl Format {
         if nettrace::is_eventpipe(head) || head.starts_with(b"Nettrace") {
             return Some(Format::EventPipe);
         }
+        if callback::is_corprof(head) {
+            return Some(Format::Callbacks);
+        }
         etl::is_etl(head).then_some(Format::Etl)
     }
 }
 
-/// Reads a recording of any format from its first byte to its end and hands everything to `visitor`.
+/// Reads a recording of events, of any format, from its first byte to its end and hands everything to `visitor`.
 pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<End> {
     match Format::detect(input.head()) {
         Some(Format::EventPipe) => nettrace::read(input, order, visitor),
         Some(Format::Etl) => etl::read(input, order, visitor),
+        Some(Format::Callbacks) => Err(Error::Unreadable {
+            path: input.path().to_owned(),
+            offset: 0,
+            what: "a recording of callbacks".into(),
+            expected: "a recording of events".into(),
+        }),
         // What was cut inside its magic gets its message from the format that it began as.
         None if b"Nettrace".starts_with(input.head()) => nettrace::read(input, order, visitor),
         None => Err(Error::Unreadable {
             path: input.path().to_owned(),
             offset: 0,
             what: "no recording that tracequet knows".into(),
-            expected: "\"Nettrace\", \"!FastSerialization.1\" or the header buffer of an .etl".into(),
+            expected: "\"Nettrace\", \"!FastSerialization.1\", \".corprof\" or the header buffer of an .etl".into(),
         }),
     }
 }

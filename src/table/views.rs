@@ -44,6 +44,40 @@ WITH RECURSIVE frames AS (
 SELECT depth, address, callsite_id FROM frames ORDER BY depth DESC;
 ";
 
+const SURVIVED: &str = "-- What became of the object at an address in a collection: alive, moved, dead, not_collected (its generation was not),
+-- or unknown; and where it is after it (NULL when it is dead or that is not known).
+CREATE OR REPLACE MACRO generation_at_start(gc, address) AS (
+    SELECT CASE WHEN count(DISTINCT b.generation) = 1 THEN min(b.generation) END FROM gc_generation_range b
+    WHERE b.gc_id = gc AND b.\"at\" = 'start' AND b.range_start <= address
+      AND address < b.range_start::HUGEINT + b.range_length);
+CREATE OR REPLACE MACRO survivor_at(gc, address) AS (
+    SELECT min(u.now) FROM (
+        SELECT address::HUGEINT AS now FROM gc_surviving_range s
+        WHERE s.gc_id = gc AND s.range_start <= address AND address < s.range_start::HUGEINT + s.range_length
+        UNION ALL
+        SELECT address::HUGEINT - m.old_range_start + m.new_range_start FROM gc_moved_range m
+        WHERE m.gc_id = gc AND m.old_range_start <= address AND address < m.old_range_start::HUGEINT + m.range_length) u);
+CREATE OR REPLACE MACRO survived(gc, address) AS (
+    SELECT CASE
+        WHEN survivor_at(gc, address) = address THEN 'alive'
+        WHEN survivor_at(gc, address) IS NOT NULL THEN 'moved'
+        WHEN generation_at_start(gc, address) IS NULL OR c.generation IS NULL THEN 'unknown'
+        WHEN c.generation < 2 AND generation_at_start(gc, address) > c.generation THEN 'not_collected'
+        WHEN c.generation >= 2 AND generation_at_start(gc, address) < 2 AND c.kind <> 'blocking' THEN 'not_collected'
+        WHEN c.generation >= 2 AND generation_at_start(gc, address) < 2 AND c.kind IS NULL THEN 'unknown'
+        WHEN NOT c.complete OR c.surviving_range_count + c.moved_range_count = 0 THEN 'unknown'
+        WHEN (SELECT arg_max(n.kind, n.start) FROM (
+                SELECT s.range_start AS start, s.length_kind AS kind FROM gc_surviving_range s
+                WHERE s.gc_id = gc AND s.range_start <= address
+                UNION ALL
+                SELECT m.old_range_start, m.length_kind FROM gc_moved_range m
+                WHERE m.gc_id = gc AND m.old_range_start <= address) n) = 'clamped' THEN 'unknown'
+        ELSE 'dead' END
+    FROM (SELECT 1) one LEFT JOIN gc c ON c.gc_id = gc);
+CREATE OR REPLACE MACRO address_after(gc, address) AS (
+    CASE survived(gc, address) WHEN 'not_collected' THEN address::UBIGINT ELSE survivor_at(gc, address)::UBIGINT END);
+";
+
 /// The script for a dataset with these tables; `hive` as in `OUT/<table>/trace=<key>/`.
 pub fn sql(tables: &[&str], hive: bool) -> String {
     let mut out = String::from(
@@ -65,6 +99,7 @@ pub fn sql(tables: &[&str], hive: bool) -> String {
             (&["allocation"][..], ALLOCATION),
             (&["heap_object", "type"][..], HEAP),
             (&["callsite"][..], STACK),
+            (&["gc", "gc_generation_range", "gc_surviving_range", "gc_moved_range"], SURVIVED),
         ] {
             if have(needs) {
                 out.push('\n');

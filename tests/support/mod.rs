@@ -8,7 +8,6 @@ pub mod collect;
 pub mod compare;
 #[cfg(feature = "tables")]
 pub mod dataset;
-#[cfg(target_os = "linux")]
 pub mod dual;
 #[cfg(feature = "packed")]
 pub mod expected;

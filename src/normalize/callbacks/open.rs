@@ -254,6 +254,7 @@ impl Collections {
         self.close(lost, sink);
     }
 
+    #[allow(clippy::indexing_slicing, reason = "one is pushed when there is none")]
     /// The innermost collection that is not over; one without a start is opened when there is none.
     #[allow(clippy::indexing_slicing, reason = "there is one: it was opened when there was none")]
     pub fn innermost(&mut self, ts_ns: i64) -> &mut Open {

@@ -60,7 +60,7 @@ pub struct Bounds<'a> {
 
 /// What a record says. Names follow ICorProfilerCallback.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "the callback's name says it; callbacks have their meaning in schemas/corprof.md")]
+#[allow(missing_docs, reason = "names and fields are those of ICorProfilerCallback")]
 pub enum Body<'a> {
     End,
     Clock {

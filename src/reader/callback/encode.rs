@@ -73,6 +73,7 @@ pub fn objects(out: &mut Vec<u8>, rows: impl Iterator<Item = u64> + Clone) {
 
 /// Rows of numbers in columns, each column as differences. RootReferences2: object, kind, flags, id;
 /// ConditionalWeakTableElementReferences: key, value, handle; ObjectsAllocatedByClass: class, count.
+#[allow(clippy::indexing_slicing, reason = "a column is below N")]
 pub fn columns<const N: usize>(out: &mut Vec<u8>, rows: impl Iterator<Item = [u64; N]> + Clone) {
     varint(out, rows.clone().count() as u64);
     for column in 0..N {

@@ -146,6 +146,7 @@ kinds! {
     ATTACHED = 36, "ProfilerAttachComplete";
 }
 
+#[allow(clippy::indexing_slicing, reason = "evaluated by the compiler")]
 const fn crc_tables() -> [[u32; 256]; 8] {
     let mut tables = [[0u32; 256]; 8];
     let mut n = 0;
@@ -174,6 +175,7 @@ const fn crc_tables() -> [[u32; 256]; 8] {
 
 static CRC: [[u32; 256]; 8] = crc_tables();
 
+#[allow(clippy::indexing_slicing, reason = "both indices are masked")]
 /// CRC-32 (IEEE 802.3, as in zip and PNG) of bytes that follow others with the CRC `crc`; 0 to begin.
 pub fn crc32(crc: u32, bytes: &[u8]) -> u32 {
     let mut crc = !crc;
@@ -254,6 +256,7 @@ impl Header {
         ["", "x86", "x64", "arm32", "arm64"].get(usize::from(self.arch)).copied().unwrap_or_default()
     }
 
+    #[allow(clippy::indexing_slicing, reason = "ranges of the fixed part that was just made")]
     /// The bytes of the header; the first chunk follows at the next multiple of `chunk_align`.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);

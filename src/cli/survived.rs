@@ -1,0 +1,73 @@
+//! `tracequet survived`: what became of an object.
+
+use std::path::Path;
+
+use tracequet::pipeline::{Convert, convert};
+use tracequet::survived::{Fate, Step, TABLES, survived};
+
+use super::args::SurvivedArgs;
+use super::progress::Bar;
+use super::text::{Columns, moment};
+use super::{Outcome, print_result};
+
+/// Answers from a dataset, or from a recording that is converted for it.
+pub fn run(args: &SurvivedArgs) -> anyhow::Result<Outcome> {
+    if args.input.is_dir() {
+        return print(args, &survived(&args.input, args.gc, args.address, args.follow)?, false);
+    }
+    let folder = tempfile::tempdir()?;
+    let output = folder.path().join("dataset");
+    let tables = TABLES.map(str::to_owned).to_vec();
+    let request = Convert { inputs: vec![args.input.clone()], output, tables, ..Convert::default() };
+    let mut bar = Bar::new(false);
+    let name = args.input.to_string_lossy().into_owned();
+    let result = convert(&request, &mut |progress| bar.show(&name, progress.position, progress.total));
+    bar.clear();
+    let summary = result?;
+    let losses = summary.inputs.iter().any(|input| input.has_losses());
+    let path: &Path = &request.output;
+    print(args, &survived(path, args.gc, args.address, args.follow)?, losses)
+}
+
+fn print(args: &SurvivedArgs, steps: &[Step], losses: bool) -> anyhow::Result<Outcome> {
+    print_result(&if args.json { json(steps)? } else { text(steps) })?;
+    Ok(Outcome::with_losses(losses))
+}
+
+fn json(steps: &[Step]) -> anyhow::Result<String> {
+    let rows: Vec<_> = steps
+        .iter()
+        .map(|s| {
+            serde_json::json!({
+                "gc_id": s.gc_id, "generation": s.generation, "kind": s.kind, "start_ts_ns": s.start_ns,
+                "address": s.address, "fate": s.fate.as_str(), "address_after": s.address_after,
+                "generation_before": s.generation_before, "generation_after": s.generation_after,
+                "reason": match s.fate { Fate::Unknown(why) => Some(why), _ => None },
+            })
+        })
+        .collect();
+    Ok(serde_json::to_string_pretty(&rows)? + "\n")
+}
+
+fn text(steps: &[Step]) -> String {
+    let mut columns = Columns::new(&[">gc", ">collects", "kind", ">start s", ">address", "fate", ">now", "generation"]);
+    let or_dash = |g: Option<u8>| g.map_or_else(|| "-".into(), |g| g.to_string());
+    for s in steps {
+        columns.row([
+            s.gc_id.to_string(),
+            or_dash(s.generation),
+            s.kind.clone().unwrap_or_else(|| "-".into()),
+            moment(s.start_ns),
+            format!("{:#x}", s.address),
+            s.fate.as_str().replace('_', " "),
+            s.address_after.map_or_else(|| "-".into(), |after| format!("{after:#x}")),
+            format!("{} -> {}", or_dash(s.generation_before), or_dash(s.generation_after)),
+        ]);
+    }
+    let mut out = String::new();
+    columns.print(&mut out);
+    if let Some(Step { fate: Fate::Unknown(why), .. }) = steps.last() {
+        out.push_str(&format!("\n  unknown: {why}\n"));
+    }
+    out
+}
