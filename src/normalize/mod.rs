@@ -85,6 +85,8 @@ impl Normalizer {
     fn runtime(runtimes: &mut Vec<Collections>, process_id: u64, clr: u16) -> usize {
         match runtimes.iter().position(|r| r.is_of(process_id, clr)) {
             Some(index) => index,
+            // No machine runs so many; a made-up recording shares the last one.
+            None if runtimes.len() >= 1024 => runtimes.len() - 1,
             None => {
                 runtimes.push(Collections::new(process_id, clr));
                 runtimes.len() - 1
