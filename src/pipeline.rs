@@ -1,6 +1,7 @@
 //! Joins the rooms: one recording through reader, event, normalize, table and sink. The only file that knows them all.
 
 mod callbacks;
+mod out;
 mod processes;
 mod run;
 
@@ -11,7 +12,7 @@ use std::time::Instant;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::error::{Error, Result, Severity};
+use crate::error::{Error, Problem, Result, Severity};
 use crate::reader::{self, Order, TraceInfo};
 pub use crate::sink::{Compression, Format};
 use crate::sink::{Dataset, DatasetOptions};
@@ -141,6 +142,46 @@ pub struct ProblemSummary {
     pub message: String,
     /// Where the first one is.
     pub offset: u64,
+}
+
+impl ProblemSummary {
+    /// Problems of the kind of this one, none of them counted yet.
+    pub(crate) fn of(problem: &Problem) -> ProblemSummary {
+        ProblemSummary {
+            code: problem.code,
+            severity: problem.severity,
+            rows: 0,
+            count: 0,
+            message: problem.message.clone(),
+            offset: problem.offset,
+        }
+    }
+
+    /// Counts one more.
+    pub(crate) fn add(&mut self, problem: &Problem) {
+        self.severity = self.severity.max(problem.severity);
+        self.rows += 1;
+        self.count = self.count.saturating_add(problem.count);
+    }
+
+    /// Counts one more in a list in the order of first sight.
+    pub(crate) fn note(list: &mut Vec<ProblemSummary>, problem: &Problem) {
+        match list.iter_mut().find(|known| known.code == problem.code) {
+            Some(known) => known.add(problem),
+            None => {
+                let mut first = ProblemSummary::of(problem);
+                first.add(problem);
+                list.push(first);
+            }
+        }
+    }
+}
+
+impl Convert {
+    /// Whether a moment lies between `from_ns` and `to_ns`.
+    fn covers(&self, ts_ns: i64) -> bool {
+        self.from_ns.is_none_or(|from| ts_ns >= from) && self.to_ns.is_none_or(|to| ts_ns < to)
+    }
 }
 
 impl InputSummary {

@@ -37,28 +37,8 @@ impl FactSink for Found {
                 start_ns: Some(c.start_ns),
                 duration_ns: c.end_ns.map(|end| end.saturating_sub(c.start_ns)),
             }),
-            Fact::Problem(p) => self.problem(p),
+            Fact::Problem(p) => ProblemSummary::note(&mut self.problems, p),
             _ => {}
-        }
-    }
-}
-
-impl Found {
-    fn problem(&mut self, p: &Problem) {
-        match self.problems.iter_mut().find(|known| known.code == p.code) {
-            Some(known) => {
-                known.severity = known.severity.max(p.severity);
-                known.rows += 1;
-                known.count = known.count.saturating_add(p.count);
-            }
-            None => self.problems.push(ProblemSummary {
-                code: p.code,
-                severity: p.severity,
-                rows: 1,
-                count: p.count,
-                message: p.message.clone(),
-                offset: p.offset,
-            }),
         }
     }
 }
@@ -111,7 +91,7 @@ impl Visitor for Counter<'_> {
     }
 
     fn problem(&mut self, problem: Problem) {
-        self.found.problem(&problem);
+        ProblemSummary::note(&mut self.found.problems, &problem);
     }
 
     fn progress(&mut self, position: u64) {

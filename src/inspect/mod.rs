@@ -270,21 +270,7 @@ impl Visitor for Counter<'_> {
     }
 
     fn problem(&mut self, problem: Problem) {
-        match self.problems.iter_mut().find(|p| p.code == problem.code) {
-            Some(known) => {
-                known.severity = known.severity.max(problem.severity);
-                known.rows += 1;
-                known.count = known.count.saturating_add(problem.count);
-            }
-            None => self.problems.push(ProblemSummary {
-                code: problem.code,
-                severity: problem.severity,
-                rows: 1,
-                count: problem.count,
-                message: problem.message,
-                offset: problem.offset,
-            }),
-        }
+        ProblemSummary::note(&mut self.problems, &problem);
     }
 
     fn progress(&mut self, position: u64) {

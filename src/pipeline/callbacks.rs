@@ -1,22 +1,21 @@
 //! One recording of profiler callbacks on its way through the rooms.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use super::out::Out;
 use super::processes::Wanted;
-use super::run::{Out, footer, write};
 use super::{Convert, InputSummary, TableSummary};
-use crate::error::{Error, Problem, Result, Severity};
+use crate::error::{Error, Problem, Result};
 use crate::normalize::callbacks::CallbackNormalizer;
 use crate::normalize::fact::{Fact, FactSink};
 use crate::reader::callback::format::{Header, kind_name};
 use crate::reader::callback::{Record, Visitor};
 use crate::reader::{End, Thread, ThreadIndex, TraceInfo};
-use crate::sink::{Dataset, TableId};
+use crate::sink::Dataset;
 use crate::source::FileIdentity;
 use crate::table::columns::Builder;
-use crate::table::facts::{ThreadCounts, TraceTotals};
+use crate::table::facts::ThreadCounts;
 use crate::table::select::Selection;
 use crate::table::{Shape, Tables};
 
@@ -35,7 +34,6 @@ pub struct CallbackRun<'r> {
     threads: Vec<ThreadCounts>,
     /// Records and bytes of payload, by kind.
     kinds: [(u64, u64); 256],
-    table_ids: Vec<TableId>,
     records: u64,
     first_ns: i64,
     last_ns: i64,
@@ -73,7 +71,6 @@ impl<'r> CallbackRun<'r> {
             state: None,
             threads: Vec::new(),
             kinds: [(0, 0); 256],
-            table_ids: Vec::new(),
             records: 0,
             first_ns: i64::MAX,
             last_ns: i64::MIN,
@@ -101,24 +98,6 @@ impl<'r> CallbackRun<'r> {
             thread.thread.name = normalizer.thread_names.get(&thread.thread.thread_id).cloned();
             out.tables.thread(thread);
         }
-        let undamaged = !out.problems.values().any(|p| p.severity == Severity::Error);
-        let totals_row = TraceTotals {
-            path: path.display().to_string(),
-            size_bytes: identity.size_bytes,
-            sha256: identity.sha256.clone(),
-            duration_ns: self.last_ns.saturating_sub(self.first_ns),
-            events: self.records,
-            dropped: end.dropped_events,
-            complete: end.complete && undamaged,
-        };
-        out.tables.trace(&info, &totals_row);
-        out.tables.finish();
-        if let Some(failure) = self.failure.take().or(out.tables.take_failure()) {
-            return Err(failure);
-        }
-        write(&mut out.tables, self.dataset, &mut self.table_ids)?;
-        let written = self.dataset.close_tables(&footer(&info, &totals_row))?;
-        let tables = written.into_iter().map(|t| TableSummary { name: t.name, rows: t.rows, bytes: t.bytes }).collect();
         let summary = InputSummary {
             path: path.to_owned(),
             trace_id: String::new(),
@@ -135,10 +114,10 @@ impl<'r> CallbackRun<'r> {
             decoded_partial: 0,
             raw: 0,
             collections: totals.collections,
-            incomplete_collections: out.problems.get("open_collection").map_or(0, |p| p.count),
-            problems: out.problems.into_values().collect(),
+            incomplete_collections: 0,
+            problems: Vec::new(),
         };
-        Ok((summary, tables))
+        out.close(summary, self.dataset, self.failure.take())
     }
 
     fn report_kinds(&self, out: &mut Out) {
@@ -169,7 +148,7 @@ impl Visitor for CallbackRun<'_> {
     fn trace(&mut self, header: &Header, info: &TraceInfo) {
         match Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.shape.clone()) {
             Ok(tables) => {
-                let out = Out { tables, problems: BTreeMap::new() };
+                let out = Out::new(tables);
                 let normalizer = CallbackNormalizer::new(header, info.clock);
                 self.state = Some(State { info: info.clone(), out, normalizer });
             }
@@ -185,26 +164,15 @@ impl Visitor for CallbackRun<'_> {
     fn record(&mut self, record: &Record<'_>) -> ControlFlow<()> {
         let (Some(state), true) = (&mut self.state, self.failure.is_none()) else { return ControlFlow::Break(()) };
         let ts_ns = state.normalizer.time(record);
-        let request = self.request;
-        if !self.wanted
-            || request.from_ns.is_some_and(|from| ts_ns < from)
-            || request.to_ns.is_some_and(|to| ts_ns >= to)
-        {
-            return ControlFlow::Continue(());
-        }
-        if !self.processes.wants(record.thread, record.ticks as i64) {
+        if !self.wanted || !self.request.covers(ts_ns) || !self.processes.wants(record.thread, record.ticks as i64) {
             return ControlFlow::Continue(());
         }
         self.records += 1;
         self.first_ns = self.first_ns.min(ts_ns);
         self.last_ns = self.last_ns.max(ts_ns);
         if let Some(thread) = usize::try_from(record.thread).ok().and_then(|index| self.threads.get_mut(index)) {
-            if thread.events == 0 {
-                thread.first_ns = ts_ns;
-            }
-            thread.events += 1;
+            thread.event(ts_ns);
             thread.captured += 1;
-            thread.last_ns = ts_ns;
         }
         if let Some(kind) = self.kinds.get_mut(usize::from(record.kind)) {
             kind.0 += 1;
@@ -212,7 +180,7 @@ impl Visitor for CallbackRun<'_> {
         }
         state.normalizer.record(record, &mut state.out);
         if !state.out.tables.ready.is_empty()
-            && let Err(e) = write(&mut state.out.tables, self.dataset, &mut self.table_ids)
+            && let Err(e) = state.out.write(self.dataset)
         {
             self.failure.get_or_insert(e);
             return ControlFlow::Break(());

@@ -1,23 +1,22 @@
 //! One recording on its way through the rooms.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use super::out::Out;
 use super::processes::Wanted;
-use super::{Convert, InputSummary, ProblemSummary, TableSummary};
+use super::{Convert, InputSummary, TableSummary};
 use crate::error::{Error, Problem, Result, Severity};
 use crate::event::{Decoding, Event, EventInfo};
 use crate::normalize::Normalizer;
 use crate::normalize::callsites::Callsites;
 use crate::normalize::fact::{Fact, FactSink};
 use crate::reader::{End, EventType, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
-use crate::sink::{Dataset, Encoding, TableId, TableSpec};
+use crate::sink::Dataset;
 use crate::source::FileIdentity;
 use crate::table::columns::Builder;
 use crate::table::event::Decoded;
-use crate::table::facts::{ThreadCounts, TraceTotals};
-use crate::table::schema::{ColumnEncoding, SCHEMA_VERSION};
+use crate::table::facts::ThreadCounts;
 use crate::table::select::Selection;
 use crate::table::{EventRoute, Shape, Tables};
 
@@ -57,7 +56,6 @@ pub struct Run<'r> {
     wanted: Wanted,
     normalizer: Normalizer,
     callsites: Callsites,
-    table_ids: Vec<TableId>,
     events: u64,
     first_ns: i64,
     last_ns: i64,
@@ -68,31 +66,6 @@ pub struct Run<'r> {
 struct State {
     info: TraceInfo,
     out: Out,
-}
-
-/// The tables, and a count of the problems on their way there.
-pub(super) struct Out {
-    pub(super) tables: Tables,
-    pub(super) problems: BTreeMap<&'static str, ProblemSummary>,
-}
-
-impl FactSink for Out {
-    fn fact(&mut self, fact: Fact<'_>) {
-        if let Fact::Problem(p) = fact {
-            let known = self.problems.entry(p.code).or_insert_with(|| ProblemSummary {
-                code: p.code,
-                severity: p.severity,
-                rows: 0,
-                count: 0,
-                message: p.message.clone(),
-                offset: p.offset,
-            });
-            known.rows += 1;
-            known.count = known.count.saturating_add(p.count);
-            known.severity = known.severity.max(p.severity);
-        }
-        self.tables.fact(fact);
-    }
 }
 
 impl<'r> Run<'r> {
@@ -118,7 +91,6 @@ impl<'r> Run<'r> {
             wanted: Wanted::new(&request.processes),
             normalizer: Normalizer::new(),
             callsites: Callsites::default(),
-            table_ids: Vec::new(),
             events: 0,
             first_ns: i64::MAX,
             last_ns: i64::MIN,
@@ -129,8 +101,7 @@ impl<'r> Run<'r> {
     /// Hands what is ready to the sink.
     fn write_ready(&mut self) {
         let Some(state) = &mut self.state else { return };
-        let result = write(&mut state.out.tables, self.dataset, &mut self.table_ids);
-        if let Err(e) = result {
+        if let Err(e) = state.out.write(self.dataset) {
             self.failure.get_or_insert(e);
         }
     }
@@ -139,11 +110,7 @@ impl<'r> Run<'r> {
         let Some(State { info, out }) = &mut self.state else { return };
         let Some(kind) = self.kinds.get_mut(raw.event_type.0 as usize) else { return };
         let ts_ns = info.clock.since_start(raw.ticks).unwrap_or(if raw.ticks < 0 { i64::MIN } else { i64::MAX });
-        let request = self.request;
-        if request.from_ns.is_some_and(|from| ts_ns < from) || request.to_ns.is_some_and(|to| ts_ns >= to) {
-            return;
-        }
-        if !self.wanted.wants(raw.thread, raw.ticks) {
+        if !self.request.covers(ts_ns) || !self.wanted.wants(raw.thread, raw.ticks) {
             return;
         }
         self.events += 1;
@@ -153,11 +120,7 @@ impl<'r> Run<'r> {
             captor.captured += 1;
         }
         let Some(thread) = self.threads.get_mut(raw.thread as usize) else { return };
-        if thread.events == 0 {
-            thread.first_ns = ts_ns;
-        }
-        thread.events += 1;
-        thread.last_ns = ts_ns;
+        thread.event(ts_ns);
 
         let event = Event { raw, info: &kind.info, thread: &thread.thread, ts_ns };
         let callsite = self.callsites.intern(&raw.stack, thread.thread.process_id, out);
@@ -215,25 +178,8 @@ impl<'r> Run<'r> {
         for thread in &self.threads {
             out.tables.thread(thread);
         }
-        let undamaged = !out.problems.values().any(|p| p.severity == Severity::Error);
-        let totals_row = TraceTotals {
-            path: path.display().to_string(),
-            size_bytes: identity.size_bytes,
-            sha256: identity.sha256.clone(),
-            duration_ns: self.last_ns.saturating_sub(self.first_ns),
-            events: self.events,
-            dropped: end.dropped_events,
-            complete: end.complete && undamaged,
-        };
-        out.tables.trace(&info, &totals_row);
-        out.tables.finish();
-        if let Some(failure) = self.failure.take().or(out.tables.take_failure()) {
-            return Err(failure);
-        }
-        write(&mut out.tables, self.dataset, &mut self.table_ids)?;
-        let written = self.dataset.close_tables(&footer(&info, &totals_row))?;
-        let tables = written.into_iter().map(|t| TableSummary { name: t.name, rows: t.rows, bytes: t.bytes }).collect();
-        Ok((self.summary(path, end, identity, info, out, totals.collections), tables))
+        let summary = self.summary(path, end, identity, info, totals.collections);
+        out.close(summary, self.dataset, self.failure.take())
     }
 
     fn summary(
@@ -242,7 +188,6 @@ impl<'r> Run<'r> {
         end: &End,
         identity: &FileIdentity,
         info: TraceInfo,
-        out: Out,
         collections: u64,
     ) -> InputSummary {
         let seen = || self.kinds.iter().filter(|k| k.counts.events > 0);
@@ -265,8 +210,8 @@ impl<'r> Run<'r> {
             decoded_partial: partial,
             raw,
             collections,
-            incomplete_collections: out.problems.get("open_collection").map_or(0, |p| p.count),
-            problems: out.problems.into_values().collect(),
+            incomplete_collections: 0,
+            problems: Vec::new(),
         }
     }
 }
@@ -356,57 +301,11 @@ fn report_kind(kind: &Kind, out: &mut Out) {
     rows.message_template.push(info.event_type.message.as_deref());
 }
 
-/// Declares new tables and hands batches on, in order.
-pub(super) fn write(tables: &mut Tables, dataset: &mut Dataset, ids: &mut Vec<TableId>) -> Result<()> {
-    for spec in tables.specs().iter().skip(ids.len()) {
-        let encoding = |e: &ColumnEncoding| match e {
-            ColumnEncoding::Plain => Encoding::Plain,
-            ColumnEncoding::Dictionary => Encoding::Dictionary,
-            ColumnEncoding::Delta => Encoding::Delta,
-        };
-        ids.push(dataset.table(TableSpec {
-            name: spec.name.clone(),
-            schema: spec.schema.clone(),
-            encodings: spec.encodings.iter().map(encoding).collect(),
-            sorted_by: spec.sorted_by.clone(),
-        })?);
-    }
-    for ready in tables.ready.drain(..) {
-        let Some(id) = ids.get(ready.table) else { continue };
-        if ready.new_group {
-            dataset.cut(*id)?;
-        }
-        dataset.write(*id, ready.batch)?;
-    }
-    Ok(())
-}
-
-/// Where a file came from, for its footer.
-pub(super) fn footer(info: &TraceInfo, totals: &TraceTotals) -> Vec<(String, String)> {
-    let source = Path::new(&totals.path).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let pairs = [
-        ("tracequet.version", env!("CARGO_PKG_VERSION").to_owned()),
-        ("tracequet.schema_version", SCHEMA_VERSION.to_string()),
-        ("tracequet.source_name", source),
-        ("tracequet.source_size_bytes", totals.size_bytes.to_string()),
-        ("tracequet.source_sha256", totals.sha256.clone()),
-        ("tracequet.trace_start", crate::time::format_utc(info.clock.sync_utc_ns)),
-        ("tracequet.clock_frequency", info.clock.frequency.to_string()),
-        ("tracequet.pointer_size", info.pointer_size.to_string()),
-        ("tracequet.dropped_event_count", totals.dropped.to_string()),
-        ("tracequet.complete", totals.complete.to_string()),
-    ];
-    pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
-}
-
 impl Visitor for Run<'_> {
     fn trace(&mut self, info: &TraceInfo) {
         self.callsites = Callsites::new(info.stack_width());
         match Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.shape.clone()) {
-            Ok(tables) => {
-                let out = Out { tables, problems: BTreeMap::new() };
-                self.state = Some(State { info: info.clone(), out });
-            }
+            Ok(tables) => self.state = Some(State { info: info.clone(), out: Out::new(tables) }),
             Err(e) => self.failure = Some(e),
         }
     }

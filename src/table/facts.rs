@@ -328,6 +328,17 @@ pub struct ThreadCounts {
     pub last_ns: i64,
 }
 
+impl ThreadCounts {
+    /// Counts an event about the thread.
+    pub fn event(&mut self, ts_ns: i64) {
+        if self.events == 0 {
+            self.first_ns = ts_ns;
+        }
+        self.events += 1;
+        self.last_ns = ts_ns;
+    }
+}
+
 impl ThreadTable {
     /// Adds a row.
     pub fn push(&mut self, t: &ThreadCounts) {
