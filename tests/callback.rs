@@ -1,7 +1,7 @@
 //! Recorded profiler callbacks: what the rules about surviving ranges say, one test for each.
 
 use proptest::prelude::*;
-use tracequet::normalize::fact::LengthKind;
+use tracequet::normalize::fact::{LengthKind, NON_GC_HEAP};
 use tracequet::reader::callback::format::{self, FLAG_CONTINUES, FLAG_FAILED, kind};
 use tracequet::reader::callback::{decode, encode};
 
@@ -13,6 +13,7 @@ const GEN0: [u64; 3] = [0, 0x1000, 0x1000];
 const GEN1: [u64; 3] = [1, 0x2000, 0x1000];
 const LARGE: [u64; 3] = [3, 0x100_0000_0000, 0x4_0000_0000];
 
+/// Rule 2: the union over all calls, from all threads.
 #[test]
 fn ranges_of_all_threads_and_calls_are_one_union() {
     let mut m = Making::new();
@@ -24,6 +25,7 @@ fn ranges_of_all_threads_and_calls_are_one_union() {
     assert!(facts.end.complete && facts.problems.is_empty(), "{:?}", facts.problems);
 }
 
+/// Rule 9: the bounds at the start by the old address, those at the end by the new one.
 #[test]
 fn generations_come_from_the_bounds_before_and_after_by_old_and_new_address() {
     let mut m = Making::new();
@@ -34,6 +36,7 @@ fn generations_come_from_the_bounds_before_and_after_by_old_and_new_address() {
     assert_eq!(facts.collections[0].generation, Some(1));
 }
 
+/// Rule 4: moved is told by the addresses.
 #[test]
 fn surviving_and_moved_may_come_in_one_collection_and_moved_may_stay() {
     let mut m = Making::new();
@@ -45,6 +48,7 @@ fn surviving_and_moved_may_come_in_one_collection_and_moved_may_stay() {
     assert_eq!((stayed.generation_before, stayed.generation_after), (Some(0), Some(1)));
 }
 
+/// Rule 5: both versions pair on their thread.
 #[test]
 fn both_versions_pair_on_their_thread_and_keep_the_exact_length() {
     let mut m = Making::new();
@@ -72,6 +76,7 @@ fn a_second_version_alone_is_exact() {
     assert_eq!(facts.moved[0].1.length_kind, LengthKind::Exact);
 }
 
+/// Rule 6: the first version alone is a lower bound.
 #[test]
 fn a_clamped_length_is_a_lower_bound_and_never_four_gib_less_one() {
     let mut m = Making::new();
@@ -81,6 +86,7 @@ fn a_clamped_length_is_a_lower_bound_and_never_four_gib_less_one() {
     assert_eq!((facts.moved[0].1.length, facts.moved[0].1.length_kind), (GIB4, LengthKind::Clamped));
 }
 
+/// Rule 6: narrowed where the bounds prove it.
 #[test]
 fn bounds_narrow_the_last_range_of_a_part_of_the_large_object_heap() {
     let [_, start, length] = LARGE;
@@ -109,6 +115,7 @@ fn a_clamped_range_in_less_room_than_four_gib_is_damage() {
     assert_eq!(facts.codes(), ["range_beyond_bounds"]);
 }
 
+/// Rule 7: nothing is clamped in 32 bits.
 #[test]
 fn nothing_is_clamped_in_a_32_bit_process() {
     let mut m = Making::with(&format::Header { pointer_size: 4, ..header() });
@@ -118,6 +125,7 @@ fn nothing_is_clamped_in_a_32_bit_process() {
     assert_eq!(facts.survived()[1], (0x1000, CLAMP, "exact"));
 }
 
+/// Rule 5: a contradiction is damage.
 #[test]
 fn a_first_version_that_contradicts_its_second_is_reported_and_the_second_counts() {
     let mut m = Making::new();
@@ -130,6 +138,7 @@ fn a_first_version_that_contradicts_its_second_is_reported_and_the_second_counts
     assert_eq!(facts.codes(), ["v1_contradicts_v2"]);
 }
 
+/// Rule 21: what no sound runtime says is kept and reported.
 #[test]
 fn overlapping_and_empty_ranges_and_overlapping_bounds_are_reported() {
     let mut m = Making::new();
@@ -145,6 +154,7 @@ fn shapes(facts: &Facts) -> Vec<(Option<u8>, Option<&'static str>, bool)> {
     facts.collections.iter().map(|c| (c.generation, c.kind, c.complete)).collect()
 }
 
+/// Rule 11: nested starts and ends.
 #[test]
 fn a_background_collection_goes_on_while_others_start_and_end() {
     let mut m = Making::with(&format::Header { granted: [MONITOR_SUSPENDS, 0x10], ..header() });
@@ -159,6 +169,7 @@ fn a_background_collection_goes_on_while_others_start_and_end() {
     assert!(facts.problems.is_empty(), "{:?}", facts.problems);
 }
 
+/// Rule 11: an end without a start.
 #[test]
 fn a_hidden_collection_before_a_background_one_has_an_end_and_no_start() {
     let mut m = Making::with(&format::Header { granted: [MONITOR_SUSPENDS, 0x10], ..header() });
@@ -174,6 +185,7 @@ fn a_hidden_collection_before_a_background_one_has_an_end_and_no_start() {
     assert_eq!(shapes(&facts), [(Some(2), Some("blocking"), true), (Some(2), Some("blocking"), true)]);
 }
 
+/// Rule 11: undecided without suspensions.
 #[test]
 fn without_suspensions_full_collections_are_uncertain() {
     let mut m = Making::with(&format::Header { granted: [0, 0x10], policy: 0, ..header() });
@@ -182,6 +194,7 @@ fn without_suspensions_full_collections_are_uncertain() {
     assert_eq!(facts.codes(), ["uncertain_pairs"]);
 }
 
+/// Rule 12: ranges before any start.
 #[test]
 fn ranges_and_an_end_without_a_start_are_a_collection_of_unknown_generation() {
     let mut m = Making::new();
@@ -193,6 +206,7 @@ fn ranges_and_an_end_without_a_start_are_a_collection_of_unknown_generation() {
     assert_eq!(facts.codes(), ["finished_without_started"]);
 }
 
+/// Rule 13: the last collection stays open.
 #[test]
 fn a_recording_that_ends_in_a_collection_leaves_it_incomplete() {
     let mut m = Making::new();
@@ -211,6 +225,7 @@ fn a_start_before_the_end_of_the_one_before_abandons_that() {
     assert_eq!(facts.codes(), ["open_collection"]);
 }
 
+/// Rule 17: kinds of roots, null roots and id 0.
 #[test]
 fn kinds_of_roots_are_those_of_callbacks_and_null_roots_stay() {
     let mut m = Making::new();
@@ -228,16 +243,19 @@ fn kinds_of_roots_are_those_of_callbacks_and_null_roots_stay() {
     assert_eq!(facts.collections[0].root_count, 4);
 }
 
+/// Rule 19: waiting for a finalizer is a state.
 #[test]
 fn waiting_for_a_finalizer_is_a_state_that_follows_its_object() {
     let mut m = Making::new();
     m.started(0, &[]).numbers(kind::FINALIZEABLE, &[0, 0x1010]).moved(0, 2, &[[0x1000, 0x800, 0x20]]).finished(&[]);
     m.started(0, &[]).numbers(kind::FINALIZEABLE, &[0, 0x810]).numbers(kind::FINALIZEABLE, &[1, 0x2000]).finished(&[]);
     let facts = m.started(0, &[]).numbers(kind::FINALIZEABLE, &[1, 0x2000]).finished(&[]).facts();
+    assert_eq!(facts.finalizer_flags, [0, 0, 1, 1], "critical finalizers");
     let expected = [(1, "queued", 0x1010), (2, "waiting", 0x810), (2, "queued", 0x2000), (3, "waiting", 0x2000)];
     assert_eq!(facts.finalizable, expected);
 }
 
+/// Rule 20: an id may come to mean another class.
 #[test]
 fn an_id_that_means_another_class_is_another_row() {
     let mut m = Making::new();
@@ -255,6 +273,22 @@ fn an_id_that_means_another_class_is_another_row() {
     assert_eq!(m.facts().types, [(0x77, "First".to_owned()), (0x77, "Second".to_owned())]);
 }
 
+/// Rule 20: the same for methods. Roots on stacks are named by them.
+#[test]
+fn an_id_that_means_another_method_is_another_row() {
+    let mut m = Making::new();
+    let function = |m: &mut Making, name: &str| {
+        m.record(0, kind::FUNCTION, 0, |out| encode::named(out, &[0x55, 1, 2, 3], name));
+    };
+    for name in ["Space.Type.Method", "Space.Type.Method", "Space.Type..ctor"] {
+        function(&mut m, name);
+    }
+    m.numbers(kind::FUNCTION_UNLOADED, &[0x55]);
+    function(&mut m, "bare");
+    let expected = [("Space.Type", "Method"), ("Space.Type", ".ctor"), ("", "bare")];
+    assert_eq!(m.facts().methods, expected.map(|(space, name)| (0x55, space.to_owned(), name.to_owned())));
+}
+
 #[test]
 fn objects_handles_weak_elements_and_counts_by_class_are_kept() {
     let mut m = Making::new();
@@ -269,6 +303,92 @@ fn objects_handles_weak_elements_and_counts_by_class_are_kept() {
     assert_eq!(facts.weak, [(1, 1, 2, 3)]);
     assert_eq!(facts.handles, [("created", 0x77, 0x1000, 100), ("destroyed", 0x77, 0, 100)]);
     assert_eq!(facts.allocations, [("generation_0", 5, 17)]);
+}
+
+/// Rule 9: without bounds there is no generation; large and pinned objects have theirs by number.
+#[test]
+fn without_bounds_there_is_no_generation_and_large_and_pinned_objects_have_their_own() {
+    let mut m = Making::new();
+    m.started(2, &[]).surviving(0, 2, &[[0x1000, 24]]).finished(&[]);
+    let parts = [[3, 0x1000, 0x1000], [4, 0x2000, 0x1000], [1, 0x5000, 0]];
+    let facts = m.started(2, &parts).surviving(0, 2, &[[0x1000, 24], [0x2000, 24]]).finished(&parts).facts();
+    let seen: Vec<_> = facts.surviving.iter().map(|(_, r)| (r.generation_before, r.generation_after)).collect();
+    assert_eq!(seen, [(None, None), (Some(3), Some(3)), (Some(4), Some(4))]);
+    assert!(facts.problems.is_empty(), "empty bounds are normal: {:?}", facts.problems);
+}
+
+/// Rule 10: the heap that is never collected has bounds of its own, and no ranges.
+#[test]
+fn the_non_gc_heap_is_a_generation_of_its_own_in_the_bounds() {
+    let mut m = Making::new();
+    m.non_gc = vec![[0x9000, 0x80, 0x1000]];
+    m.started(0, &[GEN0]);
+    m.non_gc = vec![[0x9000, 0xC0, 0x1000]];
+    let facts = m.surviving(0, 2, &[[0x1000, 24]]).finished(&[GEN0]).facts();
+    let frozen: Vec<_> = facts.bounds.iter().filter(|(_, b)| b.generation == NON_GC_HEAP).collect();
+    let seen: Vec<_> = frozen.iter().map(|(gc, b)| (*gc, b.at_end, b.start, b.length, b.reserved)).collect();
+    assert_eq!(seen, [(1, false, 0x9000, 0x80, 0x1000), (1, true, 0x9000, 0xC0, 0x1000)]);
+    assert_eq!((facts.bounds.len(), facts.collections[0].surviving_bytes), (4, 24));
+    assert!(facts.problems.is_empty(), "{:?}", facts.problems);
+}
+
+/// Rule 15: collections are numbered by their starts. Rule 16: an induced one says so, another says nothing.
+#[test]
+fn collections_count_from_one_and_only_an_induced_one_has_a_reason() {
+    let mut m = Making::new();
+    let said = encode::BoundsSaid::default();
+    for reason in [0, 1] {
+        m.record(0, kind::GC_STARTED, 0, |out| encode::gc_started(out, 5, 1, reason, &said)).finished(&[]);
+    }
+    let facts = m.facts();
+    let seen: Vec<_> = facts.collections.iter().map(|c| (c.gc_id, c.gc_number, c.reason)).collect();
+    assert_eq!(seen, [(1, 0, None), (2, 0, Some("Induced"))]);
+}
+
+/// Rule 18: only what waits for its finalizer is looked up at its address before; roots are where they are after.
+#[test]
+fn addresses_of_roots_are_after_the_collection_and_those_of_finalizers_before() {
+    let mut m = Making::new();
+    m.started(0, &[GEN0]).numbers(kind::FINALIZEABLE, &[0, 0x1008]).moved(0, 2, &[[0x1000, 0x2000, 0x20]]);
+    m.roots2(&[[0x2008, 1, 0, 0]]).numbers(kind::HANDLE_CREATED, &[0x77, 0x2008]).finished(&[GEN1]);
+    m.started(1, &[GEN1]).numbers(kind::FINALIZEABLE, &[0, 0x2008]).moved(0, 2, &[[0x2000, 0x1000, 0x20]]);
+    let facts = m.finished(&[GEN0]).facts();
+    assert_eq!(facts.finalizable, [(1, "queued", 0x1008), (2, "waiting", 0x2008)]);
+    assert_eq!((facts.roots[0].1, facts.handles[0].2), (0x2008, 0x2008));
+}
+
+/// Rule 20: a ThreadID is not the id of the OS.
+#[test]
+fn names_of_threads_go_to_the_thread_of_the_os() {
+    let mut m = Making::new();
+    m.numbers(kind::THREAD_ASSIGNED, &[7, 101]);
+    m.record(0, kind::THREAD_NAME, 0, |out| encode::named(out, &[7], "worker"));
+    m.numbers(kind::THREAD_DESTROYED, &[7]);
+    m.record(0, kind::THREAD_NAME, 0, |out| encode::named(out, &[7], "nobody's"));
+    assert_eq!(m.facts().thread_names, [(101, "worker".to_owned())]);
+}
+
+/// Rule 21: objects begin and end at multiples of the pointer's size.
+#[test]
+fn unaligned_ranges_are_kept_and_reported() {
+    for (pointer_size, starts, unaligned) in
+        [(8, [0x1000, 0x1104], 1), (4, [0x1000, 0x1104], 0), (4, [0x1002, 0x1104], 1)]
+    {
+        let mut m = Making::with(&format::Header { pointer_size, ..header() });
+        let facts = m.started(0, &[]).surviving(0, 1, &starts.map(|start| [start, 24])).finished(&[]).facts();
+        let told = facts.problems.iter().find(|p| p.code == "unaligned_range").map_or(0, |p| p.count);
+        assert_eq!((facts.surviving.len(), told), (2, unaligned), "{pointer_size} {starts:x?}");
+    }
+}
+
+/// Rule 22: ranges count whatever mask was asked for.
+#[test]
+fn ranges_count_under_a_mask_that_does_not_promise_them() {
+    let mut m = Making::with(&format::Header { granted: [MONITOR_SUSPENDS, 0x20], ..header() });
+    m.suspend(1).surviving(0, 2, &[[0x1000, 24]]).moved(0, 2, &[[0x2000, 0x1800, 24]]);
+    let facts = m.resume().facts();
+    assert_eq!((facts.survived(), facts.moved.len()), (vec![(0x1000, 24, "exact")], 1));
+    assert_eq!(shapes(&facts), [(None, None, false)]);
 }
 
 proptest! {

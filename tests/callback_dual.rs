@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use tracequet::normalize::fact::{Collection, GcId};
+use tracequet::normalize::fact::{Collection, GcId, NON_GC_HEAP};
 
 use crate::support::callbacks::Facts;
 use crate::support::dual::{Dual, Runtime, recorder, runtimes};
@@ -14,7 +14,8 @@ type Story = (Vec<[u64; 5]>, Vec<[u64; 4]>, Vec<[u64; 5]>);
 fn stories(facts: &Facts) -> BTreeMap<GcId, Story> {
     let mut all: BTreeMap<GcId, Story> = BTreeMap::new();
     let generation = |g: Option<u8>| g.map_or(u64::MAX, u64::from);
-    for (id, b) in &facts.bounds {
+    // Events do not tell the bounds of the non-GC heap.
+    for (id, b) in facts.bounds.iter().filter(|(_, b)| b.generation != NON_GC_HEAP) {
         let row = [u64::from(b.at_end), u64::from(b.generation), b.start, b.length, b.reserved];
         all.entry(*id).or_default().0.push(row);
     }

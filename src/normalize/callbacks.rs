@@ -13,8 +13,8 @@ use foldhash::fast::FixedState;
 
 use super::Totals;
 use super::fact::{
-    Allocation, Fact, FactSink, Finalizable, GenerationRange, Handle, HeapObject, HeapReference, LengthKind, Process,
-    Root, Type, WeakElement,
+    Allocation, Fact, FactSink, Finalizable, GenerationRange, Handle, HeapObject, HeapReference, LengthKind, Method,
+    NON_GC_HEAP, Process, Root, Type, WeakElement,
 };
 use super::ranges::{CLAMPED_LENGTH, MAX_LENGTH, tag};
 use crate::error::{Problem, Severity};
@@ -40,13 +40,16 @@ pub struct CallbackNormalizer {
     pairs: Pairs,
     /// Objects that waited for their finalizer after the last collection, sorted.
     waiting: Vec<u64>,
+    /// A hash of what each id means.
     types: HashMap<u64, u64, FixedState>,
+    methods: HashMap<u64, u64, FixedState>,
     threads: HashMap<u64, u64, FixedState>,
     /// Name of each OS thread that has one.
     pub thread_names: HashMap<u64, String, FixedState>,
     object_parts: u64,
     heap_bounds_failed: u64,
     bad_lengths: u64,
+    unaligned: u64,
     contradictions: u64,
     cut_records: u64,
     lost: u64,
@@ -81,11 +84,13 @@ impl CallbackNormalizer {
             pairs: Pairs::default(),
             waiting: Vec::new(),
             types: HashMap::default(),
+            methods: HashMap::default(),
             threads: HashMap::default(),
             thread_names: HashMap::default(),
             object_parts: 0,
             heap_bounds_failed: 0,
             bad_lengths: 0,
+            unaligned: 0,
             contradictions: 0,
             cut_records: 0,
             lost: 0,
@@ -173,12 +178,12 @@ impl CallbackNormalizer {
             }
             Body::HandleCreated { handle_id, object_id } => self.handle("created", handle_id, object_id, record, sink),
             Body::HandleDestroyed { handle_id } => self.handle("destroyed", handle_id, 0, record, sink),
-            Body::Finalizeable { object_id, .. } => {
+            Body::Finalizeable { flags, object_id } => {
                 let open = self.collections.innermost(ts_ns);
                 open.queue.push(object_id);
                 let action = if self.waiting.binary_search(&object_id).is_ok() { "waiting" } else { "queued" };
                 let (gc_id, process_id) = (open.row.gc_id, self.process.process_id);
-                let row = Finalizable { gc_id, ts_ns, process_id, action, object_id, type_id: 0 };
+                let row = Finalizable { gc_id, ts_ns, process_id, action, object_id, type_id: 0, flags };
                 sink.fact(Fact::Finalizable(&row));
             }
             Body::ByClass { rows } => {
@@ -225,15 +230,17 @@ impl CallbackNormalizer {
             Body::ClassUnloaded { class_id } => {
                 self.types.remove(&class_id);
             }
+            Body::Function { function_id, module_id, name, .. } => self.method(function_id, module_id, name, sink),
+            Body::FunctionUnloaded { function_id } => {
+                self.methods.remove(&function_id);
+            }
             Body::Lost { count } => self.lost = self.lost.saturating_add(count),
             Body::End
             | Body::Clock { .. }
             | Body::ThreadSuspended { .. }
             | Body::ThreadResumed { .. }
             | Body::ThreadCreated { .. }
-            | Body::Function { .. }
             | Body::Module { .. }
-            | Body::FunctionUnloaded { .. }
             | Body::ModuleUnloaded { .. }
             | Body::Attached => {}
         }
@@ -274,7 +281,20 @@ impl CallbackNormalizer {
             length: *length,
             reserved: *reserved,
         });
-        rows.collect()
+        let non_gc = bounds.non_gc.iter().map(|[start, length, reserved]| GenerationRange {
+            at_end,
+            generation: NON_GC_HEAP,
+            start: *start,
+            length: *length,
+            reserved: *reserved,
+        });
+        rows.chain(non_gc).collect()
+    }
+
+    /// Whether objects cannot lie where these numbers say. The clamp is no length.
+    fn is_unaligned(wide: bool, starts: u64, length: u64) -> bool {
+        let length = if wide && length == CLAMP { 0 } else { length };
+        (starts | length) & if wide { 7 } else { 3 } != 0
     }
 
     /// The length that v1 stands for, and how well it is known.
@@ -288,6 +308,8 @@ impl CallbackNormalizer {
     fn surviving(&mut self, r: &Record<'_>, version: u8, rows: &[[u64; 2]], ts_ns: i64, sink: &mut impl FactSink) {
         let fits = |row: &&[u64; 2]| row[1] < MAX_LENGTH;
         self.bad_lengths += rows.iter().filter(|row| !fits(row)).count() as u64;
+        let wide = self.wide;
+        self.unaligned += rows.iter().filter(|row| Self::is_unaligned(wide, row[0], row[1])).count() as u64;
         let rows = rows.iter().filter(fits).copied();
         if version == 2 {
             // A v2 that failed, or of which v1 is not recorded, is not followed by its v1.
@@ -298,7 +320,6 @@ impl CallbackNormalizer {
             Some(false) => self.contradiction(r, sink),
             None => {
                 let ranges = &mut self.collections.innermost(ts_ns).ranges;
-                let wide = self.wide;
                 rows.clone().filter(|row| wide && row[1] == CLAMP).for_each(|row| ranges.clamped_at(row[0]));
                 ranges.survived(rows.map(|[start, length]| {
                     let (length, kind) = Self::length1(wide, length);
@@ -311,6 +332,8 @@ impl CallbackNormalizer {
     fn moved(&mut self, r: &Record<'_>, version: u8, rows: &[[u64; 3]], ts_ns: i64, sink: &mut impl FactSink) {
         let fits = |row: &&[u64; 3]| row[2] < MAX_LENGTH;
         self.bad_lengths += rows.iter().filter(|row| !fits(row)).count() as u64;
+        let wide = self.wide;
+        self.unaligned += rows.iter().filter(|row| Self::is_unaligned(wide, row[0] | row[1], row[2])).count() as u64;
         let rows = rows.iter().filter(fits).copied();
         if version == 2 {
             return self.pairs.moved2(r, rows, &mut self.collections, ts_ns);
@@ -320,7 +343,6 @@ impl CallbackNormalizer {
             Some(false) => self.contradiction(r, sink),
             None => {
                 let ranges = &mut self.collections.innermost(ts_ns).ranges;
-                let wide = self.wide;
                 rows.clone().filter(|row| wide && row[2] == CLAMP).for_each(|row| ranges.clamped_at(row[1]));
                 ranges.moved(rows.map(|[old, new, length]| {
                     let (length, kind) = Self::length1(wide, length);
@@ -373,20 +395,24 @@ impl CallbackNormalizer {
     }
 
     fn class(&mut self, type_id: u64, module_id: u64, element_type: u8, of: u64, name: &str, sink: &mut impl FactSink) {
-        let mut hash = FixedState::default().build_hasher();
-        (module_id, name).hash(&mut hash);
-        let hash = std::hash::Hasher::finish(&hash);
-        if self.types.len() >= MAX_KNOWN {
-            self.types.clear();
-        }
-        // An id may come to mean another class.
-        if self.types.insert(type_id, hash) != Some(hash) {
+        if is_news(&mut self.types, type_id, (module_id, name)) {
             const ARRAY: u32 = 8;
             let parameters: &[u64] = if of == 0 { &[] } else { &[of] };
             let is_array = name.ends_with(']') && module_id == 0;
             let (process_id, flags) = (self.process.process_id, if is_array { ARRAY } else { 0 });
             let found = Type { process_id, type_id, module_id, name, flags, element_type, type_parameters: parameters };
             sink.fact(Fact::Type(&found));
+        }
+    }
+
+    fn method(&mut self, method_id: u64, module_id: u64, full: &str, sink: &mut impl FactSink) {
+        if is_news(&mut self.methods, method_id, (module_id, full)) {
+            // Names of constructors begin with a dot themselves.
+            let (namespace, name) = full.rsplit_once('.').unwrap_or(("", full));
+            let of_constructor = namespace.strip_suffix('.').map(|of| (of, full.get(of.len() + 1..).unwrap_or(name)));
+            let (namespace, name) = of_constructor.unwrap_or((namespace, name));
+            let process_id = self.process.process_id;
+            sink.fact(Fact::Method(&Method { process_id, method_id, namespace, name, module_id, ..Method::default() }));
         }
     }
 
@@ -405,6 +431,8 @@ impl CallbackNormalizer {
         let message = "collections of generation 2 of which it is not known whether they ran in the background";
         report(Severity::Info, "uncertain_pairs", self.collections.uncertain, message);
         report(Severity::Error, "bad_length", self.bad_lengths, "ranges with impossible lengths were left out");
+        let message = "ranges where no object can begin or end";
+        report(Severity::Error, "unaligned_range", self.unaligned, message);
         let more = self.contradictions.saturating_sub(100);
         report(Severity::Error, "v1_contradicts_v2", more, "more callbacks that disagree with their second version");
         report(loss, "lost_records", self.lost, "records that the profiler could not write");
@@ -415,6 +443,15 @@ impl CallbackNormalizer {
         sink.fact(Fact::Process(&self.process));
         Totals { collections: u64::from(self.collections.last_id()) }
     }
+}
+
+/// Whether an id means something else than it did, or was not known.
+fn is_news(known: &mut HashMap<u64, u64, FixedState>, id: u64, meaning: impl Hash) -> bool {
+    if known.len() >= MAX_KNOWN {
+        known.clear();
+    }
+    let hash = FixedState::default().hash_one(meaning);
+    known.insert(id, hash) != Some(hash)
 }
 
 /// COR_PRF_GC_ROOT_KIND, in the words of the table. (EventPipe numbers its kinds differently.)

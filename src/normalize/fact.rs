@@ -25,6 +25,7 @@ pub enum Fact<'a> {
     Handle(&'a Handle<'a>),
     Finalizable(&'a Finalizable),
     Type(&'a Type<'a>),
+    Method(&'a Method<'a>),
     Allocation(&'a Allocation<'a>),
     Callsite(&'a Callsite),
     Process(&'a Process),
@@ -113,12 +114,16 @@ pub struct Pause {
     pub suspend_ns: i64,
 }
 
+/// Number in the tables of the non-GC (frozen) heap of .NET 8 and later, which is never collected and never moves. The
+/// runtime has no such generation: GetGenerationBounds and GCGenerationRange number 0 to 4.
+pub const NON_GC_HEAP: u8 = 5;
+
 /// A part of the heap and the generation it belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GenerationRange {
     /// Whether this is the state at the end of the collection (else at its start).
     pub at_end: bool,
-    /// 0, 1, 2; 3 large objects; 4 pinned objects.
+    /// 0, 1, 2; 3 large objects; 4 pinned objects; [`NON_GC_HEAP`].
     pub generation: u8,
     /// First byte.
     pub start: u64,
@@ -286,6 +291,8 @@ pub struct Finalizable {
     pub object_id: u64,
     /// Its type.
     pub type_id: u64,
+    /// COR_PRF_FINALIZER_FLAGS: 1 a critical finalizer; 0 also when not said.
+    pub flags: u32,
 }
 
 /// A type, once.
@@ -305,6 +312,27 @@ pub struct Type<'a> {
     pub element_type: u8,
     /// Type arguments, or the element type of an array.
     pub type_parameters: &'a [u64],
+}
+
+/// A method.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Method<'a> {
+    /// OS process id.
+    pub process_id: u64,
+    /// Its FunctionID, the address of its method descriptor.
+    pub method_id: u64,
+    /// Its type with namespaces; empty when not said.
+    pub namespace: &'a str,
+    /// Name.
+    pub name: &'a str,
+    /// Signature; empty when not said.
+    pub signature: &'a str,
+    /// First byte of its code; 0 when not said.
+    pub start_address: u64,
+    /// Bytes of its code; 0 when not said.
+    pub size_bytes: u64,
+    /// Module; 0 when not said.
+    pub module_id: u64,
 }
 
 /// A sampled allocation.

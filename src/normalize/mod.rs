@@ -175,6 +175,7 @@ impl Normalizer {
                     action: "finalized",
                     object_id: scalars.number("ObjectID").unwrap_or_default(),
                     type_id: scalars.number("TypeID").unwrap_or_default(),
+                    flags: 0,
                 };
                 sink.fact(Fact::Finalizable(&finalizable));
             }

@@ -193,6 +193,7 @@ impl FinalizableTable {
             action = f.action,
             object_id = f.object_id,
             type_id = f.type_id,
+            finalizer_flags = f.flags,
         );
     }
 }
@@ -238,6 +239,23 @@ impl TypeTable {
             flags = t.flags,
             element_type = t.element_type,
             type_parameter_ids = t.type_parameters,
+        );
+    }
+}
+
+impl MethodTable {
+    /// Adds a row.
+    pub fn push(&mut self, m: &Method<'_>) {
+        row!(
+            self,
+            process_id = m.process_id,
+            method_id = m.method_id,
+            namespace = m.namespace,
+            name = m.name,
+            signature = m.signature,
+            start_address = m.start_address,
+            size_bytes = m.size_bytes,
+            module_id = m.module_id,
         );
     }
 }

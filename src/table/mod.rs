@@ -102,6 +102,7 @@ tables! {
     heap_object: HeapObjectTable,
     heap_reference: HeapReferenceTable,
     types: TypeTable,
+    method: MethodTable,
     allocation: AllocationTable,
 }
 
@@ -448,6 +449,7 @@ impl FactSink for Tables {
                 to!(finalizable, f, clock);
             }
             Fact::Type(t) => to!(types, t),
+            Fact::Method(m) => to!(method, m),
             Fact::Allocation(a) => {
                 fixed.allocation.ordered([(a.ts_ns as u64) ^ (1 << 63), 0], ready, specs, failed);
                 to!(allocation, a, clock);

@@ -132,6 +132,7 @@ files!(
     "heap_object",
     "heap_reference",
     "type",
+    "method",
     "allocation",
     "event_header",
 );

@@ -151,6 +151,7 @@ table!(
     /// Builder of `gc_finalizable`.
     FinalizableTable = "gc_finalizable" {
         gc_id: U32, ts: Time, ts_ns: I64, process_id: U64, action: Label, object_id: U64, type_id: U64,
+        finalizer_flags: U32,
     }
 );
 table!(
@@ -168,6 +169,13 @@ table!(
     TypeTable = "type" {
         process_id: U64, type_id: U64, name: Text, module_id: U64, flags: U32, element_type: U8,
         type_parameter_ids: U64List,
+    }
+);
+table!(
+    /// Builder of `method`.
+    MethodTable = "method" {
+        process_id: U64, method_id: U64, namespace: Text, name: Text, signature: Text, start_address: U64,
+        size_bytes: U64, module_id: U64,
     }
 );
 table!(

@@ -33,10 +33,17 @@ pub fn header() -> Header {
     }
 }
 
+fn said<'a>(rows: &'a [[u64; 4]], non_gc: &'a [[u64; 3]]) -> BoundsSaid<'a> {
+    let non_gc_hresult = if non_gc.is_empty() { format::NOT_ASKED } else { 0 };
+    BoundsSaid { rows, non_gc_hresult, non_gc, ..BoundsSaid::default() }
+}
+
 /// A recording in the making. Each record is a microsecond after the one before it.
 pub struct Making {
     writer: Writer<Vec<u8>>,
     ticks: u64,
+    /// What GetNonGCHeapBounds says from now on: (start, length, reserved).
+    pub non_gc: Vec<[u64; 3]>,
 }
 
 impl Making {
@@ -49,7 +56,7 @@ impl Making {
         let mut writer = Writer::new(Vec::new(), header).unwrap().chunk_bytes(256);
         writer.thread(100);
         writer.thread(101);
-        Making { writer, ticks: 1_000 }
+        Making { writer, ticks: 1_000, non_gc: Vec::new() }
     }
 
     pub fn record(&mut self, thread: u32, kind: u8, flags: u8, fill: impl FnOnce(&mut Vec<u8>)) -> &mut Making {
@@ -64,14 +71,14 @@ impl Making {
     pub fn started(&mut self, generation: u32, bounds: &[[u64; 3]]) -> &mut Making {
         let rows: Vec<_> = bounds.iter().map(|[g, s, l]| [*g, *s, *l, *l]).collect();
         let bits = if generation == 2 { 0b11111 } else { (2 << generation) - 1 };
-        let said = BoundsSaid { rows: &rows, non_gc_hresult: format::NOT_ASKED, ..BoundsSaid::default() };
-        self.record(0, kind::GC_STARTED, 0, |out| encode::gc_started(out, 5, bits, 0, &said))
+        let non_gc = self.non_gc.clone();
+        self.record(0, kind::GC_STARTED, 0, |out| encode::gc_started(out, 5, bits, 0, &said(&rows, &non_gc)))
     }
 
     pub fn finished(&mut self, bounds: &[[u64; 3]]) -> &mut Making {
         let rows: Vec<_> = bounds.iter().map(|[g, s, l]| [*g, *s, *l, *l]).collect();
-        let said = BoundsSaid { rows: &rows, non_gc_hresult: format::NOT_ASKED, ..BoundsSaid::default() };
-        self.record(0, kind::GC_FINISHED, 0, |out| encode::gc_finished(out, &said))
+        let non_gc = self.non_gc.clone();
+        self.record(0, kind::GC_FINISHED, 0, |out| encode::gc_finished(out, &said(&rows, &non_gc)))
     }
 
     pub fn surviving(&mut self, thread: u32, version: u8, rows: &[[u64; 2]]) -> &mut Making {
@@ -128,11 +135,16 @@ pub struct Facts {
     pub weak: Vec<(GcId, u64, u64, u64)>,
     pub handles: Vec<(&'static str, u64, u64, u64)>,
     pub finalizable: Vec<(GcId, &'static str, u64)>,
+    pub finalizer_flags: Vec<u32>,
     pub types: Vec<(u64, String)>,
+    /// Id, namespace, name.
+    pub methods: Vec<(u64, String, String)>,
     pub objects: Vec<(u64, u64, u64)>,
     pub references: Vec<(u64, u64)>,
     pub allocations: Vec<(&'static str, u64, u64)>,
     pub problems: Vec<Problem>,
+    /// (OS thread id, name), sorted.
+    pub thread_names: Vec<(u64, String)>,
     pub records: u64,
     pub end: End,
 }
@@ -148,8 +160,12 @@ impl FactSink for Facts {
             Fact::Root(id, r) => self.roots.push((id, r.object_id, r.kind, r.flags, r.root_id)),
             Fact::WeakElement(id, e) => self.weak.push((id, e.key_object_id, e.value_object_id, e.root_id)),
             Fact::Handle(h) => self.handles.push((h.action, h.handle_id, h.object_id, h.thread_id)),
-            Fact::Finalizable(f) => self.finalizable.push((f.gc_id, f.action, f.object_id)),
+            Fact::Finalizable(f) => {
+                self.finalizable.push((f.gc_id, f.action, f.object_id));
+                self.finalizer_flags.push(f.flags);
+            }
             Fact::Type(t) => self.types.push((t.type_id, t.name.to_owned())),
+            Fact::Method(m) => self.methods.push((m.method_id, m.namespace.to_owned(), m.name.to_owned())),
             Fact::HeapObject(_, o) => self.objects.push((o.object_id, o.type_id, o.reference_count)),
             Fact::HeapReference(_, r) => self.references.push((r.object_id, r.target_object_id)),
             Fact::Allocation(a) => self.allocations.push((a.source, a.type_id, a.object_count)),
@@ -202,6 +218,9 @@ pub fn facts(bytes: &[u8]) -> Result<Facts, Error> {
     let end = read(input, &mut reading)?;
     let Reading { mut facts, normalizer } = reading;
     facts.end = end;
-    normalizer.expect("a header").finish(end.bytes, &mut facts);
+    let mut normalizer = normalizer.expect("a header");
+    normalizer.finish(end.bytes, &mut facts);
+    facts.thread_names = normalizer.thread_names.into_iter().collect();
+    facts.thread_names.sort_unstable();
     Ok(facts)
 }
