@@ -3,18 +3,19 @@
 //! An object at `o` survived when `start <= o < start + length` for any surviving range, or any moved range by its old
 //! start. One that is in none is dead only if its generation was collected, and if the recording tells all of that.
 
+mod files;
+
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type, UInt8Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, RecordBatch};
-use arrow_schema::DataType;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-
 use crate::error::{Error, Result};
+use files::{Column, Files};
+
+/// Number of the generation that the non-GC heap stands for in `gc_generation_range`.
+const NON_GC_HEAP: u8 = 5;
+/// Ranges held in memory, unless one collection alone has more.
+const MAX_RANGES: u64 = 4 << 20;
 
 /// The tables that the answer is found in.
 pub const TABLES: [&str; 4] = ["gc", "gc_generation_range", "gc_surviving_range", "gc_moved_range"];
@@ -30,6 +31,8 @@ pub enum Fate {
     Dead,
     /// Its generation was not collected: it stays where it is, alive or not.
     NotCollected,
+    /// It is in the non-GC (frozen) heap of .NET 8 and later, which is never collected and never moves.
+    NeverCollected,
     /// The recording does not say; why.
     Unknown(&'static str),
 }
@@ -42,6 +45,7 @@ impl Fate {
             Fate::Moved => "moved",
             Fate::Dead => "dead",
             Fate::NotCollected => "not_collected",
+            Fate::NeverCollected => "never_collected",
             Fate::Unknown(_) => "unknown",
         }
     }
@@ -71,6 +75,8 @@ pub struct Step {
 }
 
 struct Gc {
+    /// Process, and which of its runtimes.
+    runtime: (u64, u64),
     generation: Option<u8>,
     kind: Option<String>,
     start_ns: i64,
@@ -95,28 +101,36 @@ struct Heap {
 }
 
 /// What became of the object at `address` in collection `gc`; with `follow` also in all that came after, as long as it
-/// is known where the object is. The ranges of the collections that are asked for are held in memory.
-pub fn survived(dataset: &Path, gc: u32, address: u64, follow: bool) -> Result<Vec<Step>> {
-    let wanted = |id: u32| if follow { id >= gc } else { id == gc };
-    let collections = collections(dataset)?;
-    if !collections.contains_key(&gc) {
+/// is known where the object is. Of a dataset of several recordings, `trace` names one by its `trace_id`.
+pub fn survived(dataset: &Path, trace: Option<&str>, gc: u32, address: u64, follow: bool) -> Result<Vec<Step>> {
+    let files = Files::open(dataset, trace)?;
+    let collections = collections(&files)?;
+    let Some(asked) = collections.get(&gc) else {
         let ids = collections.keys().next().zip(collections.keys().next_back());
         let there = ids.map_or("it has none".into(), |(first, last)| format!("it has {first} to {last}"));
         return Err(Error::Usage(format!("{}: no collection {gc}, {there}", dataset.display())));
-    }
-    let mut heaps: HashMap<u32, Heap> = HashMap::new();
-    bounds(dataset, &wanted, &mut heaps)?;
-    ranges(dataset, &wanted, &mut heaps)?;
+    };
     let mut steps = Vec::new();
     let mut address = address;
-    for (gc_id, row) in collections.range(gc..).filter(|(id, _)| wanted(**id)) {
-        let heap = heaps.remove(gc_id).unwrap_or_default();
-        let step = step(*gc_id, row, &heap, address);
-        let next = step.address_after;
-        steps.push(step);
-        match next {
-            Some(next) => address = next,
-            None => break,
+    let of_runtime = collections.range(gc..).filter(|(_, row)| row.runtime == asked.runtime);
+    let mut rest = of_runtime.take(if follow { usize::MAX } else { 1 }).peekable();
+    while let Some((first, row)) = rest.next() {
+        // As many collections as fit into memory are read at once.
+        let (mut some, mut ranges) = (vec![(*first, row)], row.ranges);
+        while let Some((id, row)) = rest.next_if(|(_, row)| ranges.saturating_add(row.ranges) <= MAX_RANGES) {
+            ranges += row.ranges;
+            some.push((*id, row));
+        }
+        let ids = *first..=some.last().map_or(*first, |(id, _)| *id);
+        let mut heaps = heaps(&files, &ids)?;
+        for (gc_id, row) in some {
+            let step = step(gc_id, row, &heaps.remove(&gc_id).unwrap_or_default(), address);
+            let next = step.address_after;
+            steps.push(step);
+            match next {
+                Some(next) => address = next,
+                None => return Ok(steps),
+            }
         }
     }
     Ok(steps)
@@ -142,7 +156,7 @@ fn step(gc_id: u32, gc: &Gc, heap: &Heap, address: u64) -> Step {
             (if after == address { Fate::Alive } else { Fate::Moved }, Some(after))
         }
         None => match absent(gc, heap, before, address) {
-            Fate::NotCollected => (Fate::NotCollected, Some(address)),
+            fate @ (Fate::NotCollected | Fate::NeverCollected) => (fate, Some(address)),
             fate => (fate, None),
         },
     };
@@ -161,6 +175,9 @@ fn step(gc_id: u32, gc: &Gc, heap: &Heap, address: u64) -> Step {
 
 /// What it means that no range holds an address. `views.sql` has the same rules.
 fn absent(gc: &Gc, heap: &Heap, before: Option<u8>, address: u64) -> Fate {
+    if before == Some(NON_GC_HEAP) {
+        return Fate::NeverCollected;
+    }
     let (Some(before), Some(collected)) = (before, gc.generation) else {
         return Fate::Unknown("the generation of the address or of the collection is not known");
     };
@@ -179,103 +196,43 @@ fn absent(gc: &Gc, heap: &Heap, before: Option<u8>, address: u64) -> Fate {
     if gc.ranges == 0 {
         return Fate::Unknown("no ranges of the collection were recorded");
     }
-    let nearest = heap.ranges.iter().filter(|r| r.start <= address).max_by_key(|r| r.start);
-    if nearest.is_some_and(|r| r.clamped) {
+    // A range lies within one part of the heap, and ends before the next range begins.
+    let nearest = heap.ranges.iter().filter(|r| r.start <= address).max_by_key(|r| (r.start, r.clamped));
+    let in_one_part =
+        |r: &Range| heap.before.iter().any(|(_, start, length)| holds(*start, *length, address) && *start <= r.start);
+    if nearest.is_some_and(|r| r.clamped && in_one_part(r)) {
         return Fate::Unknown("behind a range of 4 GiB or more whose length is not recorded");
     }
     Fate::Dead
 }
 
-fn batches(
-    dataset: &Path,
-    table: &str,
-    columns: &[&str],
-    mut each: impl FnMut(&RecordBatch) -> Result<()>,
-) -> Result<()> {
-    let path = dataset.join(format!("{table}.parquet"));
-    if !path.is_file() {
-        let why = "expected a dataset of one recording with this table, as Parquet";
-        return Err(Error::Usage(format!("{}: is not there, {why}", path.display())));
-    }
-    let damaged = |e: &dyn std::fmt::Display| Error::Unreadable {
-        path: path.clone(),
-        offset: 0,
-        what: e.to_string(),
-        expected: "a Parquet file".into(),
-    };
-    let file = File::open(&path).map_err(Error::io(&path))?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| damaged(&e))?;
-    let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
-    let reader = builder.with_projection(mask).with_batch_size(16 << 10).build().map_err(|e| damaged(&e))?;
-    for batch in reader {
-        each(&batch.map_err(|e| damaged(&e))?)?;
-    }
-    Ok(())
-}
-
-/// A column of numbers, or of text, row by row.
-struct Column<'a>(&'a dyn Array);
-
-impl<'a> Column<'a> {
-    fn of(batch: &'a RecordBatch, name: &str) -> Result<Column<'a>> {
-        let column = batch.column_by_name(name).ok_or_else(|| Error::Usage(format!("no column {name}")))?;
-        Ok(Column(column.as_ref()))
-    }
-
-    fn number(&self, row: usize) -> Option<u64> {
-        if self.0.is_null(row) {
-            return None;
-        }
-        match self.0.data_type() {
-            DataType::UInt64 => Some(self.0.as_primitive::<UInt64Type>().value(row)),
-            DataType::UInt32 => Some(u64::from(self.0.as_primitive::<UInt32Type>().value(row))),
-            DataType::UInt8 => Some(u64::from(self.0.as_primitive::<UInt8Type>().value(row))),
-            DataType::Int64 => Some(self.0.as_primitive::<Int64Type>().value(row) as u64),
-            DataType::Boolean => Some(u64::from(self.0.as_boolean().value(row))),
-            _ => None,
-        }
-    }
-
-    fn small(&self, row: usize) -> Option<u8> {
-        self.number(row).and_then(|n| u8::try_from(n).ok())
-    }
-
-    fn id(&self, row: usize) -> u32 {
-        self.number(row).and_then(|n| u32::try_from(n).ok()).unwrap_or_default()
-    }
-
-    fn text(&self, row: usize) -> Option<&str> {
-        if self.0.is_null(row) {
-            return None;
-        }
-        match self.0.data_type() {
-            DataType::Utf8 => Some(self.0.as_string::<i32>().value(row)),
-            DataType::Dictionary(..) => {
-                let column = self.0.as_dictionary_opt::<Int32Type>()?;
-                let key = usize::try_from(column.keys().value(row)).ok()?;
-                let values = column.values().as_string_opt::<i32>()?;
-                (key < values.len()).then(|| values.value(key))
-            }
-            _ => None,
-        }
-    }
-}
-
-fn collections(dataset: &Path) -> Result<BTreeMap<u32, Gc>> {
+fn collections(files: &Files) -> Result<BTreeMap<u32, Gc>> {
     let mut found = BTreeMap::new();
-    let names =
-        ["gc_id", "generation", "kind", "start_ts_ns", "complete", "surviving_range_count", "moved_range_count"];
-    batches(dataset, "gc", &names, |batch| {
-        let [id, generation, kind, start, complete, surviving, moved] = names.map(|name| Column::of(batch, name));
+    let names = [
+        "gc_id",
+        "generation",
+        "kind",
+        "start_ts_ns",
+        "complete",
+        "surviving_range_count",
+        "moved_range_count",
+        "process_id",
+        "clr_instance_id",
+    ];
+    files.batches("gc", &names, &(0..=u32::MAX), |batch| {
+        let [id, generation, kind, start, complete, surviving, moved, process, clr] =
+            names.map(|name| Column::of(batch, name));
         let (id, generation, kind, start) = (id?, generation?, kind?, start?);
-        let (complete, surviving, moved) = (complete?, surviving?, moved?);
+        let (complete, surviving, moved, process, clr) = (complete?, surviving?, moved?, process?, clr?);
         for row in 0..batch.num_rows() {
+            let number = |column: &Column<'_>| column.number(row).unwrap_or_default();
             let gc = Gc {
+                runtime: (number(&process), number(&clr)),
                 generation: generation.small(row),
                 kind: kind.text(row).map(str::to_owned),
-                start_ns: start.number(row).unwrap_or_default() as i64,
+                start_ns: number(&start) as i64,
                 complete: complete.number(row) == Some(1),
-                ranges: surviving.number(row).unwrap_or_default().saturating_add(moved.number(row).unwrap_or_default()),
+                ranges: number(&surviving).saturating_add(number(&moved)),
             };
             found.insert(id.id(row), gc);
         }
@@ -284,12 +241,20 @@ fn collections(dataset: &Path) -> Result<BTreeMap<u32, Gc>> {
     Ok(found)
 }
 
-fn bounds(dataset: &Path, wanted: &dyn Fn(u32) -> bool, heaps: &mut HashMap<u32, Heap>) -> Result<()> {
+/// Bounds and ranges of some collections.
+fn heaps(files: &Files, ids: &RangeInclusive<u32>) -> Result<HashMap<u32, Heap>> {
+    let mut heaps = HashMap::new();
+    bounds(files, ids, &mut heaps)?;
+    ranges(files, ids, &mut heaps)?;
+    Ok(heaps)
+}
+
+fn bounds(files: &Files, ids: &RangeInclusive<u32>, heaps: &mut HashMap<u32, Heap>) -> Result<()> {
     let names = ["gc_id", "at", "generation", "range_start", "range_length"];
-    batches(dataset, "gc_generation_range", &names, |batch| {
+    files.batches("gc_generation_range", &names, ids, |batch| {
         let [id, at, generation, start, length] = names.map(|name| Column::of(batch, name));
         let (id, at, generation, start, length) = (id?, at?, generation?, start?, length?);
-        for row in (0..batch.num_rows()).filter(|row| wanted(id.id(*row))) {
+        for row in (0..batch.num_rows()).filter(|row| ids.contains(&id.id(*row))) {
             let heap = heaps.entry(id.id(row)).or_default();
             let list = if at.text(row) == Some("end") { &mut heap.after } else { &mut heap.before };
             if let (Some(g), Some(start), Some(length)) = (generation.small(row), start.number(row), length.number(row))
@@ -301,15 +266,15 @@ fn bounds(dataset: &Path, wanted: &dyn Fn(u32) -> bool, heaps: &mut HashMap<u32,
     })
 }
 
-fn ranges(dataset: &Path, wanted: &dyn Fn(u32) -> bool, heaps: &mut HashMap<u32, Heap>) -> Result<()> {
+fn ranges(files: &Files, ids: &RangeInclusive<u32>, heaps: &mut HashMap<u32, Heap>) -> Result<()> {
     for (table, old, new) in
         [("gc_surviving_range", "range_start", "range_start"), ("gc_moved_range", "old_range_start", "new_range_start")]
     {
-        batches(dataset, table, &["gc_id", old, new, "range_length", "length_kind"], |batch| {
+        files.batches(table, &["gc_id", old, new, "range_length", "length_kind"], ids, |batch| {
             let [id, start, new_start, length, kind] =
                 ["gc_id", old, new, "range_length", "length_kind"].map(|name| Column::of(batch, name));
             let (id, start, new_start, length, kind) = (id?, start?, new_start?, length?, kind?);
-            for row in (0..batch.num_rows()).filter(|row| wanted(id.id(*row))) {
+            for row in (0..batch.num_rows()).filter(|row| ids.contains(&id.id(*row))) {
                 let (Some(start), Some(new_start), Some(length)) =
                     (start.number(row), new_start.number(row), length.number(row))
                 else {

@@ -24,6 +24,8 @@ const BACKGROUND: u32 = 1;
 struct Story {
     rows: Vec<Row>,
     sequences: std::collections::BTreeMap<u64, u32>,
+    /// Which runtime of the process speaks from now on.
+    runtime: u16,
 }
 
 impl Story {
@@ -35,22 +37,28 @@ impl Story {
         self
     }
 
+    fn runtime(&mut self, runtime: u16) -> &mut Story {
+        self.runtime = runtime;
+        self
+    }
+
     fn start(&mut self, ticks: i64, thread: u64, number: u32, generation: u32, kind: u32) -> &mut Story {
         let mut payload: Vec<u8> = [number, generation, 0, kind].iter().flat_map(|v| v.to_le_bytes()).collect();
-        payload.extend([0; 2 + 8]);
+        payload.extend(self.runtime.to_le_bytes());
+        payload.extend([0; 8]);
         self.event(ticks, thread, START, payload)
     }
 
     fn end(&mut self, ticks: i64, thread: u64, number: u32, generation: u32) -> &mut Story {
         let mut payload: Vec<u8> = [number, generation].iter().flat_map(|v| v.to_le_bytes()).collect();
-        payload.extend([0; 2]);
+        payload.extend(self.runtime.to_le_bytes());
         self.event(ticks, thread, END, payload)
     }
 
     fn rows_of(&mut self, ticks: i64, thread: u64, id: u32, rows: &[&[u64]]) -> &mut Story {
         let mut payload = 0u32.to_le_bytes().to_vec();
         payload.extend((rows.len() as u32).to_le_bytes());
-        payload.extend([0; 2]);
+        payload.extend(self.runtime.to_le_bytes());
         payload.extend(rows.iter().flat_map(|row| row.iter()).flat_map(|v| v.to_le_bytes()));
         self.event(ticks, thread, id, payload)
     }
@@ -66,7 +74,7 @@ impl Story {
     fn bound(&mut self, ticks: i64, thread: u64, generation: u8, start: u64, length: u64) -> &mut Story {
         let mut payload = vec![generation];
         payload.extend([start, length, length].iter().flat_map(|v| v.to_le_bytes()));
-        payload.extend([0; 2]);
+        payload.extend(self.runtime.to_le_bytes());
         self.event(ticks, thread, BOUND, payload)
     }
 
@@ -230,6 +238,29 @@ fn pauses_belong_to_the_collection_that_starts_in_them() {
     assert_eq!(pauses.numbers("gc_id"), [1, 0]);
     assert_eq!(pauses.signed("duration_ns"), [Some(1000), Some(1400)]);
     assert_eq!(pauses.signed("suspend_ns"), [Some(200), Some(1100)]);
+}
+
+#[test]
+fn an_object_is_followed_in_its_own_runtime_only() {
+    let dataset = Story::default()
+        .start(10, 1, 1, 0, BLOCKING)
+        .bound(11, 1, 0, 1000, 1000)
+        .moved(12, 1, &[[1000, 5000, 24]])
+        .bound(13, 1, 1, 5000, 1000)
+        .end(14, 1, 1, 0)
+        .runtime(7)
+        .start(20, 1, 1, 1, BLOCKING)
+        .bound(21, 1, 1, 5000, 1000)
+        .surviving(22, 1, &[[5800, 24]])
+        .end(24, 1, 1, 1)
+        .runtime(0)
+        .start(30, 1, 2, 0, BLOCKING)
+        .bound(31, 1, 1, 5000, 1000)
+        .end(34, 1, 2, 0)
+        .tell();
+    let steps = tracequet::survived::survived(&dataset.path(), None, 1, 1008, true).unwrap();
+    let seen: Vec<_> = steps.iter().map(|s| (s.gc_id, s.fate.as_str(), s.address_after)).collect();
+    assert_eq!(seen, [(1, "moved", Some(5008)), (3, "not_collected", Some(5008))]);
 }
 
 #[test]

@@ -1,33 +1,12 @@
 //! What is written can be read by those who will read it: DuckDB, pyarrow, polars and pandas, run from Python.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-const HOW: &str = "python3 -m venv target/venv && target/venv/bin/pip install duckdb pyarrow polars pandas pytz";
+use crate::support::python::python;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// A Python with the readers: `$TRACEQUET_PYTHON` or the one in `target/venv`. Without one the test is skipped with a
-/// note, but not where `CI=true` says that nothing may be.
-fn python(test: &str) -> Option<PathBuf> {
-    let python = match std::env::var_os("TRACEQUET_PYTHON") {
-        Some(path) => PathBuf::from(path),
-        None => root().join("target/venv/bin/python"),
-    };
-    let modules = "import duckdb, pandas, polars, pyarrow, pytz";
-    let quiet = Command::new(&python).args(["-c", modules]).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if quiet.is_ok_and(|status| status.success()) {
-        return Some(python);
-    }
-    let missing = format!("{} has not all of duckdb, pandas, polars, pyarrow, pytz", python.display());
-    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{missing}; {HOW}");
-    // Past the capture of the test harness: a skipped test should be seen.
-    let note = format!("SKIPPED {test}: {missing}\n  {HOW}\n  (or set TRACEQUET_PYTHON)\n");
-    std::io::stderr().write_all(note.as_bytes()).ok();
-    None
 }
 
 /// Converts samples into `folder/name`.

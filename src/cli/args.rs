@@ -78,7 +78,8 @@ pub enum Command {
     /// Tell what became of an object in a collection: alive, moved (to where), dead, or not collected
     #[command(
         long_about = "Tells what became of the object at an address in a collection: alive, moved (and to where), dead, \
-            not collected (its generation was not collected, so it stays, alive or not), or unknown, with the reason. \
+            not collected (its generation was not collected, so it stays, alive or not), never collected (it is in the \
+            non-GC heap), or unknown, with the reason. \
             With --follow also what became of it in the collections after that one.\n\nIN is a dataset that convert \
             made, or a recording. The address is one before the collection, in any object, not only at its start.",
         after_help = SURVIVED_EXAMPLES
@@ -108,7 +109,8 @@ const SURVIVED_EXAMPLES: &str = "\
 Examples:
   tracequet survived app 12 0x7f3b2c001020
   tracequet survived app.corprof 12 0x7f3b2c001020 --follow
-  duckdb -init app/views.sql -c \"SELECT survived(12, 0x7f3b2c001020), address_after(12, 0x7f3b2c001020)\"";
+  tracequet survived night 12 0x7f3b2c001020 --trace app_2
+  cd app; duckdb -init views.sql -c \"SELECT survived(12, '0x7f3b2c001020'), address_after(12, '0x7f3b2c001020')\"";
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:
@@ -210,6 +212,9 @@ pub struct SurvivedArgs {
     /// Go on to the collections after it, as long as it is known where the object is
     #[arg(long)]
     pub follow: bool,
+    /// Recording in a dataset of several: its trace_id
+    #[arg(long, value_name = "KEY")]
+    pub trace: Option<String>,
     /// Print a JSON array, one object for each collection
     #[arg(long)]
     pub json: bool,

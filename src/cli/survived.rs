@@ -13,7 +13,7 @@ use super::{Outcome, print_result};
 /// Answers from a dataset, or from a recording that is converted for it.
 pub fn run(args: &SurvivedArgs) -> anyhow::Result<Outcome> {
     if args.input.is_dir() {
-        return print(args, &survived(&args.input, args.gc, args.address, args.follow)?, false);
+        return print(args, &survived(&args.input, args.trace.as_deref(), args.gc, args.address, args.follow)?, false);
     }
     let folder = tempfile::tempdir()?;
     let output = folder.path().join("dataset");
@@ -26,7 +26,7 @@ pub fn run(args: &SurvivedArgs) -> anyhow::Result<Outcome> {
     let summary = result?;
     let losses = summary.inputs.iter().any(|input| input.has_losses());
     let path: &Path = &request.output;
-    print(args, &survived(path, args.gc, args.address, args.follow)?, losses)
+    print(args, &survived(path, args.trace.as_deref(), args.gc, args.address, args.follow)?, losses)
 }
 
 fn print(args: &SurvivedArgs, steps: &[Step], losses: bool) -> anyhow::Result<Outcome> {

@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-const GC_SUMMARY: &str = "-- Collections with their pauses and what survived them.
+const GC_SUMMARY: &str = "-- Collections with their pauses and what survived them (NULL when no range was recorded).
 CREATE OR REPLACE VIEW gc_summary AS
 SELECT gc_id, gc_number, generation, kind, reason, start_ts, pause_ns / 1e6 AS pause_ms,
        promoted_bytes, size_before_bytes, size_after_bytes,
-       surviving_bytes + moved_bytes AS survived_bytes, surviving_range_count + moved_range_count AS range_count
+       CASE WHEN surviving_range_count + moved_range_count > 0 THEN surviving_bytes + moved_bytes END AS survived_bytes,
+       surviving_range_count + moved_range_count AS range_count
 FROM gc;
 ";
 
@@ -44,38 +45,54 @@ WITH RECURSIVE frames AS (
 SELECT depth, address, callsite_id FROM frames ORDER BY depth DESC;
 ";
 
+/// `@` before `gc` and before a column stands for the recording, where there are several.
 const SURVIVED: &str = "-- What became of the object at an address in a collection: alive, moved, dead, not_collected (its generation was not),
--- or unknown; and where it is after it (NULL when it is dead or that is not known).
-CREATE OR REPLACE MACRO generation_at_start(gc, address) AS (
+-- never_collected (it is in the non-GC heap), or unknown; and where it is after it (NULL when it is dead or that is not known).
+-- An address is a number or a text such as '0x7f3b2c001020'; DuckDB has no numbers in hexadecimal.
+CREATE OR REPLACE MACRO unsigned_bits(number) AS number::HUGEINT + CASE WHEN number < 0 THEN 18446744073709551616 ELSE 0 END;
+CREATE OR REPLACE MACRO address_bits(address) AS
+    unsigned_bits(coalesce(try_cast(address AS HUGEINT), try_cast(address::VARCHAR AS UBIGINT)));
+CREATE OR REPLACE MACRO holds(start, length, address) AS
+    unsigned_bits(start) <= address_bits(address)
+    AND address_bits(address) < unsigned_bits(start) + unsigned_bits(length);
+CREATE OR REPLACE MACRO generation_at_start(@gc, address) AS (
     SELECT CASE WHEN count(DISTINCT b.generation) = 1 THEN min(b.generation) END FROM gc_generation_range b
-    WHERE b.gc_id = gc AND b.\"at\" = 'start' AND b.range_start <= address
-      AND address < b.range_start::HUGEINT + b.range_length);
-CREATE OR REPLACE MACRO survivor_at(gc, address) AS (
+    WHERE @b.gc_id = gc AND b.\"at\" = 'start' AND holds(b.range_start, b.range_length, address));
+CREATE OR REPLACE MACRO survivor_at(@gc, address) AS (
     SELECT min(u.now) FROM (
-        SELECT address::HUGEINT AS now FROM gc_surviving_range s
-        WHERE s.gc_id = gc AND s.range_start <= address AND address < s.range_start::HUGEINT + s.range_length
+        SELECT address_bits(address) AS now FROM gc_surviving_range s
+        WHERE @s.gc_id = gc AND holds(s.range_start, s.range_length, address)
         UNION ALL
-        SELECT address::HUGEINT - m.old_range_start + m.new_range_start FROM gc_moved_range m
-        WHERE m.gc_id = gc AND m.old_range_start <= address AND address < m.old_range_start::HUGEINT + m.range_length) u);
-CREATE OR REPLACE MACRO survived(gc, address) AS (
+        SELECT address_bits(address) - unsigned_bits(m.old_range_start) + unsigned_bits(m.new_range_start)
+        FROM gc_moved_range m
+        WHERE @m.gc_id = gc AND holds(m.old_range_start, m.range_length, address)) u);
+CREATE OR REPLACE MACRO behind_clamped(@gc, address) AS (
+    SELECT coalesce(max(n.start) FILTER (WHERE n.kind = 'clamped') = max(n.start) AND max(n.start) >= (
+        SELECT min(unsigned_bits(b.range_start)) FROM gc_generation_range b
+        WHERE @b.gc_id = gc AND b.\"at\" = 'start' AND holds(b.range_start, b.range_length, address)), false)
+    FROM (SELECT unsigned_bits(s.range_start) AS start, s.length_kind AS kind FROM gc_surviving_range s
+          WHERE @s.gc_id = gc AND unsigned_bits(s.range_start) <= address_bits(address)
+          UNION ALL
+          SELECT unsigned_bits(m.old_range_start), m.length_kind FROM gc_moved_range m
+          WHERE @m.gc_id = gc AND unsigned_bits(m.old_range_start) <= address_bits(address)) n);
+CREATE OR REPLACE MACRO survived(@gc, address) AS (
     SELECT CASE
-        WHEN survivor_at(gc, address) = address THEN 'alive'
-        WHEN survivor_at(gc, address) IS NOT NULL THEN 'moved'
-        WHEN generation_at_start(gc, address) IS NULL OR c.generation IS NULL THEN 'unknown'
-        WHEN c.generation < 2 AND generation_at_start(gc, address) > c.generation THEN 'not_collected'
-        WHEN c.generation >= 2 AND generation_at_start(gc, address) < 2 AND c.kind <> 'blocking' THEN 'not_collected'
-        WHEN c.generation >= 2 AND generation_at_start(gc, address) < 2 AND c.kind IS NULL THEN 'unknown'
-        WHEN NOT c.complete OR c.surviving_range_count + c.moved_range_count = 0 THEN 'unknown'
-        WHEN (SELECT arg_max(n.kind, n.start) FROM (
-                SELECT s.range_start AS start, s.length_kind AS kind FROM gc_surviving_range s
-                WHERE s.gc_id = gc AND s.range_start <= address
-                UNION ALL
-                SELECT m.old_range_start, m.length_kind FROM gc_moved_range m
-                WHERE m.gc_id = gc AND m.old_range_start <= address) n) = 'clamped' THEN 'unknown'
+        WHEN c.now = address_bits(address) THEN 'alive'
+        WHEN c.now IS NOT NULL THEN 'moved'
+        WHEN c.before = 5 THEN 'never_collected'
+        WHEN c.before IS NULL OR c.generation IS NULL THEN 'unknown'
+        WHEN c.generation < 2 AND c.before > c.generation THEN 'not_collected'
+        WHEN c.generation >= 2 AND c.before < 2 AND c.kind <> 'blocking' THEN 'not_collected'
+        WHEN c.generation >= 2 AND c.before < 2 AND c.kind IS NULL THEN 'unknown'
+        WHEN NOT c.complete OR c.ranges = 0 OR c.behind THEN 'unknown'
         ELSE 'dead' END
-    FROM (SELECT 1) one LEFT JOIN gc c ON c.gc_id = gc);
-CREATE OR REPLACE MACRO address_after(gc, address) AS (
-    CASE survived(gc, address) WHEN 'not_collected' THEN address::UBIGINT ELSE survivor_at(gc, address)::UBIGINT END);
+    FROM (SELECT max(c.generation) AS generation, max(c.kind) AS kind, bool_and(c.complete) AS complete,
+                 sum(c.surviving_range_count + c.moved_range_count) AS ranges, survivor_at(@gc, address) AS now,
+                 generation_at_start(@gc, address) AS before, behind_clamped(@gc, address) AS behind
+          FROM gc c WHERE @c.gc_id = gc) c);
+CREATE OR REPLACE MACRO address_after(@gc, address) AS (
+    CASE WHEN survived(@gc, address) IN ('not_collected', 'never_collected') THEN address_bits(address)::UBIGINT
+         ELSE survivor_at(@gc, address)::UBIGINT END);
 ";
 
 /// The script for a dataset with these tables; `hive` as in `OUT/<table>/trace=<key>/`.
@@ -92,20 +109,33 @@ pub fn sql(tables: &[&str], hive: bool) -> String {
     }
     let have = |names: &[&str]| names.iter().all(|n| tables.contains(n));
     // Numbers of collections and call sites count within one recording only.
-    if !hive {
-        for (needs, view) in [
-            (&["gc"][..], GC_SUMMARY),
-            (&["gc_surviving_range", "gc_moved_range"][..], SURVIVAL),
-            (&["allocation"][..], ALLOCATION),
-            (&["heap_object", "type"][..], HEAP),
-            (&["callsite"][..], STACK),
-            (&["gc", "gc_generation_range", "gc_surviving_range", "gc_moved_range"], SURVIVED),
-        ] {
-            if have(needs) {
-                out.push('\n');
-                out.push_str(view);
-            }
+    for (needs, view) in [
+        (&["gc"][..], GC_SUMMARY),
+        (&["gc_surviving_range", "gc_moved_range"][..], SURVIVAL),
+        (&["allocation"][..], ALLOCATION),
+        (&["heap_object", "type"][..], HEAP),
+        (&["callsite"][..], STACK),
+    ] {
+        if !hive && have(needs) {
+            out.push('\n');
+            out.push_str(view);
         }
     }
+    if have(&["gc", "gc_generation_range", "gc_surviving_range", "gc_moved_range"]) {
+        out.push('\n');
+        out.push_str(&survived(hive));
+    }
     out
+}
+
+/// The macros about objects; with several recordings their first argument is a `trace_id`.
+fn survived(hive: bool) -> String {
+    if !hive {
+        return SURVIVED.replace('@', "");
+    }
+    let mut text = SURVIVED.replace("@gc", "recording, gc");
+    for table in ["b", "s", "m", "c"] {
+        text = text.replace(&format!("@{table}."), &format!("{table}.trace_id = recording AND {table}."));
+    }
+    text
 }

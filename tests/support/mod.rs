@@ -11,4 +11,6 @@ pub mod dataset;
 pub mod dual;
 #[cfg(feature = "packed")]
 pub mod expected;
+#[cfg(feature = "cli")]
+pub mod python;
 pub mod writer;
