@@ -24,14 +24,17 @@ static uint32_t corprof_crc(uint32_t crc, const uint8_t *b, size_t n) {
 }
 static void corprof_set32(uint8_t *at, uint32_t v) { corprof_out o = { at }; corprof_int(&o, v, 4); }
 
-/* The header; every text is empty. Chunks are aligned to 8 bytes. */
-static void corprof_header(corprof_out *o, int pointer_size, uint64_t pid, uint64_t frequency, uint64_t ticks, int64_t utc_ns) {
+/* The header; every text is empty. Chunks are aligned to 8 bytes. The masks are those that the runtime granted: whether
+   background collections are possible depends on COR_PRF_MONITOR_GC, 0x80 in the low one. */
+static void corprof_header(corprof_out *o, int pointer_size, uint64_t pid, uint64_t frequency, uint64_t ticks, int64_t utc_ns,
+                           uint32_t mask_low, uint32_t mask_high) {
     uint8_t *start = o->p;
     memcpy(o->p, ".corprof", 8); o->p += 8;
     corprof_int(o, 1, 4); corprof_int(o, 124, 4); corprof_int(o, 0, 4); corprof_int(o, 8, 4);
     corprof_int(o, (uint64_t)pointer_size, 8); corprof_int(o, pid, 8); corprof_int(o, 0, 8); corprof_int(o, frequency, 8);
     corprof_int(o, ticks, 8); corprof_int(o, (uint64_t)utc_ns, 8);
     memset(o->p, 0, 52); o->p += 52;
+    corprof_set32(start + 80, mask_low); corprof_set32(start + 84, mask_high);
     corprof_set32(start + 16, corprof_crc(0, start, 124));
     memset(o->p, 0, 4); o->p += 4; /* to a multiple of 8 */
 }
@@ -66,8 +69,25 @@ static void corprof_ranges(corprof_out *o, const uint64_t *starts, const uint64_
     for (uint32_t i = 0; i < n; i++) { corprof_zigzag(o, (int64_t)(starts[i] - end)); end = starts[i] + lengths[i]; }
     for (uint32_t i = 0; i < n; i++) corprof_varint(o, lengths[i]);
 }
-/* No bounds: what stands at the end of GarbageCollectionStarted and GarbageCollectionFinished. */
-static void corprof_no_bounds(corprof_out *o) {
-    for (int i = 0, n = 4; i < 2; i++, n--) { corprof_int(o, CORPROF_NOT_ASKED, 4); *o->p++ = 0; memset(o->p, 0, (size_t)n); o->p += n; }
+/* The payload of MovedReferences2 (or of MovedReferences). */
+static void corprof_moved(corprof_out *o, const uint64_t *old, const uint64_t *now, const uint64_t *lengths, uint32_t n) {
+    uint64_t change = 0;
+    corprof_ranges(o, old, lengths, n);
+    for (uint32_t i = 0; i < n; i++) { corprof_zigzag(o, (int64_t)(now[i] - old[i] - change)); change = now[i] - old[i]; }
+}
+/* Rows of numbers, column by column. */
+static void corprof_columns(corprof_out *o, const uint64_t *rows, uint32_t n, uint32_t width) {
+    corprof_varint(o, n);
+    for (uint32_t c = 0; c < width; c++) {
+        uint64_t last = 0;
+        *o->p++ = 0;
+        for (uint32_t i = 0; i < n; i++) { corprof_zigzag(o, (int64_t)(rows[i * width + c] - last)); last = rows[i * width + c]; }
+    }
+}
+/* What stands at the end of GarbageCollectionStarted and GarbageCollectionFinished: n rows of generation, start, length,
+   reserved (GetGenerationBounds), and m of start, length, reserved (GetNonGCHeapBounds; .NET 8 and later). */
+static void corprof_bounds(corprof_out *o, const uint64_t *rows, uint32_t n, const uint64_t *non_gc, uint32_t m) {
+    corprof_int(o, n ? 0 : CORPROF_NOT_ASKED, 4); corprof_columns(o, rows, n, 4);
+    corprof_int(o, m ? 0 : CORPROF_NOT_ASKED, 4); corprof_columns(o, non_gc, m, 3);
 }
 #endif

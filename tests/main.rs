@@ -9,6 +9,8 @@
 )]
 
 mod callback;
+#[cfg(unix)]
+mod callback_c;
 mod callback_damage;
 #[cfg(target_os = "linux")]
 mod callback_dual;
