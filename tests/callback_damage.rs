@@ -58,9 +58,9 @@ fn a_flipped_bit_is_noticed_and_costs_little() {
     let whole = sample();
     let all = facts(&whole).unwrap();
     let known = ranges(&all);
-    for byte in 0..whole.len() {
+    for (byte, bit) in (0..whole.len()).flat_map(|byte| (0..8).map(move |bit| (byte, bit))) {
         let mut damaged = whole.clone();
-        damaged[byte] ^= 1 << (byte % 8);
+        damaged[byte] ^= 1 << bit;
         let Ok(part) = facts(&damaged) else {
             assert!(byte < 104 + 200, "the header is not at {byte}");
             continue;
@@ -117,4 +117,95 @@ fn what_is_no_recording_is_refused_with_the_place() {
     let mut newer = sample();
     newer[8] = 2;
     assert!(facts(&newer).err().expect("an error").to_string().contains("at byte 8"));
+}
+
+/// What can be wrong with a recording: its name, its bytes, and the diagnostics that tell of it.
+#[cfg(feature = "cli")]
+fn damaged() -> Vec<(&'static str, Vec<u8>, &'static [&'static str])> {
+    let whole = sample();
+    let mut flipped = whole.clone();
+    let at = whole.len() / 2;
+    flipped[at] ^= 0x10;
+    let mut counts = Making::new();
+    counts.started(0, &[]).record(0, kind::SURVIVING2, 0, |out| encode::varint(out, u64::MAX >> 1));
+    let ranges = [[0x1000, 24], [0x1010, 24], [0x1040, 0]];
+    let mut unpaired = Making::new();
+    unpaired.started(0, &[]).surviving(0, 2, &[[0x1000, 24]]).surviving(0, 1, &[[0x1000, 32]]);
+    vec![
+        ("a cut end", whole[..whole.len() - 40].to_vec(), &["cut_recording"]),
+        ("a flipped bit", flipped, &[]),
+        ("a count beyond the bytes left", counts.finished(&[]).bytes(), &["bad_record"]),
+        (
+            "bounds and ranges that overlap",
+            Making::new()
+                .started(0, &[[0, 0x1000, 0x100], [1, 0x1080, 0x80]])
+                .surviving(0, 2, &ranges)
+                .finished(&[])
+                .bytes(),
+            &["overlapping_bounds", "overlapping_ranges", "empty_range"],
+        ),
+        ("a first version that contradicts its second", unpaired.finished(&[]).bytes(), &["v1_contradicts_v2"]),
+        ("an end without a start", Making::new().finished(&[]).bytes(), &["finished_without_started"]),
+        ("a start without an end", Making::new().started(0, &[]).bytes(), &["open_collection"]),
+        (
+            "unaligned ranges",
+            Making::new().started(0, &[]).surviving(0, 2, &[[0x1001, 24]]).finished(&[]).bytes(),
+            &["unaligned_range"],
+        ),
+        ("lost records", Making::new().numbers(kind::LOST, &[7]).bytes(), &["lost_records"]),
+    ]
+}
+
+#[cfg(feature = "cli")]
+#[test]
+fn damage_gives_what_could_be_read_a_diagnostic_and_exit_code_2() {
+    use std::process::Command;
+
+    use crate::support::dataset::Table;
+
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("damaged.corprof");
+    for (name, bytes, codes) in damaged() {
+        std::fs::write(&recording, &bytes).unwrap();
+        let output = folder.path().join("out");
+        let program = || Command::new(env!("CARGO_BIN_EXE_tracequet"));
+        let convert = program().args(["convert", "--quiet", "--overwrite", "-o"]).arg(&output).arg(&recording).output();
+        let convert = convert.unwrap();
+        let said = String::from_utf8_lossy(&convert.stderr).into_owned();
+        assert_eq!(convert.status.code(), Some(2), "{name}: {said}");
+        let diagnostics = Table::open(&output.join("diagnostic.parquet"));
+        let (told, severities) = (diagnostics.texts("code"), diagnostics.texts("severity"));
+        assert!(severities.iter().any(|severity| severity != "info"), "{name}: {told:?}");
+        assert!(codes.iter().all(|code| told.iter().any(|t| t == code)), "{name}: {told:?}");
+        let kept = Table::open(&output.join("gc.parquet")).rows();
+        assert!(kept > 0 || codes.contains(&"lost_records"), "{name}");
+        let inspect = program().arg("inspect").arg(&recording).output().unwrap();
+        assert_eq!(inspect.status.code(), Some(2), "{name}: inspect");
+    }
+    // And a whole one ends with 0.
+    std::fs::write(&recording, sample()).unwrap();
+    let output = folder.path().join("whole");
+    let mut whole = Command::new(env!("CARGO_BIN_EXE_tracequet"));
+    assert_eq!(
+        whole.args(["convert", "-q", "-o"]).arg(output).arg(&recording).output().unwrap().status.code(),
+        Some(0)
+    );
+}
+
+/// The tables of a recording that is cut anywhere are whole, and say so.
+#[cfg(feature = "tables")]
+#[test]
+fn a_recording_cut_anywhere_is_converted_with_losses() {
+    use tracequet::pipeline::{Convert, convert};
+
+    let whole = sample();
+    let folder = tempfile::tempdir().unwrap();
+    let (recording, output) = (folder.path().join("cut.corprof"), folder.path().join("out"));
+    for cut in (256..whole.len()).step_by(whole.len() / 40) {
+        std::fs::write(&recording, &whole[..cut]).unwrap();
+        let request =
+            Convert { inputs: vec![recording.clone()], output: output.clone(), overwrite: true, ..Convert::default() };
+        let summary = convert(&request, &mut |_| {}).unwrap();
+        assert!(summary.inputs[0].has_losses(), "cut at {cut} of {}", whole.len());
+    }
 }

@@ -56,6 +56,21 @@ fn every_table_is_in_the_readme() {
     }
 }
 
+#[test]
+fn every_rule_about_callbacks_has_a_test_that_names_it() {
+    let text = std::fs::read_to_string(root().join("docs/PROFILER.md")).expect("docs/PROFILER.md");
+    let (_, rules) = text.split_once("## What the tables make of it").expect("the rules");
+    let numbers: Vec<u32> =
+        rules.lines().filter_map(|line| line.split_once(". ").and_then(|(number, _)| number.parse().ok())).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u32).collect::<Vec<_>>());
+    assert!(numbers.len() >= 20);
+    let files = ["callback.rs", "callback_survived.rs", "callback_truth.rs"];
+    let tests = files.map(|name| std::fs::read_to_string(root().join("tests").join(name)).expect(name)).concat();
+    for number in numbers {
+        assert!(tests.contains(&format!("Rule {number}:")), "no test of rule {number}");
+    }
+}
+
 /// Words of a command line, as far as a document needs them.
 fn words(line: &str) -> Vec<String> {
     let ends = |c: char| c.is_whitespace() || matches!(c, '`' | '"' | '\'' | '|' | ';' | ')' | '(' | ',');
@@ -64,7 +79,7 @@ fn words(line: &str) -> Vec<String> {
 
 #[test]
 fn commands_in_the_documents_exist() {
-    let commands = ["convert", "inspect", "schema", "generate"];
+    let commands = ["convert", "inspect", "survived", "schema", "generate"];
     let help: Vec<(&str, String)> = commands.iter().map(|c| (*c, program(&[c, "--help"]))).collect();
     let knows =
         |text: &str, option: &str| words(text).iter().any(|w| w == option || w.starts_with(&format!("{option}[")));

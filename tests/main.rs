@@ -16,6 +16,7 @@ mod callback_damage;
 mod callback_dual;
 #[cfg(feature = "tables")]
 mod callback_survived;
+mod callback_truth;
 #[cfg(feature = "cli")]
 mod cli;
 #[cfg(feature = "tables")]
