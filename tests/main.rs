@@ -14,6 +14,8 @@ mod callback_c;
 mod callback_damage;
 #[cfg(target_os = "linux")]
 mod callback_dual;
+#[cfg(target_os = "linux")]
+mod callback_heap;
 #[cfg(feature = "tables")]
 mod callback_survived;
 mod callback_truth;

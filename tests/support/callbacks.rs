@@ -140,6 +140,8 @@ pub struct Facts {
     /// Id, namespace, name.
     pub methods: Vec<(u64, String, String)>,
     pub objects: Vec<(u64, u64, u64)>,
+    /// The collection of each.
+    pub walks: Vec<GcId>,
     pub references: Vec<(u64, u64)>,
     pub allocations: Vec<(&'static str, u64, u64)>,
     pub problems: Vec<Problem>,
@@ -166,7 +168,10 @@ impl FactSink for Facts {
             }
             Fact::Type(t) => self.types.push((t.type_id, t.name.to_owned())),
             Fact::Method(m) => self.methods.push((m.method_id, m.namespace.to_owned(), m.name.to_owned())),
-            Fact::HeapObject(_, o) => self.objects.push((o.object_id, o.type_id, o.reference_count)),
+            Fact::HeapObject(id, o) => {
+                self.objects.push((o.object_id, o.type_id, o.reference_count));
+                self.walks.push(id);
+            }
             Fact::HeapReference(_, r) => self.references.push((r.object_id, r.target_object_id)),
             Fact::Allocation(a) => self.allocations.push((a.source, a.type_id, a.object_count)),
             Fact::Problem(p) => self.problems.push(p.clone()),
