@@ -64,3 +64,33 @@ fn every_sample_gives_the_tables_of_its_snapshot() {
         });
     });
 }
+
+/// Rows of `method`, or of the payload table of an event that tells of methods: numbers and texts.
+fn methods(dataset: &Dataset, table: &str, numbers: [&str; 3], texts: [&str; 3]) -> Vec<([u64; 3], [String; 3])> {
+    let table = dataset.table(table);
+    let [id, start, module] = numbers.map(|name| table.numbers(name));
+    let [namespace, name, signature] = texts.map(|name| table.texts(name));
+    let row =
+        |at: usize| ([id[at], start[at], module[at]], [&namespace, &name, &signature].map(|column| column[at].clone()));
+    (0..table.rows()).map(row).collect()
+}
+
+#[test]
+fn methods_are_those_that_events_tell_each_once() {
+    let dataset = Dataset::of(&Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/stacks.nettrace"));
+    let ours = ["method_id", "start_address", "module_id"];
+    let mut ours = methods(&dataset, "method", ours, ["namespace", "name", "signature"]);
+    let mut told = Vec::new();
+    for event in ["DotNETRuntime/MethodLoadVerbose", "DotNETRuntimeRundown/MethodDCEndVerbose"] {
+        let numbers = ["method_id", "method_start_address", "module_id"];
+        let texts = ["method_namespace", "method_name", "method_signature"];
+        told.extend(methods(&dataset, &format!("event/Microsoft-Windows-{event}"), numbers, texts));
+    }
+    assert!(told.len() > 800);
+    ours.sort();
+    told.sort();
+    told.dedup();
+    assert_eq!(ours, told);
+    let main = ours.iter().find(|(_, [_, name, _])| name == "Main").expect("the program's Main");
+    assert!(main.0[1] > 0 && main.1[2].contains("System.String[]"), "{main:?}");
+}

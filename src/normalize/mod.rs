@@ -99,6 +99,9 @@ impl Normalizer {
     fn handle(&mut self, handler: &mut Handler, event: &Event<'_>, callsite: CallsiteId, sink: &mut impl FactSink) {
         handler.read(event);
         let process_id = event.thread.process_id;
+        if handler.kind == Kind::Method {
+            return self.types.method(process_id, &handler.scalars, sink);
+        }
         let thread = event.raw.capture_thread;
         let clr = handler.clr_instance_id(event.raw.payload);
         let index = Normalizer::runtime(&mut self.runtimes, process_id, clr);
@@ -196,7 +199,7 @@ impl Normalizer {
                     sink.fact(Fact::Root(open.row.gc_id, &root));
                 }
             }
-            Kind::Other => {}
+            Kind::Method | Kind::Other => {}
             _ => self.bulk(handler, event, index, sink),
         }
         if let Some(gc) = self.runtimes.get_mut(index)

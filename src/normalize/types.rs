@@ -1,25 +1,27 @@
-//! Types by the address of their method table, each once per process.
+//! Types by the address of their method table, and methods by their id, each once per process.
 
 use std::collections::HashSet;
 
 use foldhash::fast::FixedState;
 
-use super::fact::{Fact, FactSink, Type};
+use super::fact::{Fact, FactSink, Method, Type};
 use super::scalars::Scalars;
 use crate::event::value::Value;
 
-/// Types remembered; past it the memory starts anew and a type may appear twice.
-const MAX_TYPES: usize = 1 << 20;
+/// Types and methods remembered; past it the memory starts anew and one may appear twice.
+const MAX_SEEN: usize = 1 << 20;
 
-/// Which types are known.
+/// Which types and methods are known.
 #[derive(Default)]
 pub struct Types {
     seen: HashSet<(u64, u64), FixedState>,
+    /// By id and start of the code: a method is compiled more than once.
+    methods: HashSet<(u64, u64, u64), FixedState>,
 }
 
 impl Types {
     fn is_new(&mut self, process_id: u64, type_id: u64) -> bool {
-        if self.seen.len() >= MAX_TYPES {
+        if self.seen.len() >= MAX_SEEN {
             self.seen.clear();
         }
         self.seen.insert((process_id, type_id))
@@ -56,6 +58,29 @@ impl Types {
                 type_parameters: &parameters,
             };
             sink.fact(Fact::Type(&found));
+        }
+    }
+
+    /// A method that was loaded, or is there at the start or the end of the recording: MethodID, ModuleID,
+    /// MethodStartAddress, MethodSize, MethodNamespace, MethodName, MethodSignature.
+    pub fn method(&mut self, process_id: u64, scalars: &Scalars, sink: &mut impl FactSink) {
+        let number = |name| scalars.number(name).unwrap_or_default();
+        let (method_id, start_address) = (number("MethodID"), number("MethodStartAddress"));
+        if self.methods.len() >= MAX_SEEN {
+            self.methods.clear();
+        }
+        if self.methods.insert((process_id, method_id, start_address)) {
+            let text = |name| scalars.text(name).unwrap_or_default();
+            sink.fact(Fact::Method(&Method {
+                process_id,
+                method_id,
+                namespace: text("MethodNamespace"),
+                name: text("MethodName"),
+                signature: text("MethodSignature"),
+                start_address,
+                size_bytes: number("MethodSize"),
+                module_id: number("ModuleID"),
+            }));
         }
     }
 }
