@@ -1,103 +1,16 @@
 //! Proof on real runtimes: one process recorded by the recorder and by EventPipe at the same time says the same twice.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tracequet::normalize::fact::{Collection, GcId};
-
+use crate::support::agree::{agree, complete};
 use crate::support::callbacks::Facts;
-use crate::support::dual::{Dual, Runtime, recorder, runtimes};
-
-/// All that is compared of a collection: bounds, surviving and moved ranges, each a sorted list.
-type Story = (Vec<[u64; 5]>, Vec<[u64; 4]>, Vec<[u64; 5]>);
-
-fn stories(facts: &Facts) -> BTreeMap<GcId, Story> {
-    let mut all: BTreeMap<GcId, Story> = BTreeMap::new();
-    let generation = |g: Option<u8>| g.map_or(u64::MAX, u64::from);
-    for (id, b) in &facts.bounds {
-        let row = [u64::from(b.at_end), u64::from(b.generation), b.start, b.length, b.reserved];
-        all.entry(*id).or_default().0.push(row);
-    }
-    for (id, r) in &facts.surviving {
-        let row = [r.start, r.length, generation(r.generation_before), generation(r.generation_after)];
-        all.entry(*id).or_default().1.push(row);
-    }
-    for (id, r) in &facts.moved {
-        let row = [r.old_start, r.new_start, r.length, generation(r.generation_before), generation(r.generation_after)];
-        all.entry(*id).or_default().2.push(row);
-    }
-    for story in all.values_mut() {
-        story.0.sort_unstable();
-        story.1.sort_unstable();
-        story.2.sort_unstable();
-    }
-    all
-}
-
-fn complete(facts: &Facts) -> Vec<&Collection> {
-    facts.collections.iter().filter(|c| c.complete).collect()
-}
-
-/// Holds both recordings of a process that ended by itself against each other. Returns how many collections agree.
-fn agree(what: &str, callbacks: &Facts, events: &Facts) -> usize {
-    let (ours, theirs) = (complete(callbacks), complete(events));
-    assert!(ours.len() >= 5, "{what}: only {} collections", ours.len());
-    assert_eq!(ours.len(), theirs.len(), "{what}: collections");
-    let (our_stories, their_stories) = (stories(callbacks), stories(events));
-    let nothing = Story::default();
-    for (our, their) in ours.iter().zip(&theirs) {
-        assert_eq!(our.generation, their.generation, "{what}: collection {}", our.gc_id);
-        assert_eq!(our.kind, their.kind, "{what}: collection {}", our.gc_id);
-        let story = |all: &BTreeMap<GcId, Story>, id: GcId| all.get(&id).unwrap_or(&nothing).clone();
-        let (a, b) = (story(&our_stories, our.gc_id), story(&their_stories, their.gc_id));
-        assert!(
-            a == b,
-            "{what}: collection {} ({} {} {} and {} {} {} rows)",
-            our.gc_id,
-            a.0.len(),
-            a.1.len(),
-            a.2.len(),
-            b.0.len(),
-            b.1.len(),
-            b.2.len()
-        );
-    }
-    let (moved, surviving) = (callbacks.moved.len(), callbacks.surviving.len());
-    println!(
-        "{what}: {} of {} collections agree, {surviving} surviving and {moved} moved ranges",
-        ours.len(),
-        theirs.len()
-    );
-    assert!(surviving > 0 && moved > 0, "{what}: no ranges");
-    ours.len()
-}
-
-/// The runtimes, or none and a line that says so.
-fn each_runtime(test: &str) -> &'static [Runtime] {
-    let found = if recorder().is_some() { runtimes() } else { &[] };
-    if found.is_empty() {
-        println!("{test}: skipped, there is no .NET runtime (samples/record.sh --print-runtime installs one)");
-    }
-    found
-}
-
-fn ended(mut dual: Dual) -> Dual {
-    let begin = Instant::now();
-    while dual.child.try_wait().expect("a child").is_none() {
-        if begin.elapsed() > Duration::from_secs(120) {
-            dual.child.kill().ok();
-            panic!("the program does not end");
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    dual
-}
+use crate::support::dual::{Runtime, each_runtime};
 
 fn both(what: &str, settings: &[(&str, &str)], environment: &[(&str, &str)], arguments: &[&str], only: &str) {
     let mut agreeing = 0;
     for runtime in each_runtime(what).iter().filter(|r| r.name.starts_with(only)) {
-        let Some(dual) = runtime.start(settings, environment, arguments) else { continue };
-        let dual = ended(dual);
+        let dual = runtime.start(settings, environment, arguments).expect("a program that starts");
+        let dual = dual.ended();
         let (callbacks, events) = (dual.callbacks(), dual.events());
         let name = format!("{what} on {}", runtime.name);
         agreeing += agree(&name, &callbacks, &events);
@@ -108,19 +21,34 @@ fn both(what: &str, settings: &[(&str, &str)], environment: &[(&str, &str)], arg
     println!("{what}: {agreeing} collections in all");
 }
 
-#[test]
-fn workstation_collections_agree_with_eventpipe() {
-    both("workstation", &[], &[], &["churn"], "");
+/// A program of the samples under settings of the runtime, on the runtimes whose name begins as given.
+macro_rules! programs {
+    ($($name:ident: $arguments:expr, $settings:expr, $only:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            both(stringify!($name), &$settings, &[], &$arguments, $only);
+        }
+    )*};
 }
 
-#[test]
-fn server_collections_with_two_heaps_agree_with_eventpipe() {
-    both("server", &[("gcServer", "1"), ("GCHeapCount", "2")], &[], &["churn", "2"], "");
-}
-
-#[test]
-fn collections_with_segments_agree_with_eventpipe() {
-    both("segments", &[("GCName", "libclrgc.so")], &[], &["churn"], "10.");
+programs! {
+    workstation_collections_agree: ["churn"], [], "";
+    non_concurrent_collections_agree: ["churn"], [("gcConcurrent", "0")], "";
+    server_collections_with_two_heaps_agree: ["churn", "2"], [("gcServer", "1"), ("GCHeapCount", "2")], "";
+    server_collections_with_a_changing_number_of_heaps_agree:
+        ["churn", "4"], [("gcServer", "1"), ("GCDynamicAdaptationMode", "1")], "10.";
+    collections_with_segments_agree: ["churn"], [("GCName", "libclrgc.so")], "10.";
+    collections_of_large_objects_with_segments_agree: ["large"], [("GCName", "libclrgc.so")], "10.";
+    collections_of_large_objects_agree: ["large"], [], "";
+    collections_of_large_objects_with_two_heaps_agree: ["large"], [("gcServer", "1"), ("GCHeapCount", "2")], "";
+    collections_around_pinned_objects_agree: ["pinned"], [], "";
+    collections_of_objects_with_finalizers_agree: ["finalizers"], [], "";
+    collections_under_handles_of_every_kind_agree: ["handles"], [], "";
+    collections_under_weak_tables_agree: ["weak"], [], "";
+    collections_beside_frozen_objects_agree: ["frozen"], [], "";
+    collections_under_deep_stacks_agree: ["threads"], [], "";
+    collections_that_unload_types_agree: ["unload"], [], "";
+    collections_of_many_ranges_agree: ["ranges"], [], "";
 }
 
 #[test]
@@ -146,7 +74,7 @@ fn background_collections_are_paired_as_eventpipe_numbers_them() {
         let Some(dual) = runtime.start(&[("gcConcurrent", "1")], &[("TRACEQUET_GC", "basic")], &["churn"]) else {
             continue;
         };
-        let dual = ended(dual);
+        let dual = dual.ended();
         let (callbacks, events) = (dual.callbacks(), dual.events());
         let theirs = complete(&events);
         let ours: Vec<_> = callbacks.collections.iter().collect();
@@ -174,7 +102,7 @@ fn a_killed_process_leaves_all_but_the_last_record() {
         let Some(mut dual) = runtime.start(&[], &[], &["exit-early", "1000"]) else { continue };
         std::thread::sleep(Duration::from_millis(1500));
         dual.child.kill().expect("a running program");
-        let dual = ended(dual);
+        let dual = dual.ended();
         let facts = dual.callbacks();
         let lost = facts.end.dropped_events;
         println!("killed on {}: {} records, {lost} lost, {:?}", runtime.name, facts.records, facts.codes());
@@ -189,7 +117,7 @@ fn a_killed_process_leaves_all_but_the_last_record() {
 fn a_process_that_fails_fast_leaves_its_collections() {
     for runtime in each_runtime("fail fast") {
         let Some(dual) = runtime.start(&[], &[], &["exit-early"]) else { continue };
-        let facts = ended(dual).callbacks();
+        let facts = dual.ended().callbacks();
         assert!(!complete(&facts).is_empty(), "{}", runtime.name);
         assert_eq!(facts.end.dropped_events, 0, "{}", runtime.name);
     }
@@ -212,7 +140,7 @@ fn the_length_of_an_array_over_four_gib_is_exact_paired_or_at_least_no_lie() {
         let runtime = Runtime { program, ..runtime.clone() };
         for (ranges, kinds) in [("v2", &["exact"][..]), ("both", &["paired"]), ("v1", &["clamped", "narrowed"])] {
             let Some(dual) = runtime.start(&[], &[("TRACEQUET_RANGES", ranges)], &["big", "5"]) else { continue };
-            let dual = ended(dual);
+            let dual = dual.ended();
             let large = |facts: &Facts| -> Vec<_> {
                 let rows = facts.surviving.iter().filter(|(_, r)| r.length >= 1 << 32);
                 rows.map(|(gc, r)| (*gc, r.start, r.length, r.length_kind.as_str())).collect()

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use tracequet::error::Problem;
 use tracequet::event::{Event, EventInfo};
@@ -40,6 +41,16 @@ pub fn runtimes() -> &'static [Runtime] {
     })
 }
 
+/// The runtimes to test with; none, and a line that says so, where there is none. In CI there is one.
+pub fn each_runtime(test: &str) -> &'static [Runtime] {
+    let found = if recorder().is_some() { runtimes() } else { &[] };
+    if found.is_empty() {
+        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{test}: no .NET runtime to record with");
+        println!("{test}: skipped, there is no .NET runtime (samples/record.sh --print-runtime installs one)");
+    }
+    found
+}
+
 fn runtime(folder: &Path) -> Option<Runtime> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/record.sh");
     let output = Command::new(script).args(["--no-install", "--program", "--runtime"]).arg(folder).output().ok()?;
@@ -51,6 +62,11 @@ fn runtime(folder: &Path) -> Option<Runtime> {
     Some(Runtime { name, dotnet, program })
 }
 
+/// A file that is built with the recorder.
+pub fn built(name: &str) -> Option<PathBuf> {
+    recorder()?.parent().map(|folder| folder.join(name)).filter(|path| path.is_file())
+}
+
 /// The recorder's library: `TRACEQUET_RECORDER`, or built now.
 pub fn recorder() -> Option<&'static Path> {
     static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
@@ -60,7 +76,7 @@ pub fn recorder() -> Option<&'static Path> {
         }
         let target = std::env::current_exe().ok()?.parent()?.parent()?.parent()?.to_owned();
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "tracequet-recorder", "--target-dir"]).arg(&target);
+        build.args(["build", "--quiet", "--locked", "--package", "tracequet-recorder", "--target-dir"]).arg(&target);
         build.current_dir(env!("CARGO_MANIFEST_DIR")).status().ok().filter(|status| status.success())?;
         Some(target.join("debug/libtracequet_recorder.so"))
     });
@@ -74,17 +90,24 @@ pub struct Dual {
 }
 
 impl Runtime {
-    /// Starts the sample program under both recorders. `settings` of the runtime are without `DOTNET_`.
+    /// Whether this is a runtime of the 3.1 generation: no regions, no heap that is never collected.
+    pub fn is_old(&self) -> bool {
+        self.name.starts_with("3.")
+    }
+
+    /// Starts the sample program under both recorders. `settings` of the runtime are without `DOTNET_`; `{folder}` in an
+    /// argument is where the recordings lie.
     pub fn start(&self, settings: &[(&str, &str)], environment: &[(&str, &str)], arguments: &[&str]) -> Option<Dual> {
         let recorder = recorder()?;
         let folder = tempfile::tempdir().ok()?;
-        let old = self.name.starts_with("3.");
+        let old = self.is_old();
         let prefix = if old { "COMPlus_" } else { "DOTNET_" };
         let events = folder.path().join(if old { "events" } else { "events.nettrace" });
         if old {
             std::fs::create_dir(&events).ok()?;
         }
         let mut command = Command::new(&self.dotnet);
+        let arguments = arguments.iter().map(|a| a.replace("{folder}", &folder.path().to_string_lossy()));
         command.arg(&self.program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
         let events = events.to_string_lossy();
         let pipe = [
@@ -110,9 +133,27 @@ impl Runtime {
 }
 
 impl Dual {
+    /// Waits until the program ended by itself.
+    pub fn ended(mut self) -> Dual {
+        let begin = Instant::now();
+        while self.child.try_wait().expect("a child").is_none() {
+            if begin.elapsed() > Duration::from_secs(120) {
+                self.child.kill().ok();
+                panic!("the program does not end");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self
+    }
+
+    /// Where the recorder writes.
+    pub fn recording(&self) -> PathBuf {
+        self.folder.path().join("app.corprof")
+    }
+
     /// What the callbacks say.
     pub fn callbacks(&self) -> Facts {
-        let bytes = std::fs::read(self.folder.path().join("app.corprof")).expect("the recorder wrote a file");
+        let bytes = std::fs::read(self.recording()).expect("the recorder wrote a file");
         super::callbacks::facts(&bytes).expect("a readable recording")
     }
 
@@ -125,12 +166,17 @@ impl Dual {
             let folder = std::fs::read_dir(self.folder.path().join("events")).expect("EventPipe's folder");
             folder.flatten().map(|e| e.path()).next().expect("EventPipe wrote a file")
         };
-        let mut reading = Reading::default();
-        let end = nettrace::read(Input::open(&path).expect("EventPipe's file"), Order::Time, &mut reading);
-        reading.facts.end = end.expect("a readable recording");
-        reading.normalizer.finish(0, &mut reading.facts);
-        reading.facts
+        events(&path)
     }
+}
+
+/// What the events in a file say.
+pub fn events(path: &Path) -> Facts {
+    let mut reading = Reading::default();
+    let end = nettrace::read(Input::open(path).expect("EventPipe's file"), Order::Time, &mut reading);
+    reading.facts.end = end.expect("a readable recording");
+    reading.normalizer.finish(0, &mut reading.facts);
+    reading.facts
 }
 
 #[derive(Default)]
