@@ -9,9 +9,13 @@
 )]
 
 mod callback;
+#[cfg(target_os = "linux")]
+mod callback_attach;
 mod callback_damage;
 #[cfg(target_os = "linux")]
 mod callback_dual;
+#[cfg(target_os = "linux")]
+mod callback_runtime;
 #[cfg(feature = "tables")]
 mod callback_survived;
 #[cfg(feature = "cli")]

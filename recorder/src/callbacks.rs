@@ -55,7 +55,7 @@ pub fn table() -> [usize; SLOTS] {
         (78, handle_created as _),
         (79, handle_destroyed as _),
         (80, initialize_for_attach as _),
-        (81, moment::<{ kind::ATTACHED }> as _),
+        (81, attach_complete as _),
         (87, moved2 as _),
         (88, surviving2 as _),
         (89, weak_elements as _),
@@ -161,6 +161,18 @@ unsafe extern "system" fn initialize_for_attach(_: This, unknown: *mut c_void, d
     let data = unsafe { list(data, len as usize) };
     crate::settings::set_client_data(&String::from_utf8_lossy(data));
     begin(unknown, true)
+}
+
+/// What was there before the attachment is told now: threads and modules. Classes and functions are looked up as ever.
+extern "system" fn attach_complete(this: This) -> Hr {
+    moment::<{ kind::ATTACHED }>(this);
+    info::threads(|thread, os_id| {
+        thread_assigned(this, thread, os_id);
+    });
+    info::modules(|module| {
+        module_load_finished(this, module, S_OK);
+    });
+    S_OK
 }
 
 extern "system" fn shutdown(_: This) -> Hr {

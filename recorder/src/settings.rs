@@ -18,7 +18,7 @@ const HIGH_BASIC_GC: u32 = 0x10;
 const HIGH_LARGE_ALLOCATED: u32 = 0x40;
 const HIGH_PINNED_ALLOCATED: u32 = 0x100;
 
-/// Masks that tell when an id changes its meaning. Not every runtime grants them, and no runtime does after an attachment.
+/// Masks that tell when an id changes its meaning. Not every runtime grants them.
 pub const UNLOADS: [u32; 2] = [MONITOR_FUNCTION_UNLOADS | MONITOR_CLASS_LOADS, HIGH_DYNAMIC_FUNCTION_UNLOADS];
 
 /// What is recorded, and how.
@@ -102,7 +102,7 @@ impl Settings {
         } else {
             low |= MONITOR_GC;
         }
-        let attach_masks = [low, high];
+        let attach_masks = [low & !MONITOR_FUNCTION_UNLOADS, high]; // granted at the start only
         if allocations {
             low |= ENABLE_OBJECT_ALLOCATED | MONITOR_OBJECT_ALLOCATED;
             high |= HIGH_LARGE_ALLOCATED | HIGH_PINNED_ALLOCATED;

@@ -1,5 +1,6 @@
 //! One process recorded twice at once: by the recorder's callbacks and by EventPipe.
 
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,6 +10,8 @@ use std::time::{Duration, Instant};
 use tracequet::error::Problem;
 use tracequet::event::{Event, EventInfo};
 use tracequet::normalize::Normalizer;
+use tracequet::reader::callback::format::{Header, kind_name};
+use tracequet::reader::callback::{self, Body, Record};
 use tracequet::reader::{EventType, Order, RawEvent, Thread, TraceInfo, TypeId, Visitor, nettrace};
 use tracequet::source::Input;
 
@@ -157,16 +160,19 @@ impl Dual {
         super::callbacks::facts(&bytes).expect("a readable recording")
     }
 
+    /// Where EventPipe writes.
+    pub fn events_path(&self) -> PathBuf {
+        let path = self.folder.path().join("events.nettrace");
+        if path.is_file() {
+            return path;
+        }
+        let folder = std::fs::read_dir(self.folder.path().join("events")).expect("EventPipe's folder");
+        folder.flatten().map(|e| e.path()).next().expect("EventPipe wrote a file")
+    }
+
     /// What the events say.
     pub fn events(&self) -> Facts {
-        let path = self.folder.path().join("events.nettrace");
-        let path = if path.is_file() {
-            path
-        } else {
-            let folder = std::fs::read_dir(self.folder.path().join("events")).expect("EventPipe's folder");
-            folder.flatten().map(|e| e.path()).next().expect("EventPipe wrote a file")
-        };
-        events(&path)
+        events(&self.events_path())
     }
 }
 
@@ -214,4 +220,60 @@ impl Visitor for Reading {
     fn problem(&mut self, problem: Problem) {
         self.facts.problems.push(problem);
     }
+}
+
+/// A recording of callbacks as it is, before anyone makes sense of it.
+#[derive(Default)]
+pub struct Raw {
+    pub header: Header,
+    /// Records of each kind.
+    pub kinds: BTreeMap<&'static str, usize>,
+    /// Ranges in all.
+    pub ranges: usize,
+    /// For each collection that ended: the bounds then of all generations, and of the heap that is never collected.
+    pub ends: Vec<(Vec<[u64; 4]>, Vec<[u64; 3]>)>,
+    /// Names of the classes that were unloaded, and of functions.
+    pub unloaded: Vec<String>,
+    names: HashMap<u64, String>,
+    pub problems: Vec<Problem>,
+}
+
+impl Raw {
+    pub fn count(&self, kind: &str) -> usize {
+        self.kinds.get(kind).copied().unwrap_or_default()
+    }
+}
+
+impl callback::Visitor for Raw {
+    fn trace(&mut self, header: &Header, _: &TraceInfo) {
+        self.header = header.clone();
+    }
+
+    fn record(&mut self, record: &Record<'_>) -> ControlFlow<()> {
+        *self.kinds.entry(kind_name(record.kind).unwrap_or("unknown")).or_default() += 1;
+        match record.body {
+            Body::Surviving { rows, .. } => self.ranges += rows.len(),
+            Body::Moved { rows, .. } => self.ranges += rows.len(),
+            Body::Finished { bounds } => self.ends.push((bounds.rows.to_vec(), bounds.non_gc.to_vec())),
+            Body::Class { class_id: id, name, .. } | Body::Function { function_id: id, name, .. } => {
+                self.names.insert(id, name.to_owned());
+            }
+            Body::ClassUnloaded { class_id: id } | Body::FunctionUnloaded { function_id: id } => {
+                self.unloaded.extend(self.names.remove(&id));
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn problem(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+}
+
+/// What a recording of callbacks holds.
+pub fn raw(path: &Path) -> Raw {
+    let mut raw = Raw::default();
+    callback::read(Input::open(path).expect("a recording"), &mut raw).expect("a readable recording");
+    raw
 }
