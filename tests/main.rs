@@ -14,7 +14,7 @@ mod callback_attach;
 mod callback_damage;
 #[cfg(target_os = "linux")]
 mod callback_dual;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "tables", target_os = "linux"))]
 mod callback_runtime;
 #[cfg(feature = "tables")]
 mod callback_survived;
