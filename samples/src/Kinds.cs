@@ -10,6 +10,7 @@
 //   threads [THREADS]    roots of deep stacks, into the middle of objects, and of threads
 //   unload [ROUNDS]      types and methods that go, so that their ids come again
 //   ranges [ROUNDS]      many ranges: a large heap full of holes, compacted and swept again and again
+//   big [GIB]            an array of 5 GiB among others
 //   steps [STEPS [MS]]   `churn` with pauses, for a recorder that is attached later
 using System;
 using System.Collections.Generic;
@@ -23,7 +24,7 @@ using System.Threading;
 
 static class Kinds
 {
-    public const string Usage = "large | pinned | finalizers | handles | weak | frozen | threads | unload | ranges | steps [N [MS]]";
+    public const string Usage = "large | pinned | finalizers | handles | weak | frozen | threads | unload | ranges | big | steps [N [MS]]";
 
     public static bool Run(string mode, int? n, int? pause)
     {
@@ -38,6 +39,7 @@ static class Kinds
             case "threads": DeepStacks.Run(n ?? 4); return true;
             case "unload": Unload(n ?? 8); return true;
             case "ranges": Ranges(n ?? 12); return true;
+            case "big": Big(n ?? 5); return true;
             case "steps": Churn.Steps(n ?? 20, pause ?? 100); return true;
             default: return false;
         }
@@ -279,6 +281,24 @@ static class Kinds
             GC.Collect(2, GCCollectionMode.Forced, true, round % 4 != 3);
         }
         GC.KeepAlive(kept);
+    }
+
+    static void Big(int gib)
+    {
+        long[] huge = new long[gib * (1L << 30) / sizeof(long)];            // hardly any of it is ever touched
+        huge[huge.LongLength / 2] = 1;
+        List<Array> others = new List<Array>();
+        List<Node> nodes = new List<Node>();
+        for (int round = 0; round < 6; round++)
+        {
+            Fragments(nodes, round);
+            for (int i = 0; i < 10; i++) others.Add(new byte[90000 + i]);
+            for (int i = others.Count - 1; i >= 0; i -= 2) others.RemoveAt(i);
+            Collect(round);
+        }
+        GC.KeepAlive(huge);
+        GC.KeepAlive(others);
+        GC.KeepAlive(nodes);
     }
 
     static void Unload(int rounds)
