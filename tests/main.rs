@@ -14,6 +14,8 @@ mod callback_attach;
 mod callback_damage;
 #[cfg(target_os = "linux")]
 mod callback_dual;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod callback_readme;
 #[cfg(all(feature = "tables", target_os = "linux"))]
 mod callback_runtime;
 #[cfg(feature = "tables")]
