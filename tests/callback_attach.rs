@@ -10,7 +10,7 @@ use crate::support::dual::{Dual, Runtime, built, each_runtime, events, raw};
 /// Runs the program with EventPipe alone, and attaches the recorder in the midst of its collections.
 fn attached(runtime: &Runtime, settings: &[&str]) -> Dual {
     let off = [("CORECLR_ENABLE_PROFILING", "0")];
-    let dual = runtime.start(&[("gcConcurrent", "0")], &off, &["steps", "40", "40"]).expect("a program that starts");
+    let dual = runtime.start(&[("gcConcurrent", "0")], &off, &["steps", "40", "40"]);
     let program = built("tracequet-attach").expect("tracequet-attach is built with the recorder");
     let begin = Instant::now();
     // The port opens a moment after the start; then some collections go by unseen.
@@ -82,7 +82,7 @@ fn what_cannot_be_attached_to_is_said() {
     assert!(code == Some(2) && errors.starts_with("usage: "), "{code:?} {errors}");
     for runtime in each_runtime("a second profiler") {
         // A process has one profiler that records collections.
-        let dual = runtime.start(&[], &[], &["steps", "20", "50"]).expect("a program that starts");
+        let dual = runtime.start(&[], &[], &["steps", "20", "50"]);
         std::thread::sleep(Duration::from_millis(700));
         let (code, errors) = run(&[&dual.child.id().to_string(), "TRACEQUET_OUTPUT=/dev/null"]);
         assert_eq!(code, Some(1), "{}: {errors}", runtime.name);

@@ -9,8 +9,7 @@ use crate::support::dual::each_runtime;
 fn both(what: &str, settings: &[(&str, &str)], environment: &[(&str, &str)], arguments: &[&str], only: &str) {
     let mut agreeing = 0;
     for runtime in each_runtime(what).iter().filter(|r| r.name.starts_with(only)) {
-        let dual = runtime.start(settings, environment, arguments).expect("a program that starts");
-        let dual = dual.ended();
+        let dual = runtime.start(settings, environment, arguments).ended();
         let (callbacks, events) = (dual.callbacks(), dual.events());
         let name = format!("{what} on {}", runtime.name);
         agreeing += agree(&name, &callbacks, &events);
@@ -72,8 +71,7 @@ fn a_walk_of_all_objects_finds_each_condemned_one_in_a_range() {
 fn background_collections_are_paired_as_eventpipe_numbers_them() {
     for runtime in each_runtime("background") {
         let settings = [("gcConcurrent", "1")];
-        let dual = runtime.start(&settings, &[("TRACEQUET_GC", "basic")], &["churn"]);
-        let dual = dual.expect("a program that starts").ended();
+        let dual = runtime.start(&settings, &[("TRACEQUET_GC", "basic")], &["churn"]).ended();
         let (callbacks, events) = (dual.callbacks(), dual.events());
         let theirs = complete(&events);
         let ours: Vec<_> = callbacks.collections.iter().collect();
@@ -102,7 +100,7 @@ fn background_collections_are_paired_as_eventpipe_numbers_them() {
 #[test]
 fn a_killed_process_leaves_all_but_the_last_record() {
     for runtime in each_runtime("killed") {
-        let mut dual = runtime.start(&[], &[], &["exit-early", "1000"]).expect("a program that starts");
+        let mut dual = runtime.start(&[], &[], &["exit-early", "1000"]);
         std::thread::sleep(Duration::from_millis(1500));
         dual.child.kill().expect("a running program");
         let dual = dual.ended();
@@ -123,7 +121,7 @@ fn a_killed_process_leaves_all_but_the_last_record() {
 #[test]
 fn a_process_that_fails_fast_leaves_its_collections() {
     for runtime in each_runtime("fail fast") {
-        let dual = runtime.start(&[], &[], &["exit-early"]).expect("a program that starts").ended();
+        let dual = runtime.start(&[], &[], &["exit-early"]).ended();
         let facts = dual.callbacks();
         assert!(complete(&facts).len() >= 6, "{}", runtime.name);
         if !runtime.is_old() {
@@ -141,7 +139,8 @@ fn the_length_of_an_array_over_four_gib_is_exact_paired_or_at_least_no_lie() {
         println!("{TEST}: skipped, TRACEQUET_TEST_LARGE is not set");
         return;
     }
-    let recorded: [(&[(&str, &str)], &[&str]); 5] = [
+    type Settings = &'static [(&'static str, &'static str)];
+    let recorded: [(Settings, &[&str]); 5] = [
         (&[("TRACEQUET_RANGES", "v2")], &["exact"]), // the second version fails, so that there is no first
         (&[("TRACEQUET_RANGES", "v2"), ("TRACEQUET_V2", "ok")], &["exact"]),
         (&[("TRACEQUET_RANGES", "both")], &["paired"]),
@@ -159,7 +158,7 @@ fn the_length_of_an_array_over_four_gib_is_exact_paired_or_at_least_no_lie() {
     };
     for runtime in each_runtime(TEST) {
         for (environment, kinds) in &recorded {
-            let dual = runtime.start(&[], environment, &["big", "5"]).expect("a program that starts").ended();
+            let dual = runtime.start(&[], environment, &["big", "5"]).ended();
             let (callbacks, events) = (dual.callbacks(), dual.events());
             let (ours, theirs) = (large(&callbacks), large(&events));
             let name = format!("{TEST} on {}, {environment:?}", runtime.name);

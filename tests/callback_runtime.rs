@@ -13,7 +13,7 @@ use crate::support::dual::{Dual, Runtime, each_runtime, events, raw};
 fn run(runtime: &Runtime, environment: &[(&str, &str)], arguments: &[&str]) -> Dual {
     // Handles are events of keyword 2.
     let settings = [("EventPipeConfig", "Microsoft-Windows-DotNETRuntime:0x400003:5")];
-    runtime.start(&settings, environment, arguments).expect("a program that starts").ended()
+    runtime.start(&settings, environment, arguments).ended()
 }
 
 fn sorted<T: Ord>(rows: impl Iterator<Item = T>) -> Vec<T> {
@@ -22,12 +22,17 @@ fn sorted<T: Ord>(rows: impl Iterator<Item = T>) -> Vec<T> {
     rows
 }
 
+/// Address, class, and how many references it holds.
+type Object = (u64, u64, u64);
+/// The object that holds it, and the one that it leads to.
+type Reference = (u64, u64);
+
 /// The objects of one collection's walk: these come one collection after the other, and each says how many there are.
-fn walk(facts: &Facts, gc: GcId) -> (Vec<(u64, u64, u64)>, Vec<(u64, u64)>) {
+fn walk(facts: &Facts, gc: GcId) -> (Vec<Object>, Vec<Reference>) {
     let before = facts.collections.iter().take_while(|c| c.gc_id != gc);
     let from: usize = before.map(|c| c.heap_object_count as usize).sum();
     let count = facts.collections.iter().find(|c| c.gc_id == gc).expect("the collection").heap_object_count as usize;
-    let references = |objects: &[(u64, u64, u64)]| objects.iter().map(|(_, _, n)| *n as usize).sum::<usize>();
+    let references = |objects: &[Object]| objects.iter().map(|(_, _, n)| *n as usize).sum::<usize>();
     let first = references(&facts.objects[..from]);
     let objects = &facts.objects[from..from + count];
     let edges = &facts.references[first..first + references(objects)];
@@ -40,8 +45,7 @@ fn a_heap_dump_has_the_roots_objects_and_weak_elements_of_the_callbacks() {
         // The program asks its own runtime for a heap dump and for the ranges of the collection that makes it.
         let environment = [("TRACEQUET_OBJECTS", "record")];
         let arguments = ["heap", "{folder}/heap.nettrace", "1d80001"];
-        let dual = runtime.start(&[("EnableEventPipe", "0")], &environment, &arguments);
-        let dual = dual.expect("a program that starts").ended();
+        let dual = runtime.start(&[("EnableEventPipe", "0")], &environment, &arguments).ended();
         let (callbacks, dump) = (dual.callbacks(), events(&dual.folder.path().join("heap.nettrace")));
         let name = format!("heap dump on {}", runtime.name);
         let (_, first) = agree_in_part(&name, &dump, &callbacks);

@@ -74,7 +74,7 @@ pub fn agree_in_part(what: &str, part: &Facts, whole: &Facts) -> (usize, GcId) {
     let (ours, theirs) = (complete(part), complete(whole));
     let first = ours.first().unwrap_or_else(|| panic!("{what}: no collection"));
     let story = &part_stories[&first.gc_id];
-    assert!(!story.0.is_empty() && !(story.1.is_empty() && story.2.is_empty()), "{what}: nothing to recognise it by");
+    assert!(!story.0.is_empty() && story.1.len() + story.2.len() > 0, "{what}: nothing to recognise it by");
     let at = theirs.iter().position(|c| whole_stories.get(&c.gc_id) == Some(story));
     let at = at.unwrap_or_else(|| panic!("{what}: collection {} is not in the other recording", first.gc_id));
     assert!(theirs.len() >= at + ours.len(), "{what}: collections");

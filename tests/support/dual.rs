@@ -100,14 +100,14 @@ impl Runtime {
 
     /// Starts the sample program under both recorders. `settings` of the runtime are without `DOTNET_`; `{folder}` in an
     /// argument is where the recordings lie.
-    pub fn start(&self, settings: &[(&str, &str)], environment: &[(&str, &str)], arguments: &[&str]) -> Option<Dual> {
-        let recorder = recorder()?;
-        let folder = tempfile::tempdir().ok()?;
+    pub fn start(&self, settings: &[(&str, &str)], environment: &[(&str, &str)], arguments: &[&str]) -> Dual {
+        let recorder = recorder().expect("the recorder");
+        let folder = tempfile::tempdir().expect("a folder");
         let old = self.is_old();
         let prefix = if old { "COMPlus_" } else { "DOTNET_" };
         let events = folder.path().join(if old { "events" } else { "events.nettrace" });
         if old {
-            std::fs::create_dir(&events).ok()?;
+            std::fs::create_dir(&events).expect("a folder");
         }
         let mut command = Command::new(&self.dotnet);
         let arguments = arguments.iter().map(|a| a.replace("{folder}", &folder.path().to_string_lossy()));
@@ -131,7 +131,7 @@ impl Runtime {
             .env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
             .env("TRACEQUET_OUTPUT", folder.path().join("app.corprof"))
             .envs(environment.iter().copied());
-        Some(Dual { folder, child: command.spawn().ok()? })
+        Dual { folder, child: command.spawn().expect("a program that starts") }
     }
 }
 
@@ -222,6 +222,10 @@ impl Visitor for Reading {
     }
 }
 
+/// The bounds at the end of a collection: of all generations (generation, start, length, reserved), and of the heap that is
+/// never collected (start, length, reserved).
+pub type Ends = (Vec<[u64; 4]>, Vec<[u64; 3]>);
+
 /// A recording of callbacks as it is, before anyone makes sense of it.
 #[derive(Default)]
 pub struct Raw {
@@ -230,8 +234,8 @@ pub struct Raw {
     pub kinds: BTreeMap<&'static str, usize>,
     /// Ranges in all.
     pub ranges: usize,
-    /// For each collection that ended: the bounds then of all generations, and of the heap that is never collected.
-    pub ends: Vec<(Vec<[u64; 4]>, Vec<[u64; 3]>)>,
+    /// For each collection that ended.
+    pub ends: Vec<Ends>,
     /// Names of the classes that were unloaded, and of functions.
     pub unloaded: Vec<String>,
     names: HashMap<u64, String>,
