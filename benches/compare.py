@@ -152,4 +152,5 @@ Ranges of `churn` to Parquet ({f"{count:,} ranges" if sides else "no churn.nettr
         path.write_text(head + begin + text + end + rest.partition(end)[2])
 
 
-main()
+if __name__ == "__main__":
+    main()

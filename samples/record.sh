@@ -17,7 +17,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-source=$here/src/Churn.cs
+sources=("$here"/src/*.cs)
 wheel=dotnetcore2 wheel_version=3.1.23
 cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/tracequet
 all="gc-churn server-gc heap stacks events exit-early"
@@ -140,17 +140,17 @@ references() { local f; for f in "$1"/System*.dll "$1"/mscorlib.dll "$1"/netstan
 sdk=$(ls -d "$runtime"/sdk/*/Roslyn/bincore/csc.dll 2>/dev/null | sort -V | tail -1 || true)
 if [ -x "$runtime/csharp" ]; then
   compiler=$runtime/csharp
-  compile() { "$runtime/csharp" "$1" "$source"; }
+  compile() { "$runtime/csharp" "$1" "${sources[@]}"; }
 elif [ -n "$sdk" ]; then
   compiler="$sdk (on this runtime)"
-  compile() { local r; mapfile -t r < <(references "$framework"); "$runtime/dotnet" exec "$sdk" -nologo -noconfig -nostdlib -optimize+ -langversion:7.3 "-out:$1" "${r[@]}" "$source"; }
+  compile() { local r; mapfile -t r < <(references "$framework"); "$runtime/dotnet" exec "$sdk" -nologo -noconfig -nostdlib -optimize+ -langversion:7.3 "-out:$1" "${r[@]}" "${sources[@]}"; }
 else
   type -P mcs >/dev/null || apt_install mono-mcs || die "no C# compiler: no csharp and no sdk in $runtime, and mcs (Debian: mono-mcs) is missing and could not be installed"
   # mcs does not read the assemblies of newer runtimes, but a program compiled against those of 3.1 runs there too.
   if [ "$major" = 3 ]; then refs=$framework
   else refs=$(wheel_runtime) || die "no C# compiler: mcs needs the assemblies of $wheel==$wheel_version, which could not be installed from PyPI"; refs=$(framework_of "$refs"); fi
   compiler="$(type -P mcs) against $refs"
-  compile() { local r; mapfile -t r < <(references "$refs"); mcs -nostdlib -noconfig -optimize+ -langversion:7 -nowarn:1702 "-out:$1" "${r[@]}" "$source"; }
+  compile() { local r; mapfile -t r < <(references "$refs"); mcs -nostdlib -noconfig -optimize+ -langversion:7 -nowarn:1702 "-out:$1" "${r[@]}" "${sources[@]}"; }
 fi
 
 if [ $action = print ]; then
@@ -162,13 +162,13 @@ fi
 
 # ---- the program, once for each source, runtime and compiler
 
-key=$( { cat "$source"; echo "$version $compiler"; } | sha256sum | cut -c1-16)
+key=$( { cat "${sources[@]}"; echo "$version $compiler"; } | sha256sum | cut -c1-16)
 program=$cache/programs/$key/Churn.dll
 if [ ! -f "$program" ]; then
   new=$cache/programs/$key.new.$$
   rm -rf "$new" "$cache/programs/$key"
   mkdir -p "$new"
-  compile "$new/Churn.dll" >&2 || { rm -rf "$new"; die "src/Churn.cs does not compile with $compiler"; }
+  compile "$new/Churn.dll" >&2 || { rm -rf "$new"; die "src/*.cs do not compile with $compiler"; }
   cat > "$new/Churn.runtimeconfig.json" <<J
 {"runtimeOptions":{"tfm":"netcoreapp3.1","framework":{"name":"Microsoft.NETCore.App","version":"$version"},"configProperties":{"System.GC.Concurrent":true,"System.Globalization.Invariant":true}}}
 J

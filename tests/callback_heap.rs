@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tracequet::normalize::fact::{GcId, NON_GC_HEAP};
 
 use crate::support::callbacks::Facts;
-use crate::support::dual::{recorder, runtimes};
+use crate::support::dual::each_runtime;
 
 /// Parts of memory of each collection: start, length, generation.
 type Parts = BTreeMap<GcId, Vec<(u64, u64, u8)>>;
@@ -32,11 +32,7 @@ fn survivors(facts: &Facts) -> Parts {
 #[test]
 fn objects_lie_in_the_bounds_and_those_of_a_full_collection_in_its_ranges() {
     const TEST: &str = "objects_lie_in_the_bounds_and_those_of_a_full_collection_in_its_ranges";
-    let found = if recorder().is_some() { runtimes() } else { &[] };
-    if found.is_empty() {
-        println!("{TEST}: skipped, there is no .NET runtime (samples/record.sh --print-runtime installs one)");
-    }
-    for runtime in found {
+    for runtime in each_runtime(TEST) {
         let Some(mut dual) = runtime.start(&[], &[("TRACEQUET_OBJECTS", "1")], &["churn"]) else { continue };
         dual.child.wait().expect("a child");
         let facts = dual.callbacks();

@@ -6,6 +6,9 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::support::callbacks::Making;
+use crate::support::dataset::Table;
+
 const GC_CHURN: &str = "samples/gc-churn.nettrace";
 
 fn command(arguments: &[&str]) -> Command {
@@ -393,4 +396,43 @@ fn a_conversion_tells_people_on_stderr_and_programs_on_stdout() {
     assert_eq!((&summary["has_losses"], &summary["inputs"][0]["complete"]), (&true.into(), &false.into()));
     let gc = summary["tables"].as_array().unwrap().iter().find(|table| table["name"] == "gc").unwrap();
     assert_eq!(gc["rows"], summary["inputs"][0]["collection_count"]);
+}
+
+#[test]
+fn a_damaged_recording_of_callbacks_ends_with_two_and_says_what_and_where() {
+    let bounds = [[0, 0x1000, 0x1000], [1, 0x2000, 0x1000]];
+    let made = |end: &dyn Fn(&mut Making) -> Vec<u8>| {
+        let mut making = Making::new();
+        making.suspend(1).started(0, &bounds).surviving(0, 2, &[[0x1000, 0x100], [0x1800, 0x40]]);
+        end(making.finished(&bounds).resume())
+    };
+    let whole = made(&|making| making.bytes());
+    let mut flipped = whole.clone();
+    let place = whole.len() / 2;
+    flipped[place] ^= 0x40;
+    let no_header = [b".corprof", &whole[8..40]].concat();
+    let folder = tempfile::tempdir().unwrap();
+    // What is wrong, the bytes, the exit code, and the code in the table of diagnostics.
+    let cases: [(&str, &[u8], i32, &str); 5] = [
+        ("whole", &whole, 0, ""),
+        ("no end mark", &made(&|making| making.cut()), 2, "no_end_mark"),
+        ("cut", &whole[..whole.len() - 70], 2, "cut_"),
+        ("flipped", &flipped, 2, "damaged_"),
+        ("cut in its header", &no_header, 1, ""),
+    ];
+    for (what, bytes, code, diagnostic) in cases {
+        let (recording, out) = (folder.path().join(format!("{what}.corprof")), folder.path().join(what));
+        std::fs::write(&recording, bytes).unwrap();
+        let (recording, place) = (recording.to_str().unwrap(), out.to_str().unwrap());
+        let converted = run(&["convert", recording, "-o", place]);
+        assert_eq!(converted.code, Some(code), "{what}: {}", converted.err);
+        let inspected = run(&["inspect", recording]);
+        assert_eq!(inspected.code, Some(code), "{what}: {} {}", inspected.out, inspected.err);
+        assert_eq!(out.exists(), code != 1, "{what}: a dataset is there when something could be read");
+        if code == 2 {
+            let found = Table::open(&out.join("diagnostic.parquet")).texts("code");
+            assert!(found.iter().any(|c| c.starts_with(diagnostic)), "{what}: {found:?}");
+            assert!(Table::open(&out.join("gc.parquet")).rows() == 1, "{what}: the collection is kept");
+        }
+    }
 }

@@ -9,6 +9,8 @@
 )]
 
 mod callback;
+#[cfg(target_os = "linux")]
+mod callback_attach;
 #[cfg(unix)]
 mod callback_c;
 mod callback_damage;
@@ -16,6 +18,10 @@ mod callback_damage;
 mod callback_dual;
 #[cfg(target_os = "linux")]
 mod callback_heap;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod callback_readme;
+#[cfg(all(feature = "tables", target_os = "linux"))]
+mod callback_runtime;
 #[cfg(feature = "tables")]
 mod callback_survived;
 mod callback_truth;

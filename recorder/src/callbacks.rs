@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crate::com::{self, E_FAIL, Hr, S_OK, SLOTS};
 use crate::format::{self, FLAG_CONTINUES, FLAG_FAILED, Header, kind};
-use crate::settings::of_recording as settings;
+use crate::settings::{UNLOADS, of_recording as settings};
 use crate::{encode, helper, info, log, names, platform};
 
 type This = *mut c_void;
@@ -28,19 +28,19 @@ pub fn table() -> [usize; SLOTS] {
         (3, initialize as _),
         (4, shutdown as _),
         (14, module_load_finished as _),
-        (15, module_unload_started as _),
-        (20, class_unload_started as _),
-        (22, function_unload_started as _),
-        (29, thread_created as _),
-        (30, thread_destroyed as _),
+        (15, unloaded::<{ kind::MODULE_UNLOADED }> as _),
+        (20, unloaded::<{ kind::CLASS_UNLOADED }> as _),
+        (22, unloaded::<{ kind::FUNCTION_UNLOADED }> as _),
+        (29, of_thread::<{ kind::THREAD_CREATED }> as _),
+        (30, of_thread::<{ kind::THREAD_DESTROYED }> as _),
         (31, thread_assigned as _),
         (42, suspend_started as _),
-        (43, suspend_finished as _),
-        (44, suspend_aborted as _),
-        (45, resume_started as _),
-        (46, resume_finished as _),
-        (47, thread_suspended as _),
-        (48, thread_resumed as _),
+        (43, moment::<{ kind::SUSPEND_FINISHED }> as _),
+        (44, moment::<{ kind::SUSPEND_ABORTED }> as _),
+        (45, moment::<{ kind::RESUME_STARTED }> as _),
+        (46, moment::<{ kind::RESUME_FINISHED }> as _),
+        (47, of_thread::<{ kind::THREAD_SUSPENDED }> as _),
+        (48, of_thread::<{ kind::THREAD_RESUMED }> as _),
         (49, moved as _),
         (50, object_allocated as _),
         (51, allocated_by_class as _),
@@ -59,6 +59,8 @@ pub fn table() -> [usize; SLOTS] {
         (87, moved2 as _),
         (88, surviving2 as _),
         (89, weak_elements as _),
+        // The id of a dynamic method comes again, too.
+        (94, unloaded::<{ kind::FUNCTION_UNLOADED }> as _),
         (97, load_as_notification_only as _),
     ];
     for (slot, function) in slots {
@@ -98,7 +100,10 @@ fn begin(unknown: *mut c_void, attached: bool) -> Hr {
     }
     let settings = settings();
     let asked = if attached { settings.attach_masks } else { settings.masks };
-    let hr = info::set_masks(asked);
+    let mut hr = info::set_masks(asked);
+    if hr < 0 {
+        hr = info::set_masks([asked[0] & !UNLOADS[0], asked[1] & !UNLOADS[1]]);
+    }
     if hr < 0 {
         eprintln!("tracequet-recorder: the runtime refuses the event mask {asked:x?}: {hr:#x}");
         return hr;
@@ -121,7 +126,7 @@ fn begin(unknown: *mut c_void, attached: bool) -> Hr {
         attached,
         processors: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
         process_id: u64::from(std::process::id()),
-        process_start_utc_ns: 0,
+        process_start_utc_ns: platform::process_start_utc_ns(),
         frequency: platform::frequency(),
         start_ticks: platform::ticks(),
         start_utc_ns: platform::utc_ns(),
@@ -158,8 +163,15 @@ unsafe extern "system" fn initialize_for_attach(_: This, unknown: *mut c_void, d
     begin(unknown, true)
 }
 
-extern "system" fn attach_complete(_: This) -> Hr {
-    record(kind::ATTACHED, 0, |_| {});
+/// What was there before the attachment is told now: threads and modules. Classes and functions are looked up as ever.
+extern "system" fn attach_complete(this: This) -> Hr {
+    moment::<{ kind::ATTACHED }>(this);
+    info::threads(|thread, os_id| {
+        thread_assigned(this, thread, os_id);
+    });
+    info::modules(|module| {
+        module_load_finished(this, module, S_OK);
+    });
     S_OK
 }
 
@@ -186,31 +198,23 @@ extern "system" fn module_load_finished(_: This, module: usize, _: Hr) -> Hr {
     S_OK
 }
 
-extern "system" fn module_unload_started(_: This, module: usize) -> Hr {
-    numbers(kind::MODULE_UNLOADED, &[module as u64]);
+/// What a class, a function or a module was is over: its id may come again and mean another.
+extern "system" fn unloaded<const KIND: u8>(_: This, id: usize) -> Hr {
+    // First, so that no name of the old meaning is written behind this record.
     names::forget();
+    numbers(KIND, &[id as u64]);
     S_OK
 }
 
-extern "system" fn class_unload_started(_: This, class: usize) -> Hr {
-    numbers(kind::CLASS_UNLOADED, &[class as u64]);
-    names::forget();
+/// A callback without arguments.
+extern "system" fn moment<const KIND: u8>(_: This) -> Hr {
+    record(KIND, 0, |_| {});
     S_OK
 }
 
-extern "system" fn function_unload_started(_: This, function: usize) -> Hr {
-    numbers(kind::FUNCTION_UNLOADED, &[function as u64]);
-    names::forget();
-    S_OK
-}
-
-extern "system" fn thread_created(_: This, thread: usize) -> Hr {
-    numbers(kind::THREAD_CREATED, &[thread as u64]);
-    S_OK
-}
-
-extern "system" fn thread_destroyed(_: This, thread: usize) -> Hr {
-    numbers(kind::THREAD_DESTROYED, &[thread as u64]);
+/// A callback about a thread.
+extern "system" fn of_thread<const KIND: u8>(_: This, thread: usize) -> Hr {
+    numbers(KIND, &[thread as u64]);
     S_OK
 }
 
@@ -228,36 +232,6 @@ unsafe extern "system" fn thread_name(_: This, thread: usize, len: u32, name: *c
 
 extern "system" fn suspend_started(_: This, reason: u32) -> Hr {
     numbers(kind::SUSPEND_STARTED, &[u64::from(reason)]);
-    S_OK
-}
-
-extern "system" fn suspend_finished(_: This) -> Hr {
-    record(kind::SUSPEND_FINISHED, 0, |_| {});
-    S_OK
-}
-
-extern "system" fn suspend_aborted(_: This) -> Hr {
-    record(kind::SUSPEND_ABORTED, 0, |_| {});
-    S_OK
-}
-
-extern "system" fn resume_started(_: This) -> Hr {
-    record(kind::RESUME_STARTED, 0, |_| {});
-    S_OK
-}
-
-extern "system" fn resume_finished(_: This) -> Hr {
-    record(kind::RESUME_FINISHED, 0, |_| {});
-    S_OK
-}
-
-extern "system" fn thread_suspended(_: This, thread: usize) -> Hr {
-    numbers(kind::THREAD_SUSPENDED, &[thread as u64]);
-    S_OK
-}
-
-extern "system" fn thread_resumed(_: This, thread: usize) -> Hr {
-    numbers(kind::THREAD_RESUMED, &[thread as u64]);
     S_OK
 }
 

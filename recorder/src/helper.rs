@@ -1,7 +1,7 @@
 //! A thread of our own for what callbacks must not wait for: room in the file, names, the wall clock.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::{format, log, names, platform};
@@ -10,7 +10,8 @@ const STEP: Duration = Duration::from_millis(5);
 const CLOCK_STEP: Duration = Duration::from_secs(5);
 
 static STOP: AtomicBool = AtomicBool::new(false);
-/// Held while names are looked up, so that the runtime does not go away meanwhile.
+static THREAD: OnceLock<std::thread::Thread> = OnceLock::new();
+/// Held while the thread works: the runtime must not go away while names are looked up, and the file has one master.
 static BUSY: Mutex<()> = Mutex::new(());
 
 /// Starts the thread.
@@ -18,11 +19,11 @@ pub fn start() {
     let run = || {
         let mut said = Instant::now();
         while !STOP.load(Ordering::Acquire) {
-            std::thread::sleep(STEP);
-            log::map_ahead();
+            std::thread::park_timeout(STEP);
             {
                 let _busy = BUSY.lock();
                 if !STOP.load(Ordering::Acquire) {
+                    log::map_ahead();
                     names::resolve();
                 }
             }
@@ -33,7 +34,16 @@ pub fn start() {
             }
         }
     };
-    std::thread::Builder::new().name("corprof".into()).spawn(run).ok();
+    if let Ok(started) = std::thread::Builder::new().name("corprof".into()).spawn(run) {
+        THREAD.set(started.thread().clone()).ok();
+    }
+}
+
+/// Lets it work now: there is, or soon will be, no room in the file.
+pub fn wake() {
+    if let Some(thread) = THREAD.get() {
+        thread.unpark();
+    }
 }
 
 /// Stops it.

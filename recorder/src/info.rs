@@ -122,6 +122,47 @@ pub fn runtime() -> (u16, u16, String) {
     (id, kind as u16, String::from_utf16_lossy(&text[..end]))
 }
 
+/// Calls `each` with every id that an enumeration of the runtime gives: `at` is the slot that makes it.
+fn each_id(least: u32, at: usize, mut each: impl FnMut(usize)) {
+    type Make = unsafe extern "system" fn(*mut c_void, *mut *mut c_void) -> Hr;
+    type Next = unsafe extern "system" fn(*mut c_void, u32, *mut usize, *mut u32) -> Hr;
+    type Release = unsafe extern "system" fn(*mut c_void) -> u32;
+    let Some(info) = get(least) else { return };
+    let mut all = std::ptr::null_mut();
+    // SAFETY: the caller names a slot of this form.
+    if unsafe { slot::<Make>(info, at)(info, &mut all) } < 0 || all.is_null() {
+        return;
+    }
+    loop {
+        let (mut id, mut count) = (0, 0);
+        // SAFETY: slot 7 of ICorProfilerThreadEnum and ICorProfilerModuleEnum is Next; room for one id.
+        unsafe { slot::<Next>(all, 7)(all, 1, &mut id, &mut count) };
+        if count == 0 {
+            break;
+        }
+        each(id);
+    }
+    // SAFETY: slot 2 of every COM object is Release; this reference is ours.
+    unsafe { slot::<Release>(all, 2)(all) };
+}
+
+/// Calls `each` with every module that is loaded.
+pub fn modules(each: impl FnMut(usize)) {
+    each_id(3, 66, each);
+}
+
+/// Calls `each` with the ThreadID and the OS id of every managed thread.
+pub fn threads(mut each: impl FnMut(usize, u32)) {
+    type Get = unsafe extern "system" fn(*mut c_void, usize, *mut u32) -> Hr;
+    each_id(4, 71, |thread| {
+        let mut os_id = 0;
+        // SAFETY: slot 12 of ICorProfilerInfo is GetThreadInfo.
+        if get(1).is_some_and(|info| unsafe { slot::<Get>(info, 12)(info, thread, &mut os_id) } >= 0) {
+            each(thread, os_id);
+        }
+    });
+}
+
 /// Exact size of an object; 0 unknown.
 pub fn object_size(object: usize) -> u64 {
     type Get = unsafe extern "system" fn(*mut c_void, usize, *mut usize) -> Hr;

@@ -25,3 +25,4 @@ mod log;
 mod names;
 mod platform;
 mod settings;
+mod spill;

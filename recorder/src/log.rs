@@ -1,17 +1,18 @@
 //! The recording: a file that is mapped piece by piece, of which each thread takes chunks.
 //!
 //! A thread that has room in its chunk writes without any lock and without a system call; the commit word behind each
-//! record makes it part of the recording at once. Taking a chunk is one atomic addition. The next piece of the file is
-//! mapped ahead by the helper thread; only if that is late does a callback map it itself.
+//! record makes it part of the recording at once. Taking a chunk is one atomic addition. Callbacks never touch the file
+//! itself: the helper thread maps it ahead of them, and where it is late they write into memory (see `spill`).
 
 use std::cell::RefCell;
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use crate::format::{self, CHUNK_HEADER, COMMIT_AT, RECORD_HEADER, chunk_header, commit_word, record_header};
-use crate::platform;
+use crate::spill::{self, Spill};
+use crate::{helper, platform};
 
 /// Bytes that are mapped at once.
 const SEGMENT: u64 = 8 << 20;
@@ -19,7 +20,10 @@ const SEGMENT: u64 = 8 << 20;
 const SEGMENTS: usize = 16 << 10;
 /// Chunks begin at multiples of this.
 pub const ALIGN: u64 = 4096;
-const MAX_CHUNK: u64 = 256 << 10;
+/// The largest chunk, and as much as a thread leaves unused at the end.
+const MAX_CHUNK: u64 = 64 << 10;
+/// Segments that are mapped ahead of the one in use, at most.
+const MAX_AHEAD: u64 = 16;
 
 /// Whether records are taken.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
@@ -32,7 +36,8 @@ struct Log {
     file: File,
     cursor: AtomicU64,
     segments: Box<[AtomicPtr<u8>]>,
-    growing: Mutex<()>,
+    /// Segments that are mapped ahead: twice as many each time that was not enough.
+    ahead: AtomicU64,
 }
 
 /// The moment at which a callback was entered.
@@ -58,8 +63,8 @@ pub fn begin(path: &Path, header: &format::Header) -> std::io::Result<()> {
     let bytes = header.encode();
     let first = (bytes.len() as u64).next_multiple_of(ALIGN);
     let segments = (0..SEGMENTS).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect();
-    let log = Log { file, cursor: AtomicU64::new(first), segments, growing: Mutex::new(()) };
-    let base = log.segment(0)?;
+    let log = Log { file, cursor: AtomicU64::new(first), segments, ahead: AtomicU64::new(1) };
+    let base = log.map(0)?;
     // SAFETY: the first segment is mapped, longer than any header, and not yet shared with any thread.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), base, bytes.len()) };
     if LOG.set(log).is_ok() {
@@ -68,7 +73,7 @@ pub fn begin(path: &Path, header: &format::Header) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Ends the recording: an end mark, and the file as long as it has to be.
+/// Ends the recording: an end mark, and the file as long as it has to be. The helper has stopped.
 pub fn end() {
     let Some(log) = LOG.get() else { return };
     report_lost();
@@ -77,6 +82,7 @@ pub fn end() {
     }
     let entry = Entry { sequence: SEQUENCE.fetch_add(1, Ordering::Relaxed) + 1, ticks: platform::ticks() };
     put(entry, format::kind::END, 0, &[]);
+    spill::replay(|at| log.map_to(at));
     // Threads may still write into chunks that they have; none of these lies behind the cursor.
     log.file.set_len(log.cursor.load(Ordering::Acquire)).ok();
 }
@@ -93,25 +99,23 @@ pub fn report_lost() {
     }
 }
 
-/// Maps the next piece of the file before it is needed.
+/// For the helper: maps the file ahead of the callbacks, and brings into it what they had to write elsewhere.
 pub fn map_ahead() {
-    if let Some(log) = LOG.get()
-        && ACTIVE.load(Ordering::Acquire)
-    {
-        let next = (log.cursor.load(Ordering::Relaxed) + SEGMENT / 2) / SEGMENT;
-        log.segment(next).ok();
+    let Some(log) = LOG.get().filter(|_| ACTIVE.load(Ordering::Acquire)) else { return };
+    let current = log.cursor.load(Ordering::Relaxed) / SEGMENT;
+    for index in current..=current + log.ahead.load(Ordering::Relaxed) {
+        if log.map(index).is_err() {
+            break; // what finds no room is counted where it is lost
+        }
     }
+    spill::replay(|at| log.map_to(at));
 }
 
 impl Log {
-    fn segment(&self, index: u64) -> std::io::Result<*mut u8> {
+    /// The segment, mapped now if it is not yet. Only one thread at a time calls this.
+    fn map(&self, index: u64) -> std::io::Result<*mut u8> {
         let place = usize::try_from(index).ok().and_then(|at| self.segments.get(at));
         let place = place.ok_or(std::io::ErrorKind::FileTooLarge)?;
-        let known = place.load(Ordering::Acquire);
-        if !known.is_null() {
-            return Ok(known);
-        }
-        let _one_at_a_time = self.growing.lock().unwrap_or_else(|e| e.into_inner());
         let known = place.load(Ordering::Acquire);
         if !known.is_null() {
             return Ok(known);
@@ -120,23 +124,44 @@ impl Log {
         platform::grow(&self.file, from, from + SEGMENT)?;
         // SAFETY: the file belongs to this process alone; the map is never unmapped.
         let map = unsafe { memmap2::MmapOptions::new().offset(from).len(SEGMENT as usize).map_mut(&self.file)? };
+        // So that no callback waits for the file system at the first touch of a page.
+        #[cfg(target_os = "linux")]
+        map.advise(memmap2::Advice::PopulateWrite).ok();
         let base = map.as_ptr().cast_mut();
         std::mem::forget(map);
         place.store(base, Ordering::Release);
         Ok(base)
     }
 
-    /// Room for a chunk that nobody else has.
-    fn reserve(&self, bytes: u64) -> std::io::Result<*mut u8> {
+    /// The place of a byte of the file, mapped now if it is not yet.
+    fn map_to(&self, at: u64) -> std::io::Result<*mut u8> {
+        // SAFETY: the place lies in the segment.
+        self.map(at / SEGMENT).map(|base| unsafe { base.add((at % SEGMENT) as usize) })
+    }
+
+    /// Room for a chunk that nobody else has, in the file or in memory that goes there later.
+    fn reserve(&self, bytes: u64) -> std::io::Result<(*mut u8, Option<Arc<Spill>>)> {
+        if bytes > SEGMENT {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
         loop {
             let at = self.cursor.fetch_add(bytes, Ordering::Relaxed);
             let (first, last) = (at / SEGMENT, (at + bytes - 1) / SEGMENT);
             if first != last {
-                continue; // what is left of the segment stays unused
+                helper::wake(); // what is left of the segment stays unused
+                continue;
             }
-            let base = self.segment(first)?;
+            let place = usize::try_from(first).ok().and_then(|index| self.segments.get(index));
+            let base = place.ok_or(std::io::ErrorKind::FileTooLarge)?.load(Ordering::Acquire);
+            if base.is_null() {
+                let wider = |ahead: u64| Some((ahead * 2).min(MAX_AHEAD));
+                self.ahead.fetch_update(Ordering::Relaxed, Ordering::Relaxed, wider).ok();
+                helper::wake();
+                let spill = Spill::new(at, bytes)?;
+                return Ok((spill.memory(), Some(spill)));
+            }
             // SAFETY: `at` lies in the segment, with `bytes` bytes behind it.
-            return Ok(unsafe { base.add((at % SEGMENT) as usize) });
+            return Ok((unsafe { base.add((at % SEGMENT) as usize) }, None));
         }
     }
 }
@@ -146,6 +171,8 @@ struct Local {
     thread: u32,
     thread_id: u64,
     chunk: *mut u8,
+    /// Keeps the memory of the chunk alive if it is not in the file.
+    spill: Option<Arc<Spill>>,
     capacity: u64,
     used: u64,
     chunks: u32,
@@ -158,6 +185,7 @@ thread_local! {
         thread: THREADS.fetch_add(1, Ordering::Relaxed),
         thread_id: platform::thread_id(),
         chunk: std::ptr::null_mut(),
+        spill: None,
         capacity: 0,
         used: 0,
         chunks: 0,
@@ -171,14 +199,14 @@ impl Local {
         // Chunks grow with what the thread has to say, so that little of the file stays unused.
         let wanted = (self.written / 8).clamp(ALIGN, MAX_CHUNK).max(CHUNK_HEADER as u64 + record);
         let capacity = wanted.next_multiple_of(ALIGN);
-        let chunk = log.reserve(capacity)?;
+        let (chunk, spill) = log.reserve(capacity)?;
         let head = chunk_header(capacity as u32, self.thread_id, self.thread, self.chunks);
         // SAFETY: the chunk is this thread's, aligned to a page, and longer than its header. The mark goes last.
         unsafe {
             std::ptr::copy_nonoverlapping(head.as_ptr().add(4), chunk.add(4), CHUNK_HEADER - 4);
             AtomicU32::from_ptr(chunk.cast()).store(format::CHUNK_MARK, Ordering::Release);
         }
-        (self.chunk, self.capacity, self.used) = (chunk, capacity, CHUNK_HEADER as u64);
+        (self.chunk, self.spill, self.capacity, self.used) = (chunk, spill, capacity, CHUNK_HEADER as u64);
         self.chunks += 1;
         Ok(())
     }
@@ -225,5 +253,70 @@ pub fn write(entry: Entry, kind: u8, flags: u8, fill: impl FnOnce(&mut Vec<u8>))
     put(entry, kind, flags, &payload);
     if payload.capacity() <= 1 << 20 {
         LOCAL.try_with(|local| local.try_borrow_mut().map(|mut l| l.payload = payload)).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use tracequet::error::Problem;
+    use tracequet::reader::callback::{Body, Record, Visitor, read};
+    use tracequet::source::Input;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Seen {
+        objects: Vec<u64>,
+        problems: Vec<Problem>,
+    }
+
+    impl Visitor for Seen {
+        fn record(&mut self, record: &Record<'_>) -> ControlFlow<()> {
+            if let Body::HandleCreated { handle_id, .. } = record.body {
+                self.objects.push(handle_id);
+            }
+            ControlFlow::Continue(())
+        }
+
+        fn problem(&mut self, problem: Problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    /// Without a helper nothing is mapped ahead: all but the first segment goes through memory.
+    #[test]
+    fn what_finds_no_room_in_the_file_comes_into_it_later() {
+        const THREADS: u64 = 3;
+        const EACH: u64 = 150_000;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("late.corprof");
+        let header = format::Header {
+            chunk_align: ALIGN as u32,
+            pointer_size: 8,
+            frequency: platform::frequency(),
+            ..Default::default()
+        };
+        begin(&path, &header).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                scope.spawn(move || {
+                    for n in 0..EACH {
+                        let numbers = [thread * EACH + n, n];
+                        let entry = enter().unwrap();
+                        write(entry, format::kind::HANDLE_CREATED, 0, |out| crate::encode::numbers(out, &numbers));
+                    }
+                });
+            }
+        });
+        assert!(spill::bytes() > SEGMENT, "nothing had to wait");
+        end();
+
+        let mut seen = Seen::default();
+        let end = read(Input::open(&path).unwrap(), &mut seen).unwrap();
+        assert!(end.complete && seen.problems.is_empty(), "{:?}", seen.problems);
+        seen.objects.sort_unstable();
+        assert!(seen.objects.into_iter().eq(0..THREADS * EACH));
     }
 }

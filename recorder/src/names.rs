@@ -15,16 +15,33 @@ const METADATA_IMPORT: Guid = Guid::new(0x7DAC8207_D3AE_4C75_9B67_92801A497D44);
 /// Ids that wait at most.
 const MAX_WAITING: usize = 1 << 16;
 
+/// Ids of one kind.
 #[derive(Default)]
-struct Waiting {
-    classes: HashSet<usize>,
-    functions: HashSet<usize>,
-    seen_classes: HashSet<usize>,
-    seen_functions: HashSet<usize>,
+struct Ids {
+    seen: HashSet<usize>,
+    waiting: Vec<usize>,
 }
 
-static WAITING: Mutex<Option<Waiting>> = Mutex::new(None);
-/// Whether anything waits: callbacks that bring nothing new need no lock.
+impl Ids {
+    fn want(&mut self, ids: impl Iterator<Item = usize>) {
+        for id in ids {
+            if id != 0 && self.waiting.len() < MAX_WAITING && self.seen.insert(id) {
+                self.waiting.push(id);
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Names {
+    classes: Ids,
+    functions: Ids,
+}
+
+/// Held for each look-up and by what is unloaded, so that no id is looked up that means nothing any more: the runtime
+/// does not check ids, it crashes.
+static NAMES: Mutex<Option<Names>> = Mutex::new(None);
+/// Whether anything waits.
 static ANY: AtomicBool = AtomicBool::new(false);
 
 /// Ids of which the recording has to say what they are. Skipped, until they come again, when the lock is taken.
@@ -32,48 +49,33 @@ pub fn want(classes: impl Iterator<Item = usize>, functions: impl Iterator<Item 
     if !crate::settings::of_recording().names {
         return;
     }
-    let Ok(mut waiting) = WAITING.try_lock() else { return };
-    let waiting = waiting.get_or_insert_default();
-    let room = |set: &HashSet<usize>| set.len() < MAX_WAITING;
-    for id in classes {
-        if id != 0 && room(&waiting.classes) && !waiting.seen_classes.contains(&id) {
-            waiting.classes.insert(id);
-        }
-    }
-    for id in functions {
-        if id != 0 && room(&waiting.functions) && !waiting.seen_functions.contains(&id) {
-            waiting.functions.insert(id);
-        }
-    }
-    ANY.store(!waiting.classes.is_empty() || !waiting.functions.is_empty(), Ordering::Release);
+    let Ok(mut names) = NAMES.try_lock() else { return };
+    let names = names.get_or_insert_default();
+    names.classes.want(classes);
+    names.functions.want(functions);
+    ANY.store(!names.classes.waiting.is_empty() || !names.functions.waiting.is_empty(), Ordering::Release);
 }
 
-/// Ids may mean something else from now on.
+/// Something is unloaded: its ids, and we do not know which these are, mean nothing from the return of the callback on.
+/// What is still in use comes again with the next collection.
 pub fn forget() {
-    if let Ok(mut waiting) = WAITING.lock()
-        && let Some(waiting) = waiting.as_mut()
-    {
-        waiting.seen_classes.clear();
-        waiting.seen_functions.clear();
+    if let Ok(mut names) = NAMES.lock() {
+        *names = None;
     }
 }
 
 /// Looks up what waits. Not to be called within a collection.
 pub fn resolve() {
-    if !ANY.swap(false, Ordering::AcqRel) {
-        return;
+    while ANY.load(Ordering::Acquire) {
+        let Ok(mut names) = NAMES.lock() else { return };
+        match names.as_mut().map(|n| (n.classes.waiting.pop(), n.functions.waiting.pop())) {
+            Some((None, None)) | None => ANY.store(false, Ordering::Release),
+            Some((of_class, of_function)) => {
+                of_class.into_iter().for_each(class);
+                of_function.into_iter().for_each(function);
+            }
+        }
     }
-    let (classes, functions) = {
-        let Ok(mut waiting) = WAITING.lock() else { return };
-        let Some(waiting) = waiting.as_mut() else { return };
-        let classes = std::mem::take(&mut waiting.classes);
-        let functions = std::mem::take(&mut waiting.functions);
-        waiting.seen_classes.extend(&classes);
-        waiting.seen_functions.extend(&functions);
-        (classes, functions)
-    };
-    classes.into_iter().for_each(class);
-    functions.into_iter().for_each(function);
 }
 
 fn utf16(text: &[u16], len: u32) -> String {

@@ -73,6 +73,31 @@ mod unix {
         return 0;
     }
 
+    /// When this process began, ns since 1970 UTC; 0 unknown.
+    pub fn process_start_utc_ns() -> i64 {
+        #[cfg(target_os = "linux")]
+        return age_ns().map_or(0, |age| super::utc_ns().saturating_sub(age));
+        #[cfg(not(target_os = "linux"))]
+        return 0;
+    }
+
+    /// How long this process has been there: the 22nd field of /proc/self/stat (proc_pid_stat(5)) is its start, in
+    /// ticks since the system began.
+    #[cfg(target_os = "linux")]
+    fn age_ns() -> Option<i64> {
+        let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+        // The second field, the name, may hold anything, blanks and brackets among it.
+        let start: i64 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: writes one timespec; sysconf has no memory to touch.
+        let hertz = unsafe {
+            libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut now);
+            libc::sysconf(libc::_SC_CLK_TCK)
+        };
+        let now = now.tv_sec.checked_mul(1_000_000_000)?.checked_add(now.tv_nsec)?;
+        now.checked_sub(start.checked_mul(1_000_000_000_i64.checked_div(hertz)?)?)
+    }
+
     /// Path of the runtime's library in this process.
     pub fn runtime_path() -> String {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
@@ -92,6 +117,14 @@ mod windows {
         fn QueryPerformanceCounter(out: *mut i64) -> i32;
         fn QueryPerformanceFrequency(out: *mut i64) -> i32;
         fn GetCurrentThreadId() -> u32;
+        fn GetCurrentProcess() -> *mut c_void;
+        fn GetProcessTimes(
+            process: *mut c_void,
+            start: *mut u64,
+            end: *mut u64,
+            kernel: *mut u64,
+            user: *mut u64,
+        ) -> i32;
         fn GetModuleHandleA(name: *const u8) -> *mut c_void;
         fn GetModuleFileNameW(module: *mut c_void, out: *mut u16, len: u32) -> u32;
     }
@@ -114,6 +147,14 @@ mod windows {
     pub fn thread_id() -> u64 {
         // SAFETY: has no arguments and cannot fail.
         u64::from(unsafe { GetCurrentThreadId() })
+    }
+
+    pub fn process_start_utc_ns() -> i64 {
+        let [mut start, mut end, mut kernel, mut user] = [0; 4];
+        // SAFETY: writes four FILETIMEs, 8 bytes each: units of 100 ns since 1601.
+        let done = unsafe { GetProcessTimes(GetCurrentProcess(), &mut start, &mut end, &mut kernel, &mut user) };
+        const UNTIL_1970: i64 = 116_444_736_000_000_000;
+        if done == 0 { 0 } else { (start as i64).saturating_sub(UNTIL_1970).saturating_mul(100) }
     }
 
     pub fn runtime_path() -> String {

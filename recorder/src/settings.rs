@@ -5,15 +5,21 @@ use std::sync::OnceLock;
 
 use crate::format;
 
+const MONITOR_FUNCTION_UNLOADS: u32 = 0x1;
+const MONITOR_CLASS_LOADS: u32 = 0x2;
 const MONITOR_MODULE_LOADS: u32 = 0x4;
 const MONITOR_GC: u32 = 0x80;
 const MONITOR_OBJECT_ALLOCATED: u32 = 0x100;
 const MONITOR_THREADS: u32 = 0x200;
 const MONITOR_SUSPENDS: u32 = 0x1_0000;
 const ENABLE_OBJECT_ALLOCATED: u32 = 0x80_0000;
+const HIGH_DYNAMIC_FUNCTION_UNLOADS: u32 = 0x4;
 const HIGH_BASIC_GC: u32 = 0x10;
 const HIGH_LARGE_ALLOCATED: u32 = 0x40;
 const HIGH_PINNED_ALLOCATED: u32 = 0x100;
+
+/// Masks that tell when an id changes its meaning. Not every runtime grants them.
+pub const UNLOADS: [u32; 2] = [MONITOR_FUNCTION_UNLOADS | MONITOR_CLASS_LOADS, HIGH_DYNAMIC_FUNCTION_UNLOADS];
 
 /// What is recorded, and how.
 #[derive(Clone, Debug)]
@@ -85,14 +91,18 @@ impl Settings {
 
         let suspends = if policy & format::POLICY_SUSPENDS != 0 { MONITOR_SUSPENDS } else { 0 };
         let names = on("TRACEQUET_NAMES", true);
-        let mut low = suspends | MONITOR_THREADS | if names { MONITOR_MODULE_LOADS } else { 0 };
+        let mut low = suspends | MONITOR_THREADS;
         let mut high = 0;
+        if names {
+            low |= MONITOR_MODULE_LOADS | UNLOADS[0];
+            high |= UNLOADS[1];
+        }
         if word("TRACEQUET_GC", "monitor") == "basic" {
             high |= HIGH_BASIC_GC;
         } else {
             low |= MONITOR_GC;
         }
-        let attach_masks = [low, high];
+        let attach_masks = [low & !MONITOR_FUNCTION_UNLOADS, high]; // granted at the start only
         if allocations {
             low |= ENABLE_OBJECT_ALLOCATED | MONITOR_OBJECT_ALLOCATED;
             high |= HIGH_LARGE_ALLOCATED | HIGH_PINNED_ALLOCATED;

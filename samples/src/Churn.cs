@@ -8,6 +8,7 @@
 //                          diagnostics port and streams a heap dump of itself into that file
 //   stacks [ROUNDS]        recursive work on two named threads, for a sampling profiler
 //   exit-early [STEPS]     `churn`, then Environment.FailFast: a trace that nobody finished
+//   large, pinned, ...     what the tests record, see Kinds.cs
 //
 // The language is kept to C# 7, so that Mono's mcs compiles this file as well as Roslyn does.
 using System;
@@ -37,7 +38,8 @@ static class Program
                 Environment.FailFast("exit-early: this end is on purpose");
                 break;
             default:
-                Console.Error.WriteLine("usage: Churn churn [THREADS] | events | heap [TRACE [KEYWORDS]] | stacks [ROUNDS] | exit-early [STEPS]");
+                if (Kinds.Run(mode, args.Length > 1 ? int.Parse(args[1]) : (int?)null, args.Length > 2 ? int.Parse(args[2]) : (int?)null)) break;
+                Console.Error.WriteLine("usage: Churn churn [THREADS] | events | heap [TRACE [KEYWORDS]] | stacks [ROUNDS] | exit-early [STEPS] | " + Kinds.Usage);
                 return 2;
         }
         Console.WriteLine(mode + ": collections of generation 0, 1, 2: " + GC.CollectionCount(0) + ", " + GC.CollectionCount(1) + ", " + GC.CollectionCount(2));

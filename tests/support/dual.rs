@@ -1,13 +1,17 @@
 //! One process recorded twice at once: by the recorder's callbacks and by EventPipe.
 
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use tracequet::error::Problem;
 use tracequet::event::{Event, EventInfo};
 use tracequet::normalize::Normalizer;
+use tracequet::reader::callback::format::{Header, kind_name};
+use tracequet::reader::callback::{self, Body, Record};
 use tracequet::reader::{EventType, Order, RawEvent, Thread, TraceInfo, TypeId, Visitor, nettrace};
 use tracequet::source::Input;
 
@@ -40,6 +44,16 @@ pub fn runtimes() -> &'static [Runtime] {
     })
 }
 
+/// The runtimes to test with; none, and a line that says so, where there is none. In CI there is one.
+pub fn each_runtime(test: &str) -> &'static [Runtime] {
+    let found = if recorder().is_some() { runtimes() } else { &[] };
+    if found.is_empty() {
+        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{test}: no .NET runtime to record with");
+        println!("{test}: skipped, there is no .NET runtime (samples/record.sh --print-runtime installs one)");
+    }
+    found
+}
+
 fn runtime(folder: &Path) -> Option<Runtime> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/record.sh");
     let output = Command::new(script).args(["--no-install", "--program", "--runtime"]).arg(folder).output().ok()?;
@@ -51,6 +65,11 @@ fn runtime(folder: &Path) -> Option<Runtime> {
     Some(Runtime { name, dotnet, program })
 }
 
+/// A file that is built with the recorder.
+pub fn built(name: &str) -> Option<PathBuf> {
+    recorder()?.parent().map(|folder| folder.join(name)).filter(|path| path.is_file())
+}
+
 /// The recorder's library: `TRACEQUET_RECORDER`, or built now.
 pub fn recorder() -> Option<&'static Path> {
     static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
@@ -60,7 +79,7 @@ pub fn recorder() -> Option<&'static Path> {
         }
         let target = std::env::current_exe().ok()?.parent()?.parent()?.parent()?.to_owned();
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "tracequet-recorder", "--target-dir"]).arg(&target);
+        build.args(["build", "--quiet", "--locked", "--package", "tracequet-recorder", "--target-dir"]).arg(&target);
         build.current_dir(env!("CARGO_MANIFEST_DIR")).status().ok().filter(|status| status.success())?;
         Some(target.join("debug/libtracequet_recorder.so"))
     });
@@ -74,17 +93,24 @@ pub struct Dual {
 }
 
 impl Runtime {
-    /// Starts the sample program under both recorders. `settings` of the runtime are without `DOTNET_`.
-    pub fn start(&self, settings: &[(&str, &str)], environment: &[(&str, &str)], arguments: &[&str]) -> Option<Dual> {
-        let recorder = recorder()?;
-        let folder = tempfile::tempdir().ok()?;
-        let old = self.name.starts_with("3.");
+    /// Whether this is a runtime of the 3.1 generation: no regions, no heap that is never collected.
+    pub fn is_old(&self) -> bool {
+        self.name.starts_with("3.")
+    }
+
+    /// Starts the sample program under both recorders. `settings` of the runtime are without `DOTNET_`; `{folder}` in an
+    /// argument is where the recordings lie.
+    pub fn start(&self, settings: &[(&str, &str)], environment: &[(&str, &str)], arguments: &[&str]) -> Dual {
+        let recorder = recorder().expect("the recorder");
+        let folder = tempfile::tempdir().expect("a folder");
+        let old = self.is_old();
         let prefix = if old { "COMPlus_" } else { "DOTNET_" };
         let events = folder.path().join(if old { "events" } else { "events.nettrace" });
         if old {
-            std::fs::create_dir(&events).ok()?;
+            std::fs::create_dir(&events).expect("a folder");
         }
         let mut command = Command::new(&self.dotnet);
+        let arguments = arguments.iter().map(|a| a.replace("{folder}", &folder.path().to_string_lossy()));
         command.arg(&self.program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
         let events = events.to_string_lossy();
         let pipe = [
@@ -105,32 +131,58 @@ impl Runtime {
             .env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
             .env("TRACEQUET_OUTPUT", folder.path().join("app.corprof"))
             .envs(environment.iter().copied());
-        Some(Dual { folder, child: command.spawn().ok()? })
+        Dual { folder, child: command.spawn().expect("a program that starts") }
     }
 }
 
 impl Dual {
+    /// Waits until the program ended by itself.
+    pub fn ended(mut self) -> Dual {
+        let begin = Instant::now();
+        while self.child.try_wait().expect("a child").is_none() {
+            if begin.elapsed() > Duration::from_secs(120) {
+                self.child.kill().ok();
+                panic!("the program does not end");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self
+    }
+
+    /// Where the recorder writes.
+    pub fn recording(&self) -> PathBuf {
+        self.folder.path().join("app.corprof")
+    }
+
     /// What the callbacks say.
     pub fn callbacks(&self) -> Facts {
-        let bytes = std::fs::read(self.folder.path().join("app.corprof")).expect("the recorder wrote a file");
+        let bytes = std::fs::read(self.recording()).expect("the recorder wrote a file");
         super::callbacks::facts(&bytes).expect("a readable recording")
+    }
+
+    /// Where EventPipe writes.
+    pub fn events_path(&self) -> PathBuf {
+        let path = self.folder.path().join("events.nettrace");
+        if path.is_file() {
+            return path;
+        }
+        let folder = std::fs::read_dir(self.folder.path().join("events")).expect("EventPipe's folder");
+        folder.flatten().map(|e| e.path()).next().expect("EventPipe wrote a file")
     }
 
     /// What the events say.
     pub fn events(&self) -> Facts {
-        let path = self.folder.path().join("events.nettrace");
-        let path = if path.is_file() {
-            path
-        } else {
-            let folder = std::fs::read_dir(self.folder.path().join("events")).expect("EventPipe's folder");
-            folder.flatten().map(|e| e.path()).next().expect("EventPipe wrote a file")
-        };
-        let mut reading = Reading::default();
-        let end = nettrace::read(Input::open(&path).expect("EventPipe's file"), Order::Time, &mut reading);
-        reading.facts.end = end.expect("a readable recording");
-        reading.normalizer.finish(0, &mut reading.facts);
-        reading.facts
+        events(&self.events_path())
     }
+}
+
+/// What the events in a file say.
+pub fn events(path: &Path) -> Facts {
+    let mut reading = Reading::default();
+    let end = nettrace::read(Input::open(path).expect("EventPipe's file"), Order::Time, &mut reading);
+    reading.facts.end = end.expect("a readable recording");
+    reading.normalizer.finish(0, &mut reading.facts);
+    reading.facts
 }
 
 #[derive(Default)]
@@ -168,4 +220,64 @@ impl Visitor for Reading {
     fn problem(&mut self, problem: Problem) {
         self.facts.problems.push(problem);
     }
+}
+
+/// The bounds at the end of a collection: of all generations (generation, start, length, reserved), and of the heap that is
+/// never collected (start, length, reserved).
+pub type Ends = (Vec<[u64; 4]>, Vec<[u64; 3]>);
+
+/// A recording of callbacks as it is, before anyone makes sense of it.
+#[derive(Default)]
+pub struct Raw {
+    pub header: Header,
+    /// Records of each kind.
+    pub kinds: BTreeMap<&'static str, usize>,
+    /// Ranges in all.
+    pub ranges: usize,
+    /// For each collection that ended.
+    pub ends: Vec<Ends>,
+    /// Names of the classes that were unloaded, and of functions.
+    pub unloaded: Vec<String>,
+    names: HashMap<u64, String>,
+    pub problems: Vec<Problem>,
+}
+
+impl Raw {
+    pub fn count(&self, kind: &str) -> usize {
+        self.kinds.get(kind).copied().unwrap_or_default()
+    }
+}
+
+impl callback::Visitor for Raw {
+    fn trace(&mut self, header: &Header, _: &TraceInfo) {
+        self.header = header.clone();
+    }
+
+    fn record(&mut self, record: &Record<'_>) -> ControlFlow<()> {
+        *self.kinds.entry(kind_name(record.kind).unwrap_or("unknown")).or_default() += 1;
+        match record.body {
+            Body::Surviving { rows, .. } => self.ranges += rows.len(),
+            Body::Moved { rows, .. } => self.ranges += rows.len(),
+            Body::Finished { bounds } => self.ends.push((bounds.rows.to_vec(), bounds.non_gc.to_vec())),
+            Body::Class { class_id: id, name, .. } | Body::Function { function_id: id, name, .. } => {
+                self.names.insert(id, name.to_owned());
+            }
+            Body::ClassUnloaded { class_id: id } | Body::FunctionUnloaded { function_id: id } => {
+                self.unloaded.extend(self.names.remove(&id));
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn problem(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+}
+
+/// What a recording of callbacks holds.
+pub fn raw(path: &Path) -> Raw {
+    let mut raw = Raw::default();
+    callback::read(Input::open(path).expect("a recording"), &mut raw).expect("a readable recording");
+    raw
 }

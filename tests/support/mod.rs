@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
+pub mod agree;
 pub mod callbacks;
 pub mod collect;
 pub mod compare;

@@ -245,11 +245,11 @@ fn ranges<'a, const N: usize, const S: usize, const L: usize>(
 
 fn moved<'a>(input: &'a [u8], rows: &mut Vec<[u64; 3]>) -> Parsed<'a, ()> {
     let (mut rest, shift) = ranges::<3, 0, 2>(input, rows)?;
-    let mut distance = 0u64;
+    let mut end = rows.first().map_or(0, |row| row[0]);
     for row in rows.iter_mut() {
-        let (next, change) = zigzag(rest, "distance moved")?;
-        distance = distance.wrapping_add(change.wrapping_shl(shift) as u64);
-        row[1] = row[0].wrapping_add(distance);
+        let (next, gap) = zigzag(rest, "new start")?;
+        row[1] = end.wrapping_add(gap.wrapping_shl(shift) as u64);
+        end = row[1].wrapping_add(row[2]);
         rest = next;
     }
     Ok((rest, ()))

@@ -49,7 +49,8 @@ pub fn surviving(out: &mut Vec<u8>, rows: impl Iterator<Item = [u64; 2]> + Clone
     rows.for_each(|[_, length]| varint(out, length >> shift));
 }
 
-/// Rows of (old start, new start, length): as [`surviving`] with the old start, then changes of the distance moved.
+/// Rows of (old start, new start, length): as [`surviving`] with the old start, then the new starts as gaps to the end
+/// before. A compaction leaves few gaps.
 pub fn moved(out: &mut Vec<u8>, rows: impl Iterator<Item = [u64; 3]> + Clone) {
     varint(out, rows.clone().count() as u64);
     let shift = shift_of(rows.clone().flatten());
@@ -60,7 +61,11 @@ pub fn moved(out: &mut Vec<u8>, rows: impl Iterator<Item = [u64; 3]> + Clone) {
         end = start.wrapping_add(length);
     }
     rows.clone().for_each(|[_, _, length]| varint(out, length >> shift));
-    deltas(out, shift, rows.map(|[old, new, _]| new.wrapping_sub(old)));
+    let mut end = rows.clone().next().map_or(0, |[old, _, _]| old);
+    for [_, new, length] in rows {
+        zigzag(out, new.wrapping_sub(end) as i64 >> shift);
+        end = new.wrapping_add(length);
+    }
 }
 
 /// Objects one after the other, as differences. RootReferences has only these.
