@@ -41,6 +41,8 @@ static SESSIONS: Mutex<Vec<Session>> = Mutex::new(Vec::new());
 static CHANGED: Condvar = Condvar::new();
 /// No provider can be enabled in a session of this name.
 const REFUSED: &str = "refused";
+/// A session of this name delivers events of 32-bit processes with the old header.
+const CLASSIC: &str = "classic";
 
 fn sessions() -> std::sync::MutexGuard<'static, Vec<Session>> {
     SESSIONS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -155,6 +157,10 @@ unsafe extern "system" fn ProcessTrace(handles: *const u64, _: u32, _: *const c_
                 record.EventHeader.Flags |= EVENT_HEADER_FLAG_EXTENDED_INFO as u16;
                 (record.ExtendedData, record.ExtendedDataCount) = (items.as_mut_ptr(), 2);
             }
+            if opened.name == CLASSIC {
+                record.EventHeader.Flags =
+                    EVENT_HEADER_FLAG_32_BIT_HEADER as u16 | EVENT_HEADER_FLAG_CLASSIC_HEADER as u16;
+            }
             send(&mut record);
         }
     };
@@ -248,6 +254,18 @@ fn a_session_stops_when_asked_to() {
     // Without the keyword of ranges there are none.
     assert_eq!(dataset.summary.inputs[0].events, 6);
     assert!(session("by hand").closed);
+}
+
+#[test]
+fn events_with_the_old_header_are_told_apart_by_class_and_opcode() {
+    let live = start(CLASSIC, u64::MAX, Some(Duration::from_millis(100)));
+    let dataset = Dataset::of_live(Convert::default(), live);
+    assert_eq!(dataset.summary.inputs[0].events, 8);
+    let types = dataset.table("event_type");
+    let mut opcodes: Vec<(u64, u64)> = types.numbers("opcode").into_iter().zip(types.numbers("event_count")).collect();
+    opcodes.sort_unstable();
+    assert_eq!(opcodes, [(1, 1), (2, 1), (10, 1), (25, 2), (132, 1), (136, 1), (137, 1)]);
+    assert_eq!(dataset.table("thread").numbers("thread_id"), [7]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tracequet::error::{Error, Result};
+use tracequet::error::Result;
 use tracequet::event::catalog;
 use tracequet::guid::Guid;
 use tracequet::pipeline::{self, Convert};
@@ -60,7 +60,7 @@ fn start(session: &Request) -> Result<Live> {
 fn start(_: &Request) -> Result<Live> {
     let message = "live ETW sessions are on Windows only; record an .etl there (PerfView, logman or xperf) and read it \
         anywhere: tracequet convert app.etl -o out";
-    Err(Error::Usage(message.into()))
+    Err(tracequet::error::Error::Usage(message.into()))
 }
 
 /// Reads `NAME|GUID[:KEYWORDS[:LEVEL]]`.
