@@ -10,10 +10,9 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::normalize::fact::NON_GC_HEAP;
 use files::{Column, Files};
 
-/// Number of the generation that the non-GC heap stands for in `gc_generation_range`.
-const NON_GC_HEAP: u8 = 5;
 /// Ranges held in memory, unless one collection alone has more.
 const MAX_RANGES: u64 = 4 << 20;
 

@@ -14,4 +14,6 @@ pub mod dual;
 pub mod expected;
 #[cfg(feature = "cli")]
 pub mod python;
+#[cfg(feature = "tables")]
+pub mod story;
 pub mod writer;

@@ -46,7 +46,7 @@ type Sender = (Guid, u32, u8, u8);
 
 /// Manifests on their way in: pieces of several processes come interleaved.
 #[derive(Default)]
-struct Pieces {
+pub struct Pieces {
     open: HashMap<Sender, Vec<Option<Vec<u8>>>, FixedState>,
     known: HashMap<(Guid, Vec<u8>), u32, FixedState>,
     bytes: usize,
@@ -82,7 +82,8 @@ impl Schemas {
         schemas
     }
 
-    fn event(&mut self, head: &Head, body: &[u8], at: u64, pieces: &mut Pieces, report: &mut dyn FnMut(Problem)) {
+    /// Takes in what an event says of others, if it does.
+    pub fn event(&mut self, head: &Head, body: &[u8], at: u64, pieces: &mut Pieces, report: &mut dyn FnMut(Problem)) {
         let Some(guid) = head.guid else { return };
         if head.form == EtwForm::Classic {
             if let Some(process) = processes::of_event(head, &guid, body)
