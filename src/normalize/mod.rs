@@ -4,6 +4,7 @@
 pub mod callbacks;
 pub mod callsites;
 pub mod collections;
+mod etw_profiler;
 pub mod fact;
 mod heap;
 mod kinds;
@@ -14,9 +15,11 @@ mod scalars;
 mod types;
 
 use crate::error::{Problem, Severity};
+use crate::event::rows::{RowLayout, Rows};
 use crate::event::{Event, EventInfo};
 use crate::reader::TypeId;
 use collections::{Collections, Start};
+use etw_profiler::{Heard, Profilers};
 use fact::{Allocation, CallsiteId, Fact, FactSink, Finalizable, GcId, GenerationRange, GenerationStats, Handle};
 use fact::{HeapObject, Root, WeakElement};
 use heap::Heap;
@@ -32,6 +35,7 @@ pub struct Normalizer {
     heap: Heap,
     types: Types,
     processes: Processes,
+    profilers: Profilers,
     next_gc_id: GcId,
     short_rows: u64,
     short_at: u64,
@@ -96,6 +100,17 @@ impl Normalizer {
 
     fn handle(&mut self, handler: &mut Handler, event: &Event<'_>, callsite: CallsiteId, sink: &mut impl FactSink) {
         handler.read(event);
+        if let Kind::Told(told) = handler.kind {
+            let rows = match &handler.rows {
+                Some(layout) => match self.rows(layout, event) {
+                    None => return,
+                    rows => rows,
+                },
+                None => None,
+            };
+            let heard = Heard { told, scalars: &handler.scalars, rows, event, callsite_id: callsite };
+            return self.profilers.event(&heard, &mut self.types, &mut self.next_gc_id, sink);
+        }
         let process_id = event.thread.process_id;
         let thread = event.raw.capture_thread;
         let clr = handler.clr_instance_id(event.raw.payload);
@@ -204,18 +219,21 @@ impl Normalizer {
         }
     }
 
-    /// Events that are rows and little else.
-    fn bulk(&mut self, handler: &Handler, event: &Event<'_>, runtime: usize, sink: &mut impl FactSink) {
-        let Some(gc) = self.runtimes.get_mut(runtime) else { return };
-        let Some(rows) = handler.rows.as_ref().and_then(|layout| layout.rows(event.raw.payload)) else {
-            self.short_rows += 1;
-            self.short_at = event.raw.offset;
-            return;
-        };
-        if rows.is_short() {
-            self.short_rows += rows.announced - rows.len() as u64;
+    /// The rows of an event; those that are missing are counted.
+    fn rows<'a>(&mut self, layout: &'a RowLayout, event: &Event<'a>) -> Option<Rows<'a>> {
+        let rows = layout.rows(event.raw.payload);
+        let missing = rows.map_or(1, |rows| rows.announced - rows.len() as u64);
+        if missing > 0 {
+            self.short_rows += missing;
             self.short_at = event.raw.offset;
         }
+        rows
+    }
+
+    /// Events that are rows and little else.
+    fn bulk(&mut self, handler: &Handler, event: &Event<'_>, runtime: usize, sink: &mut impl FactSink) {
+        let rows = handler.rows.as_ref().and_then(|layout| self.rows(layout, event));
+        let (Some(rows), Some(gc)) = (rows, self.runtimes.get_mut(runtime)) else { return };
         let open = gc.innermost(event.ts_ns, &mut self.next_gc_id);
         let gc_id = open.row.gc_id;
         let index = handler.index(event.raw.payload);
@@ -263,6 +281,7 @@ impl Normalizer {
 
     /// The end of the recording: open collections are incomplete, and what was only counted is reported.
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
+        self.profilers.finish(position, sink);
         let mut abandoned = 0;
         for runtime in &mut self.runtimes {
             runtime.finish(sink);

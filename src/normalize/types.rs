@@ -1,6 +1,7 @@
 //! Types by the address of their method table, each once per process.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use foldhash::fast::FixedState;
 
@@ -14,7 +15,8 @@ const MAX_TYPES: usize = 1 << 20;
 /// Which types are known.
 #[derive(Default)]
 pub struct Types {
-    seen: HashSet<(u64, u64), FixedState>,
+    /// By process and id: whether a profiler told of it, not the runtime.
+    seen: HashMap<(u64, u64), bool, FixedState>,
 }
 
 impl Types {
@@ -22,7 +24,21 @@ impl Types {
         if self.seen.len() >= MAX_TYPES {
             self.seen.clear();
         }
-        self.seen.insert((process_id, type_id))
+        let place = self.seen.entry((process_id, type_id));
+        let is_new = matches!(place, Entry::Vacant(_));
+        place.or_insert(false);
+        is_new
+    }
+
+    /// A class that a profiler tells of, which sees to it that it tells of it once: known already if the runtime told of it.
+    pub fn profiled(&mut self, found: &Type<'_>, sink: &mut impl FactSink) {
+        let key = (found.process_id, found.type_id);
+        if self.is_new(key.0, key.1) {
+            self.seen.insert(key, true);
+        }
+        if self.seen.get(&key) == Some(&true) {
+            sink.fact(Fact::Type(found));
+        }
     }
 
     /// A type of which only the name is known (from an allocation).

@@ -6,4 +6,6 @@ mod convert;
 mod decoded;
 mod expected;
 mod hostile;
+#[cfg(feature = "tables")]
+mod profiler;
 mod writer;

@@ -84,20 +84,35 @@ pub fn system(group: u8, opcode: u8, version: u8, ticks: i64, payload: &[u8]) ->
     out
 }
 
-/// EVENT64 (form 19) or EVENT32 (18), with extended items if there are any.
-pub fn event(form: u8, provider: [u8; 16], id: u16, ticks: i64, items: &[u8], payload: &[u8]) -> Vec<u8> {
+/// Who wrote an event, and when.
+#[derive(Clone, Copy)]
+pub struct By {
+    /// EVENT64 (19) or EVENT32 (18).
+    pub form: u8,
+    pub process_id: u32,
+    pub thread_id: u32,
+    pub ticks: i64,
+}
+
+/// EVENT64 or EVENT32 of a version, with extended items if there are any.
+pub fn event_by(by: By, provider: [u8; 16], id: u16, version: u8, items: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut out = ((0x50 + items.len() + payload.len()) as u16).to_le_bytes().to_vec();
-    out.extend([form, 0xC0, u8::from(!items.is_empty()), 0, 0, 0]);
-    out.extend(7u32.to_le_bytes());
-    out.extend(5u32.to_le_bytes());
-    out.extend(ticks.to_le_bytes());
+    out.extend([by.form, 0xC0, u8::from(!items.is_empty()), 0, 0, 0]);
+    out.extend(by.thread_id.to_le_bytes());
+    out.extend(by.process_id.to_le_bytes());
+    out.extend(by.ticks.to_le_bytes());
     out.extend(provider);
     out.extend(id.to_le_bytes());
-    out.extend([0, 0, 4, 0, 0, 0]);
+    out.extend([version, 0, 4, 0, 0, 0]);
     out.extend([0; 8 + 8 + 16]);
     out.extend(items);
     out.extend(payload);
     out
+}
+
+/// EVENT64 (form 19) or EVENT32 (18) of process 5, thread 7.
+pub fn event(form: u8, provider: [u8; 16], id: u16, ticks: i64, items: &[u8], payload: &[u8]) -> Vec<u8> {
+    event_by(By { form, process_id: 5, thread_id: 7, ticks }, provider, id, 0, items, payload)
 }
 
 /// FULL64.
@@ -138,6 +153,25 @@ impl Writer {
     pub fn events(mut self, sequence: i64, events: &[Vec<u8>]) -> Writer {
         self.bytes.extend(buffer(&Head { sequence, ..Head::default() }, events));
         self
+    }
+
+    /// A whole file of these events, in as many buffers as they need.
+    pub fn file(events: &[Vec<u8>]) -> Vec<u8> {
+        let mut buffers: Vec<Vec<Vec<u8>>> = vec![Vec::new()];
+        let mut room = BUFFER_SIZE as usize - 0x48;
+        for event in events {
+            let size = event.len().next_multiple_of(8);
+            if size > room {
+                buffers.push(Vec::new());
+                room = BUFFER_SIZE as usize - 0x48;
+            }
+            room -= size;
+            buffers.last_mut().expect("a buffer").push(event.clone());
+        }
+        let mut header = log_file_header();
+        patch(&mut header, 0x24, (buffers.len() as u32 + 1).to_le_bytes());
+        let numbered = (1..).zip(&buffers);
+        numbered.fold(Writer::with_header(&header), |file, (number, events)| file.events(number, events)).bytes
     }
 
     /// Adds bytes as they are.

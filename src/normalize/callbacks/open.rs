@@ -60,7 +60,8 @@ pub struct Collections {
     concurrent: bool,
     /// Whether suspensions are recorded.
     suspends: bool,
-    next_id: GcId,
+    /// Number of the collection that began last.
+    pub last_id: GcId,
     open: Vec<Open>,
     closed: VecDeque<Collection>,
     pauses: Vec<OpenPause>,
@@ -81,20 +82,15 @@ impl Collections {
         Collections { process_id, clr_instance_id, concurrent, suspends, ..Collections::default() }
     }
 
-    /// Number of the collection that began last.
-    pub fn last_id(&self) -> GcId {
-        self.next_id
-    }
-
     /// Objects that wait for their finalizers after the collection that was closed last, sorted.
     pub fn take_waiting(&mut self) -> Option<Vec<u64>> {
         self.waiting.take()
     }
 
     fn new_open(&mut self, start_ns: i64) -> Open {
-        self.next_id += 1;
+        self.last_id += 1;
         let row = Collection {
-            gc_id: self.next_id,
+            gc_id: self.last_id,
             process_id: self.process_id,
             clr_instance_id: self.clr_instance_id,
             start_ns,

@@ -1,0 +1,272 @@
+//! ETWClrProfiler, the profiler that comes with PerfView: its events are calls of ICorProfilerCallback, of all processes
+//! that it is loaded into. Each process has a normalizer of its own, the same as for recordings of callbacks.
+//!
+//! The events carry the first versions of the callbacks (32-bit lengths), and neither bounds nor suspensions: without
+//! the runtime's own events the generation of a range stays unknown. The profiler numbers the collections, which shows
+//! when one of them is missing. Facts: `ETWClrProfiler.man` and `CorProfilerTracer.cpp` of PerfView.
+
+use std::collections::BTreeMap;
+
+use super::callbacks::{Call, CallbackNormalizer};
+use super::fact::{CallsiteId, Fact, FactSink, GcId};
+use super::scalars::Scalars;
+use super::types::Types;
+use crate::error::{Problem, Severity};
+use crate::event::Event;
+use crate::event::rows::Rows;
+use crate::reader::Layout;
+use crate::reader::callback::format::NOT_ASKED;
+use crate::reader::callback::{Body, Bounds};
+
+/// Name of the provider.
+pub const PROVIDER: &str = "ETWClrProfiler";
+/// Processes with a profiler; no machine runs so many. What further ones say is counted and left out.
+const MAX_PROCESSES: usize = 4096;
+
+/// What an event of the profiler tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    Class,
+    Allocated,
+    Finalizeable,
+    HandleCreated,
+    HandleDestroyed,
+    Roots,
+    Object,
+    GcStart,
+    GcStop,
+    Moved,
+    Survived,
+    Error,
+    Shutdown,
+}
+
+impl Told {
+    /// By the event's id.
+    pub fn new(id: u32) -> Option<Told> {
+        Some(match id {
+            1 => Told::Class,
+            10 => Told::Allocated,
+            11 => Told::Finalizeable,
+            12 => Told::HandleCreated,
+            13 => Told::HandleDestroyed,
+            15 => Told::Roots,
+            16 => Told::Object,
+            20 => Told::GcStart,
+            21 => Told::GcStop,
+            22 => Told::Moved,
+            23 => Told::Survived,
+            26 => Told::Error,
+            27 => Told::Shutdown,
+            _ => return None,
+        })
+    }
+
+    /// The columns of its rows.
+    pub fn columns(self) -> &'static [&'static str] {
+        match self {
+            Told::Roots => &["ObjectIDs", "GCRootKinds", "GCRootFlags", "RootIDs"],
+            Told::Object => &["ObjectRefs"],
+            Told::Moved => &["RangeBases", "TargetBases", "Lengths"],
+            Told::Survived => &["RangeBases", "Lengths"],
+            _ => &[],
+        }
+    }
+}
+
+/// An event of the profiler, read.
+pub struct Heard<'a> {
+    /// What it tells.
+    pub told: Told,
+    /// Its fields.
+    pub scalars: &'a Scalars,
+    /// Its rows.
+    pub rows: Option<Rows<'a>>,
+    /// The event.
+    pub event: &'a Event<'a>,
+    /// Its stack.
+    pub callsite_id: CallsiteId,
+}
+
+/// The profiler in one process.
+struct Profiler {
+    calls: CallbackNormalizer,
+    /// The profiler's number of the collection that it told of last.
+    number: Option<u32>,
+}
+
+/// The profilers of all processes.
+#[derive(Default)]
+pub struct Profilers {
+    /// By process id.
+    processes: BTreeMap<u64, Profiler>,
+    scratch: Scratch,
+    missing: u64,
+    homeless: u64,
+    last_offset: u64,
+}
+
+/// Memory for the rows of the event at hand.
+#[derive(Default)]
+struct Scratch {
+    one: Vec<[u64; 1]>,
+    two: Vec<[u64; 2]>,
+    three: Vec<[u64; 3]>,
+    four: Vec<[u64; 4]>,
+}
+
+fn fill<'s, const N: usize>(place: &'s mut Vec<[u64; N]>, rows: Option<Rows<'_>>) -> &'s [[u64; N]] {
+    place.clear();
+    place.extend(rows.into_iter().flat_map(Rows::values));
+    place
+}
+
+/// What the profiler's classes become where the runtime's own events tell of types, too: each once.
+struct Once<'t, S> {
+    types: &'t mut Types,
+    sink: &'t mut S,
+}
+
+impl<S: FactSink> FactSink for Once<'_, S> {
+    fn fact(&mut self, fact: Fact<'_>) {
+        match fact {
+            Fact::Type(found) => self.types.profiled(found, self.sink),
+            other => self.sink.fact(other),
+        }
+    }
+}
+
+impl Profilers {
+    /// One event, in the order of time.
+    pub fn event(&mut self, heard: &Heard<'_>, types: &mut Types, last_gc_id: &mut GcId, sink: &mut impl FactSink) {
+        let (event, scalars) = (heard.event, heard.scalars);
+        let process_id = event.thread.process_id;
+        self.last_offset = event.raw.offset;
+        if !self.processes.contains_key(&process_id) {
+            if self.processes.len() >= MAX_PROCESSES {
+                self.homeless += 1;
+                return;
+            }
+            let calls = CallbackNormalizer::of_process(process_id);
+            self.processes.insert(process_id, Profiler { calls, number: None });
+        }
+        let Some(profiler) = self.processes.get_mut(&process_id) else { return };
+        let wide = !matches!(&event.info.event_type.layout, Layout::Etw(etw) if etw.pointer_size == 4);
+        let number = |name| scalars.number(name).unwrap_or_default();
+        let nothing = Bounds { hresult: NOT_ASKED, rows: &[], non_gc_hresult: NOT_ASKED, non_gc: &[] };
+        let sink = &mut Once { types, sink };
+        let scratch = &mut self.scratch;
+        let body = match heard.told {
+            Told::GcStart => {
+                self.missing += profiler.starts(scalars.small("GCID"));
+                let generation = scalars.small::<u32>("Generation").filter(|g| *g <= 2);
+                // Bits of the generations; of those above 2 the profiler does not tell.
+                let collected = generation.map_or(0, |g| (2 << g) - 1);
+                Body::Started { generations: 3, collected, reason: number("Induced") as u32, bounds: nothing }
+            }
+            Told::GcStop => {
+                self.missing += profiler.stops(scalars.small("GCID"), event.raw.offset, sink);
+                Body::Finished { bounds: nothing }
+            }
+            Told::Survived => Body::Surviving { version: 1, rows: fill(&mut scratch.two, heard.rows) },
+            Told::Moved => Body::Moved { version: 1, rows: fill(&mut scratch.three, heard.rows) },
+            Told::Roots => Body::Roots2 { rows: fill(&mut scratch.four, heard.rows) },
+            Told::Object => Body::Object {
+                object_id: number("ObjectID"),
+                class_id: number("ClassID"),
+                size: number("Size"),
+                references: fill(&mut scratch.one, heard.rows),
+            },
+            Told::HandleCreated => {
+                Body::HandleCreated { handle_id: number("HandleID"), object_id: number("InitialObjectID") }
+            }
+            Told::HandleDestroyed => Body::HandleDestroyed { handle_id: number("HandleID") },
+            Told::Finalizeable => {
+                Body::Finalizeable { flags: 0, object_id: number("ObjectID"), class_id: number("ClassID") }
+            }
+            Told::Allocated => Body::Allocated {
+                object_id: number("ObjectID"),
+                class_id: number("ClassID"),
+                size: number("Size"),
+                represented: number("RepresentativeSize"),
+            },
+            Told::Class => {
+                let class_id = number("ClassID");
+                if class_id == u64::MAX || !wide && class_id == u64::from(u32::MAX) {
+                    // It stands for all classes of which the profiler could not find out what they are.
+                    return;
+                }
+                Body::Class {
+                    class_id,
+                    module_id: number("ModuleID"),
+                    token: number("Token") as u32,
+                    element_type: 0,
+                    rank: 0,
+                    element_class_id: 0,
+                    name: scalars.text("Name").unwrap_or_default(),
+                }
+            }
+            Told::Error => {
+                let (what, code) = (scalars.text("Message").unwrap_or_default(), number("ErrorCode"));
+                let message = format!("the profiler of process {process_id} says: {what} ({code:#010x})");
+                let problem = Problem::new(Severity::DataLoss, "profiler_error", event.raw.offset, message);
+                return sink.fact(Fact::Problem(&problem.thread(event.thread.thread_id)));
+            }
+            Told::Shutdown => {
+                profiler.calls.end(event.raw.offset, sink);
+                self.processes.remove(&process_id);
+                return;
+            }
+        };
+        let call = Call {
+            ts_ns: event.ts_ns,
+            thread: event.raw.capture_thread,
+            thread_id: event.thread.thread_id,
+            callsite_id: heard.callsite_id,
+            wide,
+            alone: true,
+            continues: false,
+            offset: event.raw.offset,
+            body,
+        };
+        profiler.calls.call(&call, last_gc_id, sink);
+    }
+
+    /// The end of the recording.
+    pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) {
+        for profiler in self.processes.values_mut() {
+            profiler.calls.end(position, sink);
+        }
+        let mut report = |code, count: u64, message: &str| {
+            if count > 0 {
+                let problem = Problem::new(Severity::DataLoss, code, self.last_offset, message).count(count);
+                sink.fact(Fact::Problem(&problem));
+            }
+        };
+        report(
+            "lost_collections",
+            self.missing,
+            "collections are missing: the profiler's numbers of them do not occur",
+        );
+        report("too_many_processes", self.homeless, "events of more profiled processes than are told apart");
+    }
+}
+
+impl Profiler {
+    /// A collection of this number starts. Returns how many are missing before it.
+    fn starts(&mut self, number: Option<u32>) -> u64 {
+        let last = std::mem::replace(&mut self.number, number);
+        // A smaller number is that of another runtime, or of another process with the same id.
+        number.zip(last).map_or(0, |(now, last)| u64::from(now.saturating_sub(last).saturating_sub(1)))
+    }
+
+    /// A collection of this number ends. When it is another one than that which started last, both are incomplete.
+    fn stops(&mut self, number: Option<u32>, offset: u64, sink: &mut impl FactSink) -> u64 {
+        if number == self.number || self.number.is_none() {
+            self.number = number;
+            return 0;
+        }
+        self.calls.interrupt(offset, sink);
+        self.starts(number)
+    }
+}
