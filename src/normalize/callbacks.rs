@@ -60,7 +60,7 @@ pub struct CallbackNormalizer {
     process: Process,
     clock: Clock,
     wide: bool,
-    collections: Collections,
+    pub(super) collections: Collections,
     pairs: Pairs,
     /// Objects that waited for their finalizer after the last collection, sorted.
     waiting: Vec<u64>,
@@ -296,8 +296,8 @@ impl CallbackNormalizer {
         *last_gc_id = self.collections.last_id;
     }
 
-    /// What a collection that was closed by this call leaves behind.
-    fn after(&mut self, offset: u64, sink: &mut impl FactSink) {
+    /// What a collection that was closed just now leaves behind.
+    pub(super) fn after(&mut self, offset: u64, sink: &mut impl FactSink) {
         if let Some(waiting) = self.collections.take_waiting() {
             self.waiting = waiting;
         }

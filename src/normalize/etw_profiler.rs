@@ -4,11 +4,19 @@
 //! The events carry the first versions of the callbacks (32-bit lengths), and neither bounds nor suspensions: without
 //! the runtime's own events the generation of a range stays unknown. The profiler numbers the collections, which shows
 //! when one of them is missing. Facts: `ETWClrProfiler.man` and `CorProfilerTracer.cpp` of PerfView.
+//!
+//! Mostly the runtime's own events are recorded, too, and tell of the same collections. Then both tell of one:
+//! ```text
+//!   GCStart (profiler)   GCStart   bounds   ranges of both   GCStop (profiler)   bounds   GCEnd
+//! ```
+//! (So it is on .NET 10.) The one that starts second takes the number of the first; the bounds of the runtime hold for
+//! the ranges of the profiler, and these are left out when the runtime tells of ranges itself.
 
 use std::collections::BTreeMap;
 
 use super::callbacks::{Call, CallbackNormalizer};
-use super::fact::{CallsiteId, Fact, FactSink, GcId};
+use super::fact::{CallsiteId, Collection, Fact, FactSink, GcId};
+use super::ranges::Ranges;
 use super::scalars::Scalars;
 use super::types::Types;
 use crate::error::{Problem, Severity};
@@ -62,6 +70,11 @@ impl Told {
         })
     }
 
+    /// Whether the collection in which this is told is past its start.
+    pub fn is_past_start(self) -> bool {
+        matches!(self, Told::Finalizeable | Told::Moved | Told::Survived | Told::Roots | Told::Object | Told::GcStop)
+    }
+
     /// The columns of its rows.
     pub fn columns(self) -> &'static [&'static str] {
         match self {
@@ -86,6 +99,8 @@ pub struct Heard<'a> {
     pub event: &'a Event<'a>,
     /// Its stack.
     pub callsite_id: CallsiteId,
+    /// The collection that is open by the runtime's own events.
+    pub open: Option<GcId>,
 }
 
 /// The profiler in one process.
@@ -93,6 +108,8 @@ struct Profiler {
     calls: CallbackNormalizer,
     /// The profiler's number of the collection that it told of last.
     number: Option<u32>,
+    /// The last collection of which the runtime tells, too.
+    joined: GcId,
 }
 
 /// The profilers of all processes.
@@ -101,8 +118,11 @@ pub struct Profilers {
     /// By process id.
     processes: BTreeMap<u64, Profiler>,
     scratch: Scratch,
+    /// Collections that are over and that the runtime tells of, too.
+    pub joined: Vec<Collection>,
     missing: u64,
     homeless: u64,
+    lacking: u64,
     last_offset: u64,
 }
 
@@ -148,7 +168,7 @@ impl Profilers {
                 return;
             }
             let calls = CallbackNormalizer::of_process(process_id);
-            self.processes.insert(process_id, Profiler { calls, number: None });
+            self.processes.insert(process_id, Profiler { calls, number: None, joined: 0 });
         }
         let Some(profiler) = self.processes.get_mut(&process_id) else { return };
         let wide = !matches!(&event.info.event_type.layout, Layout::Etw(etw) if etw.pointer_size == 4);
@@ -214,6 +234,7 @@ impl Profilers {
             }
             Told::Shutdown => {
                 profiler.calls.end(event.raw.offset, sink);
+                self.joined.append(&mut profiler.calls.collections.joined);
                 self.processes.remove(&process_id);
                 return;
             }
@@ -229,13 +250,69 @@ impl Profilers {
             offset: event.raw.offset,
             body,
         };
-        profiler.calls.call(&call, last_gc_id, sink);
+        let collections = &mut profiler.calls.collections;
+        collections.holds = heard.open == Some(profiler.joined);
+        match heard.open.filter(|open| *open != profiler.joined) {
+            Some(open) => {
+                collections.joins = true;
+                let mut last = open.saturating_sub(1);
+                profiler.calls.call(&call, &mut last, sink);
+                if last == open {
+                    profiler.joined = open;
+                }
+            }
+            None => {
+                collections.joins = false;
+                profiler.calls.call(&call, last_gc_id, sink);
+            }
+        }
+        if heard.told == Told::GcStop {
+            profiler.calls.collections.report(false, sink);
+        }
+        self.joined.append(&mut profiler.calls.collections.joined);
+    }
+
+    /// The open collection of a process, if the runtime is not known to tell of it.
+    pub fn alone(&self, process_id: u64) -> Option<GcId> {
+        self.processes.get(&process_id)?.calls.collections.alone()
+    }
+
+    /// The runtime tells of this open collection, too.
+    pub fn join(&mut self, process_id: u64, gc_id: GcId) {
+        if let Some(profiler) = self.processes.get_mut(&process_id) {
+            profiler.joined = gc_id;
+            profiler.calls.collections.join();
+        }
+    }
+
+    /// The runtime's own events of a collection end, which told of these ranges.
+    pub fn runtime_ends(
+        &mut self,
+        process_id: u64,
+        (gc_id, ranges): (GcId, &Ranges),
+        offset: u64,
+        sink: &mut impl FactSink,
+    ) {
+        let Some(profiler) = self.processes.get_mut(&process_id) else { return };
+        self.lacking += profiler.calls.collections.joined_ends(gc_id, ranges, sink);
+        profiler.calls.after(offset, sink);
+        self.joined.append(&mut profiler.calls.collections.joined);
+    }
+
+    /// The runtime goes on to another collection than `open`.
+    pub fn runtime_goes_on(&mut self, process_id: u64, open: Option<GcId>, offset: u64, sink: &mut impl FactSink) {
+        let Some(profiler) = self.processes.get_mut(&process_id) else { return };
+        if open != Some(profiler.joined) && profiler.calls.collections.has_joined() {
+            profiler.calls.interrupt(offset, sink);
+            self.joined.append(&mut profiler.calls.collections.joined);
+        }
     }
 
     /// The end of the recording.
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) {
         for profiler in self.processes.values_mut() {
             profiler.calls.end(position, sink);
+            self.joined.append(&mut profiler.calls.collections.joined);
         }
         let mut report = |code, count: u64, message: &str| {
             if count > 0 {
@@ -248,6 +325,8 @@ impl Profilers {
             self.missing,
             "collections are missing: the profiler's numbers of them do not occur",
         );
+        let message = "ranges that only the profiler tells of, in collections of which the runtime tells ranges, too";
+        report("unpaired_ranges", self.lacking, message);
         report("too_many_processes", self.homeless, "events of more profiled processes than are told apart");
     }
 }
@@ -262,11 +341,12 @@ impl Profiler {
 
     /// A collection of this number ends. When it is another one than that which started last, both are incomplete.
     fn stops(&mut self, number: Option<u32>, offset: u64, sink: &mut impl FactSink) -> u64 {
-        if number == self.number || self.number.is_none() {
-            self.number = number;
+        if number == self.number {
             return 0;
         }
-        self.calls.interrupt(offset, sink);
+        if self.calls.collections.runs() {
+            self.calls.interrupt(offset, sink);
+        }
         self.starts(number)
     }
 }

@@ -36,7 +36,7 @@ pub struct Normalizer {
     types: Types,
     processes: Processes,
     profilers: Profilers,
-    next_gc_id: GcId,
+    last_gc_id: GcId,
     short_rows: u64,
     short_at: u64,
 }
@@ -100,6 +100,7 @@ impl Normalizer {
 
     fn handle(&mut self, handler: &mut Handler, event: &Event<'_>, callsite: CallsiteId, sink: &mut impl FactSink) {
         handler.read(event);
+        let process_id = event.thread.process_id;
         if let Kind::Told(told) = handler.kind {
             let rows = match &handler.rows {
                 Some(layout) => match self.rows(layout, event) {
@@ -108,19 +109,27 @@ impl Normalizer {
                 },
                 None => None,
             };
-            let heard = Heard { told, scalars: &handler.scalars, rows, event, callsite_id: callsite };
-            return self.profilers.event(&heard, &mut self.types, &mut self.next_gc_id, sink);
+            if told.is_past_start() {
+                self.runtimes.iter_mut().for_each(|r| r.spoke(event.raw.capture_thread));
+            }
+            let open = self.runtimes.iter().find_map(|r| r.open_of(process_id));
+            let heard = Heard { told, scalars: &handler.scalars, rows, event, callsite_id: callsite, open };
+            self.profilers.event(&heard, &mut self.types, &mut self.last_gc_id, sink);
+            return self.add_joined(sink);
         }
-        let process_id = event.thread.process_id;
         let thread = event.raw.capture_thread;
         let clr = handler.clr_instance_id(event.raw.payload);
         let index = Normalizer::runtime(&mut self.runtimes, process_id, clr);
+        self.meet_profiler(handler, event, index, sink);
+        // A collection that a profiler tells of, too, has its number already.
+        let joined = self.profilers.alone(process_id);
+        let mut last_gc_id = joined.map_or(self.last_gc_id, |id| id.saturating_sub(1));
         let Some(gc) = self.runtimes.get_mut(index) else { return };
         if handler.kind != Kind::GenerationRange && handler.kind != Kind::GcStart {
             gc.spoke(thread);
         }
         let ts_ns = event.ts_ns;
-        let next = &mut self.next_gc_id;
+        let next = &mut last_gc_id;
         let scalars = &handler.scalars;
         match handler.kind {
             Kind::GcStart => {
@@ -209,13 +218,46 @@ impl Normalizer {
                 }
             }
             Kind::Other => {}
-            _ => self.bulk(handler, event, index, sink),
+            _ => self.bulk(handler, event, index, next, sink),
+        }
+        match joined {
+            Some(id) if id == last_gc_id => self.profilers.join(process_id, id),
+            Some(_) => {}
+            None => self.last_gc_id = last_gc_id,
         }
         if let Some(gc) = self.runtimes.get_mut(index)
             && let Some(error) = gc.failed.take()
         {
             let message = format!("ranges are missing, the temporary file failed: {error}");
             sink.fact(Fact::Problem(&Problem::new(Severity::DataLoss, "spill_failed", event.raw.offset, message)));
+        }
+    }
+
+    /// Where the runtime's own events of a collection end, or another begins, what a profiler tells of it is over, too.
+    fn meet_profiler(&mut self, handler: &Handler, event: &Event<'_>, runtime: usize, sink: &mut impl FactSink) {
+        let (process_id, offset) = (event.thread.process_id, event.raw.offset);
+        match handler.kind {
+            Kind::GcEnd => {
+                let number = handler.scalars.small("Count").unwrap_or_default();
+                if let Some(ending) = self.runtimes.get(runtime).and_then(|gc| gc.ending(number)) {
+                    self.profilers.runtime_ends(process_id, ending, offset, sink);
+                }
+            }
+            Kind::GcStart | Kind::SuspendBegin => {
+                let open = self.runtimes.iter().find_map(|r| r.open_of(process_id));
+                self.profilers.runtime_goes_on(process_id, open, offset, sink);
+            }
+            _ => return,
+        }
+        self.add_joined(sink);
+    }
+
+    /// Puts together what a profiler and the runtime tell of a collection.
+    fn add_joined(&mut self, sink: &mut impl FactSink) {
+        for told in self.profilers.joined.drain(..) {
+            if !self.runtimes.iter_mut().any(|runtime| runtime.add(&told)) {
+                sink.fact(Fact::Collection(&told));
+            }
         }
     }
 
@@ -231,10 +273,17 @@ impl Normalizer {
     }
 
     /// Events that are rows and little else.
-    fn bulk(&mut self, handler: &Handler, event: &Event<'_>, runtime: usize, sink: &mut impl FactSink) {
+    fn bulk(
+        &mut self,
+        handler: &Handler,
+        event: &Event<'_>,
+        runtime: usize,
+        next: &mut GcId,
+        sink: &mut impl FactSink,
+    ) {
         let rows = handler.rows.as_ref().and_then(|layout| self.rows(layout, event));
         let (Some(rows), Some(gc)) = (rows, self.runtimes.get_mut(runtime)) else { return };
-        let open = gc.innermost(event.ts_ns, &mut self.next_gc_id);
+        let open = gc.innermost(event.ts_ns, next);
         let gc_id = open.row.gc_id;
         let index = handler.index(event.raw.payload);
         match handler.kind {
@@ -282,6 +331,7 @@ impl Normalizer {
     /// The end of the recording: open collections are incomplete, and what was only counted is reported.
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
         self.profilers.finish(position, sink);
+        self.add_joined(sink);
         let mut abandoned = 0;
         for runtime in &mut self.runtimes {
             runtime.finish(sink);
@@ -299,7 +349,7 @@ impl Normalizer {
         let message = "references of heap objects could not be attributed: a part of the walk is missing";
         report("lost_references", self.heap.finish(), position, message);
         self.processes.finish(sink);
-        Totals { collections: u64::from(self.next_gc_id) }
+        Totals { collections: u64::from(self.last_gc_id) }
     }
 }
 

@@ -8,4 +8,6 @@ mod expected;
 mod hostile;
 #[cfg(feature = "tables")]
 mod profiler;
+#[cfg(feature = "tables")]
+mod profiler_joined;
 mod writer;

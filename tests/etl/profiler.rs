@@ -17,7 +17,7 @@ const CLAMP: u64 = 0xFFFF_FFFF;
 const GIB4: u64 = 1 << 32;
 
 /// A recording in the making. Each event is a microsecond after the one before it.
-struct Telling {
+pub struct Telling {
     by: By,
     events: Vec<Vec<u8>>,
 }
@@ -29,32 +29,32 @@ fn text(text: &str) -> Vec<u8> {
 
 impl Telling {
     /// Of a 64-bit process.
-    fn new() -> Telling {
+    pub fn new() -> Telling {
         Telling { by: By { form: 19, process_id: 64, thread_id: 100, ticks: TICKS }, events: Vec::new() }
     }
 
     /// The events that follow are of another process.
-    fn of(&mut self, process_id: u32, form: u8) -> &mut Telling {
+    pub fn of(&mut self, process_id: u32, form: u8) -> &mut Telling {
         self.by = By { form, process_id, ..self.by };
         self
     }
 
-    fn event(&mut self, provider: [u8; 16], id: u16, version: u8, payload: &[u8]) -> &mut Telling {
+    pub fn event(&mut self, provider: [u8; 16], id: u16, version: u8, payload: &[u8]) -> &mut Telling {
         self.by.ticks += 10;
         self.events.push(event_by(self.by, provider, id, version, &[], payload));
         self
     }
 
-    fn told(&mut self, id: u16, payload: &[u8]) -> &mut Telling {
+    pub fn told(&mut self, id: u16, payload: &[u8]) -> &mut Telling {
         self.event(PROFILER, id, 0, payload)
     }
 
-    fn words(&mut self, id: u16, numbers: &[u64]) -> &mut Telling {
+    pub fn words(&mut self, id: u16, numbers: &[u64]) -> &mut Telling {
         self.told(id, &numbers.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<_>>())
     }
 
     /// Columns of numbers, of which those `true` are pointers.
-    fn columns<const N: usize>(
+    pub fn columns<const N: usize>(
         &mut self,
         id: u16,
         head: &[u8],
@@ -70,50 +70,50 @@ impl Telling {
         self.told(id, &payload)
     }
 
-    fn started(&mut self, number: u32, generation: u32, induced: bool) -> &mut Telling {
+    pub fn started(&mut self, number: u32, generation: u32, induced: bool) -> &mut Telling {
         self.told(20, &[number, generation, u32::from(induced)].map(u32::to_le_bytes).concat())
     }
 
-    fn finished(&mut self, number: u32) -> &mut Telling {
+    pub fn finished(&mut self, number: u32) -> &mut Telling {
         self.told(21, &number.to_le_bytes())
     }
 
-    fn moved(&mut self, rows: &[[u64; 3]]) -> &mut Telling {
+    pub fn moved(&mut self, rows: &[[u64; 3]]) -> &mut Telling {
         self.columns(22, &[], [true, true, false], rows)
     }
 
-    fn survived(&mut self, rows: &[[u64; 2]]) -> &mut Telling {
+    pub fn survived(&mut self, rows: &[[u64; 2]]) -> &mut Telling {
         self.columns(23, &[], [true, false], rows)
     }
 
     /// Rows of object, kind, flags, id.
-    fn roots(&mut self, rows: &[[u64; 4]]) -> &mut Telling {
+    pub fn roots(&mut self, rows: &[[u64; 4]]) -> &mut Telling {
         self.columns(15, &[], [true, false, false, true], rows)
     }
 
-    fn object(&mut self, object_id: u64, class_id: u64, size: u64, references: &[u64]) -> &mut Telling {
+    pub fn object(&mut self, object_id: u64, class_id: u64, size: u64, references: &[u64]) -> &mut Telling {
         let head = [object_id, class_id, size].map(u64::to_le_bytes).concat();
         self.columns(16, &head, [true], &references.iter().map(|r| [*r]).collect::<Vec<_>>())
     }
 
-    fn class(&mut self, class_id: u64, module_id: u64, name: &str) -> &mut Telling {
+    pub fn class(&mut self, class_id: u64, module_id: u64, name: &str) -> &mut Telling {
         let head = [&class_id.to_le_bytes()[..], &[7, 0, 0, 2], &[0; 4], &module_id.to_le_bytes()].concat();
         self.told(1, &[head, text(name)].concat())
     }
 
-    fn module(&mut self, module_id: u64, path: &str) -> &mut Telling {
+    pub fn module(&mut self, module_id: u64, path: &str) -> &mut Telling {
         self.told(2, &[[module_id, 0x900].map(u64::to_le_bytes).concat(), text(path)].concat())
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         Writer::file(&self.events)
     }
 
-    fn facts(&self) -> Facts {
+    pub fn facts(&self) -> Facts {
         facts(&self.bytes())
     }
 
-    fn dataset(&self) -> Dataset {
+    pub fn dataset(&self) -> Dataset {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("profiled.etl");
         std::fs::write(&path, self.bytes()).expect("room");
@@ -121,7 +121,7 @@ impl Telling {
     }
 }
 
-fn facts(bytes: &[u8]) -> Facts {
+pub fn facts(bytes: &[u8]) -> Facts {
     crate::support::events::facts(mapped(bytes)).expect("a readable recording")
 }
 

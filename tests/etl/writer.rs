@@ -9,6 +9,9 @@ pub struct Writer {
 pub const START: i64 = 133_232_283_966_946_549;
 pub const TICKS: i64 = 1_000;
 pub const BUFFER_SIZE: u32 = 4096;
+/// Microsoft-Windows-DotNETRuntime, e13c0d23-ccbc-4e12-931b-d9cc2eee27e4.
+pub const RUNTIME: [u8; 16] =
+    [0x23, 0x0D, 0x3C, 0xE1, 0xBC, 0xCC, 0x12, 0x4E, 0x93, 0x1B, 0xD9, 0xCC, 0x2E, 0xEE, 0x27, 0xE4];
 
 /// What a buffer's header says beside its contents.
 pub struct Head {
