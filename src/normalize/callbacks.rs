@@ -4,6 +4,7 @@
 //! Callbacks carry no number of the collection: a call belongs to the innermost collection that is open. Which
 //! collection is over at GarbageCollectionFinished is decided in `open`, what ranges are told twice in `pairs`.
 
+mod call;
 mod open;
 mod pairs;
 
@@ -14,14 +15,15 @@ use foldhash::fast::FixedState;
 
 use super::Totals;
 use super::fact::{
-    Allocation, CallsiteId, Fact, FactSink, Finalizable, GcId, GenerationRange, Handle, HeapObject, HeapReference,
-    LengthKind, Process, Root, Type, WeakElement,
+    Allocation, Fact, FactSink, Finalizable, GcId, GenerationRange, Handle, HeapObject, HeapReference, LengthKind,
+    Process, Root, Type, WeakElement,
 };
 use super::ranges::{CLAMPED_LENGTH, MAX_LENGTH, tag};
 use crate::error::{Problem, Severity};
 use crate::reader::callback::format::{Header, NOT_ASKED, POLICY_SUSPENDS};
 use crate::reader::callback::{Body, Bounds, Record};
 use crate::time::Clock;
+pub use call::Call;
 use open::Collections;
 use pairs::Pairs;
 
@@ -31,29 +33,6 @@ const MONITOR_SUSPENDS: u32 = 0x1_0000;
 const CLAMP: u64 = 0xFFFF_FFFF;
 /// Types and threads remembered.
 const MAX_KNOWN: usize = 1 << 20;
-
-/// One call, whatever recorded it.
-#[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
-    /// Nanoseconds since the recording began.
-    pub ts_ns: i64,
-    /// Dense number of the thread that was called.
-    pub thread: u32,
-    /// Its OS thread id.
-    pub thread_id: u64,
-    /// Its stack.
-    pub callsite_id: CallsiteId,
-    /// Whether the process has pointers of 8 bytes.
-    pub wide: bool,
-    /// Whether this is a second version after which the first is not recorded.
-    pub alone: bool,
-    /// Whether more rows of the same call follow.
-    pub continues: bool,
-    /// Byte offset in the recording.
-    pub offset: u64,
-    /// What the call says.
-    pub body: Body<'a>,
-}
 
 /// Finds the facts in the calls that one process made to its profiler.
 pub struct CallbackNormalizer {

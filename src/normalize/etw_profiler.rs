@@ -267,7 +267,7 @@ impl Profilers {
             }
         }
         if heard.told == Told::GcStop {
-            profiler.calls.collections.report(false, sink);
+            profiler.calls.collections.report(sink);
         }
         self.joined.append(&mut profiler.calls.collections.joined);
     }

@@ -3,11 +3,13 @@
 
 pub mod callbacks;
 pub mod callsites;
+mod closed;
 pub mod collections;
 mod etw_profiler;
 pub mod fact;
 mod heap;
 mod kinds;
+mod pauses;
 mod processes;
 mod ranges;
 mod runs;

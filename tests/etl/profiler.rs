@@ -23,7 +23,7 @@ pub struct Telling {
 }
 
 /// UTF-16 up to a zero.
-fn text(text: &str) -> Vec<u8> {
+pub fn text(text: &str) -> Vec<u8> {
     text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
 }
 

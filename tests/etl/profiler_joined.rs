@@ -2,7 +2,7 @@
 
 use tracequet::normalize::fact::LengthKind;
 
-use super::profiler::Telling;
+use super::profiler::{Telling, facts, text};
 use super::writer::RUNTIME;
 use crate::support::callbacks::Facts;
 
@@ -49,6 +49,19 @@ fn ranges<const N: usize>(t: &mut Telling, id: u16, rows: &[[u64; N]]) {
     t.event(RUNTIME, id, 0, &payload);
 }
 
+/// A collection of which both tell, as on .NET 10: the runtime's last bounds and its end come behind the profiler's end.
+fn both(t: &mut Telling, number: u32) {
+    suspend(t);
+    t.started(number, 2, false);
+    start(t, number);
+    bounds(t, &[GEN0, [3, LARGE, 6_000_000_000]]);
+    t.moved(&[[0x1000, 0x3000, 0x40]]).survived(&[[LARGE, CLAMP]]).roots(&[[0x3000, 1, 0, 0]]);
+    t.object(0x3000, 5, 24, &[]).finished(number);
+    bounds(t, &[[1, 0x3000, 0x40], [3, LARGE, 5_000_000_000]]);
+    end(t, number);
+    restart(t);
+}
+
 /// (gc_id, number, generation, kind, complete, pauses) of all collections.
 fn shapes(facts: &Facts) -> Vec<(u32, u32, Option<u8>, Option<&'static str>, bool, u32)> {
     let shape = |c: &tracequet::normalize::fact::Collection| {
@@ -66,17 +79,9 @@ fn whole(gc_id: u32, number: u32, pauses: u32) -> (u32, u32, Option<u8>, Option<
 #[test]
 fn bounds_of_the_runtime_give_generations_to_the_profiler_s_ranges_and_narrow_them() {
     let mut t = Telling::new();
-    suspend(&mut t);
-    t.started(1, 2, false);
-    start(&mut t, 7);
-    bounds(&mut t, &[GEN0, [3, LARGE, 6_000_000_000]]);
-    t.moved(&[[0x1000, 0x3000, 0x40]]).survived(&[[LARGE, CLAMP]]).roots(&[[0x3000, 1, 0, 0]]);
-    t.object(0x3000, 5, 24, &[]).finished(1);
-    bounds(&mut t, &[[1, 0x3000, 0x40], [3, LARGE, 5_000_000_000]]);
-    end(&mut t, 7);
-    restart(&mut t);
+    both(&mut t, 1);
     let facts = t.facts();
-    assert_eq!(shapes(&facts), [whole(1, 7, 1)]);
+    assert_eq!(shapes(&facts), [whole(1, 1, 1)]);
     let (row, (_, large), (_, moved)) = (&facts.collections[0], &facts.surviving[0], &facts.moved[0]);
     assert_eq!((large.length, large.length_kind), (5_000_000_000, LengthKind::Narrowed));
     assert_eq!((large.generation_before, large.generation_after), (Some(3), Some(3)));
@@ -111,6 +116,37 @@ fn ranges_that_the_runtime_tells_too_are_told_once_and_exactly() {
     // One range of each collection is the profiler's alone.
     let said: Vec<_> = facts.problems.iter().map(|p| (p.code, p.count)).collect();
     assert_eq!(said, [("unpaired_ranges", 2)]);
+}
+
+#[test]
+fn a_type_that_both_tell_of_stands_once() {
+    let bulk = |t: &mut Telling, id: u64, name: &str| {
+        let head = [&[1, 0, 0, 0, 8, 0][..], &id.to_le_bytes(), &[0; 8 + 4 + 4 + 1]].concat();
+        t.event(RUNTIME, 15, 0, &[head, text(name), vec![0; 4]].concat());
+    };
+    let mut t = Telling::new();
+    t.class(0x10, 1, "First");
+    bulk(&mut t, 0x10, "First<T>");
+    bulk(&mut t, 0x20, "Second<T>");
+    t.class(0x20, 1, "Second").class(0x10, 1, "First").class(0x10, 1, "Another").of(65, 19).class(0x10, 1, "Elsewhere");
+    let types = t.facts().types;
+    let names: Vec<_> = types.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(names, ["First", "Second<T>", "Another", "Elsewhere"]);
+}
+
+#[test]
+fn a_recording_of_both_can_be_cut_anywhere() {
+    let mut t = Telling::new();
+    (1..=2).for_each(|number| both(&mut t, number));
+    let whole = t.bytes();
+    for cut in 0x1000..whole.len() {
+        let part = facts(&whole[..cut]);
+        assert!(part.collections.len() <= 2 && part.surviving.len() <= 2 && part.moved.len() <= 2, "{cut}");
+        let ids: Vec<_> = part.collections.iter().map(|c| c.gc_id).collect();
+        assert!(ids.iter().copied().eq(1..=ids.len() as u32), "{cut}: {ids:?}");
+        let counted: u64 = part.collections.iter().map(|c| c.surviving_range_count).sum();
+        assert_eq!(counted, part.surviving.len() as u64, "{cut}");
+    }
 }
 
 #[test]
