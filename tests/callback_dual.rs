@@ -9,9 +9,9 @@ use crate::support::callbacks::Facts;
 use crate::support::dual::{Dual, Runtime, recorder, runtimes};
 
 /// All that is compared of a collection: bounds, surviving and moved ranges, each a sorted list.
-type Story = (Vec<[u64; 5]>, Vec<[u64; 4]>, Vec<[u64; 5]>);
+pub type Story = (Vec<[u64; 5]>, Vec<[u64; 4]>, Vec<[u64; 5]>);
 
-fn stories(facts: &Facts) -> BTreeMap<GcId, Story> {
+pub fn stories(facts: &Facts) -> BTreeMap<GcId, Story> {
     let mut all: BTreeMap<GcId, Story> = BTreeMap::new();
     let generation = |g: Option<u8>| g.map_or(u64::MAX, u64::from);
     for (id, b) in &facts.bounds {
@@ -73,7 +73,7 @@ fn agree(what: &str, callbacks: &Facts, events: &Facts) -> usize {
 }
 
 /// The runtimes, or none and a line that says so.
-fn each_runtime(test: &str) -> &'static [Runtime] {
+pub fn each_runtime(test: &str) -> &'static [Runtime] {
     let found = if recorder().is_some() { runtimes() } else { &[] };
     if found.is_empty() {
         println!("{test}: skipped, there is no .NET runtime (samples/record.sh --print-runtime installs one)");
@@ -81,7 +81,7 @@ fn each_runtime(test: &str) -> &'static [Runtime] {
     found
 }
 
-fn ended(mut dual: Dual) -> Dual {
+pub fn ended(mut dual: Dual) -> Dual {
     let begin = Instant::now();
     while dual.child.try_wait().expect("a child").is_none() {
         if begin.elapsed() > Duration::from_secs(120) {

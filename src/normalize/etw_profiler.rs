@@ -9,8 +9,8 @@
 //! ```text
 //!   GCStart (profiler)   GCStart   bounds   ranges of both   GCStop (profiler)   bounds   GCEnd
 //! ```
-//! (So it is on .NET 10.) The one that starts second takes the number of the first; the bounds of the runtime hold for
-//! the ranges of the profiler, and these are left out when the runtime tells of ranges itself.
+//! (So it is on .NET Core 3.1 and .NET 10.) The one that starts second takes the number of the first; the bounds of the
+//! runtime hold for the ranges of the profiler, and these are left out when the runtime tells of ranges itself.
 
 use std::collections::BTreeMap;
 

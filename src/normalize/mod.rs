@@ -21,7 +21,7 @@ use crate::event::rows::{RowLayout, Rows};
 use crate::event::{Event, EventInfo};
 use crate::reader::TypeId;
 use collections::{Collections, Start};
-use etw_profiler::{Heard, Profilers};
+use etw_profiler::{Heard, Profilers, Told};
 use fact::{Allocation, CallsiteId, Fact, FactSink, Finalizable, GcId, GenerationRange, GenerationStats, Handle};
 use fact::{HeapObject, Root, WeakElement};
 use heap::Heap;
@@ -102,23 +102,10 @@ impl Normalizer {
 
     fn handle(&mut self, handler: &mut Handler, event: &Event<'_>, callsite: CallsiteId, sink: &mut impl FactSink) {
         handler.read(event);
-        let process_id = event.thread.process_id;
         if let Kind::Told(told) = handler.kind {
-            let rows = match &handler.rows {
-                Some(layout) => match self.rows(layout, event) {
-                    None => return,
-                    rows => rows,
-                },
-                None => None,
-            };
-            if told.is_past_start() {
-                self.runtimes.iter_mut().for_each(|r| r.spoke(event.raw.capture_thread));
-            }
-            let open = self.runtimes.iter().find_map(|r| r.open_of(process_id));
-            let heard = Heard { told, scalars: &handler.scalars, rows, event, callsite_id: callsite, open };
-            self.profilers.event(&heard, &mut self.types, &mut self.last_gc_id, sink);
-            return self.add_joined(sink);
+            return self.told(told, handler, event, callsite, sink);
         }
+        let process_id = event.thread.process_id;
         let thread = event.raw.capture_thread;
         let clr = handler.clr_instance_id(event.raw.payload);
         let index = Normalizer::runtime(&mut self.runtimes, process_id, clr);
@@ -233,6 +220,28 @@ impl Normalizer {
             let message = format!("ranges are missing, the temporary file failed: {error}");
             sink.fact(Fact::Problem(&Problem::new(Severity::DataLoss, "spill_failed", event.raw.offset, message)));
         }
+    }
+
+    /// What a profiler tells of.
+    fn told(
+        &mut self,
+        told: Told,
+        handler: &Handler,
+        event: &Event<'_>,
+        callsite_id: CallsiteId,
+        sink: &mut impl FactSink,
+    ) {
+        let rows = handler.rows.as_ref().map(|layout| self.rows(layout, event));
+        if rows.is_some_and(|rows| rows.is_none()) {
+            return; // Not even the fields before the rows are there.
+        }
+        if told.is_past_start() {
+            self.runtimes.iter_mut().for_each(|runtime| runtime.spoke(event.raw.capture_thread));
+        }
+        let open = self.runtimes.iter().find_map(|runtime| runtime.open_of(event.thread.process_id));
+        let heard = Heard { told, scalars: &handler.scalars, rows: rows.flatten(), event, callsite_id, open };
+        self.profilers.event(&heard, &mut self.types, &mut self.last_gc_id, sink);
+        self.add_joined(sink);
     }
 
     /// Where the runtime's own events of a collection end, or another begins, what a profiler tells of it is over, too.

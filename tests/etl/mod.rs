@@ -10,4 +10,6 @@ mod hostile;
 mod profiler;
 #[cfg(feature = "tables")]
 mod profiler_joined;
+#[cfg(all(feature = "tables", target_os = "linux"))]
+mod profiler_retold;
 mod writer;

@@ -19,7 +19,7 @@ const GIB4: u64 = 1 << 32;
 /// A recording in the making. Each event is a microsecond after the one before it.
 pub struct Telling {
     by: By,
-    events: Vec<Vec<u8>>,
+    pub events: Vec<Vec<u8>>,
 }
 
 /// UTF-16 up to a zero.
@@ -31,6 +31,12 @@ impl Telling {
     /// Of a 64-bit process.
     pub fn new() -> Telling {
         Telling { by: By { form: 19, process_id: 64, thread_id: 100, ticks: TICKS }, events: Vec::new() }
+    }
+
+    /// The next event is of this moment and thread.
+    pub fn at(&mut self, ticks: i64, thread_id: u32) -> &mut Telling {
+        self.by = By { ticks: ticks - 10, thread_id, ..self.by };
+        self
     }
 
     /// The events that follow are of another process.

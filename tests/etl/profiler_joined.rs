@@ -1,6 +1,6 @@
 //! ETWClrProfiler and the runtime's own events in one recording: both tell of the same collections, and each is one row.
 
-use tracequet::normalize::fact::LengthKind;
+use tracequet::normalize::fact::{Collection, LengthKind};
 
 use super::profiler::{Telling, facts, text};
 use super::writer::RUNTIME;
@@ -62,18 +62,17 @@ fn both(t: &mut Telling, number: u32) {
     restart(t);
 }
 
-/// (gc_id, number, generation, kind, complete, pauses) of all collections.
-fn shapes(facts: &Facts) -> Vec<(u32, u32, Option<u8>, Option<&'static str>, bool, u32)> {
-    let shape = |c: &tracequet::normalize::fact::Collection| {
-        (c.gc_id, c.gc_number, c.generation, c.kind, c.complete, c.pause_count)
-    };
+/// A collection: gc_id, number, generation, kind, complete, pauses.
+type Shape = (u32, u32, Option<u8>, Option<&'static str>, bool, u32);
+
+fn shapes(facts: &Facts) -> Vec<Shape> {
+    let shape = |c: &Collection| (c.gc_id, c.gc_number, c.generation, c.kind, c.complete, c.pause_count);
     facts.collections.iter().map(shape).collect()
 }
 
-const WHOLE: (Option<u8>, Option<&str>, bool) = (Some(2), Some("blocking"), true);
-
-fn whole(gc_id: u32, number: u32, pauses: u32) -> (u32, u32, Option<u8>, Option<&'static str>, bool, u32) {
-    (gc_id, number, WHOLE.0, WHOLE.1, WHOLE.2, pauses)
+/// A whole blocking collection of generation 2.
+fn whole(gc_id: u32, number: u32, pauses: u32) -> Shape {
+    (gc_id, number, Some(2), Some("blocking"), true, pauses)
 }
 
 #[test]

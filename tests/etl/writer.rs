@@ -50,12 +50,16 @@ pub fn buffer_of(head: &Head, body: &[u8], valid: u32, size: u32) -> Vec<u8> {
 
 /// A buffer of the session's size.
 pub fn buffer(head: &Head, events: &[Vec<u8>]) -> Vec<u8> {
+    sized_buffer(head, events, BUFFER_SIZE)
+}
+
+fn sized_buffer(head: &Head, events: &[Vec<u8>], size: u32) -> Vec<u8> {
     let mut body = Vec::new();
     for event in events {
         body.extend(event);
         body.resize(body.len().next_multiple_of(8), 0);
     }
-    buffer_of(head, &body, 0x48 + body.len() as u32, BUFFER_SIZE)
+    buffer_of(head, &body, 0x48 + body.len() as u32, size)
 }
 
 /// The payload of the header event, 64-bit.
@@ -160,21 +164,33 @@ impl Writer {
 
     /// A whole file of these events, in as many buffers as they need.
     pub fn file(events: &[Vec<u8>]) -> Vec<u8> {
+        Writer::sized_file(events, BUFFER_SIZE, 10_000_000)
+    }
+
+    /// The same with buffers of a size, and a clock of so many ticks a second.
+    pub fn sized_file(events: &[Vec<u8>], size: u32, frequency: i64) -> Vec<u8> {
         let mut buffers: Vec<Vec<Vec<u8>>> = vec![Vec::new()];
-        let mut room = BUFFER_SIZE as usize - 0x48;
+        let whole = size as usize - 0x48;
+        let mut room = whole;
         for event in events {
-            let size = event.len().next_multiple_of(8);
-            if size > room {
+            let bytes = event.len().next_multiple_of(8);
+            if bytes > room {
                 buffers.push(Vec::new());
-                room = BUFFER_SIZE as usize - 0x48;
+                room = whole;
             }
-            room -= size;
+            room -= bytes;
             buffers.last_mut().expect("a buffer").push(event.clone());
         }
         let mut header = log_file_header();
+        patch(&mut header, 0, size.to_le_bytes());
         patch(&mut header, 0x24, (buffers.len() as u32 + 1).to_le_bytes());
-        let numbered = (1..).zip(&buffers);
-        numbered.fold(Writer::with_header(&header), |file, (number, events)| file.events(number, events)).bytes
+        patch(&mut header, 0x100, frequency.to_le_bytes());
+        let first = Head { kind: 4, sequence: 0, flags: 0x21, ..Head::default() };
+        let mut bytes = sized_buffer(&first, &[system(0, 0, 2, TICKS, &header)], size);
+        for (sequence, events) in (1..).zip(&buffers) {
+            bytes.extend(sized_buffer(&Head { sequence, ..Head::default() }, events, size));
+        }
+        bytes
     }
 
     /// Adds bytes as they are.

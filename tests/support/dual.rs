@@ -111,15 +111,18 @@ impl Dual {
         super::callbacks::facts(&bytes).expect("a readable recording")
     }
 
+    /// EventPipe's recording.
+    pub fn events_path(&self) -> PathBuf {
+        let path = self.folder.path().join("events.nettrace");
+        if path.is_file() {
+            return path;
+        }
+        let folder = std::fs::read_dir(self.folder.path().join("events")).expect("EventPipe's folder");
+        folder.flatten().map(|e| e.path()).next().expect("EventPipe wrote a file")
+    }
+
     /// What the events say.
     pub fn events(&self) -> Facts {
-        let path = self.folder.path().join("events.nettrace");
-        let path = if path.is_file() {
-            path
-        } else {
-            let folder = std::fs::read_dir(self.folder.path().join("events")).expect("EventPipe's folder");
-            folder.flatten().map(|e| e.path()).next().expect("EventPipe wrote a file")
-        };
-        super::events::facts(Input::open(&path).expect("EventPipe's file")).expect("a readable recording")
+        super::events::facts(Input::open(&self.events_path()).expect("EventPipe's file")).expect("a readable recording")
     }
 }
