@@ -65,16 +65,23 @@ impl Collections {
         self.process_id == process_id && self.clr_instance_id == clr_instance_id
     }
 
-    /// The innermost collection that has begun, unless it goes on beside the program.
-    pub fn open_of(&self, process_id: u64) -> Option<GcId> {
-        let open = self.open.last().filter(|o| o.started && o.row.kind != Some("background"));
-        open.filter(|_| self.process_id == process_id).map(|o| o.row.gc_id)
+    /// The innermost open collection of a process and its ranges so far, unless it goes on beside the program.
+    pub fn open_of(&self, process_id: u64) -> Option<(GcId, &Ranges)> {
+        let open = self.open.last().filter(|o| self.process_id == process_id && o.row.kind != Some("background"))?;
+        Some((open.row.gc_id, &open.ranges))
     }
 
-    /// The collection that an end of this number would end, and its ranges so far.
+    /// The collection that an end of this number ends, if it is open.
     pub fn ending(&self, number: u32) -> Option<(GcId, &Ranges)> {
-        let open = self.open.iter().rfind(|o| o.started && o.row.gc_number == number)?;
+        let known = self.open.iter().rfind(|o| o.started && o.row.gc_number == number);
+        let open = known.or(self.open.iter().rfind(|o| !o.started))?;
         Some((open.row.gc_id, &open.ranges))
+    }
+
+    /// The collection that is given up when one of this number starts.
+    pub fn given_up(&self, number: u32) -> Option<(GcId, &Ranges)> {
+        let open = self.open.last().filter(|o| !(o.started && o.row.gc_number == number))?;
+        (open.row.kind != Some("background")).then_some((open.row.gc_id, &open.ranges))
     }
 
     /// Adds what a profiler tells of a collection that is not reported yet. Returns whether there is one of its number.
@@ -151,7 +158,7 @@ impl Collections {
         closed.row.end_ns = Some(ts_ns);
         closed.row.gc_number = number;
         closed.row.generation = closed.row.generation.or(generation);
-        closed.row.complete = closed.started;
+        closed.row.complete |= closed.started;
         self.last_ended = Some(closed.row.gc_id);
         self.close(closed, sink);
     }

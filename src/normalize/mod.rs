@@ -239,6 +239,11 @@ impl Normalizer {
             self.runtimes.iter_mut().for_each(|runtime| runtime.spoke(event.raw.capture_thread));
         }
         let open = self.runtimes.iter().find_map(|runtime| runtime.open_of(event.thread.process_id));
+        if let (Told::GcStart, Some(last)) = (told, open) {
+            // If it is joined already, its end is lost.
+            self.profilers.runtime_ends(event.thread.process_id, last, event.raw.offset, sink);
+        }
+        let open = open.map(|(gc_id, _)| gc_id);
         let heard = Heard { told, scalars: &handler.scalars, rows: rows.flatten(), event, callsite_id, open };
         self.profilers.event(&heard, &mut self.types, &mut self.last_gc_id, sink);
         self.add_joined(sink);
@@ -247,18 +252,20 @@ impl Normalizer {
     /// Where the runtime's own events of a collection end, or another begins, what a profiler tells of it is over, too.
     fn meet_profiler(&mut self, handler: &Handler, event: &Event<'_>, runtime: usize, sink: &mut impl FactSink) {
         let (process_id, offset) = (event.thread.process_id, event.raw.offset);
-        match handler.kind {
-            Kind::GcEnd => {
-                let number = handler.scalars.small("Count").unwrap_or_default();
-                if let Some(ending) = self.runtimes.get(runtime).and_then(|gc| gc.ending(number)) {
-                    self.profilers.runtime_ends(process_id, ending, offset, sink);
-                }
-            }
-            Kind::GcStart | Kind::SuspendBegin => {
-                let open = self.runtimes.iter().find_map(|r| r.open_of(process_id));
-                self.profilers.runtime_goes_on(process_id, open, offset, sink);
-            }
+        let number = handler.scalars.small("Count").unwrap_or_default();
+        let Some(gc) = self.runtimes.get(runtime) else { return };
+        let over = match handler.kind {
+            Kind::GcEnd => gc.ending(number),
+            Kind::GcStart => gc.given_up(number),
+            Kind::SuspendBegin => None,
             _ => return,
+        };
+        if let Some(over) = over {
+            self.profilers.runtime_ends(process_id, over, offset, sink);
+        }
+        if handler.kind != Kind::GcEnd {
+            let open = gc.open_of(process_id).filter(|_| over.is_none()).map(|(gc_id, _)| gc_id);
+            self.profilers.runtime_goes_on(process_id, open, offset, sink);
         }
         self.add_joined(sink);
     }

@@ -184,36 +184,45 @@ fn collections_of_processes_without_the_profiler_stay_what_they_are() {
 fn lost_starts_and_ends_of_either_side_leave_the_ranges_where_they_belong() {
     // What is left out of the second of three collections.
     for lost in ["started", "start", "finished", "end", "finished end", "started start"] {
-        let mut t = Telling::new();
-        for number in 1..=3u32 {
-            let keeps = |word: &str| number != 2 || !lost.split(' ').any(|l| l == word);
-            suspend(&mut t);
-            if keeps("started") {
-                t.started(number, 2, false);
+        for (runtime_lists, starts_first) in [(false, false), (true, false), (false, true), (true, true)] {
+            let what = format!("without {lost}, {runtime_lists} {starts_first}");
+            let mut t = Telling::new();
+            for number in 1..=3u32 {
+                let keeps = |word: &str| number != 2 || !lost.split(' ').any(|l| l == word);
+                suspend(&mut t);
+                if starts_first && keeps("start") {
+                    start(&mut t, number);
+                }
+                if keeps("started") {
+                    t.started(number, 2, false);
+                }
+                if !starts_first && keeps("start") {
+                    start(&mut t, number);
+                }
+                t.survived(&[[0x1000 * u64::from(number), 8]]);
+                if runtime_lists {
+                    ranges(&mut t, 21, &[[0x1000 * u64::from(number), 8]]);
+                }
+                if keeps("finished") {
+                    t.finished(number);
+                }
+                if keeps("end") {
+                    end(&mut t, number);
+                }
+                restart(&mut t);
             }
-            if keeps("start") {
-                start(&mut t, number);
-            }
-            t.survived(&[[0x1000 * u64::from(number), 8]]);
-            if keeps("finished") {
-                t.finished(number);
-            }
-            if keeps("end") {
-                end(&mut t, number);
-            }
-            restart(&mut t);
+            let facts = t.facts();
+            // An end of the runtime's that comes behind that of the profiler, and has nothing before it, is a row of its own.
+            let stray = !runtime_lists && lost.split(' ').any(|l| l == "start");
+            let told: Vec<_> = facts.collections.iter().filter(|c| !stray || c.surviving_range_count > 0).collect();
+            assert_eq!(facts.collections.len(), 3 + usize::from(stray), "{what}: {:#?}", facts.collections);
+            assert_eq!(told.iter().map(|c| c.surviving_range_count).collect::<Vec<_>>(), [1, 1, 1], "{what}");
+            let complete: Vec<_> = told.iter().map(|c| c.complete).collect();
+            assert_eq!(complete, [true, !lost.contains(' '), true], "{what}");
+            let rows: Vec<_> = facts.surviving.iter().map(|(id, r)| (*id, r.start)).collect();
+            let expected: Vec<_> = told.iter().zip(1..).map(|(c, number)| (c.gc_id, 0x1000 * number)).collect();
+            assert_eq!(rows, expected, "{what}");
+            assert!(lost.contains("start") || !facts.problems.is_empty(), "{what}: nothing is said");
         }
-        let facts = t.facts();
-        // An end of the runtime's that comes behind that of the profiler, and has no start, is a row of its own.
-        let stray = lost.split(' ').any(|l| l == "start");
-        let told: Vec<_> = facts.collections.iter().filter(|c| !stray || c.surviving_range_count > 0).collect();
-        assert_eq!(facts.collections.len(), 3 + usize::from(stray), "{lost}: {:#?}", facts.collections);
-        assert_eq!(told.iter().map(|c| c.surviving_range_count).collect::<Vec<_>>(), [1, 1, 1], "{lost}");
-        let complete: Vec<_> = told.iter().map(|c| c.complete).collect();
-        assert_eq!(complete, [true, !lost.contains(' '), true], "{lost}");
-        let rows: Vec<_> = facts.surviving.iter().map(|(id, r)| (*id, r.start)).collect();
-        let expected: Vec<_> = told.iter().zip(1..).map(|(c, number)| (c.gc_id, 0x1000 * number)).collect();
-        assert_eq!(rows, expected, "{lost}");
-        assert!(stray || !facts.problems.is_empty(), "{lost}: nothing is said");
     }
 }

@@ -105,9 +105,13 @@ fn callbacks_retold_beside_the_runtime_s_events_say_what_these_say() {
                 assert!(stories(&both) == stories(&events), "{what}: other bounds or ranges");
                 assert_eq!(both.roots, callbacks.roots, "{what}");
                 assert_eq!(both.handles.len(), callbacks.handles.len(), "{what}");
-                let (finalized, waiting): (Vec<_>, Vec<_>) =
-                    both.finalizable.iter().copied().partition(|(_, action, _)| *action == "finalized");
-                assert_eq!((finalized, waiting), (events.finalizable.clone(), callbacks.finalizable.clone()), "{what}");
+                // Threads of the collector call at once: their order is by time here, and by sequence there.
+                let sorted = |mut rows: Vec<_>| {
+                    rows.sort_unstable();
+                    rows
+                };
+                let apart = [&events.finalizable[..], &callbacks.finalizable].concat();
+                assert_eq!(sorted(both.finalizable.clone()), sorted(apart), "{what}");
                 assert!(both.surviving.iter().all(|(_, r)| r.length_kind == LengthKind::Exact), "{what}");
                 assert!(both.problems.is_empty(), "{what}: {:?}", both.codes());
                 let (collections, ranges) = (both.collections.len(), both.surviving.len() + both.moved.len());
