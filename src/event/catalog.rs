@@ -1,5 +1,5 @@
 //! The catalogue of event layouts that no recording carries itself: `schemas/events/*.toml`, every event of the CLR
-//! providers in every version, and the kernel events of an .etl that matter to a profile.
+//! providers in every version, those of PerfView's profiler, and the kernel events of an .etl that matter to a profile.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
@@ -35,6 +35,7 @@ sources! {
     "Microsoft-DotNETCore-EventPipe" => "eventpipe",
     "Microsoft-DotNETRuntimeMonoProfiler" => "mono-profiler",
     "Microsoft-Diagnostics-DiagnosticSource" => "diagnostic-source",
+    "ETWClrProfiler" => "etw-clr-profiler",
     "Windows-Kernel-Process" => "kernel-process",
     "Windows-Kernel-Thread" => "kernel-thread",
     "Windows-Kernel-Image" => "kernel-image",

@@ -1,4 +1,7 @@
-//! The collections of a recording, from the fixed fields of GCStart and GCEnd.
+//! The collections of a recording, from the fixed fields of GCStart and GCEnd; where the runtime does not tell of them, from
+//! those that PerfView's profiler tells.
+
+use std::collections::HashSet;
 
 use super::Place;
 use crate::event::catalog::{Provider, ValueMap};
@@ -9,6 +12,9 @@ use crate::time::Clock;
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 const GC_START: u32 = 1;
 const GC_END: u32 = 2;
+const PROFILER: &str = "ETWClrProfiler";
+const PROFILER_GC_START: u32 = 20;
+const PROFILER_GC_STOP: u32 = 21;
 /// More starts and ends than this are counted but not listed (24 MB).
 const MAX_MARKS: usize = 1 << 19;
 
@@ -26,7 +32,7 @@ pub struct Collections {
 pub struct Collection {
     /// OS process id.
     pub process_id: u64,
-    /// The runtime's own count of collections.
+    /// The runtime's own count of collections; the profiler's where only that tells of them.
     pub number: u64,
     /// The oldest generation that is collected; `None` for runtimes before .NET Framework 4.5.
     pub generation: Option<u64>,
@@ -81,6 +87,7 @@ impl CollectionKind {
 /// Where GCStart or GCEnd of one version has its fields.
 pub(super) struct Shape {
     is_end: bool,
+    is_profiler: bool,
     number: Place,
     generation: Option<Place>,
     reason: Option<Place>,
@@ -94,15 +101,18 @@ impl Shape {
     /// `None` when events of this kind are no starts or ends of collections.
     pub fn new(info: &EventInfo) -> Option<Shape> {
         let id = info.event_type.event_id;
-        if info.provider != RUNTIME || !matches!(id, GC_START | GC_END) {
-            return None;
-        }
+        let (is_end, is_profiler) = match (info.provider.as_str(), id) {
+            (RUNTIME, GC_START | GC_END) => (id == GC_END, false),
+            (PROFILER, PROFILER_GC_START | PROFILER_GC_STOP) => (id == PROFILER_GC_STOP, true),
+            _ => return None,
+        };
         let (Decoding::Described(plan) | Decoding::Catalogue { plan, .. }) = &info.decoding else { return None };
         let map = |field| value_map(info.catalogue?, id, info.event_type.version, field);
         Some(Shape {
-            is_end: id == GC_END,
-            number: Place::of(plan, "Count")?,
-            generation: Place::of(plan, "Depth"),
+            is_end,
+            is_profiler,
+            number: Place::of(plan, if is_profiler { "GCID" } else { "Count" })?,
+            generation: Place::of(plan, if is_profiler { "Generation" } else { "Depth" }),
             reason: Place::of(plan, "Reason"),
             kind: Place::of(plan, "Type"),
             instance: Place::of(plan, "ClrInstanceID"),
@@ -137,6 +147,7 @@ struct Mark {
     generation: Option<u8>,
     kind: Option<CollectionKind>,
     is_end: bool,
+    is_profiler: bool,
 }
 
 impl Marks {
@@ -159,11 +170,15 @@ impl Marks {
             generation: value(shape.generation).and_then(|v| u8::try_from(v).ok()),
             kind,
             is_end: shape.is_end,
+            is_profiler: shape.is_profiler,
         });
     }
 
     /// Puts each start together with the end that follows it under the same number.
     pub fn collections(mut self, clock: &Clock) -> Collections {
+        // Where both tell of collections, they tell of the same.
+        let told: HashSet<u64> = self.marks.iter().filter(|m| !m.is_profiler).map(|m| m.process_id).collect();
+        self.marks.retain(|mark| !mark.is_profiler || !told.contains(&mark.process_id));
         let key = |mark: &Mark| (mark.process_id, mark.instance, mark.number);
         self.marks.sort_by_key(|mark| (key(mark), mark.ticks, mark.is_end));
         let mut list = Vec::new();
@@ -208,6 +223,7 @@ mod tests {
             generation: Some(2),
             kind: None,
             is_end,
+            is_profiler: false,
         }
     }
 
@@ -229,5 +245,26 @@ mod tests {
         let found: Vec<_> =
             marks.collections(&clock).list.iter().map(|c| (c.number, c.start_ns, c.duration_ns)).collect();
         assert_eq!(found, [(7, None, None), (10, Some(10), Some(50)), (8, Some(30), Some(10)), (9, Some(90), None)]);
+    }
+
+    #[test]
+    fn a_profiler_counts_where_the_runtime_is_silent() {
+        let told = |process_id, number, is_profiler, is_end| Mark {
+            process_id,
+            is_profiler,
+            ..mark(number, i64::from(number) + i64::from(is_end), is_end)
+        };
+        let marks = Marks {
+            marks: vec![
+                told(1, 1, true, false),
+                told(1, 1, true, true),
+                told(2, 1, true, false),
+                told(2, 7, false, true),
+            ],
+            ..Marks::default()
+        };
+        let clock = Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1_000_000_000 };
+        let found: Vec<_> = marks.collections(&clock).list.iter().map(|c| (c.process_id, c.number)).collect();
+        assert_eq!(found, [(1, 1), (2, 7)]);
     }
 }

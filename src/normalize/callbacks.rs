@@ -1,8 +1,10 @@
 //! Recorded ICorProfilerCallback calls to facts: the same facts as from events, by the rules of `docs/PROFILER.md`.
+//! The calls come from a `.corprof`, or from events of a profiler that tells them to ETW (`etw_profiler`).
 //!
 //! Callbacks carry no number of the collection: a call belongs to the innermost collection that is open. Which
 //! collection is over at GarbageCollectionFinished is decided in `open`, what ranges are told twice in `pairs`.
 
+mod call;
 mod open;
 mod pairs;
 
@@ -13,14 +15,15 @@ use foldhash::fast::FixedState;
 
 use super::Totals;
 use super::fact::{
-    Allocation, Fact, FactSink, Finalizable, GenerationRange, Handle, HeapObject, HeapReference, LengthKind, Method,
-    NON_GC_HEAP, Process, Root, Type, WeakElement,
+    Allocation, Fact, FactSink, Finalizable, GcId, GenerationRange, Handle, HeapObject, HeapReference, LengthKind,
+    Method, NON_GC_HEAP, Process, Root, Type, WeakElement,
 };
 use super::ranges::{CLAMPED_LENGTH, MAX_LENGTH, tag};
 use crate::error::{Problem, Severity};
 use crate::reader::callback::format::{Header, NOT_ASKED, POLICY_SUSPENDS};
 use crate::reader::callback::{Body, Bounds, Record};
 use crate::time::Clock;
+pub use call::Call;
 use open::Collections;
 use pairs::Pairs;
 
@@ -31,12 +34,12 @@ const CLAMP: u64 = 0xFFFF_FFFF;
 /// Types and threads remembered.
 const MAX_KNOWN: usize = 1 << 20;
 
-/// Finds the facts in the records of one recording of callbacks.
+/// Finds the facts in the calls that one process made to its profiler.
 pub struct CallbackNormalizer {
     process: Process,
     clock: Clock,
     wide: bool,
-    collections: Collections,
+    pub(super) collections: Collections,
     pairs: Pairs,
     /// Objects that waited for their finalizer after the last collection, sorted.
     waiting: Vec<u64>,
@@ -53,11 +56,11 @@ pub struct CallbackNormalizer {
     contradictions: u64,
     cut_records: u64,
     lost: u64,
-    last_offset: u64,
+    last_gc_id: GcId,
 }
 
 impl CallbackNormalizer {
-    /// For a recording with this header.
+    /// For the records of a recording with this header.
     pub fn new(header: &Header, clock: Clock) -> CallbackNormalizer {
         // MONITOR_GC keeps the runtime from collecting in the background, from the start of the process or from the
         // attachment on.
@@ -76,11 +79,23 @@ impl CallbackNormalizer {
             },
             ..Process::default()
         };
+        let collections = Collections::new(header.process_id, header.clr_instance_id, concurrent, suspends);
+        let wide = header.pointer_size == 8;
+        CallbackNormalizer { clock, wide, ..CallbackNormalizer::with(process, collections) }
+    }
+
+    /// For the calls of a process that are not records: blocking collections, and no suspensions.
+    pub fn of_process(process_id: u64) -> CallbackNormalizer {
+        let process = Process { process_id, ..Process::default() };
+        CallbackNormalizer::with(process, Collections::new(process_id, 0, false, false))
+    }
+
+    fn with(process: Process, collections: Collections) -> CallbackNormalizer {
         CallbackNormalizer {
-            collections: Collections::new(header.process_id, header.clr_instance_id, concurrent, suspends),
+            collections,
             process,
-            clock,
-            wide: header.pointer_size == 8,
+            clock: Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1_000_000_000 },
+            wide: true,
             pairs: Pairs::default(),
             waiting: Vec::new(),
             types: HashMap::default(),
@@ -94,7 +109,7 @@ impl CallbackNormalizer {
             contradictions: 0,
             cut_records: 0,
             lost: 0,
-            last_offset: 0,
+            last_gc_id: 0,
         }
     }
 
@@ -112,15 +127,34 @@ impl CallbackNormalizer {
         }
         process.event_count += 1;
         process.last_ns = process.last_ns.max(ts_ns);
-        self.last_offset = record.offset;
         self.cut_records += u64::from(record.is_cut());
+        let call = Call {
+            ts_ns,
+            thread: record.thread,
+            thread_id: record.thread_id,
+            callsite_id: 0,
+            wide: self.wide,
+            alone: record.failed(),
+            continues: record.continues(),
+            offset: record.offset,
+            body: record.body,
+        };
+        let mut last_gc_id = self.last_gc_id;
+        self.call(&call, &mut last_gc_id, sink);
+        self.last_gc_id = last_gc_id;
+    }
+
+    /// One call, in the order in which they were made. Collections are numbered from `last_gc_id` on.
+    pub fn call(&mut self, call: &Call<'_>, last_gc_id: &mut GcId, sink: &mut impl FactSink) {
+        let ts_ns = call.ts_ns;
+        self.collections.last_id = *last_gc_id;
         if !matches!(
-            record.body,
+            call.body,
             Body::Surviving { version: 1, .. } | Body::Moved { version: 1, .. } | Body::Roots { .. }
         ) {
-            self.pairs.flush(record.thread, &mut self.collections, ts_ns);
+            self.pairs.flush(call.thread, &mut self.collections, ts_ns);
         }
-        match record.body {
+        match call.body {
             Body::Started { collected, reason, bounds, .. } => {
                 self.pairs.flush_all(&mut self.collections, ts_ns);
                 let generation = (0u8..32).rev().find(|g| collected >> g & 1 != 0).map(|g| g.min(2));
@@ -136,16 +170,16 @@ impl CallbackNormalizer {
                 if self.collections.finished(ts_ns, bounds, sink) {
                     let message = "a collection ends whose start is not in the recording";
                     sink.fact(Fact::Problem(
-                        &Problem::new(Severity::DataLoss, "finished_without_started", record.offset, message)
-                            .thread(record.thread_id),
+                        &Problem::new(Severity::DataLoss, "finished_without_started", call.offset, message)
+                            .thread(call.thread_id),
                     ));
                 }
             }
-            Body::Surviving { version, rows } => self.surviving(record, version, rows, ts_ns, sink),
-            Body::Moved { version, rows } => self.moved(record, version, rows, ts_ns, sink),
-            Body::Roots { objects } => self.roots1(record, objects, ts_ns, sink),
+            Body::Surviving { version, rows } => self.surviving(call, version, rows, ts_ns, sink),
+            Body::Moved { version, rows } => self.moved(call, version, rows, ts_ns, sink),
+            Body::Roots { objects } => self.roots1(call, objects, ts_ns, sink),
             Body::Roots2 { rows } => {
-                self.pairs.roots2(record, rows.iter().map(|row| row[0]));
+                self.pairs.roots2(call, rows.iter().map(|row| row[0]));
                 let open = self.collections.innermost(ts_ns);
                 open.row.root_count += rows.len() as u64;
                 for [object_id, kind, flags, root_id] in rows {
@@ -161,7 +195,7 @@ impl CallbackNormalizer {
                     sink.fact(Fact::WeakElement(gc_id, &WeakElement { key_object_id, value_object_id, root_id }));
                 }
             }
-            Body::Object { object_id, class_id, references } => {
+            Body::Object { object_id, class_id, size, references } => {
                 let open = self.collections.innermost(ts_ns);
                 let gc_id = open.row.gc_id;
                 for [target_object_id] in references.iter().copied() {
@@ -169,45 +203,45 @@ impl CallbackNormalizer {
                     sink.fact(Fact::HeapReference(gc_id, &reference));
                 }
                 self.object_parts += references.len() as u64;
-                if !record.continues() {
+                if !call.continues {
                     open.row.heap_object_count += 1;
                     let reference_count = std::mem::take(&mut self.object_parts);
-                    let object = HeapObject { object_id, type_id: class_id, size_bytes: 0, reference_count };
+                    let object = HeapObject { object_id, type_id: class_id, size_bytes: size, reference_count };
                     sink.fact(Fact::HeapObject(gc_id, &object));
                 }
             }
-            Body::HandleCreated { handle_id, object_id } => self.handle("created", handle_id, object_id, record, sink),
-            Body::HandleDestroyed { handle_id } => self.handle("destroyed", handle_id, 0, record, sink),
-            Body::Finalizeable { flags, object_id } => {
+            Body::HandleCreated { handle_id, object_id } => self.handle("created", handle_id, object_id, call, sink),
+            Body::HandleDestroyed { handle_id } => self.handle("destroyed", handle_id, 0, call, sink),
+            Body::Finalizeable { flags, object_id, class_id } => {
                 let open = self.collections.innermost(ts_ns);
                 open.queue.push(object_id);
                 let action = if self.waiting.binary_search(&object_id).is_ok() { "waiting" } else { "queued" };
                 let (gc_id, process_id) = (open.row.gc_id, self.process.process_id);
-                let row = Finalizable { gc_id, ts_ns, process_id, action, object_id, type_id: 0, flags };
+                let row = Finalizable { gc_id, ts_ns, process_id, action, object_id, type_id: class_id, flags };
                 sink.fact(Fact::Finalizable(&row));
             }
             Body::ByClass { rows } => {
                 for [type_id, object_count] in rows.iter().copied() {
                     self.allocation(
-                        record,
+                        call,
                         Allocation { source: "generation_0", type_id, object_count, ..Allocation::default() },
                         sink,
                     );
                 }
             }
-            Body::Allocated { object_id, class_id, size } => {
-                let (allocation_bytes, object_size_bytes) = (size, size);
-                let (object_count, type_id) = (1, class_id);
+            Body::Allocated { object_id, class_id, size, represented } => {
+                let (allocation_bytes, object_size_bytes) = (represented, size);
+                let (object_count, type_id) = (u64::from(represented == size), class_id);
                 let allocation = Allocation { source: "object", ..Allocation::default() };
                 let allocation =
                     Allocation { allocation_bytes, object_size_bytes, object_count, object_id, type_id, ..allocation };
-                self.allocation(record, allocation, sink);
+                self.allocation(call, allocation, sink);
             }
-            Body::SuspendStarted { reason } => self.collections.suspend_started(reason, ts_ns, record.thread, sink),
-            Body::SuspendFinished => self.collections.suspend_finished(ts_ns, record.thread),
-            Body::SuspendAborted => self.collections.suspend_aborted(record.thread),
+            Body::SuspendStarted { reason } => self.collections.suspend_started(reason, ts_ns, call.thread, sink),
+            Body::SuspendFinished => self.collections.suspend_finished(ts_ns, call.thread),
+            Body::SuspendAborted => self.collections.suspend_aborted(call.thread),
             Body::ResumeStarted => self.collections.resume_started(ts_ns, sink),
-            Body::ResumeFinished => self.collections.resume_finished(ts_ns, record.thread, sink),
+            Body::ResumeFinished => self.collections.resume_finished(ts_ns, call.thread, sink),
             Body::ThreadAssigned { managed_id, os_id } => {
                 if self.threads.len() < MAX_KNOWN {
                     self.threads.insert(managed_id, os_id);
@@ -244,11 +278,12 @@ impl CallbackNormalizer {
             | Body::ModuleUnloaded { .. }
             | Body::Attached => {}
         }
-        self.after(record.offset, sink);
+        self.after(call.offset, sink);
+        *last_gc_id = self.collections.last_id;
     }
 
-    /// What a collection that was closed by this record leaves behind.
-    fn after(&mut self, offset: u64, sink: &mut impl FactSink) {
+    /// What a collection that was closed just now leaves behind.
+    pub(super) fn after(&mut self, offset: u64, sink: &mut impl FactSink) {
         if let Some(waiting) = self.collections.take_waiting() {
             self.waiting = waiting;
         }
@@ -305,19 +340,19 @@ impl CallbackNormalizer {
         }
     }
 
-    fn surviving(&mut self, r: &Record<'_>, version: u8, rows: &[[u64; 2]], ts_ns: i64, sink: &mut impl FactSink) {
+    fn surviving(&mut self, call: &Call<'_>, version: u8, rows: &[[u64; 2]], ts_ns: i64, sink: &mut impl FactSink) {
         let fits = |row: &&[u64; 2]| row[1] < MAX_LENGTH;
         self.bad_lengths += rows.iter().filter(|row| !fits(row)).count() as u64;
-        let wide = self.wide;
+        let wide = call.wide;
         self.unaligned += rows.iter().filter(|row| Self::is_unaligned(wide, row[0], row[1])).count() as u64;
         let rows = rows.iter().filter(fits).copied();
         if version == 2 {
             // A v2 that failed, or of which v1 is not recorded, is not followed by its v1.
-            return self.pairs.surviving2(r, rows, &mut self.collections, ts_ns);
+            return self.pairs.surviving2(call, rows, &mut self.collections, ts_ns);
         }
-        match self.pairs.surviving1(r.thread, rows.clone(), &mut self.collections, ts_ns) {
+        match self.pairs.surviving1(call.thread, rows.clone(), &mut self.collections, ts_ns) {
             Some(true) => {}
-            Some(false) => self.contradiction(r, sink),
+            Some(false) => self.contradiction(call, sink),
             None => {
                 let ranges = &mut self.collections.innermost(ts_ns).ranges;
                 rows.clone().filter(|row| wide && row[1] == CLAMP).for_each(|row| ranges.clamped_at(row[0]));
@@ -329,18 +364,18 @@ impl CallbackNormalizer {
         }
     }
 
-    fn moved(&mut self, r: &Record<'_>, version: u8, rows: &[[u64; 3]], ts_ns: i64, sink: &mut impl FactSink) {
+    fn moved(&mut self, call: &Call<'_>, version: u8, rows: &[[u64; 3]], ts_ns: i64, sink: &mut impl FactSink) {
         let fits = |row: &&[u64; 3]| row[2] < MAX_LENGTH;
         self.bad_lengths += rows.iter().filter(|row| !fits(row)).count() as u64;
-        let wide = self.wide;
+        let wide = call.wide;
         self.unaligned += rows.iter().filter(|row| Self::is_unaligned(wide, row[0] | row[1], row[2])).count() as u64;
         let rows = rows.iter().filter(fits).copied();
         if version == 2 {
-            return self.pairs.moved2(r, rows, &mut self.collections, ts_ns);
+            return self.pairs.moved2(call, rows, &mut self.collections, ts_ns);
         }
-        match self.pairs.moved1(r.thread, rows.clone(), &mut self.collections, ts_ns) {
+        match self.pairs.moved1(call.thread, rows.clone(), &mut self.collections, ts_ns) {
             Some(true) => {}
-            Some(false) => self.contradiction(r, sink),
+            Some(false) => self.contradiction(call, sink),
             None => {
                 let ranges = &mut self.collections.innermost(ts_ns).ranges;
                 rows.clone().filter(|row| wide && row[2] == CLAMP).for_each(|row| ranges.clamped_at(row[1]));
@@ -352,10 +387,10 @@ impl CallbackNormalizer {
         }
     }
 
-    fn roots1(&mut self, r: &Record<'_>, objects: &[[u64; 1]], ts_ns: i64, sink: &mut impl FactSink) {
-        match self.pairs.roots1(r.thread, objects, &mut self.collections, ts_ns) {
+    fn roots1(&mut self, call: &Call<'_>, objects: &[[u64; 1]], ts_ns: i64, sink: &mut impl FactSink) {
+        match self.pairs.roots1(call.thread, objects, &mut self.collections, ts_ns) {
             Some(true) => {}
-            Some(false) => self.contradiction(r, sink),
+            Some(false) => self.contradiction(call, sink),
             None => {
                 let open = self.collections.innermost(ts_ns);
                 open.row.root_count += objects.len() as u64;
@@ -367,31 +402,33 @@ impl CallbackNormalizer {
         }
     }
 
-    fn contradiction(&mut self, record: &Record<'_>, sink: &mut impl FactSink) {
+    fn contradiction(&mut self, call: &Call<'_>, sink: &mut impl FactSink) {
         self.contradictions += 1;
         if self.contradictions <= 100 {
             let message = "a callback and the second version of it, called just before, disagree: the second counts";
-            let problem = Problem::new(Severity::Error, "v1_contradicts_v2", record.offset, message);
-            sink.fact(Fact::Problem(&problem.thread(record.thread_id)));
+            let problem = Problem::new(Severity::Error, "v1_contradicts_v2", call.offset, message);
+            sink.fact(Fact::Problem(&problem.thread(call.thread_id)));
         }
     }
 
-    fn handle(&self, action: &'static str, handle_id: u64, object_id: u64, r: &Record<'_>, sink: &mut impl FactSink) {
+    fn handle(&self, action: &'static str, handle_id: u64, object_id: u64, call: &Call<'_>, sink: &mut impl FactSink) {
         let handle = Handle {
-            ts_ns: self.time(r),
+            ts_ns: call.ts_ns,
             process_id: self.process.process_id,
-            thread_id: r.thread_id,
+            thread_id: call.thread_id,
             action,
             handle_id,
             object_id,
+            callsite_id: call.callsite_id,
             ..Handle::default()
         };
         sink.fact(Fact::Handle(&handle));
     }
 
-    fn allocation(&self, record: &Record<'_>, allocation: Allocation<'_>, sink: &mut impl FactSink) {
-        let (ts_ns, process_id, thread_id) = (self.time(record), self.process.process_id, record.thread_id);
-        sink.fact(Fact::Allocation(&Allocation { ts_ns, process_id, thread_id, ..allocation }));
+    fn allocation(&self, call: &Call<'_>, allocation: Allocation<'_>, sink: &mut impl FactSink) {
+        let Call { ts_ns, thread_id, callsite_id, .. } = *call;
+        let process_id = self.process.process_id;
+        sink.fact(Fact::Allocation(&Allocation { ts_ns, process_id, thread_id, callsite_id, ..allocation }));
     }
 
     fn class(&mut self, type_id: u64, module_id: u64, element_type: u8, of: u64, name: &str, sink: &mut impl FactSink) {
@@ -416,11 +453,24 @@ impl CallbackNormalizer {
         }
     }
 
-    /// The end of the recording: open collections are incomplete, and what was only counted is reported.
+    /// The end of the recording, which is that of its process.
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
-        self.pairs.flush_all(&mut self.collections, self.process.last_ns);
+        self.collections.last_id = self.last_gc_id;
+        self.end(position, sink);
+        sink.fact(Fact::Process(&self.process));
+        Totals { collections: u64::from(self.collections.last_id) }
+    }
+
+    /// Nothing more comes of what is open.
+    pub fn interrupt(&mut self, offset: u64, sink: &mut impl FactSink) {
         self.collections.finish(sink);
-        self.after(position, sink);
+        self.after(offset, sink);
+    }
+
+    /// The last call was made: open collections are incomplete, and what was only counted is reported.
+    pub fn end(&mut self, position: u64, sink: &mut impl FactSink) {
+        self.pairs.flush_all(&mut self.collections, self.process.last_ns);
+        self.interrupt(position, sink);
         let mut report = |severity, code, count: u64, message: &str| {
             if count > 0 {
                 sink.fact(Fact::Problem(&Problem::new(severity, code, position, message).count(count)));
@@ -440,8 +490,6 @@ impl CallbackNormalizer {
         report(Severity::Info, "no_bounds", self.heap_bounds_failed, "generation bounds were asked for in vain");
         let message = "callbacks told twice, by both versions, and in agreement";
         report(Severity::Info, "paired_callbacks", self.pairs.paired, message);
-        sink.fact(Fact::Process(&self.process));
-        Totals { collections: u64::from(self.collections.last_id()) }
     }
 }
 

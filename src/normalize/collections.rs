@@ -65,6 +65,43 @@ impl Collections {
         self.process_id == process_id && self.clr_instance_id == clr_instance_id
     }
 
+    /// The innermost open collection of a process and its ranges so far, unless it goes on beside the program.
+    pub fn open_of(&self, process_id: u64) -> Option<(GcId, &Ranges)> {
+        let open = self.open.last().filter(|o| self.process_id == process_id && o.row.kind != Some("background"))?;
+        Some((open.row.gc_id, &open.ranges))
+    }
+
+    /// The collection that an end of this number ends, if it is open.
+    pub fn ending(&self, number: u32) -> Option<(GcId, &Ranges)> {
+        let known = self.open.iter().rfind(|o| o.started && o.row.gc_number == number);
+        let open = known.or(self.open.iter().rfind(|o| !o.started))?;
+        Some((open.row.gc_id, &open.ranges))
+    }
+
+    /// The collection that is given up when one of this number starts.
+    pub fn given_up(&self, number: u32) -> Option<(GcId, &Ranges)> {
+        let open = self.open.last().filter(|o| !(o.started && o.row.gc_number == number))?;
+        (open.row.kind != Some("background")).then_some((open.row.gc_id, &open.ranges))
+    }
+
+    /// Adds what a profiler tells of a collection that is not reported yet. Returns whether there is one of its number.
+    pub fn add(&mut self, told: &Collection) -> bool {
+        let mut rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
+        let Some(row) = rows.find(|row| row.gc_id == told.gc_id) else { return false };
+        row.generation = row.generation.or(told.generation);
+        row.reason = row.reason.or(told.reason);
+        row.kind = row.kind.or(told.kind);
+        row.end_ns = row.end_ns.or(told.end_ns);
+        row.complete |= told.complete;
+        row.surviving_range_count += told.surviving_range_count;
+        row.surviving_bytes = row.surviving_bytes.saturating_add(told.surviving_bytes);
+        row.moved_range_count += told.moved_range_count;
+        row.moved_bytes = row.moved_bytes.saturating_add(told.moved_bytes);
+        row.root_count += told.root_count;
+        row.heap_object_count += told.heap_object_count;
+        true
+    }
+
     /// A collection starts. `next_id` is taken when it is a new one: old runtimes announce each start twice.
     pub fn start(&mut self, start: Start, ts_ns: i64, thread: u32, next_id: &mut GcId, sink: &mut impl FactSink) {
         if let Some(open) = self.open.last_mut()
@@ -121,7 +158,7 @@ impl Collections {
         closed.row.end_ns = Some(ts_ns);
         closed.row.gc_number = number;
         closed.row.generation = closed.row.generation.or(generation);
-        closed.row.complete = closed.started;
+        closed.row.complete |= closed.started;
         self.last_ended = Some(closed.row.gc_id);
         self.close(closed, sink);
     }

@@ -1,5 +1,6 @@
 //! Which events of the runtime facts come from, and how their fields are read.
 
+use super::etw_profiler::{self, Told};
 use super::fact::Root;
 use super::scalars::Scalars;
 use crate::event::catalog::Provider;
@@ -34,6 +35,8 @@ pub enum Kind {
     Allocation(&'static str),
     ProcessInfo,
     RuntimeInformation,
+    /// A call that a profiler tells of.
+    Told(Told),
     /// Any other event of the runtime: it only shows that its thread has gone on.
     Other,
 }
@@ -67,16 +70,22 @@ impl Handler {
             Kind::WeakElements => &["GCKeyNodeID", "GCValueNodeID", "GCRootID"],
             Kind::Nodes => &["Address", "Size", "TypeID", "EdgeCount"],
             Kind::Edges => &["Value", "ReferencingFieldID"],
+            Kind::Told(told) => told.columns(),
             _ => &[],
         };
         let rows = if wanted.is_empty() { None } else { RowLayout::new(plan, wanted) };
-        let scalars = if wanted.is_empty() && kind != Kind::Other { Scalars::new(plan) } else { Scalars::default() };
+        let scalars = match kind {
+            Kind::Other => Scalars::default(),
+            Kind::Told(_) => Scalars::before_rows(plan),
+            _ if wanted.is_empty() => Scalars::new(plan),
+            _ => Scalars::default(),
+        };
         Some(Handler { kind, scalars, rows, catalogue: info.catalogue })
     }
 
-    /// Decodes the fields of an event, unless it is one of rows.
+    /// Decodes the fields of an event that are asked for by name.
     pub fn read(&mut self, event: &Event<'_>) {
-        if self.rows.is_none() && self.kind != Kind::Other {
+        if !self.scalars.is_empty() {
             self.scalars.read(event);
         }
     }
@@ -137,6 +146,7 @@ fn kind_of(provider: &str, id: u32) -> Option<Kind> {
         RUNDOWN if matches!(id, 143 | 144) => Some(Kind::Method),
         RUNDOWN if id == 187 => Some(Kind::RuntimeInformation),
         EVENTPIPE if id == 1 => Some(Kind::ProcessInfo),
+        etw_profiler::PROVIDER => Told::new(id).map(Kind::Told),
         _ => None,
     }
 }

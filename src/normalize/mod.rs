@@ -5,6 +5,7 @@ pub mod callbacks;
 pub mod callsites;
 mod closed;
 pub mod collections;
+mod etw_profiler;
 pub mod fact;
 mod heap;
 mod kinds;
@@ -16,9 +17,11 @@ mod scalars;
 mod types;
 
 use crate::error::{Problem, Severity};
+use crate::event::rows::{RowLayout, Rows};
 use crate::event::{Event, EventInfo};
 use crate::reader::TypeId;
 use collections::{Collections, Start};
+use etw_profiler::{Heard, Profilers, Told};
 use fact::{Allocation, CallsiteId, Fact, FactSink, Finalizable, GcId, GenerationRange, GenerationStats, Handle};
 use fact::{HeapObject, Root, WeakElement};
 use heap::Heap;
@@ -34,7 +37,8 @@ pub struct Normalizer {
     heap: Heap,
     types: Types,
     processes: Processes,
-    next_gc_id: GcId,
+    profilers: Profilers,
+    last_gc_id: GcId,
     short_rows: u64,
     short_at: u64,
 }
@@ -98,6 +102,9 @@ impl Normalizer {
 
     fn handle(&mut self, handler: &mut Handler, event: &Event<'_>, callsite: CallsiteId, sink: &mut impl FactSink) {
         handler.read(event);
+        if let Kind::Told(told) = handler.kind {
+            return self.told(told, handler, event, callsite, sink);
+        }
         let process_id = event.thread.process_id;
         if handler.kind == Kind::Method {
             return self.types.method(process_id, &handler.scalars, sink);
@@ -105,12 +112,16 @@ impl Normalizer {
         let thread = event.raw.capture_thread;
         let clr = handler.clr_instance_id(event.raw.payload);
         let index = Normalizer::runtime(&mut self.runtimes, process_id, clr);
+        self.meet_profiler(handler, event, index, sink);
+        // A collection that a profiler tells of, too, has its number already.
+        let joined = self.profilers.alone(process_id);
+        let mut last_gc_id = joined.map_or(self.last_gc_id, |id| id.saturating_sub(1));
         let Some(gc) = self.runtimes.get_mut(index) else { return };
         if handler.kind != Kind::GenerationRange && handler.kind != Kind::GcStart {
             gc.spoke(thread);
         }
         let ts_ns = event.ts_ns;
-        let next = &mut self.next_gc_id;
+        let next = &mut last_gc_id;
         let scalars = &handler.scalars;
         match handler.kind {
             Kind::GcStart => {
@@ -200,7 +211,12 @@ impl Normalizer {
                 }
             }
             Kind::Method | Kind::Other => {}
-            _ => self.bulk(handler, event, index, sink),
+            _ => self.bulk(handler, event, index, next, sink),
+        }
+        match joined {
+            Some(id) if id == last_gc_id => self.profilers.join(process_id, id),
+            Some(_) => {}
+            None => self.last_gc_id = last_gc_id,
         }
         if let Some(gc) = self.runtimes.get_mut(index)
             && let Some(error) = gc.failed.take()
@@ -210,19 +226,86 @@ impl Normalizer {
         }
     }
 
-    /// Events that are rows and little else.
-    fn bulk(&mut self, handler: &Handler, event: &Event<'_>, runtime: usize, sink: &mut impl FactSink) {
-        let Some(gc) = self.runtimes.get_mut(runtime) else { return };
-        let Some(rows) = handler.rows.as_ref().and_then(|layout| layout.rows(event.raw.payload)) else {
-            self.short_rows += 1;
-            self.short_at = event.raw.offset;
-            return;
+    /// What a profiler tells of.
+    fn told(
+        &mut self,
+        told: Told,
+        handler: &Handler,
+        event: &Event<'_>,
+        callsite_id: CallsiteId,
+        sink: &mut impl FactSink,
+    ) {
+        let rows = handler.rows.as_ref().map(|layout| self.rows(layout, event));
+        if rows.is_some_and(|rows| rows.is_none()) {
+            return; // Not even the fields before the rows are there.
+        }
+        if told.is_past_start() {
+            self.runtimes.iter_mut().for_each(|runtime| runtime.spoke(event.raw.capture_thread));
+        }
+        let open = self.runtimes.iter().find_map(|runtime| runtime.open_of(event.thread.process_id));
+        if let (Told::GcStart, Some(last)) = (told, open) {
+            // If it is joined already, its end is lost.
+            self.profilers.runtime_ends(event.thread.process_id, last, event.raw.offset, sink);
+        }
+        let open = open.map(|(gc_id, _)| gc_id);
+        let heard = Heard { told, scalars: &handler.scalars, rows: rows.flatten(), event, callsite_id, open };
+        self.profilers.event(&heard, &mut self.types, &mut self.last_gc_id, sink);
+        self.add_joined(sink);
+    }
+
+    /// Where the runtime's own events of a collection end, or another begins, what a profiler tells of it is over, too.
+    fn meet_profiler(&mut self, handler: &Handler, event: &Event<'_>, runtime: usize, sink: &mut impl FactSink) {
+        let (process_id, offset) = (event.thread.process_id, event.raw.offset);
+        let number = handler.scalars.small("Count").unwrap_or_default();
+        let Some(gc) = self.runtimes.get(runtime) else { return };
+        let over = match handler.kind {
+            Kind::GcEnd => gc.ending(number),
+            Kind::GcStart => gc.given_up(number),
+            Kind::SuspendBegin => None,
+            _ => return,
         };
-        if rows.is_short() {
-            self.short_rows += rows.announced - rows.len() as u64;
+        if let Some(over) = over {
+            self.profilers.runtime_ends(process_id, over, offset, sink);
+        }
+        if handler.kind != Kind::GcEnd {
+            let open = gc.open_of(process_id).filter(|_| over.is_none()).map(|(gc_id, _)| gc_id);
+            self.profilers.runtime_goes_on(process_id, open, offset, sink);
+        }
+        self.add_joined(sink);
+    }
+
+    /// Puts together what a profiler and the runtime tell of a collection.
+    fn add_joined(&mut self, sink: &mut impl FactSink) {
+        for told in self.profilers.joined.drain(..) {
+            if !self.runtimes.iter_mut().any(|runtime| runtime.add(&told)) {
+                sink.fact(Fact::Collection(&told));
+            }
+        }
+    }
+
+    /// The rows of an event; those that are missing are counted.
+    fn rows<'a>(&mut self, layout: &'a RowLayout, event: &Event<'a>) -> Option<Rows<'a>> {
+        let rows = layout.rows(event.raw.payload);
+        let missing = rows.map_or(1, |rows| rows.announced - rows.len() as u64);
+        if missing > 0 {
+            self.short_rows += missing;
             self.short_at = event.raw.offset;
         }
-        let open = gc.innermost(event.ts_ns, &mut self.next_gc_id);
+        rows
+    }
+
+    /// Events that are rows and little else.
+    fn bulk(
+        &mut self,
+        handler: &Handler,
+        event: &Event<'_>,
+        runtime: usize,
+        next: &mut GcId,
+        sink: &mut impl FactSink,
+    ) {
+        let rows = handler.rows.as_ref().and_then(|layout| self.rows(layout, event));
+        let (Some(rows), Some(gc)) = (rows, self.runtimes.get_mut(runtime)) else { return };
+        let open = gc.innermost(event.ts_ns, next);
         let gc_id = open.row.gc_id;
         let index = handler.index(event.raw.payload);
         match handler.kind {
@@ -269,6 +352,8 @@ impl Normalizer {
 
     /// The end of the recording: open collections are incomplete, and what was only counted is reported.
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
+        self.profilers.finish(position, sink);
+        self.add_joined(sink);
         let mut abandoned = 0;
         for runtime in &mut self.runtimes {
             runtime.finish(sink);
@@ -286,7 +371,7 @@ impl Normalizer {
         let message = "references of heap objects could not be attributed: a part of the walk is missing";
         report("lost_references", self.heap.finish(), position, message);
         self.processes.finish(sink);
-        Totals { collections: u64::from(self.next_gc_id) }
+        Totals { collections: u64::from(self.last_gc_id) }
     }
 }
 

@@ -24,6 +24,10 @@ pub struct Ranges {
     /// Where ranges of unknown length are after the collection.
     clamped: Vec<u64>,
     doubts: Doubts,
+    /// The bounds are those of another telling of the collection, which hands them on.
+    bounds_are_told: bool,
+    /// The rows are, too.
+    rows_are_told: bool,
 }
 
 /// What cannot be right in the ranges and bounds of one collection.
@@ -101,6 +105,16 @@ impl Ranges {
         }
     }
 
+    /// The collection is also told as `other`, whose bounds hold here, too, and whose rows are handed on in place of
+    /// these when it has any. Returns how many rows it has less.
+    pub fn also_told(&mut self, other: &Ranges) -> u64 {
+        self.bounds.clone_from(&other.bounds);
+        self.bounds_are_told = true;
+        let theirs = other.surviving.count() + other.moved.count();
+        self.rows_are_told = theirs > 0;
+        if theirs > 0 { (self.surviving.count() + self.moved.count()).saturating_sub(theirs) } else { 0 }
+    }
+
     /// What could not be right in the collection that was finished last.
     pub fn doubts(&self) -> Doubts {
         self.doubts
@@ -121,8 +135,15 @@ impl Ranges {
         mut each: impl FnMut(u64, u64, u64),
     ) -> std::io::Result<()> {
         let gc_id = collection.gc_id;
-        if !self.bounds.is_empty() {
+        if !std::mem::take(&mut self.bounds_are_told) && !self.bounds.is_empty() {
             sink.fact(Fact::GenerationRanges(gc_id, &self.bounds));
+        }
+        if std::mem::take(&mut self.rows_are_told) {
+            self.bounds.clear();
+            self.clamped.clear();
+            self.surviving.drain(|_| {})?;
+            self.moved.drain(|[old_start, new_start, length]| each(*old_start, *new_start, untag(*length).0))?;
+            return self.failed.take().map_or(Ok(()), Err);
         }
         let mut before = Bounds::new(&self.bounds, false);
         let mut after = Bounds::new(&self.bounds, true);
@@ -195,10 +216,7 @@ impl Ranges {
             sink.fact(Fact::MovedRanges(gc_id, batch));
         }
         self.doubts = doubts;
-        match self.failed.take() {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+        self.failed.take().map_or(Ok(()), Err)
     }
 
     /// For each range of unknown length in a part of the large object heap: where that part ends, and whether the range

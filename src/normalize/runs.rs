@@ -37,6 +37,12 @@ impl<const N: usize> Runs<N> {
         if self.rows.len() >= self.max_rows { self.spill() } else { Ok(()) }
     }
 
+    /// How many rows there are.
+    pub fn count(&self) -> u64 {
+        let spilled = self.spilled.iter().flat_map(|s| &s.runs);
+        spilled.sum::<u64>() + self.rows.len() as u64
+    }
+
     fn spill(&mut self) -> std::io::Result<()> {
         self.rows.sort();
         let spilled = match &mut self.spilled {

@@ -21,6 +21,18 @@ impl Scalars {
         Scalars { names: fields.map(|f| f.name.clone()).collect(), columns: ValueColumn::for_fields(&plan.fields) }
     }
 
+    /// The same for the fields before the first list only.
+    pub fn before_rows(plan: &Plan) -> Scalars {
+        let rows = plan.fields.iter().position(|f| matches!(f.node, Node::List(..)));
+        let fields = plan.fields.iter().take(rows.unwrap_or(usize::MAX)).cloned().collect();
+        Scalars::new(&Plan { fields, ..Plan::default() })
+    }
+
+    /// Whether there is no field to look at.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// Decodes an event. Fields that it does not have, or not whole, are null.
     pub fn read(&mut self, event: &Event<'_>) {
         match event.info.plan(event.raw.payload) {

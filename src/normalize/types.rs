@@ -1,6 +1,7 @@
 //! Types by the address of their method table, and methods by their id, each once per process.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 
@@ -14,8 +15,9 @@ const MAX_SEEN: usize = 1 << 20;
 /// Which types and methods are known.
 #[derive(Default)]
 pub struct Types {
-    seen: HashSet<(u64, u64), FixedState>,
-    /// By id and start of the code: a method is compiled more than once.
+    /// By process and id: whether a profiler told of it, not the runtime.
+    seen: HashMap<(u64, u64), bool, FixedState>,
+    /// By process, id and start of the code: a method is compiled more than once.
     methods: HashSet<(u64, u64, u64), FixedState>,
 }
 
@@ -24,7 +26,21 @@ impl Types {
         if self.seen.len() >= MAX_SEEN {
             self.seen.clear();
         }
-        self.seen.insert((process_id, type_id))
+        let place = self.seen.entry((process_id, type_id));
+        let is_new = matches!(place, Entry::Vacant(_));
+        place.or_insert(false);
+        is_new
+    }
+
+    /// A class that a profiler tells of, which sees to it that it tells of it once: known already if the runtime told of it.
+    pub fn profiled(&mut self, found: &Type<'_>, sink: &mut impl FactSink) {
+        let key = (found.process_id, found.type_id);
+        if self.is_new(key.0, key.1) {
+            self.seen.insert(key, true);
+        }
+        if self.seen.get(&key) == Some(&true) {
+            sink.fact(Fact::Type(found));
+        }
     }
 
     /// A type of which only the name is known (from an allocation).

@@ -18,8 +18,9 @@ use crate::normalize::fact::CallsiteId;
 const BATCH_ROWS: usize = 16 << 10;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Bulk events whose rows stand in tables of their own: runtime provider, event id.
-const ROWS_ELSEWHERE: [u32; 6] = [16, 17, 18, 19, 21, 22];
+/// Bulk events whose rows stand in tables of their own: provider, event ids.
+const ROWS_ELSEWHERE: [(&str, &[u32]); 2] =
+    [("Microsoft-Windows-DotNETRuntime", &[16, 17, 18, 19, 21, 22]), ("ETWClrProfiler", &[15, 16, 22, 23])];
 
 /// The table of one event.
 pub struct EventTable {
@@ -50,7 +51,8 @@ pub enum Decoded {
 }
 
 fn has_rows_elsewhere(info: &EventInfo) -> bool {
-    info.provider == "Microsoft-Windows-DotNETRuntime" && ROWS_ELSEWHERE.contains(&info.event_type.event_id)
+    let of = ROWS_ELSEWHERE.iter().find(|(provider, _)| *provider == info.provider);
+    of.is_some_and(|(_, ids)| ids.contains(&info.event_type.event_id))
 }
 
 /// All plans that an event's table has to hold: every version of the catalogue, or the recording's own.

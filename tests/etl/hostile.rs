@@ -11,9 +11,6 @@ use super::writer::*;
 use crate::support::collect::{Recording, mapped, piped};
 
 const PROVIDER: [u8; 16] = [9; 16];
-/// Microsoft-Windows-DotNETRuntime.
-const RUNTIME: [u8; 16] =
-    [0x23, 0x0D, 0x3C, 0xE1, 0xBC, 0xCC, 0x12, 0x4E, 0x93, 0x1B, 0xD9, 0xCC, 0x2E, 0xEE, 0x27, 0xE4];
 
 fn plain(at: i64) -> Vec<u8> {
     event(19, PROVIDER, 1, TICKS + at, &[], b"payload!")

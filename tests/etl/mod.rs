@@ -8,4 +8,10 @@ mod expected;
 mod hostile;
 #[cfg(feature = "tables")]
 mod live;
+#[cfg(feature = "tables")]
+mod profiler;
+#[cfg(feature = "tables")]
+mod profiler_joined;
+#[cfg(all(feature = "tables", target_os = "linux"))]
+mod profiler_retold;
 mod writer;

@@ -9,6 +9,9 @@ pub struct Writer {
 pub const START: i64 = 133_232_283_966_946_549;
 pub const TICKS: i64 = 1_000;
 pub const BUFFER_SIZE: u32 = 4096;
+/// Microsoft-Windows-DotNETRuntime, e13c0d23-ccbc-4e12-931b-d9cc2eee27e4.
+pub const RUNTIME: [u8; 16] =
+    [0x23, 0x0D, 0x3C, 0xE1, 0xBC, 0xCC, 0x12, 0x4E, 0x93, 0x1B, 0xD9, 0xCC, 0x2E, 0xEE, 0x27, 0xE4];
 
 /// What a buffer's header says beside its contents.
 pub struct Head {
@@ -47,12 +50,16 @@ pub fn buffer_of(head: &Head, body: &[u8], valid: u32, size: u32) -> Vec<u8> {
 
 /// A buffer of the session's size.
 pub fn buffer(head: &Head, events: &[Vec<u8>]) -> Vec<u8> {
+    sized_buffer(head, events, BUFFER_SIZE)
+}
+
+fn sized_buffer(head: &Head, events: &[Vec<u8>], size: u32) -> Vec<u8> {
     let mut body = Vec::new();
     for event in events {
         body.extend(event);
         body.resize(body.len().next_multiple_of(8), 0);
     }
-    buffer_of(head, &body, 0x48 + body.len() as u32, BUFFER_SIZE)
+    buffer_of(head, &body, 0x48 + body.len() as u32, size)
 }
 
 /// The payload of the header event, 64-bit.
@@ -84,20 +91,35 @@ pub fn system(group: u8, opcode: u8, version: u8, ticks: i64, payload: &[u8]) ->
     out
 }
 
-/// EVENT64 (form 19) or EVENT32 (18), with extended items if there are any.
-pub fn event(form: u8, provider: [u8; 16], id: u16, ticks: i64, items: &[u8], payload: &[u8]) -> Vec<u8> {
+/// Who wrote an event, and when.
+#[derive(Clone, Copy)]
+pub struct By {
+    /// EVENT64 (19) or EVENT32 (18).
+    pub form: u8,
+    pub process_id: u32,
+    pub thread_id: u32,
+    pub ticks: i64,
+}
+
+/// EVENT64 or EVENT32 of a version, with extended items if there are any.
+pub fn event_by(by: By, provider: [u8; 16], id: u16, version: u8, items: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut out = ((0x50 + items.len() + payload.len()) as u16).to_le_bytes().to_vec();
-    out.extend([form, 0xC0, u8::from(!items.is_empty()), 0, 0, 0]);
-    out.extend(7u32.to_le_bytes());
-    out.extend(5u32.to_le_bytes());
-    out.extend(ticks.to_le_bytes());
+    out.extend([by.form, 0xC0, u8::from(!items.is_empty()), 0, 0, 0]);
+    out.extend(by.thread_id.to_le_bytes());
+    out.extend(by.process_id.to_le_bytes());
+    out.extend(by.ticks.to_le_bytes());
     out.extend(provider);
     out.extend(id.to_le_bytes());
-    out.extend([0, 0, 4, 0, 0, 0]);
+    out.extend([version, 0, 4, 0, 0, 0]);
     out.extend([0; 8 + 8 + 16]);
     out.extend(items);
     out.extend(payload);
     out
+}
+
+/// EVENT64 (form 19) or EVENT32 (18) of process 5, thread 7.
+pub fn event(form: u8, provider: [u8; 16], id: u16, ticks: i64, items: &[u8], payload: &[u8]) -> Vec<u8> {
+    event_by(By { form, process_id: 5, thread_id: 7, ticks }, provider, id, 0, items, payload)
 }
 
 /// FULL64.
@@ -138,6 +160,37 @@ impl Writer {
     pub fn events(mut self, sequence: i64, events: &[Vec<u8>]) -> Writer {
         self.bytes.extend(buffer(&Head { sequence, ..Head::default() }, events));
         self
+    }
+
+    /// A whole file of these events, in as many buffers as they need.
+    pub fn file(events: &[Vec<u8>]) -> Vec<u8> {
+        Writer::sized_file(events, BUFFER_SIZE, 10_000_000)
+    }
+
+    /// The same with buffers of a size, and a clock of so many ticks a second.
+    pub fn sized_file(events: &[Vec<u8>], size: u32, frequency: i64) -> Vec<u8> {
+        let mut buffers: Vec<Vec<Vec<u8>>> = vec![Vec::new()];
+        let whole = size as usize - 0x48;
+        let mut room = whole;
+        for event in events {
+            let bytes = event.len().next_multiple_of(8);
+            if bytes > room {
+                buffers.push(Vec::new());
+                room = whole;
+            }
+            room -= bytes;
+            buffers.last_mut().expect("a buffer").push(event.clone());
+        }
+        let mut header = log_file_header();
+        patch(&mut header, 0, size.to_le_bytes());
+        patch(&mut header, 0x24, (buffers.len() as u32 + 1).to_le_bytes());
+        patch(&mut header, 0x100, frequency.to_le_bytes());
+        let first = Head { kind: 4, sequence: 0, flags: 0x21, ..Head::default() };
+        let mut bytes = sized_buffer(&first, &[system(0, 0, 2, TICKS, &header)], size);
+        for (sequence, events) in (1..).zip(&buffers) {
+            bytes.extend(sized_buffer(&Head { sequence, ..Head::default() }, events, size));
+        }
+        bytes
     }
 
     /// Adds bytes as they are.

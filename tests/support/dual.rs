@@ -8,11 +8,9 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use tracequet::error::Problem;
-use tracequet::event::{Event, EventInfo};
-use tracequet::normalize::Normalizer;
+use tracequet::reader::TraceInfo;
 use tracequet::reader::callback::format::{Header, kind_name};
 use tracequet::reader::callback::{self, Body, Record};
-use tracequet::reader::{EventType, Order, RawEvent, Thread, TraceInfo, TypeId, Visitor, nettrace};
 use tracequet::source::Input;
 
 use super::callbacks::Facts;
@@ -179,48 +177,7 @@ impl Dual {
 
 /// What the events in a file say.
 pub fn events(path: &Path) -> Facts {
-    let mut reading = Reading::default();
-    let end = nettrace::read(Input::open(path).expect("EventPipe's file"), Order::Time, &mut reading);
-    reading.facts.end = end.expect("a readable recording");
-    reading.normalizer.finish(0, &mut reading.facts);
-    reading.facts
-}
-
-#[derive(Default)]
-struct Reading {
-    info: Option<TraceInfo>,
-    types: Vec<EventInfo>,
-    threads: Vec<Thread>,
-    normalizer: Normalizer,
-    facts: Facts,
-}
-
-impl Visitor for Reading {
-    fn trace(&mut self, info: &TraceInfo) {
-        self.info = Some(info.clone());
-    }
-
-    fn event_type(&mut self, id: TypeId, event_type: &EventType) -> bool {
-        let info = EventInfo::resolve(event_type, self.info.as_ref().map_or(8, |i| i.pointer_size));
-        let wanted = self.normalizer.event_type(id, &info);
-        self.types.push(info);
-        wanted
-    }
-
-    fn thread(&mut self, _: u32, thread: &Thread) {
-        self.threads.push(thread.clone());
-    }
-
-    fn event(&mut self, raw: &RawEvent<'_>) -> ControlFlow<()> {
-        let ts_ns = self.info.as_ref().and_then(|i| i.clock.since_start(raw.ticks)).unwrap_or_default();
-        let (info, thread) = (&self.types[raw.event_type.0 as usize], &self.threads[raw.thread as usize]);
-        self.normalizer.event(&Event { raw, info, thread, ts_ns }, 0, &mut self.facts);
-        ControlFlow::Continue(())
-    }
-
-    fn problem(&mut self, problem: Problem) {
-        self.facts.problems.push(problem);
-    }
+    super::events::facts(Input::open(path).expect("EventPipe's file")).expect("a readable recording")
 }
 
 /// The bounds at the end of a collection: of all generations (generation, start, length, reserved), and of the heap that is

@@ -10,6 +10,7 @@ pub mod compare;
 #[cfg(feature = "tables")]
 pub mod dataset;
 pub mod dual;
+pub mod events;
 #[cfg(feature = "packed")]
 pub mod expected;
 #[cfg(feature = "cli")]

@@ -34,6 +34,8 @@ pub struct Open {
     resumed: bool,
     background: bool,
     nested: bool,
+    /// The runtime's own events tell of it, too: it is not reported from here.
+    joined: bool,
     /// An end that is its own unless it turns out to be a background collection.
     maybe: Option<(i64, Vec<GenerationRange>)>,
 }
@@ -47,9 +49,16 @@ pub struct Collections {
     concurrent: bool,
     /// Whether suspensions are recorded.
     suspends: bool,
-    next_id: GcId,
+    /// Number of the collection that began last.
+    pub last_id: GcId,
+    /// The runtime's own events tell of collections that begin now, too.
+    pub joins: bool,
+    /// Ends of joined collections are provisional: what the runtime itself tells of them is not over.
+    pub holds: bool,
     open: Vec<Open>,
     closed: Closed,
+    /// Collections that are over and that the runtime's own events tell of, too.
+    pub joined: Vec<Collection>,
     pauses: Pauses,
     waiting: Option<Vec<u64>>,
     /// Collections whose end never came.
@@ -68,9 +77,36 @@ impl Collections {
         Collections { process_id, clr_instance_id, concurrent, suspends, ..Collections::default() }
     }
 
-    /// Number of the collection that began last.
-    pub fn last_id(&self) -> GcId {
-        self.next_id
+    /// The innermost collection, if it is not over and the runtime's own events are not known to tell of it.
+    pub fn alone(&self) -> Option<GcId> {
+        self.open.last().filter(|top| !top.joined && top.maybe.is_none()).map(|top| top.row.gc_id)
+    }
+
+    /// The runtime's own events tell of the innermost collection, too.
+    pub fn join(&mut self) {
+        if let Some(top) = self.open.last_mut() {
+            top.joined = true;
+        }
+    }
+
+    /// Whether a collection is open that has begun and not ended.
+    pub fn runs(&self) -> bool {
+        self.open.last().is_some_and(|top| top.started && top.maybe.is_none())
+    }
+
+    /// Whether a joined collection is open.
+    pub fn has_joined(&self) -> bool {
+        self.open.iter().any(|open| open.joined)
+    }
+
+    /// The runtime's own events of a joined collection end. Returns how many ranges they lack.
+    pub fn joined_ends(&mut self, gc_id: GcId, told: &Ranges, sink: &mut impl FactSink) -> u64 {
+        let Some(top) = self.open.last_mut().filter(|top| top.joined && top.row.gc_id == gc_id) else { return 0 };
+        let lacking = top.ranges.also_told(told);
+        if top.maybe.is_some() {
+            self.abandon(sink);
+        }
+        lacking
     }
 
     /// Objects that wait for their finalizers after the collection that was closed last, sorted.
@@ -79,15 +115,15 @@ impl Collections {
     }
 
     fn new_open(&mut self, start_ns: i64) -> Open {
-        self.next_id += 1;
+        self.last_id += 1;
         let row = Collection {
-            gc_id: self.next_id,
+            gc_id: self.last_id,
             process_id: self.process_id,
             clr_instance_id: self.clr_instance_id,
             start_ns,
             ..Collection::default()
         };
-        let mut open = Open { row, ..Open::default() };
+        let mut open = Open { row, joined: self.joins, ..Open::default() };
         open.ranges.set_tagged();
         open
     }
@@ -133,6 +169,12 @@ impl Collections {
 
     /// GarbageCollectionFinished. Returns whether its start is not in the recording.
     pub fn finished(&mut self, ts_ns: i64, bounds: Vec<GenerationRange>, sink: &mut impl FactSink) -> bool {
+        if self.holds
+            && let Some(top) = self.open.last_mut().filter(|top| top.joined && top.maybe.is_none())
+        {
+            top.maybe = Some((ts_ns, bounds));
+            return !top.started;
+        }
         let is_full = |o: &&mut Open| o.started && o.row.generation == Some(2);
         if self.concurrent && self.open.last_mut().filter(is_full).is_some() {
             self.uncertain += u64::from(!self.suspends);
@@ -219,6 +261,9 @@ impl Collections {
         self.doubts.empty += doubts.empty;
         self.doubts.overlapping_bounds += doubts.overlapping_bounds;
         self.doubts.beyond_bounds += doubts.beyond_bounds;
+        if closed.joined {
+            return self.joined.push(closed.row);
+        }
         self.closed.push(closed.row);
     }
 
@@ -229,7 +274,7 @@ impl Collections {
             // It started and ended without ever working in the background.
             bounds.into_iter().for_each(|bound| lost.ranges.bound(bound));
             lost.row.end_ns = Some(end_ns);
-            lost.row.complete = true;
+            lost.row.complete = lost.started;
             self.decided(lost.row.gc_id, "blocking");
         } else {
             self.abandoned += u64::from(lost.started);
@@ -293,7 +338,8 @@ impl Collections {
         self.pauses.end(thread, ts_ns, self.process_id, rows, sink);
     }
 
-    fn report(&mut self, sink: &mut impl FactSink) {
+    /// Hands on collections that are over, as far as no older one is open.
+    pub fn report(&mut self, sink: &mut impl FactSink) {
         self.closed.report(self.open.first().map(|o| o.row.gc_id), sink);
     }
 

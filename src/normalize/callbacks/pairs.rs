@@ -5,11 +5,10 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::CLAMP;
 use super::open::Collections;
+use super::{CLAMP, Call};
 use crate::normalize::fact::LengthKind;
 use crate::normalize::ranges::tag;
-use crate::reader::callback::Record;
 
 /// A second version whose first may follow.
 enum Second {
@@ -60,40 +59,40 @@ impl Pairs {
         }
     }
 
-    fn wait(&mut self, record: &Record<'_>, second: Second, collections: &mut Collections, ts_ns: i64) {
-        if record.failed() {
+    fn wait(&mut self, call: &Call<'_>, second: Second, collections: &mut Collections, ts_ns: i64) {
+        if call.alone {
             second.put(LengthKind::Exact, collections, ts_ns);
         } else {
-            self.waiting.insert(record.thread, second);
+            self.waiting.insert(call.thread, second);
         }
     }
 
     /// SurvivingReferences2.
     pub fn surviving2(
         &mut self,
-        record: &Record<'_>,
+        call: &Call<'_>,
         rows: impl Iterator<Item = [u64; 2]>,
         collections: &mut Collections,
         ts_ns: i64,
     ) {
-        self.wait(record, Second::Surviving(rows.collect()), collections, ts_ns);
+        self.wait(call, Second::Surviving(rows.collect()), collections, ts_ns);
     }
 
     /// MovedReferences2.
     pub fn moved2(
         &mut self,
-        record: &Record<'_>,
+        call: &Call<'_>,
         rows: impl Iterator<Item = [u64; 3]>,
         collections: &mut Collections,
         ts_ns: i64,
     ) {
-        self.wait(record, Second::Moved(rows.collect()), collections, ts_ns);
+        self.wait(call, Second::Moved(rows.collect()), collections, ts_ns);
     }
 
     /// RootReferences2: its rows are facts already, only the objects are kept.
-    pub fn roots2(&mut self, record: &Record<'_>, objects: impl Iterator<Item = u64>) {
-        if !record.failed() {
-            self.waiting.insert(record.thread, Second::Roots(objects.collect()));
+    pub fn roots2(&mut self, call: &Call<'_>, objects: impl Iterator<Item = u64>) {
+        if !call.alone {
+            self.waiting.insert(call.thread, Second::Roots(objects.collect()));
         }
     }
 

@@ -58,7 +58,8 @@ pub struct Bounds<'a> {
     pub non_gc: &'a [[u64; 3]],
 }
 
-/// What a record says. Names follow ICorProfilerCallback.
+/// What a record says. Names follow ICorProfilerCallback; beside what the runtime passes stands what a profiler may have
+/// asked for then.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "names and fields are those of ICorProfilerCallback")]
 pub enum Body<'a> {
@@ -92,6 +93,8 @@ pub enum Body<'a> {
     Object {
         object_id: u64,
         class_id: u64,
+        /// Bytes; 0 when it was not asked for.
+        size: u64,
         references: &'a [[u64; 1]],
     },
     Weak {
@@ -107,6 +110,8 @@ pub enum Body<'a> {
     Finalizeable {
         flags: u32,
         object_id: u64,
+        /// 0 when it was not asked for.
+        class_id: u64,
     },
     ByClass {
         rows: &'a [[u64; 2]],
@@ -115,6 +120,8 @@ pub enum Body<'a> {
         object_id: u64,
         class_id: u64,
         size: u64,
+        /// Bytes that it stands for: more than `size` when the profiler takes samples.
+        represented: u64,
     },
     SuspendStarted {
         reason: u32,
@@ -347,7 +354,7 @@ fn known<'a, 's>(kind: u8, input: &'a [u8], scratch: &'s mut Scratch) -> Parsed<
         kind::OBJECT => {
             let (rest, [object_id, class_id]) = numbers(input)?;
             let (rest, ()) = columns(rest, &mut scratch.one)?;
-            (rest, Body::Object { object_id, class_id, references: &scratch.one })
+            (rest, Body::Object { object_id, class_id, size: 0, references: &scratch.one })
         }
         kind::WEAK => {
             let (rest, ()) = columns(input, &mut scratch.three)?;
@@ -364,11 +371,11 @@ fn known<'a, 's>(kind: u8, input: &'a [u8], scratch: &'s mut Scratch) -> Parsed<
         kind::FINALIZEABLE => {
             let (rest, flags) = varuint32(input, "flags")?;
             let (rest, [object_id]) = numbers(rest)?;
-            (rest, Body::Finalizeable { flags, object_id })
+            (rest, Body::Finalizeable { flags, object_id, class_id: 0 })
         }
         kind::ALLOCATED => {
             let (rest, [object_id, class_id, size]) = numbers(input)?;
-            (rest, Body::Allocated { object_id, class_id, size })
+            (rest, Body::Allocated { object_id, class_id, size, represented: size })
         }
         kind::SUSPEND_STARTED => {
             let (rest, reason) = varuint32(input, "reason")?;

@@ -1,0 +1,27 @@
+//! One call of ICorProfilerCallback, whatever recorded it.
+
+use crate::normalize::fact::CallsiteId;
+use crate::reader::callback::Body;
+
+/// A call, as a record of a `.corprof` or an event tells of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// Nanoseconds since the recording began.
+    pub ts_ns: i64,
+    /// Dense number of the thread that was called.
+    pub thread: u32,
+    /// Its OS thread id.
+    pub thread_id: u64,
+    /// Its stack.
+    pub callsite_id: CallsiteId,
+    /// Whether the process has pointers of 8 bytes.
+    pub wide: bool,
+    /// Whether this is a second version after which the first is not recorded.
+    pub alone: bool,
+    /// Whether more rows of the same call follow.
+    pub continues: bool,
+    /// Byte offset in the recording.
+    pub offset: u64,
+    /// What the call says.
+    pub body: Body<'a>,
+}

@@ -1,0 +1,352 @@
+//! ETWClrProfiler, the profiler that comes with PerfView: its events are calls of ICorProfilerCallback, of all processes
+//! that it is loaded into. Each process has a normalizer of its own, the same as for recordings of callbacks.
+//!
+//! The events carry the first versions of the callbacks (32-bit lengths), and neither bounds nor suspensions: without
+//! the runtime's own events the generation of a range stays unknown. The profiler numbers the collections, which shows
+//! when one of them is missing. Facts: `ETWClrProfiler.man` and `CorProfilerTracer.cpp` of PerfView.
+//!
+//! Mostly the runtime's own events are recorded, too, and tell of the same collections. Then both tell of one:
+//! ```text
+//!   GCStart (profiler)   GCStart   bounds   ranges of both   GCStop (profiler)   bounds   GCEnd
+//! ```
+//! (So it is on .NET Core 3.1 and .NET 10.) The one that starts second takes the number of the first; the bounds of the
+//! runtime hold for the ranges of the profiler, and these are left out when the runtime tells of ranges itself.
+
+use std::collections::BTreeMap;
+
+use super::callbacks::{Call, CallbackNormalizer};
+use super::fact::{CallsiteId, Collection, Fact, FactSink, GcId};
+use super::ranges::Ranges;
+use super::scalars::Scalars;
+use super::types::Types;
+use crate::error::{Problem, Severity};
+use crate::event::Event;
+use crate::event::rows::Rows;
+use crate::reader::Layout;
+use crate::reader::callback::format::NOT_ASKED;
+use crate::reader::callback::{Body, Bounds};
+
+/// Name of the provider.
+pub const PROVIDER: &str = "ETWClrProfiler";
+/// Processes with a profiler; no machine runs so many. What further ones say is counted and left out.
+const MAX_PROCESSES: usize = 4096;
+
+/// What an event of the profiler tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    Class,
+    Allocated,
+    Finalizeable,
+    HandleCreated,
+    HandleDestroyed,
+    Roots,
+    Object,
+    GcStart,
+    GcStop,
+    Moved,
+    Survived,
+    Error,
+    Shutdown,
+}
+
+impl Told {
+    /// By the event's id.
+    pub fn new(id: u32) -> Option<Told> {
+        Some(match id {
+            1 => Told::Class,
+            10 => Told::Allocated,
+            11 => Told::Finalizeable,
+            12 => Told::HandleCreated,
+            13 => Told::HandleDestroyed,
+            15 => Told::Roots,
+            16 => Told::Object,
+            20 => Told::GcStart,
+            21 => Told::GcStop,
+            22 => Told::Moved,
+            23 => Told::Survived,
+            26 => Told::Error,
+            27 => Told::Shutdown,
+            _ => return None,
+        })
+    }
+
+    /// Whether the collection in which this is told is past its start.
+    pub fn is_past_start(self) -> bool {
+        matches!(self, Told::Finalizeable | Told::Moved | Told::Survived | Told::Roots | Told::Object | Told::GcStop)
+    }
+
+    /// The columns of its rows.
+    pub fn columns(self) -> &'static [&'static str] {
+        match self {
+            Told::Roots => &["ObjectIDs", "GCRootKinds", "GCRootFlags", "RootIDs"],
+            Told::Object => &["ObjectRefs"],
+            Told::Moved => &["RangeBases", "TargetBases", "Lengths"],
+            Told::Survived => &["RangeBases", "Lengths"],
+            _ => &[],
+        }
+    }
+}
+
+/// An event of the profiler, read.
+pub struct Heard<'a> {
+    /// What it tells.
+    pub told: Told,
+    /// Its fields.
+    pub scalars: &'a Scalars,
+    /// Its rows.
+    pub rows: Option<Rows<'a>>,
+    /// The event.
+    pub event: &'a Event<'a>,
+    /// Its stack.
+    pub callsite_id: CallsiteId,
+    /// The collection that is open by the runtime's own events.
+    pub open: Option<GcId>,
+}
+
+/// The profiler in one process.
+struct Profiler {
+    calls: CallbackNormalizer,
+    /// The profiler's number of the collection that it told of last.
+    number: Option<u32>,
+    /// The last collection of which the runtime tells, too.
+    joined: GcId,
+}
+
+/// The profilers of all processes.
+#[derive(Default)]
+pub struct Profilers {
+    /// By process id.
+    processes: BTreeMap<u64, Profiler>,
+    scratch: Scratch,
+    /// Collections that are over and that the runtime tells of, too.
+    pub joined: Vec<Collection>,
+    missing: u64,
+    homeless: u64,
+    lacking: u64,
+    last_offset: u64,
+}
+
+/// Memory for the rows of the event at hand.
+#[derive(Default)]
+struct Scratch {
+    one: Vec<[u64; 1]>,
+    two: Vec<[u64; 2]>,
+    three: Vec<[u64; 3]>,
+    four: Vec<[u64; 4]>,
+}
+
+fn fill<'s, const N: usize>(place: &'s mut Vec<[u64; N]>, rows: Option<Rows<'_>>) -> &'s [[u64; N]] {
+    place.clear();
+    place.extend(rows.into_iter().flat_map(Rows::values));
+    place
+}
+
+/// What the profiler's classes become where the runtime's own events tell of types, too: each once.
+struct Once<'t, S> {
+    types: &'t mut Types,
+    sink: &'t mut S,
+}
+
+impl<S: FactSink> FactSink for Once<'_, S> {
+    fn fact(&mut self, fact: Fact<'_>) {
+        match fact {
+            Fact::Type(found) => self.types.profiled(found, self.sink),
+            other => self.sink.fact(other),
+        }
+    }
+}
+
+impl Profilers {
+    /// One event, in the order of time.
+    pub fn event(&mut self, heard: &Heard<'_>, types: &mut Types, last_gc_id: &mut GcId, sink: &mut impl FactSink) {
+        let (event, scalars) = (heard.event, heard.scalars);
+        let process_id = event.thread.process_id;
+        self.last_offset = event.raw.offset;
+        if !self.processes.contains_key(&process_id) {
+            if self.processes.len() >= MAX_PROCESSES {
+                self.homeless += 1;
+                return;
+            }
+            let calls = CallbackNormalizer::of_process(process_id);
+            self.processes.insert(process_id, Profiler { calls, number: None, joined: 0 });
+        }
+        let Some(profiler) = self.processes.get_mut(&process_id) else { return };
+        let wide = !matches!(&event.info.event_type.layout, Layout::Etw(etw) if etw.pointer_size == 4);
+        let number = |name| scalars.number(name).unwrap_or_default();
+        let nothing = Bounds { hresult: NOT_ASKED, rows: &[], non_gc_hresult: NOT_ASKED, non_gc: &[] };
+        let sink = &mut Once { types, sink };
+        let scratch = &mut self.scratch;
+        let body = match heard.told {
+            Told::GcStart => {
+                self.missing += profiler.starts(scalars.small("GCID"));
+                let generation = scalars.small::<u32>("Generation").filter(|g| *g <= 2);
+                // Bits of the generations; of those above 2 the profiler does not tell.
+                let collected = generation.map_or(0, |g| (2 << g) - 1);
+                Body::Started { generations: 3, collected, reason: number("Induced") as u32, bounds: nothing }
+            }
+            Told::GcStop => {
+                self.missing += profiler.stops(scalars.small("GCID"), event.raw.offset, sink);
+                Body::Finished { bounds: nothing }
+            }
+            Told::Survived => Body::Surviving { version: 1, rows: fill(&mut scratch.two, heard.rows) },
+            Told::Moved => Body::Moved { version: 1, rows: fill(&mut scratch.three, heard.rows) },
+            Told::Roots => Body::Roots2 { rows: fill(&mut scratch.four, heard.rows) },
+            Told::Object => Body::Object {
+                object_id: number("ObjectID"),
+                class_id: number("ClassID"),
+                size: number("Size"),
+                references: fill(&mut scratch.one, heard.rows),
+            },
+            Told::HandleCreated => {
+                Body::HandleCreated { handle_id: number("HandleID"), object_id: number("InitialObjectID") }
+            }
+            Told::HandleDestroyed => Body::HandleDestroyed { handle_id: number("HandleID") },
+            Told::Finalizeable => {
+                Body::Finalizeable { flags: 0, object_id: number("ObjectID"), class_id: number("ClassID") }
+            }
+            Told::Allocated => Body::Allocated {
+                object_id: number("ObjectID"),
+                class_id: number("ClassID"),
+                size: number("Size"),
+                represented: number("RepresentativeSize"),
+            },
+            Told::Class => {
+                let class_id = number("ClassID");
+                if class_id == u64::MAX || !wide && class_id == u64::from(u32::MAX) {
+                    // It stands for all classes of which the profiler could not find out what they are.
+                    return;
+                }
+                Body::Class {
+                    class_id,
+                    module_id: number("ModuleID"),
+                    token: number("Token") as u32,
+                    element_type: 0,
+                    rank: 0,
+                    element_class_id: 0,
+                    name: scalars.text("Name").unwrap_or_default(),
+                }
+            }
+            Told::Error => {
+                let (what, code) = (scalars.text("Message").unwrap_or_default(), number("ErrorCode"));
+                let message = format!("the profiler of process {process_id} says: {what} ({code:#010x})");
+                let problem = Problem::new(Severity::DataLoss, "profiler_error", event.raw.offset, message);
+                return sink.fact(Fact::Problem(&problem.thread(event.thread.thread_id)));
+            }
+            Told::Shutdown => {
+                profiler.calls.end(event.raw.offset, sink);
+                self.joined.append(&mut profiler.calls.collections.joined);
+                self.processes.remove(&process_id);
+                return;
+            }
+        };
+        let call = Call {
+            ts_ns: event.ts_ns,
+            thread: event.raw.capture_thread,
+            thread_id: event.thread.thread_id,
+            callsite_id: heard.callsite_id,
+            wide,
+            alone: true,
+            continues: false,
+            offset: event.raw.offset,
+            body,
+        };
+        let collections = &mut profiler.calls.collections;
+        collections.holds = heard.open == Some(profiler.joined);
+        match heard.open.filter(|open| *open != profiler.joined) {
+            Some(open) => {
+                collections.joins = true;
+                let mut last = open.saturating_sub(1);
+                profiler.calls.call(&call, &mut last, sink);
+                if last == open {
+                    profiler.joined = open;
+                }
+            }
+            None => {
+                collections.joins = false;
+                profiler.calls.call(&call, last_gc_id, sink);
+            }
+        }
+        if heard.told == Told::GcStop {
+            profiler.calls.collections.report(sink);
+        }
+        self.joined.append(&mut profiler.calls.collections.joined);
+    }
+
+    /// The open collection of a process, if the runtime is not known to tell of it.
+    pub fn alone(&self, process_id: u64) -> Option<GcId> {
+        self.processes.get(&process_id)?.calls.collections.alone()
+    }
+
+    /// The runtime tells of this open collection, too.
+    pub fn join(&mut self, process_id: u64, gc_id: GcId) {
+        if let Some(profiler) = self.processes.get_mut(&process_id) {
+            profiler.joined = gc_id;
+            profiler.calls.collections.join();
+        }
+    }
+
+    /// The runtime's own events of a collection end, which told of these ranges.
+    pub fn runtime_ends(
+        &mut self,
+        process_id: u64,
+        (gc_id, ranges): (GcId, &Ranges),
+        offset: u64,
+        sink: &mut impl FactSink,
+    ) {
+        let Some(profiler) = self.processes.get_mut(&process_id) else { return };
+        self.lacking += profiler.calls.collections.joined_ends(gc_id, ranges, sink);
+        profiler.calls.after(offset, sink);
+        self.joined.append(&mut profiler.calls.collections.joined);
+    }
+
+    /// The runtime goes on to another collection than `open`.
+    pub fn runtime_goes_on(&mut self, process_id: u64, open: Option<GcId>, offset: u64, sink: &mut impl FactSink) {
+        let Some(profiler) = self.processes.get_mut(&process_id) else { return };
+        if open != Some(profiler.joined) && profiler.calls.collections.has_joined() {
+            profiler.calls.interrupt(offset, sink);
+            self.joined.append(&mut profiler.calls.collections.joined);
+        }
+    }
+
+    /// The end of the recording.
+    pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) {
+        for profiler in self.processes.values_mut() {
+            profiler.calls.end(position, sink);
+            self.joined.append(&mut profiler.calls.collections.joined);
+        }
+        let mut report = |code, count: u64, message: &str| {
+            if count > 0 {
+                let problem = Problem::new(Severity::DataLoss, code, self.last_offset, message).count(count);
+                sink.fact(Fact::Problem(&problem));
+            }
+        };
+        report(
+            "lost_collections",
+            self.missing,
+            "collections are missing: the profiler's numbers of them do not occur",
+        );
+        let message = "ranges that only the profiler tells of, in collections of which the runtime tells ranges, too";
+        report("unpaired_ranges", self.lacking, message);
+        report("too_many_processes", self.homeless, "events of more profiled processes than are told apart");
+    }
+}
+
+impl Profiler {
+    /// A collection of this number starts. Returns how many are missing before it.
+    fn starts(&mut self, number: Option<u32>) -> u64 {
+        let last = std::mem::replace(&mut self.number, number);
+        // A smaller number is that of another runtime, or of another process with the same id.
+        number.zip(last).map_or(0, |(now, last)| u64::from(now.saturating_sub(last).saturating_sub(1)))
+    }
+
+    /// A collection of this number ends. When it is another one than that which started last, both are incomplete.
+    fn stops(&mut self, number: Option<u32>, offset: u64, sink: &mut impl FactSink) -> u64 {
+        if number == self.number {
+            return 0;
+        }
+        if self.calls.collections.runs() {
+            self.calls.interrupt(offset, sink);
+        }
+        self.starts(number)
+    }
+}
