@@ -37,7 +37,7 @@ fn objects_lie_in_the_bounds_and_those_of_a_full_collection_in_its_ranges() {
         println!("{TEST}: skipped, there is no .NET runtime (samples/record.sh --print-runtime installs one)");
     }
     for runtime in found {
-        let Some(mut dual) = runtime.start(&[], &[("TRACEQUET_OBJECTS", "1")], &["churn"]) else { continue };
+        let Some(mut dual) = runtime.start(&[], &[("TRACEQUET_OBJECTS", "record")], &["churn"]) else { continue };
         dual.child.wait().expect("a child");
         let facts = dual.callbacks();
         let bounds =
