@@ -6,6 +6,7 @@
 mod files;
 
 use std::collections::{BTreeMap, HashMap};
+use std::iter::Peekable;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -73,6 +74,7 @@ pub struct Step {
     pub generation_after: Option<u8>,
 }
 
+#[derive(Default)]
 struct Gc {
     /// Process, and which of its runtimes.
     runtime: (u64, u64),
@@ -113,15 +115,13 @@ pub fn survived(dataset: &Path, trace: Option<&str>, gc: u32, address: u64, foll
     let mut address = address;
     let of_runtime = collections.range(gc..).filter(|(_, row)| row.runtime == asked.runtime);
     let mut rest = of_runtime.take(if follow { usize::MAX } else { 1 }).peekable();
-    while let Some((first, row)) = rest.next() {
-        // As many collections as fit into memory are read at once.
-        let (mut some, mut ranges) = (vec![(*first, row)], row.ranges);
-        while let Some((id, row)) = rest.next_if(|(_, row)| ranges.saturating_add(row.ranges) <= MAX_RANGES) {
-            ranges += row.ranges;
-            some.push((*id, row));
-        }
-        let ids = *first..=some.last().map_or(*first, |(id, _)| *id);
-        let mut heaps = heaps(&files, &ids)?;
+    loop {
+        let some = window(&mut rest, MAX_RANGES);
+        let (Some((first, _)), Some((last, _))) = (some.first(), some.last()) else { return Ok(steps) };
+        let ids = *first..=*last;
+        let mut heaps = some.iter().map(|(id, _)| (*id, Heap::default())).collect();
+        bounds(&files, &ids, &mut heaps)?;
+        ranges(&files, &ids, &mut heaps)?;
         for (gc_id, row) in some {
             let step = step(gc_id, row, &heaps.remove(&gc_id).unwrap_or_default(), address);
             let next = step.address_after;
@@ -132,7 +132,16 @@ pub fn survived(dataset: &Path, trace: Option<&str>, gc: u32, address: u64, foll
             }
         }
     }
-    Ok(steps)
+}
+
+/// The next collections whose ranges fit into memory together; at least one, unless none is left.
+fn window<'g>(rest: &mut Peekable<impl Iterator<Item = (&'g u32, &'g Gc)>>, most: u64) -> Vec<(u32, &'g Gc)> {
+    let (mut some, mut ranges) = (Vec::new(), 0u64);
+    while let Some((id, row)) = rest.next_if(|(_, row)| some.is_empty() || ranges.saturating_add(row.ranges) <= most) {
+        ranges = ranges.saturating_add(row.ranges);
+        some.push((*id, row));
+    }
+    some
 }
 
 /// The generation at an address; `None` when no bounds, or several that disagree, hold it.
@@ -240,21 +249,14 @@ fn collections(files: &Files) -> Result<BTreeMap<u32, Gc>> {
     Ok(found)
 }
 
-/// Bounds and ranges of some collections.
-fn heaps(files: &Files, ids: &RangeInclusive<u32>) -> Result<HashMap<u32, Heap>> {
-    let mut heaps = HashMap::new();
-    bounds(files, ids, &mut heaps)?;
-    ranges(files, ids, &mut heaps)?;
-    Ok(heaps)
-}
-
+/// Reads the bounds of the collections that have a place in `heaps`, all of which are among `ids`.
 fn bounds(files: &Files, ids: &RangeInclusive<u32>, heaps: &mut HashMap<u32, Heap>) -> Result<()> {
     let names = ["gc_id", "at", "generation", "range_start", "range_length"];
     files.batches("gc_generation_range", &names, ids, |batch| {
         let [id, at, generation, start, length] = names.map(|name| Column::of(batch, name));
         let (id, at, generation, start, length) = (id?, at?, generation?, start?, length?);
-        for row in (0..batch.num_rows()).filter(|row| ids.contains(&id.id(*row))) {
-            let heap = heaps.entry(id.id(row)).or_default();
+        for row in 0..batch.num_rows() {
+            let Some(heap) = heaps.get_mut(&id.id(row)) else { continue };
             let list = if at.text(row) == Some("end") { &mut heap.after } else { &mut heap.before };
             if let (Some(g), Some(start), Some(length)) = (generation.small(row), start.number(row), length.number(row))
             {
@@ -265,6 +267,7 @@ fn bounds(files: &Files, ids: &RangeInclusive<u32>, heaps: &mut HashMap<u32, Hea
     })
 }
 
+/// The same for their ranges.
 fn ranges(files: &Files, ids: &RangeInclusive<u32>, heaps: &mut HashMap<u32, Heap>) -> Result<()> {
     for (table, old, new) in
         [("gc_surviving_range", "range_start", "range_start"), ("gc_moved_range", "old_range_start", "new_range_start")]
@@ -273,17 +276,32 @@ fn ranges(files: &Files, ids: &RangeInclusive<u32>, heaps: &mut HashMap<u32, Hea
             let [id, start, new_start, length, kind] =
                 ["gc_id", old, new, "range_length", "length_kind"].map(|name| Column::of(batch, name));
             let (id, start, new_start, length, kind) = (id?, start?, new_start?, length?, kind?);
-            for row in (0..batch.num_rows()).filter(|row| ids.contains(&id.id(*row))) {
+            for row in 0..batch.num_rows() {
+                let Some(heap) = heaps.get_mut(&id.id(row)) else { continue };
                 let (Some(start), Some(new_start), Some(length)) =
                     (start.number(row), new_start.number(row), length.number(row))
                 else {
                     continue;
                 };
                 let clamped = kind.text(row) == Some("clamped");
-                heaps.entry(id.id(row)).or_default().ranges.push(Range { start, new_start, length, clamped });
+                heap.ranges.push(Range { start, new_start, length, clamped });
             }
             Ok(())
         })?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collections_are_read_together_as_far_as_they_fit() {
+        let rows: BTreeMap<u32, Gc> =
+            [3, 4, 90, 2, 0, 8].into_iter().zip(1..).map(|(ranges, id)| (id, Gc { ranges, ..Gc::default() })).collect();
+        let mut rest = rows.iter().peekable();
+        let mut ids = || window(&mut rest, 10).iter().map(|(id, _)| *id).collect::<Vec<_>>();
+        assert_eq!((ids(), ids(), ids(), ids()), (vec![1, 2], vec![3], vec![4, 5, 6], vec![]));
+    }
 }

@@ -33,7 +33,7 @@ fn survivors(facts: &Facts) -> Parts {
 fn objects_lie_in_the_bounds_and_those_of_a_full_collection_in_its_ranges() {
     const TEST: &str = "objects_lie_in_the_bounds_and_those_of_a_full_collection_in_its_ranges";
     for runtime in each_runtime(TEST) {
-        let dual = runtime.start(&[], &[("TRACEQUET_OBJECTS", "1")], &["churn"]).ended();
+        let dual = runtime.start(&[], &[("TRACEQUET_OBJECTS", "record")], &["churn"]).ended();
         let facts = dual.callbacks();
         let bounds =
             parts(facts.bounds.iter().filter(|(_, b)| b.at_end).map(|(gc, b)| (*gc, b.start, b.length, b.generation)));

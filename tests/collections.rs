@@ -160,6 +160,10 @@ fn a_foreground_collection_inside_a_background_one_keeps_its_own_ranges() {
     let groups: Vec<i64> =
         parquet::file::reader::FileReader::metadata(&reader).row_groups().iter().map(|g| g.num_rows()).collect();
     assert_eq!(groups, [2, 2], "each row group is sorted");
+    for (gc, address, fate) in [(1, 3000, "alive"), (2, 1000, "alive"), (4, 500, "alive"), (4, 3000, "unknown")] {
+        let steps = tracequet::survived::survived(&dataset.path(), None, gc, address, false).unwrap();
+        assert_eq!(steps[0].fate.as_str(), fate, "{gc} {address}");
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("sink", &[]),
     ("inspect", &["source", "reader", "event", "normalize", "pipeline"]),
     ("pipeline", &["source", "reader", "event", "normalize", "table", "sink"]),
-    ("survived", &[]),
+    ("survived", &["normalize"]),
 ];
 
 /// Rooms that are built without Arrow and Parquet.
