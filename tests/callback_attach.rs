@@ -1,46 +1,54 @@
 //! The recorder, attached to a program that runs already.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::agree::{agree_in_part, complete};
-use crate::support::dual::{Dual, Runtime, built, each_runtime, events, raw};
+use crate::support::dual::{Dual, Runtime, built, each_runtime, raw};
 
-/// Runs the program with EventPipe alone, and attaches the recorder in the midst of its collections.
-fn attached(runtime: &Runtime, settings: &[&str]) -> Dual {
-    let off = [("CORECLR_ENABLE_PROFILING", "0")];
-    let dual = runtime.start(&[("gcConcurrent", "0")], &off, &["steps", "40", "40"]);
+/// Runs `tracequet-attach` until the process has a diagnostics port, which opens a moment after its start.
+fn attach(process: u32, settings: &[&str]) -> (Option<i32>, String) {
     let program = built("tracequet-attach").expect("tracequet-attach is built with the recorder");
     let begin = Instant::now();
-    // The port opens a moment after the start; then some collections go by unseen.
-    std::thread::sleep(Duration::from_millis(500));
     loop {
         let mut command = Command::new(&program);
-        command.arg(dual.child.id().to_string()).args(settings).stdin(Stdio::null());
-        command.arg(format!("TRACEQUET_OUTPUT={}", dual.recording().display()));
-        let output = command.output().expect("tracequet-attach runs");
-        if output.status.success() {
-            return dual.ended();
+        let output = command.arg(process.to_string()).args(settings).stdin(Stdio::null()).output().expect("it runs");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let early = errors.contains("no diagnostics port") || errors.contains("Connection refused");
+        if !early || begin.elapsed() > Duration::from_secs(10) {
+            return (output.status.code(), errors);
         }
-        let errors = String::from_utf8_lossy(&output.stderr);
-        let early = errors.contains("no diagnostics port") || errors.contains("refused");
-        assert!(early && begin.elapsed() < Duration::from_secs(10), "{}: {errors}", runtime.name);
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// Runs the program with EventPipe alone, and attaches the recorder after a while, in the midst of its collections.
+fn attached(runtime: &Runtime, settings: &[&str], after: Duration) -> Dual {
+    let off = [("CORECLR_ENABLE_PROFILING", "0")];
+    let dual = runtime.start(&[("gcConcurrent", "0")], &off, &["steps", "60", "50"]);
+    std::thread::sleep(after);
+    let output = format!("TRACEQUET_OUTPUT={}", dual.recording().display());
+    let (code, errors) = attach(dual.child.id(), &[settings, &[&output]].concat());
+    assert_eq!(code, Some(0), "{}: {errors}", runtime.name);
+    dual.ended()
 }
 
 #[test]
 fn an_attached_recorder_tells_every_collection_from_then_on() {
     for runtime in each_runtime("attach") {
-        let dual = attached(runtime, &[]);
-        let (callbacks, theirs) = (dual.callbacks(), dual.events());
         let name = format!("attached on {}", runtime.name);
+        // On a machine that is busy the program may not have begun after half a second.
+        let attempts = [500, 1000, 1800].map(Duration::from_millis);
+        let dual = attempts
+            .into_iter()
+            .map(|after| attached(runtime, &[], after))
+            .find(|dual| complete(&dual.events()).len() > complete(&dual.callbacks()).len());
+        let dual = dual.expect("a collection before the attachment");
+        let (callbacks, theirs) = (dual.callbacks(), dual.events());
         let (agreeing, first) = agree_in_part(&name, &callbacks, &theirs);
         // From the first on, all to the end.
-        let of_events = complete(&theirs);
-        assert_eq!(of_events.iter().filter(|c| c.gc_id >= first).count(), agreeing, "{name}");
-        assert!(agreeing >= 5 && agreeing < of_events.len(), "{name}: {agreeing} of {}", of_events.len());
+        assert_eq!(complete(&theirs).iter().filter(|c| c.gc_id >= first).count(), agreeing, "{name}");
+        assert!(agreeing >= 5, "{name}: {agreeing} collections");
         assert!(callbacks.end.complete && callbacks.end.dropped_events == 0, "{name}: {:?}", callbacks.problems);
 
         let raw = raw(&dual.recording());
@@ -59,7 +67,8 @@ fn an_attached_recorder_tells_every_collection_from_then_on() {
 #[test]
 fn settings_come_with_the_attachment() {
     for runtime in each_runtime("attach with settings") {
-        let dual = attached(runtime, &["TRACEQUET_RANGES=both", "TRACEQUET_ROOTS=0", "TRACEQUET_NAMES=0"]);
+        let settings = ["TRACEQUET_RANGES=both", "TRACEQUET_ROOTS=0", "TRACEQUET_NAMES=0"];
+        let dual = attached(runtime, &settings, Duration::from_millis(500));
         let (callbacks, theirs) = (dual.callbacks(), dual.events());
         let name = format!("attached with settings on {}", runtime.name);
         assert!(agree_in_part(&name, &callbacks, &theirs).0 >= 5);
@@ -83,11 +92,9 @@ fn what_cannot_be_attached_to_is_said() {
     for runtime in each_runtime("a second profiler") {
         // A process has one profiler that records collections.
         let dual = runtime.start(&[], &[], &["steps", "20", "50"]);
-        std::thread::sleep(Duration::from_millis(700));
-        let (code, errors) = run(&[&dual.child.id().to_string(), "TRACEQUET_OUTPUT=/dev/null"]);
-        assert_eq!(code, Some(1), "{}: {errors}", runtime.name);
+        let (code, errors) = attach(dual.child.id(), &["TRACEQUET_OUTPUT=/dev/null"]);
+        assert!(code == Some(1) && errors.contains("has a profiler already"), "{}: {code:?} {errors}", runtime.name);
         let dual = dual.ended();
-        assert!(dual.callbacks().end.complete, "{}", runtime.name);
-        assert!(Path::new(&dual.recording()).is_file() && !complete(&events(&dual.events_path())).is_empty());
+        assert!(dual.callbacks().end.complete && !complete(&dual.events()).is_empty(), "{}", runtime.name);
     }
 }

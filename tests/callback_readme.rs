@@ -59,7 +59,9 @@ fn the_lines_of_the_readme_record_convert_and_ask() {
 
         let folder = tempfile::tempdir().expect("a folder");
         let program = format!("'{}' '{}' steps 30 100", runtime.dotnet.display(), runtime.program.display());
-        let lines = format!("{program} & process=$!\nsleep 1\n{}wait", attach.replace("PID", "$process"));
+        // Its port opens a moment after the start.
+        let open = "until ls ${TMPDIR:-/tmp}/dotnet-diagnostic-$process-*; do sleep 0.1; done; sleep 0.3";
+        let lines = format!("{program} & process=$!\n{open}\n{}wait", attach.replace("PID", "$process"));
         let (done, said) = shell(runtime, folder.path(), "", &lines);
         assert!(done, "{}: {said}", runtime.name);
         let [recording] = recordings(folder.path()).try_into().expect("one recording");

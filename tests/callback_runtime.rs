@@ -41,13 +41,14 @@ fn walk(facts: &Facts, gc: GcId) -> (Vec<Object>, Vec<Reference>) {
 
 #[test]
 fn a_heap_dump_has_the_roots_objects_and_weak_elements_of_the_callbacks() {
-    for runtime in each_runtime("heap dump") {
+    let server: &[_] = &[("EnableEventPipe", "0"), ("gcServer", "1"), ("GCHeapCount", "2")];
+    for (runtime, settings) in each_runtime("heap dump").iter().flat_map(|r| [(r, &server[..1]), (r, server)]) {
         // The program asks its own runtime for a heap dump and for the ranges of the collection that makes it.
         let environment = [("TRACEQUET_OBJECTS", "record")];
         let arguments = ["heap", "{folder}/heap.nettrace", "1d80001"];
-        let dual = runtime.start(&[("EnableEventPipe", "0")], &environment, &arguments).ended();
+        let dual = runtime.start(settings, &environment, &arguments).ended();
         let (callbacks, dump) = (dual.callbacks(), events(&dual.folder.path().join("heap.nettrace")));
-        let name = format!("heap dump on {}", runtime.name);
+        let name = format!("heap dump on {}, {settings:?}", runtime.name);
         let (_, first) = agree_in_part(&name, &dump, &callbacks);
 
         let dumped = BTreeSet::from_iter(dump.roots.iter().map(|r| r.0));

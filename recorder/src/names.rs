@@ -38,11 +38,12 @@ struct Names {
     functions: Ids,
 }
 
-/// Held for each look-up and by what is unloaded, so that no id is looked up that means nothing any more: the runtime
-/// does not check ids, it crashes.
 static NAMES: Mutex<Option<Names>> = Mutex::new(None);
 /// Whether anything waits.
 static ANY: AtomicBool = AtomicBool::new(false);
+/// Held for each look-up and by what is unloaded, so that no id is looked up that means nothing any more: the runtime
+/// does not check ids, it crashes.
+static LOOK_UP: Mutex<()> = Mutex::new(());
 
 /// Ids of which the recording has to say what they are. Skipped, until they come again, when the lock is taken.
 pub fn want(classes: impl Iterator<Item = usize>, functions: impl Iterator<Item = usize>) {
@@ -59,22 +60,30 @@ pub fn want(classes: impl Iterator<Item = usize>, functions: impl Iterator<Item 
 /// Something is unloaded: its ids, and we do not know which these are, mean nothing from the return of the callback on.
 /// What is still in use comes again with the next collection.
 pub fn forget() {
+    let _no_look_up = LOOK_UP.lock();
     if let Ok(mut names) = NAMES.lock() {
         *names = None;
     }
 }
 
+/// Takes what waits: a class, a function.
+fn next() -> Option<(Option<usize>, Option<usize>)> {
+    let mut names = NAMES.lock().ok()?;
+    let next = names.as_mut().map(|n| (n.classes.waiting.pop(), n.functions.waiting.pop()));
+    let next = next.filter(|next| *next != (None, None));
+    if next.is_none() {
+        ANY.store(false, Ordering::Release);
+    }
+    next
+}
+
 /// Looks up what waits. Not to be called within a collection.
 pub fn resolve() {
     while ANY.load(Ordering::Acquire) {
-        let Ok(mut names) = NAMES.lock() else { return };
-        match names.as_mut().map(|n| (n.classes.waiting.pop(), n.functions.waiting.pop())) {
-            Some((None, None)) | None => ANY.store(false, Ordering::Release),
-            Some((of_class, of_function)) => {
-                of_class.into_iter().for_each(class);
-                of_function.into_iter().for_each(function);
-            }
-        }
+        let _look_up = LOOK_UP.lock();
+        let Some((of_class, of_function)) = next() else { return };
+        of_class.into_iter().for_each(class);
+        of_function.into_iter().for_each(function);
     }
 }
 

@@ -7,6 +7,7 @@
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 const USAGE: &str = "usage: tracequet-attach PID [NAME=VALUE...]
 Attaches the recorder to the .NET process PID. NAME=VALUE are its settings, as TRACEQUET_OUTPUT=/path/app-%p.corprof.";
@@ -15,6 +16,10 @@ const MAGIC: &[u8; 14] = b"DOTNET_IPC_V1\0";
 const HEADER: usize = 20;
 /// Command set and command AttachProfiler.
 const ATTACH_PROFILER: [u8; 2] = [3, 1];
+/// CORPROF_E_RUNTIME_UNINITIALIZED: the port opens before the runtime is ready.
+const RUNTIME_UNINITIALIZED: u32 = 0x8013_135B;
+/// CORPROF_E_PROFILER_ALREADY_ACTIVE.
+const ALREADY_ACTIVE: u32 = 0x8013_136A;
 /// How long the runtime may take, ms.
 const PATIENCE: u32 = 10_000;
 /// {6c1a7a1c-53a1-4b4b-9f2a-7c6f8f0f7c01}, as it lies in memory. Any id would do: the library answers to all.
@@ -47,20 +52,31 @@ fn attach(process: u32, settings: &[String]) -> Result<()> {
     if !library.is_file() {
         return Err(Error::new(ErrorKind::NotFound, format!("there is no {}", library.display())));
     }
+    let message = message(&library, &absolute(settings)?)?;
+    let begin = Instant::now();
+    loop {
+        match ask(process, &message)? {
+            (0, 0) => return Ok(()),
+            (_, RUNTIME_UNINITIALIZED) if begin.elapsed() < Duration::from_millis(PATIENCE.into()) => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            (_, ALREADY_ACTIVE) => return Err(Error::other("the process has a profiler already (0x8013136a)")),
+            (_, hresult) => return Err(Error::other(format!("the runtime refuses the profiler: {hresult:#010x}"))),
+        }
+    }
+}
+
+/// Sends a message; the outcome (0 is success) and the HRESULT of the answer.
+fn ask(process: u32, message: &[u8]) -> Result<(u8, u32)> {
     let mut port = connect(process)?;
-    port.write_all(&message(&library, &absolute(settings)?)?)?;
+    port.write_all(message)?;
     let mut header = [0; HEADER];
     port.read_exact(&mut header)?;
     let [.., size_low, size_high, _, outcome, _, _] = header;
     let size = usize::from(u16::from_le_bytes([size_low, size_high]));
     let mut answer = vec![0; size.saturating_sub(HEADER)];
     port.read_exact(&mut answer)?;
-    let hresult = answer.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-    match (outcome, hresult) {
-        (0, 0) => Ok(()),
-        (_, 0x8013_136A) => Err(Error::other("the process has a profiler already (0x8013136a)")),
-        (_, hresult) => Err(Error::other(format!("the runtime refuses the profiler: {hresult:#010x}"))),
-    }
+    Ok((outcome, answer.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))))
 }
 
 /// The process may have another current folder: a path for the recording is made absolute here.
