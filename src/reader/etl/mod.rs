@@ -14,6 +14,7 @@ mod chain;
 mod described;
 mod event_info;
 mod header;
+mod huffman;
 mod items;
 mod logfile;
 mod lznt1;
