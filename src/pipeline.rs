@@ -293,10 +293,7 @@ fn one_input(
     // The hash is taken while the recording is read: both are in the page cache then.
     let hashing = identity_of(path);
     let input = Input::open(path)?;
-    let total = match &input {
-        Input::Mapped(map) => Some(map.bytes().len() as u64),
-        Input::Stream(_) => None,
-    };
+    let total = input.size();
     let is_callbacks = reader::Format::detect(input.head()) == Some(reader::Format::Callbacks);
     let identity = || {
         hashing.map_or_else(

@@ -144,10 +144,7 @@ impl Inspection {
 /// (unpacked) recording that are done, and with how many there are, when that is known.
 pub fn inspect(path: &Path, progress: &mut dyn FnMut(u64, Option<u64>)) -> Result<Inspection> {
     let input = Input::open(path)?;
-    let total = match &input {
-        Input::Mapped(map) => Some(map.bytes().len() as u64),
-        Input::Stream(_) => None,
-    };
+    let total = input.size();
     if reader::Format::detect(input.head()) == Some(reader::Format::Callbacks) {
         return callbacks::inspect(path, input, total, progress);
     }

@@ -3,7 +3,11 @@
 
 #[cfg(feature = "tables")]
 mod convert;
+mod damage;
 mod decoded;
 mod expected;
 mod hostile;
+mod hostile_schemas;
+mod packed;
+mod sample;
 mod writer;

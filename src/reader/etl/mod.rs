@@ -30,8 +30,8 @@ use std::ops::ControlFlow;
 
 use super::{End, Order, TraceInfo, Visitor};
 use crate::error::{Problem, Result, Severity};
-use crate::source::Input;
-use chain::Session;
+use crate::source::{Input, Spooled};
+use chain::{Log, Session};
 use merge::Receiver;
 use schemas::Schemas;
 use state::State;
@@ -51,33 +51,36 @@ pub fn is_etl(head: &[u8]) -> bool {
 ///
 /// Damage behind the header event is reported to the visitor and costs as little as possible; an error is returned only
 /// when the input is no .etl or its header cannot be used. A stream is put into a temporary file first: the order of
-/// time needs the whole.
+/// time needs the whole. Several logs of one archive are read as one recording, in the clock of the one that began first.
 pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<End> {
-    let (map, failed) = input.spool()?;
-    let session = Session::open(map.path(), map.bytes())?;
-    let header = &session.header;
-    let first = session.head.ticks.unwrap_or_default();
-    let (clock, made_up) = header.clock(first);
+    let Spooled { map, starts, failed } = input.spool()?;
+    let session = Session::open(&map, &starts)?;
+    let header = &session.base.header;
+    let headers = || session.logs.iter().map(|log| &log.header);
     visitor.trace(&TraceInfo {
         container: CONTAINER,
         version: u32::from(header.version.0),
         minor: u32::from(header.version.1),
-        clock,
+        clock: session.base.clock(),
         start_known: header.start_utc_ns().is_some(),
-        pointer_size: if header.pointer_size == 4 { 4 } else { 8 },
+        pointer_size: if headers().all(|h| h.pointer_size == 4) { 4 } else { 8 },
         process_id: 0,
-        processor_count: u64::from(header.processors),
+        processor_count: headers().map(|h| u64::from(h.processors)).max().unwrap_or_default(),
         sampling_ns: 0,
         key_values: header.key_values(),
     });
-    let mut state = State::new(visitor, header.knows_processors());
-    if made_up {
-        let message = format!("clock frequency {}; 10 MHz is assumed", header.frequency);
-        state.problem(Problem::new(Severity::Error, "bad_clock_frequency", 0, message));
-    }
-    if header.start_utc_ns().is_none() {
-        let message = "the start time cannot be read; times count from 1970";
-        state.problem(Problem::new(Severity::Error, "bad_start_time", 0, message));
+    let mut state = State::new(visitor);
+    session.problems.iter().for_each(|problem| state.problem(problem.clone()));
+    for Log { header, bytes, .. } in &session.logs {
+        let mut bad = |code, message: String| {
+            state.problem(Problem::new(Severity::Error, code, bytes.start as u64, message));
+        };
+        if header.clock(0).1 {
+            bad("bad_clock_frequency", format!("clock frequency {}; 10 MHz is assumed", header.frequency));
+        }
+        if header.start_utc_ns().is_none() {
+            bad("bad_start_time", "the start time cannot be read; times count from 1970".into());
+        }
     }
     let chain = session.chain(&map, &mut |p| state.problem(p));
     map.rewind();
@@ -98,21 +101,21 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
             state.problem(Problem::new(severity, code, chain.bytes, message).count(count));
         }
     };
-    let lost = u64::from(header.events_lost);
+    let lost = headers().map(|h| u64::from(h.events_lost)).sum();
     tell(Severity::DataLoss, "dropped_events", lost, "events were lost while recording, says the header");
-    let buffers_lost = u64::from(header.buffers_lost);
+    let buffers_lost = headers().map(|h| u64::from(h.buffers_lost)).sum();
     tell(Severity::DataLoss, "dropped_buffers", buffers_lost, "buffers were lost while recording, says the header");
     tell(Severity::Info, "sequence_gap", gaps, "numbers of buffers are missing: a hint at lost buffers");
     tell(Severity::Info, "late_events", late, "events came after later ones of another buffer");
-    let unclosed = header.end_time == 0;
-    tell(Severity::Info, "no_end_mark", u64::from(unclosed), "the session was not closed: its header has no end time");
+    let unclosed = headers().filter(|h| h.end_time == 0).count() as u64;
+    tell(Severity::Info, "no_end_mark", unclosed, "the session was not closed: its header has no end time");
     if let Some(error) = &failed {
         let message = format!("{}: {error}", map.path().display());
         state.problem(Problem::new(Severity::Error, "stream_error", chain.bytes, message));
     }
     state.finish(chain.bytes);
     Ok(End {
-        complete: chain.whole && !unclosed && failed.is_none(),
+        complete: chain.whole && unclosed == 0 && failed.is_none(),
         bytes: chain.bytes,
         trailing_bytes: 0,
         dropped_events: lost,

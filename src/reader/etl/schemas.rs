@@ -64,7 +64,8 @@ impl Schemas {
             body.load(map.bytes(), link, session, &mut |_| ());
             for place in &body.events {
                 let bytes = body.bytes().get(place.at as usize..).unwrap_or_default();
-                let Ok(head) = header::parse(bytes) else { continue };
+                let Ok(mut head) = header::parse(bytes) else { continue };
+                head.ticks = head.ticks.map(|_| place.ticks);
                 let payload = bytes.get(head.body..head.size).unwrap_or_default();
                 schemas.event(&head, payload, body.offset_of(place.at as usize), &mut pieces, report);
             }

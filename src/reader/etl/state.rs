@@ -44,7 +44,6 @@ struct Key {
 pub struct State<'v, V: Visitor> {
     pub visitor: &'v mut V,
     pub schemas: Schemas,
-    knows_processors: bool,
     types: HashMap<Key, TypeId, FixedState>,
     wanted: Vec<bool>,
     trace_logging: HashMap<Vec<u8>, u32, FixedState>,
@@ -56,11 +55,10 @@ pub struct State<'v, V: Visitor> {
 }
 
 impl<'v, V: Visitor> State<'v, V> {
-    pub fn new(visitor: &'v mut V, knows_processors: bool) -> State<'v, V> {
+    pub fn new(visitor: &'v mut V) -> State<'v, V> {
         State {
             visitor,
             schemas: Schemas::default(),
-            knows_processors,
             types: HashMap::default(),
             wanted: Vec::new(),
             trace_logging: HashMap::default(),
@@ -100,7 +98,7 @@ impl<'v, V: Visitor> State<'v, V> {
     }
 
     /// Delivers the event that begins `bytes`.
-    pub fn event(&mut self, bytes: &[u8], ticks: i64, processor: u16, offset: u64) -> ControlFlow<()> {
+    pub fn event(&mut self, bytes: &[u8], ticks: i64, processor: u32, offset: u64) -> ControlFlow<()> {
         let Ok(head) = header::parse(bytes) else { return ControlFlow::Continue(()) };
         let body = bytes.get(head.body..head.size).unwrap_or_default();
         let (found, payload) = if head.has_items { items::parse(body) } else { (Items::default(), body) };
@@ -133,7 +131,7 @@ impl<'v, V: Visitor> State<'v, V> {
             ticks,
             thread,
             capture_thread: thread,
-            processor: if self.knows_processors { u32::from(processor) } else { u32::MAX },
+            processor,
             stack: Stack { addresses, key: None },
             labels: &self.labels,
             payload,
