@@ -13,6 +13,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Problem, Result, Severity};
+use crate::reader::etl::Manifests;
 use crate::reader::{self, Order, TraceInfo};
 pub use crate::sink::{Compression, Format};
 use crate::sink::{Dataset, DatasetOptions};
@@ -65,6 +66,8 @@ pub struct Convert {
     pub providers: Vec<String>,
     /// Only events of these processes, by name or id. Empty: all.
     pub processes: Vec<String>,
+    /// Instrumentation manifests (.man) of providers whose events an .etl does not describe itself.
+    pub manifests: Vec<PathBuf>,
     /// Only events at or after this many nanoseconds since the recording began.
     pub from_ns: Option<i64>,
     /// Only events before this many nanoseconds since the recording began.
@@ -221,6 +224,7 @@ pub struct Summary {
 pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<Summary> {
     let started = Instant::now();
     let selection = Selection::new(&request.tables)?;
+    let manifests = Manifests::open(&request.manifests)?;
     if request.inputs.is_empty() {
         return Err(Error::Usage("no recording was given".into()));
     }
@@ -242,7 +246,7 @@ pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<
         dataset.set_partition(hive.then(|| format!("trace={key}")));
         let shape = Shape { trace_id: hive.then(|| key.clone()), signed: request.address_type == AddressType::Int64 };
         let (summary, written) =
-            one_input(request, path, shape, &selection, &mut dataset, &mut |position, total, events| {
+            one_input(request, &manifests, path, shape, &selection, &mut dataset, &mut |position, total, events| {
                 progress(Progress { input: index, position, total, events });
             })?;
         inputs.push(InputSummary { trace_id: key.clone(), ..summary });
@@ -284,6 +288,7 @@ fn trace_keys(inputs: &[PathBuf]) -> Vec<String> {
 
 fn one_input(
     request: &Convert,
+    manifests: &Manifests,
     path: &Path,
     shape: Shape,
     selection: &Selection,
@@ -306,7 +311,7 @@ fn one_input(
         let end = reader::callback::read(input, &mut run)?;
         return run.finish(path, &end, &identity()?);
     }
-    let mut run = Run::new(request, selection.clone(), shape, dataset, progress, total);
+    let mut run = Run::new(request, manifests, selection.clone(), shape, dataset, progress, total);
     let end = reader::read(input, Order::Time, &mut run)?;
     run.finish(path, &end, &identity()?)
 }

@@ -54,6 +54,7 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
         tables: args.tables,
         providers: args.providers,
         processes: args.process,
+        manifests: args.manifest,
         from_ns: args.from,
         to_ns: args.to,
         address_type: args.address_type.into(),

@@ -18,6 +18,7 @@ use crate::error::{Problem, Result, Severity};
 use crate::event::plan::{Plan, PlanField};
 use crate::event::{Decoding, EventInfo};
 use crate::pipeline::ProblemSummary;
+use crate::reader::etl::Manifests;
 use crate::reader::{self, End, EventType, Order, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::source::Input;
 use collections::{Marks, Shape};
@@ -98,6 +99,8 @@ pub struct EventTypeCount {
 pub enum DecodedBy {
     /// In the recording.
     Recording,
+    /// In a manifest that was given beside it.
+    Manifest,
     /// In the catalogue; the version that the layout was made for, which may be below the event's.
     Catalogue(u32),
     /// Nowhere: payloads are kept raw; why.
@@ -143,12 +146,22 @@ impl Inspection {
 /// Reads a recording (`-`: standard input) and tells what is in it. `progress` is called with the bytes of the
 /// (unpacked) recording that are done, and with how many there are, when that is known.
 pub fn inspect(path: &Path, progress: &mut dyn FnMut(u64, Option<u64>)) -> Result<Inspection> {
+    inspect_with(path, &Manifests::default(), progress)
+}
+
+/// The same, with manifests of providers whose events an .etl does not describe itself.
+pub fn inspect_with(
+    path: &Path,
+    manifests: &Manifests,
+    progress: &mut dyn FnMut(u64, Option<u64>),
+) -> Result<Inspection> {
     let input = Input::open(path)?;
     let total = input.size();
     if reader::Format::detect(input.head()) == Some(reader::Format::Callbacks) {
         return callbacks::inspect(path, input, total, progress);
     }
     let mut counter = Counter {
+        manifests,
         info: None,
         kinds: Vec::new(),
         details: Vec::new(),
@@ -190,6 +203,7 @@ enum Watch {
 }
 
 struct Counter<'p> {
+    manifests: &'p Manifests,
     info: Option<TraceInfo>,
     kinds: Vec<Kind>,
     details: Vec<Details>,
@@ -212,8 +226,10 @@ impl Visitor for Counter<'_> {
 
     fn event_type(&mut self, _: TypeId, event_type: &EventType) -> bool {
         let pointer_size = self.info.as_ref().map_or(8, |i| i.pointer_size);
-        let info = EventInfo::resolve(event_type, pointer_size);
+        let completed = self.manifests.complete(event_type);
+        let info = EventInfo::resolve(&completed, pointer_size);
         let decoded_by = match &info.decoding {
+            Decoding::Described(_) if completed.layout != event_type.layout => DecodedBy::Manifest,
             Decoding::Described(_) => DecodedBy::Recording,
             Decoding::Catalogue { version, .. } => DecodedBy::Catalogue(*version),
             Decoding::Raw(why) => DecodedBy::Raw(why),

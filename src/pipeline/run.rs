@@ -11,6 +11,7 @@ use crate::event::{Decoding, Event, EventInfo};
 use crate::normalize::Normalizer;
 use crate::normalize::callsites::Callsites;
 use crate::normalize::fact::{Fact, FactSink};
+use crate::reader::etl::Manifests;
 use crate::reader::{End, EventType, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::sink::Dataset;
 use crate::source::FileIdentity;
@@ -45,6 +46,7 @@ struct Kind {
 /// The receiver of a reader.
 pub struct Run<'r> {
     request: &'r Convert,
+    manifests: &'r Manifests,
     selection: Selection,
     shape: Shape,
     dataset: &'r mut Dataset,
@@ -72,6 +74,7 @@ impl<'r> Run<'r> {
     /// For one input of a request.
     pub fn new(
         request: &'r Convert,
+        manifests: &'r Manifests,
         selection: Selection,
         shape: Shape,
         dataset: &'r mut Dataset,
@@ -80,6 +83,7 @@ impl<'r> Run<'r> {
     ) -> Run<'r> {
         Run {
             request,
+            manifests,
             selection,
             shape,
             dataset,
@@ -312,7 +316,7 @@ impl Visitor for Run<'_> {
 
     fn event_type(&mut self, id: TypeId, event_type: &EventType) -> bool {
         let Some(state) = &mut self.state else { return false };
-        let info = EventInfo::resolve(event_type, state.info.pointer_size);
+        let info = EventInfo::resolve(&self.manifests.complete(event_type), state.info.pointer_size);
         let providers = &self.request.providers;
         let wanted = providers.is_empty() || providers.contains(&info.provider);
         let route = match wanted.then(|| state.out.tables.route(&info)) {

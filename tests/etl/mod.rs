@@ -8,6 +8,8 @@ mod decoded;
 mod expected;
 mod hostile;
 mod hostile_schemas;
+#[cfg(feature = "tables")]
+mod manifest;
 mod packed;
 mod sample;
 mod writer;

@@ -121,7 +121,7 @@ impl Schemas {
             let index = match pieces.known.get(&(guid, text.clone())) {
                 Some(index) => Some(*index),
                 None => match Manifest::parse(&String::from_utf8_lossy(&text)) {
-                    Ok(manifest) if pieces.fits(text.len()) => {
+                    Ok(manifest) if pieces.fits(manifest.cost) => {
                         let list = self.manifests.entry(guid).or_default();
                         if !manifest.provider.is_empty() && self.names.len() < MAX_NAMES {
                             self.names.entry(guid).or_insert_with(|| manifest.provider.clone());

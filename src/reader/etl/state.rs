@@ -13,13 +13,16 @@ use super::tracelogging;
 use crate::error::{Problem, Severity};
 use crate::guid::Guid;
 use crate::reader::{
-    EtwForm, EtwLayout, EventType, Labels, Layout, RawEvent, Stack, Thread, ThreadIndex, TypeId, Visitor,
+    EtwForm, EtwLayout, EventType, Field, FieldType, Labels, Layout, RawEvent, Stack, Thread, ThreadIndex, TypeId,
+    Visitor,
 };
 
 /// Bounds on what a file can make the reader remember.
 const MAX_TYPES: usize = 1 << 16;
 const MAX_THREADS: usize = 1 << 20;
 const MAX_SCHEMA_BYTES: usize = 64 << 20;
+/// Fields of all kinds of events together, members of structures too.
+const MAX_FIELDS: usize = 1 << 19;
 /// So many problems of one kind are reported one by one; the rest as one count at the end.
 const MAX_EACH: u64 = 1000;
 
@@ -48,6 +51,7 @@ pub struct State<'v, V: Visitor> {
     wanted: Vec<bool>,
     trace_logging: HashMap<Vec<u8>, u32, FixedState>,
     schema_bytes: usize,
+    fields: usize,
     threads: HashMap<(u32, u32), ThreadIndex, FixedState>,
     problem_counts: HashMap<&'static str, (u64, u64, Severity), FixedState>,
     stack: Vec<u8>,
@@ -63,6 +67,7 @@ impl<'v, V: Visitor> State<'v, V> {
             wanted: Vec::new(),
             trace_logging: HashMap::default(),
             schema_bytes: 0,
+            fields: 0,
             threads: HashMap::default(),
             problem_counts: HashMap::default(),
             stack: Vec::new(),
@@ -202,7 +207,14 @@ impl<'v, V: Visitor> State<'v, V> {
             stand_in()
         } else {
             self.types.insert(key, id);
-            self.describe(key, head, items)
+            let mut event_type = self.describe(key, head, items);
+            if let Layout::Etw(EtwLayout { fields: Some(fields), .. }) = &event_type.layout {
+                self.fields += count(fields);
+                if self.fields > MAX_FIELDS {
+                    event_type.layout = Layout::Unreadable("more fields are described than can be remembered");
+                }
+            }
+            event_type
         };
         self.wanted.push(self.visitor.event_type(id, &event_type));
         id
@@ -245,6 +257,18 @@ impl<'v, V: Visitor> State<'v, V> {
             message: description.message,
         }
     }
+}
+
+/// Fields, with those of structures in them.
+fn count(fields: &[Field]) -> usize {
+    let inside = |kind: &FieldType| {
+        let mut kind = kind;
+        while let FieldType::Array(of) | FieldType::FixedArray(of, _) | FieldType::Counted(of, _) = kind {
+            kind = of;
+        }
+        if let FieldType::Object(members) = kind { count(members) } else { 0 }
+    };
+    fields.iter().fold(fields.len(), |sum, field| sum.saturating_add(inside(&field.kind)))
 }
 
 fn stand_in() -> EventType {
