@@ -1,6 +1,7 @@
 //! Windows event logs: real files against what an independent reader found in them, and made files with every kind of
 //! damage.
 
+mod baseline;
 #[cfg(feature = "tables")]
 mod convert;
 mod damage;
@@ -10,6 +11,8 @@ mod hostile;
 mod hostile_schemas;
 #[cfg(feature = "tables")]
 mod manifest;
+#[cfg(feature = "tables")]
+mod memory;
 mod packed;
 mod sample;
 mod writer;
