@@ -3,10 +3,12 @@
 
 pub mod callbacks;
 pub mod callsites;
+mod closed;
 pub mod collections;
 pub mod fact;
 mod heap;
 mod kinds;
+mod pauses;
 mod processes;
 mod ranges;
 mod runs;
