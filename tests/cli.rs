@@ -111,6 +111,8 @@ fn usage_errors_end_with_one() {
         (&["convert", "a", "-o", "x", "--from", "1m", "--to", "60"], "nothing lies between --from and --to"),
         (&["convert", "a", "-o", "x", "--tables", "gc,,type"], "a value is required for '--tables"),
         (&["convert", "-", "-", "-o", "x"], "standard input (-) can be read only once"),
+        (&["inspect", GC_CHURN, "--manifest", "Cargo.toml"], "Cargo.toml:1:1: "),
+        (&["convert", GC_CHURN, "-o", "x", "--manifest", "Cargo.toml"], "Cargo.toml:1:1: "),
         (&["convert", "a", "-o", "-"], "tables cannot be written to standard output"),
         (&["schema", "--format", "xml"], "[possible values: text, json, markdown]"),
         (&["schema", "no_such_table"], "no table 'no_such_table'"),

@@ -82,3 +82,19 @@ fn a_process_that_is_not_there_is_an_error() {
     let error = convert(&request("nobody"), &mut |_| {}).err().map(|e| e.to_string()).unwrap_or_default();
     assert!(error.contains("no events of process nobody"), "{error}");
 }
+
+#[test]
+fn logs_given_one_by_one_are_recordings_of_their_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str, events: &[Vec<u8>]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, Writer::new().events(1, events).bytes).expect("room");
+        path
+    };
+    // As PerfView leaves them when it does not merge.
+    let user = path("app.etl", &[event(19, [9; 16], 1, TICKS, &[], b"x"), event(19, [9; 16], 1, TICKS, &[], b"y")]);
+    let kernel = path("app.kernel.etl", &[system(0x0F, 0x2E, 2, TICKS, &[0; 16])]);
+    let dataset = Dataset::with(Convert { inputs: vec![user, kernel], ..Convert::default() });
+    let inputs: Vec<_> = dataset.summary.inputs.iter().map(|i| (i.trace_id.as_str(), i.events)).collect();
+    assert_eq!(inputs, [("app", 3), ("app.kernel", 2)]);
+}

@@ -72,6 +72,8 @@ fn the_logs_of_one_session_are_one_recording() {
         assert_eq!(times(&recording), [(2, 5), (1, 10), (2, 20), (1, 30)]);
         let start = recording.info.as_ref().map(|info| info.clock.sync_utc_ns / 100 % 10_000_000);
         assert_eq!(start, Some((START - 360 - 116_444_736_000_000_000) % 10_000_000), "of the log that began first");
+        let info = recording.info.as_ref().expect("a header");
+        assert!(info.key_values.contains(&("logs".into(), "Test, Test".into())), "{:?}", info.key_values);
         // In the order of the file one log follows the other.
         let input = Input::open(&folder.path().join(name)).expect("an archive");
         let by_file = Recording::read_in(input, Order::File);

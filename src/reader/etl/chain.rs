@@ -93,6 +93,16 @@ impl Session {
         Ok(Session { base, logs, problems })
     }
 
+    /// What the headers say that has no field of its own; of several logs that of the base, and the names of all.
+    pub fn key_values(&self) -> Vec<(String, String)> {
+        let mut pairs = self.base.header.key_values();
+        if self.logs.len() > 1 {
+            let names: Vec<&str> = self.logs.iter().map(|log| log.header.logger_name.as_str()).collect();
+            pairs.push(("logs".to_owned(), names.join(", ")));
+        }
+        pairs
+    }
+
     /// Walks the chains of all logs. Problems are handed to `report`.
     pub fn chain(&self, map: &MappedFile, report: &mut dyn FnMut(Problem)) -> Chain {
         let mut chain = Chain { whole: self.problems.is_empty(), ..Chain::default() };

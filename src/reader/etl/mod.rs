@@ -70,7 +70,7 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
         process_id: 0,
         processor_count: headers().map(|h| u64::from(h.processors)).max().unwrap_or_default(),
         sampling_ns: 0,
-        key_values: header.key_values(),
+        key_values: session.key_values(),
     });
     let mut state = State::new(visitor);
     session.problems.iter().for_each(|problem| state.problem(problem.clone()));
