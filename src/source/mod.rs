@@ -190,7 +190,7 @@ impl MappedFile {
     }
 }
 
-/// So many bytes a packed file of `packed` bytes may put into a temporary file: a recording is not smaller packed.
+/// So many bytes a packed file of `packed` bytes may put into a temporary file: no recording packs that well.
 fn spool_limit(packed: u64) -> u64 {
     packed.saturating_mul(250).max(1 << 30)
 }

@@ -85,8 +85,8 @@ fn the_logs_of_one_session_are_one_recording() {
 fn logs_with_clocks_of_their_own_meet_in_utc() {
     let folder = tempfile::tempdir().expect("a folder");
     let ours = log(BOOT, 10_000_000, START, TICKS, &[from(1, TICKS + 100), from(1, TICKS + 1000)]);
-    // After another start of the system, at another rate: 2 µs later in UTC its counter says 5,000.
-    let other = log(BOOT + 900_000_000, 1_000_000, START + 20, 5_000, &[from(2, 5_000 + 30), from(2, 5_000 + 300)]);
+    // At another rate, its system started some seconds later as it says: 2 µs later in UTC its counter says 5,000.
+    let other = log(BOOT + 90_000_000, 1_000_000, START + 20, 5_000, &[from(2, 5_000 + 30), from(2, 5_000 + 300)]);
     let path = archive(&folder, "two.zip", &[("a.etl", ours), ("b.etl", other)]);
     assert_eq!(times(&Recording::open(&path)), [(1, 100), (2, 320), (1, 1000), (2, 3020)]);
 }
@@ -173,36 +173,58 @@ fn many_logs_in_one_archive_have_a_bound() {
 }
 
 #[test]
-fn real_logs_in_one_archive_keep_all_their_events() {
-    let files = shared("real_logs_in_one_archive_keep_all_their_events");
-    let names = ["gcevents.etl", "diaghub.kernel.etl", "smallEtlFile.etl", "CldFlt0.etl"];
-    let some: Vec<_> = files.iter().filter(|f| names.contains(&f.name.as_str())).collect();
-    if some.is_empty() {
-        return;
-    }
+fn logs_of_several_systems_are_refused() {
+    // Ids of processes would be mixed up.
+    let files = shared("logs_of_several_systems_are_refused");
     let folder = tempfile::tempdir().expect("a folder");
-    let bytes: Vec<_> = some.iter().map(|f| std::fs::read(&f.path).expect("a readable file")).collect();
-    let members: Vec<_> = some.iter().map(|f| f.name.as_str()).zip(bytes).collect();
-    let path = archive(&folder, "all.zip", &members);
-    let recording = Recording::open(&path);
-    let alone: Vec<Recording> = some.iter().map(|f| Recording::open(&f.path)).collect();
-    assert_eq!(recording.events.len(), alone.iter().map(|r| r.events.len()).sum::<usize>());
-    assert!(recording.events.is_sorted_by_key(|e| e.ticks));
-    let mut ours: Vec<&[u8]> = recording.events.iter().map(|e| e.payload.as_slice()).collect();
-    let mut theirs: Vec<&[u8]> = alone.iter().flat_map(|r| &r.events).map(|e| e.payload.as_slice()).collect();
-    ours.sort_unstable();
-    theirs.sort_unstable();
-    assert!(ours == theirs, "the payloads are the same");
-    // Each event keeps its time of day, to the resolution of the coarser clock.
-    let days = |r: &Recording| {
-        let clock = r.info.as_ref().expect("a header").clock;
-        let utc = r.events.iter().map(move |e| clock.utc_ns(clock.since_start(e.ticks).unwrap()).unwrap());
-        utc.collect::<Vec<i64>>()
-    };
-    let mut expected: Vec<i64> = alone.iter().flat_map(days).collect();
-    expected.sort_unstable();
-    let close = days(&recording).iter().zip(&expected).all(|(a, b)| a.abs_diff(*b) < 2_000);
-    assert!(close);
+    let one = log(BOOT, 10_000_000, START, TICKS, &[from(1, TICKS + 10)]);
+    let other = log(BOOT + 9_000_000_000, 10_000_000, START, TICKS, &[from(1, TICKS + 10)]);
+    let mut archives = vec![archive(&folder, "made.zip", &[("a.etl", one), ("b.etl", other)])];
+    let real = ["gcevents.etl", "diaghub.kernel.etl"].map(|name| files.iter().find(|f| f.name == name));
+    if let [Some(a), Some(b)] = real {
+        let bytes = [a, b].map(|f| std::fs::read(&f.path).expect("a readable file"));
+        let [a, b] = bytes;
+        archives.push(archive(&folder, "real.zip", &[("a.etl", a), ("b.etl", b)]));
+    }
+    for path in archives {
+        let refused = Recording::open(&path).refused.expect("a refusal");
+        assert!(refused.contains("another system") && refused.contains("one by one"), "{refused}");
+    }
+}
+
+/// A real log, taken apart by processors into three, is itself again when they are read together.
+#[test]
+fn a_real_log_taken_apart_is_put_together() {
+    for file in shared("a_real_log_taken_apart_is_put_together") {
+        let bytes = std::fs::read(&file.path).expect("a readable file");
+        let number = |at: usize, width: usize| {
+            let bytes = &bytes[at..at + width];
+            bytes.iter().rev().fold(0usize, |sum, byte| sum << 8 | usize::from(*byte))
+        };
+        let header = number(0, 4);
+        let mut parts = [0; 3].map(|_| bytes[..header].to_vec());
+        let mut at = header;
+        while at < bytes.len() {
+            let processor = number(at + 0x28, 2) & if number(at + 0x34, 2) & 0x20 == 0 { 0xFF } else { 0x7FF };
+            let end = (at + number(at, 4)).min(bytes.len());
+            parts[processor % 3].extend(&bytes[at..end]);
+            at = end;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let [a, b, c] = parts;
+        let path = archive(&folder, "parts.zip", &[("a.etl", a), ("b.etl", b), ("c.etl", c)]);
+        let (whole, parts) = (Recording::open(&file.path), Recording::open(&path));
+        // The events of the header buffer stand three times.
+        let key = |seen: &crate::support::collect::Seen| (seen.ticks, seen.processor, seen.payload.clone());
+        let mut ours: Vec<_> = parts.events.iter().map(key).collect();
+        let mut theirs: Vec<_> = whole.events.iter().map(key).collect();
+        assert!(ours.is_sorted_by_key(|(ticks, ..)| *ticks) == theirs.is_sorted_by_key(|(ticks, ..)| *ticks));
+        ours.sort_unstable();
+        theirs.sort_unstable();
+        ours.dedup();
+        theirs.dedup();
+        assert!(ours == theirs, "{}: {} of {}", file.name, ours.len(), theirs.len());
+    }
 }
 
 #[test]

@@ -72,8 +72,8 @@ pub struct Chain {
 }
 
 impl Session {
-    /// Reads the header buffers of logs that begin at these places; an error when the first is no .etl or its header
-    /// cannot be used.
+    /// Reads the header buffers of logs that begin at these places; an error when the first is no .etl, its header cannot be
+    /// used, or they are not of one system.
     pub fn open(map: &MappedFile, starts: &[u64]) -> Result<Session> {
         let place = |at: Option<&u64>| at.and_then(|at| usize::try_from(*at).ok()).unwrap_or(map.bytes().len());
         let (mut logs, mut problems) = (Vec::new(), Vec::new());
@@ -87,6 +87,15 @@ impl Session {
         }
         let base = logs.iter().min_by_key(|log| log.header.start_utc_ns().unwrap_or(i64::MAX)).cloned();
         let Some(base) = base else { return Err(Error::Internal("an archive without logs".into())) };
+        if let Some(log) = logs.iter().find(|log| log.is_of_another_start(&base)) {
+            // Ids of processes would be mixed up.
+            return Err(Error::Unreadable {
+                path: map.path().to_owned(),
+                offset: log.bytes.start as u64,
+                what: "a log of another system, or of another start of it".into(),
+                expected: "the logs of one session; unpack the archive and give them one by one".into(),
+            });
+        }
         for log in &mut logs {
             log.clock = (!log.shares_clock(&base)).then(|| log.clock());
         }
@@ -153,10 +162,16 @@ impl Log {
         self.header.clock(self.head.ticks.unwrap_or_default()).0
     }
 
-    /// Whether ticks of both logs are the same: logs of one system since it was started.
+    /// Whether the system was started at quite another time. What the header says of that is rounded to half a second, and
+    /// moves when the clock is set.
+    fn is_of_another_start(&self, other: &Log) -> bool {
+        let (a, b) = (self.header.boot_time, other.header.boot_time);
+        a > 0 && b > 0 && a.abs_diff(b) > 60 * 10_000_000
+    }
+
+    /// Whether ticks of both logs are the same: the same counter since the same start of the system.
     fn shares_clock(&self, other: &Log) -> bool {
         let (a, b) = (&self.header, &other.header);
-        // The time of the start of the system is often rounded to half a second.
         let same_start = a.boot_time > 0 && a.boot_time.abs_diff(b.boot_time) <= 10_000_000;
         let same_rate = self.clock().frequency == other.clock().frequency && a.is_utc() == b.is_utc();
         let same_log = self.bytes == other.bytes;
