@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 
 use super::fact::{Collection, Fact, FactSink, GcId, Pause};
 use super::ranges::Ranges;
+use crate::reader::ProcessKey;
 
 /// Closed collections that wait for an older one to end, at most.
 const MAX_WAITING: usize = 4096;
@@ -33,7 +34,7 @@ pub struct OpenCollection {
 /// The collections of one runtime of one process.
 #[derive(Debug, Default)]
 pub struct Collections {
-    process_id: u64,
+    process: ProcessKey,
     clr_instance_id: u16,
     open: Vec<OpenCollection>,
     closed: VecDeque<OpenCollection>,
@@ -74,13 +75,13 @@ pub struct Start {
 
 impl Collections {
     /// For one runtime of one process.
-    pub fn new(process_id: u64, clr_instance_id: u16) -> Collections {
-        Collections { process_id, clr_instance_id, ..Collections::default() }
+    pub fn new(process: ProcessKey, clr_instance_id: u16) -> Collections {
+        Collections { process, clr_instance_id, ..Collections::default() }
     }
 
     /// Whether this is the state of that runtime.
-    pub fn is_of(&self, process_id: u64, clr_instance_id: u16) -> bool {
-        self.process_id == process_id && self.clr_instance_id == clr_instance_id
+    pub fn is_of(&self, process: ProcessKey, clr_instance_id: u16) -> bool {
+        self.process == process && self.clr_instance_id == clr_instance_id
     }
 
     /// A collection starts. `next_id` is taken when it is a new one: old runtimes announce each start twice.
@@ -102,7 +103,7 @@ impl Collections {
         self.open.push(OpenCollection {
             row: Collection {
                 gc_id: *next_id,
-                process_id: self.process_id,
+                process_id: self.process.id,
                 clr_instance_id: self.clr_instance_id,
                 gc_number: start.number,
                 generation: start.generation,
@@ -176,7 +177,7 @@ impl Collections {
             *next_id += 1;
             let row = Collection {
                 gc_id: *next_id,
-                process_id: self.process_id,
+                process_id: self.process.id,
                 clr_instance_id: self.clr_instance_id,
                 start_ns: ts_ns,
                 ..Collection::default()
@@ -256,7 +257,7 @@ impl Collections {
         let open = self.pauses.remove(index);
         let pause = Pause {
             gc_id: open.gc_id,
-            process_id: self.process_id,
+            process_id: self.process.id,
             reason: open.reason,
             start_ns: open.start_ns,
             duration_ns: ts_ns.saturating_sub(open.start_ns),

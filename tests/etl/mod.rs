@@ -6,4 +6,7 @@ mod convert;
 mod decoded;
 mod expected;
 mod hostile;
+#[cfg(feature = "tables")]
+pub mod processes;
+mod stacks;
 mod writer;
