@@ -8,16 +8,11 @@
 //! Collections nest: foreground collections run inside a background one. Facts go to the innermost open collection. A
 //! collection whose start is not in the recording is opened by its first fact, and counts as incomplete.
 
-use std::collections::VecDeque;
-
-use super::fact::{Collection, Fact, FactSink, GcId, Pause};
+use super::closed::Closed;
+use super::fact::{Collection, FactSink, GcId};
+use super::pauses::{Pauses, is_for_gc};
 use super::ranges::Ranges;
 use crate::reader::ProcessKey;
-
-/// Closed collections that wait for an older one to end, at most.
-const MAX_WAITING: usize = 4096;
-/// Threads that stop all others at once, at most.
-const MAX_PAUSES: usize = 64;
 
 /// A collection that is not reported yet.
 #[derive(Debug, Default)]
@@ -37,27 +32,14 @@ pub struct Collections {
     process: ProcessKey,
     clr_instance_id: u16,
     open: Vec<OpenCollection>,
-    closed: VecDeque<OpenCollection>,
+    closed: Closed,
     last_ended: Option<GcId>,
-    pauses: Vec<OpenPause>,
+    pauses: Pauses,
     /// Collections whose end never came.
     pub abandoned: u64,
     /// An error of a spill file.
     pub failed: Option<std::io::Error>,
     spare: Vec<Ranges>,
-}
-
-#[derive(Debug)]
-struct OpenPause {
-    /// The thread that stops the others; several may try at once, and one after the other succeeds.
-    thread: u32,
-    reason: Option<&'static str>,
-    start_ns: i64,
-    stopped_ns: Option<i64>,
-    /// First collection that started in it, else the innermost that was open when it began.
-    gc_id: GcId,
-    started_here: bool,
-    is_background: bool,
 }
 
 /// What GCStart says.
@@ -98,7 +80,7 @@ impl Collections {
         while self.open.last().is_some_and(|o| o.row.kind != Some("background") || start.kind == Some("background")) {
             self.abandon(sink);
         }
-        self.report(false, sink);
+        self.report(sink);
         *next_id += 1;
         self.open.push(OpenCollection {
             row: Collection {
@@ -116,16 +98,7 @@ impl Collections {
             starting_on: Some(thread),
             started: true,
         });
-        // A sampling profiler may be about to stop the same threads: that is no pause for this collection.
-        let for_gc = self.pauses.iter().position(|p| p.reason.is_none_or(|r| r.starts_with("SuspendForGC")));
-        if let Some(pause) = self.pauses.get_mut(for_gc.unwrap_or_default())
-            && (!pause.started_here || pause.is_background)
-        {
-            // Of a background collection and a blocking one that start in the same pause, the blocking one takes it up.
-            pause.gc_id = *next_id;
-            pause.started_here = true;
-            pause.is_background = start.kind == Some("background");
-        }
+        self.pauses.collection(*next_id, start.kind == Some("background"));
     }
 
     /// A collection ends.
@@ -159,8 +132,7 @@ impl Collections {
             self.failed = Some(e);
         }
         self.spare.push(std::mem::take(&mut closed.ranges));
-        let at = self.closed.partition_point(|c| c.row.gc_id < closed.row.gc_id);
-        self.closed.insert(at, closed);
+        self.closed.push(closed.row);
     }
 
     fn abandon(&mut self, sink: &mut impl FactSink) {
@@ -196,7 +168,7 @@ impl Collections {
     /// The collection that ended last, if it is not reported yet.
     pub fn ended(&mut self) -> Option<&mut Collection> {
         let id = self.last_ended?;
-        self.closed.iter_mut().map(|c| &mut c.row).find(|row| row.gc_id == id)
+        self.closed.iter_mut().find(|row| row.gc_id == id)
     }
 
     /// Number of the innermost open collection, or of the one that ended last.
@@ -221,66 +193,24 @@ impl Collections {
 
     /// A thread asks the others to stop.
     pub fn suspend_begin(&mut self, reason: Option<&'static str>, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
-        self.report(false, sink);
-        let for_gc = reason.is_none_or(|r| r.starts_with("SuspendForGC"));
-        let gc_id = self.open.last().filter(|_| for_gc).map_or(0, |o| o.row.gc_id);
-        self.pauses.retain(|p| p.thread != thread);
-        if self.pauses.len() < MAX_PAUSES {
-            self.pauses.push(OpenPause {
-                thread,
-                reason,
-                start_ns: ts_ns,
-                stopped_ns: None,
-                gc_id,
-                started_here: false,
-                is_background: false,
-            });
-        }
-    }
-
-    /// The open pause that a thread began, or else the one that began last.
-    fn pause_of(&self, thread: u32) -> Option<usize> {
-        let own = self.pauses.iter().position(|p| p.thread == thread);
-        own.or(self.pauses.len().checked_sub(1))
+        self.report(sink);
+        let gc_id = self.open.last().filter(|_| is_for_gc(reason)).map_or(0, |o| o.row.gc_id);
+        self.pauses.begin(thread, reason, gc_id, ts_ns);
     }
 
     /// All threads stand still.
     pub fn suspend_end(&mut self, ts_ns: i64, thread: u32) {
-        if let Some(pause) = self.pause_of(thread).and_then(|index| self.pauses.get_mut(index)) {
-            pause.stopped_ns.get_or_insert(ts_ns);
-        }
+        self.pauses.stopped(thread, ts_ns);
     }
 
     /// All threads run again.
     pub fn restart_end(&mut self, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
-        let Some(index) = self.pause_of(thread) else { return };
-        let open = self.pauses.remove(index);
-        let pause = Pause {
-            gc_id: open.gc_id,
-            process_id: self.process.id,
-            reason: open.reason,
-            start_ns: open.start_ns,
-            duration_ns: ts_ns.saturating_sub(open.start_ns),
-            suspend_ns: open.stopped_ns.map_or(0, |at| at.saturating_sub(open.start_ns)),
-        };
-        let rows = self.open.iter_mut().chain(&mut self.closed).map(|c| &mut c.row);
-        if let Some(row) = rows.into_iter().find(|row| row.gc_id == pause.gc_id) {
-            row.pause_ns = row.pause_ns.saturating_add(pause.duration_ns);
-            row.pause_count += 1;
-        }
-        sink.fact(Fact::Pause(&pause));
+        let rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
+        self.pauses.end(thread, ts_ns, self.process.id, rows, sink);
     }
 
-    /// Hands on closed collections in the order of their numbers, as far as no older one is open.
-    fn report(&mut self, all: bool, sink: &mut impl FactSink) {
-        let oldest_open = self.open.first().map_or(GcId::MAX, |o| o.row.gc_id);
-        while let Some(closed) = self.closed.front() {
-            if closed.row.gc_id > oldest_open && !all && self.closed.len() < MAX_WAITING {
-                break;
-            }
-            sink.fact(Fact::Collection(&closed.row));
-            self.closed.pop_front();
-        }
+    fn report(&mut self, sink: &mut impl FactSink) {
+        self.closed.report(self.open.first().map(|o| o.row.gc_id), sink);
     }
 
     /// The end of the recording: what is open is incomplete.
@@ -288,6 +218,6 @@ impl Collections {
         while !self.open.is_empty() {
             self.abandon(sink);
         }
-        self.report(true, sink);
+        self.report(sink);
     }
 }

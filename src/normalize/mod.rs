@@ -3,11 +3,13 @@
 
 pub mod callbacks;
 pub mod callsites;
+mod closed;
 pub mod collections;
 pub mod fact;
 mod heap;
 mod kinds;
 mod modules;
+mod pauses;
 mod processes;
 mod ranges;
 mod runs;

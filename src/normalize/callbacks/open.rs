@@ -12,18 +12,13 @@
 //! Whether the end that comes before the first resume is the hidden one's is seen only later: when a suspension for
 //! GCPrep follows before generation 2 starts again.
 
-use std::collections::VecDeque;
-
-use crate::normalize::fact::{Collection, Fact, FactSink, GcId, GenerationRange, Pause};
+use crate::normalize::closed::Closed;
+use crate::normalize::fact::{Collection, FactSink, GcId, GenerationRange};
+use crate::normalize::pauses::Pauses;
 use crate::normalize::ranges::{Doubts, Ranges};
 
-/// Closed collections that wait for an older one to end, at most.
-const MAX_WAITING: usize = 4096;
 /// Collections open within each other, at most.
 const MAX_OPEN: usize = 16;
-/// Threads that stop the others at once, at most.
-const MAX_PAUSES: usize = 64;
-const FOR_GC: u32 = 1;
 const FOR_GC_PREP: u32 = 7;
 
 /// A collection that is not over.
@@ -43,14 +38,6 @@ pub struct Open {
     maybe: Option<(i64, Vec<GenerationRange>)>,
 }
 
-struct OpenPause {
-    thread: u32,
-    reason: u32,
-    start_ns: i64,
-    stopped_ns: Option<i64>,
-    gc_id: GcId,
-}
-
 /// The collections of one recording.
 #[derive(Default)]
 pub struct Collections {
@@ -62,8 +49,8 @@ pub struct Collections {
     suspends: bool,
     next_id: GcId,
     open: Vec<Open>,
-    closed: VecDeque<Collection>,
-    pauses: Vec<OpenPause>,
+    closed: Closed,
+    pauses: Pauses,
     waiting: Option<Vec<u64>>,
     /// Collections whose end never came.
     pub abandoned: u64,
@@ -126,7 +113,7 @@ impl Collections {
             }
             self.abandon(sink);
         }
-        self.report(false, sink);
+        self.report(sink);
         let mut open = self.new_open(ts_ns);
         open.row.generation = generation;
         open.row.reason = reason;
@@ -134,10 +121,7 @@ impl Collections {
         open.nested = !self.open.is_empty();
         let gc_id = open.row.gc_id;
         self.open.push(open);
-        let pause = self.pauses.iter_mut().rev().find(|p| p.reason == FOR_GC || p.reason == FOR_GC_PREP);
-        if let Some(pause) = pause {
-            pause.gc_id = gc_id;
-        }
+        self.pauses.collection(gc_id, false);
     }
 
     /// Bounds that came with the start.
@@ -235,8 +219,7 @@ impl Collections {
         self.doubts.empty += doubts.empty;
         self.doubts.overlapping_bounds += doubts.overlapping_bounds;
         self.doubts.beyond_bounds += doubts.beyond_bounds;
-        let place = self.closed.partition_point(|c| c.gc_id < closed.row.gc_id);
-        self.closed.insert(place, closed.row);
+        self.closed.push(closed.row);
     }
 
     /// Nothing more comes of the innermost collection.
@@ -254,7 +237,6 @@ impl Collections {
         self.close(lost, sink);
     }
 
-    #[allow(clippy::indexing_slicing, reason = "one is pushed when there is none")]
     /// The innermost collection that is not over; one without a start is opened when there is none.
     #[allow(clippy::indexing_slicing, reason = "there is one: it was opened when there was none")]
     pub fn innermost(&mut self, ts_ns: i64) -> &mut Open {
@@ -276,32 +258,22 @@ impl Collections {
                 self.open.extend(inner);
             }
         }
-        self.report(false, sink);
+        self.report(sink);
         let gc_id = match reason {
             FOR_GC_PREP => self.open.iter().rev().find(|o| o.background).map_or(0, |o| o.row.gc_id),
             _ => 0,
         };
-        self.pauses.retain(|p| p.thread != thread);
-        if self.pauses.len() < MAX_PAUSES {
-            self.pauses.push(OpenPause { thread, reason, start_ns: ts_ns, stopped_ns: None, gc_id });
-        }
-    }
-
-    fn pause_of(&self, thread: u32) -> Option<usize> {
-        let own = self.pauses.iter().position(|p| p.thread == thread);
-        own.or(self.pauses.len().checked_sub(1))
+        self.pauses.begin(thread, super::suspend_reason(reason), gc_id, ts_ns);
     }
 
     /// RuntimeSuspendFinished.
     pub fn suspend_finished(&mut self, ts_ns: i64, thread: u32) {
-        if let Some(pause) = self.pause_of(thread).and_then(|index| self.pauses.get_mut(index)) {
-            pause.stopped_ns.get_or_insert(ts_ns);
-        }
+        self.pauses.stopped(thread, ts_ns);
     }
 
     /// RuntimeSuspendAborted.
     pub fn suspend_aborted(&mut self, thread: u32) {
-        self.pauses.retain(|p| p.thread != thread);
+        self.pauses.abort(thread);
     }
 
     /// RuntimeResumeStarted: what has no start has, by now, no end either.
@@ -317,34 +289,12 @@ impl Collections {
 
     /// RuntimeResumeFinished.
     pub fn resume_finished(&mut self, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
-        let Some(index) = self.pause_of(thread) else { return };
-        let open = self.pauses.remove(index);
-        let pause = Pause {
-            gc_id: open.gc_id,
-            process_id: self.process_id,
-            reason: super::suspend_reason(open.reason),
-            start_ns: open.start_ns,
-            duration_ns: ts_ns.saturating_sub(open.start_ns),
-            suspend_ns: open.stopped_ns.map_or(0, |at| at.saturating_sub(open.start_ns)),
-        };
-        let mut rows = self.open.iter_mut().map(|o| &mut o.row).chain(&mut self.closed);
-        if let Some(row) = rows.find(|row| row.gc_id == pause.gc_id) {
-            row.pause_ns = row.pause_ns.saturating_add(pause.duration_ns);
-            row.pause_count += 1;
-        }
-        sink.fact(Fact::Pause(&pause));
+        let rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
+        self.pauses.end(thread, ts_ns, self.process_id, rows, sink);
     }
 
-    /// Hands on closed collections in the order of their numbers, as far as no older one is open.
-    fn report(&mut self, all: bool, sink: &mut impl FactSink) {
-        let oldest_open = self.open.first().map_or(GcId::MAX, |o| o.row.gc_id);
-        while let Some(closed) = self.closed.front() {
-            if closed.gc_id > oldest_open && !all && self.closed.len() < MAX_WAITING {
-                break;
-            }
-            sink.fact(Fact::Collection(closed));
-            self.closed.pop_front();
-        }
+    fn report(&mut self, sink: &mut impl FactSink) {
+        self.closed.report(self.open.first().map(|o| o.row.gc_id), sink);
     }
 
     /// The end of the recording: what is open is incomplete.
@@ -352,6 +302,6 @@ impl Collections {
         while !self.open.is_empty() {
             self.abandon(sink);
         }
-        self.report(true, sink);
+        self.report(sink);
     }
 }
