@@ -6,7 +6,7 @@ use foldhash::fast::FixedState;
 
 use super::fact::{Fact, FactSink, Process};
 use super::kinds::Handler;
-use crate::reader::{self, ProcessKey};
+use crate::reader::{self, NOBODY, ProcessKey};
 use crate::time::Clock;
 
 /// The processes of a recording, in the order of first sight.
@@ -61,8 +61,7 @@ impl Processes {
     /// An event of a process.
     #[inline]
     pub fn event(&mut self, process: ProcessKey, ts_ns: i64) {
-        // What is about no process in particular stands under this id in an .etl.
-        if process.id != u64::from(u32::MAX)
+        if process.id != NOBODY
             && let Some(process) = self.entry(process, ts_ns)
         {
             process.event_count += 1;

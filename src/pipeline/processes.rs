@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::error::Error;
-use crate::reader::{Process, ProcessKey, Thread};
+use crate::reader::{NOBODY, Process, ProcessKey, Thread};
 
 /// The processes that a request names, as they are found in a recording.
 #[derive(Default)]
@@ -16,9 +16,6 @@ pub struct Wanted {
     threads: Vec<bool>,
     found: bool,
 }
-
-/// The id of no process and of no thread, in an .etl.
-const NO_ID: u64 = u32::MAX as u64;
 
 impl Wanted {
     /// For a request.
@@ -42,7 +39,7 @@ impl Wanted {
         let wanted = by_id || self.named.contains(&thread.process());
         self.found |= wanted;
         // What is about the machine or its kernel, and not about a process, belongs to each.
-        let of_all = thread.thread_id == NO_ID && matches!(thread.process_id, 0 | NO_ID);
+        let of_all = thread.thread_id == NOBODY && matches!(thread.process_id, 0 | NOBODY);
         self.threads.push(wanted || of_all);
     }
 
@@ -85,7 +82,8 @@ mod tests {
         wanted.process(&process("App.EXE", 1));
         let thread =
             |process_id, process_life, thread_id| Thread { process_id, process_life, thread_id, ..Thread::default() };
-        for thread in [thread(5, 0, 1), thread(5, 1, 1), thread(6, 0, 2), thread(NO_ID, 0, NO_ID), thread(NO_ID, 0, 3)]
+        for thread in
+            [thread(5, 0, 1), thread(5, 1, 1), thread(6, 0, 2), thread(NOBODY, 0, NOBODY), thread(NOBODY, 0, 3)]
         {
             wanted.thread(&thread);
         }

@@ -11,7 +11,7 @@ use crate::event::{Decoding, Event, EventInfo};
 use crate::normalize::Normalizer;
 use crate::normalize::callsites::Callsites;
 use crate::normalize::fact::{Fact, FactSink};
-use crate::reader::{End, EventType, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
+use crate::reader::{End, EventType, NOBODY, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::sink::Dataset;
 use crate::source::FileIdentity;
 use crate::table::columns::Builder;
@@ -186,7 +186,7 @@ impl<'r> Run<'r> {
             let problem = Problem::new(Severity::Info, "trailing_bytes", end.bytes, message);
             out.fact(Fact::Problem(&problem.count(end.trailing_bytes)));
         }
-        for thread in &self.threads {
+        for thread in self.threads.iter().filter(|t| t.thread.thread_id != NOBODY) {
             out.tables.thread(thread);
         }
         let summary = self.summary(path, end, identity, info, totals.collections);

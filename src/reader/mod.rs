@@ -193,6 +193,9 @@ pub struct Thread {
     pub start_address: u64,
 }
 
+/// The id in an .etl of no process and of no thread: events that are about none in particular stand under it.
+pub const NOBODY: u64 = u32::MAX as u64;
+
 /// One process among all that had the same id: ids are reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProcessKey {

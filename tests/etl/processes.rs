@@ -10,6 +10,7 @@ use super::expected::{Shared, shared};
 use super::writer::*;
 use crate::support::collect::Recording;
 use crate::support::dataset::{Dataset, Table};
+use crate::support::expected::shared_folder;
 
 const CLR: [u8; 16] = [0x23, 0x0D, 0x3C, 0xE1, 0xBC, 0xCC, 0x12, 0x4E, 0x93, 0x1B, 0xD9, 0xCC, 0x2E, 0xEE, 0x27, 0xE4];
 
@@ -120,6 +121,29 @@ fn a_process_is_chosen_with_its_kernel_events() {
     assert_eq!(dataset.table("module").texts("path"), [r"\SystemRoot\kernel.exe", r"\Device\new.exe"]);
     // The header event is about the machine.
     assert_eq!(dataset.summary.inputs[0].events, 10);
+}
+
+/// The same table for samples of other kinds of recordings: each event is a row, with its stack.
+#[test]
+fn samples_of_eventpipe_are_rows_of_the_same_table() {
+    let Some(folder) = shared_folder("samples_of_eventpipe_are_rows_of_the_same_table", "nettrace") else { return };
+    for (name, table, kinds) in [
+        ("v6-record-trace-universal", "Universal.Events/cpu", &[""][..]),
+        (
+            "mixed_managed_external_samples",
+            "Microsoft-DotNETCore-SampleProfiler/ThreadSample",
+            &["external", "managed"],
+        ),
+    ] {
+        let dataset = Dataset::of(&folder.join(format!("{name}.nettrace")));
+        let (samples, events) = (dataset.table("cpu_sample"), dataset.table(&format!("event/{table}")));
+        assert!(samples.rows() > 0);
+        for column in ["process_id", "thread_id", "callsite_id"] {
+            assert_eq!(samples.numbers(column), events.numbers(column), "{name}: {column}");
+        }
+        let found: std::collections::BTreeSet<String> = samples.texts("kind").into_iter().collect();
+        assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), kinds, "{name}");
+    }
 }
 
 fn x64(test: &str) -> Option<Shared> {

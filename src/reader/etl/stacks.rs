@@ -33,6 +33,8 @@ const MAX_THREADS: usize = 1 << 18;
 const MAX_SAME: usize = 16;
 /// Set in the place of addresses that are in the temporary file: those of compressed buffers.
 const COPIED: u64 = 1 << 63;
+/// After so many stacks from the temporary file its pages are given back: each may have brought its neighbours along.
+const MAX_READS: u32 = 1024;
 /// The place of addresses that are not known.
 const NOWHERE: u64 = u64::MAX;
 /// Ends the chain of references to a key.
@@ -263,8 +265,8 @@ impl Gather {
             self.failed.get_or_insert(error);
             None
         });
-        // Stable: parts of the same kind stay in the order in which they came.
-        self.refs.sort_by_key(Ref::key);
+        // Parts of the same kind stay in the order in which they came.
+        self.refs.sort_unstable_by_key(|r| (r.key(), r.carrier));
         let stacks = Stacks { refs: self.refs, fates: self.fates, copies, ..Stacks::default() };
         (stacks, self.failed)
     }
@@ -294,6 +296,8 @@ pub struct Stacks {
     /// Of every event that is a stack, in the order of time.
     fates: Vec<Fate>,
     copies: Option<MappedFile>,
+    /// Stacks read from the copies since their pages were given back.
+    reads: u32,
     ordinal: Ordinal,
     carriers: usize,
     /// Where the stacks of the current time begin.
@@ -374,9 +378,18 @@ impl Stacks {
             0 => (file, found.place),
             _ => (self.copies.as_ref().map(MappedFile::bytes).unwrap_or_default(), found.place & !COPIED),
         };
+        let is_copy = found.place & COPIED != 0;
         let end = at.saturating_add(found.len.into());
         let bytes = from.get(usize::try_from(at).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX));
         widen(bytes.unwrap_or_default(), found.narrow, &mut self.frames);
+        self.reads += u32::from(is_copy);
+        if self.reads == MAX_READS
+            && let Some(copies) = &self.copies
+        {
+            self.reads = 0;
+            copies.rewind();
+            copies.release(u64::MAX);
+        }
     }
 
     /// Of an event that is a stack: whether its own event has it. If not, its addresses, so that they are not lost.
