@@ -3,6 +3,7 @@
 use tracequet::error::Severity;
 use tracequet::inspect::{Collection, CollectionKind, DecodedBy, EventTypeCount, Inspection, inspect_with};
 use tracequet::pipeline::ProblemSummary;
+use tracequet::reader::NOBODY;
 use tracequet::reader::etl::Manifests;
 use tracequet::time::format_utc;
 
@@ -142,7 +143,7 @@ fn processes(out: &mut String, inspection: &Inspection, all: bool) {
     let mut columns = Columns::new(&[">process", "name", ">threads", ">events"]);
     for p in processes.iter().take(shown) {
         // Events that the kernel files under no process.
-        let none = p.process_id == u64::from(u32::MAX);
+        let none = p.process_id == NOBODY;
         let id = if none { "none".to_owned() } else { p.process_id.to_string() };
         columns.row([id, clean(&p.name), count(p.threads), count(p.events)]);
     }

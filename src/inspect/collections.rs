@@ -3,7 +3,7 @@
 use super::Place;
 use crate::event::catalog::{Provider, ValueMap};
 use crate::event::{Decoding, EventInfo, layout};
-use crate::reader::RawEvent;
+use crate::reader::{ProcessKey, RawEvent};
 use crate::time::Clock;
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
@@ -129,7 +129,7 @@ pub(super) struct Marks {
 }
 
 struct Mark {
-    process_id: u64,
+    process: ProcessKey,
     ticks: i64,
     number: u32,
     reason: Option<u32>,
@@ -141,7 +141,7 @@ struct Mark {
 
 impl Marks {
     /// Takes note of a start or an end; one whose payload is cut short tells nothing.
-    pub fn add(&mut self, shape: &Shape, event: &RawEvent<'_>, process_id: u64) {
+    pub fn add(&mut self, shape: &Shape, event: &RawEvent<'_>, process: ProcessKey) {
         let value = |place: Option<Place>| place?.read(event.payload);
         let Some(number) = value(Some(shape.number)).and_then(|v| u32::try_from(v).ok()) else { return };
         if self.marks.len() >= MAX_MARKS {
@@ -151,7 +151,7 @@ impl Marks {
         self.reasons = self.reasons.or(shape.reasons);
         let kind = value(shape.kind).and_then(|v| shape.kinds?.name(v)).and_then(CollectionKind::by_name);
         self.marks.push(Mark {
-            process_id,
+            process,
             ticks: event.ticks,
             number,
             reason: value(shape.reason).and_then(|v| u32::try_from(v).ok()),
@@ -164,7 +164,7 @@ impl Marks {
 
     /// Puts each start together with the end that follows it under the same number.
     pub fn collections(mut self, clock: &Clock) -> Collections {
-        let key = |mark: &Mark| (mark.process_id, mark.instance, mark.number);
+        let key = |mark: &Mark| (mark.process.id, mark.process.life, mark.instance, mark.number);
         self.marks.sort_by_key(|mark| (key(mark), mark.ticks, mark.is_end));
         let mut list = Vec::new();
         let mut marks = self.marks.iter().peekable();
@@ -178,7 +178,7 @@ impl Marks {
             let end_ns = end.and_then(|e| clock.since_start(e.ticks));
             let reason = start.and_then(|s| s.reason).map(u64::from);
             let collection = Collection {
-                process_id: mark.process_id,
+                process_id: mark.process.id,
                 number: u64::from(mark.number),
                 generation: mark.generation.or(end.and_then(|e| e.generation)).map(u64::from),
                 reason,
@@ -200,7 +200,7 @@ mod tests {
 
     fn mark(number: u32, ticks: i64, is_end: bool) -> Mark {
         Mark {
-            process_id: 1,
+            process: ProcessKey { id: 1, life: 0 },
             ticks,
             number,
             reason: (!is_end).then_some(1),

@@ -12,6 +12,7 @@ use super::closed::Closed;
 use super::fact::{Collection, FactSink, GcId};
 use super::pauses::{Pauses, is_for_gc};
 use super::ranges::Ranges;
+use crate::reader::ProcessKey;
 
 /// A collection that is not reported yet.
 #[derive(Debug, Default)]
@@ -28,7 +29,7 @@ pub struct OpenCollection {
 /// The collections of one runtime of one process.
 #[derive(Debug, Default)]
 pub struct Collections {
-    process_id: u64,
+    process: ProcessKey,
     clr_instance_id: u16,
     open: Vec<OpenCollection>,
     closed: Closed,
@@ -56,13 +57,13 @@ pub struct Start {
 
 impl Collections {
     /// For one runtime of one process.
-    pub fn new(process_id: u64, clr_instance_id: u16) -> Collections {
-        Collections { process_id, clr_instance_id, ..Collections::default() }
+    pub fn new(process: ProcessKey, clr_instance_id: u16) -> Collections {
+        Collections { process, clr_instance_id, ..Collections::default() }
     }
 
     /// Whether this is the state of that runtime.
-    pub fn is_of(&self, process_id: u64, clr_instance_id: u16) -> bool {
-        self.process_id == process_id && self.clr_instance_id == clr_instance_id
+    pub fn is_of(&self, process: ProcessKey, clr_instance_id: u16) -> bool {
+        self.process == process && self.clr_instance_id == clr_instance_id
     }
 
     /// A collection starts. `next_id` is taken when it is a new one: old runtimes announce each start twice.
@@ -84,7 +85,7 @@ impl Collections {
         self.open.push(OpenCollection {
             row: Collection {
                 gc_id: *next_id,
-                process_id: self.process_id,
+                process_id: self.process.id,
                 clr_instance_id: self.clr_instance_id,
                 gc_number: start.number,
                 generation: start.generation,
@@ -148,7 +149,7 @@ impl Collections {
             *next_id += 1;
             let row = Collection {
                 gc_id: *next_id,
-                process_id: self.process_id,
+                process_id: self.process.id,
                 clr_instance_id: self.clr_instance_id,
                 start_ns: ts_ns,
                 ..Collection::default()
@@ -205,7 +206,7 @@ impl Collections {
     /// All threads run again.
     pub fn restart_end(&mut self, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
         let rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
-        self.pauses.end(thread, ts_ns, self.process_id, rows, sink);
+        self.pauses.end(thread, ts_ns, self.process.id, rows, sink);
     }
 
     fn report(&mut self, sink: &mut impl FactSink) {

@@ -7,6 +7,7 @@ use foldhash::fast::FixedState;
 use super::fact::{Fact, FactSink, Type};
 use super::scalars::Scalars;
 use crate::event::value::Value;
+use crate::reader::ProcessKey;
 
 /// Types remembered; past it the memory starts anew and a type may appear twice.
 const MAX_TYPES: usize = 1 << 20;
@@ -14,32 +15,32 @@ const MAX_TYPES: usize = 1 << 20;
 /// Which types are known.
 #[derive(Default)]
 pub struct Types {
-    seen: HashSet<(u64, u64), FixedState>,
+    seen: HashSet<(ProcessKey, u64), FixedState>,
 }
 
 impl Types {
-    fn is_new(&mut self, process_id: u64, type_id: u64) -> bool {
+    fn is_new(&mut self, process: ProcessKey, type_id: u64) -> bool {
         if self.seen.len() >= MAX_TYPES {
             self.seen.clear();
         }
-        self.seen.insert((process_id, type_id))
+        self.seen.insert((process, type_id))
     }
 
     /// A type of which only the name is known (from an allocation).
-    pub fn named(&mut self, process_id: u64, type_id: u64, name: &str, sink: &mut impl FactSink) {
-        if type_id != 0 && self.is_new(process_id, type_id) {
-            sink.fact(Fact::Type(&Type { process_id, type_id, name, ..Type::default() }));
+    pub fn named(&mut self, process: ProcessKey, type_id: u64, name: &str, sink: &mut impl FactSink) {
+        if type_id != 0 && self.is_new(process, type_id) {
+            sink.fact(Fact::Type(&Type { process_id: process.id, type_id, name, ..Type::default() }));
         }
     }
 
     /// The types of a BulkType event: TypeID, ModuleID, TypeNameID, Flags, CorElementType, Name, TypeParameterCount,
     /// TypeParameters.
-    pub fn bulk(&mut self, process_id: u64, scalars: &Scalars, sink: &mut impl FactSink) {
+    pub fn bulk(&mut self, process: ProcessKey, scalars: &Scalars, sink: &mut impl FactSink) {
         for value in scalars.get("Values").as_list() {
             let Value::Struct(fields) = value else { continue };
             let number = |index: usize| fields.get(index).and_then(Value::as_u64).unwrap_or_default();
             let type_id = number(0);
-            if !self.is_new(process_id, type_id) {
+            if !self.is_new(process, type_id) {
                 continue;
             }
             let parameters: Vec<u64> = match fields.get(7) {
@@ -47,7 +48,7 @@ impl Types {
                 None => Vec::new(),
             };
             let found = Type {
-                process_id,
+                process_id: process.id,
                 type_id,
                 module_id: number(1),
                 name: fields.get(5).and_then(Value::as_str).unwrap_or_default(),

@@ -12,7 +12,7 @@ use crate::normalize::Normalizer;
 use crate::normalize::callsites::Callsites;
 use crate::normalize::fact::{Fact, FactSink};
 use crate::reader::etl::Manifests;
-use crate::reader::{End, EventType, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
+use crate::reader::{End, EventType, NOBODY, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::sink::Dataset;
 use crate::source::FileIdentity;
 use crate::table::columns::Builder;
@@ -34,6 +34,14 @@ struct Counts {
     replaced: u64,
     raw: u64,
     last_offset: u64,
+}
+
+impl Counts {
+    fn add(&mut self, raw: &RawEvent<'_>) {
+        self.events += 1;
+        self.payload_bytes += raw.payload.len() as u64;
+        self.last_offset = raw.offset;
+    }
 }
 
 struct Kind {
@@ -110,11 +118,12 @@ impl<'r> Run<'r> {
         }
     }
 
-    fn add_event(&mut self, raw: &RawEvent<'_>) {
+    /// Adds an event; one that is only the stack of another is counted and nothing else.
+    fn add_event(&mut self, raw: &RawEvent<'_>, is_stack: bool) {
         let Some(State { info, out }) = &mut self.state else { return };
         let Some(kind) = self.kinds.get_mut(raw.event_type.0 as usize) else { return };
         let ts_ns = info.clock.since_start(raw.ticks).unwrap_or(if raw.ticks < 0 { i64::MIN } else { i64::MAX });
-        if !self.request.covers(ts_ns) || !self.wanted.wants(raw.thread, raw.ticks) {
+        if !self.request.covers(ts_ns) || !self.wanted.wants(raw.thread) {
             return;
         }
         self.events += 1;
@@ -127,14 +136,16 @@ impl<'r> Run<'r> {
         thread.event(ts_ns);
 
         let event = Event { raw, info: &kind.info, thread: &thread.thread, ts_ns };
-        let callsite = self.callsites.intern(&raw.stack, thread.thread.process_id, out);
+        if is_stack {
+            kind.counts.add(raw);
+            return;
+        }
+        let callsite = self.callsites.intern(&raw.stack, thread.thread.process(), out);
         if kind.has_facts {
             self.normalizer.event(&event, callsite, out);
         }
         let counts = &mut kind.counts;
-        counts.events += 1;
-        counts.payload_bytes += raw.payload.len() as u64;
-        counts.last_offset = raw.offset;
+        counts.add(raw);
         if let Some(route) = &kind.route {
             match out.tables.event(route, &event, callsite) {
                 Decoded::Raw => counts.raw += 1,
@@ -179,7 +190,7 @@ impl<'r> Run<'r> {
             let problem = Problem::new(Severity::Info, "trailing_bytes", end.bytes, message);
             out.fact(Fact::Problem(&problem.count(end.trailing_bytes)));
         }
-        for thread in &self.threads {
+        for thread in self.threads.iter().filter(|t| t.thread.thread_id != NOBODY) {
             out.tables.thread(thread);
         }
         let summary = self.summary(path, end, identity, info, totals.collections);
@@ -335,7 +346,9 @@ impl Visitor for Run<'_> {
 
     fn process(&mut self, process: &Process) {
         self.wanted.process(process);
-        self.normalizer.process(process);
+        if let Some(state) = &self.state {
+            self.normalizer.process(process, &state.info.clock);
+        }
     }
 
     fn thread(&mut self, _index: ThreadIndex, thread: &Thread) {
@@ -344,8 +357,13 @@ impl Visitor for Run<'_> {
     }
 
     fn event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()> {
-        self.add_event(event);
+        self.add_event(event, false);
         if self.failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn stack_event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()> {
+        self.add_event(event, true);
+        ControlFlow::Continue(())
     }
 
     fn stacks_forgotten(&mut self) {

@@ -14,5 +14,8 @@ mod manifest;
 #[cfg(feature = "tables")]
 mod memory;
 mod packed;
+#[cfg(feature = "tables")]
+pub mod processes;
 mod sample;
+mod stacks;
 mod writer;
