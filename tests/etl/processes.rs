@@ -88,6 +88,9 @@ fn processes_with_the_same_id_do_not_mix() {
     assert_eq!(signed(&processes, "start_ts_ns", &is), [None, Some(4_000)]);
     assert_eq!(signed(&processes, "end_ts_ns", &is), [Some(3_000), None]);
     assert_eq!(signed(&processes, "exit_code", &is), [Some(-3), None]);
+    // All but the header and the sample of a thread that is not known.
+    assert_eq!(dataset.summary.inputs[0].events, 19);
+    assert_eq!(processes.numbers("event_count").iter().sum::<u64>(), 17);
     let gc = dataset.table("gc");
     assert_eq!((gc.numbers("gc_number"), gc.bools("complete")), (vec![1, 1], vec![false, true]));
     assert_eq!(gc.signed("start_ts_ns"), [Some(2_000), Some(5_000)]);
