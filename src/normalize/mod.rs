@@ -67,6 +67,11 @@ impl Normalizer {
         self.processes.told(process, clock);
     }
 
+    /// So many events of a process, from the first to the last; told before the end.
+    pub fn counted(&mut self, process: ProcessKey, events: u64, first_ns: i64, last_ns: i64) {
+        self.processes.counted(process, events, first_ns, last_ns);
+    }
+
     /// A new kind of event. Returns whether facts come from it.
     pub fn event_type(&mut self, id: TypeId, info: &EventInfo) -> bool {
         let index = id.0 as usize;
@@ -84,7 +89,6 @@ impl Normalizer {
     /// One event, in the order of time.
     #[inline]
     pub fn event(&mut self, event: &Event<'_>, callsite_id: CallsiteId, sink: &mut impl FactSink) {
-        self.processes.event(event.thread.process(), event.ts_ns);
         let index = event.raw.event_type.0 as usize;
         // The handler is taken out for the call, so that it may be read while the rest of the state changes.
         let Some(mut handler) = self.handlers.get_mut(index).and_then(Option::take) else { return };

@@ -103,8 +103,14 @@ impl Modules {
 
     /// The end of the recording.
     pub fn finish(&mut self, sink: &mut impl FactSink) {
+        let mut places: HashMap<(u64, u64), u32, FixedState> = HashMap::default();
+        for module in &self.list {
+            *places.entry((module.process_id, module.base_address)).or_default() += 1;
+        }
         for mut module in self.list.drain(..) {
-            if let Some(pdb) = self.pdbs.get(&(module.process_id, module.base_address)) {
+            let place = (module.process_id, module.base_address);
+            // Of several modules that were in the same place, one after the other, it is not said which is meant.
+            if let Some(pdb) = self.pdbs.get(&place).filter(|_| places.get(&place) == Some(&1)) {
                 (module.pdb_guid, module.pdb_age) = (pdb.guid, pdb.age);
                 module.pdb_path.clone_from(&pdb.path);
             }

@@ -14,7 +14,6 @@ use crate::time::Clock;
 pub struct Processes {
     list: Vec<Process>,
     by_key: HashMap<ProcessKey, usize, FixedState>,
-    last: (ProcessKey, usize),
     /// Those that the recording tells of.
     told: HashMap<ProcessKey, Process, FixedState>,
 }
@@ -23,22 +22,19 @@ pub struct Processes {
 const MAX_PROCESSES: usize = 1 << 16;
 
 impl Processes {
-    fn entry(&mut self, key: ProcessKey, ts_ns: i64) -> Option<&mut Process> {
-        if self.last.0 != key || self.list.is_empty() {
-            let next = self.list.len();
-            let index = match self.by_key.get(&key) {
-                Some(index) => *index,
-                None if next >= MAX_PROCESSES => next - 1,
-                None => {
-                    let process_id = key.id;
-                    self.list.push(Process { process_id, first_ns: ts_ns, last_ns: ts_ns, ..Process::default() });
-                    self.by_key.insert(key, next);
-                    next
-                }
-            };
-            self.last = (key, index);
-        }
-        self.list.get_mut(self.last.1)
+    fn entry(&mut self, key: ProcessKey) -> Option<&mut Process> {
+        let next = self.list.len();
+        let index = match self.by_key.get(&key) {
+            Some(index) => *index,
+            None if next >= MAX_PROCESSES => next - 1,
+            None => {
+                let (first_ns, last_ns) = (i64::MAX, i64::MIN);
+                self.list.push(Process { process_id: key.id, first_ns, last_ns, ..Process::default() });
+                self.by_key.insert(key, next);
+                next
+            }
+        };
+        self.list.get_mut(index)
     }
 
     /// The recording tells of a process; a row of the table comes of it when events of it follow.
@@ -58,21 +54,20 @@ impl Processes {
         }
     }
 
-    /// An event of a process.
-    #[inline]
-    pub fn event(&mut self, process: ProcessKey, ts_ns: i64) {
+    /// So many events of a process, from the first to the last.
+    pub fn counted(&mut self, process: ProcessKey, events: u64, first_ns: i64, last_ns: i64) {
         if process.id != NOBODY
-            && let Some(process) = self.entry(process, ts_ns)
+            && let Some(process) = self.entry(process)
         {
-            process.event_count += 1;
-            process.first_ns = process.first_ns.min(ts_ns);
-            process.last_ns = process.last_ns.max(ts_ns);
+            process.event_count += events;
+            process.first_ns = process.first_ns.min(first_ns);
+            process.last_ns = process.last_ns.max(last_ns);
         }
     }
 
     /// ProcessInfo or RuntimeInformation.
     pub fn described(&mut self, process: ProcessKey, handler: &Handler) {
-        let Some(process) = self.entry(process, 0) else { return };
+        let Some(process) = self.entry(process) else { return };
         let take = |place: &mut String, name: &str| {
             if let Some(text) = handler.scalars.text(name)
                 && !text.is_empty()
@@ -93,6 +88,9 @@ impl Processes {
         let mut keys: Vec<(usize, ProcessKey)> = self.by_key.drain().map(|(key, index)| (index, key)).collect();
         keys.sort_unstable_by_key(|(index, _)| *index);
         for (mut process, (_, key)) in self.list.drain(..).zip(keys) {
+            if process.event_count == 0 {
+                continue;
+            }
             if let Some(told) = self.told.remove(&key) {
                 process.name = told.name;
                 process.parent_process_id = told.parent_process_id;

@@ -181,6 +181,9 @@ impl<'r> Run<'r> {
         if self.events == 0 {
             (self.first_ns, self.last_ns) = (0, 0);
         }
+        for counts in self.threads.iter().filter(|t| t.events > 0) {
+            self.normalizer.counted(counts.thread.process(), counts.events, counts.first_ns, counts.last_ns);
+        }
         let totals = self.normalizer.finish(end.bytes, &mut out);
         for kind in &self.kinds {
             report_kind(kind, &mut out);

@@ -55,6 +55,7 @@ fn reused() -> Vec<Vec<u8>> {
         by(process(1, 1040, 5, "new.exe", 259), 4, 9),
         thread(1, 1041, 5, 7),
         image(10, 1042, 5, 0x40_0000, r"\Device\new.exe"),
+        image(10, 1043, 5, 0x50_0000, r"\Device\new.dll"),
         gc_start(1050),
         sample(1055, 7, 0x40_0020, 8 << 3),
         stack_walk(1056, 1055, 7, &[0x40_0020, 0x40_0001]),
@@ -62,6 +63,9 @@ fn reused() -> Vec<Vec<u8>> {
         sample(1057, 99, 1, 0),
         image(2, 1058, 5, 0x40_0000, r"\Device\new.exe"),
         gc_end(1060),
+        // The first place had two modules: which one is meant is not said.
+        pdb_id(1070, 5, 0x40_0000),
+        pdb_id(1070, 5, 0x50_0000),
     ]
 }
 
@@ -88,6 +92,9 @@ fn processes_with_the_same_id_do_not_mix() {
     assert_eq!(signed(&processes, "start_ts_ns", &is), [None, Some(4_000)]);
     assert_eq!(signed(&processes, "end_ts_ns", &is), [Some(3_000), None]);
     assert_eq!(signed(&processes, "exit_code", &is), [Some(-3), None]);
+    // All but the header and the sample of a thread that is not known.
+    assert_eq!(dataset.summary.inputs[0].events, 22);
+    assert_eq!(processes.numbers("event_count").iter().sum::<u64>(), 20);
     let gc = dataset.table("gc");
     assert_eq!((gc.numbers("gc_number"), gc.bools("complete")), (vec![1, 1], vec![false, true]));
     assert_eq!(gc.signed("start_ts_ns"), [Some(2_000), Some(5_000)]);
@@ -96,10 +103,13 @@ fn processes_with_the_same_id_do_not_mix() {
     assert_eq!(signed(&threads, "start_ts_ns", &is), [None, Some(4_100)]);
     assert_eq!(signed(&threads, "end_ts_ns", &is), [Some(2_900), None]);
     let modules = dataset.table("module");
-    assert_eq!(modules.texts("path"), [r"\SystemRoot\kernel.exe", r"\Device\old.exe", r"\Device\new.exe"]);
-    assert_eq!(modules.signed("load_ts_ns"), [None, None, Some(4_200)]);
-    assert_eq!(modules.signed("unload_ts_ns"), [None, None, Some(5_800)]);
-    assert_eq!(modules.numbers("size_bytes"), [0x2000; 3]);
+    let paths = [r"\SystemRoot\kernel.exe", r"\Device\old.exe", r"\Device\new.exe", r"\Device\new.dll"];
+    assert_eq!(modules.texts("path"), paths);
+    assert_eq!(modules.signed("load_ts_ns"), [None, None, Some(4_200), Some(4_300)]);
+    assert_eq!(modules.signed("unload_ts_ns"), [None, None, Some(5_800), None]);
+    assert_eq!(modules.numbers("size_bytes"), [0x2000; 4]);
+    assert_eq!(modules.texts("pdb_path"), ["", "", "", "app.pdb"]);
+    assert_eq!(modules.optional("pdb_age"), [None, None, None, Some(3)]);
     let samples = dataset.table("cpu_sample");
     assert_eq!(samples.numbers("process_id"), [5, 5, 0, u64::from(u32::MAX)], "by their threads; 99 is not known");
     assert_eq!(samples.texts("kind"), ["thread", "thread", "idle", "thread"]);
@@ -118,9 +128,11 @@ fn a_process_is_chosen_with_its_kernel_events() {
     assert_eq!(dataset.table("cpu_sample").signed("ts_ns"), [Some(5_500)]);
     assert_eq!(dataset.table("gc").rows(), 1);
     // The kernel's modules are in every process.
-    assert_eq!(dataset.table("module").texts("path"), [r"\SystemRoot\kernel.exe", r"\Device\new.exe"]);
+    let paths = [r"\SystemRoot\kernel.exe", r"\Device\new.exe", r"\Device\new.dll"];
+    assert_eq!(dataset.table("module").texts("path"), paths);
+    assert_eq!(dataset.table("module").texts("pdb_path")[2], "app.pdb");
     // The header event is about the machine.
-    assert_eq!(dataset.summary.inputs[0].events, 10);
+    assert_eq!(dataset.summary.inputs[0].events, 13);
 }
 
 /// The same table for samples of other kinds of recordings: each event is a row, with its stack.

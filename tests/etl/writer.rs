@@ -199,6 +199,17 @@ pub fn image(opcode: u8, ticks: i64, process_id: u32, base: u64, path: &str) -> 
     system(if opcode == 10 { 3 } else { 0x14 }, opcode, 3, ticks, &payload)
 }
 
+/// The symbols of an image, as a merged file names them; its header names nobody.
+pub fn pdb_id(ticks: i64, process_id: u32, base: u64) -> Vec<u8> {
+    let class = [0xD7, 0x75, 0xE6, 0xB3, 0x54, 0x25, 0x18, 0x4F, 0x83, 0x0B, 0x27, 0x62, 0x73, 0x25, 0x60, 0xDE];
+    let mut payload = base.to_le_bytes().to_vec();
+    payload.extend(process_id.to_le_bytes());
+    payload.extend([[7; 16].as_slice(), &[3, 0, 0, 0], b"app.pdb\0"].concat());
+    let mut event = by(full(class, 36, ticks, &payload), 0, 0);
+    event[6] = 2;
+    event
+}
+
 /// A stack of the event at `target` on a thread.
 pub fn stack_walk(ticks: i64, target: i64, thread_id: u32, frames: &[u64]) -> Vec<u8> {
     let mut payload = target.to_le_bytes().to_vec();

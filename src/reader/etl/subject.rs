@@ -4,6 +4,7 @@
 //! Source: the MOF classes of the NT kernel logger; `TraceEvent` replaces the ids of the header in the same way.
 
 use super::header::{Head, NO_ID};
+use crate::guid::Guid;
 
 /// Groups of kernel events.
 const EVENT_TRACE: u8 = 0x00;
@@ -16,6 +17,12 @@ const UDP_IP: u8 = 0x08;
 const SYSTEM_CONFIG: u8 = 0x0B;
 const PERF_INFO: u8 = 0x0F;
 const IMAGE: u8 = 0x14;
+/// b3e675d7-2554-4f18-830b-2762732560de and 9b79ee91-b5fd-41c0-a243-4248e266e9d0: what the merge step adds about images and
+/// about the machine. Their headers say nothing.
+const IMAGE_ID: Guid =
+    Guid([0xD7, 0x75, 0xE6, 0xB3, 0x54, 0x25, 0x18, 0x4F, 0x83, 0x0B, 0x27, 0x62, 0x73, 0x25, 0x60, 0xDE]);
+const VOLUME_MAPPING: Guid =
+    Guid([0x91, 0xEE, 0x79, 0x9B, 0xFD, 0xB5, 0xC0, 0x41, 0xA2, 0x43, 0x42, 0x48, 0xE2, 0x66, 0xE9, 0xD0]);
 /// Stacks that are events of their own.
 pub const STACK_WALK: u8 = 0x18;
 
@@ -31,7 +38,8 @@ pub struct Subject {
 /// Of an event that no layout here holds for: what its header says.
 pub fn of(head: &Head, payload: &[u8]) -> Subject {
     let writer = Subject { process_id: head.process_id, thread_id: head.thread_id };
-    if !head.is_kernel {
+    let is_merged = [IMAGE_ID, VOLUME_MAPPING].map(Some).contains(&head.guid);
+    if !head.is_kernel && !is_merged {
         return writer;
     }
     let pointer = usize::from(head.pointer_size);
@@ -44,8 +52,12 @@ pub fn of(head: &Head, payload: &[u8]) -> Subject {
         let thread_id = if process_id == head.process_id { head.thread_id } else { NO_ID };
         Some(Subject { process_id, thread_id })
     };
+    let machine = Subject { process_id: NO_ID, thread_id: NO_ID };
     let said = match (head.group, head.opcode) {
-        (EVENT_TRACE | SYSTEM_CONFIG, _) => Some(Subject { process_id: NO_ID, thread_id: NO_ID }),
+        (_, 0) if head.guid == Some(IMAGE_ID) => process(2 * pointer),
+        (_, 36 | 37) if head.guid == Some(IMAGE_ID) => process(pointer),
+        _ if is_merged => Some(machine),
+        (EVENT_TRACE | SYSTEM_CONFIG, _) => Some(machine),
         (PROCESS, 1..=4 | 39) if head.version >= 1 => process(pointer),
         (PROCESS, 32 | 33) if head.version >= 2 => process(0),
         (PROCESS, 10) | (IMAGE, 2..=4) if head.version >= 1 => process(2 * pointer),
