@@ -17,6 +17,7 @@ use crate::reader::etl::Manifests;
 use crate::reader::{self, Order, TraceInfo};
 pub use crate::sink::{Compression, Format};
 use crate::sink::{Dataset, DatasetOptions};
+use crate::source::live::Live;
 use crate::source::{FileIdentity, Input};
 use crate::table::Shape;
 use crate::table::schema::SCHEMA_VERSION;
@@ -222,14 +223,39 @@ pub struct Summary {
 ///
 /// `progress` is called now and then, on the calling thread.
 pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<Summary> {
-    let started = Instant::now();
-    let selection = Selection::new(&request.tables)?;
-    let manifests = Manifests::open(&request.manifests)?;
     if request.inputs.is_empty() {
         return Err(Error::Usage("no recording was given".into()));
     }
-    let hive = request.layout == DatasetLayout::Hive || request.inputs.len() > 1;
-    let keys = trace_keys(&request.inputs);
+    let manifests = Manifests::open(&request.manifests)?;
+    into_dataset(request, &request.inputs, &mut |index, shape, selection, dataset| {
+        let path = request.inputs.get(index).map_or(Path::new(""), PathBuf::as_path);
+        one_input(request, &manifests, path, shape, selection, dataset, &mut |position, total, events| {
+            progress(Progress { input: index, position, total, events });
+        })
+    })
+}
+
+/// Writes the events of a session that runs into a dataset, as [`convert`] does with those of a recording, until the
+/// session ends. `inputs` of the request are not looked at.
+pub fn collect(request: &Convert, mut live: Live, progress: &mut dyn FnMut(Progress)) -> Result<Summary> {
+    let manifests = Manifests::open(&request.manifests)?;
+    let name = PathBuf::from(format!("etw-{}", live.name()));
+    into_dataset(request, std::slice::from_ref(&name), &mut |input, shape, selection, dataset| {
+        let mut progress = |position, total, events| progress(Progress { input, position, total, events });
+        let mut run = Run::new(request, &manifests, selection.clone(), shape, dataset, &mut progress, None);
+        let end = reader::etl::read_live(&mut live, &mut run)?;
+        run.finish(&name, &end, &FileIdentity::default())
+    })
+}
+
+/// Reads one of the inputs into the dataset.
+type OneInput<'f> = dyn FnMut(usize, Shape, &Selection, &mut Dataset) -> Result<(InputSummary, Vec<TableSummary>)> + 'f;
+
+fn into_dataset(request: &Convert, names: &[PathBuf], one: &mut OneInput<'_>) -> Result<Summary> {
+    let started = Instant::now();
+    let selection = Selection::new(&request.tables)?;
+    let hive = request.layout == DatasetLayout::Hive || names.len() > 1;
+    let keys = trace_keys(names);
     let mut dataset = Dataset::create(
         &request.output,
         DatasetOptions {
@@ -242,13 +268,10 @@ pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<
     )?;
     let mut inputs = Vec::new();
     let mut tables: Vec<TableSummary> = Vec::new();
-    for (index, (path, key)) in request.inputs.iter().zip(&keys).enumerate() {
+    for (index, key) in keys.iter().enumerate() {
         dataset.set_partition(hive.then(|| format!("trace={key}")));
         let shape = Shape { trace_id: hive.then(|| key.clone()), signed: request.address_type == AddressType::Int64 };
-        let (summary, written) =
-            one_input(request, &manifests, path, shape, &selection, &mut dataset, &mut |position, total, events| {
-                progress(Progress { input: index, position, total, events });
-            })?;
+        let (summary, written) = one(index, shape, &selection, &mut dataset)?;
         inputs.push(InputSummary { trace_id: key.clone(), ..summary });
         for table in written {
             match tables.iter_mut().find(|t| t.name == table.name) {

@@ -69,15 +69,17 @@ pub fn system_time_to_utc_ns(fields: [u16; 8]) -> Option<i64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(ms * 1_000_000)
 }
 
+/// 1970-01-01 in 100-nanosecond units since 1601 (FILETIME).
+pub const FILE_TIME_UNIX_EPOCH: i64 = 116_444_736_000_000_000;
+
 /// 100-nanosecond units since 1601 (FILETIME) as microseconds since 1970; `None` outside of the calendar's years
 /// 1 to 9999.
 pub fn file_time_to_utc_us(file_time: u64) -> Option<i64> {
-    const UNIX_EPOCH: i128 = 116_444_736_000_000_000;
     const LAST: u64 = 2_650_467_743_999_999_999;
     if file_time > LAST {
         return None;
     }
-    i64::try_from((i128::from(file_time) - UNIX_EPOCH).div_euclid(10)).ok()
+    i64::try_from((i128::from(file_time) - i128::from(FILE_TIME_UNIX_EPOCH)).div_euclid(10)).ok()
 }
 
 /// Nanoseconds since 1970 as `2026-11-20T18:12:29.912Z` (milliseconds, as good as EventPipe's start time is).

@@ -74,7 +74,7 @@ fn help_and_version_are_results() {
         assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{arguments:?}");
         assert!(run.out.contains("Usage: tracequet"), "{}", run.out);
     }
-    for name in ["convert", "inspect", "schema"] {
+    for name in ["convert", "collect", "inspect", "schema"] {
         for flag in ["-h", "--help"] {
             let run = run(&[name, flag]);
             assert_eq!(run.code, Some(0));
@@ -110,6 +110,10 @@ fn usage_errors_end_with_one() {
         (&["convert", "a", "-o", "x", "--from", "2 minutes"], "expected seconds (12.5) or numbers with units"),
         (&["convert", "a", "-o", "x", "--from", "1m", "--to", "60"], "nothing lies between --from and --to"),
         (&["convert", "a", "-o", "x", "--tables", "gc,,type"], "a value is required for '--tables"),
+        (&["collect", "-o", "x"], "<--etw>"),
+        (&["collect", "--etw"], "--output <OUT>"),
+        (&["collect", "--etw", "-o", "x", "--keywords", "all"], "expected a number such as 0x400001"),
+        (&["collect", "--etw", "-o", "x", "--providers", "My-Source:1:9"], "level: expected 1 to 5"),
         (&["convert", "-", "-", "-o", "x"], "standard input (-) can be read only once"),
         (&["inspect", GC_CHURN, "--manifest", "Cargo.toml"], "Cargo.toml:1:1: "),
         (&["convert", GC_CHURN, "-o", "x", "--manifest", "Cargo.toml"], "Cargo.toml:1:1: "),
@@ -125,6 +129,17 @@ fn usage_errors_end_with_one() {
         assert_eq!((run.code, run.out.as_str()), (Some(1), ""), "{arguments:?}: {}", run.err);
         assert!(run.err.contains(message), "{arguments:?}: {}", run.err);
     }
+}
+
+#[cfg(not(windows))]
+#[test]
+fn where_there_is_no_etw_it_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let run = run(&["collect", "--etw", "-o", out.to_str().unwrap()]);
+    assert_eq!((run.code, run.out.as_str(), run.err.lines().count()), (Some(1), "", 1), "{}", run.err);
+    assert!(run.err.contains("on Windows only") && run.err.contains("tracequet convert app.etl"), "{}", run.err);
+    assert!(!out.exists());
 }
 
 #[test]

@@ -10,6 +10,7 @@
 
 mod callback;
 mod callback_damage;
+// A .NET runtime for Linux.
 #[cfg(target_os = "linux")]
 mod callback_dual;
 #[cfg(feature = "tables")]
@@ -34,9 +35,11 @@ mod limits;
 mod order;
 #[cfg(feature = "packed")]
 mod packing;
-#[cfg(feature = "cli")]
+// On Wine there is no Python with the readers, and the files are the same bytes.
+#[cfg(all(feature = "cli", unix))]
 mod readers;
-#[cfg(feature = "cli")]
+// A shell and a .NET runtime.
+#[cfg(all(feature = "cli", unix))]
 mod record;
 #[cfg(feature = "tables")]
 mod samples;
@@ -45,3 +48,5 @@ mod shared;
 #[cfg(feature = "tables")]
 mod sink;
 mod support;
+#[cfg(all(windows, feature = "cli"))]
+mod windows;

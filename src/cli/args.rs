@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracequet::pipeline::{AddressType, Compression, DatasetLayout, Format};
 
-use super::time;
+use super::{collect, time};
 
 const ABOUT: &str = "Turns recordings of a .NET process into Parquet and Arrow tables";
 
@@ -66,6 +66,16 @@ pub enum Command {
         after_long_help = format!("{CONVERT_EXAMPLES}\n\n{EXIT_CODES}")
     )]
     Convert(ConvertArgs),
+    /// Record from processes that run, and write the tables at once
+    #[command(
+        long_about = "Records events of processes that run and writes their tables into a directory, without a recording \
+            between them.\n\n\
+            With --etw from a session of Windows, of all .NET processes of the machine, until Ctrl+C or --duration. \
+            Events that were lost are in the summary and in the table diagnostic, and the exit code is 2.",
+        after_help = COLLECT_EXAMPLES,
+        after_long_help = format!("{COLLECT_EXAMPLES}\n\n{EXIT_CODES}")
+    )]
+    Collect(CollectArgs),
     /// Tell what is in a recording: process, providers, events, collections, losses
     #[command(
         long_about = "Tells what is in a recording: the process, providers, kinds of events, threads, collections, and \
@@ -104,6 +114,12 @@ Examples:
   tracequet convert night/*.nettrace -o night --compression zstd:9
   ssh server cat app.nettrace.gz | tracequet convert - -o app --json > app.json";
 
+const COLLECT_EXAMPLES: &str = "\
+Examples:
+  tracequet collect --etw --duration 30s -o app
+  tracequet collect --etw --process MyApp.exe -o app
+  tracequet collect --etw --providers Microsoft-Windows-DotNETRuntime:0x1980001,My-EventSource-GUID -o app";
+
 const SURVIVED_EXAMPLES: &str = "\
 Examples:
   tracequet survived app 12 0x7f3b2c001020
@@ -136,14 +152,6 @@ pub struct ConvertArgs {
     /// Recordings; - is standard input
     #[arg(value_name = "IN", required = true)]
     pub inputs: Vec<PathBuf>,
-    /// Directory to write the tables into
-    #[arg(short, long, value_name = "OUT")]
-    pub output: PathBuf,
-    /// Write only these tables [default: all]
-    ///
-    /// `event` stands for the tables of all kinds of events, `event/<provider>` and `event/<provider>/<event>` for some.
-    #[arg(long, value_name = "TABLE,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    pub tables: Vec<String>,
     /// Read only events of these providers [default: all]
     ///
     /// Tables that are made from events of other providers stay empty.
@@ -164,6 +172,21 @@ pub struct ConvertArgs {
     /// Read only events before this time since the start
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     pub to: Option<i64>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// What a dataset is to be like.
+#[derive(Debug, Args)]
+pub struct OutputArgs {
+    /// Directory to write the tables into
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+    /// Write only these tables [default: all]
+    ///
+    /// `event` stands for the tables of all kinds of events, `event/<provider>` and `event/<provider>/<event>` for some.
+    #[arg(long, value_name = "TABLE,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub tables: Vec<String>,
     /// File format of the tables
     #[arg(long, value_enum, default_value_t = FormatArg::Parquet)]
     pub format: FormatArg,
@@ -185,6 +208,34 @@ pub struct ConvertArgs {
     /// No progress and no summary; only errors
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("where from").required(true).args(["etw"]))]
+pub struct CollectArgs {
+    /// From a live ETW session (Windows, as administrator or as a member of Performance Log Users)
+    #[arg(long)]
+    pub etw: bool,
+    /// What to record of the runtime: 0x1 collections, 0x400000 surviving and moved ranges, 0x2 handles
+    #[arg(long, value_name = "MASK", default_value = "0x400001", value_parser = number)]
+    pub keywords: u64,
+    /// Providers, with keywords and level [default: Microsoft-Windows-DotNETRuntime]
+    ///
+    /// NAME or GUID, then :KEYWORDS, then :LEVEL (1 to 5). Without keywords: --keywords for the runtime, all for others;
+    /// without a level: 5.
+    #[arg(long, value_name = "NAME|GUID[:KEYWORDS[:LEVEL]],...", value_delimiter = ',', value_parser = collect::provider)]
+    pub providers: Vec<collect::ProviderArg>,
+    /// Write only events of these processes, by name or id [default: all]
+    #[arg(long, value_name = "NAME|PID,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub process: Vec<String>,
+    /// Stop after this time: 30, 30s, 1m30s [default: at Ctrl+C]
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    pub duration: Option<i64>,
+    /// Name of the ETW session; two of one name cannot run at a time
+    #[arg(long, value_name = "NAME", default_value = "tracequet", value_parser = collect::session_name)]
+    pub session: String,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 #[derive(Debug, Args)]
@@ -224,11 +275,16 @@ pub struct SurvivedArgs {
 
 /// Reads an address.
 fn address(text: &str) -> Result<u64, String> {
+    number(text).map_err(|_| "expected an address such as 0x7f3b2c001020".into())
+}
+
+/// Reads a number, hexadecimal behind `0x`.
+pub fn number(text: &str) -> Result<u64, String> {
     let number = match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
         Some(hex) => u64::from_str_radix(hex, 16),
         None => text.parse(),
     };
-    number.map_err(|_| "expected an address such as 0x7f3b2c001020".into())
+    number.map_err(|_| "expected a number such as 0x400001".into())
 }
 
 #[derive(Debug, Args)]

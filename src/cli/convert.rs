@@ -5,7 +5,7 @@ use std::path::Path;
 use tracequet::error::{Error, Severity};
 use tracequet::pipeline::{Compression, Convert, Format, InputSummary, Progress, Summary, convert};
 
-use super::args::ConvertArgs;
+use super::args::{ConvertArgs, OutputArgs};
 use super::inspect::problem;
 use super::progress::Bar;
 use super::text::{clean, count, counted, duration, size};
@@ -13,16 +13,20 @@ use super::{Outcome, json, print_note, print_result};
 
 /// Converts, and prints the summary: as JSON to standard output, or for a person to standard error.
 pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
-    let (as_json, quiet) = (args.json, args.quiet);
+    let (as_json, quiet) = (args.output.json, args.output.quiet);
     let request = request(args)?;
     let mut bar = Bar::new(quiet);
     let result = convert(&request, &mut |progress| show(&mut bar, &request, progress));
     bar.clear();
-    let summary = result?;
+    print(&result?, as_json, quiet)
+}
+
+/// Prints the summary of a dataset that was made.
+pub fn print(summary: &Summary, as_json: bool, quiet: bool) -> anyhow::Result<Outcome> {
     if as_json {
-        print_result(&json::summary(&summary)?)?;
+        print_result(&json::summary(summary)?)?;
     } else if !quiet {
-        print_note(&text(&summary))?;
+        print_note(&text(summary))?;
     }
     Ok(Outcome::with_losses(summary.inputs.iter().any(InputSummary::has_losses)))
 }
@@ -30,10 +34,6 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
 /// What the options mean together.
 fn request(args: ConvertArgs) -> Result<Convert, Error> {
     let refuse = |message: &str| Err(Error::Usage(message.into()));
-    let format = Format::from(args.format);
-    if format == Format::Arrow && args.compression == Compression::Snappy {
-        return refuse("Arrow files cannot be compressed with snappy, expected --compression zstd or none");
-    }
     if let (Some(from), Some(to)) = (args.from, args.to)
         && from >= to
     {
@@ -42,23 +42,36 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
     if args.inputs.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
         return refuse("standard input (-) can be read only once");
     }
-    if args.output.as_os_str() == "-" {
-        return refuse("tables cannot be written to standard output, expected a directory");
-    }
     Ok(Convert {
         inputs: args.inputs,
-        output: args.output,
-        format,
-        compression: args.compression,
-        layout: args.layout.into(),
-        tables: args.tables,
         providers: args.providers,
         processes: args.process,
         manifests: args.manifest,
         from_ns: args.from,
         to_ns: args.to,
+        ..output(args.output)?
+    })
+}
+
+/// What the options about the dataset mean together.
+pub fn output(args: OutputArgs) -> Result<Convert, Error> {
+    let refuse = |message: &str| Err(Error::Usage(message.into()));
+    let format = Format::from(args.format);
+    if format == Format::Arrow && args.compression == Compression::Snappy {
+        return refuse("Arrow files cannot be compressed with snappy, expected --compression zstd or none");
+    }
+    if args.output.as_os_str() == "-" {
+        return refuse("tables cannot be written to standard output, expected a directory");
+    }
+    Ok(Convert {
+        output: args.output,
+        format,
+        compression: args.compression,
+        layout: args.layout.into(),
+        tables: args.tables,
         address_type: args.address_type.into(),
         overwrite: args.overwrite,
+        ..Convert::default()
     })
 }
 

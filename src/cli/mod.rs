@@ -4,6 +4,7 @@
 //! written with checks: a reader that has seen enough and closes the pipe is no failure.
 
 mod args;
+mod collect;
 mod convert;
 mod failure;
 mod generate;
@@ -50,6 +51,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let result = match cli.command {
         Command::Convert(args) => convert::run(args),
+        Command::Collect(args) => collect::run(args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Survived(args) => survived::run(&args),
         Command::Schema(args) => schema::run(&args),

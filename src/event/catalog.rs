@@ -152,11 +152,17 @@ pub fn provider(name: &str) -> Option<&'static Result<Provider, String>> {
 
 /// The registered name behind a provider GUID (V1 recordings name providers by GUID).
 pub fn name_by_guid(guid: Guid) -> Option<&'static str> {
-    let found = SOURCES.iter().find(|s| {
-        let head = s.text.lines().find_map(|line| line.strip_prefix("guid = \""));
-        head.and_then(|text| Guid::parse(text.trim_end_matches('"'))) == Some(guid)
-    });
-    found.map(|s| s.provider)
+    SOURCES.iter().find(|s| guid_of(s) == Some(guid)).map(|s| s.provider)
+}
+
+/// The GUID behind a registered name, in whatever case it is typed.
+pub fn guid_by_name(name: &str) -> Option<Guid> {
+    SOURCES.iter().find(|s| s.provider.eq_ignore_ascii_case(name)).and_then(guid_of)
+}
+
+fn guid_of(source: &Source) -> Option<Guid> {
+    let head = source.text.lines().find_map(|line| line.strip_prefix("guid = \""));
+    Guid::parse(head?.trim_end_matches('"'))
 }
 
 /// Names of all providers in the catalogue.
@@ -183,6 +189,7 @@ mod tests {
             let provider = provider(name).unwrap().as_ref().unwrap();
             assert_eq!(provider.provider, name);
             assert_eq!(name_by_guid(Guid::parse(&provider.guid).unwrap()), Some(name));
+            assert_eq!(guid_by_name(&name.to_uppercase()), Guid::parse(&provider.guid));
             assert!(provider.events.is_sorted_by_key(|e| (e.id, e.version)), "{name} is not in order");
             for event in &provider.events {
                 for pointer_size in [4, 8] {

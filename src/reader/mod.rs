@@ -19,9 +19,9 @@ use crate::time::Clock;
 /// What the header of a recording says about it as a whole.
 #[derive(Clone, Debug)]
 pub struct TraceInfo {
-    /// `nettrace`, `netperf`, `etl` or `corprof`.
+    /// `nettrace`, `netperf`, `etl`, `etw` (a live session) or `corprof`.
     pub container: &'static str,
-    /// Version of the format: 1 to 4 (a "V5" file says 4) or 6; of an .etl the log version, 1 or 2.
+    /// Version of the format: 1 to 4 (a "V5" file says 4) or 6; of an .etl the log version, 1 or 2; of a live session 0.
     pub version: u32,
     /// Minor version (V6, .etl).
     pub minor: u32,
@@ -42,9 +42,9 @@ pub struct TraceInfo {
 }
 
 impl TraceInfo {
-    /// Bytes of an address in a [`Stack`]. An .etl holds processes of both widths: its stacks are widened to 8.
+    /// Bytes of an address in a [`Stack`]. Windows writes processes of both widths together: its stacks are widened to 8.
     pub fn stack_width(&self) -> u8 {
-        if self.container == etl::CONTAINER { 8 } else { self.pointer_size }
+        if [etl::CONTAINER, etl::LIVE_CONTAINER].contains(&self.container) { 8 } else { self.pointer_size }
     }
 }
 

@@ -30,11 +30,12 @@ const PAGE: usize = 64 << 10;
 impl MappedFile {
     /// Maps `path`; `None` when it is no regular file.
     pub fn open(path: &Path) -> Result<Option<MappedFile>> {
+        // Asked first: Windows does not open one, and says that access is denied.
+        if path.is_dir() {
+            return Err(Error::Usage(format!("{}: is a directory, expected a recording", path.display())));
+        }
         let file = File::open(path).map_err(Error::io(path))?;
         if !file.metadata().map_err(Error::io(path))?.is_file() {
-            if path.is_dir() {
-                return Err(Error::Usage(format!("{}: is a directory, expected a recording", path.display())));
-            }
             return Ok(None);
         }
         MappedFile::from_file(path, file).map(Some)

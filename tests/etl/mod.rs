@@ -10,6 +10,8 @@ mod expected;
 mod hostile;
 mod hostile_schemas;
 #[cfg(feature = "tables")]
+mod live;
+#[cfg(feature = "tables")]
 mod manifest;
 #[cfg(feature = "tables")]
 mod memory;

@@ -8,7 +8,8 @@ use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Typ
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use tracequet::pipeline::{Convert, Summary, convert};
+use tracequet::pipeline::{Convert, Summary, collect, convert};
+use tracequet::source::live::Live;
 
 /// A converted recording in a directory of its own.
 pub struct Dataset {
@@ -28,6 +29,19 @@ impl Dataset {
         let request = Convert { output: directory.path().join("out"), ..request };
         let summary = convert(&request, &mut |_| {}).unwrap_or_else(|e| panic!("{:?}: {e}", request.inputs));
         Dataset { summary, directory }
+    }
+
+    /// Carries out a request on a session until it ends.
+    pub fn of_live(request: Convert, live: Live) -> Dataset {
+        let directory = tempfile::tempdir().unwrap();
+        let request = Convert { output: directory.path().join("out"), ..request };
+        let summary = collect(&request, live, &mut |_| {}).unwrap_or_else(|e| panic!("live: {e}"));
+        Dataset { summary, directory }
+    }
+
+    /// Code and sum of counts of what was lost or damaged.
+    pub fn problems(&self) -> Vec<(&'static str, u64)> {
+        self.summary.inputs[0].problems.iter().map(|p| (p.code, p.count)).collect()
     }
 
     pub fn path(&self) -> PathBuf {

@@ -62,7 +62,8 @@ pub fn recorder() -> Option<&'static Path> {
         let mut build = Command::new(env!("CARGO"));
         build.args(["build", "--quiet", "--package", "tracequet-recorder", "--target-dir"]).arg(&target);
         build.current_dir(env!("CARGO_MANIFEST_DIR")).status().ok().filter(|status| status.success())?;
-        Some(target.join("debug/libtracequet_recorder.so"))
+        let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+        Some(target.join(format!("debug/{prefix}tracequet_recorder{suffix}")))
     });
     found.as_deref().filter(|path| path.is_file())
 }

@@ -11,4 +11,6 @@ pub mod dataset;
 pub mod dual;
 #[cfg(feature = "packed")]
 pub mod expected;
+#[cfg(feature = "tables")]
+pub mod story;
 pub mod writer;

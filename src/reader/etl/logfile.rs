@@ -4,10 +4,8 @@
 //! Source: `evntrace.h` of the SDK; offsets and facts checked on files of Windows Vista to 11.
 
 use crate::bytes::{Parsed, i64le, take, u8le, u32le, utf16_end, utf16_string};
-use crate::time::Clock;
+use crate::time::{Clock, FILE_TIME_UNIX_EPOCH as UNIX_EPOCH};
 
-/// 100 ns units from 1601 to 1970.
-const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
 /// Log mode: old buffers are overwritten.
 const MODE_CIRCULAR: u32 = 0x2;
 /// Log mode: all processors shared their buffers.

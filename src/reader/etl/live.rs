@@ -1,0 +1,113 @@
+//! Events of a session that runs, in the form that they have in an .etl, one by one as they come.
+//!
+//! A file is walked three times because its schemas often come last; a session is not over, so that a schema holds from
+//! where it came on. The events of the runtime need none, and an EventSource sends its manifest first.
+
+use std::collections::HashSet;
+
+use foldhash::fast::FixedState;
+
+use super::header::{self, NO_ID};
+use super::schemas::Pieces;
+use super::state::State;
+use crate::error::{Problem, Result, Severity};
+use crate::reader::{End, Process, TraceInfo, Visitor};
+use crate::source::live::{Live, Next};
+use crate::time::{Clock, FILE_TIME_UNIX_EPOCH};
+
+/// [`TraceInfo::container`] of a live session.
+pub const LIVE_CONTAINER: &str = "etw";
+
+/// Processes whose names are asked for at most.
+const MAX_PROCESSES: usize = 1 << 14;
+/// Progress is told whenever so many bytes more are read.
+const PROGRESS_STEP: u64 = 1 << 20;
+
+/// Reads a session until it ends, in the order in which the system delivers, which is that of time but for what it calls
+/// late. Each packet is one event with the header EVENT or FULL and its extended items (`header.rs`, `items.rs`).
+///
+/// A process is named when it is first seen, if it still runs then.
+pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {
+    visitor.trace(&TraceInfo {
+        container: LIVE_CONTAINER,
+        version: 0,
+        minor: 0,
+        clock: Clock {
+            sync_ticks: live.start(),
+            sync_utc_ns: live.start().saturating_sub(FILE_TIME_UNIX_EPOCH).saturating_mul(100),
+            frequency: 10_000_000,
+        },
+        start_known: true,
+        pointer_size: size_of::<usize>() as u8,
+        process_id: 0,
+        processor_count: std::thread::available_parallelism().map_or(0, |n| n.get() as u64),
+        sampling_ns: 0,
+        key_values: vec![("logger_name".into(), live.name().to_owned())],
+    });
+    let mut state = State::new(visitor, &[]);
+    let mut pieces = Pieces::default();
+    let mut met = HashSet::<u32, FixedState>::default();
+    let mut found = Vec::new();
+    let (mut bytes, mut told, mut newest, mut late) = (0u64, 0u64, i64::MIN, 0u64);
+    let ending = loop {
+        let packet = match live.take() {
+            Next::Packet(packet) => packet,
+            Next::Idle => {
+                state.visitor.progress(bytes);
+                continue;
+            }
+            Next::End(ending) => break Some(ending),
+        };
+        let offset = bytes;
+        bytes += packet.bytes.len() as u64;
+        let head = match header::parse(&packet.bytes) {
+            Ok(head) => head,
+            Err(what) => {
+                state.problem(Problem::new(Severity::Error, "damaged_event", offset, what));
+                continue;
+            }
+        };
+        if head.process_id != NO_ID && met.len() < MAX_PROCESSES && met.insert(head.process_id) {
+            let name = live.process_name(head.process_id);
+            let process_id = u64::from(head.process_id);
+            let process = name.map(|name| Process { process_id, name, ..Process::default() });
+            process.iter().for_each(|process| state.visitor.process(process));
+        }
+        let body = packet.bytes.get(head.body..head.size).unwrap_or_default();
+        let payload = state.known.schemas.event(&head, body, offset, &mut pieces, &mut |p| found.push(p));
+        state.known.lives.event(&head, payload);
+        found.drain(..).for_each(|p| state.problem(p));
+        let ticks = head.ticks.unwrap_or(newest);
+        late += u64::from(ticks < newest);
+        newest = newest.max(ticks);
+        if state.event(&packet.bytes, ticks, packet.processor.into(), offset).is_break() {
+            break None;
+        }
+        if bytes - told >= PROGRESS_STEP {
+            told = bytes;
+            state.visitor.progress(bytes);
+        }
+    };
+    let stopped = ending.is_none();
+    let ending = ending.unwrap_or_default();
+    let mut tell = |severity, code, count: u64, message: &str| {
+        if count > 0 {
+            state.problem(Problem::new(severity, code, bytes, message).count(count));
+        }
+    };
+    tell(Severity::DataLoss, "dropped_events", ending.lost_events, "events were lost, says the session");
+    tell(Severity::DataLoss, "dropped_buffers", ending.lost_buffers, "buffers were lost, says the session");
+    let message = "events came faster than they could be taken in";
+    tell(Severity::DataLoss, "overrun_events", ending.overruns, message);
+    tell(Severity::Info, "late_events", late, "events came after later ones");
+    if let Some(failure) = &ending.failure {
+        tell(Severity::Error, "stream_error", 1, failure);
+    }
+    state.finish(bytes);
+    Ok(End {
+        complete: !stopped && ending.failure.is_none(),
+        bytes,
+        trailing_bytes: 0,
+        dropped_events: ending.lost_events.saturating_add(ending.overruns),
+    })
+}
