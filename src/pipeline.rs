@@ -13,6 +13,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Problem, Result, Severity};
+use crate::reader::etl::Manifests;
 use crate::reader::{self, Order, TraceInfo};
 pub use crate::sink::{Compression, Format};
 use crate::sink::{Dataset, DatasetOptions};
@@ -66,6 +67,8 @@ pub struct Convert {
     pub providers: Vec<String>,
     /// Only events of these processes, by name or id. Empty: all.
     pub processes: Vec<String>,
+    /// Instrumentation manifests (.man) of providers whose events an .etl does not describe itself.
+    pub manifests: Vec<PathBuf>,
     /// Only events at or after this many nanoseconds since the recording began.
     pub from_ns: Option<i64>,
     /// Only events before this many nanoseconds since the recording began.
@@ -223,9 +226,10 @@ pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<
     if request.inputs.is_empty() {
         return Err(Error::Usage("no recording was given".into()));
     }
+    let manifests = Manifests::open(&request.manifests)?;
     into_dataset(request, &request.inputs, &mut |index, shape, selection, dataset| {
         let path = request.inputs.get(index).map_or(Path::new(""), PathBuf::as_path);
-        one_input(request, path, shape, selection, dataset, &mut |position, total, events| {
+        one_input(request, &manifests, path, shape, selection, dataset, &mut |position, total, events| {
             progress(Progress { input: index, position, total, events });
         })
     })
@@ -234,10 +238,11 @@ pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<
 /// Writes the events of a session that runs into a dataset, as [`convert`] does with those of a recording, until the
 /// session ends. `inputs` of the request are not looked at.
 pub fn collect(request: &Convert, mut live: Live, progress: &mut dyn FnMut(Progress)) -> Result<Summary> {
+    let manifests = Manifests::open(&request.manifests)?;
     let name = PathBuf::from(format!("etw-{}", live.name()));
     into_dataset(request, std::slice::from_ref(&name), &mut |input, shape, selection, dataset| {
         let mut progress = |position, total, events| progress(Progress { input, position, total, events });
-        let mut run = Run::new(request, selection.clone(), shape, dataset, &mut progress, None);
+        let mut run = Run::new(request, &manifests, selection.clone(), shape, dataset, &mut progress, None);
         let end = reader::etl::read_live(&mut live, &mut run)?;
         run.finish(&name, &end, &FileIdentity::default())
     })
@@ -306,6 +311,7 @@ fn trace_keys(inputs: &[PathBuf]) -> Vec<String> {
 
 fn one_input(
     request: &Convert,
+    manifests: &Manifests,
     path: &Path,
     shape: Shape,
     selection: &Selection,
@@ -315,10 +321,7 @@ fn one_input(
     // The hash is taken while the recording is read: both are in the page cache then.
     let hashing = identity_of(path);
     let input = Input::open(path)?;
-    let total = match &input {
-        Input::Mapped(map) => Some(map.bytes().len() as u64),
-        Input::Stream(_) => None,
-    };
+    let total = input.size();
     let is_callbacks = reader::Format::detect(input.head()) == Some(reader::Format::Callbacks);
     let identity = || {
         hashing.map_or_else(
@@ -331,7 +334,7 @@ fn one_input(
         let end = reader::callback::read(input, &mut run)?;
         return run.finish(path, &end, &identity()?);
     }
-    let mut run = Run::new(request, selection.clone(), shape, dataset, progress, total);
+    let mut run = Run::new(request, manifests, selection.clone(), shape, dataset, progress, total);
     let end = reader::read(input, Order::Time, &mut run)?;
     run.finish(path, &end, &identity()?)
 }

@@ -26,6 +26,15 @@ impl Clock {
         i64::try_from(ns).ok()
     }
 
+    /// The ticks that another clock has at the moment when this one has `ticks`, both in UTC; clamped to 64 bits.
+    pub fn translate(&self, ticks: i64, other: &Clock) -> i64 {
+        let own = i128::from(self.frequency.max(1));
+        let ns = (i128::from(ticks) - i128::from(self.sync_ticks)) * 1_000_000_000 / own + i128::from(self.sync_utc_ns);
+        let since = (ns - i128::from(other.sync_utc_ns)) * i128::from(other.frequency) / 1_000_000_000;
+        let ticks = since + i128::from(other.sync_ticks);
+        i64::try_from(ticks).unwrap_or(if ticks < 0 { i64::MIN } else { i64::MAX })
+    }
+
     /// Nanoseconds since 1970 (UTC) of a moment `since_start` nanoseconds into the recording.
     #[inline]
     pub fn utc_ns(&self, since_start: i64) -> Option<i64> {

@@ -6,7 +6,7 @@ use tracequet::reader::callback::format::{FLAG_CUT, kind};
 use crate::support::callbacks::{Facts, Making, facts};
 
 /// A recording with something of everything.
-fn sample() -> Vec<u8> {
+pub fn sample() -> Vec<u8> {
     let mut m = Making::new();
     for turn in 0..6u64 {
         let at = 0x1000 + turn * 0x100;

@@ -118,6 +118,8 @@ fn usage_errors_end_with_one() {
         (&["collect", "--etw", "-o", "x", "--keywords", "all"], "expected a number such as 0x400001"),
         (&["collect", "--etw", "-o", "x", "--providers", "My-Source:1:9"], "level: expected 1 to 5"),
         (&["convert", "-", "-", "-o", "x"], "standard input (-) can be read only once"),
+        (&["inspect", GC_CHURN, "--manifest", "Cargo.toml"], "Cargo.toml:1:1: "),
+        (&["convert", GC_CHURN, "-o", "x", "--manifest", "Cargo.toml"], "Cargo.toml:1:1: "),
         (&["convert", "a", "-o", "-"], "tables cannot be written to standard output"),
         (&["schema", "--format", "xml"], "[possible values: text, json, markdown]"),
         (&["schema", "no_such_table"], "no table 'no_such_table'"),

@@ -359,3 +359,12 @@ fn kinds_of_events_without_end_do_not_take_memory_without_end() {
     let diagnostic = Table::open(&directory.path().join("out/diagnostic.parquet"));
     assert!(diagnostic.texts("code").contains(&"too_many_event_tables".to_owned()));
 }
+
+#[test]
+fn a_process_counts_all_of_its_events() {
+    for name in ["events.nettrace", "stacks.nettrace"] {
+        let dataset = Dataset::of(&sample(name));
+        let counts = dataset.table("process").numbers("event_count");
+        assert_eq!(counts.iter().sum::<u64>(), dataset.summary.inputs[0].events, "{name}");
+    }
+}

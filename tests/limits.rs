@@ -138,7 +138,7 @@ fn blocks_that_nothing_waits_in_are_let_go() {
 }
 
 /// Runs a test in a process of its own, where its memory can be seen. Gives whether this is that process.
-fn is_alone(test: &str) -> bool {
+pub fn is_alone(test: &str) -> bool {
     if std::env::var_os("TRACEQUET_TEST_ALONE").is_some() {
         return true;
     }
@@ -149,7 +149,7 @@ fn is_alone(test: &str) -> bool {
 }
 
 /// Most memory that this process had at a time; `None` where the system does not say.
-fn peak_mb() -> Option<u64> {
+pub fn peak_mb() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     peak.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kb| kb / 1024)

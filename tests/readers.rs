@@ -11,10 +11,15 @@ fn root() -> &'static Path {
 
 /// Converts samples into `folder/name`.
 fn convert(folder: &Path, name: &str, samples: &[&str], options: &[&str]) -> PathBuf {
+    let samples: Vec<_> = samples.iter().map(|sample| PathBuf::from(format!("samples/{sample}.nettrace"))).collect();
+    convert_files(folder, name, &samples, options)
+}
+
+fn convert_files(folder: &Path, name: &str, recordings: &[PathBuf], options: &[&str]) -> PathBuf {
     let out = folder.join(name);
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracequet"));
     command.current_dir(root()).arg("convert").arg("--quiet").args(options).arg("-o").arg(&out);
-    command.args(samples.iter().map(|sample| format!("samples/{sample}.nettrace")));
+    command.args(recordings);
     let output = command.output().expect("the program runs");
     // 2 is for losses, as in exit-early, which is cut. What is there has to be readable all the same.
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -68,5 +73,8 @@ fn queries_of_the_documents_give_rows() {
     for sample in ["gc-churn", "heap-10", "stacks", "events", "server-gc", "exit-early"] {
         arguments.push(convert(folder.path(), sample, &[sample], &[]));
     }
+    let machine = folder.path().join("machine.etl");
+    std::fs::write(&machine, crate::etl::processes::recording()).unwrap();
+    arguments.push(convert_files(folder.path(), "machine", &[machine], &[]));
     run(&python, "queries.py", &arguments);
 }

@@ -162,8 +162,12 @@ pub struct ConvertArgs {
     /// Read only events of these processes, by name or id [default: all]
     ///
     /// An .etl holds all processes of a machine. Names can be told only when kernel events of processes were recorded.
+    /// Kernel events belong to the process that they are about; those about the machine as a whole belong to each.
     #[arg(long, value_name = "NAME|PID,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub process: Vec<String>,
+    /// Describe events of an .etl by this instrumentation manifest (.man) of their provider; may be given again
+    #[arg(long, value_name = "FILE")]
+    pub manifest: Vec<PathBuf>,
     /// Read only events at or after this time since the start: 12.5, 12.5s, 300ms, 1m30s
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     pub from: Option<i64>,
@@ -241,6 +245,9 @@ pub struct InspectArgs {
     /// Recording; - is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    /// Describe events of an .etl by this instrumentation manifest (.man) of their provider; may be given again
+    #[arg(long, value_name = "FILE")]
+    pub manifest: Vec<PathBuf>,
     /// Print one JSON object, with everything in it
     #[arg(long)]
     pub json: bool,

@@ -46,6 +46,7 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
         inputs: args.inputs,
         providers: args.providers,
         processes: args.process,
+        manifests: args.manifest,
         from_ns: args.from,
         to_ns: args.to,
         ..output(args.output)?

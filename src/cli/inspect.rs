@@ -1,8 +1,10 @@
 //! `tracequet inspect`: what is in a recording, as text or as JSON.
 
 use tracequet::error::Severity;
-use tracequet::inspect::{Collection, CollectionKind, DecodedBy, EventTypeCount, Inspection, inspect};
+use tracequet::inspect::{Collection, CollectionKind, DecodedBy, EventTypeCount, Inspection, inspect_with};
 use tracequet::pipeline::ProblemSummary;
+use tracequet::reader::NOBODY;
+use tracequet::reader::etl::Manifests;
 use tracequet::time::format_utc;
 
 use super::args::InspectArgs;
@@ -18,7 +20,8 @@ const TOP_THREADS: usize = 10;
 pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
     let mut bar = Bar::new(false);
     let name = args.file.to_string_lossy().into_owned();
-    let result = inspect(&args.file, &mut |position, total| bar.show(&name, position, total));
+    let manifests = Manifests::open(&args.manifest)?;
+    let result = inspect_with(&args.file, &manifests, &mut |position, total| bar.show(&name, position, total));
     bar.clear();
     let inspection = result?;
     let text = if args.json { json::inspection(&inspection)? } else { text(&inspection, args.all) };
@@ -122,6 +125,7 @@ fn event_types(out: &mut String, inspection: &Inspection, all: bool) {
 fn decoded_by(kind: &EventTypeCount) -> String {
     match kind.decoded_by {
         DecodedBy::Recording => "recording".into(),
+        DecodedBy::Manifest => "manifest".into(),
         DecodedBy::Catalogue(version) if version == kind.version => "catalogue".into(),
         DecodedBy::Catalogue(version) => format!("catalogue, version {version}"),
         DecodedBy::Raw(why) => format!("raw: {why}"),
@@ -139,7 +143,7 @@ fn processes(out: &mut String, inspection: &Inspection, all: bool) {
     let mut columns = Columns::new(&[">process", "name", ">threads", ">events"]);
     for p in processes.iter().take(shown) {
         // Events that the kernel files under no process.
-        let none = p.process_id == u64::from(u32::MAX);
+        let none = p.process_id == NOBODY;
         let id = if none { "none".to_owned() } else { p.process_id.to_string() };
         columns.row([id, clean(&p.name), count(p.threads), count(p.events)]);
     }

@@ -171,6 +171,7 @@ pub fn inspection(i: &Inspection) -> anyhow::Result<String> {
     let types = i.event_types.iter().map(|t| {
         let (decoded_by, catalogue_version, raw_reason) = match t.decoded_by {
             DecodedBy::Recording => ("recording", None, None),
+            DecodedBy::Manifest => ("manifest", None, None),
             DecodedBy::Catalogue(version) => ("catalogue", Some(version), None),
             DecodedBy::Raw(why) => ("raw", None, Some(why)),
         };

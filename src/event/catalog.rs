@@ -45,6 +45,9 @@ sources! {
     "Windows-Kernel-DiskIo" => "kernel-diskio",
     "Windows-Kernel-PageFault" => "kernel-pagefault",
     "Windows-Kernel-FileIo" => "kernel-fileio",
+    "Windows-Kernel-TcpIp" => "kernel-tcpip",
+    "Windows-Kernel-UdpIp" => "kernel-udpip",
+    "Windows-Kernel-SystemConfig" => "kernel-systemconfig",
     "KernelTraceControl-ImageId" => "kernel-image-id",
     "KernelTraceControl-VolumeMapping" => "kernel-volume-mapping",
 }

@@ -216,6 +216,9 @@ impl<'p> Walk<'p> {
                 Err(_) => return short(column),
             },
             Node::Utf16Tail if self.rest.is_empty() => column.null(),
+            Node::Utf16Tail if self.rest.len().is_multiple_of(2) && utf16_end(self.rest).is_none() => {
+                self.replaced |= column.utf16(std::mem::take(&mut self.rest));
+            }
             Node::Utf16Z | Node::Utf16Tail => return self.utf16z(column),
             Node::AnsiZ => return self.ansiz(column),
             Node::Utf16Counted(count) => match self.counted(*count, 2) {

@@ -3,7 +3,7 @@
 //! ```text
 //! field  = name ":" type ["(" map ")"]
 //! type   = word | ["natural"] "{" field { "," field } "}"      then any number of "[" count "]"
-//! word   = u8 u16 u32 u64 i8 i32 i64 f32 f64 bool32 pointer guid utf16z ansiz filetime tokensid utf16tail bytes
+//! word   = u8 u16 u16be u32 u64 i8 i32 i64 f32 f64 bool32 pointer guid utf16z ansiz filetime tokensid utf16tail bytes
 //! count  = the name of an earlier field | a number | "u16" (a count before the elements) | "rest" (all that is left)
 //! ```
 //! `natural` lays the struct out as a C compiler would; everything else is packed.
@@ -146,6 +146,7 @@ impl Compiler {
         Some(match word {
             "u8" => Node::U8,
             "u16" => Node::U16,
+            "u16be" => Node::U16Be,
             "u32" => Node::U32,
             "u64" => Node::U64,
             "i8" => Node::I8,

@@ -97,6 +97,7 @@ impl EventInfo {
         let sized = catalogue.and_then(|c| c.sized_layouts(id, version).next());
         let decoding = match (catalogue, layout.or(sized), &etw.fields) {
             (Some(catalogue), Some(_), _) => by_catalogue(layout, catalogue, event_type, etw.pointer_size),
+            (_, None, Some(fields)) if by_id => Decoding::Described(Plan::described(fields, &provider).with_open_end()),
             (_, None, Some(fields)) => Decoding::Described(Plan::described(fields, &provider)),
             _ => Decoding::Raw("not in the catalogue and not described in the recording"),
         };

@@ -60,7 +60,7 @@ pub enum Node {
     /// One UTF-8 code unit.
     Utf8Unit,
     Utf16Z,
-    /// The same as the last field of all, where writers may leave it out.
+    /// The same as the last field of all, where writers may leave out the terminator or all of it.
     Utf16Tail,
     /// 8-bit text up to a zero byte.
     AnsiZ,
@@ -111,6 +111,17 @@ impl Plan {
         let (fields, slots) = compile(false);
         let narrow = has_boolean(inner).then(|| compile(true).0);
         Plan { fields, slots, narrow_booleans: narrow }
+    }
+
+    /// The same for events of ETW, where text that comes last may end with the payload. Source: the remarks on
+    /// `TdhFormatProperty`; HTTP.sys writes its URLs so.
+    pub fn with_open_end(mut self) -> Plan {
+        for fields in std::iter::once(&mut self.fields).chain(&mut self.narrow_booleans) {
+            if let Some(PlanField { node: node @ Node::Utf16Z, .. }) = fields.last_mut() {
+                *node = Node::Utf16Tail;
+            }
+        }
+        self
     }
 }
 

@@ -45,6 +45,14 @@ impl Value {
         }
     }
 
+    /// The value as a GUID, if it is one.
+    pub fn as_guid(&self) -> Option<Guid> {
+        match self {
+            Value::Guid(guid) => Some(*guid),
+            _ => None,
+        }
+    }
+
     /// The elements, if it is a list.
     pub fn as_list(&self) -> &[Value] {
         match self {

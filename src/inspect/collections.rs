@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use super::Place;
 use crate::event::catalog::{Provider, ValueMap};
 use crate::event::{Decoding, EventInfo, layout};
-use crate::reader::RawEvent;
+use crate::reader::{ProcessKey, RawEvent};
 use crate::time::Clock;
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
@@ -139,7 +139,7 @@ pub(super) struct Marks {
 }
 
 struct Mark {
-    process_id: u64,
+    process: ProcessKey,
     ticks: i64,
     number: u32,
     reason: Option<u32>,
@@ -152,7 +152,7 @@ struct Mark {
 
 impl Marks {
     /// Takes note of a start or an end; one whose payload is cut short tells nothing.
-    pub fn add(&mut self, shape: &Shape, event: &RawEvent<'_>, process_id: u64) {
+    pub fn add(&mut self, shape: &Shape, event: &RawEvent<'_>, process: ProcessKey) {
         let value = |place: Option<Place>| place?.read(event.payload);
         let Some(number) = value(Some(shape.number)).and_then(|v| u32::try_from(v).ok()) else { return };
         if self.marks.len() >= MAX_MARKS {
@@ -162,7 +162,7 @@ impl Marks {
         self.reasons = self.reasons.or(shape.reasons);
         let kind = value(shape.kind).and_then(|v| shape.kinds?.name(v)).and_then(CollectionKind::by_name);
         self.marks.push(Mark {
-            process_id,
+            process,
             ticks: event.ticks,
             number,
             reason: value(shape.reason).and_then(|v| u32::try_from(v).ok()),
@@ -177,9 +177,9 @@ impl Marks {
     /// Puts each start together with the end that follows it under the same number.
     pub fn collections(mut self, clock: &Clock) -> Collections {
         // Where both tell of collections, they tell of the same.
-        let told: HashSet<u64> = self.marks.iter().filter(|m| !m.is_profiler).map(|m| m.process_id).collect();
-        self.marks.retain(|mark| !mark.is_profiler || !told.contains(&mark.process_id));
-        let key = |mark: &Mark| (mark.process_id, mark.instance, mark.number);
+        let told: HashSet<ProcessKey> = self.marks.iter().filter(|m| !m.is_profiler).map(|m| m.process).collect();
+        self.marks.retain(|mark| !mark.is_profiler || !told.contains(&mark.process));
+        let key = |mark: &Mark| (mark.process, mark.instance, mark.number);
         self.marks.sort_by_key(|mark| (key(mark), mark.ticks, mark.is_end));
         let mut list = Vec::new();
         let mut marks = self.marks.iter().peekable();
@@ -193,7 +193,7 @@ impl Marks {
             let end_ns = end.and_then(|e| clock.since_start(e.ticks));
             let reason = start.and_then(|s| s.reason).map(u64::from);
             let collection = Collection {
-                process_id: mark.process_id,
+                process_id: mark.process.id,
                 number: u64::from(mark.number),
                 generation: mark.generation.or(end.and_then(|e| e.generation)).map(u64::from),
                 reason,
@@ -215,7 +215,7 @@ mod tests {
 
     fn mark(number: u32, ticks: i64, is_end: bool) -> Mark {
         Mark {
-            process_id: 1,
+            process: ProcessKey { id: 1, life: 0 },
             ticks,
             number,
             reason: (!is_end).then_some(1),
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn a_profiler_counts_where_the_runtime_is_silent() {
         let told = |process_id, number, is_profiler, is_end| Mark {
-            process_id,
+            process: ProcessKey { id: process_id, life: 0 },
             is_profiler,
             ..mark(number, i64::from(number) + i64::from(is_end), is_end)
         };

@@ -18,6 +18,7 @@ use crate::error::{Problem, Result, Severity};
 use crate::event::plan::{Plan, PlanField};
 use crate::event::{Decoding, EventInfo};
 use crate::pipeline::ProblemSummary;
+use crate::reader::etl::Manifests;
 use crate::reader::{self, End, EventType, Order, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::source::Input;
 use collections::{Marks, Shape};
@@ -98,6 +99,8 @@ pub struct EventTypeCount {
 pub enum DecodedBy {
     /// In the recording.
     Recording,
+    /// In a manifest that was given beside it.
+    Manifest,
     /// In the catalogue; the version that the layout was made for, which may be below the event's.
     Catalogue(u32),
     /// Nowhere: payloads are kept raw; why.
@@ -107,11 +110,11 @@ pub enum DecodedBy {
 /// Events of one process.
 #[derive(Clone, Debug)]
 pub struct ProcessCount {
-    /// OS process id.
+    /// OS process id; ids are reused, so that two may have the same.
     pub process_id: u64,
-    /// Names of the programs that had this id, in order; empty when the recording does not tell.
+    /// Name of the program; empty when the recording does not tell.
     pub name: String,
-    /// Command line of the last of them; empty when the recording does not tell.
+    /// Command line; empty when the recording does not tell.
     pub command_line: String,
     /// Threads.
     pub threads: u64,
@@ -143,15 +146,22 @@ impl Inspection {
 /// Reads a recording (`-`: standard input) and tells what is in it. `progress` is called with the bytes of the
 /// (unpacked) recording that are done, and with how many there are, when that is known.
 pub fn inspect(path: &Path, progress: &mut dyn FnMut(u64, Option<u64>)) -> Result<Inspection> {
+    inspect_with(path, &Manifests::default(), progress)
+}
+
+/// The same, with manifests of providers whose events an .etl does not describe itself.
+pub fn inspect_with(
+    path: &Path,
+    manifests: &Manifests,
+    progress: &mut dyn FnMut(u64, Option<u64>),
+) -> Result<Inspection> {
     let input = Input::open(path)?;
-    let total = match &input {
-        Input::Mapped(map) => Some(map.bytes().len() as u64),
-        Input::Stream(_) => None,
-    };
+    let total = input.size();
     if reader::Format::detect(input.head()) == Some(reader::Format::Callbacks) {
         return callbacks::inspect(path, input, total, progress);
     }
     let mut counter = Counter {
+        manifests,
         info: None,
         kinds: Vec::new(),
         details: Vec::new(),
@@ -193,6 +203,7 @@ enum Watch {
 }
 
 struct Counter<'p> {
+    manifests: &'p Manifests,
     info: Option<TraceInfo>,
     kinds: Vec<Kind>,
     details: Vec<Details>,
@@ -215,8 +226,10 @@ impl Visitor for Counter<'_> {
 
     fn event_type(&mut self, _: TypeId, event_type: &EventType) -> bool {
         let pointer_size = self.info.as_ref().map_or(8, |i| i.pointer_size);
-        let info = EventInfo::resolve(event_type, pointer_size);
+        let completed = self.manifests.complete(event_type);
+        let info = EventInfo::resolve(&completed, pointer_size);
         let decoded_by = match &info.decoding {
+            Decoding::Described(_) if completed.layout != event_type.layout => DecodedBy::Manifest,
             Decoding::Described(_) => DecodedBy::Recording,
             Decoding::Catalogue { version, .. } => DecodedBy::Catalogue(*version),
             Decoding::Raw(why) => DecodedBy::Raw(why),
@@ -283,8 +296,8 @@ impl Counter<'_> {
     fn look_into(&mut self, event: &RawEvent<'_>) {
         match self.details.get(event.event_type.0 as usize).and_then(|d| d.watch.as_ref()) {
             Some(Watch::Collection(shape)) => {
-                let process_id = self.threads.get(event.thread as usize).map_or(0, |t| t.process_id);
-                self.marks.add(shape, event, process_id);
+                let process = self.threads.get(event.thread as usize).map(Thread::process);
+                self.marks.add(shape, event, process.unwrap_or_default());
             }
             Some(Watch::Process(info)) => self.process.learn(info, event.payload),
             None => {}
@@ -350,22 +363,21 @@ impl Counter<'_> {
 
 /// Counts by process what was counted by thread.
 fn processes(threads: &[ThreadCount], told: &[reader::Process]) -> Vec<ProcessCount> {
-    let mut by_id: std::collections::BTreeMap<u64, ProcessCount> = std::collections::BTreeMap::new();
+    let mut by_key: std::collections::BTreeMap<(u64, u32), ProcessCount> = std::collections::BTreeMap::new();
     for thread in threads {
-        let process_id = thread.thread.process_id;
+        let reader::ProcessKey { id: process_id, life } = thread.thread.process();
         let (name, command_line) = (String::new(), String::new());
         let fresh = ProcessCount { process_id, name, command_line, threads: 0, events: 0 };
-        let process = by_id.entry(process_id).or_insert(fresh);
+        let process = by_key.entry((process_id, life)).or_insert(fresh);
         process.threads += 1;
         process.events += thread.events;
     }
     for one in told {
-        let Some(process) = by_id.get_mut(&one.process_id) else { continue };
-        process.name.push_str(if process.name.is_empty() { "" } else { ", " });
-        process.name.push_str(&one.name);
+        let Some(process) = by_key.get_mut(&(one.process_id, one.life)) else { continue };
+        process.name.clone_from(&one.name);
         process.command_line.clone_from(&one.command_line);
     }
-    let mut list: Vec<ProcessCount> = by_id.into_values().collect();
+    let mut list: Vec<ProcessCount> = by_key.into_values().collect();
     list.sort_by_key(|p| std::cmp::Reverse(p.events));
     list
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use super::fact::{Callsite, CallsiteId, Fact, FactSink};
-use crate::reader::Stack;
+use crate::reader::{ProcessKey, Stack};
 
 /// Nodes remembered at once. Past it the memory starts anew: later stacks get new numbers, and a stack seen before may
 /// appear a second time.
@@ -14,7 +14,7 @@ const MAX_NODES: usize = 1 << 20;
 /// Numbers call stacks.
 #[derive(Default)]
 pub struct Callsites {
-    nodes: HashMap<(CallsiteId, u64, u64), (CallsiteId, u32), FixedState>,
+    nodes: HashMap<(CallsiteId, u64, ProcessKey), (CallsiteId, u32), FixedState>,
     /// Stack key of the reader to call site; valid until the reader forgets its keys.
     by_key: Vec<CallsiteId>,
     next: CallsiteId,
@@ -31,17 +31,17 @@ impl Callsites {
 
     /// The number of a stack of a process; 0 for an empty one.
     #[inline]
-    pub fn intern(&mut self, stack: &Stack<'_>, process_id: u64, sink: &mut impl FactSink) -> CallsiteId {
+    pub fn intern(&mut self, stack: &Stack<'_>, process: ProcessKey, sink: &mut impl FactSink) -> CallsiteId {
         if stack.addresses.is_empty() {
             return 0;
         }
-        let Some(key) = stack.key else { return self.walk(stack.addresses, process_id, sink) };
+        let Some(key) = stack.key else { return self.walk(stack.addresses, process, sink) };
         if let Some(known) = self.by_key.get(key as usize)
             && *known != UNKNOWN
         {
             return *known;
         }
-        let id = self.walk(stack.addresses, process_id, sink);
+        let id = self.walk(stack.addresses, process, sink);
         let index = key as usize;
         if index < MAX_NODES {
             if self.by_key.len() <= index {
@@ -59,7 +59,7 @@ impl Callsites {
         self.by_key.clear();
     }
 
-    fn walk(&mut self, addresses: &[u8], process_id: u64, sink: &mut impl FactSink) -> CallsiteId {
+    fn walk(&mut self, addresses: &[u8], process: ProcessKey, sink: &mut impl FactSink) -> CallsiteId {
         if self.nodes.len() >= MAX_NODES {
             self.nodes.clear();
             self.by_key.clear();
@@ -72,7 +72,8 @@ impl Callsites {
                 None => frame.first_chunk::<4>().map_or(0, |b| u64::from(u32::from_le_bytes(*b))),
             };
             let next = self.next + 1;
-            let (id, at) = *self.nodes.entry((parent, address, process_id)).or_insert_with(|| {
+            let (id, at) = *self.nodes.entry((parent, address, process)).or_insert_with(|| {
+                let process_id = process.id;
                 let node = Callsite { callsite_id: next, parent_callsite_id: parent, process_id, address, depth };
                 sink.fact(Fact::Callsite(&node));
                 (next, depth)

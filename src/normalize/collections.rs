@@ -12,6 +12,7 @@ use super::closed::Closed;
 use super::fact::{Collection, FactSink, GcId};
 use super::pauses::{Pauses, is_for_gc};
 use super::ranges::Ranges;
+use crate::reader::ProcessKey;
 
 /// A collection that is not reported yet.
 #[derive(Debug, Default)]
@@ -28,7 +29,7 @@ pub struct OpenCollection {
 /// The collections of one runtime of one process.
 #[derive(Debug, Default)]
 pub struct Collections {
-    process_id: u64,
+    process: ProcessKey,
     clr_instance_id: u16,
     open: Vec<OpenCollection>,
     closed: Closed,
@@ -56,18 +57,18 @@ pub struct Start {
 
 impl Collections {
     /// For one runtime of one process.
-    pub fn new(process_id: u64, clr_instance_id: u16) -> Collections {
-        Collections { process_id, clr_instance_id, ..Collections::default() }
+    pub fn new(process: ProcessKey, clr_instance_id: u16) -> Collections {
+        Collections { process, clr_instance_id, ..Collections::default() }
     }
 
     /// Whether this is the state of that runtime.
-    pub fn is_of(&self, process_id: u64, clr_instance_id: u16) -> bool {
-        self.process_id == process_id && self.clr_instance_id == clr_instance_id
+    pub fn is_of(&self, process: ProcessKey, clr_instance_id: u16) -> bool {
+        self.process == process && self.clr_instance_id == clr_instance_id
     }
 
     /// The innermost open collection of a process and its ranges so far, unless it goes on beside the program.
-    pub fn open_of(&self, process_id: u64) -> Option<(GcId, &Ranges)> {
-        let open = self.open.last().filter(|o| self.process_id == process_id && o.row.kind != Some("background"))?;
+    pub fn open_of(&self, process: ProcessKey) -> Option<(GcId, &Ranges)> {
+        let open = self.open.last().filter(|o| self.process == process && o.row.kind != Some("background"))?;
         Some((open.row.gc_id, &open.ranges))
     }
 
@@ -121,7 +122,7 @@ impl Collections {
         self.open.push(OpenCollection {
             row: Collection {
                 gc_id: *next_id,
-                process_id: self.process_id,
+                process_id: self.process.id,
                 clr_instance_id: self.clr_instance_id,
                 gc_number: start.number,
                 generation: start.generation,
@@ -185,7 +186,7 @@ impl Collections {
             *next_id += 1;
             let row = Collection {
                 gc_id: *next_id,
-                process_id: self.process_id,
+                process_id: self.process.id,
                 clr_instance_id: self.clr_instance_id,
                 start_ns: ts_ns,
                 ..Collection::default()
@@ -242,7 +243,7 @@ impl Collections {
     /// All threads run again.
     pub fn restart_end(&mut self, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
         let rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
-        self.pauses.end(thread, ts_ns, self.process_id, rows, sink);
+        self.pauses.end(thread, ts_ns, self.process.id, rows, sink);
     }
 
     fn report(&mut self, sink: &mut impl FactSink) {

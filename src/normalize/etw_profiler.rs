@@ -22,9 +22,9 @@ use super::types::Types;
 use crate::error::{Problem, Severity};
 use crate::event::Event;
 use crate::event::rows::Rows;
-use crate::reader::Layout;
 use crate::reader::callback::format::NOT_ASKED;
 use crate::reader::callback::{Body, Bounds};
+use crate::reader::{Layout, ProcessKey};
 
 /// Name of the provider.
 pub const PROVIDER: &str = "ETWClrProfiler";
@@ -116,7 +116,7 @@ struct Profiler {
 #[derive(Default)]
 pub struct Profilers {
     /// By process id.
-    processes: BTreeMap<u64, Profiler>,
+    processes: BTreeMap<ProcessKey, Profiler>,
     scratch: Scratch,
     /// Collections that are over and that the runtime tells of, too.
     pub joined: Vec<Collection>,
@@ -143,6 +143,7 @@ fn fill<'s, const N: usize>(place: &'s mut Vec<[u64; N]>, rows: Option<Rows<'_>>
 
 /// What the profiler's classes become where the runtime's own events tell of types, too: each once.
 struct Once<'t, S> {
+    process: ProcessKey,
     types: &'t mut Types,
     sink: &'t mut S,
 }
@@ -150,7 +151,7 @@ struct Once<'t, S> {
 impl<S: FactSink> FactSink for Once<'_, S> {
     fn fact(&mut self, fact: Fact<'_>) {
         match fact {
-            Fact::Type(found) => self.types.profiled(found, self.sink),
+            Fact::Type(found) => self.types.profiled(self.process, found, self.sink),
             other => self.sink.fact(other),
         }
     }
@@ -160,21 +161,21 @@ impl Profilers {
     /// One event, in the order of time.
     pub fn event(&mut self, heard: &Heard<'_>, types: &mut Types, last_gc_id: &mut GcId, sink: &mut impl FactSink) {
         let (event, scalars) = (heard.event, heard.scalars);
-        let process_id = event.thread.process_id;
+        let process = event.thread.process();
         self.last_offset = event.raw.offset;
-        if !self.processes.contains_key(&process_id) {
+        if !self.processes.contains_key(&process) {
             if self.processes.len() >= MAX_PROCESSES {
                 self.homeless += 1;
                 return;
             }
-            let calls = CallbackNormalizer::of_process(process_id);
-            self.processes.insert(process_id, Profiler { calls, number: None, joined: 0 });
+            let calls = CallbackNormalizer::of_process(process.id);
+            self.processes.insert(process, Profiler { calls, number: None, joined: 0 });
         }
-        let Some(profiler) = self.processes.get_mut(&process_id) else { return };
+        let Some(profiler) = self.processes.get_mut(&process) else { return };
         let wide = !matches!(&event.info.event_type.layout, Layout::Etw(etw) if etw.pointer_size == 4);
         let number = |name| scalars.number(name).unwrap_or_default();
         let nothing = Bounds { hresult: NOT_ASKED, rows: &[], non_gc_hresult: NOT_ASKED, non_gc: &[] };
-        let sink = &mut Once { types, sink };
+        let sink = &mut Once { process, types, sink };
         let scratch = &mut self.scratch;
         let body = match heard.told {
             Told::GcStart => {
@@ -228,14 +229,14 @@ impl Profilers {
             }
             Told::Error => {
                 let (what, code) = (scalars.text("Message").unwrap_or_default(), number("ErrorCode"));
-                let message = format!("the profiler of process {process_id} says: {what} ({code:#010x})");
+                let message = format!("the profiler of process {} says: {what} ({code:#010x})", process.id);
                 let problem = Problem::new(Severity::DataLoss, "profiler_error", event.raw.offset, message);
                 return sink.fact(Fact::Problem(&problem.thread(event.thread.thread_id)));
             }
             Told::Shutdown => {
                 profiler.calls.end(event.raw.offset, sink);
                 self.joined.append(&mut profiler.calls.collections.joined);
-                self.processes.remove(&process_id);
+                self.processes.remove(&process);
                 return;
             }
         };
@@ -273,13 +274,13 @@ impl Profilers {
     }
 
     /// The open collection of a process, if the runtime is not known to tell of it.
-    pub fn alone(&self, process_id: u64) -> Option<GcId> {
-        self.processes.get(&process_id)?.calls.collections.alone()
+    pub fn alone(&self, process: ProcessKey) -> Option<GcId> {
+        self.processes.get(&process)?.calls.collections.alone()
     }
 
     /// The runtime tells of this open collection, too.
-    pub fn join(&mut self, process_id: u64, gc_id: GcId) {
-        if let Some(profiler) = self.processes.get_mut(&process_id) {
+    pub fn join(&mut self, process: ProcessKey, gc_id: GcId) {
+        if let Some(profiler) = self.processes.get_mut(&process) {
             profiler.joined = gc_id;
             profiler.calls.collections.join();
         }
@@ -288,20 +289,20 @@ impl Profilers {
     /// The runtime's own events of a collection end, which told of these ranges.
     pub fn runtime_ends(
         &mut self,
-        process_id: u64,
+        process: ProcessKey,
         (gc_id, ranges): (GcId, &Ranges),
         offset: u64,
         sink: &mut impl FactSink,
     ) {
-        let Some(profiler) = self.processes.get_mut(&process_id) else { return };
+        let Some(profiler) = self.processes.get_mut(&process) else { return };
         self.lacking += profiler.calls.collections.joined_ends(gc_id, ranges, sink);
         profiler.calls.after(offset, sink);
         self.joined.append(&mut profiler.calls.collections.joined);
     }
 
     /// The runtime goes on to another collection than `open`.
-    pub fn runtime_goes_on(&mut self, process_id: u64, open: Option<GcId>, offset: u64, sink: &mut impl FactSink) {
-        let Some(profiler) = self.processes.get_mut(&process_id) else { return };
+    pub fn runtime_goes_on(&mut self, process: ProcessKey, open: Option<GcId>, offset: u64, sink: &mut impl FactSink) {
+        let Some(profiler) = self.processes.get_mut(&process) else { return };
         if open != Some(profiler.joined) && profiler.calls.collections.has_joined() {
             profiler.calls.interrupt(offset, sink);
             self.joined.append(&mut profiler.calls.collections.joined);

@@ -1,6 +1,7 @@
 //! The facts that normalisation finds: what the collector did, free of how a recording said it.
 
 use crate::error::Problem;
+use crate::guid::Guid;
 
 /// Number of a collection within one recording, from 1 in the order of starts. 0 stands for none.
 pub type GcId = u32;
@@ -29,6 +30,8 @@ pub enum Fact<'a> {
     Allocation(&'a Allocation<'a>),
     Callsite(&'a Callsite),
     Process(&'a Process),
+    Module(&'a Module),
+    CpuSample(&'a CpuSample),
     Problem(&'a Problem),
 }
 
@@ -368,6 +371,58 @@ pub struct Allocation<'a> {
     pub sampled_byte_offset: Option<u64>,
 }
 
+/// A moment at which a thread was found running.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuSample {
+    /// When.
+    pub ts_ns: i64,
+    /// OS process id.
+    pub process_id: u64,
+    /// OS thread id.
+    pub thread_id: u64,
+    /// Processor.
+    pub processor: Option<u32>,
+    /// Where.
+    pub callsite_id: CallsiteId,
+    /// `thread`, `idle`, `dpc` or `isr` (kernel); `managed`, `external` or `error` (runtime).
+    pub kind: Option<&'static str>,
+    /// Where the processor was; 0 when not said.
+    pub instruction_pointer: u64,
+    /// Samples that this one stands for.
+    pub sample_count: u32,
+    /// Priority of the thread.
+    pub priority: Option<u8>,
+}
+
+/// A module in a process.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    /// OS process id; 0 the kernel.
+    pub process_id: u64,
+    /// Base address.
+    pub module_id: u64,
+    /// `native`.
+    pub kind: &'static str,
+    /// Path, as the system writes it.
+    pub path: String,
+    /// First byte.
+    pub base_address: u64,
+    /// Bytes.
+    pub size_bytes: u64,
+    /// Seconds since 1970 at which it was linked, or a hash of it; 0 when not said.
+    pub time_date_stamp: u32,
+    /// When it was loaded, nanoseconds since the recording began; `None` when that was before.
+    pub load_ns: Option<i64>,
+    /// When it was unloaded; `None` when that was after the recording.
+    pub unload_ns: Option<i64>,
+    /// Identity of its symbols; all zero when not said.
+    pub pdb_guid: Guid,
+    /// See `pdb_guid`.
+    pub pdb_age: Option<u32>,
+    /// File of its symbols.
+    pub pdb_path: Option<String>,
+}
+
 /// A node of the trie of call stacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Callsite {
@@ -388,8 +443,18 @@ pub struct Callsite {
 pub struct Process {
     /// OS process id.
     pub process_id: u64,
+    /// File name of the program; empty when not said.
+    pub name: String,
     /// Command line; empty when not said.
     pub command_line: String,
+    /// OS process id of the parent; 0 when not said.
+    pub parent_process_id: u64,
+    /// When it began, nanoseconds since the recording began; `None` when that was before, or is not said.
+    pub start_ns: Option<i64>,
+    /// When it ended; `None` when that was after the recording, or is not said.
+    pub end_ns: Option<i64>,
+    /// What it returned.
+    pub exit_code: Option<i32>,
     /// Operating system; empty when not said.
     pub os: String,
     /// Processor architecture; empty when not said.

@@ -21,6 +21,8 @@ pub struct Heap {
     next_edge_event: u64,
     /// Lists are out of step: targets are no longer attributed to objects.
     broken: bool,
+    /// How many walks share the memory: those of several processes in one recording.
+    pub sharers: usize,
     /// References that could not be attributed.
     pub lost_references: u64,
 }
@@ -87,7 +89,7 @@ impl Heap {
                 self.objects.pop_front();
             }
         }
-        if self.objects.len().max(self.targets.len()) > MAX_WAITING {
+        if self.objects.len().max(self.targets.len()) > MAX_WAITING / self.sharers.max(1) {
             self.restart();
             self.broken = true;
         }

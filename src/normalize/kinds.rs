@@ -2,11 +2,20 @@
 
 use super::etw_profiler::{self, Told};
 use super::fact::Root;
+use super::modules::Change;
 use super::scalars::Scalars;
 use crate::event::catalog::Provider;
 use crate::event::rows::RowLayout;
 use crate::event::value::Value;
 use crate::event::{Decoding, Event, EventInfo};
+
+/// Who took a CPU sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampler {
+    Kernel,
+    Runtime,
+    Universal,
+}
 
 /// What an event means to the normaliser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +46,10 @@ pub enum Kind {
     RuntimeInformation,
     /// A call that a profiler tells of.
     Told(Told),
+    /// A CPU sample: of the kernel, of the runtime, of another system's tools.
+    Sample(Sampler),
+    Image(Change),
+    Symbols,
     /// Any other event of the runtime: it only shows that its thread has gone on.
     Other,
 }
@@ -53,11 +66,17 @@ pub struct Handler {
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
 const EVENTPIPE: &str = "Microsoft-DotNETCore-EventPipe";
+const SAMPLE_PROFILER: &str = "Microsoft-DotNETCore-SampleProfiler";
+/// Events of one-collect's record-trace on Linux.
+const UNIVERSAL: &str = "Universal.Events";
+const KERNEL_PERF_INFO: &str = "Windows-Kernel-PerfInfo";
+const KERNEL_IMAGE: &str = "Windows-Kernel-Image";
+const IMAGE_ID: &str = "KernelTraceControl-ImageId";
 
 impl Handler {
     /// `None` when no fact comes from events of this type.
     pub fn new(info: &EventInfo) -> Option<Handler> {
-        let kind = kind_of(&info.provider, info.event_type.event_id)?;
+        let kind = kind_of(&info.provider, info.event_type.event_id, &info.name)?;
         let plan = match &info.decoding {
             Decoding::Described(plan) | Decoding::Catalogue { plan, .. } => plan,
             Decoding::Raw(_) => return None,
@@ -110,7 +129,7 @@ impl Handler {
     }
 }
 
-fn kind_of(provider: &str, id: u32) -> Option<Kind> {
+fn kind_of(provider: &str, id: u32, name: &str) -> Option<Kind> {
     match provider {
         RUNTIME => Some(match id {
             1 => Kind::GcStart,
@@ -147,6 +166,16 @@ fn kind_of(provider: &str, id: u32) -> Option<Kind> {
         RUNDOWN if id == 187 => Some(Kind::RuntimeInformation),
         EVENTPIPE if id == 1 => Some(Kind::ProcessInfo),
         etw_profiler::PROVIDER => Told::new(id).map(Kind::Told),
+        SAMPLE_PROFILER if id == 0 => Some(Kind::Sample(Sampler::Runtime)),
+        UNIVERSAL if name == "cpu" => Some(Kind::Sample(Sampler::Universal)),
+        KERNEL_PERF_INFO if id == 46 => Some(Kind::Sample(Sampler::Kernel)),
+        KERNEL_IMAGE => match id {
+            10 => Some(Kind::Image(Change::Load)),
+            2 => Some(Kind::Image(Change::Unload)),
+            3 | 4 => Some(Kind::Image(Change::Listed)),
+            _ => None,
+        },
+        IMAGE_ID if id == 36 => Some(Kind::Symbols),
         _ => None,
     }
 }

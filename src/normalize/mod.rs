@@ -9,23 +9,31 @@ mod etw_profiler;
 pub mod fact;
 mod heap;
 mod kinds;
+mod modules;
 mod pauses;
 mod processes;
 mod ranges;
 mod runs;
+mod samples;
 mod scalars;
 mod types;
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
 
 use crate::error::{Problem, Severity};
 use crate::event::rows::{RowLayout, Rows};
 use crate::event::{Event, EventInfo};
-use crate::reader::TypeId;
+use crate::reader::{self, ProcessKey, TypeId};
+use crate::time::Clock;
 use collections::{Collections, Start};
 use etw_profiler::{Heard, Profilers, Told};
 use fact::{Allocation, CallsiteId, Fact, FactSink, Finalizable, GcId, GenerationRange, GenerationStats, Handle};
 use fact::{HeapObject, Root, WeakElement};
 use heap::Heap;
 use kinds::{Handler, Kind};
+use modules::Modules;
 use processes::Processes;
 use types::Types;
 
@@ -34,9 +42,11 @@ use types::Types;
 pub struct Normalizer {
     handlers: Vec<Option<Handler>>,
     runtimes: Vec<Collections>,
-    heap: Heap,
+    /// Walks of the heap, by the place of their runtime in `runtimes`.
+    heaps: HashMap<usize, Heap, FixedState>,
     types: Types,
     processes: Processes,
+    modules: Modules,
     profilers: Profilers,
     last_gc_id: GcId,
     short_rows: u64,
@@ -57,8 +67,13 @@ impl Normalizer {
     }
 
     /// A process that the recording tells of.
-    pub fn process(&mut self, process: &crate::reader::Process) {
-        self.processes.told(process);
+    pub fn process(&mut self, process: &reader::Process, clock: &Clock) {
+        self.processes.told(process, clock);
+    }
+
+    /// So many events of a process, from the first to the last; told before the end.
+    pub fn counted(&mut self, process: ProcessKey, events: u64, first_ns: i64, last_ns: i64) {
+        self.processes.counted(process, events, first_ns, last_ns);
     }
 
     /// A new kind of event. Returns whether facts come from it.
@@ -78,7 +93,6 @@ impl Normalizer {
     /// One event, in the order of time.
     #[inline]
     pub fn event(&mut self, event: &Event<'_>, callsite_id: CallsiteId, sink: &mut impl FactSink) {
-        self.processes.event(event.thread.process_id, event.ts_ns);
         let index = event.raw.event_type.0 as usize;
         // The handler is taken out for the call, so that it may be read while the rest of the state changes.
         let Some(mut handler) = self.handlers.get_mut(index).and_then(Option::take) else { return };
@@ -88,13 +102,13 @@ impl Normalizer {
         }
     }
 
-    fn runtime(runtimes: &mut Vec<Collections>, process_id: u64, clr: u16) -> usize {
-        match runtimes.iter().position(|r| r.is_of(process_id, clr)) {
+    fn runtime(runtimes: &mut Vec<Collections>, process: ProcessKey, clr: u16) -> usize {
+        match runtimes.iter().position(|r| r.is_of(process, clr)) {
             Some(index) => index,
             // No machine runs so many; a made-up recording shares the last one.
             None if runtimes.len() >= 1024 => runtimes.len() - 1,
             None => {
-                runtimes.push(Collections::new(process_id, clr));
+                runtimes.push(Collections::new(process, clr));
                 runtimes.len() - 1
             }
         }
@@ -102,19 +116,22 @@ impl Normalizer {
 
     fn handle(&mut self, handler: &mut Handler, event: &Event<'_>, callsite: CallsiteId, sink: &mut impl FactSink) {
         handler.read(event);
-        if let Kind::Told(told) = handler.kind {
-            return self.told(told, handler, event, callsite, sink);
+        match handler.kind {
+            Kind::Told(told) => return self.told(told, handler, event, callsite, sink),
+            Kind::Sample(sampler) => return samples::sample(sampler, handler, event, callsite, sink),
+            Kind::Image(change) => return self.modules.image(change, event, &handler.scalars),
+            Kind::Symbols => return self.modules.symbols(&handler.scalars),
+            Kind::Method => return self.types.method(event.thread.process(), &handler.scalars, sink),
+            _ => {}
         }
-        let process_id = event.thread.process_id;
-        if handler.kind == Kind::Method {
-            return self.types.method(process_id, &handler.scalars, sink);
-        }
+        let process = event.thread.process();
+        let process_id = process.id;
         let thread = event.raw.capture_thread;
         let clr = handler.clr_instance_id(event.raw.payload);
-        let index = Normalizer::runtime(&mut self.runtimes, process_id, clr);
+        let index = Normalizer::runtime(&mut self.runtimes, process, clr);
         self.meet_profiler(handler, event, index, sink);
         // A collection that a profiler tells of, too, has its number already.
-        let joined = self.profilers.alone(process_id);
+        let joined = self.profilers.alone(process);
         let mut last_gc_id = joined.map_or(self.last_gc_id, |id| id.saturating_sub(1));
         let Some(gc) = self.runtimes.get_mut(index) else { return };
         if handler.kind != Kind::GenerationRange && handler.kind != Kind::GcStart {
@@ -196,12 +213,12 @@ impl Normalizer {
             Kind::Allocation(source) => {
                 let allocation = allocation(handler, event, callsite, source);
                 if let Some(name) = allocation.type_name {
-                    self.types.named(process_id, allocation.type_id, name, sink);
+                    self.types.named(process, allocation.type_id, name, sink);
                 }
                 sink.fact(Fact::Allocation(&allocation));
             }
-            Kind::BulkType => self.types.bulk(process_id, scalars, sink),
-            Kind::ProcessInfo | Kind::RuntimeInformation => self.processes.described(process_id, handler),
+            Kind::BulkType => self.types.bulk(process, scalars, sink),
+            Kind::ProcessInfo | Kind::RuntimeInformation => self.processes.described(process, handler),
             Kind::StaticRoots => {
                 let open = gc.innermost(ts_ns, next);
                 for value in scalars.get("Values").as_list() {
@@ -214,7 +231,7 @@ impl Normalizer {
             _ => self.bulk(handler, event, index, next, sink),
         }
         match joined {
-            Some(id) if id == last_gc_id => self.profilers.join(process_id, id),
+            Some(id) if id == last_gc_id => self.profilers.join(process, id),
             Some(_) => {}
             None => self.last_gc_id = last_gc_id,
         }
@@ -242,10 +259,10 @@ impl Normalizer {
         if told.is_past_start() {
             self.runtimes.iter_mut().for_each(|runtime| runtime.spoke(event.raw.capture_thread));
         }
-        let open = self.runtimes.iter().find_map(|runtime| runtime.open_of(event.thread.process_id));
+        let open = self.runtimes.iter().find_map(|runtime| runtime.open_of(event.thread.process()));
         if let (Told::GcStart, Some(last)) = (told, open) {
             // If it is joined already, its end is lost.
-            self.profilers.runtime_ends(event.thread.process_id, last, event.raw.offset, sink);
+            self.profilers.runtime_ends(event.thread.process(), last, event.raw.offset, sink);
         }
         let open = open.map(|(gc_id, _)| gc_id);
         let heard = Heard { told, scalars: &handler.scalars, rows: rows.flatten(), event, callsite_id, open };
@@ -255,7 +272,7 @@ impl Normalizer {
 
     /// Where the runtime's own events of a collection end, or another begins, what a profiler tells of it is over, too.
     fn meet_profiler(&mut self, handler: &Handler, event: &Event<'_>, runtime: usize, sink: &mut impl FactSink) {
-        let (process_id, offset) = (event.thread.process_id, event.raw.offset);
+        let (process, offset) = (event.thread.process(), event.raw.offset);
         let number = handler.scalars.small("Count").unwrap_or_default();
         let Some(gc) = self.runtimes.get(runtime) else { return };
         let over = match handler.kind {
@@ -265,11 +282,11 @@ impl Normalizer {
             _ => return,
         };
         if let Some(over) = over {
-            self.profilers.runtime_ends(process_id, over, offset, sink);
+            self.profilers.runtime_ends(process, over, offset, sink);
         }
         if handler.kind != Kind::GcEnd {
-            let open = gc.open_of(process_id).filter(|_| over.is_none()).map(|(gc_id, _)| gc_id);
-            self.profilers.runtime_goes_on(process_id, open, offset, sink);
+            let open = gc.open_of(process).filter(|_| over.is_none()).map(|(gc_id, _)| gc_id);
+            self.profilers.runtime_goes_on(process, open, offset, sink);
         }
         self.add_joined(sink);
     }
@@ -312,17 +329,19 @@ impl Normalizer {
             Kind::Surviving => open.ranges.survived(rows.values()),
             Kind::Moved => open.ranges.moved(rows.values()),
             Kind::Nodes => {
-                self.heap.node_event(index);
+                let heap = walk(&mut self.heaps, runtime);
+                heap.node_event(index);
                 open.row.heap_object_count += rows.len() as u64;
                 for [object_id, size_bytes, type_id, reference_count] in rows.values() {
                     let object = HeapObject { object_id, size_bytes, type_id, reference_count };
-                    self.heap.object(gc_id, &object, sink);
+                    heap.object(gc_id, &object, sink);
                 }
             }
             Kind::Edges => {
-                self.heap.edge_event(index);
+                let heap = walk(&mut self.heaps, runtime);
+                heap.edge_event(index);
                 for [target, field] in rows.values() {
-                    self.heap.target(gc_id, target, field, sink);
+                    heap.target(gc_id, target, field, sink);
                 }
             }
             Kind::Roots => {
@@ -369,10 +388,21 @@ impl Normalizer {
         let message = "rows of bulk events are missing: the payload is shorter than its count says";
         report("short_bulk_event", self.short_rows, self.short_at, message);
         let message = "references of heap objects could not be attributed: a part of the walk is missing";
-        report("lost_references", self.heap.finish(), position, message);
+        let lost = self.heaps.values_mut().map(Heap::finish).fold(0, u64::saturating_add);
+        report("lost_references", lost, position, message);
+        report("too_many_modules", self.modules.lost, position, "more modules than are remembered");
         self.processes.finish(sink);
+        self.modules.finish(sink);
         Totals { collections: u64::from(self.last_gc_id) }
     }
+}
+
+/// The walk of the heap of a runtime.
+fn walk(heaps: &mut HashMap<usize, Heap, FixedState>, runtime: usize) -> &mut Heap {
+    let sharers = heaps.len();
+    let heap = heaps.entry(runtime).or_default();
+    heap.sharers = sharers;
+    heap
 }
 
 fn heap_stats(gc: &mut Collections, scalars: &scalars::Scalars, sink: &mut impl FactSink) {

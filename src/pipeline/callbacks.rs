@@ -164,7 +164,7 @@ impl Visitor for CallbackRun<'_> {
     fn record(&mut self, record: &Record<'_>) -> ControlFlow<()> {
         let (Some(state), true) = (&mut self.state, self.failure.is_none()) else { return ControlFlow::Break(()) };
         let ts_ns = state.normalizer.time(record);
-        if !self.wanted || !self.request.covers(ts_ns) || !self.processes.wants(record.thread, record.ticks as i64) {
+        if !self.wanted || !self.request.covers(ts_ns) || !self.processes.wants(record.thread) {
             return ControlFlow::Continue(());
         }
         self.records += 1;

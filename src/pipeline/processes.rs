@@ -1,24 +1,20 @@
 //! Which processes of a recording are wanted.
 
+use std::collections::HashSet;
+
 use crate::error::Error;
-use crate::reader::{Process, Thread};
+use crate::reader::{NOBODY, Process, ProcessKey, Thread};
 
 /// The processes that a request names, as they are found in a recording.
 #[derive(Default)]
 pub struct Wanted {
     /// Ids, and names as typed.
     asked: Vec<String>,
-    known: Vec<Process>,
+    /// Those with a name that was asked for.
+    named: HashSet<ProcessKey>,
     /// For each thread: whether its events are wanted.
-    threads: Vec<Choice>,
+    threads: Vec<bool>,
     found: bool,
-}
-
-enum Choice {
-    Always,
-    Never,
-    /// While one of these runs (ids are reused).
-    During(Vec<usize>),
 }
 
 impl Wanted {
@@ -29,8 +25,8 @@ impl Wanted {
 
     /// The recording tells of a process.
     pub fn process(&mut self, process: &Process) {
-        if !self.asked.is_empty() {
-            self.known.push(process.clone());
+        if self.asked.iter().any(|asked| is_name(&process.name, asked)) {
+            self.named.insert(process.key());
         }
     }
 
@@ -39,28 +35,18 @@ impl Wanted {
         if self.asked.is_empty() {
             return;
         }
-        let id = thread.process_id;
-        let by_id = self.asked.iter().any(|asked| asked.parse() == Ok(id));
-        let named = |p: &Process| p.process_id == id && self.asked.iter().any(|asked| is_name(&p.name, asked));
-        let lives: Vec<usize> = self.known.iter().enumerate().filter(|(_, p)| named(p)).map(|(i, _)| i).collect();
-        let choice = match (by_id, lives.is_empty()) {
-            (true, _) => Choice::Always,
-            (false, true) => Choice::Never,
-            (false, false) => Choice::During(lives),
-        };
-        self.found |= !matches!(choice, Choice::Never);
-        self.threads.push(choice);
+        let by_id = self.asked.iter().any(|asked| asked.parse() == Ok(thread.process_id));
+        let wanted = by_id || self.named.contains(&thread.process());
+        self.found |= wanted;
+        // What is about the machine or its kernel, and not about a process, belongs to each.
+        let of_all = thread.thread_id == NOBODY && matches!(thread.process_id, 0 | NOBODY);
+        self.threads.push(wanted || of_all);
     }
 
-    /// Whether an event is wanted.
+    /// Whether the events about a thread are wanted.
     #[inline]
-    pub fn wants(&self, thread: u32, ticks: i64) -> bool {
-        match self.threads.get(thread as usize) {
-            None => self.asked.is_empty(),
-            Some(Choice::Always) => true,
-            Some(Choice::Never) => false,
-            Some(Choice::During(lives)) => lives.iter().any(|i| self.known.get(*i).is_some_and(|p| p.runs_at(ticks))),
-        }
+    pub fn wants(&self, thread: u32) -> bool {
+        self.threads.get(thread as usize).copied().unwrap_or(self.asked.is_empty())
     }
 
     /// An error when nothing of what was asked for is in the recording.
@@ -89,22 +75,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reused_id_is_told_apart_by_time() {
+    fn a_reused_id_is_told_apart() {
         let mut wanted = Wanted::new(&["app".to_owned()]);
-        let process = |name: &str, start_ticks, end_ticks| Process {
-            process_id: 5,
-            name: name.to_owned(),
-            start_ticks,
-            end_ticks,
-            ..Process::default()
-        };
-        wanted.process(&process("other.exe", None, Some(10)));
-        wanted.process(&process("App.EXE", Some(20), None));
-        wanted.thread(&Thread { process_id: 5, ..Thread::default() });
-        wanted.thread(&Thread { process_id: 6, ..Thread::default() });
-        assert_eq!([5, 20, 99].map(|ticks| wanted.wants(0, ticks)), [false, true, true]);
-        assert!(!wanted.wants(1, 20));
-        assert!(Wanted::new(&[]).wants(0, 0));
+        let process = |name: &str, life| Process { process_id: 5, name: name.to_owned(), life, ..Process::default() };
+        wanted.process(&process("other.exe", 0));
+        wanted.process(&process("App.EXE", 1));
+        let thread =
+            |process_id, process_life, thread_id| Thread { process_id, process_life, thread_id, ..Thread::default() };
+        for thread in
+            [thread(5, 0, 1), thread(5, 1, 1), thread(6, 0, 2), thread(NOBODY, 0, NOBODY), thread(NOBODY, 0, 3)]
+        {
+            wanted.thread(&thread);
+        }
+        assert_eq!([0, 1, 2, 3, 4].map(|thread| wanted.wants(thread)), [false, true, false, true, false]);
+        assert!(Wanted::new(&[]).wants(0));
         assert!(Wanted::new(&["6".to_owned()]).check(std::path::Path::new("x")).is_err());
     }
 }

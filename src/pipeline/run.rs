@@ -11,7 +11,8 @@ use crate::event::{Decoding, Event, EventInfo};
 use crate::normalize::Normalizer;
 use crate::normalize::callsites::Callsites;
 use crate::normalize::fact::{Fact, FactSink};
-use crate::reader::{End, EventType, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
+use crate::reader::etl::Manifests;
+use crate::reader::{End, EventType, NOBODY, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::sink::Dataset;
 use crate::source::FileIdentity;
 use crate::table::columns::Builder;
@@ -35,6 +36,14 @@ struct Counts {
     last_offset: u64,
 }
 
+impl Counts {
+    fn add(&mut self, raw: &RawEvent<'_>) {
+        self.events += 1;
+        self.payload_bytes += raw.payload.len() as u64;
+        self.last_offset = raw.offset;
+    }
+}
+
 struct Kind {
     info: EventInfo,
     route: Option<EventRoute>,
@@ -45,6 +54,7 @@ struct Kind {
 /// The receiver of a reader.
 pub struct Run<'r> {
     request: &'r Convert,
+    manifests: &'r Manifests,
     selection: Selection,
     shape: Shape,
     dataset: &'r mut Dataset,
@@ -72,6 +82,7 @@ impl<'r> Run<'r> {
     /// For one input of a request.
     pub fn new(
         request: &'r Convert,
+        manifests: &'r Manifests,
         selection: Selection,
         shape: Shape,
         dataset: &'r mut Dataset,
@@ -80,6 +91,7 @@ impl<'r> Run<'r> {
     ) -> Run<'r> {
         Run {
             request,
+            manifests,
             selection,
             shape,
             dataset,
@@ -106,11 +118,12 @@ impl<'r> Run<'r> {
         }
     }
 
-    fn add_event(&mut self, raw: &RawEvent<'_>) {
+    /// Adds an event; one that is only the stack of another is counted and nothing else.
+    fn add_event(&mut self, raw: &RawEvent<'_>, is_stack: bool) {
         let Some(State { info, out }) = &mut self.state else { return };
         let Some(kind) = self.kinds.get_mut(raw.event_type.0 as usize) else { return };
         let ts_ns = info.clock.since_start(raw.ticks).unwrap_or(if raw.ticks < 0 { i64::MIN } else { i64::MAX });
-        if !self.request.covers(ts_ns) || !self.wanted.wants(raw.thread, raw.ticks) {
+        if !self.request.covers(ts_ns) || !self.wanted.wants(raw.thread) {
             return;
         }
         self.events += 1;
@@ -123,14 +136,16 @@ impl<'r> Run<'r> {
         thread.event(ts_ns);
 
         let event = Event { raw, info: &kind.info, thread: &thread.thread, ts_ns };
-        let callsite = self.callsites.intern(&raw.stack, thread.thread.process_id, out);
+        if is_stack {
+            kind.counts.add(raw);
+            return;
+        }
+        let callsite = self.callsites.intern(&raw.stack, thread.thread.process(), out);
         if kind.has_facts {
             self.normalizer.event(&event, callsite, out);
         }
         let counts = &mut kind.counts;
-        counts.events += 1;
-        counts.payload_bytes += raw.payload.len() as u64;
-        counts.last_offset = raw.offset;
+        counts.add(raw);
         if let Some(route) = &kind.route {
             match out.tables.event(route, &event, callsite) {
                 Decoded::Raw => counts.raw += 1,
@@ -166,6 +181,9 @@ impl<'r> Run<'r> {
         if self.events == 0 {
             (self.first_ns, self.last_ns) = (0, 0);
         }
+        for counts in self.threads.iter().filter(|t| t.events > 0) {
+            self.normalizer.counted(counts.thread.process(), counts.events, counts.first_ns, counts.last_ns);
+        }
         let totals = self.normalizer.finish(end.bytes, &mut out);
         for kind in &self.kinds {
             report_kind(kind, &mut out);
@@ -175,7 +193,7 @@ impl<'r> Run<'r> {
             let problem = Problem::new(Severity::Info, "trailing_bytes", end.bytes, message);
             out.fact(Fact::Problem(&problem.count(end.trailing_bytes)));
         }
-        for thread in &self.threads {
+        for thread in self.threads.iter().filter(|t| t.thread.thread_id != NOBODY) {
             out.tables.thread(thread);
         }
         let summary = self.summary(path, end, identity, info, totals.collections);
@@ -312,7 +330,7 @@ impl Visitor for Run<'_> {
 
     fn event_type(&mut self, id: TypeId, event_type: &EventType) -> bool {
         let Some(state) = &mut self.state else { return false };
-        let info = EventInfo::resolve(event_type, state.info.pointer_size);
+        let info = EventInfo::resolve(&self.manifests.complete(event_type), state.info.pointer_size);
         let providers = &self.request.providers;
         let wanted = providers.is_empty() || providers.contains(&info.provider);
         let route = match wanted.then(|| state.out.tables.route(&info)) {
@@ -331,7 +349,9 @@ impl Visitor for Run<'_> {
 
     fn process(&mut self, process: &Process) {
         self.wanted.process(process);
-        self.normalizer.process(process);
+        if let Some(state) = &self.state {
+            self.normalizer.process(process, &state.info.clock);
+        }
     }
 
     fn thread(&mut self, _index: ThreadIndex, thread: &Thread) {
@@ -340,8 +360,13 @@ impl Visitor for Run<'_> {
     }
 
     fn event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()> {
-        self.add_event(event);
+        self.add_event(event, false);
         if self.failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn stack_event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()> {
+        self.add_event(event, true);
+        ControlFlow::Continue(())
     }
 
     fn stacks_forgotten(&mut self) {

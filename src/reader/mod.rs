@@ -179,10 +179,37 @@ pub enum FieldType {
 pub struct Thread {
     /// OS process id.
     pub process_id: u64,
+    /// How many processes had this id before, as far as the recording tells (.etl): ids are reused.
+    pub process_life: u32,
     /// OS thread id.
     pub thread_id: u64,
-    /// Name, when the recording has it (V6).
+    /// Name, when the recording has it (V6, some .etl).
     pub name: Option<String>,
+    /// When it began; `None` when that was before the recording, or the recording does not say (.etl).
+    pub start_ticks: Option<i64>,
+    /// When it ended; `None` when that was after the recording, or the recording does not say (.etl).
+    pub end_ticks: Option<i64>,
+    /// Address of the function that it began with; 0 when the recording does not say (.etl).
+    pub start_address: u64,
+}
+
+/// The id in an .etl of no process and of no thread: events that are about none in particular stand under it.
+pub const NOBODY: u64 = u32::MAX as u64;
+
+/// One process among all that had the same id: ids are reused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProcessKey {
+    /// OS process id.
+    pub id: u64,
+    /// How many processes had this id before.
+    pub life: u32,
+}
+
+impl Thread {
+    /// The process that it is a thread of.
+    pub fn process(&self) -> ProcessKey {
+        ProcessKey { id: self.process_id, life: self.process_life }
+    }
 }
 
 /// A process of a recording that holds several, as far as the recording tells of it.
@@ -200,12 +227,16 @@ pub struct Process {
     pub start_ticks: Option<i64>,
     /// When it ended; `None` when that was after the recording.
     pub end_ticks: Option<i64>,
+    /// What it returned; `None` when its end is not in the recording.
+    pub exit_code: Option<i32>,
+    /// How many processes had this id before, as far as the recording tells.
+    pub life: u32,
 }
 
 impl Process {
-    /// Whether it ran at a moment.
-    pub fn runs_at(&self, ticks: i64) -> bool {
-        self.start_ticks.is_none_or(|start| start <= ticks) && self.end_ticks.is_none_or(|end| ticks <= end)
+    /// Tells it apart from others with the same id.
+    pub fn key(&self) -> ProcessKey {
+        ProcessKey { id: self.process_id, life: self.life }
     }
 }
 
@@ -273,6 +304,11 @@ pub trait Visitor {
 
     /// One event. `Break` stops the reader.
     fn event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()>;
+
+    /// An event that is nothing but the stack of another one, which has it already (.etl).
+    fn stack_event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()> {
+        self.event(event)
+    }
 
     /// Keys of earlier stacks are no longer valid.
     fn stacks_forgotten(&mut self) {}

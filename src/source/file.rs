@@ -69,9 +69,16 @@ impl MappedFile {
         let start = self.released.load(Ordering::Relaxed);
         if end.saturating_sub(start) >= RELEASE_STEP {
             self.released.store(end, Ordering::Relaxed);
-            if let Some(map) = &self.map {
-                drop_pages(map, start, end - start);
-            }
+            self.release_between(start as u64, end as u64);
+        }
+    }
+
+    /// Drops the pages between two offsets, for those who read in several places at a time and count by themselves.
+    pub fn release_between(&self, start: u64, end: u64) {
+        let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes().len()) / PAGE * PAGE;
+        let (start, end) = (place(start), place(end));
+        if let Some(map) = self.map.as_ref().filter(|_| start < end) {
+            drop_pages(map, start, end - start);
         }
     }
 }

@@ -51,6 +51,18 @@ pub enum Input {
     Mapped(MappedFile),
     /// Standard input or the inside of a packed file.
     Stream(Stream),
+    /// The inside of a packed file that holds several logs of one session.
+    Logs(Spooled),
+}
+
+/// A whole input of which every byte can be addressed.
+pub struct Spooled {
+    /// The bytes.
+    pub map: MappedFile,
+    /// Where each log in it begins, the first at 0.
+    pub starts: Vec<u64>,
+    /// The error that ended it early, if one did; what came before it is there.
+    pub failed: Option<std::io::Error>,
 }
 
 /// A stream of bytes with the name it goes by in messages.
@@ -105,7 +117,7 @@ impl Input {
     /// The first bytes of the (unpacked) recording, [`HEAD`] of them or all there are.
     pub fn head(&self) -> &[u8] {
         match self {
-            Input::Mapped(map) => map.bytes().get(..HEAD).unwrap_or(map.bytes()),
+            Input::Mapped(map) | Input::Logs(Spooled { map, .. }) => map.bytes().get(..HEAD).unwrap_or(map.bytes()),
             Input::Stream(stream) => &stream.head,
         }
     }
@@ -113,8 +125,16 @@ impl Input {
     /// The name of the input in messages.
     pub fn path(&self) -> &Path {
         match self {
-            Input::Mapped(map) => map.path(),
+            Input::Mapped(map) | Input::Logs(Spooled { map, .. }) => map.path(),
             Input::Stream(stream) => &stream.path,
+        }
+    }
+
+    /// Bytes of the (unpacked) input, when they are known beforehand.
+    pub fn size(&self) -> Option<u64> {
+        match self {
+            Input::Mapped(map) | Input::Logs(Spooled { map, .. }) => Some(map.bytes().len() as u64),
+            Input::Stream(_) => None,
         }
     }
 
@@ -122,7 +142,7 @@ impl Input {
     /// `consumed` is what was read of the stream already; it is written first.
     pub fn into_mapped(self, consumed: &[u8]) -> Result<MappedFile> {
         match self {
-            Input::Mapped(map) => Ok(map),
+            Input::Mapped(map) | Input::Logs(Spooled { map, .. }) => Ok(map),
             Input::Stream(mut stream) => {
                 let mut file = tempfile::tempfile().map_err(Error::io("temporary file"))?;
                 file.write_all(consumed).map_err(Error::io("temporary file"))?;
@@ -133,30 +153,31 @@ impl Input {
     }
 
     /// Makes sure that the whole input can be addressed at once, like [`Input::into_mapped`]; of a stream that fails
-    /// what came before is kept, and the error is returned beside it.
-    pub fn spool(mut self) -> Result<(MappedFile, Option<std::io::Error>)> {
+    /// what came before is kept. A packed file that expands beyond reason counts as one that fails.
+    pub fn spool(mut self) -> Result<Spooled> {
         let path = self.path().to_owned();
-        let mut source = match self {
-            Input::Mapped(map) => return Ok((map, None)),
-            Input::Stream(_) => self.source(),
+        let (mut source, limit) = match self {
+            Input::Mapped(map) => return Ok(Spooled { map, starts: vec![0], failed: None }),
+            Input::Logs(logs) => return Ok(logs),
+            Input::Stream(Stream { packed_len, .. }) => (self.source(), packed_len.map_or(u64::MAX, spool_limit)),
         };
         let mut file = tempfile::tempfile().map_err(Error::io("temporary file"))?;
         loop {
             let chunk = source.take(256 << 10);
             file.write_all(&chunk).map_err(Error::io("temporary file"))?;
-            if chunk.is_empty() {
+            if chunk.is_empty() || source.position() > limit {
                 break;
             }
             source.recycle(chunk);
         }
-        let failed = source.take_error();
-        Ok((MappedFile::from_file(&path, file)?, failed))
+        let failed = source.take_error().or_else(|| (source.position() > limit).then(too_large));
+        Ok(Spooled { map: MappedFile::from_file(&path, file)?, starts: vec![0], failed })
     }
 
     /// Begins reading at the first byte.
     pub fn source(&mut self) -> Source<'_> {
         match self {
-            Input::Mapped(map) => map.source(),
+            Input::Mapped(map) | Input::Logs(Spooled { map, .. }) => map.source(),
             Input::Stream(stream) => Source {
                 inner: Inner::Stream { reader: &mut stream.reader, spare: Vec::new(), error: None },
                 position: 0,
@@ -170,6 +191,15 @@ impl MappedFile {
     pub fn source(&self) -> Source<'_> {
         Source { inner: Inner::Map(self), position: 0 }
     }
+}
+
+/// So many bytes a packed file of `packed` bytes may put into a temporary file: no recording packs that well.
+fn spool_limit(packed: u64) -> u64 {
+    packed.saturating_mul(250).max(1 << 30)
+}
+
+fn too_large() -> std::io::Error {
+    std::io::Error::other("expands to more than 250 times its size; the rest is not read")
 }
 
 #[cfg(feature = "packed")]

@@ -1,14 +1,16 @@
 //! Sees through .gz, .zst and .zip.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 
-use super::{Input, MappedFile};
+use super::{Input, MappedFile, Spooled};
 use crate::error::{Error, Result};
 
 const GZIP: &[u8] = &[0x1F, 0x8B];
 const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
 const ZIP: &[u8] = b"PK\x03\x04";
+/// Logs of one archive that are read; a .diagsession holds two or three.
+const MAX_LOGS: usize = 64;
 
 /// Whether the first bytes are those of a packed file.
 pub fn is_packed(head: &[u8]) -> bool {
@@ -41,7 +43,7 @@ pub fn unpack_stream(path: &Path, reader: Box<dyn Read + Send>) -> Result<Box<dy
     }
 }
 
-/// A .zip with one recording in it (`app.nettrace.zip`); the first entry that looks like one is taken.
+/// A .zip with one recording in it (`app.nettrace.zip`), the first entry that looks like one, or with several logs.
 fn unpack_zip(path: &Path, map: MappedFile) -> Result<Input> {
     let len = map.bytes().len() as u64;
     let broken = |e: zip::result::ZipError| Error::Unreadable {
@@ -57,12 +59,10 @@ fn unpack_zip(path: &Path, map: MappedFile) -> Result<Input> {
         [".nettrace", ".netperf", ".etl"].iter().any(|end| name.ends_with(end))
     };
     let names: Vec<String> = archive.file_names().filter_map(|name| Some(name.ok()?.into_owned())).collect();
-    // A .diagsession holds several logs: to take one of them would lose the others without a word.
-    let logs: Vec<&str> =
-        names.iter().map(String::as_str).filter(|n| n.to_ascii_lowercase().ends_with(".etl")).collect();
-    if logs.len() > 1 {
-        let message = format!("{}: holds {}: unpack it and convert them", path.display(), logs.join(", "));
-        return Err(Error::Usage(message));
+    let is_log = |name: &&String| name.to_ascii_lowercase().ends_with(".etl");
+    if names.iter().filter(is_log).count() > 1 {
+        let logs: Vec<usize> = names.iter().filter(is_log).filter_map(|name| archive.index_for_name(name)).collect();
+        return spool_logs(path, archive, &logs, super::spool_limit(len));
     }
     let found = names.iter().find(|name| is_recording(name)).or(match names.as_slice() {
         [only] => Some(only),
@@ -93,6 +93,53 @@ fn unpack_zip(path: &Path, map: MappedFile) -> Result<Input> {
         }
     });
     Input::from_reader(path, Box::new(Blocks { receiver, block: std::io::Cursor::default() }), Some(len))
+}
+
+/// The logs of one session that come in one archive (`.diagsession`; `app.etl` and `app.kernel.etl` in a .zip), one
+/// behind the other in a temporary file. All other files in it (symbols, metadata) are passed over.
+fn spool_logs(
+    path: &Path,
+    mut archive: zip::ZipArchive<std::io::BufReader<std::fs::File>>,
+    logs: &[usize],
+    limit: u64,
+) -> Result<Input> {
+    let mut file = tempfile::tempfile().map_err(Error::io("temporary file"))?;
+    let (mut starts, mut failed, mut at) = (Vec::new(), None, 0u64);
+    let mut block = Vec::new();
+    for index in logs.iter().take(MAX_LOGS) {
+        let begin = at;
+        let mut entry = match archive.by_index(*index) {
+            Ok(entry) => entry,
+            Err(e) => {
+                failed.get_or_insert(std::io::Error::other(e));
+                continue;
+            }
+        };
+        loop {
+            block.clear();
+            let read = entry.by_ref().take(256 << 10).read_to_end(&mut block);
+            file.write_all(&block).map_err(Error::io("temporary file"))?;
+            at += block.len() as u64;
+            if let Err(e) = read {
+                failed.get_or_insert(e);
+                break;
+            }
+            if at > limit || block.is_empty() {
+                break;
+            }
+        }
+        if at > begin {
+            starts.push(begin);
+        }
+        if at > limit {
+            failed.get_or_insert_with(super::too_large);
+            break;
+        }
+    }
+    if logs.len() > MAX_LOGS {
+        failed.get_or_insert_with(|| std::io::Error::other("holds more than 64 logs; the rest is not read"));
+    }
+    Ok(Input::Logs(Spooled { map: MappedFile::from_file(path, file)?, starts, failed }))
 }
 
 struct Blocks {

@@ -304,7 +304,12 @@ impl ProcessTable {
         row!(
             self,
             process_id = p.process_id,
+            name = &p.name,
             command_line = &p.command_line,
+            parent_process_id = p.parent_process_id,
+            start_ts_ns = p.start_ns,
+            end_ts_ns = p.end_ns,
+            exit_code = p.exit_code.map(i64::from),
             os = &p.os,
             arch = &p.arch,
             runtime_path = &p.runtime_path,
@@ -312,6 +317,46 @@ impl ProcessTable {
             event_count = p.event_count,
             first_ts_ns = p.first_ns,
             last_ts_ns = p.last_ns,
+        );
+    }
+}
+
+impl ModuleTable {
+    /// Adds a row.
+    pub fn push(&mut self, m: &Module) {
+        row!(
+            self,
+            process_id = m.process_id,
+            module_id = m.module_id,
+            kind = m.kind,
+            path = &m.path,
+            base_address = m.base_address,
+            size_bytes = m.size_bytes,
+            time_date_stamp = m.time_date_stamp,
+            load_ts_ns = m.load_ns,
+            unload_ts_ns = m.unload_ns,
+            pdb_guid = m.pdb_guid,
+            pdb_age = m.pdb_age,
+            pdb_path = m.pdb_path.as_deref(),
+        );
+    }
+}
+
+impl CpuSampleTable {
+    /// Adds a row.
+    pub fn push(&mut self, s: &CpuSample, clock: &Clock) {
+        row!(
+            self,
+            ts = utc_ns(clock, s.ts_ns),
+            ts_ns = s.ts_ns,
+            process_id = s.process_id,
+            thread_id = s.thread_id,
+            processor = s.processor,
+            callsite_id = s.callsite_id,
+            kind = s.kind,
+            instruction_pointer = s.instruction_pointer,
+            sample_count = s.sample_count,
+            priority = s.priority,
         );
     }
 }
@@ -359,12 +404,16 @@ impl ThreadCounts {
 
 impl ThreadTable {
     /// Adds a row.
-    pub fn push(&mut self, t: &ThreadCounts) {
+    pub fn push(&mut self, t: &ThreadCounts, clock: &Clock) {
+        let time = |ticks: Option<i64>| ticks.and_then(|ticks| clock.since_start(ticks));
         row!(
             self,
             process_id = t.thread.process_id,
             thread_id = t.thread.thread_id,
             name = t.thread.name.as_deref(),
+            start_ts_ns = time(t.thread.start_ticks),
+            end_ts_ns = time(t.thread.end_ticks),
+            start_address = t.thread.start_address,
             event_count = t.events,
             capture_count = t.captured,
             first_ts_ns = t.first_ns,

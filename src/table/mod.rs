@@ -86,6 +86,7 @@ tables! {
     trace: TraceTable,
     process: ProcessTable,
     thread: ThreadTable,
+    module: ModuleTable,
     event_type: EventTypeTable,
     diagnostic: DiagnosticTable,
     callsite: CallsiteTable,
@@ -104,6 +105,7 @@ tables! {
     types: TypeTable,
     method: MethodTable,
     allocation: AllocationTable,
+    cpu_sample: CpuSampleTable,
 }
 
 fn slot<T: TableBuilder>(specs: &mut Vec<Spec>, selection: &Selection) -> Result<Slot<T>> {
@@ -321,7 +323,7 @@ impl Tables {
 
     /// Adds the row of a thread.
     pub fn thread(&mut self, thread: &facts::ThreadCounts) {
-        self.fixed.thread.builder.push(thread);
+        self.fixed.thread.builder.push(thread, &self.clock);
     }
 
     /// Adds the row of the recording.
@@ -455,7 +457,12 @@ impl FactSink for Tables {
                 to!(allocation, a, clock);
             }
             Fact::Callsite(c) => to!(callsite, c),
+            Fact::CpuSample(s) => {
+                fixed.cpu_sample.ordered([(s.ts_ns as u64) ^ (1 << 63), 0], ready, specs, failed);
+                to!(cpu_sample, s, clock);
+            }
             Fact::Process(p) => to!(process, p),
+            Fact::Module(m) => to!(module, m),
             Fact::Problem(p) => to!(diagnostic, p),
         }
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 
 /// Version of the set of tables and columns; grows with every change to them.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// One table.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -116,6 +116,7 @@ files!(
     "trace",
     "process",
     "thread",
+    "module",
     "event_type",
     "diagnostic",
     "callsite",
@@ -134,6 +135,7 @@ files!(
     "type",
     "method",
     "allocation",
+    "cpu_sample",
     "event_header",
 );
 

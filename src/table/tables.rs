@@ -62,15 +62,31 @@ table!(
 table!(
     /// Builder of `process`.
     ProcessTable = "process" {
-        process_id: U64, command_line: Text, os: Text, arch: Text, runtime_path: Text, runtime_kind: OptLabel,
+        process_id: U64, name: Text, command_line: Text, parent_process_id: U64, start_ts_ns: OptI64,
+        end_ts_ns: OptI64, exit_code: OptI64, os: Text, arch: Text, runtime_path: Text, runtime_kind: OptLabel,
         event_count: U64, first_ts_ns: I64, last_ts_ns: I64,
     }
 );
 table!(
     /// Builder of `thread`.
     ThreadTable = "thread" {
-        process_id: U64, thread_id: U64, name: OptText, event_count: U64, capture_count: U64, first_ts_ns: I64,
-        last_ts_ns: I64,
+        process_id: U64, thread_id: U64, name: OptText, start_ts_ns: OptI64, end_ts_ns: OptI64, start_address: U64,
+        event_count: U64, capture_count: U64, first_ts_ns: I64, last_ts_ns: I64,
+    }
+);
+table!(
+    /// Builder of `module`.
+    ModuleTable = "module" {
+        process_id: U64, module_id: U64, kind: Label, path: Text, base_address: U64, size_bytes: U64,
+        time_date_stamp: U32, load_ts_ns: OptI64, unload_ts_ns: OptI64, pdb_guid: OptGuid, pdb_age: OptU32,
+        pdb_path: OptText,
+    }
+);
+table!(
+    /// Builder of `cpu_sample`.
+    CpuSampleTable = "cpu_sample" {
+        ts: Time, ts_ns: I64, process_id: U64, thread_id: U64, processor: OptU32, callsite_id: U32, kind: OptLabel,
+        instruction_pointer: U64, sample_count: U32, priority: OptU8,
     }
 );
 table!(

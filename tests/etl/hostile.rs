@@ -1,27 +1,27 @@
 //! Values that no writer should write: each row of the table of hostile values is a test. None may panic, hang or take
 //! memory that the file does not justify, and what is sound beside the damage is read.
 
-use std::io::{Read, Write};
-
 use tracequet::reader::{EtwForm, Format, Layout, Order};
-use tracequet::source::{HEAD, Input};
+use tracequet::source::HEAD;
 
-use super::expected::shared;
 use super::writer::*;
 use crate::support::collect::{Recording, mapped, piped};
 
-const PROVIDER: [u8; 16] = [9; 16];
+pub const PROVIDER: [u8; 16] = [9; 16];
+/// Microsoft-Windows-DotNETRuntime.
+pub const RUNTIME: [u8; 16] =
+    [0x23, 0x0D, 0x3C, 0xE1, 0xBC, 0xCC, 0x12, 0x4E, 0x93, 0x1B, 0xD9, 0xCC, 0x2E, 0xEE, 0x27, 0xE4];
 
-fn plain(at: i64) -> Vec<u8> {
+pub fn plain(at: i64) -> Vec<u8> {
     event(19, PROVIDER, 1, TICKS + at, &[], b"payload!")
 }
 
 /// A file of a header event and these, in one buffer.
-fn file(events: &[Vec<u8>]) -> Vec<u8> {
+pub fn file(events: &[Vec<u8>]) -> Vec<u8> {
     Writer::new().events(1, events).bytes
 }
 
-fn read(bytes: &[u8]) -> Recording {
+pub fn read(bytes: &[u8]) -> Recording {
     let recording = Recording::mapped(bytes);
     // A pipe gives the same, and the order of the file gives as many.
     let pipe = Recording::read(piped(bytes));
@@ -34,7 +34,7 @@ fn read(bytes: &[u8]) -> Recording {
 }
 
 /// Number of events, and codes of the problems.
-fn outcome(bytes: &[u8]) -> (usize, Vec<&'static str>) {
+pub fn outcome(bytes: &[u8]) -> (usize, Vec<&'static str>) {
     let recording = read(bytes);
     assert_eq!(recording.refused, None);
     (recording.events.len(), recording.codes())
@@ -255,99 +255,6 @@ fn equal_and_negative_sequence_numbers_keep_the_order_of_the_file() {
     assert!(times.ends_with(&[3, 4, 9]), "{times:?}");
 }
 
-fn trace_logging(schema: &[u8], payload: &[u8]) -> Recording {
-    read(&file(&[event(19, PROVIDER, 1, TICKS + 1, &item(11, false, schema), payload), plain(2)]))
-}
-
-#[test]
-fn hostile_trace_logging_is_kept_raw_or_short() {
-    // A size beyond the data, names without end, more members than fields, nesting, a type that is none.
-    let nested = [b"\0\0\0E\0".as_slice(), &b"s\0\x98\x01".repeat(40)].concat();
-    let sized = |mut schema: Vec<u8>| {
-        let size = schema.len() as u16;
-        patch(&mut schema, 0, size.to_le_bytes());
-        schema
-    };
-    for schema in [
-        vec![],
-        vec![200, 0, 0, b'E', 0],
-        sized(b"\0\0\0E".to_vec()),
-        sized(b"\0\0\0E\0s\0\x98\x7F".to_vec()),
-        sized(nested),
-        sized(b"\0\0\0E\0a\0\x1F".to_vec()),
-    ] {
-        let recording = trace_logging(&schema, b"12345678");
-        let info = recording.info_of(&recording.events[1]);
-        assert!(matches!(info.event_type.layout, Layout::Unreadable(_)), "{schema:?}");
-    }
-    // 65,535 empty structures, and arrays that are longer than the payload.
-    let empty = trace_logging(&sized(b"\0\0\0E\0s\0\x98\x00a\0\xD8\x00".to_vec()), &[0xFF, 0xFF]);
-    empty.with_event(&empty.events[1], |event| assert!(event.fields().unwrap().1.is_exact()));
-    let array = trace_logging(&sized(b"\0\0\0E\0a\0\x48".to_vec()), &[0xFF, 0xFF, 1, 2, 3, 4]);
-    array.with_event(&array.events[1], |event| assert!(event.fields().unwrap().1.short.is_some()));
-}
-
-#[test]
-fn hostile_embedded_schemas_are_kept_raw() {
-    const EVENT_INFO: [u8; 16] =
-        [0xC1, 0xF6, 0xCC, 0xBB, 0xD1, 0x6C, 0xC4, 0x48, 0x80, 0xFF, 0x83, 0x94, 0x82, 0xE3, 0x76, 0x71];
-    let with = |count: u32, top: u32, properties: &[[u32; 6]]| {
-        let mut blob = vec![0u8; 0x70];
-        blob[..16].copy_from_slice(&PROVIDER);
-        patch(&mut blob, 0x20, 1u16.to_le_bytes());
-        patch(&mut blob, 0x44, u32::MAX.to_le_bytes());
-        patch(&mut blob, 0x64, count.to_le_bytes());
-        patch(&mut blob, 0x68, top.to_le_bytes());
-        properties.iter().flatten().for_each(|word| blob.extend(word.to_le_bytes()));
-        // The schema comes behind the event that it describes.
-        let recording = read(&file(&[plain(1), full(EVENT_INFO, 32, TICKS + 2, &blob)]));
-        recording.info_of(&recording.events[1]).event_type.layout.clone()
-    };
-    let number = [0, 0, 10, 0, 1, 0];
-    assert!(matches!(with(1, 1, &[number]), Layout::Etw(etw) if etw.fields.as_ref().is_some_and(|f| f.len() == 1)));
-    for layout in [
-        with(u32::MAX, u32::MAX, &[]),
-        with(1, 2, &[number]),
-        with(1, 1, &[[1, 0, 1 << 16, 0, 0, 0]]),
-        with(1, 1, &[[1, 0, 9 | 9 << 16, 0, 0, 0]]),
-        with(1, 1, &[[4, 0, 8, 0, 9, 0]]),
-    ] {
-        assert!(matches!(layout, Layout::Unreadable(_)), "{layout:?}");
-    }
-}
-
-#[test]
-fn hostile_manifests_are_kept_raw() {
-    let chunk = |total: u16, number: u16, text: &[u8]| {
-        let head = [&[1, 1, 0, 0x5B][..], &total.to_le_bytes(), &number.to_le_bytes()].concat();
-        event(19, PROVIDER, 0xFFFE, TICKS + 1, &[], &[&head, text].concat())
-    };
-    let xml = b"<m><provider name='P' guid='x'><events><event value='1' symbol='One'/></events></provider></m>";
-    let (first, second) = xml.split_at(30);
-    let name = |events: &[Vec<u8>]| {
-        let recording = read(&file(&[events, &[plain(9)]].concat()));
-        let last = recording.events.last().unwrap();
-        (recording.info_of(last).provider.clone(), recording.codes())
-    };
-    let unknown = "09090909-0909-0909-0909-090909090909".to_owned();
-    assert_eq!(name(&[chunk(2, 1, second), chunk(2, 0, first)]), ("P".to_owned(), vec![]));
-    assert_eq!(name(&[chunk(2, 0, first)]), (unknown.clone(), vec!["incomplete_manifest"]));
-    for events in [chunk(0, 0, xml), chunk(300, 0, xml), chunk(2, 7, xml)] {
-        assert_eq!(name(&[events]), (unknown.clone(), vec![]));
-    }
-    let bomb = b"<!DOCTYPE a [<!ENTITY x 'yy'>]><provider name='&x;&x;'/>";
-    for text in [&b"<m>"[..], b"\xFF\xFE", bomb, &b"<a>".repeat(1000)] {
-        assert_eq!(name(&[chunk(1, 0, text)]), (unknown.clone(), vec!["damaged_manifest"]));
-    }
-}
-
-#[test]
-fn stack_keys_that_nobody_defines_are_events_like_others() {
-    let reference = [&[0u8; 16][..], &77u64.to_le_bytes()].concat();
-    let events: Vec<_> = (0..40).map(|i| system(0x18, 0x25, 2, TICKS + i, &reference)).collect();
-    assert_eq!(outcome(&file(&events)), (41, vec![]));
-}
-
 #[test]
 fn a_hundred_thousand_tiny_buffers_take_no_time() {
     let tiny = buffer_of(&Head::default(), &[], 0x48, 0x48);
@@ -411,87 +318,4 @@ fn messages_have_the_fields_that_their_options_say() {
     assert_eq!(seen, [(4, b"args".as_slice()), (9, b"more")]);
     let info = recording.info_of(&recording.events[3]);
     assert_eq!((info.name.as_str(), info.event_type.provider_guid.map(|g| g.0)), ("message_44", Some(PROVIDER)));
-}
-
-#[test]
-fn a_file_can_be_cut_anywhere() {
-    let mut header = log_file_header();
-    patch(&mut header, 0x24, 3u32.to_le_bytes());
-    let small = Writer::with_header(&header).events(1, &[plain(1), plain(2)]).events(2, &[plain(3)]).bytes;
-    let whole = Recording::mapped(&small).events.len();
-    let mut last = 0;
-    for end in 0..small.len() {
-        let recording = Recording::mapped(&small[..end]);
-        assert!(recording.events.len() <= whole && recording.events.len() >= last, "{end}");
-        assert!(recording.refused.is_some() || !recording.codes().is_empty(), "{end}");
-        last = recording.events.len();
-    }
-    for file in shared("a_file_can_be_cut_anywhere") {
-        let bytes = std::fs::read(&file.path).expect("a readable file");
-        let whole = Recording::mapped(&bytes).events.len();
-        let step = if bytes.len() < 10_000 { 1 } else { bytes.len() / 23 };
-        for end in (0..bytes.len()).step_by(step) {
-            assert!(Recording::mapped(&bytes[..end]).events.len() <= whole, "{} {end}", file.name);
-        }
-    }
-}
-
-#[test]
-fn a_file_can_be_damaged_anywhere() {
-    let mut seed = 0x9E37_79B9u64;
-    let mut next = move || {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed
-    };
-    for file in shared("a_file_can_be_damaged_anywhere") {
-        let bytes = std::fs::read(&file.path).expect("a readable file");
-        let bytes = &bytes[..bytes.len().min(300_000)];
-        for _ in 0..12 {
-            let mut damaged = bytes.to_vec();
-            for _ in 0..1 + next() % 20 {
-                let at = next() as usize % damaged.len();
-                damaged[at] = next() as u8;
-            }
-            let recording = Recording::mapped(&damaged);
-            for seen in &recording.events {
-                recording.with_event(seen, |event| drop(event.fields()));
-            }
-        }
-    }
-}
-
-#[test]
-fn a_zip_of_several_logs_is_refused_by_name() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("report.diagsession");
-    let mut zip = zip::ZipWriter::new(std::fs::File::create(&path).expect("room"));
-    for name in ["a/one.etl", "b/two.ETL", "metadata.xml"] {
-        zip.start_file(name, zip::write::SimpleFileOptions::default()).expect("room");
-        zip.write_all(&file(&[])).expect("room");
-    }
-    zip.finish().expect("room");
-    let error = Input::open(&path).err().map(|e| e.to_string()).unwrap_or_default();
-    assert!(error.contains("holds a/one.etl, b/two.ETL"), "{error}");
-}
-
-#[test]
-fn packed_files_are_seen_through() {
-    for file in shared("packed_files_are_seen_through").iter().filter(|f| f.name == "gcevents.etl") {
-        let plain = Recording::open(&file.path);
-        let zip = Recording::open(&file.path.with_extension("etl.zip"));
-        assert_eq!((plain.events.len(), plain.events == zip.events), (71, true));
-        let folder = tempfile::tempdir().expect("a folder");
-        let packed = folder.path().join("gcevents.etlgz");
-        let mut gz = Vec::new();
-        let source = std::fs::File::open(&file.path).expect("a readable file");
-        flate2::read::GzEncoder::new(source, flate2::Compression::fast()).read_to_end(&mut gz).expect("room");
-        std::fs::write(&packed, &gz).expect("room");
-        assert!(Recording::open(&packed).events == plain.events);
-        // A packing that is cut gives what came.
-        std::fs::write(&packed, &gz[..gz.len() / 2]).expect("room");
-        let cut = Recording::read(Input::open(&packed).expect("an input"));
-        assert!(cut.codes().contains(&"stream_error") && !cut.events.is_empty(), "{:?}", cut.codes());
-    }
 }

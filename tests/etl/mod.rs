@@ -1,17 +1,29 @@
 //! Windows event logs: real files against what an independent reader found in them, and made files with every kind of
 //! damage.
 
+mod baseline;
 #[cfg(feature = "tables")]
 mod convert;
+mod damage;
 mod decoded;
 mod expected;
 mod hostile;
+mod hostile_schemas;
 #[cfg(feature = "tables")]
 mod live;
+#[cfg(feature = "tables")]
+mod manifest;
+#[cfg(feature = "tables")]
+mod memory;
+mod packed;
+#[cfg(feature = "tables")]
+pub mod processes;
 #[cfg(feature = "tables")]
 mod profiler;
 #[cfg(feature = "tables")]
 mod profiler_joined;
 #[cfg(all(feature = "tables", target_os = "linux"))]
 mod profiler_retold;
+mod sample;
+mod stacks;
 mod writer;

@@ -199,3 +199,89 @@ impl Writer {
         self
     }
 }
+
+/// The same event as written by another process and thread (SYSTEM, EVENT and FULL headers).
+pub fn by(mut event: Vec<u8>, process_id: u32, thread_id: u32) -> Vec<u8> {
+    patch(&mut event, 8, thread_id.to_le_bytes());
+    patch(&mut event, 12, process_id.to_le_bytes());
+    event
+}
+
+/// PERFINFO64.
+pub fn perf_info(group: u8, opcode: u8, version: u8, ticks: i64, payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![version, 0, 17, 0xC0];
+    out.extend(((0x10 + payload.len()) as u16).to_le_bytes());
+    out.extend([opcode, group]);
+    out.extend(ticks.to_le_bytes());
+    out.extend(payload);
+    out
+}
+
+/// SampledProfile of a thread.
+pub fn sample(ticks: i64, thread_id: u32, instruction_pointer: u64, flags: u16) -> Vec<u8> {
+    let mut payload = instruction_pointer.to_le_bytes().to_vec();
+    payload.extend(thread_id.to_le_bytes());
+    payload.extend([1u16, flags].map(u16::to_le_bytes).concat());
+    perf_info(0x0F, 46, 2, ticks, &payload)
+}
+
+/// A process begins (1), ends (2) or is listed (3).
+pub fn process(opcode: u8, ticks: i64, process_id: u32, name: &str, exit_code: i32) -> Vec<u8> {
+    let mut payload = 9u64.to_le_bytes().to_vec();
+    payload.extend([process_id, 4, 1, exit_code.cast_unsigned()].map(u32::to_le_bytes).concat());
+    payload.extend([0; 8 + 4]);
+    payload.extend(name.bytes().chain([0]));
+    payload.extend(format!("{name} -x\0").encode_utf16().flat_map(u16::to_le_bytes));
+    system(3, opcode, 3, ticks, &payload)
+}
+
+/// A thread begins (1), ends (2) or is listed (3).
+pub fn thread(opcode: u8, ticks: i64, process_id: u32, thread_id: u32) -> Vec<u8> {
+    let mut payload = [process_id, thread_id].map(u32::to_le_bytes).concat();
+    payload.extend([1u64, 2, 3, 4, 5, 0x7FF0_0000_1234, 6].map(u64::to_le_bytes).concat());
+    payload.extend([0; 8]);
+    system(5, opcode, 3, ticks, &payload)
+}
+
+/// An image is loaded (10, filed under processes), unloaded (2) or listed (3).
+pub fn image(opcode: u8, ticks: i64, process_id: u32, base: u64, path: &str) -> Vec<u8> {
+    let mut payload = [base, 0x2000].map(u64::to_le_bytes).concat();
+    payload.extend([process_id, 0, 77, 0].map(u32::to_le_bytes).concat());
+    payload.extend([0; 8 + 16]);
+    payload.extend(format!("{path}\0").encode_utf16().flat_map(u16::to_le_bytes));
+    system(if opcode == 10 { 3 } else { 0x14 }, opcode, 3, ticks, &payload)
+}
+
+/// The symbols of an image, as a merged file names them; its header names nobody.
+pub fn pdb_id(ticks: i64, process_id: u32, base: u64) -> Vec<u8> {
+    let class = [0xD7, 0x75, 0xE6, 0xB3, 0x54, 0x25, 0x18, 0x4F, 0x83, 0x0B, 0x27, 0x62, 0x73, 0x25, 0x60, 0xDE];
+    let mut payload = base.to_le_bytes().to_vec();
+    payload.extend(process_id.to_le_bytes());
+    payload.extend([[7; 16].as_slice(), &[3, 0, 0, 0], b"app.pdb\0"].concat());
+    let mut event = by(full(class, 36, ticks, &payload), 0, 0);
+    event[6] = 2;
+    event
+}
+
+/// A stack of the event at `target` on a thread.
+pub fn stack_walk(ticks: i64, target: i64, thread_id: u32, frames: &[u64]) -> Vec<u8> {
+    let mut payload = target.to_le_bytes().to_vec();
+    payload.extend([5, thread_id].map(u32::to_le_bytes).concat());
+    frames.iter().for_each(|frame| payload.extend(frame.to_le_bytes()));
+    system(0x18, 32, 2, ticks, &payload)
+}
+
+/// A stack whose frames come later, with the definition of its key (37 kernel part, 38 user part).
+pub fn stack_key(opcode: u8, ticks: i64, target: i64, thread_id: u32, key: u64) -> Vec<u8> {
+    let mut payload = target.to_le_bytes().to_vec();
+    payload.extend([5, thread_id].map(u32::to_le_bytes).concat());
+    payload.extend(key.to_le_bytes());
+    system(0x18, opcode, 2, ticks, &payload)
+}
+
+/// The definition of the key of a stack.
+pub fn stack_definition(ticks: i64, key: u64, frames: &[u64]) -> Vec<u8> {
+    let mut payload = key.to_le_bytes().to_vec();
+    frames.iter().for_each(|frame| payload.extend(frame.to_le_bytes()));
+    system(0x18, 36, 2, ticks, &payload)
+}

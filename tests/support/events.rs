@@ -41,7 +41,7 @@ impl Visitor for Reading {
     }
 
     fn process(&mut self, process: &Process) {
-        self.normalizer.process(process);
+        self.normalizer.process(process, &self.info.as_ref().expect("a header").clock);
     }
 
     fn thread(&mut self, _: u32, thread: &Thread) {

@@ -103,7 +103,7 @@ pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
     }
     let mut chunks = Chunks::scan(bytes, read.len, header.chunk_align, visitor);
     for (index, thread) in (0..).zip(&chunks.threads) {
-        let thread = Thread { process_id: header.process_id, thread_id: thread.thread_id, name: None };
+        let thread = Thread { process_id: header.process_id, thread_id: thread.thread_id, ..Thread::default() };
         visitor.thread(index, &thread);
     }
     let mut merge = Merge { bytes, heap: BinaryHeap::new(), damaged: 0 };

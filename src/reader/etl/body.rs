@@ -23,8 +23,8 @@ pub struct Body<'m> {
     pub events: Vec<Place>,
     /// Offset of its first byte in the file.
     pub offset: u64,
-    /// Processor.
-    pub processor: u16,
+    /// Processor; `u32::MAX` when the session does not tell.
+    pub processor: u32,
 }
 
 impl<'m> Body<'m> {
@@ -50,12 +50,13 @@ impl<'m> Body<'m> {
         self.mapped = None;
         let start = usize::try_from(link.offset).unwrap_or(usize::MAX).saturating_add(HEADER);
         self.offset = start as u64;
-        self.processor = link.processor;
+        let Some(log) = session.logs.get(usize::from(link.log)) else { return };
+        self.processor = if log.header.knows_processors() { u32::from(link.processor) } else { u32::MAX };
         let stored = file.get(start..).unwrap_or_default();
         let stored = stored.get(..(link.stored as usize).saturating_sub(HEADER)).unwrap_or(stored);
         let size = (link.valid as usize).saturating_sub(HEADER);
         if link.compressed {
-            if let Err(why) = session.compression.expand(stored, size, &mut self.expanded) {
+            if let Err(why) = log.compression.expand(stored, size, &mut self.expanded) {
                 // Of a buffer that the end of the file cuts, what came before the cut is sound.
                 if !link.cut {
                     let message = format!("a compressed buffer cannot be expanded, its events are lost: {why}");
@@ -66,10 +67,10 @@ impl<'m> Body<'m> {
         } else {
             self.mapped = Some(stored.get(..size).unwrap_or(stored));
         }
-        self.find_events(link, report);
+        self.find_events(link, &|ticks| log.ticks(ticks, &session.base), report);
     }
 
-    fn find_events(&mut self, link: &Link, report: &mut dyn FnMut(Problem)) {
+    fn find_events(&mut self, link: &Link, clock: &dyn Fn(i64) -> i64, report: &mut dyn FnMut(Problem)) {
         let mut events = std::mem::take(&mut self.events);
         let bytes = self.bytes();
         let (mut at, mut ticks, mut sorted) = (0usize, None::<i64>, true);
@@ -85,7 +86,7 @@ impl<'m> Body<'m> {
                     break;
                 }
             };
-            let time = head.ticks.or(ticks).unwrap_or_default();
+            let time = head.ticks.map(clock).or(ticks).unwrap_or_default();
             sorted &= ticks.is_none_or(|before| before <= time);
             ticks = Some(time);
             events.push(Place { ticks: time, at: at as u32 });

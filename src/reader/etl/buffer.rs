@@ -85,7 +85,9 @@ pub enum Compression {
     Lznt1,
     /// Plain XPRESS.
     Xpress,
-    /// A number that stands for no known compression (XPRESS with Huffman codes is 4).
+    /// XPRESS with Huffman codes.
+    Huffman,
+    /// A number that stands for no known compression.
     Unknown(u16),
 }
 
@@ -95,6 +97,7 @@ impl Compression {
         match state as u16 {
             2 => Compression::Lznt1,
             3 => Compression::Xpress,
+            4 => Compression::Huffman,
             other => Compression::Unknown(other),
         }
     }
@@ -104,7 +107,7 @@ impl Compression {
         match self {
             Compression::Xpress => super::xpress::expand(body, size, out),
             Compression::Lznt1 => super::lznt1::expand(body, size, out),
-            Compression::Unknown(4) => Err("XPRESS with Huffman codes is not supported"),
+            Compression::Huffman => super::huffman::expand(body, size, out),
             Compression::Unknown(_) => Err("the compression is none that is known"),
         }
     }

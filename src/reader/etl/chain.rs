@@ -1,5 +1,6 @@
 //! Walks the chain of buffers from end to end, looking at their headers only, and tells what is wrong with it.
 
+use std::ops::Range;
 use std::path::Path;
 
 use super::buffer::{BUFFER_LOST, Buffer, Compression, EVENTS_LOST, HEADER, MAX_BUFFER};
@@ -8,6 +9,7 @@ use super::logfile::LogFile;
 use crate::bytes::inner;
 use crate::error::{Error, Problem, Result, Severity};
 use crate::source::MappedFile;
+use crate::time::Clock;
 
 /// No more buffers than this are remembered (128 MB): a terabyte at the usual size.
 const MAX_BUFFERS: usize = 4 << 20;
@@ -29,16 +31,33 @@ pub struct Link {
     pub compressed: bool,
     /// Whether the file ends inside of it.
     pub cut: bool,
+    /// Which of the logs it belongs to.
+    pub log: u16,
 }
 
-/// The first buffer and what follows from it.
+/// The logs of one recording. There is one, but for archives that hold several (that of the kernel, and others).
 pub struct Session {
+    /// The log that began first: its clock is that of the recording.
+    pub base: Log,
+    /// All logs, in the order of their bytes.
+    pub logs: Vec<Log>,
+    /// Logs that cannot be read.
+    pub problems: Vec<Problem>,
+}
+
+/// The first buffer of a log and what follows from it.
+#[derive(Clone, Debug)]
+pub struct Log {
     /// The header event.
     pub header: LogFile,
     /// Header of the header event: its time is the start of the clock.
     pub head: Head,
     /// How compressed buffers are expanded.
     pub compression: Compression,
+    /// Its bytes.
+    pub bytes: Range<usize>,
+    /// Its own clock, when that is another than the recording's.
+    clock: Option<Clock>,
 }
 
 /// The buffers of a file.
@@ -53,10 +72,63 @@ pub struct Chain {
 }
 
 impl Session {
-    /// Reads the header buffer; an error when the file is no .etl or its header cannot be used.
-    pub fn open(path: &Path, file: &[u8]) -> Result<Session> {
+    /// Reads the header buffers of logs that begin at these places; an error when the first is no .etl, its header cannot be
+    /// used, or they are not of one system.
+    pub fn open(map: &MappedFile, starts: &[u64]) -> Result<Session> {
+        let place = |at: Option<&u64>| at.and_then(|at| usize::try_from(*at).ok()).unwrap_or(map.bytes().len());
+        let (mut logs, mut problems) = (Vec::new(), Vec::new());
+        for (index, start) in starts.iter().enumerate() {
+            let bytes = place(Some(start))..place(starts.get(index + 1));
+            match Log::open(map.path(), map.bytes(), bytes) {
+                Ok(log) => logs.push(log),
+                Err(error) if logs.is_empty() => return Err(error),
+                Err(error) => problems.push(Problem::new(Severity::Error, "unreadable_log", *start, error.to_string())),
+            }
+        }
+        let base = logs.iter().min_by_key(|log| log.header.start_utc_ns().unwrap_or(i64::MAX)).cloned();
+        let Some(base) = base else { return Err(Error::Internal("an archive without logs".into())) };
+        if let Some(log) = logs.iter().find(|log| log.is_of_another_start(&base)) {
+            // Ids of processes would be mixed up.
+            return Err(Error::Unreadable {
+                path: map.path().to_owned(),
+                offset: log.bytes.start as u64,
+                what: "a log of another system, or of another start of it".into(),
+                expected: "the logs of one session; unpack the archive and give them one by one".into(),
+            });
+        }
+        for log in &mut logs {
+            log.clock = (!log.shares_clock(&base)).then(|| log.clock());
+        }
+        Ok(Session { base, logs, problems })
+    }
+
+    /// What the headers say that has no field of its own; of several logs that of the base, and the names of all.
+    pub fn key_values(&self) -> Vec<(String, String)> {
+        let mut pairs = self.base.header.key_values();
+        if self.logs.len() > 1 {
+            let names: Vec<&str> = self.logs.iter().map(|log| log.header.logger_name.as_str()).collect();
+            pairs.push(("logs".to_owned(), names.join(", ")));
+        }
+        pairs
+    }
+
+    /// Walks the chains of all logs. Problems are handed to `report`.
+    pub fn chain(&self, map: &MappedFile, report: &mut dyn FnMut(Problem)) -> Chain {
+        let mut chain = Chain { whole: self.problems.is_empty(), ..Chain::default() };
+        for (index, log) in self.logs.iter().enumerate() {
+            log.chain(map, index as u16, &mut chain, report);
+        }
+        chain
+    }
+}
+
+impl Log {
+    fn open(path: &Path, map: &[u8], bytes: Range<usize>) -> Result<Log> {
+        let start = bytes.start as u64;
+        let file = map.get(bytes.clone()).unwrap_or_default();
         let refuse = |offset: u64, what: String, expected: &str| {
-            Err(Error::Unreadable { path: path.to_owned(), offset, what, expected: expected.into() })
+            let (path, offset) = (path.to_owned(), start + offset);
+            Err(Error::Unreadable { path, offset, what, expected: expected.into() })
         };
         let buffer = match Buffer::parse(file) {
             Ok((_, buffer)) => buffer,
@@ -82,14 +154,39 @@ impl Session {
                 return refuse(offset, format!("{} cannot be read", e.field()), e.expected());
             }
         };
-        Ok(Session { header, head, compression: Compression::of_state(buffer.state) })
+        Ok(Log { header, head, compression: Compression::of_state(buffer.state), bytes, clock: None })
     }
 
-    /// Walks the chain. Problems are handed to `report`.
-    pub fn chain(&self, map: &MappedFile, report: &mut dyn FnMut(Problem)) -> Chain {
-        let file = map.bytes();
-        let mut chain = Chain { whole: true, ..Chain::default() };
-        let (mut at, mut buffers, mut lossy, mut skipped) = (0usize, 0u64, 0u64, 0u64);
+    /// Its clock.
+    pub fn clock(&self) -> Clock {
+        self.header.clock(self.head.ticks.unwrap_or_default()).0
+    }
+
+    /// Whether the system was started at quite another time. What the header says of that is rounded to half a second, and
+    /// moves when the clock is set.
+    fn is_of_another_start(&self, other: &Log) -> bool {
+        let (a, b) = (self.header.boot_time, other.header.boot_time);
+        a > 0 && b > 0 && a.abs_diff(b) > 60 * 10_000_000
+    }
+
+    /// Whether ticks of both logs are the same: the same counter since the same start of the system.
+    fn shares_clock(&self, other: &Log) -> bool {
+        let (a, b) = (&self.header, &other.header);
+        let same_start = a.boot_time > 0 && a.boot_time.abs_diff(b.boot_time) <= 10_000_000;
+        let same_rate = self.clock().frequency == other.clock().frequency && a.is_utc() == b.is_utc();
+        let same_log = self.bytes == other.bytes;
+        same_log || same_rate && (a.is_utc() || same_start)
+    }
+
+    /// A time of an event of this log in the clock of the recording.
+    pub fn ticks(&self, ticks: i64, base: &Log) -> i64 {
+        self.clock.map_or(ticks, |own| own.translate(ticks, &base.clock()))
+    }
+
+    /// Walks the chain of its buffers.
+    fn chain(&self, map: &MappedFile, index: u16, chain: &mut Chain, report: &mut dyn FnMut(Problem)) {
+        let file = map.bytes().get(..self.bytes.end).unwrap_or_default();
+        let (mut at, mut buffers, mut lossy, mut skipped) = (self.bytes.start, 0u64, 0u64, 0u64);
         loop {
             let rest = file.get(at..).unwrap_or_default();
             let Ok((_, buffer)) = Buffer::parse(rest) else {
@@ -117,7 +214,7 @@ impl Session {
             lossy += u64::from(buffer.flags & (EVENTS_LOST | BUFFER_LOST) != 0);
             if !buffer.holds_events() {
                 skipped += 1;
-            } else if let Some(link) = self.link(&buffer, offset, rest.len(), cut, report) {
+            } else if let Some(link) = self.link(&buffer, offset, rest.len(), cut, index, report) {
                 if chain.links.len() >= MAX_BUFFERS {
                     let message = "more buffers than can be put in order; the rest is not read";
                     report(Problem::new(Severity::DataLoss, "too_many_buffers", offset, message));
@@ -134,10 +231,10 @@ impl Session {
                 break;
             }
         }
-        chain.bytes = (at as u64).min(file.len() as u64);
+        chain.bytes += at.min(file.len()).saturating_sub(self.bytes.start) as u64;
         let missing = self.header.missing_buffers(buffers);
         chain.whole &= missing == 0;
-        let end = chain.bytes;
+        let end = at.min(file.len()) as u64;
         let mut tell = |severity, code, count, message: &str| {
             if count > 0 {
                 report(Problem::new(severity, code, end, message).count(count));
@@ -146,7 +243,6 @@ impl Session {
         tell(Severity::DataLoss, "missing_buffers", missing, "the header says that more buffers were written");
         tell(Severity::DataLoss, "lossy_buffers", lossy, "buffers are marked: events or buffers before them were lost");
         tell(Severity::Info, "skipped_buffers", skipped, "buffers of other types than events were passed over");
-        chain
     }
 
     /// A buffer with events; `None` when there are none in it or it cannot be used.
@@ -156,6 +252,7 @@ impl Session {
         offset: u64,
         left: usize,
         cut: bool,
+        log: u16,
         report: &mut dyn FnMut(Problem),
     ) -> Option<Link> {
         let valid = buffer.valid as usize;
@@ -180,6 +277,7 @@ impl Session {
             processor: buffer.processor,
             compressed,
             cut,
+            log,
         };
         (link.valid as usize > HEADER).then_some(link)
     }
@@ -189,13 +287,15 @@ impl Chain {
     /// The buffers by processor and age, and the numbers that are missing among their ages (a hint only).
     pub fn sorted(&self) -> (Vec<Link>, u64) {
         let mut links = self.links.clone();
-        links.sort_by_key(|l| (l.sequence, l.offset));
-        let gaps = links.windows(2).filter_map(|pair| match pair {
-            [a, b] => Some(b.sequence.saturating_sub(a.sequence).saturating_sub(1).max(0) as u64),
-            _ => None,
-        });
-        let gaps = gaps.skip(1).fold(0u64, u64::saturating_add);
-        links.sort_by_key(|l| (l.processor, l.sequence, l.offset));
+        links.sort_by_key(|l| (l.log, l.sequence, l.offset));
+        let gap = |pair: &[Link]| match pair {
+            [a, b] => b.sequence.saturating_sub(a.sequence).saturating_sub(1).max(0) as u64,
+            _ => 0,
+        };
+        // What is between the header buffer and the first one behind it says nothing: old buffers may be overwritten.
+        let of_log = |links: &[Link]| links.windows(2).skip(1).map(gap).fold(0u64, u64::saturating_add);
+        let gaps = links.chunk_by(|a, b| a.log == b.log).map(of_log).fold(0u64, u64::saturating_add);
+        links.sort_by_key(|l| (l.log, l.processor, l.sequence, l.offset));
         (links, gaps)
     }
 }

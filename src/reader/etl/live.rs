@@ -44,7 +44,7 @@ pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {
         sampling_ns: 0,
         key_values: vec![("logger_name".into(), live.name().to_owned())],
     });
-    let mut state = State::new(visitor, true);
+    let mut state = State::new(visitor, &[]);
     let mut pieces = Pieces::default();
     let mut met = HashSet::<u32, FixedState>::default();
     let mut found = Vec::new();
@@ -74,12 +74,13 @@ pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {
             process.iter().for_each(|process| state.visitor.process(process));
         }
         let body = packet.bytes.get(head.body..head.size).unwrap_or_default();
-        state.schemas.event(&head, body, offset, &mut pieces, &mut |p| found.push(p));
+        let payload = state.known.schemas.event(&head, body, offset, &mut pieces, &mut |p| found.push(p));
+        state.known.lives.event(&head, payload);
         found.drain(..).for_each(|p| state.problem(p));
         let ticks = head.ticks.unwrap_or(newest);
         late += u64::from(ticks < newest);
         newest = newest.max(ticks);
-        if state.event(&packet.bytes, ticks, packet.processor, offset).is_break() {
+        if state.event(&packet.bytes, ticks, packet.processor.into(), offset).is_break() {
             break None;
         }
         if bytes - told >= PROGRESS_STEP {

@@ -92,6 +92,11 @@ impl LogFile {
         self.mode & MODE_NO_PER_PROCESSOR == 0
     }
 
+    /// Whether its times are those of the calendar, not of a counter.
+    pub fn is_utc(&self) -> bool {
+        self.clock_type == 2
+    }
+
     /// How many buffers are missing of those that were written. A session that was not closed does not say, and one that
     /// overwrites old buffers counts them too.
     pub fn missing_buffers(&self, found: u64) -> u64 {

@@ -1,23 +1,32 @@
-//! Instrumentation manifests: the XML that an EventSource sends along with its events.
+//! Instrumentation manifests: the XML that an EventSource sends along with its events, and that the author of any other
+//! provider has in a file (`.man`).
 //!
 //! ```text
 //!  <provider name guid> <events> <event value version template task opcode symbol message/> </events>
 //!  <templates> <template tid> <data name inType outType count length/> <struct name count> <data/> </struct> </template>
+//!  <localization> <resources> <stringTable> <string id value/>
 //! ```
-//! Source: the event manifest schema (`eventman.xsd`) of the SDK; checked on manifests of real files.
+//! Source: the event manifest schema (`eventman.xsd`) of the SDK; checked on manifests of real files. Maps (names of
+//! values) are not read: tables have the values.
 
 use std::collections::HashMap;
 
-use roxmltree::{Document, Node};
+use roxmltree::Node;
 
 use super::described::{Description, field, pointer, value};
+use super::xml::{self, Fault};
+use crate::guid::Guid;
 use crate::reader::{Field, FieldType};
 
-/// The events of one manifest.
+/// The events of one provider.
 #[derive(Debug, Default)]
 pub struct Manifest {
     /// Provider name.
     pub provider: String,
+    /// The provider's GUID; `None` when it has none that can be read.
+    pub guid: Option<Guid>,
+    /// Bytes of memory that it takes, roughly.
+    pub cost: usize,
     events: HashMap<(u32, u16), Event>,
     templates: HashMap<String, Vec<Data>>,
 }
@@ -25,71 +34,197 @@ pub struct Manifest {
 #[derive(Debug)]
 struct Event {
     name: String,
+    message: Option<String>,
     template: Option<String>,
 }
 
 /// A field as the manifest has it; numbers stay text, they may be names of other fields.
 #[derive(Debug)]
 struct Data {
+    /// Where it stands in the text.
+    at: usize,
     name: String,
     in_type: String,
     out_type: String,
     count: Option<String>,
     length: Option<String>,
-    members: Vec<Data>,
+    members: Option<Vec<Data>>,
 }
 
-/// Structures inside of structures at most.
+/// Why a field cannot be used, and where it stands in the text.
+type Unfit = (usize, &'static str);
+
+/// Structures inside of structures at most, and fields of one template.
 const MAX_DEPTH: usize = 8;
+const MAX_FIELDS: usize = 4096;
+/// What an element of the text costs as a part of a manifest.
+const COST: usize = 256;
+
+/// Reads all providers of a manifest, as well as it can be read. The first thing in it that is wrong stands beside them;
+/// an error when it is no XML.
+pub fn parse(text: &str) -> Result<(Vec<Manifest>, Option<Fault>), Fault> {
+    let document = xml::tree(text)?;
+    let mut reader = Reader { text, fault: None, strings: HashMap::new() };
+    let elements = |name: &'static str| document.descendants().filter(move |n| is(n, name));
+    // Of several languages English, or else the first.
+    let english = |n: &Node<'_, '_>| text_of(*n, "culture").to_ascii_lowercase().starts_with("en");
+    let resources = elements("resources").find(english).or_else(|| elements("resources").next());
+    for string in resources.iter().flat_map(|r| r.descendants()).filter(|n| is(n, "string")) {
+        reader.strings.insert(text_of(string, "id"), text_of(string, "value"));
+    }
+    let mut providers = Vec::new();
+    // Performance counters have providers, too.
+    let other = |n: Node<'_, '_>| is(&n, "provider") || is(&n, "counters");
+    for node in elements("provider").filter(|n| !n.ancestors().skip(1).any(other)) {
+        providers.push(reader.provider(node));
+    }
+    if providers.is_empty() {
+        reader.complain(document.root_element().range().start, "no provider", "<provider name=... guid=...>");
+    }
+    Ok((providers, reader.fault))
+}
 
 impl Manifest {
-    /// Reads a manifest; an error says what is wrong with it.
+    /// Reads the manifest of a single provider; an error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Manifest, String> {
-        // Entities of a DTD are refused by default.
-        let document = Document::parse(text).map_err(|e| e.to_string())?;
-        let elements = |name: &'static str| document.descendants().filter(move |n| n.has_tag_name_any(name));
-        let provider = elements("provider").next().ok_or("no provider")?;
-        let mut manifest = Manifest { provider: text_of(provider, "name"), ..Manifest::default() };
-        for template in elements("template") {
-            let fields = template.children().filter_map(|n| data(n, 0)).collect();
-            manifest.templates.insert(text_of(template, "tid"), fields);
-        }
-        for event in elements("event") {
-            let Some(id) = event.attribute("value").and_then(number) else { continue };
-            let version = event.attribute("version").and_then(number).unwrap_or(0);
-            let name = event.attribute("symbol").or(event.attribute("task")).unwrap_or_default().to_owned();
-            let template = event.attribute("template").map(str::to_owned);
-            manifest.events.insert((id, version as u16), Event { name, template });
-        }
-        Ok(manifest)
+        let (providers, fault) = parse(text).map_err(|fault| fault.to_string())?;
+        providers.into_iter().next().ok_or_else(|| fault.map_or_else(String::new, |fault| fault.to_string()))
     }
 
     /// What the manifest says of an event.
     pub fn describe(&self, id: u32, version: u16, pointer_size: u8) -> Option<Description> {
         let event = self.events.get(&(id, version))?;
-        let template = event.template.as_ref().map(|t| self.templates.get(t).ok_or("a template that is not there"));
+        let template = event.template.as_ref().map(|t| self.templates.get(t).ok_or((0, NO_TEMPLATE)));
         let fields = match template {
             None => Ok(Vec::new()),
             Some(data) => data.and_then(|data| fields(data, pointer_size)),
         };
         let (fields, unreadable) = match fields {
             Ok(fields) => (Some(fields), None),
-            Err(why) => (None, Some(why)),
+            Err((_, why)) => (None, Some(why)),
         };
-        let (provider, name) = (self.provider.clone(), event.name.clone());
-        Some(Description { provider, name, message: None, fields, unreadable })
+        let (provider, name, message) = (self.provider.clone(), event.name.clone(), event.message.clone());
+        Some(Description { provider, name, message, fields, unreadable })
     }
 }
 
-trait HasTag {
-    fn has_tag_name_any(&self, name: &str) -> bool;
+const NO_TEMPLATE: &str = "a template that is not there";
+
+/// Reads the elements of one text.
+struct Reader<'t> {
+    text: &'t str,
+    fault: Option<Fault>,
+    strings: HashMap<String, String>,
 }
 
-impl HasTag for Node<'_, '_> {
-    /// The name without its namespace.
-    fn has_tag_name_any(&self, name: &str) -> bool {
-        self.is_element() && self.tag_name().name() == name
+impl Reader<'_> {
+    /// Something is wrong; the first of its kind is kept.
+    fn complain(&mut self, at: usize, what: impl Into<String>, expected: &'static str) {
+        if self.fault.is_none() {
+            let (line, column) = xml::position(self.text, at);
+            self.fault = Some(Fault { line, column, what: what.into(), expected });
+        }
     }
+
+    fn provider(&mut self, node: Node<'_, '_>) -> Manifest {
+        let guid = Guid::parse(node.attribute("guid").unwrap_or_default());
+        if guid.is_none() {
+            let what = format!("provider '{}' with the guid '{}'", text_of(node, "name"), text_of(node, "guid"));
+            self.complain(node.range().start, what, "32 hexadecimal digits in braces");
+        }
+        let mut manifest = Manifest { provider: text_of(node, "name"), guid, ..Manifest::default() };
+        for template in inside(node, "templates", "template") {
+            let mut left = MAX_FIELDS;
+            let data: Vec<Data> = template.children().filter_map(|n| self.data(n, 0, &mut left)).collect();
+            if let Err((at, why)) = fields(&data, 8) {
+                self.complain(at, why, "what the schema of manifests (eventman.xsd) allows");
+            }
+            manifest.templates.entry(text_of(template, "tid")).or_insert(data);
+        }
+        for event in inside(node, "events", "event") {
+            self.event(event, &mut manifest);
+        }
+        manifest.cost = node.range().len() + COST * node.descendants().filter(Node::is_element).count();
+        manifest
+    }
+
+    fn event(&mut self, node: Node<'_, '_>, manifest: &mut Manifest) {
+        let at = node.range().start;
+        // Numbers beyond 16 bits are of older logs; no event of an .etl has them.
+        let Some(id) = node.attribute("value").and_then(number) else {
+            let what = format!("an event with the value '{}'", text_of(node, "value"));
+            return self.complain(at, what, "a number");
+        };
+        let Some(version) = number(node.attribute("version").unwrap_or("0")).filter(|v| *v <= 0xFF) else {
+            let what = format!("event {id} with the version '{}'", text_of(node, "version"));
+            return self.complain(at, what, "a number up to 255");
+        };
+        let template = node.attribute("template").map(str::to_owned);
+        if let Some(name) = template.as_ref().filter(|name| !manifest.templates.contains_key(*name)) {
+            self.complain(
+                at,
+                format!("event {id} with the template '{name}'"),
+                "the tid of a template of its provider",
+            );
+        }
+        let message = node.attribute("message").map(|message| {
+            let id = message.strip_prefix("$(string.").and_then(|rest| rest.strip_suffix(')'));
+            id.and_then(|id| self.strings.get(id)).map_or_else(|| message.to_owned(), String::clone)
+        });
+        manifest.events.entry((id, version as u16)).or_insert(Event { name: name(node), message, template });
+    }
+
+    fn data(&mut self, node: Node<'_, '_>, depth: usize, left: &mut usize) -> Option<Data> {
+        let is_struct = is(&node, "struct");
+        if !(is_struct || is(&node, "data")) {
+            return None;
+        }
+        let at = node.range().start;
+        if depth > MAX_DEPTH {
+            self.complain(at, "a structure in more than 8 others", "fewer");
+            return None;
+        }
+        let Some(fewer) = left.checked_sub(1) else {
+            self.complain(at, "a template of more than 4096 fields", "fewer");
+            return None;
+        };
+        *left = fewer;
+        let members = || node.children().filter_map(|n| self.data(n, depth + 1, left)).collect();
+        Some(Data {
+            at,
+            name: text_of(node, "name"),
+            members: is_struct.then(members),
+            in_type: text_of(node, "inType"),
+            out_type: text_of(node, "outType"),
+            count: node.attribute("count").map(str::to_owned),
+            length: node.attribute("length").map(str::to_owned),
+        })
+    }
+}
+
+/// The name that the author uses, or else what the event is filed under.
+fn name(node: Node<'_, '_>) -> String {
+    let plain = |attribute| node.attribute(attribute).unwrap_or_default().trim_start_matches("win:");
+    match (node.attribute("symbol"), plain("task"), plain("opcode")) {
+        (Some(symbol), ..) => symbol.to_owned(),
+        (None, "", opcode) => opcode.to_owned(),
+        (None, task, "" | "Info") => task.to_owned(),
+        (None, task, opcode) => format!("{task}/{opcode}"),
+    }
+}
+
+/// Whether an element has this name, whatever its namespace.
+fn is(node: &Node<'_, '_>, name: &str) -> bool {
+    node.is_element() && node.tag_name().name() == name
+}
+
+/// The elements of one name in the lists of another.
+fn inside<'a, 'i: 'a>(
+    node: Node<'a, 'i>,
+    list: &'static str,
+    name: &'static str,
+) -> impl Iterator<Item = Node<'a, 'i>> {
+    node.children().filter(move |n| is(n, list)).flat_map(move |n| n.children().filter(move |n| is(n, name)))
 }
 
 fn text_of(node: Node<'_, '_>, attribute: &str) -> String {
@@ -97,36 +232,21 @@ fn text_of(node: Node<'_, '_>, attribute: &str) -> String {
 }
 
 fn number(text: &str) -> Option<u32> {
-    match text.strip_prefix("0x") {
+    match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
         None => text.parse().ok(),
     }
 }
 
-fn data(node: Node<'_, '_>, depth: usize) -> Option<Data> {
-    let is_struct = node.has_tag_name_any("struct");
-    if !(is_struct || node.has_tag_name_any("data")) || depth > MAX_DEPTH {
-        return None;
-    }
-    Some(Data {
-        name: text_of(node, "name"),
-        in_type: if is_struct { String::new() } else { text_of(node, "inType") },
-        out_type: text_of(node, "outType"),
-        count: node.attribute("count").map(str::to_owned),
-        length: node.attribute("length").map(str::to_owned),
-        members: if is_struct { node.children().filter_map(|n| data(n, depth + 1)).collect() } else { Vec::new() },
-    })
-}
-
-fn fields(data: &[Data], pointer_size: u8) -> Result<Vec<Field>, &'static str> {
+fn fields(data: &[Data], pointer_size: u8) -> Result<Vec<Field>, Unfit> {
     let mut out = Vec::new();
     for (index, one) in data.iter().enumerate() {
         let before = data.get(..index).unwrap_or_default();
-        let mut kind = kind(one, before, pointer_size)?;
-        if let Some(count) = &one.count {
-            kind = repeated(kind, count, before)?;
-        }
-        out.push(field(one.name.clone(), kind));
+        let kind = kind(one, before, pointer_size).and_then(|kind| match &one.count {
+            Some(count) => repeated(kind, count, before).map_err(|why| (one.at, why)),
+            None => Ok(kind),
+        });
+        out.push(field(one.name.clone(), kind?));
     }
     Ok(out)
 }
@@ -141,13 +261,18 @@ fn repeated(kind: FieldType, count: &str, before: &[Data]) -> Result<FieldType, 
     Ok(FieldType::Counted(Box::new(kind), place))
 }
 
-fn kind(data: &Data, before: &[Data], pointer_size: u8) -> Result<FieldType, &'static str> {
-    if data.in_type.is_empty() {
-        return fields(&data.members, pointer_size).map(FieldType::Object);
+fn kind(data: &Data, before: &[Data], pointer_size: u8) -> Result<FieldType, Unfit> {
+    if let Some(members) = &data.members {
+        return fields(members, pointer_size).map(FieldType::Object);
     }
+    single(data, before, pointer_size).map_err(|why| (data.at, why))
+}
+
+fn single(data: &Data, before: &[Data], pointer_size: u8) -> Result<FieldType, &'static str> {
     let out_type = match data.out_type.as_str() {
         "xs:boolean" => 3,
         "xs:string" => 2,
+        "win:IPv6" => 9,
         "win:Port" => 7,
         _ => 0,
     };
@@ -179,6 +304,7 @@ fn kind(data: &Data, before: &[Data], pointer_size: u8) -> Result<FieldType, &'s
         _ => return Err("a type that is not known in the manifest of this event"),
     };
     let unit = match (in_type, &data.length) {
+        (14, None) if out_type == 9 => return Ok(FieldType::FixedArray(Box::new(FieldType::U8), 16)),
         (1, Some(_)) => FieldType::Utf16Unit,
         (2, Some(_)) => FieldType::Utf8Unit,
         (14, _) => FieldType::U8,
@@ -193,17 +319,20 @@ mod tests {
     use super::*;
 
     const TEXT: &str = r#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
-      <instrumentation><events><provider name="P" guid="{1}" symbol="P">
+      <instrumentation><events><provider name="P" guid="{09090909-0909-0909-0909-090909090909}" symbol="P">
       <events><event value="7" version="1" symbol="Seven" template="T" level="win:Informational"/>
       <event value="8" symbol="Eight"/><event value="9" template="gone"/></events>
       <templates><template tid="T"><data name="N" inType="win:UInt16"/>
       <struct name="S" count="N"><data name="A" inType="win:Pointer"/><data name="B" inType="win:UnicodeString"/></struct>
       <data name="L" inType="win:UInt32"/><data name="D" inType="win:Binary" length="L"/></template></templates>
-      </provider></events></instrumentation></instrumentationManifest>"#;
+      </provider></events><counters><provider providerGuid="{2}"/></counters></instrumentation></instrumentationManifest>"#;
 
     #[test]
     fn events_and_their_fields_are_found() {
-        let manifest = Manifest::parse(TEXT).unwrap();
+        let (providers, fault) = parse(TEXT).unwrap();
+        let fault = fault.map(|fault| fault.to_string()).unwrap_or_default();
+        assert!(fault.contains("event 9 with the template 'gone'"), "{fault}");
+        let [manifest] = providers.as_slice() else { panic!("{providers:?}") };
         let seven = manifest.describe(7, 1, 4).unwrap();
         assert_eq!((seven.provider.as_str(), seven.name.as_str()), ("P", "Seven"));
         let members = vec![field("A", FieldType::Pointer32), field("B", FieldType::Utf16Z)];

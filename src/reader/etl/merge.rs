@@ -33,6 +33,7 @@ pub trait Receiver {
 
 /// One processor.
 struct Cursor<'m> {
+    log: u16,
     links: std::ops::Range<usize>,
     body: Body<'m>,
     next: usize,
@@ -45,14 +46,15 @@ pub fn by_time(map: &MappedFile, session: &Session, links: &[Link], out: &mut im
     let mut cursors: Vec<Cursor<'_>> = Vec::new();
     for (index, link) in links.iter().enumerate() {
         match cursors.last_mut() {
-            Some(c) if links.get(c.links.start).is_some_and(|l| l.processor == link.processor) => {
+            Some(c) if links.get(c.links.start).is_some_and(|l| (l.log, l.processor) == (link.log, link.processor)) => {
                 c.links.end = index + 1;
             }
-            _ => cursors.push(Cursor { links: index..index + 1, body: Body::default(), next: 0 }),
+            _ => cursors.push(Cursor { log: link.log, links: index..index + 1, body: Body::default(), next: 0 }),
         }
     }
     let mut heap = BinaryHeap::new();
-    let mut pool = Pool { owned: 0, done: 0, released: 0 };
+    let starts = session.logs.iter().map(|log| log.bytes.start as u64);
+    let mut pool = Pool { owned: 0, done: 0, released: 0, logs: starts.collect() };
     for index in 0..cursors.len() {
         if let Some(cursor) = cursors.get_mut(index)
             && let Some(ticks) = pool.next_buffer(cursor, file, session, links, out)
@@ -83,8 +85,7 @@ pub fn by_time(map: &MappedFile, session: &Session, links: &[Link], out: &mut im
         }
         if pool.done - pool.released >= RELEASE_STEP {
             pool.released = pool.done;
-            let open = |c: &Cursor<'_>| (c.next < c.body.events.len()).then_some(c.body.offset);
-            map.release(cursors.iter().filter_map(open).min().unwrap_or(0));
+            pool.release(map, session, &cursors);
         }
     }
     late
@@ -94,9 +95,23 @@ struct Pool {
     owned: usize,
     done: u64,
     released: u64,
+    /// Up to where the pages of each log are given back.
+    logs: Vec<u64>,
 }
 
 impl Pool {
+    /// Gives back what all processors of a log are done with; logs are read side by side.
+    fn release(&mut self, map: &MappedFile, session: &Session, cursors: &[Cursor<'_>]) {
+        for (index, (log, released)) in session.logs.iter().zip(&mut self.logs).enumerate() {
+            let is_open = |c: &&Cursor<'_>| c.log == index as u16 && c.next < c.body.events.len();
+            let done = cursors.iter().filter(is_open).map(|c| c.body.offset).min().unwrap_or(log.bytes.end as u64);
+            if done > *released {
+                map.release_between(*released, done);
+                *released = done;
+            }
+        }
+    }
+
     /// Opens the next buffer of a processor that has events; the time of its first one.
     fn next_buffer<'m>(
         &mut self,

@@ -5,36 +5,45 @@
 //!   buffer: header of 0x48 bytes, then events, each padded to 8 bytes      (the body may be compressed)
 //! ```
 //! A file has no magic, no index and no end mark: it is known by its first buffer and its first event. It is read in
-//! three walks: over the headers of buffers (`chain`), over the events that describe others (`schemas`: they often
-//! come last), and over all events in the order of time (`merge`).
+//! three walks: over the headers of buffers (`chain`), over all events for what tells of others and often comes behind
+//! them (`gather`: descriptions, processes, stacks), and over all events to deliver them. The last two go in the order of
+//! time (`merge`).
 
 mod body;
 mod buffer;
 mod chain;
 mod described;
 mod event_info;
+mod gather;
 mod header;
+mod huffman;
 mod items;
 mod live;
+mod lives;
 mod logfile;
 mod lznt1;
 mod manifest;
+mod manifests;
 mod merge;
 mod processes;
 mod schemas;
+mod stacks;
 mod state;
+mod subject;
 mod tracelogging;
+mod xml;
 mod xpress;
 
 use std::ops::ControlFlow;
 
 use super::{End, Order, TraceInfo, Visitor};
 use crate::error::{Problem, Result, Severity};
-use crate::source::Input;
-use chain::Session;
+use crate::source::{Input, Spooled};
+use chain::{Log, Session};
+use gather::gather;
 pub use live::{LIVE_CONTAINER, read_live};
+pub use manifests::Manifests;
 use merge::Receiver;
-use schemas::Schemas;
 use state::State;
 
 /// [`TraceInfo::container`] of this format.
@@ -52,40 +61,43 @@ pub fn is_etl(head: &[u8]) -> bool {
 ///
 /// Damage behind the header event is reported to the visitor and costs as little as possible; an error is returned only
 /// when the input is no .etl or its header cannot be used. A stream is put into a temporary file first: the order of
-/// time needs the whole.
+/// time needs the whole. Several logs of one archive are read as one recording, in the clock of the one that began first.
 pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<End> {
-    let (map, failed) = input.spool()?;
-    let session = Session::open(map.path(), map.bytes())?;
-    let header = &session.header;
-    let first = session.head.ticks.unwrap_or_default();
-    let (clock, made_up) = header.clock(first);
+    let Spooled { map, starts, failed } = input.spool()?;
+    let session = Session::open(&map, &starts)?;
+    let header = &session.base.header;
+    let headers = || session.logs.iter().map(|log| &log.header);
     visitor.trace(&TraceInfo {
         container: CONTAINER,
         version: u32::from(header.version.0),
         minor: u32::from(header.version.1),
-        clock,
+        clock: session.base.clock(),
         start_known: header.start_utc_ns().is_some(),
-        pointer_size: if header.pointer_size == 4 { 4 } else { 8 },
+        pointer_size: if headers().all(|h| h.pointer_size == 4) { 4 } else { 8 },
         process_id: 0,
-        processor_count: u64::from(header.processors),
+        processor_count: headers().map(|h| u64::from(h.processors)).max().unwrap_or_default(),
         sampling_ns: 0,
-        key_values: header.key_values(),
+        key_values: session.key_values(),
     });
-    let mut state = State::new(visitor, header.knows_processors());
-    if made_up {
-        let message = format!("clock frequency {}; 10 MHz is assumed", header.frequency);
-        state.problem(Problem::new(Severity::Error, "bad_clock_frequency", 0, message));
-    }
-    if header.start_utc_ns().is_none() {
-        let message = "the start time cannot be read; times count from 1970";
-        state.problem(Problem::new(Severity::Error, "bad_start_time", 0, message));
+    let mut state = State::new(visitor, map.bytes());
+    session.problems.iter().for_each(|problem| state.problem(problem.clone()));
+    for Log { header, bytes, .. } in &session.logs {
+        let mut bad = |code, message: String| {
+            state.problem(Problem::new(Severity::Error, code, bytes.start as u64, message));
+        };
+        if header.clock(0).1 {
+            bad("bad_clock_frequency", format!("clock frequency {}; 10 MHz is assumed", header.frequency));
+        }
+        if header.start_utc_ns().is_none() {
+            bad("bad_start_time", "the start time cannot be read; times count from 1970".into());
+        }
     }
     let chain = session.chain(&map, &mut |p| state.problem(p));
     map.rewind();
-    state.schemas = Schemas::gather(&map, &session, &chain, &mut |p| state.problem(p));
+    let (sorted, gaps) = chain.sorted();
+    state.known = gather(&map, &session, &sorted, order, &mut |p| state.problem(p));
     state.announce();
     map.rewind();
-    let (sorted, gaps) = chain.sorted();
     let mut out = Delivery { state: &mut state };
     let late = match order {
         Order::Time => merge::by_time(&map, &session, &sorted, &mut out),
@@ -94,26 +106,31 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
             0
         }
     };
+    let known_stacks = state.known.stacks.as_ref().map_or((0, 0), |s| (s.attached, s.homeless));
     let mut tell = |severity, code, count: u64, message: &str| {
         if count > 0 {
             state.problem(Problem::new(severity, code, chain.bytes, message).count(count));
         }
     };
-    let lost = u64::from(header.events_lost);
+    let lost = headers().map(|h| u64::from(h.events_lost)).sum();
     tell(Severity::DataLoss, "dropped_events", lost, "events were lost while recording, says the header");
-    let buffers_lost = u64::from(header.buffers_lost);
+    let buffers_lost = headers().map(|h| u64::from(h.buffers_lost)).sum();
     tell(Severity::DataLoss, "dropped_buffers", buffers_lost, "buffers were lost while recording, says the header");
     tell(Severity::Info, "sequence_gap", gaps, "numbers of buffers are missing: a hint at lost buffers");
     tell(Severity::Info, "late_events", late, "events came after later ones of another buffer");
-    let unclosed = header.end_time == 0;
-    tell(Severity::Info, "no_end_mark", u64::from(unclosed), "the session was not closed: its header has no end time");
+    let (attached, homeless) = known_stacks;
+    tell(Severity::Info, "attached_stacks", attached, "events that are stacks stand at the events that they belong to");
+    let message = "events that are stacks stay events: those that they belong to are not in the recording";
+    tell(Severity::Info, "unattached_stacks", homeless, message);
+    let unclosed = headers().filter(|h| h.end_time == 0).count() as u64;
+    tell(Severity::Info, "no_end_mark", unclosed, "the session was not closed: its header has no end time");
     if let Some(error) = &failed {
         let message = format!("{}: {error}", map.path().display());
         state.problem(Problem::new(Severity::Error, "stream_error", chain.bytes, message));
     }
     state.finish(chain.bytes);
     Ok(End {
-        complete: chain.whole && !unclosed && failed.is_none(),
+        complete: chain.whole && unclosed == 0 && failed.is_none(),
         bytes: chain.bytes,
         trailing_bytes: 0,
         dropped_events: lost,

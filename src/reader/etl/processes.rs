@@ -23,6 +23,8 @@ pub fn of_event(head: &Head, class: &crate::guid::Guid, payload: &[u8]) -> Optio
         2 => process.end_ticks = head.ticks,
         _ => {}
     }
+    // Of a process that still runs the field means nothing.
+    process.exit_code = process.exit_code.filter(|_| head.opcode == 2);
     Some(process)
 }
 
@@ -31,7 +33,8 @@ fn parse<'p>(head: &Head, payload: &'p [u8]) -> Parsed<'p, Process> {
     let (rest, _) = take(pointer, "UniqueProcessKey")(payload)?;
     let (rest, process_id) = u32le("ProcessId")(rest)?;
     let (rest, parent_id) = u32le("ParentId")(rest)?;
-    let (rest, _) = take(8, "SessionId, ExitStatus")(rest)?;
+    let (rest, _) = u32le("SessionId")(rest)?;
+    let (rest, exit_code) = u32le("ExitStatus")(rest)?;
     let (rest, _) = take(if head.version >= 3 { pointer } else { 0 }, "DirectoryTableBase")(rest)?;
     let (rest, _) = take(if head.version >= 4 { 4 } else { 0 }, "Flags")(rest)?;
     let rest = sid(rest, pointer)?;
@@ -45,8 +48,8 @@ fn parse<'p>(head: &Head, payload: &'p [u8]) -> Parsed<'p, Process> {
         parent_id: parent_id.into(),
         name: String::from_utf8_lossy(name).into_owned(),
         command_line: utf16_string(command_line),
-        start_ticks: None,
-        end_ticks: None,
+        exit_code: Some(exit_code.cast_signed()),
+        ..Process::default()
     };
     Ok((rest, process))
 }
@@ -59,19 +62,4 @@ fn sid(input: &[u8], pointer: usize) -> Result<&[u8], nom::Err<crate::bytes::Par
     let (rest, _) = take(2 * pointer, "TOKEN_USER")(input)?;
     let parts = rest.get(1).copied().unwrap_or_default();
     Ok(take(8 + 4 * usize::from(parts), "Sid")(rest)?.0)
-}
-
-/// Puts another word on a process to what is known already.
-pub fn merge(known: &mut Vec<Process>, new: Process) {
-    // Ids are reused: a beginning is a new process, everything else is of the one that began last.
-    let last = known.iter_mut().rev().find(|p| p.process_id == new.process_id);
-    match last {
-        Some(last) if new.start_ticks.is_none() => {
-            last.end_ticks = new.end_ticks.or(last.end_ticks);
-            if last.command_line.is_empty() {
-                last.command_line = new.command_line;
-            }
-        }
-        _ => known.push(new),
-    }
 }

@@ -5,16 +5,13 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::body::Body;
-use super::chain::{Chain, Session};
 use super::described::Description;
-use super::header::{self, Head};
+use super::header::Head;
 use super::manifest::Manifest;
-use super::{event_info, items, processes};
+use super::{event_info, items};
 use crate::error::{Problem, Severity};
 use crate::guid::Guid;
-use crate::reader::{EtwForm, Process};
-use crate::source::MappedFile;
+use crate::reader::EtwForm;
 
 /// The event of an EventSource that carries a piece of its manifest. Source: `EventSource.cs`, ManifestEnvelope.
 const MANIFEST_EVENT: u32 = 0xFFFE;
@@ -27,7 +24,6 @@ const MAX_CHUNKS: usize = 256;
 const MAX_MANIFEST: usize = 16 << 20;
 const MAX_ALL: usize = 64 << 20;
 const MAX_NAMES: usize = 1 << 16;
-const MAX_PROCESSES: usize = 1 << 14;
 
 /// What the recording says of its own events.
 #[derive(Default)]
@@ -35,8 +31,6 @@ pub struct Schemas {
     names: HashMap<Guid, String, FixedState>,
     infos: HashMap<(Guid, u32, u16, EtwForm), Vec<u8>, FixedState>,
     manifests: HashMap<Guid, Vec<Manifest>, FixedState>,
-    /// Processes that the kernel tells of, in the order of the file.
-    pub processes: Vec<Process>,
     /// Which manifest of its provider a process sent last.
     by_process: HashMap<(Guid, u32), u32, FixedState>,
 }
@@ -54,43 +48,17 @@ pub struct Pieces {
 }
 
 impl Schemas {
-    /// Walks over all events.
-    pub fn gather(map: &MappedFile, session: &Session, chain: &Chain, report: &mut dyn FnMut(Problem)) -> Schemas {
-        let mut schemas = Schemas::default();
-        let mut pieces = Pieces::default();
-        let mut body = Body::default();
-        for link in &chain.links {
-            // What is damaged is reported when events are delivered.
-            body.load(map.bytes(), link, session, &mut |_| ());
-            for place in &body.events {
-                let bytes = body.bytes().get(place.at as usize..).unwrap_or_default();
-                let Ok(head) = header::parse(bytes) else { continue };
-                let payload = bytes.get(head.body..head.size).unwrap_or_default();
-                schemas.event(&head, payload, body.offset_of(place.at as usize), &mut pieces, report);
-            }
-            map.release(link.offset);
-        }
-        if pieces.full {
-            let message = "more manifests and schemas than can be remembered; some events are kept raw";
-            report(Problem::new(Severity::DataLoss, "too_many_schemas", 0, message));
-        }
-        let open = pieces.open.len() as u64;
-        if open > 0 {
-            let message = "manifests of which pieces are missing; their events are kept raw";
-            report(Problem::new(Severity::DataLoss, "incomplete_manifest", chain.bytes, message).count(open));
-        }
-        schemas
-    }
-
-    /// Takes in what an event says of others, if it does.
-    pub fn event(&mut self, head: &Head, body: &[u8], at: u64, pieces: &mut Pieces, report: &mut dyn FnMut(Problem)) {
-        let Some(guid) = head.guid else { return };
+    /// Takes note of an event, in the order of time; returns its payload. `body` is what follows its header.
+    pub fn event<'b>(
+        &mut self,
+        head: &Head,
+        body: &'b [u8],
+        at: u64,
+        pieces: &mut Pieces,
+        report: &mut dyn FnMut(Problem),
+    ) -> &'b [u8] {
+        let Some(guid) = head.guid else { return body };
         if head.form == EtwForm::Classic {
-            if let Some(process) = processes::of_event(head, &guid, body)
-                && self.processes.len() < MAX_PROCESSES
-            {
-                processes::merge(&mut self.processes, process);
-            }
             if guid == EVENT_INFO
                 && head.id == 32
                 && let Some(subject) = event_info::subject(body)
@@ -102,7 +70,7 @@ impl Schemas {
                 }
                 self.infos.insert(subject, body.to_vec());
             }
-            return;
+            return body;
         }
         let payload = if head.has_items {
             let (items, payload) = items::parse(body);
@@ -117,11 +85,11 @@ impl Schemas {
             body
         };
         if head.form == EtwForm::Manifest && head.id == MANIFEST_EVENT {
-            let Some((key, text)) = pieces.add(guid, head.process_id, payload) else { return };
+            let Some((key, text)) = pieces.add(guid, head.process_id, payload) else { return payload };
             let index = match pieces.known.get(&(guid, text.clone())) {
                 Some(index) => Some(*index),
                 None => match Manifest::parse(&String::from_utf8_lossy(&text)) {
-                    Ok(manifest) if pieces.fits(text.len()) => {
+                    Ok(manifest) if pieces.fits(manifest.cost) => {
                         let list = self.manifests.entry(guid).or_default();
                         if !manifest.provider.is_empty() && self.names.len() < MAX_NAMES {
                             self.names.entry(guid).or_insert_with(|| manifest.provider.clone());
@@ -143,6 +111,7 @@ impl Schemas {
                 self.by_process.insert((guid, key), index);
             }
         }
+        payload
     }
 
     /// The provider's name.
@@ -180,6 +149,19 @@ impl Schemas {
 }
 
 impl Pieces {
+    /// Reports what is missing at the end of the walk.
+    pub fn finish(&self, end: u64, report: &mut dyn FnMut(Problem)) {
+        if self.full {
+            let message = "more manifests and schemas than can be remembered; some events are kept raw";
+            report(Problem::new(Severity::DataLoss, "too_many_schemas", 0, message));
+        }
+        let open = self.open.len() as u64;
+        if open > 0 {
+            let message = "manifests of which pieces are missing; their events are kept raw";
+            report(Problem::new(Severity::DataLoss, "incomplete_manifest", end, message).count(open));
+        }
+    }
+
     fn fits(&mut self, bytes: usize) -> bool {
         let fits = self.bytes + bytes <= MAX_ALL;
         self.full |= !fits;

@@ -6,20 +6,25 @@ use std::ops::ControlFlow;
 use foldhash::fast::FixedState;
 
 use super::described::Description;
+use super::gather::Gathered;
 use super::header::{self, Head};
 use super::items::{self, Items};
-use super::schemas::Schemas;
+use super::lives::Whose;
+use super::stacks::{self, Turn};
+use super::subject::{self, Subject};
 use super::tracelogging;
 use crate::error::{Problem, Severity};
 use crate::guid::Guid;
 use crate::reader::{
-    EtwForm, EtwLayout, EventType, Labels, Layout, RawEvent, Stack, Thread, ThreadIndex, TypeId, Visitor,
+    EtwForm, EtwLayout, EventType, Field, FieldType, Labels, Layout, RawEvent, Stack, ThreadIndex, TypeId, Visitor,
 };
 
 /// Bounds on what a file can make the reader remember.
 const MAX_TYPES: usize = 1 << 16;
 const MAX_THREADS: usize = 1 << 20;
 const MAX_SCHEMA_BYTES: usize = 64 << 20;
+/// Fields of all kinds of events together, members of structures too.
+const MAX_FIELDS: usize = 1 << 19;
 /// So many problems of one kind are reported one by one; the rest as one count at the end.
 const MAX_EACH: u64 = 1000;
 
@@ -43,28 +48,31 @@ struct Key {
 /// The state of a reader.
 pub struct State<'v, V: Visitor> {
     pub visitor: &'v mut V,
-    pub schemas: Schemas,
-    knows_processors: bool,
+    /// What the first walk found.
+    pub known: Gathered,
+    file: &'v [u8],
     types: HashMap<Key, TypeId, FixedState>,
     wanted: Vec<bool>,
     trace_logging: HashMap<Vec<u8>, u32, FixedState>,
     schema_bytes: usize,
-    threads: HashMap<(u32, u32), ThreadIndex, FixedState>,
+    fields: usize,
+    threads: HashMap<Whose, ThreadIndex, FixedState>,
     problem_counts: HashMap<&'static str, (u64, u64, Severity), FixedState>,
     stack: Vec<u8>,
     labels: Labels,
 }
 
 impl<'v, V: Visitor> State<'v, V> {
-    pub fn new(visitor: &'v mut V, knows_processors: bool) -> State<'v, V> {
+    pub fn new(visitor: &'v mut V, file: &'v [u8]) -> State<'v, V> {
         State {
             visitor,
-            schemas: Schemas::default(),
-            knows_processors,
+            known: Gathered::default(),
+            file,
             types: HashMap::default(),
             wanted: Vec::new(),
             trace_logging: HashMap::default(),
             schema_bytes: 0,
+            fields: 0,
             threads: HashMap::default(),
             problem_counts: HashMap::default(),
             stack: Vec::new(),
@@ -94,13 +102,13 @@ impl<'v, V: Visitor> State<'v, V> {
 
     /// Tells of the processes.
     pub fn announce(&mut self) {
-        for process in &self.schemas.processes {
+        for process in &self.known.lives.processes {
             self.visitor.process(process);
         }
     }
 
     /// Delivers the event that begins `bytes`.
-    pub fn event(&mut self, bytes: &[u8], ticks: i64, processor: u16, offset: u64) -> ControlFlow<()> {
+    pub fn event(&mut self, bytes: &[u8], ticks: i64, processor: u32, offset: u64) -> ControlFlow<()> {
         let Ok(head) = header::parse(bytes) else { return ControlFlow::Continue(()) };
         let body = bytes.get(head.body..head.size).unwrap_or_default();
         let (found, payload) = if head.has_items { items::parse(body) } else { (Items::default(), body) };
@@ -108,6 +116,7 @@ impl<'v, V: Visitor> State<'v, V> {
             let message = "the extended items of an event reach beyond it";
             self.problem(Problem::new(Severity::Error, "damaged_items", offset, message));
         }
+        let turn = self.known.stacks.as_mut().map(|stacks| stacks.turn(&head, payload, ticks));
         let event_type = self.type_of(&head, &found, offset);
         if !self.wanted.get(event_type.0 as usize).copied().unwrap_or(true) {
             return ControlFlow::Continue(());
@@ -116,42 +125,56 @@ impl<'v, V: Visitor> State<'v, V> {
             let message = "the session says that events or buffers were lost before this event";
             self.problem(Problem::new(Severity::DataLoss, "dropped_events", offset, message));
         }
-        let thread = self.thread_of(head.process_id, head.thread_id);
+        let writer = Subject { process_id: head.process_id, thread_id: head.thread_id };
+        let about = subject::of(&head, payload);
+        let capture_thread = self.thread_of(writer, ticks);
+        let thread = if about == writer { capture_thread } else { self.thread_of(about, ticks) };
         self.labels.activity_id = head.activity_id;
         self.labels.related_activity_id = found.related_activity_id;
         self.labels.json = found.labels();
-        let addresses = if found.stack_width == 4 {
+        let (mut taken, mut addresses) = (false, found.stack);
+        if found.stack_width == 4 {
             self.stack.clear();
-            let (words, _) = found.stack.as_chunks::<4>();
-            words.iter().for_each(|w| self.stack.extend(u64::from(u32::from_le_bytes(*w)).to_le_bytes()));
-            &self.stack
-        } else {
-            found.stack
-        };
-        self.visitor.event(&RawEvent {
+            stacks::widen(found.stack, true, &mut self.stack);
+            addresses = &self.stack;
+        } else if found.stack.is_empty()
+            && let (Some(stacks), Some(turn)) = (&mut self.known.stacks, turn)
+        {
+            match turn {
+                Turn::Event(ordinal) => {
+                    let threads = [writer.thread_id, about.thread_id];
+                    addresses = stacks.of_event(&head, ordinal, ticks, threads, self.file);
+                }
+                Turn::Carrier(number) => {
+                    (taken, addresses) = stacks.of_carrier(number, &head, payload, self.file);
+                }
+            }
+        }
+        let event = RawEvent {
             event_type,
             ticks,
             thread,
-            capture_thread: thread,
-            processor: if self.knows_processors { u32::from(processor) } else { u32::MAX },
+            capture_thread,
+            processor,
             stack: Stack { addresses, key: None },
             labels: &self.labels,
             payload,
             offset: offset + (head.size - payload.len()) as u64,
-        })
+        };
+        if taken { self.visitor.stack_event(&event) } else { self.visitor.event(&event) }
     }
 
-    fn thread_of(&mut self, process_id: u32, thread_id: u32) -> ThreadIndex {
-        if let Some(index) = self.threads.get(&(process_id, thread_id)) {
+    fn thread_of(&mut self, subject: Subject, ticks: i64) -> ThreadIndex {
+        let whose = self.known.lives.whose(subject, ticks);
+        if let Some(index) = self.threads.get(&whose) {
             return *index;
         }
         let index = self.threads.len() as ThreadIndex;
         if self.threads.len() >= MAX_THREADS {
             return index - 1;
         }
-        let thread = Thread { process_id: process_id.into(), thread_id: thread_id.into(), name: None };
-        self.visitor.thread(index, &thread);
-        self.threads.insert((process_id, thread_id), index);
+        self.visitor.thread(index, &self.known.lives.describe(whose));
+        self.threads.insert(whose, index);
         index
     }
 
@@ -168,7 +191,7 @@ impl<'v, V: Visitor> State<'v, V> {
                 None => schema = u32::MAX,
             }
         } else if form == EtwForm::Manifest {
-            schema = self.schemas.manifest_of(guid, head.process_id);
+            schema = self.known.schemas.manifest_of(guid, head.process_id);
         } else if head.is_kernel && head.guid.is_none() {
             guid = Guid([head.group; 16]);
         }
@@ -204,7 +227,14 @@ impl<'v, V: Visitor> State<'v, V> {
             stand_in()
         } else {
             self.types.insert(key, id);
-            self.describe(key, head, items)
+            let mut event_type = self.describe(key, head, items);
+            if let Layout::Etw(EtwLayout { fields: Some(fields), .. }) = &event_type.layout {
+                self.fields += count(fields);
+                if self.fields > MAX_FIELDS {
+                    event_type.layout = Layout::Unreadable("more fields are described than can be remembered");
+                }
+            }
+            event_type
         };
         self.wanted.push(self.visitor.event_type(id, &event_type));
         id
@@ -216,14 +246,14 @@ impl<'v, V: Visitor> State<'v, V> {
                 Ok(description) => Some(description),
                 Err(why) => Some(Description { unreadable: Some(why), ..Description::default() }),
             },
-            _ => self.schemas.describe(&key.guid, key.id, key.version, key.form, key.schema, key.pointer_size),
+            _ => self.known.schemas.describe(&key.guid, key.id, key.version, key.form, key.schema, key.pointer_size),
         };
         let description = description.unwrap_or_default();
         let described_by = Some(description.provider).filter(|name| !name.is_empty());
         let provider = match (head.is_kernel, head.guid) {
             (true, None) => format!("Windows-Kernel-Group{:02X}", head.group),
             _ => {
-                let name = items.provider_name().or(self.schemas.provider_name(&key.guid));
+                let name = items.provider_name().or(self.known.schemas.provider_name(&key.guid));
                 name.map(str::to_owned).or(described_by).unwrap_or_default()
             }
         };
@@ -247,6 +277,18 @@ impl<'v, V: Visitor> State<'v, V> {
             message: description.message,
         }
     }
+}
+
+/// Fields, with those of structures in them.
+fn count(fields: &[Field]) -> usize {
+    let inside = |kind: &FieldType| {
+        let mut kind = kind;
+        while let FieldType::Array(of) | FieldType::FixedArray(of, _) | FieldType::Counted(of, _) = kind {
+            kind = of;
+        }
+        if let FieldType::Object(members) = kind { count(members) } else { 0 }
+    };
+    fields.iter().fold(fields.len(), |sum, field| sum.saturating_add(inside(&field.kind)))
 }
 
 fn stand_in() -> EventType {

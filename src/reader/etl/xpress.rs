@@ -12,21 +12,22 @@
 /// Why a compressed buffer cannot be expanded.
 pub type Failure = &'static str;
 
-const SHORT: Failure = "the compressed bytes end too early";
+pub(super) const SHORT: Failure = "the compressed bytes end too early";
 
-struct Input<'a> {
-    bytes: &'a [u8],
-    at: usize,
+/// Compressed bytes, and how far they are read.
+pub(super) struct Input<'a> {
+    pub bytes: &'a [u8],
+    pub at: usize,
 }
 
 impl Input<'_> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Failure> {
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Failure> {
         let found = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<N>()).ok_or(SHORT)?;
         self.at += N;
         Ok(*found)
     }
 
-    fn u8(&mut self) -> Result<u8, Failure> {
+    pub fn u8(&mut self) -> Result<u8, Failure> {
         self.array::<1>().map(|[b]| b)
     }
 }

@@ -128,7 +128,7 @@ impl<V: Visitor> State<'_, '_, V> {
 
     /// A thread by its OS id (V1 to V4: the one process of the recording).
     pub fn os_thread(&mut self, thread_id: u64) -> ThreadIndex {
-        self.intern_thread(Thread { process_id: self.default_process, thread_id, name: None })
+        self.intern_thread(Thread { process_id: self.default_process, thread_id, ..Thread::default() })
     }
 
     /// The OS id of a thread.
@@ -150,7 +150,7 @@ impl<V: Visitor> State<'_, '_, V> {
         }
         let message = format!("thread index {raw} is not defined");
         self.problem(Problem::new(Severity::Error, "unknown_thread", offset, message));
-        let index = self.intern_thread(Thread { process_id: 0, thread_id: 0, name: Some(format!("index {raw}")) });
+        let index = self.intern_thread(Thread { name: Some(format!("index {raw}")), ..Thread::default() });
         self.define_thread(raw, index);
         index
     }

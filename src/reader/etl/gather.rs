@@ -1,0 +1,85 @@
+//! The first walk over all events: what the recording says of its own events, who lived when, and which stacks come as
+//! events of their own.
+
+use std::ops::ControlFlow;
+
+use super::body::Body;
+use super::chain::{Link, Session};
+use super::header;
+use super::lives::Lives;
+use super::merge::{self, Receiver};
+use super::schemas::{Pieces, Schemas};
+use super::stacks::{self, Stacks};
+use crate::error::{Problem, Severity};
+use crate::reader::Order;
+use crate::source::MappedFile;
+
+/// What the first walk found.
+#[derive(Default)]
+pub struct Gathered {
+    /// What the recording says of its own events.
+    pub schemas: Schemas,
+    /// Who lived when.
+    pub lives: Lives,
+    /// Stacks that are events of their own; `None` when the second walk is not in the order of time.
+    pub stacks: Option<Stacks>,
+}
+
+/// Walks over the buffers, sorted by processor and age, in the order of time.
+pub fn gather(
+    map: &MappedFile,
+    session: &Session,
+    sorted: &[Link],
+    order: Order,
+    report: &mut dyn FnMut(Problem),
+) -> Gathered {
+    let mut walk = Walk {
+        schemas: Schemas::default(),
+        pieces: Pieces::default(),
+        lives: Lives::default(),
+        stacks: (order == Order::Time).then(stacks::Gather::default),
+        report,
+    };
+    merge::by_time(map, session, sorted, &mut walk);
+    let Walk { schemas, pieces, lives, stacks, report } = walk;
+    let end = sorted.iter().map(|l| l.offset.saturating_add(l.stored.into())).max().unwrap_or_default();
+    pieces.finish(end, report);
+    let stacks = stacks.map(|stacks| {
+        let (stacks, failed) = stacks.finish();
+        if let Some(error) = failed {
+            let message = format!("stacks stay events of their own, the temporary file failed: {error}");
+            report(Problem::new(Severity::DataLoss, "spill_failed", end, message));
+        }
+        stacks
+    });
+    Gathered { schemas, lives, stacks }
+}
+
+struct Walk<'r> {
+    schemas: Schemas,
+    pieces: Pieces,
+    lives: Lives,
+    stacks: Option<stacks::Gather>,
+    report: &'r mut dyn FnMut(Problem),
+}
+
+impl Receiver for Walk<'_> {
+    fn event(&mut self, body: &Body<'_>, at: usize, ticks: i64) -> ControlFlow<()> {
+        let bytes = body.bytes().get(at..).unwrap_or_default();
+        let Ok(mut head) = header::parse(bytes) else { return ControlFlow::Continue(()) };
+        // In the clock of the recording.
+        head.ticks = head.ticks.map(|_| ticks);
+        let whole = bytes.get(head.body..head.size).unwrap_or_default();
+        let payload = self.schemas.event(&head, whole, body.offset_of(at), &mut self.pieces, self.report);
+        self.lives.event(&head, payload);
+        if let Some(stacks) = &mut self.stacks {
+            stacks.event(&head, payload, ticks, body, at);
+        }
+        ControlFlow::Continue(())
+    }
+
+    // What is damaged is reported when events are delivered.
+    fn problem(&mut self, _: Problem) {}
+
+    fn progress(&mut self, _: u64) {}
+}

@@ -1,0 +1,76 @@
+//! Memory does not grow with the file.
+
+use std::io::Write;
+use std::path::Path;
+
+use tracequet::pipeline::{Convert, convert};
+
+use super::hostile::{PROVIDER, RUNTIME};
+use super::writer::*;
+use crate::limits::{is_alone, peak_mb};
+
+const SIZE: u32 = 64 << 10;
+const PROCESSORS: u16 = 4;
+
+/// A log of so many megabytes: four processors in turn, collections with ranges, stacks, and events that nobody describes.
+fn write(path: &Path, megabytes: u64) -> u64 {
+    let mut out = std::io::BufWriter::new(std::fs::File::create(path).expect("room"));
+    let mut header = log_file_header();
+    patch(&mut header, 0, SIZE.to_le_bytes());
+    let buffers = megabytes * 16;
+    patch(&mut header, 0x24, (buffers as u32).to_le_bytes());
+    let head = system(0, 0, 2, TICKS, &header);
+    let first = Head { kind: 4, sequence: 0, flags: 0x21, ..Head::default() };
+    out.write_all(&buffer_of(&first, &head, 0x48 + head.len() as u32, SIZE)).expect("room");
+    let numbers = |numbers: &[u32]| numbers.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
+    let ranges = |index: u32| {
+        let rows = (0..64u64).flat_map(|n| [0x10_0000 + n * 0x100, 0x80]).flat_map(u64::to_le_bytes);
+        [numbers(&[index, 64]), vec![8, 0], rows.collect()].concat()
+    };
+    let stack = item(6, false, &(0..17u64).flat_map(|n| (n * 0x1000).to_le_bytes()).collect::<Vec<u8>>());
+    let mut events = 1;
+    for sequence in 1..buffers {
+        let processor = (sequence % u64::from(PROCESSORS)) as u16;
+        // The times of the four processors lie between each other.
+        let at = |n: i64| TICKS + (sequence as i64 / 4 * 1000 + n) * 4 + i64::from(processor);
+        let mut body = Vec::with_capacity(SIZE as usize);
+        let mut add = |event: Vec<u8>| {
+            body.extend(event);
+            body.resize(body.len().next_multiple_of(8), 0);
+            events += 1;
+        };
+        let collection = sequence as u32 / 4;
+        if processor == 0 {
+            add(event(19, RUNTIME, 1, at(0), &[], &numbers(&[collection, 2, 0, 0])));
+            (0..4).for_each(|n| add(event(19, RUNTIME, 21, at(1 + i64::from(n)), &[], &ranges(n))));
+            add(event(19, RUNTIME, 2, at(9), &[], &numbers(&[collection, 2])));
+        }
+        for n in 10..60 {
+            add(event(19, PROVIDER, (n % 3) as u16, at(n), &stack, &[n as u8; 900]));
+        }
+        let valid = 0x48 + body.len() as u32;
+        let head = Head { sequence: sequence as i64, processor, ..Head::default() };
+        out.write_all(&buffer_of(&head, &body, valid, SIZE)).expect("room");
+    }
+    out.flush().expect("room");
+    events
+}
+
+#[test]
+fn a_large_log_takes_little_memory() {
+    if !is_alone("etl::memory::a_large_log_takes_little_memory") {
+        return;
+    }
+    let large = std::env::var_os("TRACEQUET_TEST_LARGE").is_some();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("large.etl");
+    let events = write(&path, if large { 1024 } else { 256 });
+    let request = Convert { inputs: vec![path], output: folder.path().join("out"), ..Convert::default() };
+    let summary = convert(&request, &mut |_| {}).expect("a dataset");
+    let input = &summary.inputs[0];
+    assert_eq!((input.events, input.complete), (events, true));
+    assert!(input.collections > 1000 && input.incomplete_collections == 0);
+    // 1 GB must stay below 300 MB; the quarter of it takes no less.
+    println!("{} events, {:?} MB", input.events, peak_mb());
+    assert!(peak_mb().is_none_or(|peak| peak < 300), "{:?} MB", peak_mb());
+}
