@@ -333,3 +333,33 @@ unsafe extern "system" fn interrupted(event: u32) -> BOOL {
     }
     (by_key && !again).into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_interrupt_stops_the_session_and_the_second_ends_the_program() {
+        let stop = Stop::default();
+        stop_on_interrupt(stop.clone()).unwrap();
+        assert!(!stop.is_requested());
+        // SAFETY: as the system calls it.
+        let handled = [(); 2].map(|()| unsafe { interrupted(CTRL_C_EVENT) }.as_bool());
+        assert!(stop.is_requested());
+        assert_eq!(handled, [true, false]);
+    }
+
+    #[test]
+    fn a_guid_is_the_same_here_and_there() {
+        let guid = Guid::parse("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4").unwrap();
+        let provider = Provider { id: ProviderId::Guid(guid), keywords: 0, level: 5 };
+        assert_eq!(bytes_of(&guid_of(&provider).unwrap().to_u128()), guid.0);
+    }
+
+    #[test]
+    fn this_process_has_a_name_and_no_process_has_none() {
+        let this = std::env::current_exe().unwrap();
+        assert_eq!(process_name(std::process::id()).as_deref(), this.file_name().and_then(|name| name.to_str()));
+        assert_eq!(process_name(0xFFFF_FFF0), None);
+    }
+}
