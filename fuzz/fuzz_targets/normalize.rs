@@ -43,7 +43,7 @@ impl Visitor for Run {
     }
     fn event(&mut self, raw: &RawEvent<'_>) -> ControlFlow<()> {
         let (info, thread) = (&self.kinds[raw.event_type.0 as usize], &self.threads[raw.thread as usize]);
-        let callsite = self.callsites.intern(&raw.stack, thread.process_id, &mut Null);
+        let callsite = self.callsites.intern(&raw.stack, thread.process(), &mut Null);
         self.normalizer.event(&Event { raw, info, thread, ts_ns: raw.ticks }, callsite, &mut Null);
         ControlFlow::Continue(())
     }

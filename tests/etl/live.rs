@@ -51,7 +51,7 @@ fn a_session_gives_the_tables_of_a_file_with_its_events() {
     assert_eq!((input.info.container, input.collections), ("etw", 1));
     assert_eq!((input.first_ns, input.last_ns), (1000, 8000));
     assert_eq!(ranges(&live.table("gc_surviving_range")), SURVIVING);
-    assert_eq!(live.table("process").texts("command_line"), ["App.exe"]);
+    assert_eq!(live.table("process").texts("name"), ["App.exe"]);
     assert_eq!(live.table("trace").texts("container"), ["etw"]);
 
     // The clock of the .etl has the same frequency and another zero.
