@@ -71,9 +71,9 @@ static void corprof_ranges(corprof_out *o, const uint64_t *starts, const uint64_
 }
 /* The payload of MovedReferences2 (or of MovedReferences). */
 static void corprof_moved(corprof_out *o, const uint64_t *old, const uint64_t *now, const uint64_t *lengths, uint32_t n) {
-    uint64_t change = 0;
+    uint64_t end = n ? old[0] : 0;
     corprof_ranges(o, old, lengths, n);
-    for (uint32_t i = 0; i < n; i++) { corprof_zigzag(o, (int64_t)(now[i] - old[i] - change)); change = now[i] - old[i]; }
+    for (uint32_t i = 0; i < n; i++) { corprof_zigzag(o, (int64_t)(now[i] - end)); end = now[i] + lengths[i]; }
 }
 /* Rows of numbers, column by column. */
 static void corprof_columns(corprof_out *o, const uint64_t *rows, uint32_t n, uint32_t width) {
