@@ -232,7 +232,7 @@ fn a_session_becomes_tables_and_stops_in_time() {
     // The process is this one, as the system names it.
     let this = std::env::current_exe().unwrap();
     let name = this.file_name().unwrap().to_string_lossy().into_owned();
-    assert_eq!(dataset.table("process").texts("command_line"), [name]);
+    assert_eq!(dataset.table("process").texts("name"), [name]);
     // What ControlTraceW says.
     assert_eq!(dataset.problems(), [("dropped_buffers", 3), ("dropped_events", 11)]);
     assert_eq!(input.dropped_events, 11);

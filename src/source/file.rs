@@ -73,6 +73,11 @@ impl MappedFile {
         }
     }
 
+    /// Drops the pages on which these bytes lie, for those who read in so many places that nothing before them is done.
+    pub fn release_around(&self, bytes: std::ops::Range<u64>) {
+        self.release_between(bytes.start, bytes.end.saturating_add(PAGE as u64 - 1));
+    }
+
     /// Drops the pages between two offsets, for those who read in several places at a time and count by themselves.
     pub fn release_between(&self, start: u64, end: u64) {
         let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes().len()) / PAGE * PAGE;

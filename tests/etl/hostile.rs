@@ -256,6 +256,15 @@ fn equal_and_negative_sequence_numbers_keep_the_order_of_the_file() {
 }
 
 #[test]
+fn copies_of_buffers_stand_beside_each_other_in_time() {
+    let once = |writer: Writer| writer.events(1, &[plain(1), plain(4)]).events(2, &[plain(5), plain(8)]);
+    let recording = read(&once(once(once(Writer::new()))).bytes);
+    let times: Vec<_> = recording.events[1..].iter().map(|e| e.ticks - TICKS).collect();
+    assert_eq!(times, [1, 1, 1, 4, 4, 4, 5, 5, 5, 8, 8, 8]);
+    assert!(!recording.codes().contains(&"late_events"), "{:?}", recording.codes());
+}
+
+#[test]
 fn a_hundred_thousand_tiny_buffers_take_no_time() {
     let tiny = buffer_of(&Head::default(), &[], 0x48, 0x48);
     let bytes = Writer::new().raw(&tiny.repeat(100_000)).bytes;

@@ -1,6 +1,6 @@
 //! Manifests that a user gives beside a recording: `--manifest file.man`.
 
-use std::path::PathBuf;
+use std::path::{MAIN_SEPARATOR, PathBuf};
 
 use tracequet::event::EventInfo;
 use tracequet::event::value::Value;
@@ -324,7 +324,7 @@ fn what_is_wrong_is_said_with_its_place() {
         let before = &text[..text.find(element).expect("an element")];
         let (line, column) = (before.matches('\n').count() + 1, before.len() - before.rfind('\n').unwrap_or(0));
         let error = open(&text).err().unwrap_or_default();
-        assert!(error.starts_with(&format!("/shop.man:{line}:{column}: {expected}")), "{to}: {error}");
+        assert!(error.starts_with(&format!("{MAIN_SEPARATOR}shop.man:{line}:{column}: {expected}")), "{to}: {error}");
     }
     assert!(open("<a/>").err().unwrap_or_default().contains(":1:1: no provider, expected <provider"));
     assert!(open("").is_err());

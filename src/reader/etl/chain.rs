@@ -14,6 +14,9 @@ use crate::time::Clock;
 /// No more buffers than this are remembered (128 MB): a terabyte at the usual size.
 const MAX_BUFFERS: usize = 4 << 20;
 
+/// Copies of one buffer that are told apart: each has a buffer open of its own. Those beyond are read one after the other.
+const MAX_COPY: u16 = 511;
+
 /// Where a buffer with events lies; 32 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
@@ -33,6 +36,8 @@ pub struct Link {
     pub cut: bool,
     /// Which of the logs it belongs to.
     pub log: u16,
+    /// How many buffers of this processor and age are before it in the file: none, unless logs were strung together.
+    pub copy: u16,
 }
 
 /// The logs of one recording. There is one, but for archives that hold several (that of the kernel, and others).
@@ -278,13 +283,14 @@ impl Log {
             compressed,
             cut,
             log,
+            copy: 0,
         };
         (link.valid as usize > HEADER).then_some(link)
     }
 }
 
 impl Chain {
-    /// The buffers by processor and age, and the numbers that are missing among their ages (a hint only).
+    /// The buffers by processor, copy and age, and the numbers that are missing among their ages (a hint only).
     pub fn sorted(&self) -> (Vec<Link>, u64) {
         let mut links = self.links.clone();
         links.sort_by_key(|l| (l.log, l.sequence, l.offset));
@@ -295,7 +301,13 @@ impl Chain {
         // What is between the header buffer and the first one behind it says nothing: old buffers may be overwritten.
         let of_log = |links: &[Link]| links.windows(2).skip(1).map(gap).fold(0u64, u64::saturating_add);
         let gaps = links.chunk_by(|a, b| a.log == b.log).map(of_log).fold(0u64, u64::saturating_add);
+        // Buffers of equal age are no row in the order of time: each copy of a processor's row is read beside the others.
         links.sort_by_key(|l| (l.log, l.processor, l.sequence, l.offset));
+        for same in links.chunk_by_mut(|a, b| (a.log, a.processor, a.sequence) == (b.log, b.processor, b.sequence)) {
+            same.iter_mut().zip(0..=MAX_COPY).for_each(|(link, copy)| link.copy = copy);
+            same.iter_mut().skip(usize::from(MAX_COPY)).for_each(|link| link.copy = MAX_COPY);
+        }
+        links.sort_by_key(|l| (l.log, l.processor, l.copy, l.sequence, l.offset));
         (links, gaps)
     }
 }

@@ -31,33 +31,40 @@ pub trait Receiver {
     fn progress(&mut self, bytes: u64);
 }
 
-/// One processor.
+/// One processor, or one copy of its buffers.
 struct Cursor<'m> {
     log: u16,
     links: std::ops::Range<usize>,
+    /// Of the open buffer, in the file.
+    bytes: std::ops::Range<u64>,
     body: Body<'m>,
     next: usize,
 }
 
-/// Reads buffers that are sorted by processor and age, in the order of time. Returns how many events came after a
+/// Reads buffers that are sorted by processor, copy and age, in the order of time. Returns how many events came after a
 /// later one.
 pub fn by_time(map: &MappedFile, session: &Session, links: &[Link], out: &mut impl Receiver) -> u64 {
-    let file = map.bytes();
+    let key = |link: &Link| (link.log, link.processor, link.copy);
     let mut cursors: Vec<Cursor<'_>> = Vec::new();
     for (index, link) in links.iter().enumerate() {
         match cursors.last_mut() {
-            Some(c) if links.get(c.links.start).is_some_and(|l| (l.log, l.processor) == (link.log, link.processor)) => {
-                c.links.end = index + 1;
-            }
-            _ => cursors.push(Cursor { log: link.log, links: index..index + 1, body: Body::default(), next: 0 }),
+            Some(c) if links.get(c.links.start).is_some_and(|l| key(l) == key(link)) => c.links.end = index + 1,
+            _ => cursors.push(Cursor {
+                log: link.log,
+                links: index..index + 1,
+                bytes: 0..0,
+                body: Body::default(),
+                next: 0,
+            }),
         }
     }
     let mut heap = BinaryHeap::new();
     let starts = session.logs.iter().map(|log| log.bytes.start as u64);
-    let mut pool = Pool { owned: 0, done: 0, released: 0, logs: starts.collect() };
+    let has_copies = links.iter().any(|link| link.copy > 0);
+    let mut pool = Pool { owned: 0, done: 0, released: 0, logs: starts.collect(), has_copies };
     for index in 0..cursors.len() {
         if let Some(cursor) = cursors.get_mut(index)
-            && let Some(ticks) = pool.next_buffer(cursor, file, session, links, out)
+            && let Some(ticks) = pool.next_buffer(cursor, map, session, links, out)
         {
             heap.push(Reverse((ticks, index)));
         }
@@ -74,7 +81,7 @@ pub fn by_time(map: &MappedFile, session: &Session, links: &[Link], out: &mut im
             cursor.next += 1;
             let next = match cursor.body.events.get(cursor.next) {
                 Some(place) => Some(place.ticks),
-                None => pool.next_buffer(cursor, file, session, links, out),
+                None => pool.next_buffer(cursor, map, session, links, out),
             };
             let Some(next) = next else { break };
             if heap.peek().is_some_and(|Reverse(other)| *other < (next, index)) {
@@ -97,6 +104,8 @@ struct Pool {
     released: u64,
     /// Up to where the pages of each log are given back.
     logs: Vec<u64>,
+    /// Whether the file is read in many places at a time: then the pages of each buffer are given back by themselves.
+    has_copies: bool,
 }
 
 impl Pool {
@@ -116,12 +125,15 @@ impl Pool {
     fn next_buffer<'m>(
         &mut self,
         cursor: &mut Cursor<'m>,
-        file: &'m [u8],
+        map: &'m MappedFile,
         session: &Session,
         links: &[Link],
         out: &mut impl Receiver,
     ) -> Option<i64> {
         self.owned -= cursor.body.owned();
+        if self.has_copies {
+            map.release_around(cursor.bytes.clone());
+        }
         while let Some(link) = cursor.links.next().and_then(|i| links.get(i)) {
             cursor.next = 0;
             self.done += u64::from(link.stored);
@@ -131,7 +143,8 @@ impl Pool {
                 out.problem(Problem::new(Severity::DataLoss, "too_many_buffers", link.offset, message));
                 continue;
             }
-            cursor.body.load(file, link, session, &mut |p| out.problem(p));
+            cursor.bytes = link.offset..link.offset.saturating_add(link.stored.into());
+            cursor.body.load(map.bytes(), link, session, &mut |p| out.problem(p));
             if let Some(first) = cursor.body.events.first() {
                 self.owned += cursor.body.owned();
                 return Some(first.ticks);
