@@ -7,6 +7,7 @@
 mod call;
 mod open;
 mod pairs;
+mod words;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
@@ -26,6 +27,7 @@ use crate::time::Clock;
 pub use call::Call;
 use open::Collections;
 use pairs::Pairs;
+use words::root_kind;
 
 const MONITOR_GC: u32 = 0x80;
 const MONITOR_SUSPENDS: u32 = 0x1_0000;
@@ -500,30 +502,4 @@ fn is_news(known: &mut HashMap<u64, u64, FixedState>, id: u64, meaning: impl Has
     }
     let hash = FixedState::default().hash_one(meaning);
     known.insert(id, hash) != Some(hash)
-}
-
-/// COR_PRF_GC_ROOT_KIND, in the words of the table. (EventPipe numbers its kinds differently.)
-fn root_kind(value: u64) -> &'static str {
-    match value {
-        1 => "stack",
-        2 => "finalizer",
-        3 => "handle",
-        _ => "other",
-    }
-}
-
-/// COR_PRF_SUSPEND_REASON, in the words of the table, which are EventPipe's where it has one.
-fn suspend_reason(value: u32) -> Option<&'static str> {
-    Some(match value {
-        0 => "SuspendOther",
-        1 => "SuspendForGC",
-        2 => "SuspendForAppDomainShutdown",
-        3 => "SuspendForCodePitching",
-        4 => "SuspendForShutdown",
-        6 => "SuspendForDebugger",
-        7 => "SuspendForGCPrep",
-        8 => "SuspendForReJit",
-        9 => "SuspendForProfiler",
-        _ => return None,
-    })
 }

@@ -308,7 +308,7 @@ impl Collections {
             FOR_GC_PREP => self.open.iter().rev().find(|o| o.background).map_or(0, |o| o.row.gc_id),
             _ => 0,
         };
-        self.pauses.begin(thread, super::suspend_reason(reason), gc_id, ts_ns);
+        self.pauses.begin(thread, super::words::suspend_reason(reason), gc_id, ts_ns);
     }
 
     /// RuntimeSuspendFinished.
