@@ -11,13 +11,16 @@ use crate::error::{Error, Problem, Result, Severity};
 use crate::source::MappedFile;
 use crate::time::Clock;
 
-/// No more buffers than this are remembered (128 MB): a terabyte at the usual size.
+/// No more buffers than this are remembered (160 MB): a terabyte at the usual size.
 const MAX_BUFFERS: usize = 4 << 20;
 
-/// Copies of one buffer that are told apart: each has a buffer open of its own. Those beyond are read one after the other.
-const MAX_COPY: u16 = 511;
+/// Open buffers of a log that was strung together from copies: as many copies are read side by side, in the order of time.
+/// Those beyond are read after them.
+const SIDE_BY_SIDE: usize = 64 << 20;
+/// Copies that are read side by side, however small.
+const MAX_COPIES: u16 = 512;
 
-/// Where a buffer with events lies; 32 bytes.
+/// Where a buffer with events lies; 40 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     /// Offset of its header in the file.
@@ -38,6 +41,8 @@ pub struct Link {
     pub log: u16,
     /// How many buffers of this processor and age are before it in the file: none, unless logs were strung together.
     pub copy: u16,
+    /// Buffers of one turn are read side by side, one turn after the other.
+    pub turn: u16,
 }
 
 /// The logs of one recording. There is one, but for archives that hold several (that of the kernel, and others).
@@ -284,6 +289,7 @@ impl Log {
             cut,
             log,
             copy: 0,
+            turn: 0,
         };
         (link.valid as usize > HEADER).then_some(link)
     }
@@ -303,11 +309,16 @@ impl Chain {
         let gaps = links.chunk_by(|a, b| a.log == b.log).map(of_log).fold(0u64, u64::saturating_add);
         // Buffers of equal age are no row in the order of time: each copy of a processor's row is read beside the others.
         links.sort_by_key(|l| (l.log, l.processor, l.sequence, l.offset));
+        let largest = links.iter().map(|l| l.valid as usize).max().unwrap_or_default().max(HEADER);
+        let processors = links.chunk_by(|a, b| (a.log, a.processor) == (b.log, b.processor)).count().max(1);
+        let copies = u16::try_from(SIDE_BY_SIDE / largest / processors).unwrap_or(u16::MAX).clamp(1, MAX_COPIES);
         for same in links.chunk_by_mut(|a, b| (a.log, a.processor, a.sequence) == (b.log, b.processor, b.sequence)) {
-            same.iter_mut().zip(0..=MAX_COPY).for_each(|(link, copy)| link.copy = copy);
-            same.iter_mut().skip(usize::from(MAX_COPY)).for_each(|link| link.copy = MAX_COPY);
+            for (copy, link) in same.iter_mut().enumerate() {
+                link.copy = u16::try_from(copy).unwrap_or(u16::MAX);
+                link.turn = link.copy / copies;
+            }
         }
-        links.sort_by_key(|l| (l.log, l.processor, l.copy, l.sequence, l.offset));
+        links.sort_by_key(|l| (l.turn, l.log, l.processor, l.copy, l.sequence, l.offset));
         (links, gaps)
     }
 }

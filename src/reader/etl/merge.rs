@@ -44,6 +44,33 @@ struct Cursor<'m> {
 /// Reads buffers that are sorted by processor, copy and age, in the order of time. Returns how many events came after a
 /// later one.
 pub fn by_time(map: &MappedFile, session: &Session, links: &[Link], out: &mut impl Receiver) -> u64 {
+    let starts = session.logs.iter().map(|log| log.bytes.start as u64);
+    let has_copies = links.iter().any(|link| link.copy > 0);
+    let mut pool = Pool { owned: 0, done: 0, released: 0, logs: starts.collect(), has_copies };
+    let mut order = Lateness { newest: i64::MIN, late: 0 };
+    for turn in links.chunk_by(|a, b| a.turn == b.turn) {
+        if one_turn(map, session, turn, &mut pool, &mut order, out).is_break() {
+            break;
+        }
+    }
+    order.late
+}
+
+/// How far events have come, and how many came too late.
+struct Lateness {
+    newest: i64,
+    late: u64,
+}
+
+/// Reads buffers that are side by side in time.
+fn one_turn(
+    map: &MappedFile,
+    session: &Session,
+    links: &[Link],
+    pool: &mut Pool,
+    order: &mut Lateness,
+    out: &mut impl Receiver,
+) -> ControlFlow<()> {
     let key = |link: &Link| (link.log, link.processor, link.copy);
     let mut cursors: Vec<Cursor<'_>> = Vec::new();
     for (index, link) in links.iter().enumerate() {
@@ -59,9 +86,6 @@ pub fn by_time(map: &MappedFile, session: &Session, links: &[Link], out: &mut im
         }
     }
     let mut heap = BinaryHeap::new();
-    let starts = session.logs.iter().map(|log| log.bytes.start as u64);
-    let has_copies = links.iter().any(|link| link.copy > 0);
-    let mut pool = Pool { owned: 0, done: 0, released: 0, logs: starts.collect(), has_copies };
     for index in 0..cursors.len() {
         if let Some(cursor) = cursors.get_mut(index)
             && let Some(ticks) = pool.next_buffer(cursor, map, session, links, out)
@@ -69,15 +93,12 @@ pub fn by_time(map: &MappedFile, session: &Session, links: &[Link], out: &mut im
             heap.push(Reverse((ticks, index)));
         }
     }
-    let (mut newest, mut late) = (i64::MIN, 0);
     while let Some(Reverse((mut ticks, index))) = heap.pop() {
         let Some(cursor) = cursors.get_mut(index) else { continue };
         while let Some(place) = cursor.body.events.get(cursor.next).copied() {
-            late += u64::from(ticks < newest);
-            newest = newest.max(ticks);
-            if out.event(&cursor.body, place.at as usize, ticks).is_break() {
-                return late;
-            }
+            order.late += u64::from(ticks < order.newest);
+            order.newest = order.newest.max(ticks);
+            out.event(&cursor.body, place.at as usize, ticks)?;
             cursor.next += 1;
             let next = match cursor.body.events.get(cursor.next) {
                 Some(place) => Some(place.ticks),
@@ -95,7 +116,7 @@ pub fn by_time(map: &MappedFile, session: &Session, links: &[Link], out: &mut im
             pool.release(map, session, &cursors);
         }
     }
-    late
+    ControlFlow::Continue(())
 }
 
 struct Pool {
