@@ -34,7 +34,7 @@ pub trait Receiver {
 /// One processor, or one copy of its buffers.
 struct Cursor<'m> {
     log: u16,
-    links: std::ops::Range<usize>,
+    links: std::slice::Iter<'m, Link>,
     /// Of the open buffer, in the file.
     bytes: std::ops::Range<u64>,
     body: Body<'m>,
@@ -63,32 +63,29 @@ struct Lateness {
 }
 
 /// Reads buffers that are side by side in time.
-fn one_turn(
-    map: &MappedFile,
+fn one_turn<'m>(
+    map: &'m MappedFile,
     session: &Session,
-    links: &[Link],
+    links: &'m [Link],
     pool: &mut Pool,
     order: &mut Lateness,
     out: &mut impl Receiver,
 ) -> ControlFlow<()> {
     let key = |link: &Link| (link.log, link.processor, link.copy);
-    let mut cursors: Vec<Cursor<'_>> = Vec::new();
-    for (index, link) in links.iter().enumerate() {
-        match cursors.last_mut() {
-            Some(c) if links.get(c.links.start).is_some_and(|l| key(l) == key(link)) => c.links.end = index + 1,
-            _ => cursors.push(Cursor {
-                log: link.log,
-                links: index..index + 1,
-                bytes: 0..0,
-                body: Body::default(),
-                next: 0,
-            }),
-        }
-    }
+    let mut cursors: Vec<Cursor<'_>> = links
+        .chunk_by(|a, b| key(a) == key(b))
+        .map(|row| Cursor {
+            log: row.first().map_or(0, |link| link.log),
+            links: row.iter(),
+            bytes: 0..0,
+            body: Body::default(),
+            next: 0,
+        })
+        .collect();
     let mut heap = BinaryHeap::new();
     for index in 0..cursors.len() {
         if let Some(cursor) = cursors.get_mut(index)
-            && let Some(ticks) = pool.next_buffer(cursor, map, session, links, out)
+            && let Some(ticks) = pool.next_buffer(cursor, map, session, out)
         {
             heap.push(Reverse((ticks, index)));
         }
@@ -102,7 +99,7 @@ fn one_turn(
             cursor.next += 1;
             let next = match cursor.body.events.get(cursor.next) {
                 Some(place) => Some(place.ticks),
-                None => pool.next_buffer(cursor, map, session, links, out),
+                None => pool.next_buffer(cursor, map, session, out),
             };
             let Some(next) = next else { break };
             if heap.peek().is_some_and(|Reverse(other)| *other < (next, index)) {
@@ -148,14 +145,13 @@ impl Pool {
         cursor: &mut Cursor<'m>,
         map: &'m MappedFile,
         session: &Session,
-        links: &[Link],
         out: &mut impl Receiver,
     ) -> Option<i64> {
         self.owned -= cursor.body.owned();
         if self.has_copies {
             map.release_around(cursor.bytes.clone());
         }
-        while let Some(link) = cursor.links.next().and_then(|i| links.get(i)) {
+        for link in cursor.links.by_ref() {
             cursor.next = 0;
             self.done += u64::from(link.stored);
             out.progress(self.done);
