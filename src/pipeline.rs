@@ -19,10 +19,10 @@ pub use crate::sink::{Compression, Format};
 use crate::sink::{Dataset, DatasetOptions};
 use crate::source::live::Live;
 use crate::source::{FileIdentity, Input};
-use crate::table::Shape;
 use crate::table::schema::SCHEMA_VERSION;
 use crate::table::select::Selection;
 use crate::table::views;
+use crate::table::{Shape, Tables};
 use callbacks::CallbackRun;
 pub use callbacks::PROVIDER as CALLBACK_PROVIDER;
 use run::Run;
@@ -242,7 +242,10 @@ pub fn collect(request: &Convert, mut live: Live, progress: &mut dyn FnMut(Progr
     let name = PathBuf::from(format!("etw-{}", live.name()));
     into_dataset(request, std::slice::from_ref(&name), &mut |input, shape, selection, dataset| {
         let mut progress = |position, total, events| progress(Progress { input, position, total, events });
-        let mut run = Run::new(request, &manifests, selection.clone(), shape, dataset, &mut progress, None);
+        let mut run = Run::new(
+            Conversion { request, selection, shape, dataset, progress: &mut progress, total: None },
+            &manifests,
+        );
         let end = reader::etl::read_live(&mut live, &mut run)?;
         run.finish(&name, &end, &FileIdentity::default())
     })
@@ -309,6 +312,24 @@ fn trace_keys(inputs: &[PathBuf]) -> Vec<String> {
     keys
 }
 
+/// One input of a request on its way into the dataset.
+struct Conversion<'r> {
+    request: &'r Convert,
+    selection: &'r Selection,
+    shape: Shape,
+    dataset: &'r mut Dataset,
+    progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
+    /// Size of the input, if it is known.
+    total: Option<u64>,
+}
+
+impl Conversion<'_> {
+    /// The tables of a recording whose header was read.
+    fn tables(&self, info: &TraceInfo) -> Result<Tables> {
+        Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.shape.clone())
+    }
+}
+
 fn one_input(
     request: &Convert,
     manifests: &Manifests,
@@ -329,12 +350,13 @@ fn one_input(
             |handle| handle.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into()))),
         )
     };
+    let conversion = Conversion { request, selection, shape, dataset, progress, total };
     if is_callbacks {
-        let mut run = CallbackRun::new(request, selection.clone(), shape, dataset, progress, total);
+        let mut run = CallbackRun::new(conversion);
         let end = reader::callback::read(input, &mut run)?;
         return run.finish(path, &end, &identity()?);
     }
-    let mut run = Run::new(request, manifests, selection.clone(), shape, dataset, progress, total);
+    let mut run = Run::new(conversion, manifests);
     let end = reader::read(input, Order::Time, &mut run)?;
     run.finish(path, &end, &identity()?)
 }

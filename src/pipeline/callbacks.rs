@@ -5,31 +5,23 @@ use std::path::Path;
 
 use super::out::Out;
 use super::processes::Wanted;
-use super::{Convert, InputSummary, TableSummary};
+use super::{Conversion, InputSummary, TableSummary};
 use crate::error::{Error, Problem, Result};
 use crate::normalize::callbacks::CallbackNormalizer;
 use crate::normalize::fact::{Fact, FactSink};
 use crate::reader::callback::format::{Header, kind_name};
 use crate::reader::callback::{Record, Visitor};
 use crate::reader::{End, Thread, ThreadIndex, TraceInfo};
-use crate::sink::Dataset;
 use crate::source::FileIdentity;
 use crate::table::columns::Builder;
 use crate::table::facts::ThreadCounts;
-use crate::table::select::Selection;
-use crate::table::{Shape, Tables};
 
 /// What callbacks are counted under where events have a provider.
 pub const PROVIDER: &str = "ICorProfilerCallback";
 
 /// The receiver of the reader of callbacks.
 pub struct CallbackRun<'r> {
-    request: &'r Convert,
-    selection: Selection,
-    shape: Shape,
-    dataset: &'r mut Dataset,
-    progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
-    total: Option<u64>,
+    conversion: Conversion<'r>,
     state: Option<State>,
     threads: Vec<ThreadCounts>,
     /// Records and bytes of payload, by kind.
@@ -50,24 +42,12 @@ struct State {
 
 impl<'r> CallbackRun<'r> {
     /// For one input of a request.
-    pub fn new(
-        request: &'r Convert,
-        selection: Selection,
-        shape: Shape,
-        dataset: &'r mut Dataset,
-        progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
-        total: Option<u64>,
-    ) -> CallbackRun<'r> {
-        let providers = &request.providers;
+    pub fn new(conversion: Conversion<'r>) -> CallbackRun<'r> {
+        let providers = &conversion.request.providers;
         CallbackRun {
             wanted: providers.is_empty() || providers.iter().any(|p| p == PROVIDER),
-            processes: Wanted::new(&request.processes),
-            request,
-            selection,
-            shape,
-            dataset,
-            progress,
-            total,
+            processes: Wanted::new(&conversion.request.processes),
+            conversion,
             state: None,
             threads: Vec::new(),
             kinds: [(0, 0); 256],
@@ -117,7 +97,7 @@ impl<'r> CallbackRun<'r> {
             incomplete_collections: 0,
             problems: Vec::new(),
         };
-        out.close(summary, self.dataset, self.failure.take())
+        out.close(summary, self.conversion.dataset, self.failure.take())
     }
 
     fn report_kinds(&self, out: &mut Out) {
@@ -146,7 +126,7 @@ impl<'r> CallbackRun<'r> {
 
 impl Visitor for CallbackRun<'_> {
     fn trace(&mut self, header: &Header, info: &TraceInfo) {
-        match Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.shape.clone()) {
+        match self.conversion.tables(info) {
             Ok(tables) => {
                 let out = Out::new(tables);
                 let normalizer = CallbackNormalizer::new(header, info.clock);
@@ -164,7 +144,7 @@ impl Visitor for CallbackRun<'_> {
     fn record(&mut self, record: &Record<'_>) -> ControlFlow<()> {
         let (Some(state), true) = (&mut self.state, self.failure.is_none()) else { return ControlFlow::Break(()) };
         let ts_ns = state.normalizer.time(record);
-        if !self.wanted || !self.request.covers(ts_ns) || !self.processes.wants(record.thread) {
+        if !self.wanted || !self.conversion.request.covers(ts_ns) || !self.processes.wants(record.thread) {
             return ControlFlow::Continue(());
         }
         self.records += 1;
@@ -180,7 +160,7 @@ impl Visitor for CallbackRun<'_> {
         }
         state.normalizer.record(record, &mut state.out);
         if !state.out.tables.ready.is_empty()
-            && let Err(e) = state.out.write(self.dataset)
+            && let Err(e) = state.out.write(self.conversion.dataset)
         {
             self.failure.get_or_insert(e);
             return ControlFlow::Break(());
@@ -195,6 +175,6 @@ impl Visitor for CallbackRun<'_> {
     }
 
     fn progress(&mut self, position: u64) {
-        (self.progress)(position, self.total, self.records);
+        (self.conversion.progress)(position, self.conversion.total, self.records);
     }
 }

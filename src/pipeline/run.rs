@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::out::Out;
 use super::processes::Wanted;
-use super::{Convert, InputSummary, TableSummary};
+use super::{Conversion, InputSummary, TableSummary};
 use crate::error::{Error, Problem, Result, Severity};
 use crate::event::{Decoding, Event, EventInfo};
 use crate::normalize::Normalizer;
@@ -13,13 +13,11 @@ use crate::normalize::callsites::Callsites;
 use crate::normalize::fact::{Fact, FactSink};
 use crate::reader::etl::Manifests;
 use crate::reader::{End, EventType, NOBODY, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
-use crate::sink::Dataset;
 use crate::source::FileIdentity;
+use crate::table::EventRoute;
 use crate::table::columns::Builder;
 use crate::table::event::Decoded;
 use crate::table::facts::ThreadCounts;
-use crate::table::select::Selection;
-use crate::table::{EventRoute, Shape, Tables};
 
 /// Short payloads of one event type that are reported one by one.
 const MAX_SHORT: u64 = 100;
@@ -53,13 +51,8 @@ struct Kind {
 
 /// The receiver of a reader.
 pub struct Run<'r> {
-    request: &'r Convert,
     manifests: &'r Manifests,
-    selection: Selection,
-    shape: Shape,
-    dataset: &'r mut Dataset,
-    progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
-    total: Option<u64>,
+    conversion: Conversion<'r>,
     state: Option<State>,
     kinds: Vec<Kind>,
     threads: Vec<ThreadCounts>,
@@ -80,27 +73,14 @@ struct State {
 
 impl<'r> Run<'r> {
     /// For one input of a request.
-    pub fn new(
-        request: &'r Convert,
-        manifests: &'r Manifests,
-        selection: Selection,
-        shape: Shape,
-        dataset: &'r mut Dataset,
-        progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
-        total: Option<u64>,
-    ) -> Run<'r> {
+    pub fn new(conversion: Conversion<'r>, manifests: &'r Manifests) -> Run<'r> {
         Run {
-            request,
             manifests,
-            selection,
-            shape,
-            dataset,
-            progress,
-            total,
             state: None,
             kinds: Vec::new(),
             threads: Vec::new(),
-            wanted: Wanted::new(&request.processes),
+            wanted: Wanted::new(&conversion.request.processes),
+            conversion,
             normalizer: Normalizer::new(),
             callsites: Callsites::default(),
             events: 0,
@@ -113,7 +93,7 @@ impl<'r> Run<'r> {
     /// Hands what is ready to the sink.
     fn write_ready(&mut self) {
         let Some(state) = &mut self.state else { return };
-        if let Err(e) = state.out.write(self.dataset) {
+        if let Err(e) = state.out.write(self.conversion.dataset) {
             self.failure.get_or_insert(e);
         }
     }
@@ -123,7 +103,7 @@ impl<'r> Run<'r> {
         let Some(State { info, out }) = &mut self.state else { return };
         let Some(kind) = self.kinds.get_mut(raw.event_type.0 as usize) else { return };
         let ts_ns = info.clock.since_start(raw.ticks).unwrap_or(if raw.ticks < 0 { i64::MIN } else { i64::MAX });
-        if !self.request.covers(ts_ns) || !self.wanted.wants(raw.thread) {
+        if !self.conversion.request.covers(ts_ns) || !self.wanted.wants(raw.thread) {
             return;
         }
         self.events += 1;
@@ -197,7 +177,7 @@ impl<'r> Run<'r> {
             out.tables.thread(thread);
         }
         let summary = self.summary(path, end, identity, info, totals.collections);
-        out.close(summary, self.dataset, self.failure.take())
+        out.close(summary, self.conversion.dataset, self.failure.take())
     }
 
     fn summary(
@@ -322,7 +302,7 @@ fn report_kind(kind: &Kind, out: &mut Out) {
 impl Visitor for Run<'_> {
     fn trace(&mut self, info: &TraceInfo) {
         self.callsites = Callsites::new(info.stack_width());
-        match Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.shape.clone()) {
+        match self.conversion.tables(info) {
             Ok(tables) => self.state = Some(State { info: info.clone(), out: Out::new(tables) }),
             Err(e) => self.failure = Some(e),
         }
@@ -331,7 +311,7 @@ impl Visitor for Run<'_> {
     fn event_type(&mut self, id: TypeId, event_type: &EventType) -> bool {
         let Some(state) = &mut self.state else { return false };
         let info = EventInfo::resolve(&self.manifests.complete(event_type), state.info.pointer_size);
-        let providers = &self.request.providers;
+        let providers = &self.conversion.request.providers;
         let wanted = providers.is_empty() || providers.contains(&info.provider);
         let route = match wanted.then(|| state.out.tables.route(&info)) {
             Some(Ok(route)) => route,
@@ -380,6 +360,6 @@ impl Visitor for Run<'_> {
     }
 
     fn progress(&mut self, position: u64) {
-        (self.progress)(position, self.total, self.events);
+        (self.conversion.progress)(position, self.conversion.total, self.events);
     }
 }
