@@ -51,9 +51,6 @@ impl Out {
         }
         for ready in self.tables.ready.drain(..) {
             let Some(id) = self.table_ids.get(ready.table) else { continue };
-            if ready.new_group {
-                dataset.cut(*id)?;
-            }
             dataset.write(*id, ready.batch)?;
         }
         Ok(())

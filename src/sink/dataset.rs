@@ -4,26 +4,18 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::parquet::file::metadata::KeyValue;
 use arrow_array::RecordBatch;
-use arrow_schema::DataType;
 
 use super::arrow::ArrowTable;
-use super::measure::Meter;
 use super::parquet::ParquetTable;
 use super::place::{self, Place};
-use super::workers::{Ticket, Workers};
+use super::table::{Table, Writer};
+use super::workers::Workers;
 use super::{DatasetOptions, Format, TableId, TableSpec, WrittenTable, properties};
 use crate::error::{Error, Result};
 
-/// Rows of a row group.
-const GROUP_ROWS: usize = 1 << 20;
-/// Bytes of a row group, as batches. Encoded it is smaller.
-const GROUP_BYTES: usize = 64 << 20;
-/// Bytes of all row groups that have not ended, as batches. They are held in memory, encoded.
-const OPEN_BYTES: usize = 96 << 20;
-/// Bytes that the encoder of one Parquet column holds whatever it is given: most of it is the compressor's.
-const ENCODER_BYTES: usize = 24 << 10;
+/// Bytes of all row groups that have not ended, as batches, and of their encoders.
+const OPEN_BYTES: usize = 64 << 20;
 
 /// A dataset in the making: tables are declared, filled and closed, and [`Dataset::commit`] puts the whole in place.
 /// Dropped without a commit, it leaves nothing behind.
@@ -40,25 +32,6 @@ pub struct Dataset {
     loads: Vec<usize>,
     /// Bytes of all row groups that have not ended.
     open_bytes: usize,
-}
-
-struct Table {
-    spec: TableSpec,
-    path: String,
-    writer: Writer,
-    open: bool,
-    meter: Meter,
-    rows: u64,
-    /// Of the current row group.
-    group_rows: usize,
-    group_bytes: usize,
-    /// What opening a row group costs.
-    opening_bytes: usize,
-}
-
-enum Writer {
-    Parquet(Box<ParquetTable>),
-    Arrow(ArrowTable),
 }
 
 impl Dataset {
@@ -97,23 +70,7 @@ impl Dataset {
             Format::Parquet => Writer::Parquet(Box::new(ParquetTable::new(file, &spec, compression)?)),
             Format::Arrow => Writer::Arrow(ArrowTable::new(file, &spec, compression)?),
         };
-        let opening_bytes = match format {
-            Format::Parquet => {
-                spec.schema.fields().iter().map(|f| leaves(f.data_type())).sum::<usize>() * ENCODER_BYTES
-            }
-            Format::Arrow => 0,
-        };
-        self.tables.push(Table {
-            spec,
-            path,
-            writer,
-            open: true,
-            meter: Meter::default(),
-            rows: 0,
-            group_rows: 0,
-            group_bytes: 0,
-            opening_bytes,
-        });
+        self.tables.push(Table::new(spec, path, writer)?);
         Ok(TableId(self.tables.len() - 1))
     }
 
@@ -125,55 +82,34 @@ impl Dataset {
             return Err(Error::Internal(format!("table {}: a batch has other columns than it", table.spec.name)));
         }
         let sizes = table.meter.measure(&batch);
-        let (all_rows, all_bytes) = (batch.num_rows(), sizes.iter().sum::<usize>());
-        let row_bytes = (all_bytes / all_rows.max(1)).max(1);
+        let all_rows = batch.num_rows();
+        let row_bytes = sizes.iter().sum::<usize>() / all_rows.max(1);
         let mut start = 0;
         while start < all_rows {
-            let fit = (GROUP_BYTES.saturating_sub(table.group_bytes) / row_bytes).max(1);
-            let rows = (all_rows - start).min(GROUP_ROWS - table.group_rows).min(fit);
-            let bytes = rows * row_bytes;
-            let ticket = self.workers.admit(bytes);
-            table.write(&self.workers, &mut self.loads, batch.slice(start, rows), &sizes, &ticket)?;
-            start += rows;
+            let rows = table.room(row_bytes).min(all_rows - start);
+            let part = sizes.iter().map(|size| size * rows / all_rows).collect();
             self.open_bytes -= table.held();
-            table.group_rows += rows;
-            table.group_bytes += bytes;
+            table.add(&self.workers, &mut self.loads, batch.slice(start, rows), part)?;
             self.open_bytes += table.held();
-            if table.group_rows >= GROUP_ROWS || table.group_bytes + row_bytes > GROUP_BYTES {
-                self.open_bytes -= table.cut(&self.workers)?;
-            }
+            start += rows;
         }
         while self.open_bytes > OPEN_BYTES {
             // The largest: it makes the most room, and it loses the least by a small row group.
             let Some(largest) = self.tables.iter_mut().rev().max_by_key(|table| table.held()) else { break };
-            self.open_bytes -= largest.cut(&self.workers)?;
+            self.open_bytes -= largest.held();
+            largest.cut(&self.workers, &mut self.loads)?;
         }
-        Ok(())
-    }
-
-    /// Ends the current row group of a table, as when the order of its rows begins anew. Without rows since the last
-    /// end, and in Arrow IPC, nothing happens.
-    pub fn cut(&mut self, table: TableId) -> Result<()> {
-        self.workers.check()?;
-        self.open_bytes -= open(&mut self.tables, table)?.cut(&self.workers)?;
         Ok(())
     }
 
     /// Ends all open tables, each with `metadata` in its footer, and says what they have become, in the order in which
     /// they were declared.
     pub fn close_tables(&mut self, metadata: &[(String, String)]) -> Result<Vec<WrittenTable>> {
-        let footer: Arc<[KeyValue]> =
-            metadata.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
         let metadata: Arc<[(String, String)]> = metadata.into();
         let mut closed = Vec::new();
         for table in self.tables.iter_mut().filter(|table| table.open) {
-            table.open = false;
             self.open_bytes -= table.held();
-            (table.group_rows, table.group_bytes) = (0, 0);
-            match &mut table.writer {
-                Writer::Parquet(parquet) => parquet.close(&self.workers, &mut self.loads, footer.clone())?,
-                Writer::Arrow(arrow) => arrow.close(&self.workers, &self.loads, metadata.clone())?,
-            }
+            table.close(&self.workers, &mut self.loads, &metadata)?;
             closed.push(&*table);
         }
         self.workers.wait()?;
@@ -215,55 +151,6 @@ impl std::fmt::Debug for Dataset {
             .field("place", &self.place)
             .field("tables", &self.tables.len())
             .finish_non_exhaustive()
-    }
-}
-
-impl Table {
-    fn write(
-        &mut self,
-        workers: &Workers,
-        loads: &mut [usize],
-        batch: RecordBatch,
-        sizes: &[usize],
-        ticket: &Arc<Ticket>,
-    ) -> Result<()> {
-        self.rows += batch.num_rows() as u64;
-        match &mut self.writer {
-            Writer::Parquet(parquet) => parquet.write(workers, loads, &batch, sizes, ticket),
-            Writer::Arrow(arrow) => arrow.write(workers, loads, batch, sizes.iter().sum(), ticket),
-        }
-    }
-
-    /// Bytes that the current row group holds.
-    fn held(&self) -> usize {
-        if self.group_rows == 0 { 0 } else { self.group_bytes + self.opening_bytes }
-    }
-
-    /// Ends the row group and returns the bytes it held.
-    fn cut(&mut self, workers: &Workers) -> Result<usize> {
-        let held = self.held();
-        (self.group_rows, self.group_bytes) = (0, 0);
-        if let Writer::Parquet(parquet) = &mut self.writer {
-            parquet.cut(workers)?;
-        }
-        Ok(held)
-    }
-
-    fn summary(&self) -> WrittenTable {
-        let bytes = match &self.writer {
-            Writer::Parquet(parquet) => parquet.written(),
-            Writer::Arrow(arrow) => arrow.written(),
-        };
-        WrittenTable { name: self.spec.name.clone(), path: self.path.clone(), rows: self.rows, bytes }
-    }
-}
-
-/// Parquet columns that a field becomes.
-fn leaves(data_type: &DataType) -> usize {
-    match data_type {
-        DataType::List(element) => leaves(element.data_type()),
-        DataType::Struct(fields) => fields.iter().map(|f| leaves(f.data_type())).sum(),
-        _ => 1,
     }
 }
 

@@ -9,10 +9,13 @@ mod dataset;
 mod failure;
 mod file;
 mod measure;
+mod order;
 mod parquet;
 mod place;
 mod plain;
 mod properties;
+mod table;
+mod waiting;
 mod workers;
 
 use arrow_schema::SchemaRef;
@@ -67,7 +70,8 @@ pub struct TableSpec {
     pub schema: SchemaRef,
     /// One for each top-level column. The leaves of a nested column inherit it.
     pub encodings: Vec<Encoding>,
-    /// Names of the columns by which the rows of each row group are in ascending order, the first one first.
+    /// Names of the columns by which the rows of each row group (in Arrow IPC: of each batch) are put into ascending order,
+    /// the first one first. Columns of unsigned 32-bit or of 64-bit numbers without nulls.
     pub sorted_by: Vec<String>,
 }
 

@@ -1,8 +1,9 @@
 //! One Parquet table, its columns encoded by several workers.
 //!
-//! A row group is a set of column writers. They are dealt out once, at the table's first rows, so that each worker has
-//! about the same to do; a worker keeps its share for all row groups. When a row group ends, each worker closes its
-//! columns and delivers them, and the last to deliver writes the row group to the file.
+//! A row group is a set of column writers. Those of a large row group are dealt out at its table's first rows, so that each
+//! worker has about the same to do; a worker keeps its share for all row groups. When the row group ends, each worker
+//! closes its columns and delivers them. A small row group is made by one worker in one go, so that its encoders are gone
+//! at once. Whoever delivers the last columns of the row group that comes next writes it to the file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,14 +22,14 @@ use super::workers::{Ticket, Workers, least, lock};
 use super::{Compression, TableSpec, failure, properties};
 use crate::error::Result;
 
-/// What writing a file without rows costs, in bytes of a batch.
+/// What ending a file costs, in bytes of a batch.
 const EMPTY_COST: usize = 4 << 10;
 
 /// A Parquet table, as the caller's thread sees it.
 #[derive(Debug)]
 pub(super) struct ParquetTable {
     path: Arc<Path>,
-    factory: ArrowRowGroupWriterFactory,
+    factory: Arc<ArrowRowGroupWriterFactory>,
     output: Arc<Mutex<Output>>,
     /// For each leaf, its top-level column.
     roots: Vec<usize>,
@@ -54,23 +55,20 @@ struct Share {
 #[derive(Debug)]
 struct Output {
     writer: SerializedFileWriter<TableFile>,
+    /// Number of the row group that is written next.
+    next: usize,
     /// By number of the row group. A worker can be ahead of another by more than one.
     incomplete: BTreeMap<usize, Delivered>,
+    /// How many row groups there will be, and what is in the footer; known at the end.
+    end: Option<(usize, Vec<KeyValue>)>,
 }
 
-#[derive(Debug, Default)]
+/// Columns of a row group.
+#[derive(Debug)]
 struct Delivered {
-    shares: usize,
+    /// Shares that are still to come.
+    missing: usize,
     chunks: Vec<(usize, ArrowColumnChunk)>,
-}
-
-/// What happens after a row group.
-#[derive(Clone)]
-enum Then {
-    /// Another may follow.
-    GoOn,
-    /// The file ends with this in its footer.
-    Finish(Arc<[KeyValue]>),
 }
 
 impl ParquetTable {
@@ -84,7 +82,8 @@ impl ParquetTable {
                 .map_err(failure::parquet(&path))?;
         let schema = writer.schema_descr();
         let roots = (0..schema.num_columns()).map(|leaf| schema.get_column_root_idx(leaf)).collect();
-        let output = Arc::new(Mutex::new(Output { writer, incomplete: BTreeMap::new() }));
+        let output = Arc::new(Mutex::new(Output { writer, next: 0, incomplete: BTreeMap::new(), end: None }));
+        let factory = Arc::new(factory);
         Ok(ParquetTable { path: path.into(), factory, output, roots, shares: Vec::new(), ended: 0, begun: false })
     }
 
@@ -119,22 +118,61 @@ impl ParquetTable {
         Ok(())
     }
 
-    /// Ends the current row group, if one has begun.
-    pub(super) fn cut(&mut self, workers: &Workers) -> Result<()> {
-        if self.begun { self.end(workers, Then::GoOn) } else { Ok(()) }
+    /// Writes a row group, while none is open. One worker holds the ticket until it is done.
+    pub(super) fn whole(
+        &mut self,
+        workers: &Workers,
+        loads: &mut [usize],
+        batches: Vec<RecordBatch>,
+        ticket: Arc<Ticket>,
+    ) -> Result<()> {
+        let worker = least(loads);
+        if let Some(load) = loads.get_mut(worker) {
+            *load += ticket.bytes();
+        }
+        let (factory, output, path, group) = (self.factory.clone(), self.output.clone(), self.path.clone(), self.ended);
+        self.ended += 1;
+        workers.submit(worker, Some(ticket), move || {
+            let make = || {
+                let mut writers: Vec<_> = factory.create_column_writers(group)?.into_iter().enumerate().collect();
+                for batch in batches {
+                    let fields = batch.schema_ref().fields().iter().cloned();
+                    let columns: Vec<_> = fields.zip(batch.columns().iter().cloned()).collect();
+                    encode(&columns, &mut writers)?;
+                }
+                lock(&output).deliver(group, 1, close_all(writers)?)
+            };
+            make().map_err(failure::parquet(&path))
+        })
     }
 
-    /// Ends the table.
-    pub(super) fn close(&mut self, workers: &Workers, loads: &mut [usize], metadata: Arc<[KeyValue]>) -> Result<()> {
-        if self.shares.is_empty() {
-            // No rows: one worker, without columns, writes the footer.
-            let worker = least(loads);
-            if let Some(load) = loads.get_mut(worker) {
-                *load += EMPTY_COST;
-            }
-            self.shares.push(Share { worker, columns: Vec::new(), writers: Arc::default() });
+    /// Ends the current row group.
+    pub(super) fn cut(&mut self, workers: &Workers) -> Result<()> {
+        let (group, shares) = (self.ended, self.shares.len());
+        for share in &mut self.shares {
+            let (writers, output, path) = (std::mem::take(&mut share.writers), self.output.clone(), self.path.clone());
+            workers.submit(share.worker, None, move || {
+                let chunks = close_all(std::mem::take(&mut *lock(&writers)));
+                chunks.and_then(|chunks| lock(&output).deliver(group, shares, chunks)).map_err(failure::parquet(&path))
+            })?;
         }
-        self.end(workers, Then::Finish(metadata))
+        self.ended += 1;
+        self.begun = false;
+        Ok(())
+    }
+
+    /// Ends the table, while no row group is open, with `metadata` in its footer.
+    pub(super) fn close(&mut self, workers: &Workers, loads: &mut [usize], metadata: Vec<KeyValue>) -> Result<()> {
+        let worker = least(loads);
+        if let Some(load) = loads.get_mut(worker) {
+            *load += EMPTY_COST;
+        }
+        let (output, path, groups) = (self.output.clone(), self.path.clone(), self.ended);
+        workers.submit(worker, None, move || {
+            let mut output = lock(&output);
+            output.end = Some((groups, metadata));
+            output.write().map_err(failure::parquet(&path))
+        })
     }
 
     /// Bytes of the file so far.
@@ -157,53 +195,40 @@ impl ParquetTable {
         self.begun = true;
         Ok(())
     }
-
-    fn end(&mut self, workers: &Workers, then: Then) -> Result<()> {
-        let (group, shares) = (self.ended, self.shares.len());
-        for share in &mut self.shares {
-            let (writers, output, path) = (std::mem::take(&mut share.writers), self.output.clone(), self.path.clone());
-            let then = then.clone();
-            workers.submit(share.worker, None, move || {
-                let chunks = close_all(std::mem::take(&mut *lock(&writers)));
-                let mut output = lock(&output);
-                chunks.and_then(|chunks| output.deliver(group, shares, chunks, &then)).map_err(failure::parquet(&path))
-            })?;
-        }
-        self.ended += 1;
-        self.begun = false;
-        Ok(())
-    }
 }
 
 impl Output {
-    /// Takes the columns of one share. Row groups come out in order: their shares are the same for the whole table and
-    /// each worker delivers in order, so none can be complete before the one before it.
+    /// Takes columns of a row group that comes in so many shares, and writes what can be written.
     fn deliver(
         &mut self,
         group: usize,
         shares: usize,
         chunks: Vec<(usize, ArrowColumnChunk)>,
-        then: &Then,
     ) -> std::result::Result<(), ParquetError> {
-        let delivered = self.incomplete.entry(group).or_default();
-        delivered.shares += 1;
+        let none = || Delivered { missing: shares, chunks: Vec::new() };
+        let delivered = self.incomplete.entry(group).or_insert_with(none);
+        delivered.missing -= 1;
         delivered.chunks.extend(chunks);
-        if delivered.shares < shares {
-            return Ok(());
-        }
-        let mut chunks = self.incomplete.remove(&group).unwrap_or_default().chunks;
-        chunks.sort_by_key(|(leaf, _)| *leaf);
-        if !chunks.is_empty() {
+        self.write()
+    }
+
+    /// Writes row groups in order as far as they are complete, and the footer behind the last one.
+    fn write(&mut self) -> std::result::Result<(), ParquetError> {
+        while let Some(first) = self.incomplete.first_entry()
+            && *first.key() == self.next
+            && first.get().missing == 0
+        {
+            let mut chunks = first.remove().chunks;
+            chunks.sort_by_key(|(leaf, _)| *leaf);
             let mut row_group = self.writer.next_row_group()?;
             for (_, chunk) in chunks {
                 chunk.append_to_row_group(&mut row_group)?;
             }
             row_group.close()?;
+            self.next += 1;
         }
-        if let Then::Finish(metadata) = then {
-            for pair in metadata.iter() {
-                self.writer.append_key_value_metadata(pair.clone());
-            }
+        if let Some((_, metadata)) = self.end.take_if(|(groups, _)| *groups == self.next) {
+            metadata.into_iter().for_each(|pair| self.writer.append_key_value_metadata(pair));
             self.writer.finish()?;
         }
         self.writer.inner_mut().release();

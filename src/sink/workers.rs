@@ -129,6 +129,13 @@ impl Drop for Workers {
     }
 }
 
+impl Ticket {
+    /// How many bytes it is for.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 impl Drop for Ticket {
     fn drop(&mut self) {
         let mut in_flight = lock(&self.state.in_flight);

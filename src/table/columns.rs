@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::types::{ArrowPrimitiveType, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Int32Array, ListArray, PrimitiveArray, StringArray};
-use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 use foldhash::fast::FixedState;
 
@@ -51,10 +51,12 @@ impl<T: ArrowPrimitiveType> Fixed<T> {
     }
 }
 
-/// Takes the rows out of a vector and leaves room for as many: the next batch is about as large.
+/// Takes the rows out of a vector, with no more memory than they need: of most tables there will never be more, and a
+/// batch may wait long for its row group.
 fn emptied<T>(values: &mut Vec<T>) -> Vec<T> {
-    let room = values.len();
-    std::mem::replace(values, Vec::with_capacity(room))
+    let mut all = std::mem::take(values);
+    all.shrink_to_fit();
+    all
 }
 
 impl<T: ArrowPrimitiveType> Default for Fixed<T> {
@@ -218,7 +220,7 @@ impl TextBuffer {
     /// The rows so far as text.
     pub fn take(&mut self) -> ArrayRef {
         let (data, offsets, nulls) = self.parts();
-        match StringArray::try_new(offsets.clone(), data.clone().into(), nulls.clone()) {
+        match StringArray::try_new(offsets.clone(), data.clone(), nulls.clone()) {
             Ok(array) => Arc::new(array),
             // Unreachable while every writer appends UTF-8; the bytes are kept even then.
             Err(_) => Arc::new(lossy(&offsets, &data, nulls.as_ref())),
@@ -228,12 +230,13 @@ impl TextBuffer {
     /// The rows so far as bytes.
     pub fn take_binary(&mut self) -> ArrayRef {
         let (data, offsets, nulls) = self.parts();
-        Arc::new(arrow_array::BinaryArray::new(offsets, data.into(), nulls))
+        Arc::new(arrow_array::BinaryArray::new(offsets, data, nulls))
     }
 
-    fn parts(&mut self) -> (Vec<u8>, OffsetBuffer<i32>, Option<arrow_buffer::NullBuffer>) {
-        let offsets = std::mem::replace(&mut self.offsets, vec![0]);
-        (std::mem::take(&mut self.data), OffsetBuffer::new(offsets.into()), self.nulls.finish())
+    fn parts(&mut self) -> (Buffer, OffsetBuffer<i32>, Option<arrow_buffer::NullBuffer>) {
+        let offsets = emptied(&mut self.offsets);
+        self.offsets.push(0);
+        (emptied(&mut self.data).into(), OffsetBuffer::new(offsets.into()), self.nulls.finish())
     }
 }
 

@@ -14,9 +14,12 @@ use crate::event::rows::RowLayout;
 use crate::event::{Decoding, Event, EventInfo};
 use crate::normalize::fact::CallsiteId;
 
-/// Rows and bytes of text after which a batch is handed on.
+/// Rows and bytes after which a batch is handed on.
 const BATCH_ROWS: usize = 16 << 10;
-const BATCH_BYTES: usize = 1 << 20;
+const BATCH_BYTES: usize = 2 << 20;
+/// Bytes of a row in the columns that all payload tables have, and in each of their own, but for what the payload holds.
+const HEADER_BYTES: usize = 96;
+const FIELD_BYTES: usize = 4;
 
 /// Bulk events whose rows stand in tables of their own: provider, event ids.
 const ROWS_ELSEWHERE: [(&str, &[u32]); 2] =
@@ -177,7 +180,7 @@ impl EventTable {
         header.related_activity_id.push(raw.labels.related_activity_id);
         header.callsite_id.push(callsite);
         header.labels.push((!raw.labels.json.is_empty()).then_some(&raw.labels.json));
-        self.bytes += 64 + raw.payload.len();
+        self.bytes += HEADER_BYTES + self.columns.len() * FIELD_BYTES + raw.payload.len();
 
         let decoded = match event.info.plan(raw.payload) {
             Ok(plan) => Decoded::Fit(self.decode(plan, mapping, raw.payload)),

@@ -25,9 +25,9 @@ use select::Selection;
 use tables::*;
 
 /// Rows after which a batch is handed on.
-const BATCH_ROWS: usize = 64 << 10;
+const BATCH_ROWS: usize = 16 << 10;
 /// Bytes that all payload tables hold together before all of them are handed on.
-const PAYLOAD_BYTES: usize = 24 << 20;
+const PAYLOAD_BYTES: usize = 16 << 20;
 
 /// Payload tables of one recording, at most; real ones have a few hundred kinds of events.
 const MAX_EVENT_TABLES: usize = 512;
@@ -49,19 +49,15 @@ pub struct Spec {
 pub struct Ready {
     /// Number of the table: its place in [`Tables::specs`].
     pub table: usize,
-    /// The rows.
+    /// The rows, in the order in which they came.
     pub batch: RecordBatch,
-    /// Whether rows that come now sort before rows written already: a new row group has to begin.
-    pub new_group: bool,
 }
 
-/// One table with what is needed to keep its row groups sorted.
+/// One table.
 struct Slot<T> {
     builder: T,
     number: usize,
     wanted: bool,
-    last_key: [u64; 2],
-    broken: bool,
 }
 
 macro_rules! tables {
@@ -121,7 +117,7 @@ fn slot<T: TableBuilder>(specs: &mut Vec<Spec>, selection: &Selection) -> Result
             sorted_by: schema.sorted_by.clone(),
         });
     }
-    Ok(Slot { builder: T::default(), number, wanted, last_key: [0; 2], broken: false })
+    Ok(Slot { builder: T::default(), number, wanted })
 }
 
 /// Holds the code against the schema.
@@ -143,7 +139,7 @@ impl<T: TableBuilder> Slot<T> {
         let rows = self.builder.rows();
         let arrays = self.builder.finish();
         if let Some(spec) = specs.get(self.number).filter(|_| self.wanted) {
-            push_batch(ready, self.number, spec, arrays, rows, std::mem::take(&mut self.broken), failed);
+            push_batch(ready, self.number, spec, arrays, rows, failed);
         }
     }
 
@@ -153,16 +149,6 @@ impl<T: TableBuilder> Slot<T> {
             self.flush(ready, specs, failed);
         }
     }
-
-    /// Takes note of the sort key of the rows that come now; ends the batch when they sort before the last ones.
-    #[inline]
-    fn ordered(&mut self, key: [u64; 2], ready: &mut Vec<Ready>, specs: &[Spec], failed: &mut Option<Error>) {
-        if key < self.last_key {
-            self.flush(ready, specs, failed);
-            self.broken = true;
-        }
-        self.last_key = key;
-    }
 }
 
 fn push_batch(
@@ -171,7 +157,6 @@ fn push_batch(
     spec: &Spec,
     mut arrays: Vec<ArrayRef>,
     rows: usize,
-    new_group: bool,
     failed: &mut Option<Error>,
 ) {
     if arrays.len() + 1 == spec.schema.fields().len() {
@@ -191,7 +176,7 @@ fn push_batch(
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     match RecordBatch::try_new_with_options(spec.schema.clone(), arrays, &options) {
-        Ok(batch) => ready.push(Ready { table, batch, new_group }),
+        Ok(batch) => ready.push(Ready { table, batch }),
         Err(e) => *failed = Some(Error::Internal(format!("table {}: {e}", spec.name))),
     }
 }
@@ -215,8 +200,6 @@ pub struct Tables {
 struct EventSlot {
     table: EventTable,
     number: usize,
-    last_ts_ns: i64,
-    broken: bool,
 }
 
 /// Where the events of one type go.
@@ -279,7 +262,7 @@ impl Tables {
         let sorted_by = vec!["ts_ns".to_owned()];
         let mut spec = Spec { name, schema: Arc::new(schema), encodings, sorted_by };
         self.shape.apply(&mut spec);
-        self.events.push(EventSlot { table, number: self.specs.len(), last_ts_ns: i64::MIN, broken: false });
+        self.events.push(EventSlot { table, number: self.specs.len() });
         self.specs.push(spec);
         Ok(Some(EventRoute { slot, mapping }))
     }
@@ -298,11 +281,6 @@ impl Tables {
     /// Adds an event to its payload table.
     pub fn event(&mut self, route: &EventRoute, event: &crate::event::Event<'_>, callsite: u32) -> event::Decoded {
         let Some(slot) = self.events.get_mut(route.slot) else { return event::Decoded::Raw };
-        if event.ts_ns < slot.last_ts_ns {
-            flush_event(slot, &self.specs, &mut self.ready, &mut self.failed, &mut self.payload_bytes);
-            slot.broken = true;
-        }
-        slot.last_ts_ns = event.ts_ns;
         let before = slot.table.size().1;
         let utc_ns = facts::utc_ns(&self.clock, event.ts_ns);
         let decoded = slot.table.push(event, &route.mapping, utc_ns, callsite);
@@ -310,13 +288,16 @@ impl Tables {
         if slot.table.is_full() {
             flush_event(slot, &self.specs, &mut self.ready, &mut self.failed, &mut self.payload_bytes);
         } else if self.payload_bytes > PAYLOAD_BYTES {
-            self.flush_events();
+            // The large ones: many batches of a few rows would take more than their rows do.
+            let average = self.payload_bytes / self.events.len().max(1);
+            self.flush_events(average);
         }
         decoded
     }
 
-    fn flush_events(&mut self) {
-        for slot in &mut self.events {
+    /// Hands on the payload tables of at least so many bytes.
+    fn flush_events(&mut self, least: usize) {
+        for slot in self.events.iter_mut().filter(|slot| slot.table.size().1 >= least) {
             flush_event(slot, &self.specs, &mut self.ready, &mut self.failed, &mut self.payload_bytes);
         }
     }
@@ -339,7 +320,7 @@ impl Tables {
     /// Makes everything that is left ready.
     pub fn finish(&mut self) {
         self.fixed.flush_all(&mut self.ready, &self.specs, &mut self.failed);
-        self.flush_events();
+        self.flush_events(0);
     }
 
     /// The first defect that kept a batch from being made.
@@ -390,7 +371,7 @@ fn flush_event(
     *payload_bytes = payload_bytes.saturating_sub(bytes);
     let arrays = slot.table.finish();
     if let Some(spec) = specs.get(slot.number) {
-        push_batch(ready, slot.number, spec, arrays, rows, std::mem::take(&mut slot.broken), failed);
+        push_batch(ready, slot.number, spec, arrays, rows, failed);
     }
 }
 
@@ -403,36 +384,25 @@ impl FactSink for Tables {
                 fixed.$slot.flush_full(ready, specs, failed);
             }};
         }
-        // Ranges come in the order of addresses; only their first may stand before what came earlier.
         macro_rules! ranges {
-            ($slot:ident, $gc_id:expr, $rows:expr, $start:ident) => {{
+            ($slot:ident, $gc_id:expr, $rows:expr) => {{
                 let slot = &mut fixed.$slot;
-                if let (true, Some(first), Some(last)) = (slot.wanted, $rows.first(), $rows.last()) {
-                    slot.ordered([u64::from($gc_id), first.$start], ready, specs, failed);
-                    slot.last_key = [u64::from($gc_id), last.$start];
+                if slot.wanted {
                     slot.builder.extend($gc_id, $rows);
                     slot.flush_full(ready, specs, failed);
                 }
             }};
         }
         match fact {
-            Fact::Collection(c) => {
-                fixed.gc.ordered([u64::from(c.gc_id), 0], ready, specs, failed);
-                to!(gc, c, clock);
-            }
-            Fact::Pause(p) => {
-                let key = (p.start_ns as u64) ^ (1 << 63);
-                fixed.pause.ordered([key, 0], ready, specs, failed);
-                to!(pause, p, clock);
-            }
+            Fact::Collection(c) => to!(gc, c, clock),
+            Fact::Pause(p) => to!(pause, p, clock),
             Fact::GenerationRanges(id, rows) => {
-                fixed.generation_range.ordered([u64::from(id), 0], ready, specs, failed);
                 for row in rows {
                     to!(generation_range, id, row);
                 }
             }
-            Fact::SurvivingRanges(id, rows) => ranges!(surviving, id, rows, start),
-            Fact::MovedRanges(id, rows) => ranges!(moved, id, rows, old_start),
+            Fact::SurvivingRanges(id, rows) => ranges!(surviving, id, rows),
+            Fact::MovedRanges(id, rows) => ranges!(moved, id, rows),
             Fact::HeapStats(id, stats) => {
                 for row in stats {
                     to!(heap_stats, id, row);
@@ -442,25 +412,13 @@ impl FactSink for Tables {
             Fact::WeakElement(id, e) => to!(weak_element, id, e),
             Fact::HeapObject(id, o) => to!(heap_object, id, o),
             Fact::HeapReference(id, r) => to!(heap_reference, id, r),
-            Fact::Handle(h) => {
-                fixed.handle.ordered([(h.ts_ns as u64) ^ (1 << 63), 0], ready, specs, failed);
-                to!(handle, h, clock);
-            }
-            Fact::Finalizable(f) => {
-                fixed.finalizable.ordered([(f.ts_ns as u64) ^ (1 << 63), 0], ready, specs, failed);
-                to!(finalizable, f, clock);
-            }
+            Fact::Handle(h) => to!(handle, h, clock),
+            Fact::Finalizable(f) => to!(finalizable, f, clock),
             Fact::Type(t) => to!(types, t),
             Fact::Method(m) => to!(method, m),
-            Fact::Allocation(a) => {
-                fixed.allocation.ordered([(a.ts_ns as u64) ^ (1 << 63), 0], ready, specs, failed);
-                to!(allocation, a, clock);
-            }
+            Fact::Allocation(a) => to!(allocation, a, clock),
             Fact::Callsite(c) => to!(callsite, c),
-            Fact::CpuSample(s) => {
-                fixed.cpu_sample.ordered([(s.ts_ns as u64) ^ (1 << 63), 0], ready, specs, failed);
-                to!(cpu_sample, s, clock);
-            }
+            Fact::CpuSample(s) => to!(cpu_sample, s, clock),
             Fact::Process(p) => to!(process, p),
             Fact::Module(m) => to!(module, m),
             Fact::Problem(p) => to!(diagnostic, p),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::basic::{Compression as Codec, Encoding as Layout};
@@ -130,19 +131,81 @@ fn row_groups_hold_at_most_a_mebi_of_rows() {
     assert_eq!(rows, [1 << 20, 1 << 20, 2_200_020 - (2 << 20)]);
 }
 
+/// Rows in any order, equal keys among them, with the number of each row.
+fn keyed(first: u64, keys: impl Iterator<Item = u64>) -> RecordBatch {
+    let keys: Vec<u64> = keys.collect();
+    let numbers: ArrayRef = Arc::new(UInt64Array::from_iter_values(first..first + keys.len() as u64));
+    let keys: ArrayRef = Arc::new(UInt64Array::from(keys));
+    RecordBatch::try_from_iter([("key", keys), ("number", numbers)]).unwrap()
+}
+
 #[test]
-fn cut_ends_a_row_group_and_only_one_that_has_begun() {
-    let rows = groups(numbers("t"), |dataset, table| {
-        dataset.cut(table).unwrap();
-        dataset.write(table, number_batch(0..10)).unwrap();
-        dataset.write(table, number_batch(10..15)).unwrap();
-        dataset.cut(table).unwrap();
-        dataset.cut(table).unwrap();
-        dataset.write(table, number_batch(0..0)).unwrap();
-        dataset.write(table, number_batch(0..7)).unwrap();
-        dataset.cut(table).unwrap();
-    });
-    assert_eq!(rows, [15, 7]);
+fn row_groups_are_in_order_whatever_the_order_of_the_rows() {
+    let schema = keyed(0, 0..0).schema();
+    let spec = |sorted_by: Vec<String>| TableSpec {
+        name: "t".into(),
+        schema: schema.clone(),
+        encodings: vec![Encoding::Delta; 2],
+        sorted_by,
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("set");
+    let mut dataset = Dataset::create(&out, options(Format::Parquet, 2)).unwrap();
+    let table = dataset.table(spec(vec!["key".into()])).unwrap();
+    let mut rows = 0;
+    let mut write = |dataset: &mut Dataset, keys: &mut dyn Iterator<Item = u64>| {
+        let batch = keyed(rows, keys);
+        rows += batch.num_rows() as u64;
+        dataset.write(table, batch).unwrap();
+    };
+    // These wait, and the late ones find their places.
+    write(&mut dataset, &mut (1000..2000));
+    write(&mut dataset, &mut (500..1500));
+    // With these the encoders begin. What follows them is written, in order or not.
+    write(&mut dataset, &mut (2000..500_000));
+    write(&mut dataset, &mut (500_000..600_000).rev());
+    write(&mut dataset, &mut (600_000..700_000).map(|n: u64| n.next_multiple_of(7)));
+    // These are late: they end the row group.
+    write(&mut dataset, &mut (0..100_000).map(|n| n * 7919 % 1_000_003));
+    write(&mut dataset, &mut (0..100_000).map(|n| n * 104_729 % 1000));
+    dataset.close_tables(&[]).unwrap();
+    dataset.commit().unwrap();
+    let metadata = parquet_metadata(&out.join("t.parquet"));
+    let groups: Vec<i64> = metadata.row_groups().iter().map(|group| group.num_rows()).collect();
+    assert_eq!(groups, [700_000, 200_000]);
+    let read = read_parquet(&out.join("t.parquet"));
+    let numbers = |index: usize| read.column(index).as_primitive::<arrow_array::types::UInt64Type>().values().to_vec();
+    let pairs: Vec<(u64, u64)> = numbers(0).into_iter().zip(numbers(1)).collect();
+    let (first, second) = pairs.split_at(700_000);
+    // Equal keys stay in the order in which they came.
+    assert!(first.is_sorted() && second.is_sorted());
+    let mut all = numbers(1);
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..rows));
+}
+
+#[test]
+fn rows_of_a_table_without_an_order_stay_as_they_come() {
+    let spec = TableSpec { sorted_by: Vec::new(), ..numbers("t") };
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("set");
+    let mut dataset = Dataset::create(&out, options(Format::Parquet, 2)).unwrap();
+    let table = dataset.table(spec).unwrap();
+    [5..9, 0..4, 2..7].into_iter().for_each(|values| dataset.write(table, number_batch(values)).unwrap());
+    dataset.close_tables(&[]).unwrap();
+    dataset.commit().unwrap();
+    let read = read_parquet(&out.join("t.parquet"));
+    assert_eq!(read.columns(), number_batch((5..9).chain(0..4).chain(2..7)).columns());
+}
+
+#[test]
+fn a_table_cannot_be_sorted_by_what_has_no_plain_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut dataset = Dataset::create(&folder.path().join("set"), options(Format::Parquet, 1)).unwrap();
+    for column in ["name", "ratio", "frames", "no such column"] {
+        let spec = TableSpec { sorted_by: vec![column.into()], ..every_kind("t") };
+        assert!(dataset.table(spec).is_err(), "{column}");
+    }
 }
 
 /// A table of texts, and a batch of it of a little less than 8 MiB.
@@ -154,48 +217,36 @@ fn texts(name: &str) -> (TableSpec, RecordBatch) {
 }
 
 #[test]
-fn row_groups_hold_at_most_64_mebibytes() {
+fn row_groups_hold_at_most_32_mebibytes() {
     let (spec, batch) = texts("t");
     let rows = groups(spec, |dataset, table| {
         for _ in 0..20 {
             dataset.write(table, batch.clone()).unwrap();
         }
     });
-    let most = (64 << 20) / 1004;
-    assert_eq!(rows, [most, most, 20 * 8192 - 2 * most]);
+    let most = (32 << 20) / 1004;
+    assert_eq!(rows[..4], [most; 4]);
+    assert_eq!(rows[4..], [20 * 8192 - 4 * most]);
 }
 
 #[test]
-fn open_row_groups_of_all_tables_hold_at_most_96_mebibytes() {
-    let rows = groups(texts("t").0, |dataset, table| {
-        let (spec, batch) = texts("other");
-        let other = dataset.table(spec).unwrap();
-        for _ in 0..6 {
-            dataset.write(table, batch.clone()).unwrap();
-        }
-        // With the seventh of these there are over 100 MiB; the other table is the larger one.
-        for _ in 0..7 {
-            dataset.write(other, batch.clone()).unwrap();
-        }
-        // And now this table is.
-        for _ in 0..7 {
-            dataset.write(other, batch.clone()).unwrap();
-        }
-        dataset.write(table, batch.clone()).unwrap();
-    });
-    assert_eq!(rows, [7 * 8192]);
-    let rows = groups(texts("t").0, |dataset, table| {
-        let (spec, batch) = texts("other");
-        let other = dataset.table(spec).unwrap();
-        for _ in 0..7 {
-            dataset.write(table, batch.clone()).unwrap();
-        }
-        for _ in 0..6 {
-            dataset.write(other, batch.clone()).unwrap();
-        }
-        dataset.write(table, batch.clone()).unwrap();
-    });
-    assert_eq!(rows, [7 * 8192, 8192]);
+fn open_row_groups_of_all_tables_hold_at_most_64_mebibytes() {
+    // Eight batches of all tables are held; with the ninth the largest table ends its row group.
+    let of_three = |mine: usize, others: [usize; 2], last_is_mine: bool| {
+        groups(texts("t").0, |dataset, table| {
+            let batch = texts("t").1;
+            let others =
+                [("a", others[0]), ("b", others[1])].map(|(name, n)| (dataset.table(texts(name).0).unwrap(), n));
+            for (table, batches) in [(table, mine)].into_iter().chain(others) {
+                (0..batches).for_each(|_| dataset.write(table, batch.clone()).unwrap());
+            }
+            let ninth = if last_is_mine { table } else { others[0].0 };
+            dataset.write(ninth, batch.clone()).unwrap();
+            dataset.write(table, batch).unwrap();
+        })
+    };
+    assert_eq!(of_three(2, [3, 3], false), [3 * 8192]);
+    assert_eq!(of_three(3, [3, 2], true), [4 * 8192, 8192]);
 }
 
 #[test]

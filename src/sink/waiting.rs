@@ -1,0 +1,63 @@
+//! Rows of a row group that have no encoders yet.
+//!
+//! An encoder takes the same whether it is given one row or a million, and a recording has hundreds of tables, most of
+//! them small: so rows wait as they are until they are worth the encoders. Rows that come late find their place meanwhile.
+
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
+
+use super::order::{Key, Order, Span};
+
+/// Bytes that a column of a waiting batch takes beside its values.
+const COLUMN_BYTES: usize = 256;
+
+/// The batches of a row group that wait.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    batches: Vec<Batch>,
+    bytes: usize,
+    last: Key,
+    sorted: bool,
+}
+
+/// A batch and the bytes of each of its columns.
+pub(super) type Batch = (RecordBatch, Vec<usize>);
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Waiting { batches: Vec::new(), bytes: 0, last: Key::new(), sorted: true }
+    }
+}
+
+impl Waiting {
+    /// Adds rows.
+    pub(super) fn push(&mut self, batch: RecordBatch, sizes: Vec<usize>, span: Span) {
+        let follows = self.batches.is_empty() || span.first >= self.last;
+        self.sorted &= span.sorted && follows;
+        if self.batches.is_empty() || span.last > self.last {
+            self.last = span.last;
+        }
+        self.bytes += sizes.iter().map(|size| size + COLUMN_BYTES).sum::<usize>();
+        self.batches.push((batch, sizes));
+    }
+
+    /// Bytes that they take.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The rows in order, and where the last one lies; nothing waits afterwards.
+    pub(super) fn take(&mut self, order: &Order) -> std::result::Result<(Vec<Batch>, Key), ArrowError> {
+        let Waiting { batches, last, sorted, .. } = std::mem::take(self);
+        if sorted {
+            return Ok((batches, last));
+        }
+        let all: Vec<&RecordBatch> = batches.iter().map(|(batch, _)| batch).collect();
+        let rows = order.sort(&all)?;
+        let mut sizes = vec![0; rows.num_columns()];
+        for (_, own) in &batches {
+            sizes.iter_mut().zip(own).for_each(|(sum, size)| *sum += size);
+        }
+        Ok((vec![(rows, sizes)], last))
+    }
+}
