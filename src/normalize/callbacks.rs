@@ -306,6 +306,7 @@ impl CallbackNormalizer {
             doubts.overlapping_bounds,
             "generation bounds overlap: there the generation is unknown",
         );
+        doubt("too_many_bounds", doubts.bounds_left_out, super::ranges::TOO_MANY_BOUNDS);
         doubt("range_beyond_bounds", doubts.beyond_bounds, "ranges of 4 GiB or more in less room than that");
     }
 

@@ -37,9 +37,12 @@ pub struct Collections {
     pauses: Pauses,
     /// Collections whose end never came.
     pub abandoned: u64,
+    /// Bounds that were too many.
+    pub bounds_left_out: u64,
     /// An error of a spill file.
     pub failed: Option<std::io::Error>,
-    spare: Vec<Ranges>,
+    /// Its memory is used again.
+    spare: Option<Ranges>,
 }
 
 /// What GCStart says.
@@ -131,7 +134,7 @@ impl Collections {
                 start_ns: ts_ns,
                 ..Collection::default()
             },
-            ranges: self.spare.pop().unwrap_or_default(),
+            ranges: self.spare.take().unwrap_or_default(),
             starting_on: Some(thread),
             started: true,
         });
@@ -168,7 +171,8 @@ impl Collections {
         if let Err(e) = closed.ranges.finish(&mut closed.row, sink, |_, _, _| {}) {
             self.failed = Some(e);
         }
-        self.spare.push(std::mem::take(&mut closed.ranges));
+        self.bounds_left_out += closed.ranges.doubts().bounds_left_out;
+        self.spare = Some(closed.ranges);
         self.closed.push(closed.row);
     }
 

@@ -373,10 +373,11 @@ impl Normalizer {
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
         self.profilers.finish(position, sink);
         self.add_joined(sink);
-        let mut abandoned = 0;
+        let (mut abandoned, mut left_out) = (0, 0);
         for runtime in &mut self.runtimes {
             runtime.finish(sink);
             abandoned += runtime.abandoned;
+            left_out += runtime.bounds_left_out;
         }
         let mut report = |code, count: u64, offset, message: &str| {
             if count > 0 {
@@ -384,6 +385,7 @@ impl Normalizer {
                 sink.fact(Fact::Problem(&problem));
             }
         };
+        report("too_many_bounds", left_out, position, ranges::TOO_MANY_BOUNDS);
         report("open_collection", abandoned, position, "collections whose end is not in the recording");
         let message = "rows of bulk events are missing: the payload is shorter than its count says";
         report("short_bulk_event", self.short_rows, self.short_at, message);

@@ -24,6 +24,7 @@ pub struct Ranges {
     /// Where ranges of unknown length are after the collection.
     clamped: Vec<u64>,
     doubts: Doubts,
+    bounds_left_out: u64,
     /// The bounds are those of another telling of the collection, which hands them on.
     bounds_are_told: bool,
     /// The rows are, too.
@@ -41,7 +42,14 @@ pub struct Doubts {
     pub overlapping_bounds: u64,
     /// Ranges of 4 GiB and more that are longer than the bounds they lie in.
     pub beyond_bounds: u64,
+    /// Bounds that are too many to be remembered.
+    pub bounds_left_out: u64,
 }
+
+/// What is said of bounds that are too many.
+pub const TOO_MANY_BOUNDS: &str = "more generation bounds of one collection than are remembered";
+/// Bounds of one collection: a heap of a terabyte has as many regions.
+const MAX_BOUNDS: usize = 1 << 18;
 
 /// Ranges of unknown length that are looked at once more, per collection; no machine has room for so many.
 const MAX_CLAMPED: usize = 1 << 16;
@@ -90,7 +98,11 @@ impl Ranges {
 
     /// A part of the heap at the start or at the end of the collection.
     pub fn bound(&mut self, bound: GenerationRange) {
-        self.bounds.push(bound);
+        if self.bounds.len() < MAX_BOUNDS {
+            self.bounds.push(bound);
+        } else {
+            self.bounds_left_out += 1;
+        }
     }
 
     /// From now on lengths are made with [`tag`].
@@ -135,6 +147,8 @@ impl Ranges {
         mut each: impl FnMut(u64, u64, u64),
     ) -> std::io::Result<()> {
         let gc_id = collection.gc_id;
+        let bounds_left_out = std::mem::take(&mut self.bounds_left_out);
+        self.doubts = Doubts { bounds_left_out, ..Doubts::default() };
         if !std::mem::take(&mut self.bounds_are_told) && !self.bounds.is_empty() {
             sink.fact(Fact::GenerationRanges(gc_id, &self.bounds));
         }
@@ -148,7 +162,7 @@ impl Ranges {
         let mut before = Bounds::new(&self.bounds, false);
         let mut after = Bounds::new(&self.bounds, true);
         self.bounds.clear();
-        self.doubts = Doubts { overlapping_bounds: before.overlapping + after.overlapping, ..Doubts::default() };
+        self.doubts.overlapping_bounds = before.overlapping + after.overlapping;
         let tagged = self.tagged;
         let mut large = self.large_ends(&mut after)?;
         let mut doubts = self.doubts;

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 
 /// Rows held in memory per collection and kind before a run is spilled (16 to 24 bytes each).
-const MAX_ROWS: usize = 1 << 20;
+const MAX_ROWS: usize = 1 << 18;
 
 /// Rows of `N` numbers, pushed in any order.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl<const N: usize> Runs<N> {
     }
 
     fn spill(&mut self) -> std::io::Result<()> {
-        self.rows.sort();
+        self.rows.sort_unstable();
         let spilled = match &mut self.spilled {
             Some(spilled) => spilled,
             None => self.spilled.insert(Spilled { file: tempfile::tempfile()?, runs: Vec::new() }),
@@ -63,7 +63,7 @@ impl<const N: usize> Runs<N> {
     /// Hands all rows to `each` in order and empties this; the memory is kept for the next collection.
     pub fn drain(&mut self, mut each: impl FnMut(&[u64; N])) -> std::io::Result<()> {
         if !self.rows.is_sorted() {
-            self.rows.sort();
+            self.rows.sort_unstable();
         }
         match self.spilled.take() {
             None => self.rows.iter().for_each(&mut each),
