@@ -69,21 +69,25 @@ impl MappedFile {
         let start = self.released.load(Ordering::Relaxed);
         if end.saturating_sub(start) >= RELEASE_STEP {
             self.released.store(end, Ordering::Relaxed);
-            self.release_between(start as u64, end as u64);
+            if let Some(map) = &self.map {
+                drop_pages(map, start, end - start);
+            }
         }
     }
 
-    /// Drops the pages on which these bytes lie, for those who read in so many places that nothing before them is done.
-    pub fn release_around(&self, bytes: std::ops::Range<u64>) {
-        self.release_between(bytes.start, bytes.end.saturating_add(PAGE as u64 - 1));
+    /// Said before the file is read in many places at a time: then each place brings little into resident memory. (A system
+    /// that keeps files in pages of 2 MB would map one of them for each place.)
+    pub fn expect_scattered_reads(&self) {
+        #[cfg(target_os = "linux")]
+        if let Some(map) = &self.map {
+            map.advise(memmap2::Advice::NoHugePage).ok();
+        }
     }
 
-    /// Drops the pages between two offsets, for those who read in several places at a time and count by themselves.
-    pub fn release_between(&self, start: u64, end: u64) {
-        let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes().len()) / PAGE * PAGE;
-        let (start, end) = (place(start), place(end));
-        if let Some(map) = self.map.as_ref().filter(|_| start < end) {
-            drop_pages(map, start, end - start);
+    /// Drops all pages, for those who read in so many places that nothing before them is done.
+    pub fn release_all(&self) {
+        if let Some(map) = &self.map {
+            drop_pages(map, 0, map.len());
         }
     }
 }

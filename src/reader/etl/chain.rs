@@ -16,7 +16,7 @@ const MAX_BUFFERS: usize = 4 << 20;
 
 /// Open buffers of a log that was strung together from copies: as many copies are read side by side, in the order of time.
 /// Those beyond are read after them.
-const SIDE_BY_SIDE: usize = 64 << 20;
+const SIDE_BY_SIDE: usize = 16 << 20;
 /// Copies that are read side by side, however small.
 const MAX_COPIES: u16 = 512;
 

@@ -33,10 +33,7 @@ pub trait Receiver {
 
 /// One processor, or one copy of its buffers.
 struct Cursor<'m> {
-    log: u16,
     links: std::slice::Iter<'m, Link>,
-    /// Of the open buffer, in the file.
-    bytes: std::ops::Range<u64>,
     body: Body<'m>,
     next: usize,
 }
@@ -44,9 +41,7 @@ struct Cursor<'m> {
 /// Reads buffers that are sorted by processor, copy and age, in the order of time. Returns how many events came after a
 /// later one.
 pub fn by_time(map: &MappedFile, session: &Session, links: &[Link], out: &mut impl Receiver) -> u64 {
-    let starts = session.logs.iter().map(|log| log.bytes.start as u64);
-    let has_copies = links.iter().any(|link| link.copy > 0);
-    let mut pool = Pool { owned: 0, done: 0, released: 0, logs: starts.collect(), has_copies };
+    let mut pool = Pool { owned: 0, done: 0, released: 0 };
     let mut order = Lateness { newest: i64::MIN, late: 0 };
     for turn in links.chunk_by(|a, b| a.turn == b.turn) {
         if one_turn(map, session, turn, &mut pool, &mut order, out).is_break() {
@@ -74,13 +69,7 @@ fn one_turn<'m>(
     let key = |link: &Link| (link.log, link.processor, link.copy);
     let mut cursors: Vec<Cursor<'_>> = links
         .chunk_by(|a, b| key(a) == key(b))
-        .map(|row| Cursor {
-            log: row.first().map_or(0, |link| link.log),
-            links: row.iter(),
-            bytes: 0..0,
-            body: Body::default(),
-            next: 0,
-        })
+        .map(|row| Cursor { links: row.iter(), body: Body::default(), next: 0 })
         .collect();
     let mut heap = BinaryHeap::new();
     for index in 0..cursors.len() {
@@ -110,7 +99,8 @@ fn one_turn<'m>(
         }
         if pool.done - pool.released >= RELEASE_STEP {
             pool.released = pool.done;
-            pool.release(map, session, &cursors);
+            // Those of the open buffers come back: they are few, and what else is done lies anywhere.
+            map.release_all();
         }
     }
     ControlFlow::Continue(())
@@ -120,25 +110,9 @@ struct Pool {
     owned: usize,
     done: u64,
     released: u64,
-    /// Up to where the pages of each log are given back.
-    logs: Vec<u64>,
-    /// Whether the file is read in many places at a time: then the pages of each buffer are given back by themselves.
-    has_copies: bool,
 }
 
 impl Pool {
-    /// Gives back what all processors of a log are done with; logs are read side by side.
-    fn release(&mut self, map: &MappedFile, session: &Session, cursors: &[Cursor<'_>]) {
-        for (index, (log, released)) in session.logs.iter().zip(&mut self.logs).enumerate() {
-            let is_open = |c: &&Cursor<'_>| c.log == index as u16 && c.next < c.body.events.len();
-            let done = cursors.iter().filter(is_open).map(|c| c.body.offset).min().unwrap_or(log.bytes.end as u64);
-            if done > *released {
-                map.release_between(*released, done);
-                *released = done;
-            }
-        }
-    }
-
     /// Opens the next buffer of a processor that has events; the time of its first one.
     fn next_buffer<'m>(
         &mut self,
@@ -148,9 +122,6 @@ impl Pool {
         out: &mut impl Receiver,
     ) -> Option<i64> {
         self.owned -= cursor.body.owned();
-        if self.has_copies {
-            map.release_around(cursor.bytes.clone());
-        }
         for link in cursor.links.by_ref() {
             cursor.next = 0;
             self.done += u64::from(link.stored);
@@ -160,7 +131,6 @@ impl Pool {
                 out.problem(Problem::new(Severity::DataLoss, "too_many_buffers", link.offset, message));
                 continue;
             }
-            cursor.bytes = link.offset..link.offset.saturating_add(link.stored.into());
             cursor.body.load(map.bytes(), link, session, &mut |p| out.problem(p));
             if let Some(first) = cursor.body.events.first() {
                 self.owned += cursor.body.owned();

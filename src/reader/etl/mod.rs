@@ -26,6 +26,7 @@ mod manifest;
 mod manifests;
 mod merge;
 mod processes;
+mod refs;
 mod schemas;
 mod stacks;
 mod state;
@@ -64,6 +65,7 @@ pub fn is_etl(head: &[u8]) -> bool {
 /// time needs the whole. Several logs of one archive are read as one recording, in the clock of the one that began first.
 pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<End> {
     let Spooled { map, starts, failed } = input.spool()?;
+    map.expect_scattered_reads();
     let session = Session::open(&map, &starts)?;
     let header = &session.base.header;
     let headers = || session.logs.iter().map(|log| &log.header);

@@ -21,6 +21,7 @@ use foldhash::fast::FixedState;
 
 use super::body::Body;
 use super::header::{Head, NO_ID};
+use super::refs::{Key, Part, Ref, Refs};
 use super::subject::STACK_WALK;
 use crate::guid::Guid;
 use crate::source::MappedFile;
@@ -48,15 +49,6 @@ const CLR: [Guid; 2] = [
 ];
 const CLR_STACK_WALK: u32 = 82;
 
-/// Which part of a stack. Inner frames first: the kernel's stand before the user's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
-    Kernel,
-    User,
-    /// A stack of the CLR; its `whose` is the place of the event among those of its time.
-    Runtime,
-}
-
 /// What became of an event that is a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
@@ -64,22 +56,6 @@ enum Fate {
     Homeless,
     /// Its event was delivered with it; of a definition: there are references to it.
     Taken,
-}
-
-/// A stack, by the event that it belongs to; 32 bytes.
-#[derive(Clone, Copy, Debug)]
-struct Ref {
-    ticks: i64,
-    /// Where its addresses are; while the key is not defined, the reference before it with the same key.
-    place: u64,
-    whose: u32,
-    /// Which event it is, among those that are stacks.
-    carrier: u32,
-    /// Bytes of addresses.
-    len: u16,
-    part: Part,
-    /// Whether addresses have 4 bytes.
-    narrow: bool,
 }
 
 /// An event that carries a stack or defines one.
@@ -265,16 +241,8 @@ impl Gather {
             self.failed.get_or_insert(error);
             None
         });
-        // Parts of the same kind stay in the order in which they came.
-        self.refs.sort_unstable_by_key(|r| (r.key(), r.carrier));
-        let stacks = Stacks { refs: self.refs, fates: self.fates, copies, ..Stacks::default() };
+        let stacks = Stacks { refs: Refs::sorted(self.refs), fates: self.fates, copies, ..Stacks::default() };
         (stacks, self.failed)
-    }
-}
-
-impl Ref {
-    fn key(&self) -> (i64, u32, Part) {
-        (self.ticks, self.whose, self.part)
     }
 }
 
@@ -291,8 +259,7 @@ fn provider(head: &Head) -> Option<usize> {
 /// The second walk: the stacks of a file, and what became of them.
 #[derive(Default)]
 pub struct Stacks {
-    /// By time, thread and part.
-    refs: Vec<Ref>,
+    refs: Refs,
     /// Of every event that is a stack, in the order of time.
     fates: Vec<Fate>,
     copies: Option<MappedFile>,
@@ -302,7 +269,7 @@ pub struct Stacks {
     carriers: usize,
     /// Where the stacks of the current time begin.
     cursor: usize,
-    now: i64,
+    now: Option<i64>,
     frames: Vec<u8>,
     /// Events that are stacks and stand at theirs.
     pub attached: u64,
@@ -334,12 +301,10 @@ impl Stacks {
     /// may be filed: the one that wrote it and the one that it is about.
     pub fn of_event(&mut self, head: &Head, ordinal: u32, ticks: i64, threads: [u32; 2], file: &[u8]) -> &[u8] {
         self.frames.clear();
-        if ticks < self.now {
-            self.cursor = self.refs.partition_point(|r| r.ticks < ticks);
-        }
-        self.now = ticks;
-        while self.refs.get(self.cursor).is_some_and(|r| r.ticks < ticks) {
-            self.cursor += 1;
+        if self.now != Some(ticks) {
+            let from = if self.now.is_some_and(|now| ticks < now) { 0 } else { self.cursor };
+            self.cursor = self.refs.find(from, (ticks, 0, Part::Kernel));
+            self.now = Some(ticks);
         }
         if self.refs.get(self.cursor).is_none_or(|r| r.ticks != ticks) {
             return &self.frames;
@@ -357,16 +322,23 @@ impl Stacks {
         &self.frames
     }
 
-    fn same(&self, key: (i64, u32, Part)) -> impl Iterator<Item = Ref> {
-        let first = self.refs.partition_point(|r| r.key() < key);
-        let same = self.refs.get(first..).unwrap_or_default().iter().take(MAX_SAME);
-        same.take_while(move |r| r.key() == key).copied()
+    /// The first stack at or behind a place in the list that is of this kind and fits.
+    fn first(&mut self, from: usize, key: Key, fits: impl Fn(&Ref, &[Fate]) -> bool) -> Option<Ref> {
+        let first = self.refs.find(from, key);
+        for index in first..first + MAX_SAME {
+            let found = self.refs.get(index).filter(|r| r.key() == key)?;
+            if fits(&found, &self.fates) {
+                return Some(found);
+            }
+        }
+        None
     }
 
     /// Appends the addresses of the first stack of this kind that no event has yet.
-    fn take(&mut self, key: (i64, u32, Part), file: &[u8]) {
-        let is_free = |r: &Ref| self.fates.get(r.carrier as usize) == Some(&Fate::Homeless) && r.place != NOWHERE;
-        let Some(found) = self.same(key).find(is_free) else { return };
+    fn take(&mut self, key: Key, file: &[u8]) {
+        let is_free =
+            |r: &Ref, fates: &[Fate]| fates.get(r.carrier as usize) == Some(&Fate::Homeless) && r.place != NOWHERE;
+        let Some(found) = self.first(self.cursor, key, is_free) else { return };
         if let Some(fate) = self.fates.get_mut(found.carrier as usize) {
             *fate = Fate::Taken;
         }
@@ -387,8 +359,7 @@ impl Stacks {
             && let Some(copies) = &self.copies
         {
             self.reads = 0;
-            copies.rewind();
-            copies.release(u64::MAX);
+            copies.release_all();
         }
     }
 
@@ -405,8 +376,7 @@ impl Stacks {
                 widen(addresses, narrow, &mut self.frames);
             }
             Some(Carrier::Keyed(ticks, thread, part, _)) => {
-                let own = self.same((ticks, thread, part)).find(|r| r.carrier as usize == number);
-                if let Some(own) = own {
+                if let Some(own) = self.first(0, (ticks, thread, part), |r, _| r.carrier as usize == number) {
                     self.read(&own, file);
                 }
             }
