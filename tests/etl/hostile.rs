@@ -265,6 +265,21 @@ fn copies_of_buffers_stand_beside_each_other_in_time() {
 }
 
 #[test]
+fn copies_that_are_too_many_are_read_in_turns() {
+    let large = |at: i64| event(19, PROVIDER, 7, TICKS + at, &[], &[at as u8; 60_000]);
+    let events: Vec<_> = (1..=16).map(large).collect();
+    let body = events.concat();
+    let one = buffer_of(&Head::default(), &body, 0x48 + body.len() as u32, 1 << 20);
+    let recording = read(&Writer::new().raw(&one.repeat(40)).bytes);
+    let times: Vec<_> = recording.events[1..].iter().map(|e| e.ticks - TICKS).collect();
+    // 16 MB of open buffers: 17 copies of 960 KB side by side, and again, and what is left.
+    let turn = |copies: usize| (1..=16).flat_map(move |at| std::iter::repeat_n(at, copies));
+    assert!(times.into_iter().eq(turn(17).chain(turn(17)).chain(turn(6))));
+    let late = recording.problems.iter().find(|p| p.code == "late_events").map(|p| p.count);
+    assert_eq!(late, Some((17 + 6) * 15));
+}
+
+#[test]
 fn a_hundred_thousand_tiny_buffers_take_no_time() {
     let tiny = buffer_of(&Head::default(), &[], 0x48, 0x48);
     let bytes = Writer::new().raw(&tiny.repeat(100_000)).bytes;

@@ -18,7 +18,9 @@ pub struct Place {
 #[derive(Default)]
 pub struct Body<'m> {
     mapped: Option<&'m [u8]>,
-    expanded: Vec<u8>,
+    own: Vec<u8>,
+    /// Whether it was compressed, so that its bytes stand nowhere in the file.
+    compressed: bool,
     /// Its events, in the order of time.
     pub events: Vec<Place>,
     /// Offset of its first byte in the file.
@@ -30,24 +32,38 @@ pub struct Body<'m> {
 impl<'m> Body<'m> {
     /// The valid bytes behind the header.
     pub fn bytes(&self) -> &[u8] {
-        self.mapped.unwrap_or(&self.expanded)
+        self.mapped.unwrap_or(&self.own)
     }
 
-    /// Bytes that are not in the file.
+    /// Bytes that are held in memory of its own.
     pub fn owned(&self) -> usize {
-        self.expanded.len()
+        self.own.len()
     }
 
     /// Offset of a place in the body: in a compressed buffer that of its beginning.
     pub fn offset_of(&self, at: usize) -> u64 {
-        if self.mapped.is_some() { self.offset + at as u64 } else { self.offset }
+        self.place_of(at).unwrap_or(self.offset)
     }
 
-    /// Takes the events of another buffer in; what was there is forgotten, its memory is used again.
-    pub fn load(&mut self, file: &'m [u8], link: &Link, session: &Session, report: &mut dyn FnMut(Problem)) {
+    /// Where in the file a place in the body is; `None` in a compressed buffer.
+    pub fn place_of(&self, at: usize) -> Option<u64> {
+        (!self.compressed).then_some(self.offset + at as u64)
+    }
+
+    /// Takes the events of another buffer in; what was there is forgotten, its memory is used again. `copy` asks for a copy
+    /// of what is in the file.
+    pub fn load(
+        &mut self,
+        file: &'m [u8],
+        link: &Link,
+        session: &Session,
+        copy: bool,
+        report: &mut dyn FnMut(Problem),
+    ) {
         self.events.clear();
-        self.expanded.clear();
+        self.own.clear();
         self.mapped = None;
+        self.compressed = link.compressed;
         let start = usize::try_from(link.offset).unwrap_or(usize::MAX).saturating_add(HEADER);
         self.offset = start as u64;
         let Some(log) = session.logs.get(usize::from(link.log)) else { return };
@@ -56,16 +72,20 @@ impl<'m> Body<'m> {
         let stored = stored.get(..(link.stored as usize).saturating_sub(HEADER)).unwrap_or(stored);
         let size = (link.valid as usize).saturating_sub(HEADER);
         if link.compressed {
-            if let Err(why) = log.compression.expand(stored, size, &mut self.expanded) {
+            if let Err(why) = log.compression.expand(stored, size, &mut self.own) {
                 // Of a buffer that the end of the file cuts, what came before the cut is sound.
                 if !link.cut {
                     let message = format!("a compressed buffer cannot be expanded, its events are lost: {why}");
                     report(Problem::new(Severity::Error, "damaged_compression", link.offset, message));
-                    self.expanded.clear();
+                    self.own.clear();
                 }
             }
         } else {
-            self.mapped = Some(stored.get(..size).unwrap_or(stored));
+            let bytes = stored.get(..size).unwrap_or(stored);
+            match copy {
+                true => self.own.extend_from_slice(bytes),
+                false => self.mapped = Some(bytes),
+            }
         }
         self.find_events(link, &|ticks| log.ticks(ticks, &session.base), report);
     }

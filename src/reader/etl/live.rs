@@ -44,7 +44,7 @@ pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {
         sampling_ns: 0,
         key_values: vec![("logger_name".into(), live.name().to_owned())],
     });
-    let mut state = State::new(visitor, &[]);
+    let mut state = State::new(visitor, None);
     let mut pieces = Pieces::default();
     let mut met = HashSet::<u32, FixedState>::default();
     let mut found = Vec::new();
@@ -80,7 +80,7 @@ pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {
         let ticks = head.ticks.unwrap_or(newest);
         late += u64::from(ticks < newest);
         newest = newest.max(ticks);
-        if state.event(&packet.bytes, ticks, packet.processor.into(), offset).is_break() {
+        if state.event(&packet.bytes, ticks, packet.processor.into(), None, offset).is_break() {
             break None;
         }
         if bytes - told >= PROGRESS_STEP {

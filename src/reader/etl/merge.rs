@@ -16,10 +16,15 @@ use super::chain::{Link, Session};
 use crate::error::{Problem, Severity};
 use crate::source::MappedFile;
 
-/// All expanded buffers together; what does not fit is left out and reported.
+/// All buffers in memory of their own together; what does not fit is left out and reported.
 const MAX_OWNED: usize = 192 << 20;
 /// Pages are given back whenever so many bytes more are done.
-const RELEASE_STEP: u64 = 8 << 20;
+const RELEASE_STEP: u64 = 2 << 20;
+/// From so many open buffers on they are copied: a system that keeps files in large pages has up to 2 MB in memory for
+/// each place that is read.
+const MANY: usize = 8;
+/// After so many copies pages are given back.
+const COPIES: u32 = 8;
 
 /// Where events and problems go.
 pub trait Receiver {
@@ -41,7 +46,7 @@ struct Cursor<'m> {
 /// Reads buffers that are sorted by processor, copy and age, in the order of time. Returns how many events came after a
 /// later one.
 pub fn by_time(map: &MappedFile, session: &Session, links: &[Link], out: &mut impl Receiver) -> u64 {
-    let mut pool = Pool { owned: 0, done: 0, released: 0 };
+    let mut pool = Pool { owned: 0, done: 0, released: 0, copies: None };
     let mut order = Lateness { newest: i64::MIN, late: 0 };
     for turn in links.chunk_by(|a, b| a.turn == b.turn) {
         if one_turn(map, session, turn, &mut pool, &mut order, out).is_break() {
@@ -71,6 +76,7 @@ fn one_turn<'m>(
         .chunk_by(|a, b| key(a) == key(b))
         .map(|row| Cursor { links: row.iter(), body: Body::default(), next: 0 })
         .collect();
+    pool.copies = (cursors.len() > MANY).then_some(0);
     let mut heap = BinaryHeap::new();
     for index in 0..cursors.len() {
         if let Some(cursor) = cursors.get_mut(index)
@@ -110,6 +116,8 @@ struct Pool {
     owned: usize,
     done: u64,
     released: u64,
+    /// How many buffers were copied since pages were given back; `None` when they are not copied.
+    copies: Option<u32>,
 }
 
 impl Pool {
@@ -126,12 +134,20 @@ impl Pool {
             cursor.next = 0;
             self.done += u64::from(link.stored);
             out.progress(self.done);
-            if link.compressed && self.owned + link.valid as usize > MAX_OWNED {
+            let fits = self.owned + link.valid as usize <= MAX_OWNED;
+            if link.compressed && !fits {
                 let message = "too many processors with large compressed buffers; a buffer was left out";
                 out.problem(Problem::new(Severity::DataLoss, "too_many_buffers", link.offset, message));
                 continue;
             }
-            cursor.body.load(map.bytes(), link, session, &mut |p| out.problem(p));
+            cursor.body.load(map.bytes(), link, session, self.copies.is_some() && fits, &mut |p| out.problem(p));
+            if let Some(copies) = &mut self.copies {
+                *copies += 1;
+                if *copies == COPIES {
+                    *copies = 0;
+                    map.release_all();
+                }
+            }
             if let Some(first) = cursor.body.events.first() {
                 self.owned += cursor.body.owned();
                 return Some(first.ticks);
@@ -146,7 +162,7 @@ impl Pool {
 pub fn by_file(map: &MappedFile, session: &Session, links: &[Link], out: &mut impl Receiver) {
     let mut body = Body::default();
     for link in links {
-        body.load(map.bytes(), link, session, &mut |p| out.problem(p));
+        body.load(map.bytes(), link, session, false, &mut |p| out.problem(p));
         for place in &body.events {
             if out.event(&body, place.at as usize, place.ticks).is_break() {
                 return;

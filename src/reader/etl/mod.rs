@@ -81,7 +81,7 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
         sampling_ns: 0,
         key_values: session.key_values(),
     });
-    let mut state = State::new(visitor, map.bytes());
+    let mut state = State::new(visitor, Some(&map));
     session.problems.iter().for_each(|problem| state.problem(problem.clone()));
     for Log { header, bytes, .. } in &session.logs {
         let mut bad = |code, message: String| {
@@ -147,7 +147,7 @@ struct Delivery<'s, 'v, V: Visitor> {
 impl<V: Visitor> Receiver for Delivery<'_, '_, V> {
     fn event(&mut self, body: &body::Body<'_>, at: usize, ticks: i64) -> ControlFlow<()> {
         let bytes = body.bytes().get(at..).unwrap_or_default();
-        self.state.event(bytes, ticks, body.processor, body.offset_of(at))
+        self.state.event(bytes, ticks, body.processor, body.place_of(at), body.offset_of(at))
     }
 
     fn problem(&mut self, problem: Problem) {

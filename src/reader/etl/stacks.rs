@@ -34,8 +34,8 @@ const MAX_THREADS: usize = 1 << 18;
 const MAX_SAME: usize = 16;
 /// Set in the place of addresses that are in the temporary file: those of compressed buffers.
 const COPIED: u64 = 1 << 63;
-/// After so many stacks from the temporary file its pages are given back: each may have brought its neighbours along.
-const MAX_READS: u32 = 1024;
+/// After so many stacks that are not near their events, pages are given back: each may have brought its neighbours along.
+const MAX_READS: u32 = 64;
 /// The place of addresses that are not known.
 const NOWHERE: u64 = u64::MAX;
 /// Ends the chain of references to a key.
@@ -203,9 +203,9 @@ impl Gather {
 
     /// Where the addresses, a part of the payload of the event at `at`, can be read again.
     fn place(&mut self, addresses: &[u8], payload: &[u8], head: &Head, body: &Body<'_>, at: usize) -> u64 {
-        if body.owned() == 0 {
+        if let Some(event) = body.place_of(at) {
             let before = addresses.as_ptr().addr() - payload.as_ptr().addr();
-            return body.offset_of(at) + (head.size - payload.len() + before) as u64;
+            return event + (head.size - payload.len() + before) as u64;
         }
         match self.copy(addresses) {
             Ok(place) => place | COPIED,
@@ -235,7 +235,9 @@ impl Gather {
         }
         let copies = self.copies.take().map(|out| {
             let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-            MappedFile::from_file(Path::new("temporary file"), file).map_err(std::io::Error::other)
+            let map = MappedFile::from_file(Path::new("temporary file"), file).map_err(std::io::Error::other)?;
+            map.expect_scattered_reads();
+            Ok(map)
         });
         let copies = copies.transpose().unwrap_or_else(|error| {
             self.failed.get_or_insert(error);
@@ -263,7 +265,7 @@ pub struct Stacks {
     /// Of every event that is a stack, in the order of time.
     fates: Vec<Fate>,
     copies: Option<MappedFile>,
-    /// Stacks read from the copies since their pages were given back.
+    /// Stacks read from files since pages were given back.
     reads: u32,
     ordinal: Ordinal,
     carriers: usize,
@@ -275,6 +277,24 @@ pub struct Stacks {
     pub attached: u64,
     /// Events that are stacks and whose own is not there.
     pub homeless: u64,
+}
+
+/// Where addresses can be read.
+pub struct Sources<'s> {
+    /// From the current event on to the end of its buffer.
+    pub bytes: &'s [u8],
+    /// Where in the file they are, if they stand there.
+    pub place: Option<u64>,
+    /// The file.
+    pub file: Option<&'s MappedFile>,
+}
+
+impl Sources<'_> {
+    /// Bytes of the current buffer: most stacks stand right behind their events.
+    fn near(&self, place: u64, len: u16) -> Option<&[u8]> {
+        let at = usize::try_from(place.checked_sub(self.place?)?).ok()?;
+        self.bytes.get(at..at.checked_add(len.into())?)
+    }
 }
 
 /// The place of an event in the second walk.
@@ -299,24 +319,24 @@ impl Stacks {
 
     /// The stack of an event, as 8-byte addresses; empty when there is none. `threads` are those under which its stack
     /// may be filed: the one that wrote it and the one that it is about.
-    pub fn of_event(&mut self, head: &Head, ordinal: u32, ticks: i64, threads: [u32; 2], file: &[u8]) -> &[u8] {
+    pub fn of_event(&mut self, head: &Head, ordinal: u32, ticks: i64, threads: [u32; 2], from: &Sources<'_>) -> &[u8] {
         self.frames.clear();
         if self.now != Some(ticks) {
-            let from = if self.now.is_some_and(|now| ticks < now) { 0 } else { self.cursor };
-            self.cursor = self.refs.find(from, (ticks, 0, Part::Kernel));
+            let start = if self.now.is_some_and(|now| ticks < now) { 0 } else { self.cursor };
+            self.cursor = self.refs.find(start, (ticks, 0, Part::Kernel));
             self.now = Some(ticks);
         }
         if self.refs.get(self.cursor).is_none_or(|r| r.ticks != ticks) {
             return &self.frames;
         }
         if provider(head).is_some() {
-            self.take((ticks, ordinal, Part::Runtime), file);
+            self.take((ticks, ordinal, Part::Runtime), from);
         }
         let [writer, about] = threads;
         for thread in [writer, about].into_iter().take(if writer == about { 1 } else { 2 }) {
             if self.frames.is_empty() && thread != NO_ID {
-                self.take((ticks, thread, Part::Kernel), file);
-                self.take((ticks, thread, Part::User), file);
+                self.take((ticks, thread, Part::Kernel), from);
+                self.take((ticks, thread, Part::User), from);
             }
         }
         &self.frames
@@ -335,36 +355,36 @@ impl Stacks {
     }
 
     /// Appends the addresses of the first stack of this kind that no event has yet.
-    fn take(&mut self, key: Key, file: &[u8]) {
+    fn take(&mut self, key: Key, from: &Sources<'_>) {
         let is_free =
             |r: &Ref, fates: &[Fate]| fates.get(r.carrier as usize) == Some(&Fate::Homeless) && r.place != NOWHERE;
         let Some(found) = self.first(self.cursor, key, is_free) else { return };
         if let Some(fate) = self.fates.get_mut(found.carrier as usize) {
             *fate = Fate::Taken;
         }
-        self.read(&found, file);
+        self.read(&found, from);
     }
 
-    fn read(&mut self, found: &Ref, file: &[u8]) {
-        let (from, at) = match found.place & COPIED {
-            0 => (file, found.place),
-            _ => (self.copies.as_ref().map(MappedFile::bytes).unwrap_or_default(), found.place & !COPIED),
-        };
-        let is_copy = found.place & COPIED != 0;
-        let end = at.saturating_add(found.len.into());
-        let bytes = from.get(usize::try_from(at).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX));
-        widen(bytes.unwrap_or_default(), found.narrow, &mut self.frames);
-        self.reads += u32::from(is_copy);
-        if self.reads == MAX_READS
-            && let Some(copies) = &self.copies
+    fn read(&mut self, found: &Ref, from: &Sources<'_>) {
+        if found.place & COPIED == 0
+            && let Some(bytes) = from.near(found.place, found.len)
         {
+            return widen(bytes, found.narrow, &mut self.frames);
+        }
+        let file = if found.place & COPIED == 0 { from.file } else { self.copies.as_ref() };
+        let Some(file) = file else { return };
+        let at = usize::try_from(found.place & !COPIED).unwrap_or(usize::MAX);
+        let bytes = file.bytes().get(at..at.saturating_add(found.len.into()));
+        widen(bytes.unwrap_or_default(), found.narrow, &mut self.frames);
+        self.reads += 1;
+        if self.reads == MAX_READS {
             self.reads = 0;
-            copies.release_all();
+            file.release_all();
         }
     }
 
     /// Of an event that is a stack: whether its own event has it. If not, its addresses, so that they are not lost.
-    pub fn of_carrier(&mut self, number: usize, head: &Head, payload: &[u8], file: &[u8]) -> (bool, &[u8]) {
+    pub fn of_carrier(&mut self, number: usize, head: &Head, payload: &[u8], from: &Sources<'_>) -> (bool, &[u8]) {
         self.frames.clear();
         let taken = self.fates.get(number) == Some(&Fate::Taken);
         let narrow = head.pointer_size == 4;
@@ -377,7 +397,7 @@ impl Stacks {
             }
             Some(Carrier::Keyed(ticks, thread, part, _)) => {
                 if let Some(own) = self.first(0, (ticks, thread, part), |r, _| r.carrier as usize == number) {
-                    self.read(&own, file);
+                    self.read(&own, from);
                 }
             }
         }

@@ -10,7 +10,7 @@ use super::gather::Gathered;
 use super::header::{self, Head};
 use super::items::{self, Items};
 use super::lives::Whose;
-use super::stacks::{self, Turn};
+use super::stacks::{self, Sources, Turn};
 use super::subject::{self, Subject};
 use super::tracelogging;
 use crate::error::{Problem, Severity};
@@ -18,6 +18,7 @@ use crate::guid::Guid;
 use crate::reader::{
     EtwForm, EtwLayout, EventType, Field, FieldType, Labels, Layout, RawEvent, Stack, ThreadIndex, TypeId, Visitor,
 };
+use crate::source::MappedFile;
 
 /// Bounds on what a file can make the reader remember.
 const MAX_TYPES: usize = 1 << 16;
@@ -50,7 +51,7 @@ pub struct State<'v, V: Visitor> {
     pub visitor: &'v mut V,
     /// What the first walk found.
     pub known: Gathered,
-    file: &'v [u8],
+    file: Option<&'v MappedFile>,
     types: HashMap<Key, TypeId, FixedState>,
     wanted: Vec<bool>,
     trace_logging: HashMap<Vec<u8>, u32, FixedState>,
@@ -63,7 +64,7 @@ pub struct State<'v, V: Visitor> {
 }
 
 impl<'v, V: Visitor> State<'v, V> {
-    pub fn new(visitor: &'v mut V, file: &'v [u8]) -> State<'v, V> {
+    pub fn new(visitor: &'v mut V, file: Option<&'v MappedFile>) -> State<'v, V> {
         State {
             visitor,
             known: Gathered::default(),
@@ -107,8 +108,15 @@ impl<'v, V: Visitor> State<'v, V> {
         }
     }
 
-    /// Delivers the event that begins `bytes`.
-    pub fn event(&mut self, bytes: &[u8], ticks: i64, processor: u32, offset: u64) -> ControlFlow<()> {
+    /// Delivers the event that begins `bytes`, which stand at `place` in the file, or in what was compressed at `offset`.
+    pub fn event(
+        &mut self,
+        bytes: &[u8],
+        ticks: i64,
+        processor: u32,
+        place: Option<u64>,
+        offset: u64,
+    ) -> ControlFlow<()> {
         let Ok(head) = header::parse(bytes) else { return ControlFlow::Continue(()) };
         let body = bytes.get(head.body..head.size).unwrap_or_default();
         let (found, payload) = if head.has_items { items::parse(body) } else { (Items::default(), body) };
@@ -140,13 +148,14 @@ impl<'v, V: Visitor> State<'v, V> {
         } else if found.stack.is_empty()
             && let (Some(stacks), Some(turn)) = (&mut self.known.stacks, turn)
         {
+            let sources = Sources { bytes, place, file: self.file };
             match turn {
                 Turn::Event(ordinal) => {
                     let threads = [writer.thread_id, about.thread_id];
-                    addresses = stacks.of_event(&head, ordinal, ticks, threads, self.file);
+                    addresses = stacks.of_event(&head, ordinal, ticks, threads, &sources);
                 }
                 Turn::Carrier(number) => {
-                    (taken, addresses) = stacks.of_carrier(number, &head, payload, self.file);
+                    (taken, addresses) = stacks.of_carrier(number, &head, payload, &sources);
                 }
             }
         }
