@@ -236,9 +236,15 @@ pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<
 }
 
 /// Writes the events of a session that runs into a dataset, as [`convert`] does with those of a recording, until the
-/// session ends. `inputs` of the request are not looked at.
-pub fn collect(request: &Convert, mut live: Live, progress: &mut dyn FnMut(Progress)) -> Result<Summary> {
+/// session ends. `inputs` of the request are not looked at. The session is begun by `start` when what else the request names
+/// was found sound.
+pub fn collect(
+    request: &Convert,
+    start: impl FnOnce() -> Result<Live>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Summary> {
     let manifests = Manifests::open(&request.manifests)?;
+    let mut live = start()?;
     let name = PathBuf::from(format!("etw-{}", live.name()));
     into_dataset(request, std::slice::from_ref(&name), &mut |input, shape, selection, dataset| {
         let mut progress = |position, total, events| progress(Progress { input, position, total, events });

@@ -230,6 +230,9 @@ pub struct CollectArgs {
     /// Write only events of these processes, by name or id [default: all]
     #[arg(long, value_name = "NAME|PID,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub process: Vec<String>,
+    /// Describe events by this instrumentation manifest (.man) of their provider; may be given again
+    #[arg(long, value_name = "FILE")]
+    pub manifest: Vec<PathBuf>,
     /// Stop after this time: 30, 30s, 1m30s [default: at Ctrl+C]
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     pub duration: Option<i64>,

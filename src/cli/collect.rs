@@ -30,10 +30,10 @@ pub struct ProviderArg {
 pub fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
     let session = session(&args);
     let (as_json, quiet) = (args.output.json, args.output.quiet);
-    let request = Convert { processes: args.process, ..output(args.output)? };
-    let live = start(&session)?;
+    let request = Convert { processes: args.process, manifests: args.manifest, ..output(args.output)? };
     let mut bar = Bar::new(quiet);
-    let result = pipeline::collect(&request, live, &mut |progress| bar.show(&session.name, progress.position, None));
+    let mut show = |progress: pipeline::Progress| bar.show(&session.name, progress.position, None);
+    let result = pipeline::collect(&request, || start(&session), &mut show);
     bar.clear();
     print(&result?, as_json, quiet)
 }

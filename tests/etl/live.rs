@@ -1,6 +1,9 @@
 //! Sessions that run: events one by one become the tables that an .etl of them becomes.
 
-use tracequet::pipeline::Convert;
+use std::path::Path;
+
+use tracequet::error::Error;
+use tracequet::pipeline::{Convert, collect};
 use tracequet::source::live::{Ending, Feed, Live, Packet};
 
 use super::writer::*;
@@ -69,6 +72,23 @@ fn a_session_gives_the_tables_of_a_file_with_its_events() {
     let pauses = |dataset: &Dataset| dataset.table("gc_pause").signed("duration_ns");
     assert_eq!((pauses(&live), pauses(&file)), (vec![Some(7000)], vec![Some(7000)]));
     assert_eq!(ranges(&live.table("gc_surviving_range")), ranges(&file.table("gc_surviving_range")));
+}
+
+#[test]
+fn a_manifest_describes_the_events_of_a_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = folder.path().join("shop.man");
+    std::fs::write(&manifest, super::manifest::MANIFEST).unwrap();
+    let paid = || vec![event(19, [9; 16], 2, START + 10, &[], &77u32.to_le_bytes())];
+    let request = |manifest: &Path| Convert { manifests: vec![manifest.to_owned()], ..Convert::default() };
+    let live = Dataset::of_live(request(&manifest), session(paid(), Ending::default()));
+    let table =
+        live.summary.tables.iter().find(|t| t.name.starts_with("event/Shop-Orders/")).expect("a described event");
+    assert_eq!(live.table(&table.name).numbers("number"), [77]);
+    // Before a session is begun that nobody would end.
+    let request = Convert { output: folder.path().join("out"), ..request(&folder.path().join("none.man")) };
+    let outcome = collect(&request, || unreachable!("the manifest is not there"), &mut |_| {});
+    assert!(matches!(outcome, Err(Error::Io { .. })), "{outcome:?}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::support::dataset::Dataset;
 const PROVIDER: [u8; 16] = [9; 16];
 
 /// A manifest as its author writes it: every type, counts and lengths by number and by field, structures, maps.
-const MANIFEST: &str = r#"<?xml version="1.0" encoding="utf-8"?>
+pub const MANIFEST: &str = r#"<?xml version="1.0" encoding="utf-8"?>
 <instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events"
     xmlns:win="http://manifests.microsoft.com/win/2004/08/windows/events" xmlns:xs="http://www.w3.org/2001/XMLSchema">
   <instrumentation><events>

@@ -35,7 +35,7 @@ impl Dataset {
     pub fn of_live(request: Convert, live: Live) -> Dataset {
         let directory = tempfile::tempdir().unwrap();
         let request = Convert { output: directory.path().join("out"), ..request };
-        let summary = collect(&request, live, &mut |_| {}).unwrap_or_else(|e| panic!("live: {e}"));
+        let summary = collect(&request, || Ok(live), &mut |_| {}).unwrap_or_else(|e| panic!("live: {e}"));
         Dataset { summary, directory }
     }
 
