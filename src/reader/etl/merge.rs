@@ -24,7 +24,7 @@ const RELEASE_STEP: u64 = 2 << 20;
 /// each place that is read.
 const MANY: usize = 8;
 /// After so many copies pages are given back.
-const COPIES: u32 = 8;
+const COPIES: u64 = 8;
 
 /// Where events and problems go.
 pub trait Receiver {
@@ -103,11 +103,6 @@ fn one_turn<'m>(
             }
             ticks = next;
         }
-        if pool.done - pool.released >= RELEASE_STEP {
-            pool.released = pool.done;
-            // Those of the open buffers come back: they are few, and what else is done lies anywhere.
-            map.release_all();
-        }
     }
     ControlFlow::Continue(())
 }
@@ -116,8 +111,8 @@ struct Pool {
     owned: usize,
     done: u64,
     released: u64,
-    /// How many buffers were copied since pages were given back; `None` when they are not copied.
-    copies: Option<u32>,
+    /// How many buffers were copied; `None` when they are not copied.
+    copies: Option<u64>,
 }
 
 impl Pool {
@@ -141,13 +136,7 @@ impl Pool {
                 continue;
             }
             cursor.body.load(map.bytes(), link, session, self.copies.is_some() && fits, &mut |p| out.problem(p));
-            if let Some(copies) = &mut self.copies {
-                *copies += 1;
-                if *copies == COPIES {
-                    *copies = 0;
-                    map.release_all();
-                }
-            }
+            self.release(map);
             if let Some(first) = cursor.body.events.first() {
                 self.owned += cursor.body.owned();
                 return Some(first.ticks);
@@ -155,6 +144,21 @@ impl Pool {
         }
         cursor.body = Body::default();
         None
+    }
+
+    /// Gives pages back when a buffer more was read. Those of open buffers come back: they are few, or copied.
+    fn release(&mut self, map: &MappedFile) {
+        let is_due = match &mut self.copies {
+            Some(copies) => {
+                *copies += 1;
+                *copies % COPIES == 0
+            }
+            None => self.done - self.released >= RELEASE_STEP,
+        };
+        if is_due {
+            self.released = self.done;
+            map.release_all();
+        }
     }
 }
 
