@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, new_empty_array};
 use arrow_schema::{ArrowError, DataType};
 use arrow_select::interleave::interleave_record_batch;
 
@@ -77,8 +77,8 @@ impl Order {
     pub(super) fn of(spec: &TableSpec) -> Result<Order> {
         let column = |name: &String| {
             let (index, field) = spec.schema.column_with_name(name)?;
-            let orders = matches!(field.data_type(), DataType::UInt32 | DataType::UInt64 | DataType::Int64);
-            (orders && !field.is_nullable()).then_some(index)
+            let has_order = Values::of(&new_empty_array(field.data_type())).is_some();
+            (has_order && !field.is_nullable()).then_some(index)
         };
         let columns = spec.sorted_by.iter().map(|name| {
             let refused = || Error::Internal(format!("table {} cannot be sorted by {name}", spec.name));
@@ -106,11 +106,8 @@ impl Order {
 
     /// All rows of some batches in order; equal ones stay in the order in which they came.
     pub(super) fn sort(&self, batches: &[&RecordBatch]) -> std::result::Result<RecordBatch, ArrowError> {
-        let Some(first) = batches.first() else {
+        if batches.is_empty() {
             return Err(ArrowError::InvalidArgumentError("no batch to sort".into()));
-        };
-        if self.columns.is_empty() && batches.len() == 1 {
-            return Ok((*first).clone());
         }
         let sorts: Vec<Rows<'_>> = batches.iter().map(|batch| self.rows(batch)).collect();
         let rows_of = |(index, batch): (usize, &&RecordBatch)| (0..batch.num_rows()).map(move |row| (index, row));

@@ -1,6 +1,7 @@
 //! A regular file, mapped into memory (the only `unsafe` of this room).
 
 use std::fs::File;
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -46,6 +47,14 @@ impl MappedFile {
         let len = file.metadata().map_err(Error::io(path))?.len();
         let map = if len == 0 { None } else { Some(map(&file).map_err(Error::io(path))?) };
         Ok(MappedFile { path: path.to_owned(), map, released: AtomicUsize::new(0) })
+    }
+
+    /// Maps what was written to a temporary file, to be read in any order.
+    pub fn temporary(written: BufWriter<File>) -> std::io::Result<MappedFile> {
+        let file = written.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        let map = MappedFile::from_file(Path::new("temporary file"), file).map_err(std::io::Error::other)?;
+        map.expect_scattered_reads();
+        Ok(map)
     }
 
     /// The name in messages.

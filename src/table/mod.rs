@@ -26,7 +26,7 @@ use tables::*;
 
 /// Rows after which a batch is handed on.
 const BATCH_ROWS: usize = 16 << 10;
-/// Bytes that all payload tables hold together before all of them are handed on.
+/// Bytes that all payload tables hold together before the large ones are handed on.
 const PAYLOAD_BYTES: usize = 16 << 20;
 
 /// Payload tables of one recording, at most; real ones have a few hundred kinds of events.

@@ -142,16 +142,12 @@ fn keyed(first: u64, keys: impl Iterator<Item = u64>) -> RecordBatch {
 #[test]
 fn row_groups_are_in_order_whatever_the_order_of_the_rows() {
     let schema = keyed(0, 0..0).schema();
-    let spec = |sorted_by: Vec<String>| TableSpec {
-        name: "t".into(),
-        schema: schema.clone(),
-        encodings: vec![Encoding::Delta; 2],
-        sorted_by,
-    };
+    let encodings = vec![Encoding::Delta; 2];
+    let spec = TableSpec { name: "t".into(), schema, encodings, sorted_by: vec!["key".into()] };
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("set");
     let mut dataset = Dataset::create(&out, options(Format::Parquet, 2)).unwrap();
-    let table = dataset.table(spec(vec!["key".into()])).unwrap();
+    let table = dataset.table(spec).unwrap();
     let mut rows = 0;
     let mut write = |dataset: &mut Dataset, keys: &mut dyn Iterator<Item = u64>| {
         let batch = keyed(rows, keys);

@@ -20,7 +20,7 @@ use crate::source::MappedFile;
 const MAX_OWNED: usize = 192 << 20;
 /// Pages are given back whenever so many bytes more are done.
 const RELEASE_STEP: u64 = 2 << 20;
-/// From so many open buffers on they are copied: a system that keeps files in large pages has up to 2 MB in memory for
+/// When more buffers are open, they are copied: a system that keeps files in large pages has up to 2 MB in memory for
 /// each place that is read.
 const MANY: usize = 8;
 /// After so many copies pages are given back.

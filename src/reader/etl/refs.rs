@@ -1,9 +1,7 @@
 //! The stacks that are events of their own, by the events that they belong to: a sorted list that lies in a temporary file
 //! when it is long, because it is read once, from its beginning to its end.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
 
 use crate::source::MappedFile;
 
@@ -110,7 +108,7 @@ impl Refs {
     pub fn sorted(mut refs: Vec<Ref>) -> Refs {
         refs.sort_unstable_by_key(|r| (r.key(), r.carrier));
         let list = match refs.len() > IN_MEMORY {
-            true => file_of(&refs).map_or(List::Memory(refs), List::File),
+            true => file_of(&refs).map_or_else(|_| List::Memory(refs), List::File),
             false => List::Memory(refs),
         };
         Refs { list, seen: 0 }
@@ -149,13 +147,10 @@ impl Refs {
     }
 }
 
-fn file_of(refs: &[Ref]) -> Option<MappedFile> {
-    let write = || -> std::io::Result<File> {
-        let mut out = BufWriter::with_capacity(256 << 10, tempfile::tempfile()?);
-        refs.iter().try_for_each(|r| out.write_all(&r.bytes()))?;
-        out.into_inner().map_err(std::io::IntoInnerError::into_error)
-    };
-    write().ok().and_then(|file| MappedFile::from_file(Path::new("temporary file"), file).ok())
+fn file_of(refs: &[Ref]) -> std::io::Result<MappedFile> {
+    let mut out = BufWriter::with_capacity(256 << 10, tempfile::tempfile()?);
+    refs.iter().try_for_each(|r| out.write_all(&r.bytes()))?;
+    MappedFile::temporary(out)
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
 
 use foldhash::fast::FixedState;
 
@@ -233,13 +232,7 @@ impl Gather {
         for first in std::mem::take(&mut self.pending).into_values() {
             self.define(first, NOWHERE, 0);
         }
-        let copies = self.copies.take().map(|out| {
-            let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-            let map = MappedFile::from_file(Path::new("temporary file"), file).map_err(std::io::Error::other)?;
-            map.expect_scattered_reads();
-            Ok(map)
-        });
-        let copies = copies.transpose().unwrap_or_else(|error| {
+        let copies = self.copies.take().map(MappedFile::temporary).transpose().unwrap_or_else(|error| {
             self.failed.get_or_insert(error);
             None
         });
