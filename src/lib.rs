@@ -150,6 +150,8 @@ pub mod source;
 pub mod survived;
 #[cfg(feature = "tables")]
 pub mod table;
+#[cfg(feature = "tables")]
+pub mod table_spec;
 pub mod time;
 
 #[cfg(all(doctest, feature = "tables"))]

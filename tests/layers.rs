@@ -15,10 +15,11 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("reader", &["source"]),
     ("event", &["reader"]),
     ("normalize", &["reader", "event"]),
-    ("table", &["reader", "event", "normalize"]),
-    ("sink", &[]),
+    ("table_spec", &[]),
+    ("table", &["reader", "event", "normalize", "table_spec"]),
+    ("sink", &["table_spec"]),
     ("inspect", &["source", "reader", "event", "normalize", "pipeline"]),
-    ("pipeline", &["source", "reader", "event", "normalize", "table", "sink"]),
+    ("pipeline", &["source", "reader", "event", "normalize", "table_spec", "table", "sink"]),
     ("survived", &["normalize"]),
 ];
 

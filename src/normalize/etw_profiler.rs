@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 
 use super::callbacks::{Call, CallbackNormalizer};
-use super::fact::{CallsiteId, Collection, Fact, FactSink, GcId};
+use super::fact::{CallsiteId, Fact, FactSink, Gc, GcId};
 use super::ranges::Ranges;
 use super::scalars::Scalars;
 use super::types::Types;
@@ -119,7 +119,7 @@ pub struct Profilers {
     processes: BTreeMap<ProcessKey, Profiler>,
     scratch: Scratch,
     /// Collections that are over and that the runtime tells of, too.
-    pub joined: Vec<Collection>,
+    pub joined: Vec<Gc>,
     missing: u64,
     homeless: u64,
     lacking: u64,
@@ -151,7 +151,7 @@ struct Once<'t, S> {
 impl<S: FactSink> FactSink for Once<'_, S> {
     fn fact(&mut self, fact: Fact<'_>) {
         match fact {
-            Fact::Type(found) => self.types.profiled(self.process, found, self.sink),
+            Fact::Type(rows) => rows.iter().for_each(|found| self.types.profiled(self.process, found, self.sink)),
             other => self.sink.fact(other),
         }
     }
@@ -231,7 +231,7 @@ impl Profilers {
                 let (what, code) = (scalars.text("Message").unwrap_or_default(), number("ErrorCode"));
                 let message = format!("the profiler of process {} says: {what} ({code:#010x})", process.id);
                 let problem = Problem::new(Severity::DataLoss, "profiler_error", event.raw.offset, message);
-                return sink.fact(Fact::Problem(&problem.thread(event.thread.thread_id)));
+                return sink.problem(&problem.thread(event.thread.thread_id));
             }
             Told::Shutdown => {
                 profiler.calls.end(event.raw.offset, sink);
@@ -318,7 +318,7 @@ impl Profilers {
         let mut report = |code, count: u64, message: &str| {
             if count > 0 {
                 let problem = Problem::new(Severity::DataLoss, code, self.last_offset, message).count(count);
-                sink.fact(Fact::Problem(&problem));
+                sink.problem(&problem);
             }
         };
         report(

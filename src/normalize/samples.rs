@@ -1,6 +1,6 @@
 //! CPU samples, whoever took them.
 
-use super::fact::{CallsiteId, CpuSample, Fact, FactSink};
+use super::fact::{CallsiteId, CpuSample, FactSink};
 use super::kinds::{Handler, Sampler};
 use crate::event::Event;
 
@@ -47,5 +47,5 @@ pub fn sample(
         // What its number says beside is not told.
         Sampler::Universal => {}
     }
-    sink.fact(Fact::CpuSample(&sample));
+    sink.add(&sample);
 }
