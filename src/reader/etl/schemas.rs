@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::described::Description;
 use super::header::Head;
 use super::manifest::Manifest;
+use super::tdh_types::Description;
 use super::{event_info, items};
 use crate::error::{Problem, Severity};
 use crate::guid::Guid;
