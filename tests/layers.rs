@@ -19,7 +19,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("sink", &[]),
     ("inspect", &["source", "reader", "event", "normalize", "pipeline"]),
     ("pipeline", &["source", "reader", "event", "normalize", "table", "sink"]),
-    ("survived", &["normalize"]),
+    ("dataset", &["table", "sink"]),
+    ("analyze", &["normalize", "dataset"]),
 ];
 
 /// Rooms that are built without Arrow and Parquet.
