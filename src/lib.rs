@@ -134,6 +134,7 @@
 //! - Times are clamped to 64 bits of nanoseconds, some 292 years about the start of the recording.
 
 pub mod bytes;
+pub mod catalog;
 pub mod error;
 pub mod event;
 pub mod guid;

@@ -11,9 +11,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("guid", &[]),
     ("time", &[]),
+    ("catalog", &[]),
     ("source", &[]),
-    ("reader", &["source"]),
-    ("event", &["reader"]),
+    ("reader", &["source", "catalog"]),
+    ("event", &["reader", "catalog"]),
     ("normalize", &["reader", "event"]),
     ("table", &["reader", "event", "normalize"]),
     ("sink", &[]),
@@ -23,7 +24,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 ];
 
 /// Rooms that are built without Arrow and Parquet.
-const WITHOUT_ARROW: &[&str] = &["bytes", "error", "guid", "time", "source", "reader", "event", "normalize"];
+const WITHOUT_ARROW: &[&str] = &["bytes", "error", "guid", "time", "catalog", "source", "reader", "event", "normalize"];
 
 const MAX_LINES: usize = 800;
 
