@@ -136,6 +136,7 @@
 #[cfg(feature = "tables")]
 pub mod analyze;
 pub mod bytes;
+pub mod catalog;
 #[cfg(feature = "tables")]
 pub mod dataset;
 pub mod error;
