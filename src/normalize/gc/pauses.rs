@@ -1,6 +1,6 @@
 //! Pauses: one thread asks all others to stop, they stand still, and they run again.
 
-use super::fact::{FactSink, Gc, GcId, GcPause};
+use crate::normalize::fact::{FactSink, Gc, GcId, GcPause};
 
 /// Threads that stop all others at once, at most.
 const MAX_OPEN: usize = 64;
