@@ -27,7 +27,6 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("analyze", &["dataset", "normalize"]),
     ("inspect", &["source", "reader", "event", "normalize", "pipeline"]),
     ("pipeline", &["source", "reader", "event", "normalize", "table", "sink"]),
-    ("survived", &["normalize"]),
 ];
 
 /// The crates of the workspace, by the folders of their source.
