@@ -109,6 +109,18 @@ fn records_with_missing_rows_and_lost_records_are_losses() {
 }
 
 #[test]
+fn a_record_longer_than_its_chunk_has_a_code_of_its_own() {
+    let whole = sample();
+    // The highest byte of some record's length is among these.
+    let found = (0..whole.len()).filter(|at| {
+        let mut longer = whole.clone();
+        longer[*at] = 0xFF;
+        facts(&longer).is_ok_and(|facts| facts.codes().contains(&"overlong_record"))
+    });
+    assert!(found.count() > 0);
+}
+
+#[test]
 fn what_is_no_recording_is_refused_with_the_place() {
     for (bytes, what) in [(&b""[..], "magic"), (b".corprof", "version"), (b".corproX\x01\0\0\0", "magic")] {
         let error = facts(bytes).err().expect("an error").to_string();

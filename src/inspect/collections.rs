@@ -215,7 +215,7 @@ mod tests {
 
     fn mark(number: u32, ticks: i64, is_end: bool) -> Mark {
         Mark {
-            process: ProcessKey { id: 1, life: 0 },
+            process: ProcessKey { id: 1, incarnation: 0 },
             ticks,
             number,
             reason: (!is_end).then_some(1),
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn a_profiler_counts_where_the_runtime_is_silent() {
         let told = |process_id, number, is_profiler, is_end| Mark {
-            process: ProcessKey { id: process_id, life: 0 },
+            process: ProcessKey { id: process_id, incarnation: 0 },
             is_profiler,
             ..mark(number, i64::from(number) + i64::from(is_end), is_end)
         };

@@ -365,15 +365,15 @@ impl Counter<'_> {
 fn processes(threads: &[ThreadCount], told: &[reader::Process]) -> Vec<ProcessCount> {
     let mut by_key: std::collections::BTreeMap<(u64, u32), ProcessCount> = std::collections::BTreeMap::new();
     for thread in threads {
-        let reader::ProcessKey { id: process_id, life } = thread.thread.process();
+        let reader::ProcessKey { id: process_id, incarnation } = thread.thread.process();
         let (name, command_line) = (String::new(), String::new());
         let fresh = ProcessCount { process_id, name, command_line, threads: 0, events: 0 };
-        let process = by_key.entry((process_id, life)).or_insert(fresh);
+        let process = by_key.entry((process_id, incarnation)).or_insert(fresh);
         process.threads += 1;
         process.events += thread.events;
     }
     for one in told {
-        let Some(process) = by_key.get_mut(&(one.process_id, one.life)) else { continue };
+        let Some(process) = by_key.get_mut(&(one.process_id, one.incarnation)) else { continue };
         process.name.clone_from(&one.name);
         process.command_line.clone_from(&one.command_line);
     }

@@ -77,11 +77,20 @@ mod tests {
     #[test]
     fn a_reused_id_is_told_apart() {
         let mut wanted = Wanted::new(&["app".to_owned()]);
-        let process = |name: &str, life| Process { process_id: 5, name: name.to_owned(), life, ..Process::default() };
+        let process = |name: &str, incarnation| Process {
+            process_id: 5,
+            name: name.to_owned(),
+            incarnation,
+            ..Process::default()
+        };
         wanted.process(&process("other.exe", 0));
         wanted.process(&process("App.EXE", 1));
-        let thread =
-            |process_id, process_life, thread_id| Thread { process_id, process_life, thread_id, ..Thread::default() };
+        let thread = |process_id, process_incarnation, thread_id| Thread {
+            process_id,
+            process_incarnation,
+            thread_id,
+            ..Thread::default()
+        };
         for thread in
             [thread(5, 0, 1), thread(5, 1, 1), thread(6, 0, 2), thread(NOBODY, 0, NOBODY), thread(NOBODY, 0, 3)]
         {

@@ -180,7 +180,7 @@ pub struct Thread {
     /// OS process id.
     pub process_id: u64,
     /// How many processes had this id before, as far as the recording tells (.etl): ids are reused.
-    pub process_life: u32,
+    pub process_incarnation: u32,
     /// OS thread id.
     pub thread_id: u64,
     /// Name, when the recording has it (V6, some .etl).
@@ -202,13 +202,13 @@ pub struct ProcessKey {
     /// OS process id.
     pub id: u64,
     /// How many processes had this id before.
-    pub life: u32,
+    pub incarnation: u32,
 }
 
 impl Thread {
     /// The process that it is a thread of.
     pub fn process(&self) -> ProcessKey {
-        ProcessKey { id: self.process_id, life: self.process_life }
+        ProcessKey { id: self.process_id, incarnation: self.process_incarnation }
     }
 }
 
@@ -230,13 +230,13 @@ pub struct Process {
     /// What it returned; `None` when its end is not in the recording.
     pub exit_code: Option<i32>,
     /// How many processes had this id before, as far as the recording tells.
-    pub life: u32,
+    pub incarnation: u32,
 }
 
 impl Process {
     /// Tells it apart from others with the same id.
     pub fn key(&self) -> ProcessKey {
-        ProcessKey { id: self.process_id, life: self.life }
+        ProcessKey { id: self.process_id, incarnation: self.incarnation }
     }
 }
 

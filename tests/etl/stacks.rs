@@ -250,7 +250,7 @@ fn stacks_of_one_moment_are_looked_at_up_to_a_bound() {
 
 /// Every byte of events that the first walk looks into, damaged in three ways.
 #[test]
-fn damage_to_stacks_and_lives_is_no_panic() {
+fn damage_to_stacks_and_processes_is_no_panic() {
     let events = [
         process(3, 1001, 5, "a", 259),
         thread(3, 1002, 5, 7),

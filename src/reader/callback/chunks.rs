@@ -182,7 +182,7 @@ impl<'a> Cursor<'a> {
                 }
                 Err(_) => {
                     let message = "a record is longer than its chunk; what is left of the chunk is searched for others";
-                    let lost = Problem::new(Severity::DataLoss, "cut_record", offset as u64, message);
+                    let lost = Problem::new(Severity::DataLoss, "overlong_record", offset as u64, message);
                     problem(lost.count(input.len() as u64));
                     self.at = self.skip(bytes, problem);
                 }

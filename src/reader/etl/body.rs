@@ -7,7 +7,7 @@ use crate::error::{Problem, Severity};
 
 /// An event in the body of a buffer.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct EventStart {
     /// Its time; that of the event before when it has none.
     pub ticks: i64,
     /// Where it begins in the body.
@@ -22,7 +22,7 @@ pub struct Body<'m> {
     /// Whether it was compressed, so that its bytes stand nowhere in the file.
     compressed: bool,
     /// Its events, in the order of time.
-    pub events: Vec<Place>,
+    pub events: Vec<EventStart>,
     /// Offset of its first byte in the file.
     pub offset: u64,
     /// Processor; `u32::MAX` when the session does not tell.
@@ -109,7 +109,7 @@ impl<'m> Body<'m> {
             let time = head.ticks.map(clock).or(ticks).unwrap_or_default();
             sorted &= ticks.is_none_or(|before| before <= time);
             ticks = Some(time);
-            events.push(Place { ticks: time, at: at as u32 });
+            events.push(EventStart { ticks: time, at: at as u32 });
             at = at.saturating_add(head.size.next_multiple_of(8));
         }
         if !sorted {

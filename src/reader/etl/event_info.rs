@@ -6,7 +6,7 @@
 //! ```
 //! Source: `tdh.h` of the SDK; checked on the schemas of merged files, whose events they cover to the last byte.
 
-use super::described::{Description, field, value};
+use super::tdh_types::{Description, field, value};
 use crate::bytes::{utf16_end, utf16_string};
 use crate::guid::Guid;
 use crate::reader::{EtwForm, Field, FieldType};

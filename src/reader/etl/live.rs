@@ -75,7 +75,7 @@ pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {
         }
         let body = packet.bytes.get(head.body..head.size).unwrap_or_default();
         let payload = state.known.schemas.event(&head, body, offset, &mut pieces, &mut |p| found.push(p));
-        state.known.lives.event(&head, payload);
+        state.known.processes.event(&head, payload);
         found.drain(..).for_each(|p| state.problem(p));
         let ticks = head.ticks.unwrap_or(newest);
         late += u64::from(ticks < newest);

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use roxmltree::Node;
 
-use super::described::{Description, field, pointer, value};
+use super::tdh_types::{Description, field, pointer, value};
 use super::xml::{self, Fault};
 use crate::guid::Guid;
 use crate::reader::{Field, FieldType};

@@ -6,31 +6,31 @@
 //! ```
 //! A file has no magic, no index and no end mark: it is known by its first buffer and its first event. It is read in
 //! three walks: over the headers of buffers (`chain`), over all events for what tells of others and often comes behind
-//! them (`gather`: descriptions, processes, stacks), and over all events to deliver them. The last two go in the order of
+//! them (`prescan`: descriptions, processes, stacks), and over all events to deliver them. The last two go in the order of
 //! time (`merge`).
 
 mod body;
 mod buffer;
 mod chain;
-mod described;
 mod event_info;
-mod gather;
 mod header;
 mod huffman;
 mod items;
 mod live;
-mod lives;
 mod logfile;
 mod lznt1;
 mod manifest;
 mod manifests;
 mod merge;
+mod prescan;
+mod process_table;
 mod processes;
 mod refs;
 mod schemas;
 mod stacks;
 mod state;
 mod subject;
+mod tdh_types;
 mod tracelogging;
 mod xml;
 mod xpress;
@@ -41,10 +41,10 @@ use super::{End, Order, TraceInfo, Visitor};
 use crate::error::{Problem, Result, Severity};
 use crate::source::{Input, Spooled};
 use chain::{Log, Session};
-use gather::gather;
 pub use live::{LIVE_CONTAINER, read_live};
 pub use manifests::Manifests;
 use merge::Receiver;
+use prescan::prescan;
 use state::State;
 
 /// [`TraceInfo::container`] of this format.
@@ -97,7 +97,7 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
     let chain = session.chain(&map, &mut |p| state.problem(p));
     map.rewind();
     let (sorted, gaps) = chain.sorted();
-    state.known = gather(&map, &session, &sorted, order, &mut |p| state.problem(p));
+    state.known = prescan(&map, &session, &sorted, order, &mut |p| state.problem(p));
     state.announce();
     map.rewind();
     let mut out = Delivery { state: &mut state };
@@ -108,7 +108,7 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
             0
         }
     };
-    let known_stacks = state.known.stacks.as_ref().map_or((0, 0), |s| (s.attached, s.homeless));
+    let known_stacks = state.known.stacks.as_ref().map_or((0, 0), |s| (s.attached, s.unattached));
     let mut tell = |severity, code, count: u64, message: &str| {
         if count > 0 {
             state.problem(Problem::new(severity, code, chain.bytes, message).count(count));
@@ -120,10 +120,10 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
     tell(Severity::DataLoss, "dropped_buffers", buffers_lost, "buffers were lost while recording, says the header");
     tell(Severity::Info, "sequence_gap", gaps, "numbers of buffers are missing: a hint at lost buffers");
     tell(Severity::Info, "late_events", late, "events came after later ones of another buffer");
-    let (attached, homeless) = known_stacks;
+    let (attached, unattached) = known_stacks;
     tell(Severity::Info, "attached_stacks", attached, "events that are stacks stand at the events that they belong to");
     let message = "events that are stacks stay events: those that they belong to are not in the recording";
-    tell(Severity::Info, "unattached_stacks", homeless, message);
+    tell(Severity::Info, "unattached_stacks", unattached, message);
     let unclosed = headers().filter(|h| h.end_time == 0).count() as u64;
     tell(Severity::Info, "no_end_mark", unclosed, "the session was not closed: its header has no end time");
     if let Some(error) = &failed {

@@ -19,7 +19,7 @@ pub enum Part {
     Kernel,
     /// In the user's program.
     User,
-    /// A stack of the CLR; its `whose` is the place of the event among those of its time.
+    /// A stack of the CLR.
     Runtime,
 }
 
@@ -30,8 +30,8 @@ pub struct Ref {
     pub ticks: i64,
     /// Where its addresses are; while the key is not defined, the reference before it with the same key.
     pub place: u64,
-    /// Thread of the event.
-    pub whose: u32,
+    /// Thread of the event. Of a stack of the CLR the number of the event among those of its time, from 0.
+    pub thread_or_ordinal: u32,
     /// Which event it is, among those that are stacks.
     pub carrier: u32,
     /// Bytes of addresses.
@@ -48,18 +48,18 @@ pub type Key = (i64, u32, Part);
 impl Ref {
     /// Its place in the list.
     pub fn key(&self) -> Key {
-        (self.ticks, self.whose, self.part)
+        (self.ticks, self.thread_or_ordinal, self.part)
     }
 
     fn bytes(&self) -> [u8; SIZE] {
         let mut bytes = [0; SIZE];
         let (ticks, rest) = bytes.split_at_mut(8);
         let (place, rest) = rest.split_at_mut(8);
-        let (whose, rest) = rest.split_at_mut(4);
+        let (thread_or_ordinal, rest) = rest.split_at_mut(4);
         let (carrier, rest) = rest.split_at_mut(4);
         ticks.copy_from_slice(&self.ticks.to_le_bytes());
         place.copy_from_slice(&self.place.to_le_bytes());
-        whose.copy_from_slice(&self.whose.to_le_bytes());
+        thread_or_ordinal.copy_from_slice(&self.thread_or_ordinal.to_le_bytes());
         carrier.copy_from_slice(&self.carrier.to_le_bytes());
         let [low, high] = self.len.to_le_bytes();
         rest.copy_from_slice(&[low, high, self.part as u8, self.narrow.into()]);
@@ -69,13 +69,13 @@ impl Ref {
     fn read(bytes: &[u8]) -> Option<Ref> {
         let (ticks, rest) = bytes.split_first_chunk()?;
         let (place, rest) = rest.split_first_chunk()?;
-        let (whose, rest) = rest.split_first_chunk()?;
+        let (thread_or_ordinal, rest) = rest.split_first_chunk()?;
         let (carrier, rest) = rest.split_first_chunk()?;
         let [low, high, part, narrow] = *rest.first_chunk()?;
         Some(Ref {
             ticks: i64::from_le_bytes(*ticks),
             place: u64::from_le_bytes(*place),
-            whose: u32::from_le_bytes(*whose),
+            thread_or_ordinal: u32::from_le_bytes(*thread_or_ordinal),
             carrier: u32::from_le_bytes(*carrier),
             len: u16::from_le_bytes([low, high]),
             part: [Part::Kernel, Part::User].get(usize::from(part)).copied().unwrap_or(Part::Runtime),
@@ -162,7 +162,7 @@ mod tests {
         let one = |n: u32| Ref {
             ticks: i64::from(n / 2 * 3) - 1000,
             place: u64::from(n) << 33,
-            whose: n % 2 * 7,
+            thread_or_ordinal: n % 2 * 7,
             carrier: n,
             len: n as u16,
             part: [Part::Kernel, Part::User, Part::Runtime][n as usize % 3],

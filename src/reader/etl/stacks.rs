@@ -40,19 +40,16 @@ const NOWHERE: u64 = u64::MAX;
 /// Ends the chain of references to a key.
 const NO_REF: u32 = u32::MAX;
 
-/// e13c0d23-ccbc-4e12-931b-d9cc2eee27e4 and 763fd754-7086-4dfe-95eb-c01a46faf4ca: Microsoft-Windows-DotNETRuntime and
-/// Microsoft-Windows-DotNETRuntimePrivate.
-const CLR: [Guid; 2] = [
-    Guid([0x23, 0x0D, 0x3C, 0xE1, 0xBC, 0xCC, 0x12, 0x4E, 0x93, 0x1B, 0xD9, 0xCC, 0x2E, 0xEE, 0x27, 0xE4]),
-    Guid([0x54, 0xD7, 0x3F, 0x76, 0x86, 0x70, 0xFE, 0x4D, 0x95, 0xEB, 0xC0, 0x1A, 0x46, 0xFA, 0xF4, 0xCA]),
-];
+/// Microsoft-Windows-DotNETRuntime and Microsoft-Windows-DotNETRuntimePrivate.
+const CLR: [Guid; 2] =
+    [Guid::constant("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4"), Guid::constant("763fd754-7086-4dfe-95eb-c01a46faf4ca")];
 const CLR_STACK_WALK: u32 = 82;
 
 /// What became of an event that is a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// Its event was not delivered, or is not in the file.
-    Homeless,
+    Unattached,
     /// Its event was delivered with it; of a definition: there are references to it.
     Taken,
 }
@@ -130,7 +127,7 @@ struct Last {
 
 /// The first walk.
 #[derive(Default)]
-pub struct Gather {
+pub struct StackCollector {
     refs: Vec<Ref>,
     fates: Vec<Fate>,
     /// The last reference to each key that is not defined yet.
@@ -142,7 +139,7 @@ pub struct Gather {
     failed: Option<std::io::Error>,
 }
 
-impl Gather {
+impl StackCollector {
     /// Takes note of an event, in the order of time. `at` is where it begins in `body`.
     pub fn event(&mut self, head: &Head, payload: &[u8], ticks: i64, body: &Body<'_>, at: usize) {
         let ordinal = self.ordinal.of(ticks);
@@ -159,17 +156,18 @@ impl Gather {
         }
         let number = self.fates.len() as u32;
         let narrow = head.pointer_size == 4;
-        let mut fate = Fate::Homeless;
-        let mut new = Ref { ticks, place: NOWHERE, whose: 0, carrier: number, len: 0, part: Part::User, narrow };
+        let mut fate = Fate::Unattached;
+        let mut new =
+            Ref { ticks, place: NOWHERE, thread_or_ordinal: 0, carrier: number, len: 0, part: Part::User, narrow };
         match carrier {
-            Carrier::Whole(ticks, whose, addresses) => {
+            Carrier::Whole(ticks, thread_or_ordinal, addresses) => {
                 let part = part_of(addresses, narrow);
                 let place = self.place(addresses, payload, head, body, at);
-                self.refs.push(Ref { ticks, place, whose, len: len(addresses), part, ..new });
+                self.refs.push(Ref { ticks, place, thread_or_ordinal, len: len(addresses), part, ..new });
             }
-            Carrier::Keyed(ticks, whose, part, key) => {
+            Carrier::Keyed(ticks, thread_or_ordinal, part, key) => {
                 let before = self.pending.insert(key, self.refs.len() as u32).unwrap_or(NO_REF);
-                self.refs.push(Ref { ticks, place: before.into(), whose, part, ..new });
+                self.refs.push(Ref { ticks, place: before.into(), thread_or_ordinal, part, ..new });
             }
             Carrier::Definition(key, addresses) => {
                 if let Some(first) = self.pending.remove(&key) {
@@ -181,8 +179,8 @@ impl Gather {
             Carrier::Runtime(addresses) => {
                 if let Some(last) = provider(head).and_then(|p| self.last.remove(&(head.thread_id, p))) {
                     new.place = self.place(addresses, payload, head, body, at);
-                    let (ticks, whose) = (last.ticks, last.ordinal);
-                    self.refs.push(Ref { ticks, whose, len: len(addresses), part: Part::Runtime, ..new });
+                    let (ticks, thread_or_ordinal) = (last.ticks, last.ordinal);
+                    self.refs.push(Ref { ticks, thread_or_ordinal, len: len(addresses), part: Part::Runtime, ..new });
                 }
             }
         }
@@ -268,8 +266,8 @@ pub struct Stacks {
     frames: Vec<u8>,
     /// Events that are stacks and stand at theirs.
     pub attached: u64,
-    /// Events that are stacks and whose own is not there.
-    pub homeless: u64,
+    /// Events that are stacks and whose own event is not there.
+    pub unattached: u64,
 }
 
 /// Where addresses can be read.
@@ -350,7 +348,7 @@ impl Stacks {
     /// Appends the addresses of the first stack of this kind that no event has yet.
     fn take(&mut self, key: Key, from: &Sources<'_>) {
         let is_free =
-            |r: &Ref, fates: &[Fate]| fates.get(r.carrier as usize) == Some(&Fate::Homeless) && r.place != NOWHERE;
+            |r: &Ref, fates: &[Fate]| fates.get(r.carrier as usize) == Some(&Fate::Unattached) && r.place != NOWHERE;
         let Some(found) = self.first(self.cursor, key, is_free) else { return };
         if let Some(fate) = self.fates.get_mut(found.carrier as usize) {
             *fate = Fate::Taken;
@@ -395,7 +393,7 @@ impl Stacks {
             }
         }
         self.attached += u64::from(taken);
-        self.homeless += u64::from(!taken);
+        self.unattached += u64::from(!taken);
         (taken, &self.frames)
     }
 }

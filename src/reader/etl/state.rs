@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 
 use foldhash::fast::FixedState;
 
-use super::described::Description;
-use super::gather::Gathered;
 use super::header::{self, Head};
 use super::items::{self, Items};
-use super::lives::Whose;
+use super::prescan::Prescan;
+use super::process_table::Owner;
 use super::stacks::{self, Sources, Turn};
 use super::subject::{self, Subject};
+use super::tdh_types::Description;
 use super::tracelogging;
 use crate::error::{Problem, Severity};
 use crate::guid::Guid;
@@ -30,8 +30,7 @@ const MAX_FIELDS: usize = 1 << 19;
 const MAX_EACH: u64 = 1000;
 
 /// The class of "events were lost" in recordings of live sessions. Source: `evntrace.h`, `RT_LostEvent`.
-const LOST_EVENT: Guid =
-    Guid([0xE0, 0x9A, 0x39, 0x6A, 0xC6, 0x4B, 0xE9, 0x4D, 0x87, 0x0B, 0x36, 0x57, 0xF8, 0x94, 0x7E, 0x7E]);
+const LOST_EVENT: Guid = Guid::constant("6a399ae0-4bc6-4de9-870b-3657f8947e7e");
 
 /// What makes two events the same kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,14 +49,14 @@ struct Key {
 pub struct State<'v, V: Visitor> {
     pub visitor: &'v mut V,
     /// What the first walk found.
-    pub known: Gathered,
+    pub known: Prescan,
     file: Option<&'v MappedFile>,
     types: HashMap<Key, TypeId, FixedState>,
     wanted: Vec<bool>,
     trace_logging: HashMap<Vec<u8>, u32, FixedState>,
     schema_bytes: usize,
     fields: usize,
-    threads: HashMap<Whose, ThreadIndex, FixedState>,
+    threads: HashMap<Owner, ThreadIndex, FixedState>,
     problem_counts: HashMap<&'static str, (u64, u64, Severity), FixedState>,
     stack: Vec<u8>,
     labels: Labels,
@@ -67,7 +66,7 @@ impl<'v, V: Visitor> State<'v, V> {
     pub fn new(visitor: &'v mut V, file: Option<&'v MappedFile>) -> State<'v, V> {
         State {
             visitor,
-            known: Gathered::default(),
+            known: Prescan::default(),
             file,
             types: HashMap::default(),
             wanted: Vec::new(),
@@ -103,7 +102,7 @@ impl<'v, V: Visitor> State<'v, V> {
 
     /// Tells of the processes.
     pub fn announce(&mut self) {
-        for process in &self.known.lives.processes {
+        for process in &self.known.processes.processes {
             self.visitor.process(process);
         }
     }
@@ -174,16 +173,16 @@ impl<'v, V: Visitor> State<'v, V> {
     }
 
     fn thread_of(&mut self, subject: Subject, ticks: i64) -> ThreadIndex {
-        let whose = self.known.lives.whose(subject, ticks);
-        if let Some(index) = self.threads.get(&whose) {
+        let owner = self.known.processes.owner_of(subject, ticks);
+        if let Some(index) = self.threads.get(&owner) {
             return *index;
         }
         let index = self.threads.len() as ThreadIndex;
         if self.threads.len() >= MAX_THREADS {
             return index - 1;
         }
-        self.visitor.thread(index, &self.known.lives.describe(whose));
-        self.threads.insert(whose, index);
+        self.visitor.thread(index, &self.known.processes.describe(owner));
+        self.threads.insert(owner, index);
         index
     }
 

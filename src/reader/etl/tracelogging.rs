@@ -9,7 +9,7 @@
 //! Source: `TraceLoggingDynamic.h` of microsoft/tracelogging (MIT); scalars, variable arrays and structures checked on
 //! real events, fixed arrays and custom types by the description only.
 
-use super::described::{Description, field, value};
+use super::tdh_types::{Description, field, value};
 use crate::bytes::{Parsed, fail, inner, take, u8le, u16le};
 use crate::reader::{Field, FieldType};
 

@@ -11,13 +11,10 @@ use super::order::{Pending, Region};
 use super::resolve::{MAX_LABELS, Overrides};
 use super::stacks::Stacks;
 use crate::bytes::{ParseError, inner, take};
-use crate::error::{Problem, Severity};
+use crate::error::{Problem, ProblemLog, Severity};
 use crate::guid::Guid;
 use crate::reader::{EventType, Labels, Order, RawEvent, Stack, Thread, ThreadIndex, TypeId, Visitor};
 use crate::source::{Chunk, Source};
-
-/// So many problems of one kind are reported one by one; the rest as one count at the end. Gaps are never folded.
-const MAX_EACH: u64 = 1000;
 
 static NO_LABELS: Labels = Labels { activity_id: Guid::NONE, related_activity_id: Guid::NONE, json: String::new() };
 
@@ -45,7 +42,7 @@ pub struct State<'a, 'v, V: Visitor> {
     region: Region<'a>,
     newest: i64,
     late: u64,
-    problem_counts: HashMap<&'static str, (u64, Severity), FixedState>,
+    problems: ProblemLog,
     pub(super) default_process: u64,
 }
 
@@ -71,18 +68,15 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
             region: Region::new(),
             newest: i64::MIN,
             late: 0,
-            problem_counts: HashMap::default(),
+            // Each gap has its own row.
+            problems: ProblemLog::passing_all(&["dropped_events"]),
             default_process,
         }
     }
 
     /// Reports a problem, folding the flood of a kind that repeats.
     pub fn problem(&mut self, problem: Problem) {
-        let (seen, _) = self.problem_counts.entry(problem.code).or_insert((0, problem.severity));
-        *seen += 1;
-        if *seen <= MAX_EACH || problem.code == "dropped_events" {
-            self.visitor.problem(problem);
-        }
+        self.problems.report(problem, |problem| self.visitor.problem(problem));
     }
 
     /// Reports a parse error inside a block of `len` bytes that begins at `start`.
@@ -327,14 +321,7 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
             let problem = Problem::new(Severity::Info, "out_of_order", position, message).count(self.late);
             self.visitor.problem(problem);
         }
-        let mut folded: Vec<_> = self.problem_counts.drain().collect();
-        folded.sort_unstable_by_key(|(code, _)| *code);
-        for (code, (seen, severity)) in folded {
-            if seen > MAX_EACH && code != "dropped_events" {
-                let message = format!("{} more of the same kind", seen - MAX_EACH);
-                self.visitor.problem(Problem::new(severity, code, position, message).count(seen - MAX_EACH));
-            }
-        }
+        self.problems.finish(|problem| self.visitor.problem(problem));
         self.visitor.progress(position);
     }
 }

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 
-use super::fact::{Fact, FactSink, Method, Type};
-use super::scalars::Scalars;
 use crate::event::value::Value;
+use crate::normalize::fact::{Fact, FactSink, Method, Type};
+use crate::normalize::scalars::Scalars;
 use crate::reader::ProcessKey;
 
 /// Types and methods remembered; past it the memory starts anew and one may appear twice.

@@ -1,6 +1,6 @@
 //! Pauses: one thread asks all others to stop, they stand still, and they run again.
 
-use super::fact::{Collection, Fact, FactSink, GcId, Pause};
+use crate::normalize::fact::{Collection, Fact, FactSink, GcId, Pause};
 
 /// Threads that stop all others at once, at most.
 const MAX_OPEN: usize = 64;

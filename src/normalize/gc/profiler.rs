@@ -14,14 +14,15 @@
 
 use std::collections::BTreeMap;
 
-use super::callbacks::{Call, CallbackNormalizer};
-use super::fact::{CallsiteId, Collection, Fact, FactSink, GcId};
 use super::ranges::Ranges;
-use super::scalars::Scalars;
-use super::types::Types;
 use crate::error::{Problem, Severity};
 use crate::event::Event;
 use crate::event::rows::Rows;
+use crate::normalize::callbacks::CallbackNormalizer;
+use crate::normalize::callbacks::call::Call;
+use crate::normalize::code::types::Types;
+use crate::normalize::fact::{CallsiteId, Collection, Fact, FactSink, GcId};
+use crate::normalize::scalars::Scalars;
 use crate::reader::callback::format::NOT_ASKED;
 use crate::reader::callback::{Body, Bounds};
 use crate::reader::{Layout, ProcessKey};
@@ -33,7 +34,7 @@ const MAX_PROCESSES: usize = 4096;
 
 /// What an event of the profiler tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum ProfilerEvent {
     Class,
     Allocated,
     Finalizeable,
@@ -49,48 +50,56 @@ pub enum Told {
     Shutdown,
 }
 
-impl Told {
+impl ProfilerEvent {
     /// By the event's id.
-    pub fn new(id: u32) -> Option<Told> {
+    pub fn new(id: u32) -> Option<ProfilerEvent> {
         Some(match id {
-            1 => Told::Class,
-            10 => Told::Allocated,
-            11 => Told::Finalizeable,
-            12 => Told::HandleCreated,
-            13 => Told::HandleDestroyed,
-            15 => Told::Roots,
-            16 => Told::Object,
-            20 => Told::GcStart,
-            21 => Told::GcStop,
-            22 => Told::Moved,
-            23 => Told::Survived,
-            26 => Told::Error,
-            27 => Told::Shutdown,
+            1 => ProfilerEvent::Class,
+            10 => ProfilerEvent::Allocated,
+            11 => ProfilerEvent::Finalizeable,
+            12 => ProfilerEvent::HandleCreated,
+            13 => ProfilerEvent::HandleDestroyed,
+            15 => ProfilerEvent::Roots,
+            16 => ProfilerEvent::Object,
+            20 => ProfilerEvent::GcStart,
+            21 => ProfilerEvent::GcStop,
+            22 => ProfilerEvent::Moved,
+            23 => ProfilerEvent::Survived,
+            26 => ProfilerEvent::Error,
+            27 => ProfilerEvent::Shutdown,
             _ => return None,
         })
     }
 
     /// Whether the collection in which this is told is past its start.
     pub fn is_past_start(self) -> bool {
-        matches!(self, Told::Finalizeable | Told::Moved | Told::Survived | Told::Roots | Told::Object | Told::GcStop)
+        matches!(
+            self,
+            ProfilerEvent::Finalizeable
+                | ProfilerEvent::Moved
+                | ProfilerEvent::Survived
+                | ProfilerEvent::Roots
+                | ProfilerEvent::Object
+                | ProfilerEvent::GcStop
+        )
     }
 
     /// The columns of its rows.
     pub fn columns(self) -> &'static [&'static str] {
         match self {
-            Told::Roots => &["ObjectIDs", "GCRootKinds", "GCRootFlags", "RootIDs"],
-            Told::Object => &["ObjectRefs"],
-            Told::Moved => &["RangeBases", "TargetBases", "Lengths"],
-            Told::Survived => &["RangeBases", "Lengths"],
+            ProfilerEvent::Roots => &["ObjectIDs", "GCRootKinds", "GCRootFlags", "RootIDs"],
+            ProfilerEvent::Object => &["ObjectRefs"],
+            ProfilerEvent::Moved => &["RangeBases", "TargetBases", "Lengths"],
+            ProfilerEvent::Survived => &["RangeBases", "Lengths"],
             _ => &[],
         }
     }
 }
 
 /// An event of the profiler, read.
-pub struct Heard<'a> {
+pub struct ProfilerInput<'a> {
     /// What it tells.
-    pub told: Told,
+    pub told: ProfilerEvent,
     /// Its fields.
     pub scalars: &'a Scalars,
     /// Its rows.
@@ -121,7 +130,7 @@ pub struct Profilers {
     /// Collections that are over and that the runtime tells of, too.
     pub joined: Vec<Collection>,
     missing: u64,
-    homeless: u64,
+    left_out_processes: u64,
     lacking: u64,
     last_offset: u64,
 }
@@ -159,13 +168,19 @@ impl<S: FactSink> FactSink for Once<'_, S> {
 
 impl Profilers {
     /// One event, in the order of time.
-    pub fn event(&mut self, heard: &Heard<'_>, types: &mut Types, last_gc_id: &mut GcId, sink: &mut impl FactSink) {
-        let (event, scalars) = (heard.event, heard.scalars);
+    pub fn event(
+        &mut self,
+        input: &ProfilerInput<'_>,
+        types: &mut Types,
+        last_gc_id: &mut GcId,
+        sink: &mut impl FactSink,
+    ) {
+        let (event, scalars) = (input.event, input.scalars);
         let process = event.thread.process();
         self.last_offset = event.raw.offset;
         if !self.processes.contains_key(&process) {
             if self.processes.len() >= MAX_PROCESSES {
-                self.homeless += 1;
+                self.left_out_processes += 1;
                 return;
             }
             let calls = CallbackNormalizer::of_process(process.id);
@@ -177,41 +192,41 @@ impl Profilers {
         let nothing = Bounds { hresult: NOT_ASKED, rows: &[], non_gc_hresult: NOT_ASKED, non_gc: &[] };
         let sink = &mut Once { process, types, sink };
         let scratch = &mut self.scratch;
-        let body = match heard.told {
-            Told::GcStart => {
+        let body = match input.told {
+            ProfilerEvent::GcStart => {
                 self.missing += profiler.starts(scalars.small("GCID"));
                 let generation = scalars.small::<u32>("Generation").filter(|g| *g <= 2);
                 // Bits of the generations; of those above 2 the profiler does not tell.
                 let collected = generation.map_or(0, |g| (2 << g) - 1);
                 Body::Started { generations: 3, collected, reason: number("Induced") as u32, bounds: nothing }
             }
-            Told::GcStop => {
+            ProfilerEvent::GcStop => {
                 self.missing += profiler.stops(scalars.small("GCID"), event.raw.offset, sink);
                 Body::Finished { bounds: nothing }
             }
-            Told::Survived => Body::Surviving { version: 1, rows: fill(&mut scratch.two, heard.rows) },
-            Told::Moved => Body::Moved { version: 1, rows: fill(&mut scratch.three, heard.rows) },
-            Told::Roots => Body::Roots2 { rows: fill(&mut scratch.four, heard.rows) },
-            Told::Object => Body::Object {
+            ProfilerEvent::Survived => Body::Surviving { version: 1, rows: fill(&mut scratch.two, input.rows) },
+            ProfilerEvent::Moved => Body::Moved { version: 1, rows: fill(&mut scratch.three, input.rows) },
+            ProfilerEvent::Roots => Body::Roots2 { rows: fill(&mut scratch.four, input.rows) },
+            ProfilerEvent::Object => Body::Object {
                 object_id: number("ObjectID"),
                 class_id: number("ClassID"),
                 size: number("Size"),
-                references: fill(&mut scratch.one, heard.rows),
+                references: fill(&mut scratch.one, input.rows),
             },
-            Told::HandleCreated => {
+            ProfilerEvent::HandleCreated => {
                 Body::HandleCreated { handle_id: number("HandleID"), object_id: number("InitialObjectID") }
             }
-            Told::HandleDestroyed => Body::HandleDestroyed { handle_id: number("HandleID") },
-            Told::Finalizeable => {
+            ProfilerEvent::HandleDestroyed => Body::HandleDestroyed { handle_id: number("HandleID") },
+            ProfilerEvent::Finalizeable => {
                 Body::Finalizeable { flags: 0, object_id: number("ObjectID"), class_id: number("ClassID") }
             }
-            Told::Allocated => Body::Allocated {
+            ProfilerEvent::Allocated => Body::Allocated {
                 object_id: number("ObjectID"),
                 class_id: number("ClassID"),
                 size: number("Size"),
                 represented: number("RepresentativeSize"),
             },
-            Told::Class => {
+            ProfilerEvent::Class => {
                 let class_id = number("ClassID");
                 if class_id == u64::MAX || !wide && class_id == u64::from(u32::MAX) {
                     // It stands for all classes of which the profiler could not find out what they are.
@@ -227,13 +242,13 @@ impl Profilers {
                     name: scalars.text("Name").unwrap_or_default(),
                 }
             }
-            Told::Error => {
+            ProfilerEvent::Error => {
                 let (what, code) = (scalars.text("Message").unwrap_or_default(), number("ErrorCode"));
                 let message = format!("the profiler of process {} says: {what} ({code:#010x})", process.id);
                 let problem = Problem::new(Severity::DataLoss, "profiler_error", event.raw.offset, message);
                 return sink.fact(Fact::Problem(&problem.thread(event.thread.thread_id)));
             }
-            Told::Shutdown => {
+            ProfilerEvent::Shutdown => {
                 profiler.calls.end(event.raw.offset, sink);
                 self.joined.append(&mut profiler.calls.collections.joined);
                 self.processes.remove(&process);
@@ -244,7 +259,7 @@ impl Profilers {
             ts_ns: event.ts_ns,
             thread: event.raw.capture_thread,
             thread_id: event.thread.thread_id,
-            callsite_id: heard.callsite_id,
+            callsite_id: input.callsite_id,
             wide,
             alone: true,
             continues: false,
@@ -252,8 +267,8 @@ impl Profilers {
             body,
         };
         let collections = &mut profiler.calls.collections;
-        collections.holds = heard.open == Some(profiler.joined);
-        match heard.open.filter(|open| *open != profiler.joined) {
+        collections.holds = input.open == Some(profiler.joined);
+        match input.open.filter(|open| *open != profiler.joined) {
             Some(open) => {
                 collections.joins = true;
                 let mut last = open.saturating_sub(1);
@@ -267,7 +282,7 @@ impl Profilers {
                 profiler.calls.call(&call, last_gc_id, sink);
             }
         }
-        if heard.told == Told::GcStop {
+        if input.told == ProfilerEvent::GcStop {
             profiler.calls.collections.report(sink);
         }
         self.joined.append(&mut profiler.calls.collections.joined);
@@ -328,7 +343,7 @@ impl Profilers {
         );
         let message = "ranges that only the profiler tells of, in collections of which the runtime tells ranges, too";
         report("unpaired_ranges", self.lacking, message);
-        report("too_many_processes", self.homeless, "events of more profiled processes than are told apart");
+        report("too_many_processes", self.left_out_processes, "events of more profiled processes than are told apart");
     }
 }
 

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::open::Collections;
-use super::{CLAMP, Call};
+use super::callback_collections::CallbackGcTracker;
+use super::ranges::{CLAMP, tag};
+use crate::normalize::callbacks::call::Call;
 use crate::normalize::fact::LengthKind;
-use crate::normalize::ranges::tag;
 
 /// A second version whose first may follow.
 enum Second {
@@ -26,7 +26,7 @@ pub struct Pairs {
 }
 
 impl Second {
-    fn put(self, kind: LengthKind, collections: &mut Collections, ts_ns: i64) {
+    fn put(self, kind: LengthKind, collections: &mut CallbackGcTracker, ts_ns: i64) {
         match self {
             Second::Surviving(rows) => {
                 let rows = rows.into_iter().map(|[start, length]| [start, tag(length, kind)]);
@@ -44,7 +44,7 @@ impl Second {
 impl Pairs {
     /// The thread goes on with something else: its second version stays alone.
     #[inline]
-    pub fn flush(&mut self, thread: u32, collections: &mut Collections, ts_ns: i64) {
+    pub fn flush(&mut self, thread: u32, collections: &mut CallbackGcTracker, ts_ns: i64) {
         if !self.waiting.is_empty()
             && let Some(second) = self.waiting.remove(&thread)
         {
@@ -53,13 +53,13 @@ impl Pairs {
     }
 
     /// A collection starts or ends: nothing waits any longer.
-    pub fn flush_all(&mut self, collections: &mut Collections, ts_ns: i64) {
+    pub fn flush_all(&mut self, collections: &mut CallbackGcTracker, ts_ns: i64) {
         for (_, second) in self.waiting.drain() {
             second.put(LengthKind::Exact, collections, ts_ns);
         }
     }
 
-    fn wait(&mut self, call: &Call<'_>, second: Second, collections: &mut Collections, ts_ns: i64) {
+    fn wait(&mut self, call: &Call<'_>, second: Second, collections: &mut CallbackGcTracker, ts_ns: i64) {
         if call.alone {
             second.put(LengthKind::Exact, collections, ts_ns);
         } else {
@@ -72,7 +72,7 @@ impl Pairs {
         &mut self,
         call: &Call<'_>,
         rows: impl Iterator<Item = [u64; 2]>,
-        collections: &mut Collections,
+        collections: &mut CallbackGcTracker,
         ts_ns: i64,
     ) {
         self.wait(call, Second::Surviving(rows.collect()), collections, ts_ns);
@@ -83,7 +83,7 @@ impl Pairs {
         &mut self,
         call: &Call<'_>,
         rows: impl Iterator<Item = [u64; 3]>,
-        collections: &mut Collections,
+        collections: &mut CallbackGcTracker,
         ts_ns: i64,
     ) {
         self.wait(call, Second::Moved(rows.collect()), collections, ts_ns);
@@ -100,7 +100,7 @@ impl Pairs {
     fn take(
         &mut self,
         thread: u32,
-        collections: &mut Collections,
+        collections: &mut CallbackGcTracker,
         ts_ns: i64,
         fits: fn(&Second) -> bool,
     ) -> Option<Second> {
@@ -112,7 +112,13 @@ impl Pairs {
         None
     }
 
-    fn settle(&mut self, second: Second, agrees: bool, collections: &mut Collections, ts_ns: i64) -> Option<bool> {
+    fn settle(
+        &mut self,
+        second: Second,
+        agrees: bool,
+        collections: &mut CallbackGcTracker,
+        ts_ns: i64,
+    ) -> Option<bool> {
         self.paired += u64::from(agrees);
         second.put(if agrees { LengthKind::Paired } else { LengthKind::Exact }, collections, ts_ns);
         Some(agrees)
@@ -123,7 +129,7 @@ impl Pairs {
         &mut self,
         thread: u32,
         rows: impl Iterator<Item = [u64; 2]>,
-        collections: &mut Collections,
+        collections: &mut CallbackGcTracker,
         ts_ns: i64,
     ) -> Option<bool> {
         let second = self.take(thread, collections, ts_ns, |s| matches!(s, Second::Surviving(_)))?;
@@ -139,7 +145,7 @@ impl Pairs {
         &mut self,
         thread: u32,
         rows: impl Iterator<Item = [u64; 3]>,
-        collections: &mut Collections,
+        collections: &mut CallbackGcTracker,
         ts_ns: i64,
     ) -> Option<bool> {
         let second = self.take(thread, collections, ts_ns, |s| matches!(s, Second::Moved(_)))?;
@@ -155,7 +161,7 @@ impl Pairs {
         &mut self,
         thread: u32,
         objects: &[[u64; 1]],
-        collections: &mut Collections,
+        collections: &mut CallbackGcTracker,
         ts_ns: i64,
     ) -> Option<bool> {
         let second = self.take(thread, collections, ts_ns, |s| matches!(s, Second::Roots(_)))?;

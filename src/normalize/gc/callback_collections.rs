@@ -12,10 +12,11 @@
 //! Whether the end that comes before the first resume is the hidden one's is seen only later: when a suspension for
 //! GCPrep follows before generation 2 starts again.
 
-use crate::normalize::closed::Closed;
+use super::pauses::Pauses;
+use super::ranges::{RangeAnomalies, Ranges};
+use super::report_queue::ReportQueue;
+use crate::normalize::enum_names;
 use crate::normalize::fact::{Collection, FactSink, GcId, GenerationRange};
-use crate::normalize::pauses::Pauses;
-use crate::normalize::ranges::{Doubts, Ranges};
 
 /// Collections open within each other, at most.
 const MAX_OPEN: usize = 16;
@@ -37,12 +38,12 @@ pub struct Open {
     /// The runtime's own events tell of it, too: it is not reported from here.
     joined: bool,
     /// An end that is its own unless it turns out to be a background collection.
-    maybe: Option<(i64, Vec<GenerationRange>)>,
+    provisional_end: Option<(i64, Vec<GenerationRange>)>,
 }
 
 /// The collections of one recording.
 #[derive(Default)]
-pub struct Collections {
+pub struct CallbackGcTracker {
     process_id: u64,
     clr_instance_id: u16,
     /// Whether background collections are possible.
@@ -56,7 +57,7 @@ pub struct Collections {
     /// Ends of joined collections are provisional: what the runtime itself tells of them is not over.
     pub holds: bool,
     open: Vec<Open>,
-    closed: Closed,
+    closed: ReportQueue,
     /// Collections that are over and that the runtime's own events tell of, too.
     pub joined: Vec<Collection>,
     pauses: Pauses,
@@ -68,18 +69,18 @@ pub struct Collections {
     /// An error of a spill file.
     pub failed: Option<std::io::Error>,
     /// What was found in closed collections, and not yet told.
-    pub doubts: Doubts,
+    pub anomalies: RangeAnomalies,
 }
 
-impl Collections {
+impl CallbackGcTracker {
     /// For one process.
-    pub fn new(process_id: u64, clr_instance_id: u16, concurrent: bool, suspends: bool) -> Collections {
-        Collections { process_id, clr_instance_id, concurrent, suspends, ..Collections::default() }
+    pub fn new(process_id: u64, clr_instance_id: u16, concurrent: bool, suspends: bool) -> CallbackGcTracker {
+        CallbackGcTracker { process_id, clr_instance_id, concurrent, suspends, ..CallbackGcTracker::default() }
     }
 
     /// The innermost collection, if it is not over and the runtime's own events are not known to tell of it.
     pub fn alone(&self) -> Option<GcId> {
-        self.open.last().filter(|top| !top.joined && top.maybe.is_none()).map(|top| top.row.gc_id)
+        self.open.last().filter(|top| !top.joined && top.provisional_end.is_none()).map(|top| top.row.gc_id)
     }
 
     /// The runtime's own events tell of the innermost collection, too.
@@ -91,7 +92,7 @@ impl Collections {
 
     /// Whether a collection is open that has begun and not ended.
     pub fn runs(&self) -> bool {
-        self.open.last().is_some_and(|top| top.started && top.maybe.is_none())
+        self.open.last().is_some_and(|top| top.started && top.provisional_end.is_none())
     }
 
     /// Whether a joined collection is open.
@@ -103,7 +104,7 @@ impl Collections {
     pub fn joined_ends(&mut self, gc_id: GcId, told: &Ranges, sink: &mut impl FactSink) -> u64 {
         let Some(top) = self.open.last_mut().filter(|top| top.joined && top.row.gc_id == gc_id) else { return 0 };
         let lacking = top.ranges.also_told(told);
-        if top.maybe.is_some() {
+        if top.provisional_end.is_some() {
             self.abandon(sink);
         }
         lacking
@@ -142,7 +143,7 @@ impl Collections {
                 && top.started
                 && top.row.generation == Some(2)
                 && !is_full
-                && (top.maybe.is_some() || top.resumed || !self.suspends)
+                && (top.provisional_end.is_some() || top.resumed || !self.suspends)
                 && self.open.len() < MAX_OPEN;
             if goes_on {
                 break;
@@ -170,22 +171,22 @@ impl Collections {
     /// GarbageCollectionFinished. Returns whether its start is not in the recording.
     pub fn finished(&mut self, ts_ns: i64, bounds: Vec<GenerationRange>, sink: &mut impl FactSink) -> bool {
         if self.holds
-            && let Some(top) = self.open.last_mut().filter(|top| top.joined && top.maybe.is_none())
+            && let Some(top) = self.open.last_mut().filter(|top| top.joined && top.provisional_end.is_none())
         {
-            top.maybe = Some((ts_ns, bounds));
+            top.provisional_end = Some((ts_ns, bounds));
             return !top.started;
         }
         let is_full = |o: &&mut Open| o.started && o.row.generation == Some(2);
         if self.concurrent && self.open.last_mut().filter(is_full).is_some() {
             self.uncertain += u64::from(!self.suspends);
-            if self.open.last().is_some_and(|top| top.maybe.is_some()) {
+            if self.open.last().is_some_and(|top| top.provisional_end.is_some()) {
                 // A second end: the first was the hidden one's.
                 self.hidden(sink);
             }
             let suspends = self.suspends;
             if let Some(top) = self.open.last_mut() {
                 if suspends && !top.resumed {
-                    top.maybe = Some((ts_ns, bounds));
+                    top.provisional_end = Some((ts_ns, bounds));
                     return false;
                 }
                 top.background |= suspends;
@@ -206,7 +207,7 @@ impl Collections {
         let Some(top) = self.open.last_mut() else { return };
         top.background = true;
         let (start_ns, outer) = (top.row.start_ns, top.row.gc_id);
-        let Some((end_ns, bounds)) = top.maybe.take() else { return };
+        let Some((end_ns, bounds)) = top.provisional_end.take() else { return };
         self.decided(outer, "foreground");
         let mut open = self.new_open(start_ns);
         open.row.end_ns = Some(end_ns);
@@ -228,7 +229,7 @@ impl Collections {
             (true, true) if closed.background => Some("background"),
             (true, true) if !self.suspends && (is_full || closed.nested) => None,
             (true, true) if closed.nested => match self.open.last() {
-                Some(outer) if outer.maybe.is_some() && !outer.background => None,
+                Some(outer) if outer.provisional_end.is_some() && !outer.background => None,
                 Some(_) => Some("foreground"),
                 None => Some("blocking"),
             },
@@ -256,11 +257,11 @@ impl Collections {
         }
         now.sort_unstable();
         self.waiting = Some(now);
-        let doubts = closed.ranges.doubts();
-        self.doubts.overlapping += doubts.overlapping;
-        self.doubts.empty += doubts.empty;
-        self.doubts.overlapping_bounds += doubts.overlapping_bounds;
-        self.doubts.beyond_bounds += doubts.beyond_bounds;
+        let anomalies = closed.ranges.anomalies();
+        self.anomalies.overlapping += anomalies.overlapping;
+        self.anomalies.empty += anomalies.empty;
+        self.anomalies.overlapping_bounds += anomalies.overlapping_bounds;
+        self.anomalies.beyond_bounds += anomalies.beyond_bounds;
         if closed.joined {
             return self.joined.push(closed.row);
         }
@@ -270,7 +271,7 @@ impl Collections {
     /// Nothing more comes of the innermost collection.
     fn abandon(&mut self, sink: &mut impl FactSink) {
         let Some(mut lost) = self.open.pop() else { return };
-        if let Some((end_ns, bounds)) = lost.maybe.take() {
+        if let Some((end_ns, bounds)) = lost.provisional_end.take() {
             // It started and ended without ever working in the background.
             bounds.into_iter().for_each(|bound| lost.ranges.bound(bound));
             lost.row.end_ns = Some(end_ns);
@@ -285,7 +286,7 @@ impl Collections {
     /// The innermost collection that is not over; one without a start is opened when there is none.
     #[allow(clippy::indexing_slicing, reason = "there is one: it was opened when there was none")]
     pub fn innermost(&mut self, ts_ns: i64) -> &mut Open {
-        if self.open.last().is_none_or(|top| top.maybe.is_some()) {
+        if self.open.last().is_none_or(|top| top.provisional_end.is_some()) {
             let open = self.new_open(ts_ns);
             self.open.push(open);
         }
@@ -308,7 +309,7 @@ impl Collections {
             FOR_GC_PREP => self.open.iter().rev().find(|o| o.background).map_or(0, |o| o.row.gc_id),
             _ => 0,
         };
-        self.pauses.begin(thread, super::words::suspend_reason(reason), gc_id, ts_ns);
+        self.pauses.begin(thread, enum_names::callback_suspend_reason(reason), gc_id, ts_ns);
     }
 
     /// RuntimeSuspendFinished.

@@ -1,9 +1,9 @@
-//! Who lived when: processes and threads, whose ids are reused, and the process of a thread.
+//! The processes and threads of a recording, with when they ran. Windows reuses ids: each use is an incarnation.
 //!
 //! ```text
-//!  P start  |---- id 40, life 0 ----| end         start |--- id 40, life 1 ---
-//!  begin, end, and the lists at the start and at the end of the session (no time of their own)
+//!  start |---- id 40, incarnation 0 ----| end         start |--- id 40, incarnation 1 ---
 //! ```
+//! Processes and threads that ran all the time are known from the rundown events at the start and the end of the session.
 //! Source: `Process_TypeGroup1` and `Thread_TypeGroup1` of the NT kernel logger's MOF classes.
 
 use std::collections::HashMap;
@@ -23,23 +23,23 @@ const MAX_THREADS: usize = 1 << 18;
 /// Bytes of names and command lines; those beyond are left empty.
 const MAX_TEXT: usize = 32 << 20;
 
-/// The processes and threads that the kernel tells of.
+/// The processes and threads that kernel events describe.
 #[derive(Default)]
-pub struct Lives {
-    /// Processes, in the order in which they are first spoken of.
+pub struct ProcessTable {
+    /// Processes, in the order of their first events.
     pub processes: Vec<Process>,
     by_process: HashMap<u32, Vec<u32>, FixedState>,
-    threads: Vec<ThreadLife>,
+    threads: Vec<ThreadIncarnation>,
     by_thread: HashMap<u32, Vec<u32>, FixedState>,
-    /// The process of threads that no event of the kernel tells of, by the headers of their own events.
+    /// The process of threads without kernel events, from the headers of the events that they wrote.
     writers: HashMap<u32, u32, FixedState>,
     text: usize,
 }
 
 #[derive(Default)]
-struct ThreadLife {
+struct ThreadIncarnation {
     process_id: u32,
-    /// When it is first heard of; the first life holds from the beginning.
+    /// From when on events of this thread id belong here; for the first incarnation from the beginning.
     from: i64,
     start: Option<i64>,
     end: Option<i64>,
@@ -47,23 +47,23 @@ struct ThreadLife {
     name: Option<String>,
 }
 
-/// Which life of a process and of a thread is meant.
+/// The incarnations of a process and of a thread to which an event belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Whose {
+pub struct Owner {
     /// OS process id, or [`NO_ID`].
     pub process_id: u32,
     /// OS thread id, or [`NO_ID`].
     pub thread_id: u32,
-    process_life: u32,
-    thread_life: u32,
+    process_incarnation: u32,
+    thread_incarnation: u32,
 }
 
-/// Of lives that begin at these times, oldest first, the one that a moment lies in.
-fn life_at(lives: &[u32], ticks: i64, begin: impl Fn(u32) -> i64) -> usize {
-    lives.partition_point(|index| begin(*index) <= ticks).saturating_sub(1)
+/// Index of the incarnation at a time; `incarnations` are sorted by their beginning.
+fn incarnation_at(incarnations: &[u32], ticks: i64, begin: impl Fn(u32) -> i64) -> usize {
+    incarnations.partition_point(|index| begin(*index) <= ticks).saturating_sub(1)
 }
 
-impl Lives {
+impl ProcessTable {
     /// Takes note of an event, in the order of time.
     pub fn event(&mut self, head: &Head, payload: &[u8]) {
         if head.is_kernel && head.group == subject::THREAD {
@@ -83,11 +83,11 @@ impl Lives {
         if self.text > MAX_TEXT {
             (new.name, new.command_line) = (String::new(), String::new());
         }
-        let lives = self.by_process.get(&id);
-        let last = lives.and_then(|lives| lives.last().copied());
+        let incarnations = self.by_process.get(&id);
+        let last = incarnations.and_then(|incarnations| incarnations.last().copied());
         let is_full = self.processes.len() >= MAX_PROCESSES;
         match last.and_then(|index| self.processes.get_mut(index as usize)) {
-            // A beginning is a new process, everything else is of the one that began last.
+            // Only a start makes a new process; other events describe the one that started last.
             Some(last) if new.start_ticks.is_none() => {
                 last.end_ticks = new.end_ticks.or(last.end_ticks);
                 last.exit_code = new.exit_code.or(last.exit_code);
@@ -98,10 +98,10 @@ impl Lives {
             }
             _ if is_full => {}
             _ => {
-                let lives = self.by_process.entry(id).or_default();
-                new.life = lives.len() as u32;
+                let incarnations = self.by_process.entry(id).or_default();
+                new.incarnation = incarnations.len() as u32;
                 self.text += new.name.len() + new.command_line.len();
-                lives.push(self.processes.len() as u32);
+                incarnations.push(self.processes.len() as u32);
                 self.processes.push(new);
             }
         }
@@ -129,7 +129,7 @@ impl Lives {
             (_, 4) => address.first_chunk().map_or(0, |b| u64::from(u32::from_le_bytes(*b))),
             _ => address.first_chunk().map_or(0, |b| u64::from_le_bytes(*b)),
         };
-        let last = self.by_thread.get(&thread_id).and_then(|lives| lives.last().copied());
+        let last = self.by_thread.get(&thread_id).and_then(|incarnations| incarnations.last().copied());
         let end = head.ticks.filter(|_| head.opcode == 2);
         let is_full = self.threads.len() >= MAX_THREADS;
         match last.and_then(|index| self.threads.get_mut(index as usize)) {
@@ -140,28 +140,30 @@ impl Lives {
             }
             _ if is_full => {}
             _ => {
-                let lives = self.by_thread.entry(thread_id).or_default();
+                let incarnations = self.by_thread.entry(thread_id).or_default();
                 let start = head.ticks.filter(|_| head.opcode == 1);
-                let from = if lives.is_empty() && start.is_none() { None } else { head.ticks };
-                lives.push(self.threads.len() as u32);
+                let from = if incarnations.is_empty() && start.is_none() { None } else { head.ticks };
+                incarnations.push(self.threads.len() as u32);
                 let from = from.unwrap_or(i64::MIN);
-                self.threads.push(ThreadLife { process_id, from, start, end, start_address, name });
+                self.threads.push(ThreadIncarnation { process_id, from, start, end, start_address, name });
             }
         }
     }
 
-    /// The lives that an event is about.
-    pub fn whose(&self, subject: Subject, ticks: i64) -> Whose {
+    /// The process and thread of an event, with their incarnations.
+    pub fn owner_of(&self, subject: Subject, ticks: i64) -> Owner {
         let Subject { mut process_id, thread_id } = subject;
-        let mut thread_life = 0;
+        let mut thread_incarnation = 0;
         if thread_id != NO_ID
-            && let Some(lives) = self.by_thread.get(&thread_id)
+            && let Some(incarnations) = self.by_thread.get(&thread_id)
         {
-            thread_life = life_at(lives, ticks, |i| self.threads.get(i as usize).map_or(i64::MIN, |t| t.from));
+            thread_incarnation =
+                incarnation_at(incarnations, ticks, |i| self.threads.get(i as usize).map_or(i64::MIN, |t| t.from));
             if process_id == NO_ID
-                && let Some(life) = lives.get(thread_life).and_then(|i| self.threads.get(*i as usize))
+                && let Some(incarnation) =
+                    incarnations.get(thread_incarnation).and_then(|i| self.threads.get(*i as usize))
             {
-                process_id = life.process_id;
+                process_id = incarnation.process_id;
             }
         }
         if process_id == NO_ID && thread_id != NO_ID {
@@ -169,25 +171,25 @@ impl Lives {
             let known = if thread_id == 0 { Some(0) } else { self.writers.get(&thread_id).copied() };
             process_id = known.unwrap_or(NO_ID);
         }
-        let process_life = match self.by_process.get(&process_id) {
-            Some(lives) if lives.len() > 1 => life_at(lives, ticks, |i| {
+        let process_incarnation = match self.by_process.get(&process_id) {
+            Some(incarnations) if incarnations.len() > 1 => incarnation_at(incarnations, ticks, |i| {
                 self.processes.get(i as usize).and_then(|p| p.start_ticks).unwrap_or(i64::MIN)
             }),
             _ => 0,
         };
-        let (process_life, thread_life) = (process_life as u32, thread_life as u32);
-        Whose { process_id, thread_id, process_life, thread_life }
+        let (process_incarnation, thread_incarnation) = (process_incarnation as u32, thread_incarnation as u32);
+        Owner { process_id, thread_id, process_incarnation, thread_incarnation }
     }
 
     /// What is known of a thread.
-    pub fn describe(&self, whose: Whose) -> Thread {
-        let lives = self.by_thread.get(&whose.thread_id);
-        let index = lives.and_then(|lives| lives.get(whose.thread_life as usize));
-        let known = index.and_then(|i| self.threads.get(*i as usize)).filter(|t| t.process_id == whose.process_id);
+    pub fn describe(&self, owner: Owner) -> Thread {
+        let incarnations = self.by_thread.get(&owner.thread_id);
+        let index = incarnations.and_then(|incarnations| incarnations.get(owner.thread_incarnation as usize));
+        let known = index.and_then(|i| self.threads.get(*i as usize)).filter(|t| t.process_id == owner.process_id);
         Thread {
-            process_id: whose.process_id.into(),
-            process_life: whose.process_life,
-            thread_id: whose.thread_id.into(),
+            process_id: owner.process_id.into(),
+            process_incarnation: owner.process_incarnation,
+            thread_id: owner.thread_id.into(),
             name: known.and_then(|t| t.name.clone()),
             start_ticks: known.and_then(|t| t.start),
             end_ticks: known.and_then(|t| t.end),

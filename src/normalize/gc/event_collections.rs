@@ -8,10 +8,10 @@
 //! Collections nest: foreground collections run inside a background one. Facts go to the innermost open collection. A
 //! collection whose start is not in the recording is opened by its first fact, and counts as incomplete.
 
-use super::closed::Closed;
-use super::fact::{Collection, FactSink, GcId};
 use super::pauses::{Pauses, is_for_gc};
 use super::ranges::Ranges;
+use super::report_queue::ReportQueue;
+use crate::normalize::fact::{Collection, FactSink, GcId};
 use crate::reader::ProcessKey;
 
 /// A collection that is not reported yet.
@@ -28,11 +28,11 @@ pub struct OpenCollection {
 
 /// The collections of one runtime of one process.
 #[derive(Debug, Default)]
-pub struct Collections {
+pub struct EventGcTracker {
     process: ProcessKey,
     clr_instance_id: u16,
     open: Vec<OpenCollection>,
-    closed: Closed,
+    closed: ReportQueue,
     last_ended: Option<GcId>,
     pauses: Pauses,
     /// Collections whose end never came.
@@ -58,10 +58,10 @@ pub struct Start {
     pub kind: Option<&'static str>,
 }
 
-impl Collections {
+impl EventGcTracker {
     /// For one runtime of one process.
-    pub fn new(process: ProcessKey, clr_instance_id: u16) -> Collections {
-        Collections { process, clr_instance_id, ..Collections::default() }
+    pub fn new(process: ProcessKey, clr_instance_id: u16) -> EventGcTracker {
+        EventGcTracker { process, clr_instance_id, ..EventGcTracker::default() }
     }
 
     /// Whether this is the state of that runtime.
@@ -171,7 +171,7 @@ impl Collections {
         if let Err(e) = closed.ranges.finish(&mut closed.row, sink, |_, _, _| {}) {
             self.failed = Some(e);
         }
-        self.bounds_left_out += closed.ranges.doubts().bounds_left_out;
+        self.bounds_left_out += closed.ranges.anomalies().bounds_left_out;
         self.spare = Some(closed.ranges);
         self.closed.push(closed.row);
     }
@@ -219,7 +219,7 @@ impl Collections {
 
     /// An event that is no bound came from a thread: its collection is past its start.
     #[inline]
-    pub fn spoke(&mut self, thread: u32) {
+    pub fn end_start_phase(&mut self, thread: u32) {
         if let Some(open) = self.open.last_mut()
             && open.starting_on == Some(thread)
         {

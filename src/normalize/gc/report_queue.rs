@@ -2,16 +2,16 @@
 
 use std::collections::VecDeque;
 
-use super::fact::{Collection, Fact, FactSink, GcId};
+use crate::normalize::fact::{Collection, Fact, FactSink, GcId};
 
 /// Collections that wait for an older one to end, at most.
 const MAX_WAITING: usize = 4096;
 
 /// What waits, in the order of numbers.
 #[derive(Debug, Default)]
-pub struct Closed(VecDeque<Collection>);
+pub struct ReportQueue(VecDeque<Collection>);
 
-impl Closed {
+impl ReportQueue {
     /// A collection is over.
     pub fn push(&mut self, row: Collection) {
         let at = self.0.partition_point(|other| other.gc_id < row.gc_id);

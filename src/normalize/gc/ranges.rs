@@ -4,8 +4,8 @@
 //! events, threads and heaps. The generation of an old address is read off the bounds at the start of the collection,
 //! that of a new address off the bounds at its end; without bounds it stays unknown.
 
-use super::fact::{Collection, Fact, FactSink, GenerationRange, LengthKind, MovedRange, SurvivingRange};
-use super::runs::Runs;
+use super::sorted_runs::Runs;
+use crate::normalize::fact::{Collection, Fact, FactSink, GenerationRange, LengthKind, MovedRange, SurvivingRange};
 
 /// Rows handed on at once.
 const BATCH: usize = 8 << 10;
@@ -23,7 +23,7 @@ pub struct Ranges {
     tagged: bool,
     /// Where ranges of unknown length are after the collection.
     clamped: Vec<u64>,
-    doubts: Doubts,
+    anomalies: RangeAnomalies,
     bounds_left_out: u64,
     /// The bounds are those of another telling of the collection, which hands them on.
     bounds_are_told: bool,
@@ -33,7 +33,7 @@ pub struct Ranges {
 
 /// What cannot be right in the ranges and bounds of one collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Doubts {
+pub struct RangeAnomalies {
     /// Ranges that begin before the end of another.
     pub overlapping: u64,
     /// Ranges without a byte.
@@ -57,6 +57,8 @@ const MAX_CLAMPED: usize = 1 << 16;
 const KIND_SHIFT: u32 = 62;
 /// Lengths of callbacks are less than this.
 pub const MAX_LENGTH: u64 = 1 << KIND_SHIFT;
+/// What a 64-bit runtime writes for lengths of 4 GiB and more.
+pub const CLAMP: u64 = 0xFFFF_FFFF;
 /// The least length that a clamped one stands for.
 pub const CLAMPED_LENGTH: u64 = 1 << 32;
 
@@ -128,13 +130,8 @@ impl Ranges {
     }
 
     /// What could not be right in the collection that was finished last.
-    pub fn doubts(&self) -> Doubts {
-        self.doubts
-    }
-
-    /// Whether any bound of the end was seen.
-    pub fn has_end_bounds(&self) -> bool {
-        self.bounds.iter().any(|b| b.at_end)
+    pub fn anomalies(&self) -> RangeAnomalies {
+        self.anomalies
     }
 
     /// The collection is over: hands everything on in the order of addresses and counts it into `collection`. An error
@@ -148,7 +145,7 @@ impl Ranges {
     ) -> std::io::Result<()> {
         let gc_id = collection.gc_id;
         let bounds_left_out = std::mem::take(&mut self.bounds_left_out);
-        self.doubts = Doubts { bounds_left_out, ..Doubts::default() };
+        self.anomalies = RangeAnomalies { bounds_left_out, ..RangeAnomalies::default() };
         if !std::mem::take(&mut self.bounds_are_told) && !self.bounds.is_empty() {
             sink.fact(Fact::GenerationRanges(gc_id, &self.bounds));
         }
@@ -162,21 +159,21 @@ impl Ranges {
         let mut before = Bounds::new(&self.bounds, false);
         let mut after = Bounds::new(&self.bounds, true);
         self.bounds.clear();
-        self.doubts.overlapping_bounds = before.overlapping + after.overlapping;
+        self.anomalies.overlapping_bounds = before.overlapping + after.overlapping;
         let tagged = self.tagged;
         let mut large = self.large_ends(&mut after)?;
-        let mut doubts = self.doubts;
+        let mut anomalies = self.anomalies;
         let mut last_end = 0;
         let mut check = |last_end: &mut u64, start: u64, new_start: u64, tagged_length: u64| {
             if !tagged {
                 return (tagged_length, LengthKind::Exact);
             }
             let (length, kind) = untag(tagged_length);
-            doubts.empty += u64::from(length == 0);
-            doubts.overlapping += u64::from(start < *last_end);
+            anomalies.empty += u64::from(length == 0);
+            anomalies.overlapping += u64::from(start < *last_end);
             *last_end = start.saturating_add(length);
             match kind {
-                LengthKind::Clamped => large.narrow(new_start, length, &mut doubts),
+                LengthKind::Clamped => large.narrow(new_start, length, &mut anomalies),
                 _ => (length, kind),
             }
         };
@@ -229,7 +226,7 @@ impl Ranges {
         if !batch.is_empty() {
             sink.fact(Fact::MovedRanges(gc_id, batch));
         }
-        self.doubts = doubts;
+        self.anomalies = anomalies;
         self.failed.take().map_or(Ok(()), Err)
     }
 
@@ -293,11 +290,11 @@ impl Large {
         }
     }
 
-    fn narrow(&mut self, new_start: u64, least: u64, doubts: &mut Doubts) -> (u64, LengthKind) {
+    fn narrow(&mut self, new_start: u64, least: u64, anomalies: &mut RangeAnomalies) -> (u64, LengthKind) {
         let Some(part) = self.part(new_start) else { return (least, LengthKind::Clamped) };
         let room = part.end - new_start;
         if room < least {
-            doubts.beyond_bounds += 1;
+            anomalies.beyond_bounds += 1;
             return (least, LengthKind::Clamped);
         }
         if room == least || part.is_large && part.last == new_start {

@@ -1,13 +1,20 @@
 //! Which events of the runtime facts come from, and how their fields are read.
 
-use super::etw_profiler::{self, Told};
+use super::code::modules::Change;
 use super::fact::Root;
-use super::modules::Change;
+use super::gc::profiler::{self, ProfilerEvent};
 use super::scalars::Scalars;
 use crate::event::catalog::Provider;
 use crate::event::rows::RowLayout;
 use crate::event::value::Value;
 use crate::event::{Decoding, Event, EventInfo};
+
+/// What normalisation counted, for the summary.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// EventGcTracker.
+    pub collections: u64,
+}
 
 /// Who took a CPU sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +52,7 @@ pub enum Kind {
     ProcessInfo,
     RuntimeInformation,
     /// A call that a profiler tells of.
-    Told(Told),
+    Profiler(ProfilerEvent),
     /// A CPU sample: of the kernel, of the runtime, of another system's tools.
     Sample(Sampler),
     Image(Change),
@@ -89,13 +96,13 @@ impl Handler {
             Kind::WeakElements => &["GCKeyNodeID", "GCValueNodeID", "GCRootID"],
             Kind::Nodes => &["Address", "Size", "TypeID", "EdgeCount"],
             Kind::Edges => &["Value", "ReferencingFieldID"],
-            Kind::Told(told) => told.columns(),
+            Kind::Profiler(told) => told.columns(),
             _ => &[],
         };
         let rows = if wanted.is_empty() { None } else { RowLayout::new(plan, wanted) };
         let scalars = match kind {
             Kind::Other => Scalars::default(),
-            Kind::Told(_) => Scalars::before_rows(plan),
+            Kind::Profiler(_) => Scalars::before_rows(plan),
             _ if wanted.is_empty() => Scalars::new(plan),
             _ => Scalars::default(),
         };
@@ -165,7 +172,7 @@ fn kind_of(provider: &str, id: u32, name: &str) -> Option<Kind> {
         RUNDOWN if matches!(id, 143 | 144) => Some(Kind::Method),
         RUNDOWN if id == 187 => Some(Kind::RuntimeInformation),
         EVENTPIPE if id == 1 => Some(Kind::ProcessInfo),
-        etw_profiler::PROVIDER => Told::new(id).map(Kind::Told),
+        profiler::PROVIDER => ProfilerEvent::new(id).map(Kind::Profiler),
         SAMPLE_PROFILER if id == 0 => Some(Kind::Sample(Sampler::Runtime)),
         UNIVERSAL if name == "cpu" => Some(Kind::Sample(Sampler::Universal)),
         KERNEL_PERF_INFO if id == 46 => Some(Kind::Sample(Sampler::Kernel)),
@@ -176,43 +183,6 @@ fn kind_of(provider: &str, id: u32, name: &str) -> Option<Kind> {
             _ => None,
         },
         IMAGE_ID if id == 36 => Some(Kind::Symbols),
-        _ => None,
-    }
-}
-
-/// GCTypeMap, in the words of the table.
-pub fn collection_kind(value: u64) -> Option<&'static str> {
-    match value {
-        0 => Some("blocking"),
-        1 => Some("background"),
-        2 => Some("foreground"),
-        _ => None,
-    }
-}
-
-/// GCRootKindMap, in the words of the table. (ICorProfilerCallback numbers its kinds differently.)
-pub fn root_kind(value: u64) -> &'static str {
-    match value {
-        0 => "stack",
-        1 => "finalizer",
-        2 => "handle",
-        3 => "older_generation",
-        4 => "sized_ref",
-        5 => "overflow",
-        6 => "dependent_handle",
-        7 => "new_finalizer",
-        8 => "steal",
-        9 => "background",
-        _ => "other",
-    }
-}
-
-/// GCAllocationKindMap, in the words of the table.
-pub fn heap_kind(value: u64) -> Option<&'static str> {
-    match value {
-        0 => Some("small"),
-        1 => Some("large"),
-        2 => Some("pinned"),
         _ => None,
     }
 }

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use super::body::Body;
 use super::chain::{Link, Session};
 use super::header;
-use super::lives::Lives;
 use super::merge::{self, Receiver};
+use super::process_table::ProcessTable;
 use super::schemas::{Pieces, Schemas};
 use super::stacks::{self, Stacks};
 use crate::error::{Problem, Severity};
@@ -16,32 +16,32 @@ use crate::source::MappedFile;
 
 /// What the first walk found.
 #[derive(Default)]
-pub struct Gathered {
+pub struct Prescan {
     /// What the recording says of its own events.
     pub schemas: Schemas,
     /// Who lived when.
-    pub lives: Lives,
+    pub processes: ProcessTable,
     /// Stacks that are events of their own; `None` when the second walk is not in the order of time.
     pub stacks: Option<Stacks>,
 }
 
 /// Walks over the buffers, sorted by processor and age, in the order of time.
-pub fn gather(
+pub fn prescan(
     map: &MappedFile,
     session: &Session,
     sorted: &[Link],
     order: Order,
     report: &mut dyn FnMut(Problem),
-) -> Gathered {
+) -> Prescan {
     let mut walk = Walk {
         schemas: Schemas::default(),
         pieces: Pieces::default(),
-        lives: Lives::default(),
-        stacks: (order == Order::Time).then(stacks::Gather::default),
+        processes: ProcessTable::default(),
+        stacks: (order == Order::Time).then(stacks::StackCollector::default),
         report,
     };
     merge::by_time(map, session, sorted, &mut walk);
-    let Walk { schemas, pieces, lives, stacks, report } = walk;
+    let Walk { schemas, pieces, processes, stacks, report } = walk;
     let end = sorted.iter().map(|l| l.offset.saturating_add(l.stored.into())).max().unwrap_or_default();
     pieces.finish(end, report);
     let stacks = stacks.map(|stacks| {
@@ -52,14 +52,14 @@ pub fn gather(
         }
         stacks
     });
-    Gathered { schemas, lives, stacks }
+    Prescan { schemas, processes, stacks }
 }
 
 struct Walk<'r> {
     schemas: Schemas,
     pieces: Pieces,
-    lives: Lives,
-    stacks: Option<stacks::Gather>,
+    processes: ProcessTable,
+    stacks: Option<stacks::StackCollector>,
     report: &'r mut dyn FnMut(Problem),
 }
 
@@ -71,7 +71,7 @@ impl Receiver for Walk<'_> {
         head.ticks = head.ticks.map(|_| ticks);
         let whole = bytes.get(head.body..head.size).unwrap_or_default();
         let payload = self.schemas.event(&head, whole, body.offset_of(at), &mut self.pieces, self.report);
-        self.lives.event(&head, payload);
+        self.processes.event(&head, payload);
         if let Some(stacks) = &mut self.stacks {
             stacks.event(&head, payload, ticks, body, at);
         }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::fact::{Fact, FactSink, Module};
-use super::scalars::Scalars;
 use crate::event::Event;
 use crate::guid::Guid;
+use crate::normalize::fact::{Fact, FactSink, Module};
+use crate::normalize::scalars::Scalars;
 use crate::reader::ProcessKey;
 
 /// A recording of a whole machine holds tens of thousands at most; past it modules are left out and counted.

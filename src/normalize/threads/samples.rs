@@ -1,8 +1,8 @@
 //! CPU samples, whoever took them.
 
-use super::fact::{CallsiteId, CpuSample, Fact, FactSink};
-use super::kinds::{Handler, Sampler};
 use crate::event::Event;
+use crate::normalize::fact::{CallsiteId, CpuSample, Fact, FactSink};
+use crate::normalize::tracker::{Handler, Sampler};
 
 /// A sample becomes a row.
 pub fn sample(

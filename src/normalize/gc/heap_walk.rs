@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::fact::{Fact, FactSink, GcId, HeapObject, HeapReference};
+use crate::normalize::fact::{Fact, FactSink, GcId, HeapObject, HeapReference};
 
 /// Objects or targets that wait at most; a walk that exceeds it has lost one of its lists.
 const MAX_WAITING: usize = 2 << 20;

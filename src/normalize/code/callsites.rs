@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::fact::{Callsite, CallsiteId, Fact, FactSink};
+use crate::normalize::fact::{Callsite, CallsiteId, Fact, FactSink};
 use crate::reader::{ProcessKey, Stack};
 
 /// Nodes remembered at once. Past it the memory starts anew: later stacks get new numbers, and a stack seen before may
