@@ -40,7 +40,6 @@ const CIRCLES_TO_MEND: &[(&str, &str)] = &[
     ("src", "event/"),
     ("src", "inspect/"),
     ("src", "normalize/"),
-    ("src", "pipeline"),
     ("src", "reader/"),
     ("src", "source/"),
     ("recorder/src", ""),
