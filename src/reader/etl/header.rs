@@ -113,7 +113,7 @@ pub fn parse(input: &[u8]) -> Result<Head, &'static str> {
 }
 
 /// The class GUID under which consumers see the events of each kernel group.
-const CLASSES: [(u8, Guid); 21] = [
+pub const CLASSES: [(u8, Guid); 21] = [
     (0x00, Guid::constant("68fdd900-4a3e-11d1-84f4-0000f80464e3")),
     (0x01, Guid::constant("3d6fa8d4-fe05-11d0-9dda-00c04fd7ba7c")),
     (0x02, Guid::constant("3d6fa8d3-fe05-11d0-9dda-00c04fd7ba7c")),

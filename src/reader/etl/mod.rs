@@ -16,6 +16,7 @@ mod event_info;
 mod header;
 mod huffman;
 mod items;
+mod kernel_layouts;
 mod live;
 mod logfile;
 mod lznt1;
