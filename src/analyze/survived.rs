@@ -3,16 +3,15 @@
 //! An object at `o` survived when `start <= o < start + length` for any surviving range, or any moved range by its old
 //! start. One that is in none is dead only if its generation was collected, and if the recording tells all of that.
 
-mod files;
-
 use std::collections::{BTreeMap, HashMap};
 use std::iter::Peekable;
 use std::ops::RangeInclusive;
-use std::path::Path;
 
+use arrow_array::RecordBatch;
+
+use crate::dataset::{Column, Recording};
 use crate::error::{Error, Result};
 use crate::normalize::fact::NON_GC_HEAP;
-use files::{Column, Files};
 
 /// Ranges held in memory, unless one collection alone has more.
 const MAX_RANGES: u64 = 4 << 20;
@@ -102,14 +101,14 @@ struct Heap {
 }
 
 /// What became of the object at `address` in collection `gc`; with `follow` also in all that came after, as long as it
-/// is known where the object is. Of a dataset of several recordings, `trace` names one by its `trace_id`.
-pub fn survived(dataset: &Path, trace: Option<&str>, gc: u32, address: u64, follow: bool) -> Result<Vec<Step>> {
-    let files = Files::open(dataset, trace)?;
-    let collections = collections(&files)?;
+/// is known where the object is. Reads the tables [`TABLES`] of the recording.
+pub fn survived(recording: &Recording<'_>, gc: u32, address: u64, follow: bool) -> Result<Vec<Step>> {
+    let collections = collections(recording)?;
     let Some(asked) = collections.get(&gc) else {
         let ids = collections.keys().next().zip(collections.keys().next_back());
         let there = ids.map_or("it has none".into(), |(first, last)| format!("it has {first} to {last}"));
-        return Err(Error::Usage(format!("{}: no collection {gc}, {there}", dataset.display())));
+        let recording = &recording.info().trace_id;
+        return Err(Error::Usage(format!("the recording {recording} has no collection {gc}, {there}")));
     };
     let mut steps = Vec::new();
     let mut address = address;
@@ -120,8 +119,8 @@ pub fn survived(dataset: &Path, trace: Option<&str>, gc: u32, address: u64, foll
         let (Some((first, _)), Some((last, _))) = (some.first(), some.last()) else { return Ok(steps) };
         let ids = *first..=*last;
         let mut heaps = some.iter().map(|(id, _)| (*id, Heap::default())).collect();
-        bounds(&files, &ids, &mut heaps)?;
-        ranges(&files, &ids, &mut heaps)?;
+        bounds(recording, &ids, &mut heaps)?;
+        ranges(recording, &ids, &mut heaps)?;
         for (gc_id, row) in some {
             let step = step(gc_id, row, &heaps.remove(&gc_id).unwrap_or_default(), address);
             let next = step.address_after;
@@ -214,7 +213,31 @@ fn absent(gc: &Gc, heap: &Heap, before: Option<u8>, address: u64) -> Fate {
     Fate::Dead
 }
 
-fn collections(files: &Files) -> Result<BTreeMap<u32, Gc>> {
+/// Batches of a table that may have rows of these collections.
+fn batches(
+    recording: &Recording<'_>,
+    table: &str,
+    columns: &[&str],
+    ids: &RangeInclusive<u32>,
+    mut each: impl FnMut(&RecordBatch) -> Result<()>,
+) -> Result<()> {
+    let table = recording.table(table)?;
+    let scan = table.scan().columns(columns.iter().copied());
+    for batch in scan.between("gc_id", u64::from(*ids.start())..=u64::from(*ids.end())).batches()? {
+        each(&batch?)?;
+    }
+    Ok(())
+}
+
+fn gc_id(column: &Column<'_>, row: usize) -> u32 {
+    column.number(row).and_then(|n| u32::try_from(n).ok()).unwrap_or_default()
+}
+
+fn byte(column: &Column<'_>, row: usize) -> Option<u8> {
+    column.number(row).and_then(|n| u8::try_from(n).ok())
+}
+
+fn collections(recording: &Recording<'_>) -> Result<BTreeMap<u32, Gc>> {
     let mut found = BTreeMap::new();
     let names = [
         "gc_id",
@@ -227,7 +250,7 @@ fn collections(files: &Files) -> Result<BTreeMap<u32, Gc>> {
         "process_id",
         "clr_instance_id",
     ];
-    files.batches("gc", &names, &(0..=u32::MAX), |batch| {
+    batches(recording, "gc", &names, &(0..=u32::MAX), |batch| {
         let [id, generation, kind, start, complete, surviving, moved, process, clr] =
             names.map(|name| Column::of(batch, name));
         let (id, generation, kind, start) = (id?, generation?, kind?, start?);
@@ -236,13 +259,13 @@ fn collections(files: &Files) -> Result<BTreeMap<u32, Gc>> {
             let number = |column: &Column<'_>| column.number(row).unwrap_or_default();
             let gc = Gc {
                 runtime: (number(&process), number(&clr)),
-                generation: generation.small(row),
+                generation: byte(&generation, row),
                 kind: kind.text(row).map(str::to_owned),
                 start_ns: number(&start) as i64,
                 complete: complete.number(row) == Some(1),
                 ranges: number(&surviving).saturating_add(number(&moved)),
             };
-            found.insert(id.id(row), gc);
+            found.insert(gc_id(&id, row), gc);
         }
         Ok(())
     })?;
@@ -250,15 +273,16 @@ fn collections(files: &Files) -> Result<BTreeMap<u32, Gc>> {
 }
 
 /// Reads the bounds of the collections that have a place in `heaps`, all of which are among `ids`.
-fn bounds(files: &Files, ids: &RangeInclusive<u32>, heaps: &mut HashMap<u32, Heap>) -> Result<()> {
+fn bounds(recording: &Recording<'_>, ids: &RangeInclusive<u32>, heaps: &mut HashMap<u32, Heap>) -> Result<()> {
     let names = ["gc_id", "at", "generation", "range_start", "range_length"];
-    files.batches("gc_generation_range", &names, ids, |batch| {
+    batches(recording, "gc_generation_range", &names, ids, |batch| {
         let [id, at, generation, start, length] = names.map(|name| Column::of(batch, name));
         let (id, at, generation, start, length) = (id?, at?, generation?, start?, length?);
         for row in 0..batch.num_rows() {
-            let Some(heap) = heaps.get_mut(&id.id(row)) else { continue };
+            let Some(heap) = heaps.get_mut(&gc_id(&id, row)) else { continue };
             let list = if at.text(row) == Some("end") { &mut heap.after } else { &mut heap.before };
-            if let (Some(g), Some(start), Some(length)) = (generation.small(row), start.number(row), length.number(row))
+            if let (Some(g), Some(start), Some(length)) =
+                (byte(&generation, row), start.number(row), length.number(row))
             {
                 list.push((g, start, length));
             }
@@ -268,16 +292,16 @@ fn bounds(files: &Files, ids: &RangeInclusive<u32>, heaps: &mut HashMap<u32, Hea
 }
 
 /// The same for their ranges.
-fn ranges(files: &Files, ids: &RangeInclusive<u32>, heaps: &mut HashMap<u32, Heap>) -> Result<()> {
+fn ranges(recording: &Recording<'_>, ids: &RangeInclusive<u32>, heaps: &mut HashMap<u32, Heap>) -> Result<()> {
     for (table, old, new) in
         [("gc_surviving_range", "range_start", "range_start"), ("gc_moved_range", "old_range_start", "new_range_start")]
     {
-        files.batches(table, &["gc_id", old, new, "range_length", "length_kind"], ids, |batch| {
+        batches(recording, table, &["gc_id", old, new, "range_length", "length_kind"], ids, |batch| {
             let [id, start, new_start, length, kind] =
                 ["gc_id", old, new, "range_length", "length_kind"].map(|name| Column::of(batch, name));
             let (id, start, new_start, length, kind) = (id?, start?, new_start?, length?, kind?);
             for row in 0..batch.num_rows() {
-                let Some(heap) = heaps.get_mut(&id.id(row)) else { continue };
+                let Some(heap) = heaps.get_mut(&gc_id(&id, row)) else { continue };
                 let (Some(start), Some(new_start), Some(length)) =
                     (start.number(row), new_start.number(row), length.number(row))
                 else {
