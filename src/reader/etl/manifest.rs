@@ -311,7 +311,8 @@ mod tests {
         assert!(Manifest::parse(&deep).is_err_and(|why| why.contains("inside of each other")));
         let eight = format!("{}{}", "<struct name='s'>".repeat(10), "</struct>".repeat(10));
         let text = format!("<provider><templates><template tid='t'>{eight}</template></templates></provider>");
-        let (_, fault) = parse(&text.replace("<provider>", "<provider guid='{09090909-0909-0909-0909-090909090909}'>")).unwrap();
+        let (_, fault) =
+            parse(&text.replace("<provider>", "<provider guid='{09090909-0909-0909-0909-090909090909}'>")).unwrap();
         assert!(fault.is_some_and(|fault| fault.what.contains("in more than 8 others")));
     }
 }
