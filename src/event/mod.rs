@@ -114,6 +114,16 @@ impl EventInfo {
         EventInfo { opcode: event_type.opcode, event_type, provider, name, catalogue, decoding }
     }
 
+    /// The table that the rows of a bulk event go to.
+    pub fn rows_in(&self) -> Option<&'static str> {
+        self.catalogue?.rows_in(self.event_type.event_id).map(|(table, _)| table)
+    }
+
+    /// Whether the rows of a bulk event stand in that table only, and not in the event's own.
+    pub fn rows_only_there(&self) -> bool {
+        self.catalogue.and_then(|c| c.rows_in(self.event_type.event_id)).is_some_and(|(_, kept)| !kept)
+    }
+
     /// The plan for a payload, or why there is none.
     #[inline]
     pub fn plan(&self, payload: &[u8]) -> Result<&Plan, &'static str> {
