@@ -20,13 +20,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("source", &[]),
     ("reader", &["source", "catalog"]),
     ("event", &["reader", "catalog"]),
-    ("normalize", &["reader", "event"]),
-    ("table", &["reader", "event", "normalize"]),
-    ("sink", &[]),
-    ("dataset", &["table", "sink"]),
+    ("normalize", &["catalog", "reader", "event"]),
+    ("table_spec", &[]),
+    ("table", &["reader", "event", "normalize", "table_spec"]),
+    ("sink", &["table_spec"]),
+    ("dataset", &["table_spec", "table", "sink"]),
     ("analyze", &["dataset", "normalize"]),
     ("inspect", &["source", "reader", "event", "normalize", "pipeline"]),
-    ("pipeline", &["source", "reader", "event", "normalize", "table", "sink"]),
+    ("pipeline", &["source", "reader", "event", "normalize", "table_spec", "table", "sink"]),
 ];
 
 /// The crates of the workspace, by the folders of their source.
