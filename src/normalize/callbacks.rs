@@ -16,8 +16,8 @@ use super::fact::{
     Allocation, FactSink, GcFinalizable, GcGenerationRange, GcHandle, GcId, GcRoot, GcWeakElement, HeapObject,
     HeapReference, LengthKind, Method, NON_GC_HEAP, Process, Type, range_time,
 };
-use super::gc::callback_collections::CallbackGcTracker;
 use super::gc::bounds::TOO_MANY_BOUNDS;
+use super::gc::callback_collections::CallbackGcTracker;
 use super::gc::lengths::{CLAMP, CLAMPED_LENGTH, MAX_LENGTH, tag};
 use super::gc::version_pairs::Pairs;
 use super::tracker::Totals;
@@ -455,7 +455,15 @@ impl CallbackNormalizer {
             let parameters: &[u64] = if of == 0 { &[] } else { &[of] };
             let is_array = name.ends_with(']') && module_id == 0;
             let (process_id, flags) = (self.process.process_id, if is_array { ARRAY } else { 0 });
-            sink.add(&Type { process_id, type_id, module_id, name, flags, element_type, type_parameter_ids: parameters });
+            sink.add(&Type {
+                process_id,
+                type_id,
+                module_id,
+                name,
+                flags,
+                element_type,
+                type_parameter_ids: parameters,
+            });
         }
     }
 

@@ -19,8 +19,8 @@ use crate::reader::{self, ProcessKey, TypeId};
 use crate::time::Clock;
 use fact::{CallsiteId, FactSink};
 use gc::join::Moment;
-use tracker::{Action, Handler, Input, Needs, ShortRows};
 pub use tracker::Totals;
+use tracker::{Action, Handler, Input, Needs, ShortRows};
 
 /// Makes the enum of routes, and finds the routes of an event type: the trackers that hear it, each with its action.
 macro_rules! trackers {
@@ -236,7 +236,8 @@ mod tests {
         let mut bulk = 0;
         for provider in catalog::provider_names() {
             for layout in layouts(provider).unwrap() {
-                let needs = heard().into_iter().find(|(p, n, _)| *p == provider && *n == layout.name).map(|found| found.2);
+                let needs =
+                    heard().into_iter().find(|(p, n, _)| *p == provider && *n == layout.name).map(|found| found.2);
                 let reads = matches!(needs, Some(Needs::Rows(_)) | Some(Needs::FieldsAndRows(_)));
                 // Rows that vary in size are read as a field.
                 let as_field = layout.rows_kept && needs == Some(Needs::Fields);

@@ -1,7 +1,7 @@
 //! Types by the address of their method table, each once per process.
 
-use std::collections::hash_map::Entry;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use foldhash::fast::FixedState;
 

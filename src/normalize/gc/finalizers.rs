@@ -12,8 +12,7 @@ pub enum Action {
 }
 
 /// The events.
-pub const HEARS: &[Hears<Action>] =
-    &[Hears { provider: RUNTIME, events: &[("FinalizeObject", Action::Finalized)] }];
+pub const HEARS: &[Hears<Action>] = &[Hears { provider: RUNTIME, events: &[("FinalizeObject", Action::Finalized)] }];
 
 impl tracker::Action for Action {}
 

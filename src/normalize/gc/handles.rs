@@ -13,10 +13,8 @@ pub enum Action {
 }
 
 /// The events.
-pub const HEARS: &[Hears<Action>] = &[Hears {
-    provider: RUNTIME,
-    events: &[("SetGCHandle", Action::Created), ("DestroyGCHandle", Action::Destroyed)],
-}];
+pub const HEARS: &[Hears<Action>] =
+    &[Hears { provider: RUNTIME, events: &[("SetGCHandle", Action::Created), ("DestroyGCHandle", Action::Destroyed)] }];
 
 impl tracker::Action for Action {}
 

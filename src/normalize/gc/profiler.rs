@@ -111,8 +111,7 @@ fn fill<'s, const N: usize>(place: &'s mut Vec<[u64; N]>, rows: Option<Rows<'_>>
     place
 }
 
-const NO_BOUNDS: Bounds<'static> =
-    Bounds { hresult: NOT_ASKED, rows: &[], non_gc_hresult: NOT_ASKED, non_gc: &[] };
+const NO_BOUNDS: Bounds<'static> = Bounds { hresult: NOT_ASKED, rows: &[], non_gc_hresult: NOT_ASKED, non_gc: &[] };
 
 /// An event as the call that it stands for.
 pub fn translate<'a>(event: ProfilerEvent, input: &Input<'a>, scratch: &'a mut Scratch) -> Translated<'a> {
