@@ -3,6 +3,7 @@
 pub mod allocations;
 pub mod bounds;
 pub mod callback_collections;
+pub mod callback_ranges;
 pub mod collections;
 pub mod event_collections;
 pub mod finalizers;
