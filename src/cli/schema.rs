@@ -6,8 +6,8 @@ use tracequet::event::layout::map_of;
 use tracequet::table::schema;
 
 use super::args::{SchemaArgs, SchemaFormat};
+use super::output::{Outcome, print_result};
 use super::text::{Columns, counted};
-use super::{Outcome, print_result};
 
 /// What a table is.
 #[derive(Debug, Serialize)]
@@ -66,8 +66,7 @@ pub fn run(args: &SchemaArgs) -> anyhow::Result<Outcome> {
         Some(provider) => events(find_provider(provider)?, args.format)?,
         None => of_tables(&chosen(tables()?, args.table.as_deref())?, args.format)?,
     };
-    print_result(&text)?;
-    Ok(Outcome::Whole)
+    Outcome::Whole.printed(print_result(&text))
 }
 
 fn chosen(tables: Vec<TableDoc>, name: Option<&str>) -> anyhow::Result<Vec<TableDoc>> {
