@@ -1,8 +1,10 @@
-//! Writes recordings: for tests, and for profilers written in Rust.
+//! A writer of recordings, for profilers written in Rust and for tests.
 
 use std::io::{self, Write};
 
-use super::format::{CHUNK_HEADER, Header, RECORD_HEADER, chunk_header, commit_word, record_header};
+use crate::frame::{CHUNK_HEADER, COMMIT_AT, RECORD_HEADER, chunk_header, commit_word, record_header};
+use crate::header::Header;
+use crate::kind;
 
 /// Bytes of records after which a thread's chunk is written.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -11,14 +13,14 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// a commit after each record; this writer keeps the records of each thread until a chunk is full.
 ///
 /// ```
-/// use tracequet::reader::callback::{Writer, encode, format};
+/// use corprof::{Header, Writer, encode, kind};
 ///
-/// let header = format::Header { chunk_align: 8, pointer_size: 8, frequency: 1_000_000_000, ..Default::default() };
+/// let header = Header { chunk_align: 8, pointer_size: 8, frequency: 1_000_000_000, ..Default::default() };
 /// let mut writer = Writer::new(Vec::new(), &header)?;
 /// let thread = writer.thread(4711);
 /// let mut payload = Vec::new();
 /// encode::gc_started(&mut payload, 5, 0b1, 0, &encode::BoundsSaid::default());
-/// writer.record(thread, format::kind::GC_STARTED, 0, 1_000, &payload)?;
+/// writer.record(thread, kind::GC_STARTED, 0, 1_000, &payload)?;
 /// let recording: Vec<u8> = writer.finish(2_000)?;
 /// assert!(recording.starts_with(b".corprof"));
 /// # Ok::<(), std::io::Error>(())
@@ -65,7 +67,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// A record of a thread; records are numbered in the order of these calls. `payload` is made with
-    /// [`super::encode`]; `ticks` is the time at which the callback was entered.
+    /// [`crate::encode`]; `ticks` is the time at which the callback was entered.
     pub fn record(&mut self, thread: u32, kind: u8, flags: u8, ticks: u64, payload: &[u8]) -> io::Result<()> {
         self.sequence += 1;
         let head = record_header(kind, flags, self.sequence, ticks, 0, payload);
@@ -102,7 +104,7 @@ impl<W: Write> Writer<W> {
         let thread = u32::try_from(index).unwrap_or(u32::MAX);
         let mut head = chunk_header(capacity, pending.thread_id, thread, pending.chunks);
         let word = commit_word(u32::try_from(pending.records.len()).unwrap_or(u32::MAX));
-        if let Some(place) = head.get_mut(24..32) {
+        if let Some(place) = head.get_mut(COMMIT_AT..COMMIT_AT + 8) {
             place.copy_from_slice(&word.to_le_bytes());
         }
         self.out.write_all(&head)?;
@@ -130,7 +132,7 @@ impl<W: Write> Writer<W> {
         if self.threads.is_empty() {
             self.thread(0);
         }
-        self.record(0, super::format::kind::END, 0, ticks, &[])?;
+        self.record(0, kind::END, 0, ticks, &[])?;
         self.abandon()
     }
 }

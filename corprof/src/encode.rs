@@ -1,4 +1,5 @@
-//! Payloads of `.corprof` records: numbers and rows to bytes. Included by `recorder/`, like `format.rs`.
+//! Encoders of payloads. Each appends bytes to a buffer; rows come as iterators, so that a profiler need not copy what the
+//! runtime passed.
 
 /// Appends an unsigned LEB128 number.
 #[inline]
