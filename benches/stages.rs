@@ -28,11 +28,7 @@ struct Facts(u64);
 
 impl FactSink for Facts {
     fn fact(&mut self, fact: Fact<'_>) {
-        self.0 += match fact {
-            Fact::SurvivingRanges(_, rows) => rows.len() as u64,
-            Fact::MovedRanges(_, rows) => rows.len() as u64,
-            _ => 1,
-        };
+        self.0 += fact.rows() as u64;
     }
 }
 

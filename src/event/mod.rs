@@ -14,7 +14,7 @@ use crate::reader::{EtwForm, EtwLayout, EventType, Layout, RawEvent, Thread};
 use catalog::{EventLayout, Provider};
 use decode::{Column, Fit, decode};
 use plan::Plan;
-pub use visit::{EventVisitor, Resolver, read};
+pub use visit::{EventVisitor, Resolved, Resolver, read};
 
 /// What is known of one kind of event in one recording.
 #[derive(Clone, Debug)]

@@ -64,14 +64,23 @@ pub struct Resolver<'v, V> {
     visitor: &'v mut V,
     manifests: Option<&'v Manifests>,
     info: Option<TraceInfo>,
-    kinds: Vec<EventInfo>,
-    threads: Vec<Thread>,
+    resolved: Resolved,
+}
+
+/// The kinds of events and the threads of a recording.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Resolved {
+    /// Kinds of events, by their [`TypeId`].
+    pub kinds: Vec<EventInfo>,
+    /// Threads, by their [`ThreadIndex`].
+    pub threads: Vec<Thread>,
 }
 
 impl<'v, V: EventVisitor> Resolver<'v, V> {
     /// Events go to `visitor`.
     pub fn new(visitor: &'v mut V) -> Resolver<'v, V> {
-        Resolver { visitor, manifests: None, info: None, kinds: Vec::new(), threads: Vec::new() }
+        Resolver { visitor, manifests: None, info: None, resolved: Resolved::default() }
     }
 
     /// The same, with manifests of providers whose events an .etl does not describe itself.
@@ -79,9 +88,9 @@ impl<'v, V: EventVisitor> Resolver<'v, V> {
         Resolver { manifests: Some(manifests), ..self }
     }
 
-    /// All kinds of events that came, by their [`TypeId`].
-    pub fn into_kinds(self) -> Vec<EventInfo> {
-        self.kinds
+    /// What was resolved, when the reader is done.
+    pub fn finish(self) -> Resolved {
+        self.resolved
     }
 
     #[inline]
@@ -89,8 +98,8 @@ impl<'v, V: EventVisitor> Resolver<'v, V> {
         if !self.visitor.wants(raw) {
             return None;
         }
-        let info = self.kinds.get(raw.event_type.0 as usize)?;
-        let thread = self.threads.get(raw.thread as usize)?;
+        let info = self.resolved.kinds.get(raw.event_type.0 as usize)?;
+        let thread = self.resolved.threads.get(raw.thread as usize)?;
         let clock = self.info.as_ref()?.clock;
         let ts_ns = clock.since_start(raw.ticks).unwrap_or(if raw.ticks < 0 { i64::MIN } else { i64::MAX });
         Some((self.visitor, Event { raw, info, thread, ts_ns }))
@@ -108,7 +117,7 @@ impl<V: EventVisitor> Visitor for Resolver<'_, V> {
     }
 
     fn event_type(&mut self, id: TypeId, event_type: &EventType) -> bool {
-        debug_assert_eq!(self.kinds.len(), id.0 as usize);
+        debug_assert_eq!(self.resolved.kinds.len(), id.0 as usize);
         let pointer_size = self.info.as_ref().map_or(8, |info| info.pointer_size);
         let info = match self.manifests.map(|manifests| manifests.complete(event_type)) {
             Some(described) if described.layout != event_type.layout => {
@@ -118,13 +127,13 @@ impl<V: EventVisitor> Visitor for Resolver<'_, V> {
             None => EventInfo::resolve(event_type, pointer_size),
         };
         let wanted = self.visitor.event_type(id, &info);
-        self.kinds.push(info);
+        self.resolved.kinds.push(info);
         wanted
     }
 
     fn thread(&mut self, index: ThreadIndex, thread: &Thread) {
-        debug_assert_eq!(self.threads.len(), index as usize);
-        self.threads.push(thread.clone());
+        debug_assert_eq!(self.resolved.threads.len(), index as usize);
+        self.resolved.threads.push(thread.clone());
         self.visitor.thread(index, thread);
     }
 

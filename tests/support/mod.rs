@@ -16,6 +16,7 @@ pub mod expected;
 pub mod imports;
 #[cfg(feature = "cli")]
 pub mod python;
+pub mod skip;
 #[cfg(feature = "tables")]
 pub mod story;
 pub mod writer;
