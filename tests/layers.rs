@@ -19,7 +19,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("catalog", &[]),
     ("source", &[]),
     ("reader", &["source", "catalog"]),
-    ("event", &["reader", "catalog"]),
+    ("event", &["source", "reader", "catalog"]),
     ("normalize", &["catalog", "reader", "event"]),
     ("table_spec", &[]),
     ("table", &["reader", "event", "normalize", "table_spec"]),
@@ -34,17 +34,8 @@ const LAYERS: &[(&str, &[&str])] = &[
 const CRATES: &[&str] = &["src", "recorder/src", "corprof/src"];
 
 /// Folders whose files still import each other in circles. The list only shrinks.
-const CIRCLES_TO_MEND: &[(&str, &str)] = &[
-    ("src", "cli/"),
-    ("src", "dataset/"),
-    ("src", "event/"),
-    ("src", "inspect/"),
-    ("src", "normalize/"),
-    ("src", "pipeline"),
-    ("src", "reader/"),
-    ("src", "source/"),
-    ("recorder/src", ""),
-];
+const CIRCLES_TO_MEND: &[(&str, &str)] =
+    &[("src", "pipeline"), ("src", "reader/"), ("src", "source/"), ("recorder/src", "")];
 
 /// Files that are still longer than `MAX_LINES`. The list only shrinks.
 const FILES_TO_SPLIT: &[&str] = &[];
