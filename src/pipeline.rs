@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::error::{Error, Result};
+use crate::event::Resolver;
 use crate::reader::etl::Manifests;
 use crate::reader::{self, Order};
 pub use crate::sink::{Compression, Format};
@@ -60,12 +61,12 @@ pub fn collect(
     let name = PathBuf::from(format!("etw-{}", live.name()));
     into_dataset(request, std::slice::from_ref(&name), &mut |input, shape, selection, dataset| {
         let mut progress = |position, total, events| progress(Progress { input, position, total, events });
-        let mut run = EventRun::new(
-            Conversion { request, selection, shape, dataset, progress: &mut progress, total: None },
-            &manifests,
-        );
-        let end = reader::etl::read_live(&mut live, &mut run)?;
-        run.finish(&name, &end, &FileIdentity::default())
+        let mut run =
+            EventRun::new(Conversion { request, selection, shape, dataset, progress: &mut progress, total: None });
+        let mut resolver = Resolver::new(&mut run).with_manifests(&manifests);
+        let end = reader::etl::read_live(&mut live, &mut resolver)?;
+        let resolved = resolver.finish();
+        run.finish(&name, &end, &FileIdentity::default(), &resolved)
     })
 }
 
@@ -141,7 +142,9 @@ fn one_input(
         let end = reader::callback::read(input, &mut run)?;
         return run.finish(path, &end, &identity()?);
     }
-    let mut run = EventRun::new(conversion, manifests);
-    let end = reader::read(input, Order::Time, &mut run)?;
-    run.finish(path, &end, &identity()?)
+    let mut run = EventRun::new(conversion);
+    let mut resolver = Resolver::new(&mut run).with_manifests(manifests);
+    let end = reader::read(input, Order::Time, &mut resolver)?;
+    let resolved = resolver.finish();
+    run.finish(path, &end, &identity()?, &resolved)
 }

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field, Schema};
 
-use super::builders::{EventHeaderBuilder, TableBuilder};
+use super::batches::TableBuilder;
+use super::builders::EventHeaderBuilder;
 use super::columns::{Builder, OptText, TextBuffer};
 use super::payload::{PayloadColumn, leaves, snake_case};
 use super::schema::{EVENT_HEADER, of};
@@ -25,10 +26,6 @@ const BATCH_BYTES: usize = 2 << 20;
 /// Bytes of a row in the columns that all payload tables have, and in each of their own, but for what the payload holds.
 const HEADER_BYTES: usize = 96;
 const FIELD_BYTES: usize = 4;
-
-/// Bulk events whose rows stand in tables of their own: provider, event ids.
-const ROWS_ELSEWHERE: [(&str, &[u32]); 2] =
-    [("Microsoft-Windows-DotNETRuntime", &[16, 17, 18, 19, 21, 22]), ("ETWClrProfiler", &[15, 16, 22, 23])];
 
 /// The table of one event.
 pub struct EventTable {
@@ -65,11 +62,6 @@ pub enum Decoded {
     Raw,
 }
 
-fn has_rows_elsewhere(info: &EventInfo) -> bool {
-    let of = ROWS_ELSEWHERE.iter().find(|(provider, _)| *provider == info.provider);
-    of.is_some_and(|(_, ids)| ids.contains(&info.event_type.event_id))
-}
-
 /// All plans that an event's table has to hold: every version of the catalogue, or the recording's own.
 fn plans(info: &EventInfo, pointer_size: u8) -> Vec<Plan> {
     match &info.decoding {
@@ -87,7 +79,7 @@ fn plans(info: &EventInfo, pointer_size: u8) -> Vec<Plan> {
 
 /// The plan without its rows, when these stand in a table of their own.
 fn without_rows(mut plan: Plan, info: &EventInfo) -> Plan {
-    if has_rows_elsewhere(info) {
+    if info.rows_only_there() {
         plan.fields.retain(|f| !matches!(f.node, Node::List(..)));
     }
     plan
@@ -193,7 +185,7 @@ impl EventTable {
             Decoding::Described(plan) | Decoding::Catalogue { plan, .. } => plan.clone(),
             Decoding::Raw(_) => Plan::default(),
         };
-        let rows = if has_rows_elsewhere(info) { RowLayout::new(&plan, &[]) } else { None };
+        let rows = if info.rows_only_there() { RowLayout::new(&plan, &[]) } else { None };
         let mut plan = if rows.is_some() { without_rows(plan, info) } else { plan };
         let left_out = self.cut(&mut plan);
         let places = self.place(&plan, false)?;

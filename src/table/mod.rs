@@ -1,6 +1,6 @@
 //! Facts and events to Arrow batches: the set of tables of one recording.
 
-mod batches;
+pub mod batches;
 pub mod builders;
 pub mod columns;
 pub mod event;

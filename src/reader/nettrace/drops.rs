@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 /// No more threads than this are followed at a time.
 const MAX_THREADS: usize = 1 << 20;
@@ -11,7 +11,7 @@ const MAX_THREADS: usize = 1 << 20;
 /// The last sequence number seen on each thread, which goes by the id that the file gives it.
 #[derive(Default)]
 pub struct Drops {
-    places: HashMap<u64, Place, FixedState>,
+    places: HashMap<u64, Place, RandomState>,
     last: Vec<Option<u32>>,
     /// In V6 every thread starts at 0; in V4 the first number seen is taken as it comes.
     starts_at_zero: bool,

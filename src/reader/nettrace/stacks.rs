@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use crate::bytes::{ParseError, fail, inner, take, u32le};
 use crate::reader::Stack;
@@ -16,7 +16,7 @@ const MAX_OWNED: usize = 32 << 20;
 /// Stack id to addresses.
 #[derive(Default)]
 pub struct Stacks<'a> {
-    by_id: HashMap<u32, Entry, FixedState>,
+    by_id: HashMap<u32, Entry, RandomState>,
     chunks: Vec<Chunk<'a>>,
     owned: usize,
     next_key: u32,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use super::drops::{Drops, Place};
 use super::header::Header;
@@ -25,17 +25,17 @@ pub struct State<'a, 'v, V: Visitor> {
     pub stopped: bool,
     /// The block at hand is cut by the end of the file, which was reported already: what is torn in it is no news.
     pub cut: bool,
-    pub(super) metadata: HashMap<u32, TypeId, FixedState>,
+    pub(super) metadata: HashMap<u32, TypeId, RandomState>,
     pub(super) types: Vec<EventType>,
     pub(super) wanted: Vec<bool>,
-    pub(super) type_by_content: HashMap<EventType, TypeId, FixedState>,
-    pub(super) overridden: HashMap<(TypeId, Overrides), TypeId, FixedState>,
+    pub(super) type_by_content: HashMap<EventType, TypeId, RandomState>,
+    pub(super) overridden: HashMap<(TypeId, Overrides), TypeId, RandomState>,
     pub(super) threads: Vec<Thread>,
-    pub(super) thread_by_content: HashMap<Thread, ThreadIndex, FixedState>,
+    pub(super) thread_by_content: HashMap<Thread, ThreadIndex, RandomState>,
     /// V6: thread index of the file to thread.
-    pub thread_table: HashMap<u64, ThreadIndex, FixedState>,
+    pub thread_table: HashMap<u64, ThreadIndex, RandomState>,
     /// V6: label list id to its place in `labels` and its overrides.
-    pub label_table: HashMap<u32, (u32, Overrides), FixedState>,
+    pub label_table: HashMap<u32, (u32, Overrides), RandomState>,
     pub(super) labels: Vec<Labels>,
     pub stacks: Stacks<'a>,
     pub drops: Drops,
