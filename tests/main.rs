@@ -52,6 +52,7 @@ mod readers;
 // A shell and a .NET runtime.
 #[cfg(all(feature = "cli", unix))]
 mod record;
+mod resync;
 #[cfg(feature = "tables")]
 mod samples;
 #[cfg(feature = "packed")]
