@@ -379,8 +379,10 @@ fn tables_are_printed_in_every_format() {
     let markdown = run(&["schema", "--format", "markdown"]).out;
     assert!(markdown.starts_with("## trace\n") && markdown.contains("\n## gc\n"), "{markdown}");
     let tables = json(&run(&["schema", "--format", "json"]));
+    assert!(tables.as_array().unwrap().len() > 20);
     for table in tables.as_array().unwrap() {
         let columns = table["columns"].as_array().unwrap();
+        assert!(!columns.is_empty(), "{table}");
         assert!(columns.iter().all(|column| column["doc"].as_str().is_some_and(|doc| !doc.is_empty())), "{table}");
     }
 }

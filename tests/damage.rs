@@ -53,6 +53,7 @@ fn check_cuts(name: &str, bytes: &[u8], cuts: impl DoubleEndedIterator<Item = us
     let end = whole.end.bytes as usize;
     let mut file = tempfile::tempfile().expect("a temporary file");
     std::io::Write::write_all(&mut file, bytes).expect("room");
+    let mut read = 0;
     for (nth, cut) in cuts.rev().filter(|cut| *cut < bytes.len()).enumerate() {
         let recording = cut_mapped(&file, cut, Order::Time);
         let at = format!("{name} cut at {cut}");
@@ -60,6 +61,7 @@ fn check_cuts(name: &str, bytes: &[u8], cuts: impl DoubleEndedIterator<Item = us
             assert!(recording.info.is_none() && recording.events.is_empty(), "{at}: refused behind the header");
             continue;
         }
+        read += 1;
         // Every event that is whole before the cut, each as in the whole recording.
         let expected = whole_ends.iter().filter(|end| **end <= cut as u64).count();
         assert_eq!(recording.events.len(), expected, "{at}");
@@ -81,6 +83,7 @@ fn check_cuts(name: &str, bytes: &[u8], cuts: impl DoubleEndedIterator<Item = us
             assert_eq!(in_file_order.events.len(), recording.events.len(), "{at}: in file order");
         }
     }
+    assert!(read > 0, "{name}: refused wherever it is cut");
 }
 
 /// Every offset in small recordings; in larger ones a stride, and every offset around the borders of blocks.

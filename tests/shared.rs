@@ -190,7 +190,11 @@ fn counts_by_kind_of_whole_recordings() {
 fn every_event_of_whole_recordings() {
     let mut wrong = Vec::new();
     let (mut files, mut events) = (0, 0);
-    for trace in whole_recordings("every_event_of_whole_recordings") {
+    let traces = whole_recordings("every_event_of_whole_recordings");
+    if traces.is_empty() {
+        return;
+    }
+    for trace in traces {
         let Some(expected) = trace.events() else { continue };
         let recording = Recording::open(&trace.path);
         if expected.len() != recording.events.len() {
@@ -216,5 +220,7 @@ fn every_event_of_whole_recordings() {
         events += expected.len();
     }
     println!("{events} events of {files} files");
+    // Of the largest ones there are counts only.
+    assert!(files >= 22 && events > 100_000, "{events} events of {files} files");
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

@@ -13,8 +13,10 @@ pub mod dual;
 pub mod events;
 #[cfg(feature = "packed")]
 pub mod expected;
+pub mod imports;
 #[cfg(feature = "cli")]
 pub mod python;
+pub mod skip;
 #[cfg(feature = "tables")]
 pub mod story;
 pub mod writer;

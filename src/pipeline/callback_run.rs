@@ -1,0 +1,172 @@
+//! One recording of profiler callbacks on its way through the layers.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use super::output::TableOutput;
+use super::process_filter::ProcessFilter;
+use super::threads::ThreadCounts;
+use super::{Conversion, InputSummary, TableSummary};
+use crate::error::{Error, Problem, Result};
+use crate::normalize::callbacks::CallbackNormalizer;
+use crate::normalize::fact::{self, FactSink};
+use crate::reader::callback::format::{Header, kind_name};
+use crate::reader::callback::{Record, Visitor};
+use crate::reader::{End, Thread, ThreadIndex, TraceInfo};
+use crate::source::FileIdentity;
+
+/// What callbacks are counted under where events have a provider.
+pub const PROVIDER: &str = "ICorProfilerCallback";
+
+/// The receiver of the reader of callbacks.
+pub struct CallbackRun<'r> {
+    conversion: Conversion<'r>,
+    state: Option<State>,
+    threads: Vec<ThreadCounts>,
+    /// Records and bytes of payload, by kind.
+    kinds: [(u64, u64); 256],
+    records: u64,
+    first_ns: i64,
+    last_ns: i64,
+    wanted: bool,
+    processes: ProcessFilter,
+    failure: Option<Error>,
+}
+
+struct State {
+    info: TraceInfo,
+    out: TableOutput,
+    normalizer: CallbackNormalizer,
+}
+
+impl<'r> CallbackRun<'r> {
+    /// For one input of a request.
+    pub fn new(conversion: Conversion<'r>) -> CallbackRun<'r> {
+        let providers = &conversion.request.providers;
+        CallbackRun {
+            wanted: providers.is_empty() || providers.iter().any(|p| p == PROVIDER),
+            processes: ProcessFilter::new(&conversion.request.processes),
+            conversion,
+            state: None,
+            threads: Vec::new(),
+            kinds: [(0, 0); 256],
+            records: 0,
+            first_ns: i64::MAX,
+            last_ns: i64::MIN,
+            failure: None,
+        }
+    }
+
+    /// The end of the recording: what was counted becomes rows, and the tables are closed.
+    pub fn finish(
+        mut self,
+        path: &Path,
+        end: &End,
+        identity: &FileIdentity,
+    ) -> Result<(InputSummary, Vec<TableSummary>)> {
+        let Some(State { info, mut out, mut normalizer }) = self.state.take() else {
+            return Err(self.failure.unwrap_or_else(|| Error::Internal("the recording has no header".into())));
+        };
+        self.processes.check(path)?;
+        if self.records == 0 {
+            (self.first_ns, self.last_ns) = (0, 0);
+        }
+        let totals = normalizer.finish(end.bytes, &mut out);
+        self.report_kinds(&mut out);
+        for thread in &mut self.threads {
+            thread.thread.name = normalizer.thread_names.get(&thread.thread.thread_id).cloned();
+            out.add(&thread.row(&info.clock));
+        }
+        let summary = InputSummary {
+            path: path.to_owned(),
+            trace_id: String::new(),
+            identity: identity.clone(),
+            info,
+            complete: end.complete,
+            bytes: end.bytes,
+            events: self.records,
+            dropped_events: end.dropped_events,
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+            event_types: self.kinds.iter().filter(|(records, _)| *records > 0).count() as u64,
+            decoded_full: self.records,
+            decoded_partial: 0,
+            raw: 0,
+            collections: totals.collections,
+            incomplete_collections: 0,
+            problems: Vec::new(),
+        };
+        out.close(summary, self.conversion.dataset, self.failure.take())
+    }
+
+    fn report_kinds(&self, out: &mut TableOutput) {
+        for (kind, (records, payload_bytes)) in (0u8..=255).zip(self.kinds) {
+            let (Some(name), true) = (kind_name(kind), records > 0) else { continue };
+            out.add(&fact::EventType {
+                provider_name: PROVIDER,
+                event_id: u32::from(kind),
+                event_version: 1,
+                event_name: name,
+                event_count: records,
+                payload_bytes,
+                decoded: "full",
+                ..fact::EventType::default()
+            });
+        }
+    }
+}
+
+impl Visitor for CallbackRun<'_> {
+    fn trace(&mut self, header: &Header, info: &TraceInfo) {
+        match self.conversion.tables(info) {
+            Ok(tables) => {
+                let out = TableOutput::new(tables);
+                let normalizer = CallbackNormalizer::new(header, info.clock);
+                self.state = Some(State { info: info.clone(), out, normalizer });
+            }
+            Err(e) => self.failure = Some(e),
+        }
+    }
+
+    fn thread(&mut self, _index: ThreadIndex, thread: &Thread) {
+        self.processes.thread(thread);
+        self.threads.push(ThreadCounts::new(thread));
+    }
+
+    fn record(&mut self, record: &Record<'_>) -> ControlFlow<()> {
+        let (Some(state), true) = (&mut self.state, self.failure.is_none()) else { return ControlFlow::Break(()) };
+        let ts_ns = state.normalizer.time(record);
+        if !self.wanted || !self.conversion.request.covers(ts_ns) || !self.processes.wants(record.thread) {
+            return ControlFlow::Continue(());
+        }
+        self.records += 1;
+        self.first_ns = self.first_ns.min(ts_ns);
+        self.last_ns = self.last_ns.max(ts_ns);
+        if let Some(thread) = usize::try_from(record.thread).ok().and_then(|index| self.threads.get_mut(index)) {
+            thread.event(ts_ns);
+            thread.captured += 1;
+        }
+        if let Some(kind) = self.kinds.get_mut(usize::from(record.kind)) {
+            kind.0 += 1;
+            kind.1 += record.payload_bytes;
+        }
+        state.normalizer.record(record, &mut state.out);
+        if state.out.tables.has_ready()
+            && let Err(e) = state.out.write(self.conversion.dataset)
+        {
+            self.failure.get_or_insert(e);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn problem(&mut self, problem: Problem) {
+        if let Some(state) = &mut self.state {
+            state.out.problem(&problem);
+        }
+    }
+
+    fn progress(&mut self, position: u64) {
+        (self.conversion.progress)(position, self.conversion.total, self.records);
+    }
+}

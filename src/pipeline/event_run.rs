@@ -1,0 +1,364 @@
+//! One recording on its way through the layers.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use super::output::TableOutput;
+use super::process_filter::ProcessFilter;
+use super::threads::ThreadCounts;
+use super::{Conversion, InputSummary, TableSummary};
+use crate::error::{Error, Problem, Result, Severity};
+use crate::event::{Decoding, Event, EventInfo};
+use crate::normalize::Normalizer;
+use crate::normalize::code::callsites::Callsites;
+use crate::normalize::fact::{self, FactSink};
+use crate::reader::etl::Manifests;
+use crate::reader::{End, EventType, NOBODY, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
+use crate::source::FileIdentity;
+use crate::table::EventRoute;
+use crate::table::event::Decoded;
+
+/// Short payloads of one event type that are reported one by one.
+const MAX_SHORT: u64 = 100;
+
+/// What is counted for one kind of event.
+#[derive(Default)]
+struct Counts {
+    events: u64,
+    payload_bytes: u64,
+    longer: u64,
+    shorter: u64,
+    replaced: u64,
+    raw: u64,
+    last_offset: u64,
+}
+
+impl Counts {
+    fn add(&mut self, raw: &RawEvent<'_>) {
+        self.events += 1;
+        self.payload_bytes += raw.payload.len() as u64;
+        self.last_offset = raw.offset;
+    }
+}
+
+struct Kind {
+    info: EventInfo,
+    route: Option<EventRoute>,
+    has_facts: bool,
+    counts: Counts,
+}
+
+/// The receiver of a reader.
+pub struct EventRun<'r> {
+    manifests: &'r Manifests,
+    conversion: Conversion<'r>,
+    state: Option<State>,
+    kinds: Vec<Kind>,
+    threads: Vec<ThreadCounts>,
+    wanted: ProcessFilter,
+    normalizer: Normalizer,
+    callsites: Callsites,
+    events: u64,
+    first_ns: i64,
+    last_ns: i64,
+    failure: Option<Error>,
+}
+
+/// What exists once the header is read.
+struct State {
+    info: TraceInfo,
+    out: TableOutput,
+}
+
+impl<'r> EventRun<'r> {
+    /// For one input of a request.
+    pub fn new(conversion: Conversion<'r>, manifests: &'r Manifests) -> EventRun<'r> {
+        EventRun {
+            manifests,
+            state: None,
+            kinds: Vec::new(),
+            threads: Vec::new(),
+            wanted: ProcessFilter::new(&conversion.request.processes),
+            conversion,
+            normalizer: Normalizer::new(),
+            callsites: Callsites::default(),
+            events: 0,
+            first_ns: i64::MAX,
+            last_ns: i64::MIN,
+            failure: None,
+        }
+    }
+
+    /// Hands what is ready to the sink.
+    fn write_ready(&mut self) {
+        let Some(state) = &mut self.state else { return };
+        if let Err(e) = state.out.write(self.conversion.dataset) {
+            self.failure.get_or_insert(e);
+        }
+    }
+
+    /// Adds an event; one that is only the stack of another is counted and nothing else.
+    fn add_event(&mut self, raw: &RawEvent<'_>, is_stack: bool) {
+        let Some(State { info, out }) = &mut self.state else { return };
+        let Some(kind) = self.kinds.get_mut(raw.event_type.0 as usize) else { return };
+        let ts_ns = info.clock.since_start(raw.ticks).unwrap_or(if raw.ticks < 0 { i64::MIN } else { i64::MAX });
+        if !self.conversion.request.covers(ts_ns) || !self.wanted.wants(raw.thread) {
+            return;
+        }
+        self.events += 1;
+        self.first_ns = self.first_ns.min(ts_ns);
+        self.last_ns = self.last_ns.max(ts_ns);
+        if let Some(captor) = self.threads.get_mut(raw.capture_thread as usize) {
+            captor.captured += 1;
+        }
+        let Some(thread) = self.threads.get_mut(raw.thread as usize) else { return };
+        thread.event(ts_ns);
+
+        let event = Event { raw, info: &kind.info, thread: &thread.thread, ts_ns };
+        if is_stack {
+            kind.counts.add(raw);
+            return;
+        }
+        let callsite = self.callsites.intern(&raw.stack, thread.thread.process(), out);
+        if kind.has_facts {
+            self.normalizer.event(&event, callsite, out);
+        }
+        let counts = &mut kind.counts;
+        counts.add(raw);
+        if let Some(route) = &kind.route {
+            match out.tables.event(route, &event, callsite) {
+                Decoded::Raw => counts.raw += 1,
+                Decoded::Fit(fit) => {
+                    counts.longer += u64::from(fit.surplus > 0);
+                    counts.replaced += u64::from(fit.replaced);
+                    if let Some(short) = fit.short {
+                        counts.shorter += 1;
+                        if counts.shorter <= MAX_SHORT {
+                            let problem = short_payload(&kind.info, short.0, raw);
+                            out.problem(&problem);
+                        }
+                    }
+                }
+            }
+        }
+        if out.tables.has_ready() {
+            self.write_ready();
+        }
+    }
+
+    /// The end of the recording: what was counted becomes rows, and the tables are closed.
+    pub fn finish(
+        mut self,
+        path: &Path,
+        end: &End,
+        identity: &FileIdentity,
+    ) -> Result<(InputSummary, Vec<TableSummary>)> {
+        let Some(State { info, mut out }) = self.state.take() else {
+            return Err(self.failure.unwrap_or_else(|| Error::Internal("the recording has no header".into())));
+        };
+        self.wanted.check(path)?;
+        if self.events == 0 {
+            (self.first_ns, self.last_ns) = (0, 0);
+        }
+        for counts in self.threads.iter().filter(|t| t.events > 0) {
+            self.normalizer.counted(counts.thread.process(), counts.events, counts.first_ns, counts.last_ns);
+        }
+        let totals = self.normalizer.finish(end.bytes, &mut out);
+        for kind in &self.kinds {
+            report_kind(kind, &mut out);
+        }
+        if end.trailing_bytes > 0 {
+            let message = "bytes behind the end mark were not looked at";
+            let problem = Problem::new(Severity::Info, "trailing_bytes", end.bytes, message);
+            out.problem(&problem.count(end.trailing_bytes));
+        }
+        for thread in self.threads.iter().filter(|t| t.thread.thread_id != NOBODY) {
+            out.add(&thread.row(&info.clock));
+        }
+        let summary = self.summary(path, end, identity, info, totals.collections);
+        out.close(summary, self.conversion.dataset, self.failure.take())
+    }
+
+    fn summary(
+        &self,
+        path: &Path,
+        end: &End,
+        identity: &FileIdentity,
+        info: TraceInfo,
+        collections: u64,
+    ) -> InputSummary {
+        let seen = || self.kinds.iter().filter(|k| k.counts.events > 0);
+        let sum = |of: fn(&Counts) -> u64| seen().map(|k| of(&k.counts)).sum::<u64>();
+        let raw = sum(|c| c.raw);
+        let partial = sum(|c| c.longer + c.shorter);
+        InputSummary {
+            path: path.to_owned(),
+            trace_id: String::new(),
+            identity: identity.clone(),
+            info,
+            complete: end.complete,
+            bytes: end.bytes,
+            events: self.events,
+            dropped_events: end.dropped_events,
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+            event_types: seen().count() as u64,
+            decoded_full: self.events.saturating_sub(raw).saturating_sub(partial),
+            decoded_partial: partial,
+            raw,
+            collections,
+            incomplete_collections: 0,
+            problems: Vec::new(),
+        }
+    }
+}
+
+fn short_payload(info: &EventInfo, field: usize, raw: &RawEvent<'_>) -> Problem {
+    let fields = info.plan(raw.payload).map(|plan| plan.fields.as_slice()).unwrap_or_default();
+    let field = fields.get(field).map_or("its rows", |f| f.name.as_str());
+    let message = format!(
+        "{}/{} version {}: the payload of {} bytes ends before the end of {field}; it is kept raw beside the fields before",
+        info.provider,
+        info.name,
+        info.event_type.version,
+        raw.payload.len()
+    );
+    Problem::new(Severity::DataLoss, "short_payload", raw.offset, message)
+}
+
+/// The row of a kind of event, and what there is to say of its decoding.
+fn report_kind(kind: &Kind, out: &mut TableOutput) {
+    let (info, counts) = (&kind.info, &kind.counts);
+    if counts.events == 0 {
+        return;
+    }
+    let homeless = if kind.route.is_none() && out.tables.wants_event(info) { counts.events } else { 0 };
+    let mut say = |severity, code, count, message: String| {
+        if count > 0 {
+            let problem = Problem::new(severity, code, counts.last_offset, message).count(count);
+            out.problem(&problem);
+        }
+    };
+    let what = format!("{}/{} version {}", info.provider, info.name, info.event_type.version);
+    say(
+        Severity::Info,
+        "longer_payload",
+        counts.longer,
+        format!("{what}: payloads have bytes behind the last known field"),
+    );
+    say(
+        Severity::Info,
+        "replaced_text",
+        counts.replaced,
+        format!("{what}: text with no Unicode meaning was replaced; see raw_payload"),
+    );
+    let folded = counts.shorter.saturating_sub(MAX_SHORT);
+    let message = format!("{what}: more kinds of events than tables are made for; its payloads are left out");
+    say(Severity::DataLoss, "too_many_event_tables", homeless, message);
+    say(Severity::DataLoss, "short_payload", folded, format!("{what}: more payloads that end too early"));
+    let mut reason = match &info.decoding {
+        Decoding::Raw(why) => Some((*why).to_owned()),
+        Decoding::Catalogue { version, .. } if *version != info.event_type.version => Some(format!(
+            "version {} is not in the catalogue; the layout of version {version} was used",
+            info.event_type.version
+        )),
+        _ => None,
+    };
+    if counts.raw > 0 && reason.is_none() {
+        reason = Some("the recording does not describe the fields of this event".into());
+    }
+    if let Some(reason) = &reason
+        && counts.raw > 0
+    {
+        say(Severity::Info, "raw_payload", counts.raw, format!("{what}: kept raw, {reason}"));
+    }
+    let decoded = match (&info.decoding, counts.raw, counts.longer + counts.shorter + counts.replaced) {
+        (Decoding::Raw(_), ..) => "raw",
+        (_, raw, _) if raw > 0 && raw == counts.events => "raw",
+        (_, 0, 0) => "full",
+        _ => "partial",
+    };
+    let table_name = kind.route.as_ref().and_then(|r| out.tables.route_name(r)).map(str::to_owned);
+    out.add(&fact::EventType {
+        provider_name: &info.provider,
+        event_id: info.event_type.event_id,
+        event_version: info.event_type.version,
+        event_name: &info.name,
+        opcode: info.opcode,
+        level: info.event_type.level,
+        keywords: info.event_type.keywords,
+        event_count: counts.events,
+        payload_bytes: counts.payload_bytes,
+        decoded,
+        longer_count: counts.longer,
+        shorter_count: counts.shorter,
+        reason: reason.as_deref(),
+        table_name: table_name.as_deref(),
+        message_template: info.event_type.message.as_deref(),
+    });
+}
+
+impl Visitor for EventRun<'_> {
+    fn trace(&mut self, info: &TraceInfo) {
+        self.callsites = Callsites::new(info.stack_width());
+        match self.conversion.tables(info) {
+            Ok(tables) => self.state = Some(State { info: info.clone(), out: TableOutput::new(tables) }),
+            Err(e) => self.failure = Some(e),
+        }
+    }
+
+    fn event_type(&mut self, id: TypeId, event_type: &EventType) -> bool {
+        let Some(state) = &mut self.state else { return false };
+        let info = EventInfo::resolve(&self.manifests.complete(event_type), state.info.pointer_size);
+        let providers = &self.conversion.request.providers;
+        let wanted = providers.is_empty() || providers.contains(&info.provider);
+        let route = match wanted.then(|| state.out.tables.route(&info)) {
+            Some(Ok(route)) => route,
+            Some(Err(e)) => {
+                self.failure.get_or_insert(e);
+                None
+            }
+            None => None,
+        };
+        let has_facts = wanted && self.normalizer.event_type(id, &info);
+        debug_assert_eq!(self.kinds.len(), id.0 as usize);
+        self.kinds.push(Kind { info, route, has_facts, counts: Counts::default() });
+        wanted
+    }
+
+    fn process(&mut self, process: &Process) {
+        self.wanted.process(process);
+        if let Some(state) = &self.state {
+            self.normalizer.process(process, &state.info.clock);
+        }
+    }
+
+    fn thread(&mut self, _index: ThreadIndex, thread: &Thread) {
+        self.wanted.thread(thread);
+        self.threads.push(ThreadCounts::new(thread));
+    }
+
+    fn event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()> {
+        self.add_event(event, false);
+        if self.failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn stack_event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()> {
+        self.add_event(event, true);
+        ControlFlow::Continue(())
+    }
+
+    fn stacks_forgotten(&mut self) {
+        self.callsites.forget_keys();
+    }
+
+    fn problem(&mut self, problem: Problem) {
+        if let Some(state) = &mut self.state {
+            state.out.problem(&problem);
+        }
+    }
+
+    fn progress(&mut self, position: u64) {
+        (self.conversion.progress)(position, self.conversion.total, self.events);
+    }
+}
