@@ -251,7 +251,7 @@ pub fn next_flat_event(bytes: &[u8], padded: bool, types: &EventTypes) -> Option
 }
 
 /// Whether another recording begins with these bytes.
-fn is_recording(bytes: &[u8]) -> bool {
+pub fn is_recording(bytes: &[u8]) -> bool {
     match bytes.strip_prefix(b"Nettrace") {
         Some(rest) => rest.starts_with(FAST_SERIALIZATION) || rest.starts_with(&[0, 0, 0, 0]),
         None => bytes.starts_with(FAST_SERIALIZATION),

@@ -12,14 +12,14 @@ use std::path::Path;
 use nom::Parser;
 
 use super::blocks_v6::content;
-use super::resync::{Found, find, go_on, has_form_v6, is_block_v6, trailing_bytes};
+use super::resync::{Found, find, go_on, has_form_v6, is_block_v6, is_recording, trailing_bytes};
 use super::rows_v6::trace;
 use super::state::State;
 use super::trace_object::{check, report_start};
 use crate::bytes::{Parsed, inner, u32le};
 use crate::error::{Error, Problem, Result, Severity};
 use crate::reader::{End, Order, Visitor};
-use crate::source::{Chunk, MAX_CHUNK, Source};
+use crate::source::{Chunk, Source};
 
 /// Bytes of a block's size and kind.
 const HEAD: usize = 4;
@@ -82,7 +82,7 @@ fn blocks<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>)
         let have = source.peek(HEAD).len();
         let head = block_head(source.peek(HEAD)).map(|(_, head)| head);
         let (from, what) = match head {
-            Ok((size, 0)) if is_end(source) => {
+            Ok((size, 0)) if is_end(source, size) => {
                 source.skip(HEAD + size);
                 return true;
             }
@@ -112,11 +112,12 @@ fn blocks<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>)
     false
 }
 
-/// Whether no block stands behind the end mark at hand.
-fn is_end(source: &mut Source<'_>) -> bool {
-    let view = source.peek(MAX_CHUNK);
-    let behind = view.get(HEAD..).unwrap_or_default();
-    !matches!(find(behind, behind.len(), true, is_block_v6), Some(Found::Block(_)))
+/// Whether the end mark at hand is the end: only where the file ends, or another recording begins. Zeros elsewhere are a
+/// hole.
+fn is_end(source: &mut Source<'_>, size: usize) -> bool {
+    let view = source.peek(HEAD + size + LOOK);
+    let behind = view.get(HEAD + size..).unwrap_or_default();
+    behind.is_empty() || is_recording(behind)
 }
 
 /// What came of reading a block.
