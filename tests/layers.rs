@@ -39,6 +39,7 @@ const CIRCLES_TO_MEND: &[(&str, &str)] = &[
     ("src", "reader/etl/"),
     ("src", "reader/nettrace/"),
     ("src", "source/"),
+    ("src", "table/"),
     ("recorder/src", ""),
 ];
 
