@@ -8,6 +8,9 @@
     reason = "a test may stop where it stands, and so may what it calls"
 )]
 
+// The fuzz targets ask for libfuzzer's macro: here it is one of tests/fuzzing.rs.
+extern crate self as libfuzzer_sys;
+
 mod callback;
 #[cfg(target_os = "linux")]
 mod callback_attach;
@@ -39,6 +42,8 @@ mod dataset;
 mod docs;
 #[cfg(feature = "packed")]
 mod etl;
+#[cfg(feature = "packed")]
+mod fuzzing;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod gc;
 #[cfg(feature = "packed")]
@@ -54,7 +59,9 @@ mod readers;
 // A shell and a .NET runtime.
 #[cfg(all(feature = "cli", unix))]
 mod record;
+#[cfg(all(feature = "cli", target_os = "linux"))]
 mod resync;
+mod same_rows;
 #[cfg(feature = "tables")]
 mod samples;
 #[cfg(feature = "packed")]
