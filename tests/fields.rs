@@ -45,7 +45,10 @@ fn fields_of_one_name_have_columns_with_numbers_and_take_no_time() {
     assert!(spent < Duration::from_secs(20), "{spent:?}");
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     let table = Table::open(&folder.path().join("out/event/Shop/Order.parquet"));
-    assert_eq!((table.numbers("same"), table.numbers("same_2"), table.numbers("same_1000")), (vec![0], vec![1], vec![231]));
+    assert_eq!(
+        (table.numbers("same"), table.numbers("same_2"), table.numbers("same_1000")),
+        (vec![0], vec![1], vec![231])
+    );
 }
 
 /// There are columns for the first thousand; the whole payload is kept, and the diagnostic says so.
@@ -78,7 +81,8 @@ fn an_object_without_fields_refuses_nothing() {
         std::fs::write(&input, &bytes).unwrap();
         let out = folder.path().join(format);
         let mut program = Command::new(env!("CARGO_BIN_EXE_tracequet"));
-        let output = program.arg("convert").arg(&input).arg("-o").arg(&out).args(["--format", format]).output().unwrap();
+        let output =
+            program.arg("convert").arg(&input).arg("-o").arg(&out).args(["--format", format]).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{format}: {}", said(&output));
     }
     let table = Table::open(&folder.path().join("parquet/event/Shop/Order.parquet"));

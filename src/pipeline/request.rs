@@ -6,6 +6,7 @@ use crate::sink::{Compression, Format};
 
 /// How the files of a dataset lie in its directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DatasetLayout {
     /// `OUT/<table>.parquet` for one input, `Hive` for several.
     #[default]
@@ -16,6 +17,7 @@ pub enum DatasetLayout {
 
 /// The type of unsigned 64-bit columns in the files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AddressType {
     /// Unsigned, as they are.
     #[default]
@@ -26,6 +28,7 @@ pub enum AddressType {
 
 /// What is to be converted, and how.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Convert {
     /// Recordings; `-` is standard input.
     pub inputs: Vec<PathBuf>,
@@ -57,10 +60,75 @@ pub struct Convert {
 }
 
 impl Convert {
-    /// All tables of these recordings, as Parquet in the directory `output`. Set further fields as you need them.
+    /// All tables of these recordings, as Parquet in the directory `output`. The setters below change what they name.
     pub fn new<P: Into<PathBuf>>(inputs: impl IntoIterator<Item = P>, output: impl Into<PathBuf>) -> Convert {
         let inputs = inputs.into_iter().map(Into::into).collect();
         Convert { inputs, output: output.into(), ..Convert::default() }
+    }
+
+    /// Sets [`Convert::inputs`].
+    pub fn inputs<P: Into<PathBuf>>(self, inputs: impl IntoIterator<Item = P>) -> Convert {
+        Convert { inputs: inputs.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets [`Convert::output`].
+    pub fn output(self, output: impl Into<PathBuf>) -> Convert {
+        Convert { output: output.into(), ..self }
+    }
+
+    /// Sets [`Convert::format`].
+    pub fn format(self, format: Format) -> Convert {
+        Convert { format, ..self }
+    }
+
+    /// Sets [`Convert::compression`].
+    pub fn compression(self, compression: Compression) -> Convert {
+        Convert { compression, ..self }
+    }
+
+    /// Sets [`Convert::layout`].
+    pub fn layout(self, layout: DatasetLayout) -> Convert {
+        Convert { layout, ..self }
+    }
+
+    /// Sets [`Convert::tables`].
+    pub fn tables<T: Into<String>>(self, tables: impl IntoIterator<Item = T>) -> Convert {
+        Convert { tables: tables.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets [`Convert::providers`].
+    pub fn providers<T: Into<String>>(self, providers: impl IntoIterator<Item = T>) -> Convert {
+        Convert { providers: providers.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets [`Convert::processes`].
+    pub fn processes<T: Into<String>>(self, processes: impl IntoIterator<Item = T>) -> Convert {
+        Convert { processes: processes.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets [`Convert::manifests`].
+    pub fn manifests<P: Into<PathBuf>>(self, manifests: impl IntoIterator<Item = P>) -> Convert {
+        Convert { manifests: manifests.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets [`Convert::from_ns`].
+    pub fn from_ns(self, from_ns: impl Into<Option<i64>>) -> Convert {
+        Convert { from_ns: from_ns.into(), ..self }
+    }
+
+    /// Sets [`Convert::to_ns`].
+    pub fn to_ns(self, to_ns: impl Into<Option<i64>>) -> Convert {
+        Convert { to_ns: to_ns.into(), ..self }
+    }
+
+    /// Sets [`Convert::address_type`].
+    pub fn address_type(self, address_type: AddressType) -> Convert {
+        Convert { address_type, ..self }
+    }
+
+    /// Sets [`Convert::overwrite`].
+    pub fn overwrite(self, overwrite: bool) -> Convert {
+        Convert { overwrite, ..self }
     }
 
     /// Whether a moment lies between `from_ns` and `to_ns`.
@@ -71,6 +139,7 @@ impl Convert {
 
 /// How far a conversion is.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Progress {
     /// Which of the inputs.
     pub input: usize,

@@ -9,6 +9,7 @@ use crate::source::FileIdentity;
 
 /// What became of one recording.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct InputSummary {
     /// The recording.
     pub path: PathBuf,
@@ -48,6 +49,7 @@ pub struct InputSummary {
 
 /// All diagnostics of one kind.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ProblemSummary {
     /// The code.
     pub code: &'static str,
@@ -105,6 +107,7 @@ impl InputSummary {
 
 /// One table of a dataset.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TableSummary {
     /// Name, such as `gc` or `event/<provider>/<event>`.
     pub name: String,
@@ -116,6 +119,7 @@ pub struct TableSummary {
 
 /// What a conversion made.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Summary {
     /// The recordings.
     pub inputs: Vec<InputSummary>,

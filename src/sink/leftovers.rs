@@ -150,7 +150,8 @@ mod tests {
         let used = Hidden::beside(parent.path(), "set", Role::New).unwrap();
         let left = Hidden::beside(parent.path(), "set", Role::New).unwrap().keep();
         fs::write(left.join("half.parquet"), b"half").unwrap();
-        for other in [".set.tracequet-new-short", ".set.tracequet-new-1234567é", ".other.tracequet-new-12345678", "set"] {
+        for other in [".set.tracequet-new-short", ".set.tracequet-new-1234567é", ".other.tracequet-new-12345678", "set"]
+        {
             fs::create_dir(parent.path().join(other)).unwrap();
         }
         remove(parent.path(), "set");

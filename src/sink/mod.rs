@@ -28,6 +28,7 @@ pub use dataset::Dataset;
 
 /// File format of the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Format {
     /// One Parquet file per table.
     #[default]
@@ -38,6 +39,7 @@ pub enum Format {
 
 /// Compression of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Compression {
     /// Zstandard at a level from 1 to 22.
     Zstd(i32),

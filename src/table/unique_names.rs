@@ -36,15 +36,9 @@ mod tests {
     #[test]
     fn the_first_free_number_is_taken() {
         let mut names = UniqueNames::default();
-        for (asked, given) in [
-            ("a", "a"),
-            ("a_2", "a_2"),
-            ("a", "a_3"),
-            ("a_3", "a_3_2"),
-            ("A", "A_4"),
-            ("b", "b"),
-            ("a", "a_5"),
-        ] {
+        for (asked, given) in
+            [("a", "a"), ("a_2", "a_2"), ("a", "a_3"), ("a_3", "a_3_2"), ("A", "A_4"), ("b", "b"), ("a", "a_5")]
+        {
             assert_eq!(names.add(asked.to_owned()), given);
         }
     }
