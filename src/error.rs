@@ -33,6 +33,16 @@ pub enum Error {
         /// What should have stood there.
         expected: String,
     },
+    /// A dataset, or a table of one, is missing, damaged, or of another version.
+    #[error("{path}: {what}, expected {expected}")]
+    Dataset {
+        /// The directory or the file.
+        path: PathBuf,
+        /// What was found.
+        what: String,
+        /// What should have been there.
+        expected: String,
+    },
     /// The request itself cannot be carried out: an unknown table, an output that exists already.
     #[error("{0}")]
     Usage(String),

@@ -16,20 +16,51 @@ impl Guid {
     }
 
     /// Parses the usual text form, with or without braces. `None` when it is not 32 hexadecimal digits in groups.
-    pub fn parse(text: &str) -> Option<Guid> {
-        let text = text.trim_start_matches('{').trim_end_matches('}');
-        let mut digits = text.bytes().filter(|b| *b != b'-').map(|b| (b as char).to_digit(16));
-        let mut read = [0u8; 16];
-        for byte in &mut read {
-            let (high, low) = (digits.next()??, digits.next()??);
-            *byte = (high * 16 + low) as u8;
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "the loops end at the bounds of the arrays; a constant cannot use `get`"
+    )]
+    pub const fn parse(text: &str) -> Option<Guid> {
+        /// Where the bytes of the text stand in memory.
+        const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
+        let text = text.as_bytes();
+        let (mut at, mut end) = (0, text.len());
+        while at < end && text[at] == b'{' {
+            at += 1;
         }
-        if digits.next().is_some() {
-            return None;
+        while at < end && text[end - 1] == b'}' {
+            end -= 1;
         }
-        let [a, b, c, d, e, f, g, h, tail @ ..] = read;
-        let [i, j, k, l, m, n, o, p] = tail;
-        Some(Guid([d, c, b, a, f, e, h, g, i, j, k, l, m, n, o, p]))
+        let (mut bytes, mut digits) = ([0u8; 16], 0);
+        while at < end {
+            let digit = match text[at] {
+                byte @ b'0'..=b'9' => byte - b'0',
+                byte @ b'a'..=b'f' => byte - b'a' + 10,
+                byte @ b'A'..=b'F' => byte - b'A' + 10,
+                b'-' => {
+                    at += 1;
+                    continue;
+                }
+                _ => return None,
+            };
+            if digits == 32 {
+                return None;
+            }
+            let byte = ORDER[digits / 2];
+            bytes[byte] = bytes[byte] << 4 | digit;
+            digits += 1;
+            at += 1;
+        }
+        if digits == 32 { Some(Guid(bytes)) } else { None }
+    }
+
+    /// A GUID of the source text. Meant for constants: text that is no GUID does not compile there.
+    #[allow(clippy::panic, reason = "in a constant it is an error of the compiler")]
+    pub const fn constant(text: &str) -> Guid {
+        match Guid::parse(text) {
+            Some(guid) => guid,
+            None => panic!("no GUID"),
+        }
     }
 
     /// The lower-case text form, 36 characters, without allocating.
@@ -77,6 +108,11 @@ mod tests {
         assert_eq!(guid.0[..4], [0x23, 0x0D, 0x3C, 0xE1]);
         assert_eq!(guid.to_string(), text);
         assert_eq!(Guid::parse("{E13C0D23-CCBC-4E12-931B-D9CC2EEE27E4}"), Some(guid));
-        assert_eq!(Guid::parse("e13c0d23"), None);
+        const CONSTANT: Guid = Guid::constant("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4");
+        assert_eq!(CONSTANT, guid);
+        for wrong in ["", "e13c0d23", "e13c0d23-ccbc-4e12-931b-d9cc2eee27e", "e13c0d23-ccbc-4e12-931b-d9cc2eee27e44"] {
+            assert_eq!(Guid::parse(wrong), None, "{wrong}");
+        }
+        assert_eq!(Guid::parse("g13c0d23-ccbc-4e12-931b-d9cc2eee27e4"), None);
     }
 }

@@ -133,7 +133,12 @@
 //!   that do not fit are sorted through a temporary file.
 //! - Times are clamped to 64 bits of nanoseconds, some 292 years about the start of the recording.
 
+#[cfg(feature = "tables")]
+pub mod analyze;
 pub mod bytes;
+pub mod catalog;
+#[cfg(feature = "tables")]
+pub mod dataset;
 pub mod error;
 pub mod event;
 pub mod guid;
@@ -146,8 +151,6 @@ pub mod reader;
 #[cfg(feature = "tables")]
 pub mod sink;
 pub mod source;
-#[cfg(feature = "tables")]
-pub mod survived;
 #[cfg(feature = "tables")]
 pub mod table;
 pub mod time;

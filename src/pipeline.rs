@@ -182,6 +182,12 @@ impl ProblemSummary {
 }
 
 impl Convert {
+    /// All tables of these recordings, as Parquet in the directory `output`. Set further fields as you need them.
+    pub fn new<P: Into<PathBuf>>(inputs: impl IntoIterator<Item = P>, output: impl Into<PathBuf>) -> Convert {
+        let inputs = inputs.into_iter().map(Into::into).collect();
+        Convert { inputs, output: output.into(), ..Convert::default() }
+    }
+
     /// Whether a moment lies between `from_ns` and `to_ns`.
     fn covers(&self, ts_ns: i64) -> bool {
         self.from_ns.is_none_or(|from| ts_ns >= from) && self.to_ns.is_none_or(|to| ts_ns < to)

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tracequet::analyze::survived::Fate;
 use tracequet::pipeline::{AddressType, Convert, DatasetLayout, Format, convert};
 use tracequet::reader::callback::format;
-use tracequet::survived::{Fate, survived};
 
 use crate::support::callbacks::{MONITOR_SUSPENDS, Making, header};
+use crate::support::dataset::survived;
 
 const CLAMP: u64 = 0xFFFF_FFFF;
 const GIB4: u64 = 1 << 32;
@@ -141,8 +142,9 @@ fn of_several_recordings_one_has_to_be_named() {
         let error = ask(two, trace).unwrap_err().to_string();
         assert!(error.contains("choose one with --trace: made, other"), "{error}");
     }
-    assert!(ask(flat, Some("made")).is_err());
-    assert!(survived(folder.path(), None, 1, 0x1100, false).unwrap_err().to_string().contains("gc.parquet"));
+    assert_eq!(ask(flat, Some("made")).unwrap()[0].fate, Fate::Dead);
+    assert!(ask(flat, Some("other")).is_err());
+    assert!(survived(folder.path(), None, 1, 0x1100, false).unwrap_err().to_string().contains("manifest.json"));
 }
 
 #[test]

@@ -208,8 +208,9 @@ proptest! {
 #[cfg(feature = "tables")]
 #[test]
 fn of_no_object_anything_untrue_is_said() {
+    use crate::support::dataset::survived;
+    use tracequet::analyze::survived::Fate;
     use tracequet::pipeline::{Convert, convert};
-    use tracequet::survived::{Fate, survived};
 
     let config = ProptestConfig { cases: 24, ..ProptestConfig::default() };
     let cases = (vec(part(true), 1..4), versions(), vec(0usize..4, 1..20));

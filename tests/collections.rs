@@ -161,7 +161,7 @@ fn a_foreground_collection_inside_a_background_one_keeps_its_own_ranges() {
         parquet::file::reader::FileReader::metadata(&reader).row_groups().iter().map(|g| g.num_rows()).collect();
     assert_eq!(groups, [4]);
     for (gc, address, fate) in [(1, 3000, "alive"), (2, 1000, "alive"), (4, 500, "alive"), (4, 3000, "unknown")] {
-        let steps = tracequet::survived::survived(&dataset.path(), None, gc, address, false).unwrap();
+        let steps = crate::support::dataset::survived(&dataset.path(), None, gc, address, false).unwrap();
         assert_eq!(steps[0].fate.as_str(), fate, "{gc} {address}");
     }
 }
@@ -262,7 +262,7 @@ fn an_object_is_followed_in_its_own_runtime_only() {
         .bound(31, 1, 1, 5000, 1000)
         .end(34, 1, 2, 0)
         .tell();
-    let steps = tracequet::survived::survived(&dataset.path(), None, 1, 1008, true).unwrap();
+    let steps = crate::support::dataset::survived(&dataset.path(), None, 1, 1008, true).unwrap();
     let seen: Vec<_> = steps.iter().map(|s| (s.gc_id, s.fate.as_str(), s.address_after)).collect();
     assert_eq!(seen, [(1, "moved", Some(5008)), (3, "not_collected", Some(5008))]);
 }

@@ -33,6 +33,8 @@ mod collections;
 #[cfg(feature = "cli")]
 mod convert;
 mod damage;
+#[cfg(feature = "tables")]
+mod dataset;
 #[cfg(feature = "cli")]
 mod docs;
 #[cfg(feature = "packed")]

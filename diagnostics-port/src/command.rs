@@ -1,9 +1,9 @@
 //! Commands about the process as a whole (command set 4).
 
-use crate::PATIENCE;
 use crate::error::{Error, Result};
 use crate::frame::{Fields, Message};
-use crate::port::Target;
+use crate::target::Target;
+use crate::wait::PATIENCE;
 
 const PROCESS: u8 = 4;
 const PROCESS_INFO: u8 = 0;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::port::{Connection, Port, Server};
-use crate::within;
+use crate::wait::within;
 
 /// The first bytes of what a runtime says when it connects.
 const ADVERTISE: &[u8; 8] = b"ADVR_V1\0";

@@ -14,6 +14,7 @@
 //!
 //! Everything that waits for a runtime has a limit of time: a process that is stopped answers never.
 
+mod candidate;
 mod command;
 mod error;
 mod find;
@@ -25,24 +26,17 @@ mod linux;
 mod pipe;
 mod port;
 mod session;
+#[cfg(unix)]
+mod sockets;
+mod target;
+mod wait;
 
-use std::time::Duration;
-
+pub use candidate::Candidate;
 pub use command::{ProcessInfo, process_info, resume};
 pub use error::{Error, Result};
-pub use find::{Candidate, candidates, find};
+pub use find::{candidates, find};
 pub use hub::{Cookie, Hub};
-pub use port::{Connection, Port, Server, Target};
+pub use port::{Connection, Port, Server};
 pub use session::{Provider, Rundown, Session, SessionRequest, start_session, stop_session};
-
-/// How long a runtime may take to answer. Those that are busy answer in milliseconds.
-pub const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Calls `work` on a thread of its own and waits for it so long. What takes longer is left behind: there is no portable
-/// way to end a connection attempt or a read.
-fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let thread = std::thread::Builder::new().name("diagnostics port".into()).spawn(move || sender.send(work()).ok());
-    thread.ok()?;
-    receiver.recv_timeout(limit).ok()
-}
+pub use target::Target;
+pub use wait::PATIENCE;

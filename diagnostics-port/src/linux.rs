@@ -7,9 +7,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::candidate::Candidate;
 use crate::error::{Error, Result};
-use crate::find::{Candidate, newest, own_folder, process_of, socket_names, user_name};
 use crate::port::Port;
+use crate::sockets::{newest, own_folder, process_of, socket_names, user_name};
 
 /// The library of the runtime, as it is mapped. (A single-file program has it inside: only its socket tells.)
 const RUNTIME: &[u8] = b"/libcoreclr.so";

@@ -3,12 +3,11 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::hub::{Cookie, Hub};
-use crate::{PATIENCE, frame, within};
+use crate::frame;
+use crate::wait::{PATIENCE, within};
 
 /// Bytes of a path that fit into a socket address, without the NUL.
 #[cfg(unix)]
@@ -153,7 +152,7 @@ fn by_folder(path: &Path) -> io::Result<std::os::unix::net::UnixStream> {
 fn owner_of(path: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
 
-    std::fs::symlink_metadata(path).ok().map(|data| crate::find::user_name(data.uid()))
+    std::fs::symlink_metadata(path).ok().map(|data| crate::sockets::user_name(data.uid()))
 }
 
 #[cfg(windows)]
@@ -230,36 +229,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         if let Port::Socket(path) = &self.port {
             std::fs::remove_file(path).ok();
-        }
-    }
-}
-
-/// How commands reach a runtime: each on a connection of its own.
-#[derive(Clone)]
-pub enum Target {
-    /// We connect to the port of the runtime.
-    Port(Port),
-    /// The runtime connects to us.
-    Reverse(Arc<Hub>, Cookie),
-}
-
-impl Target {
-    /// A connection for one command.
-    pub fn connect(&self) -> Result<Connection> {
-        match self {
-            Target::Port(port) => port.connect(),
-            Target::Reverse(hub, cookie) => hub
-                .connection(*cookie, PATIENCE)
-                .ok_or_else(|| Error::Silent { what: "our offer of a connection".into(), seconds: PATIENCE.as_secs() }),
-        }
-    }
-}
-
-impl fmt::Debug for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Target::Port(port) => write!(f, "Target({port})"),
-            Target::Reverse(_, cookie) => write!(f, "Target({cookie:?})"),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use crate::PATIENCE;
 use crate::error::{Error, Result};
 use crate::frame::{Fields, Message};
-use crate::port::{Connection, Target};
+use crate::port::Connection;
+use crate::target::Target;
+use crate::wait::PATIENCE;
 
 const EVENT_PIPE: u8 = 2;
 const STOP_TRACING: u8 = 1;

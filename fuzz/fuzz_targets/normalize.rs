@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use tracequet::error::Problem;
 use tracequet::event::{Event, EventInfo};
 use tracequet::normalize::fact::{Fact, FactSink};
-use tracequet::normalize::{Normalizer, callsites::Callsites};
+use tracequet::normalize::{Normalizer, code::callsites::Callsites};
 use tracequet::reader::{EventType, Order, RawEvent, Thread, TraceInfo, TypeId, Visitor, nettrace};
 use tracequet::source::Input;
 

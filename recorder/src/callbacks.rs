@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use crate::com::{self, E_FAIL, Hr, S_OK, SLOTS};
-use crate::format::{self, FLAG_CONTINUES, FLAG_FAILED, Header, kind};
 use crate::settings::{UNLOADS, of_recording as settings};
-use crate::{encode, helper, info, log, names, platform};
+use crate::{helper, info, log, names, platform};
+use corprof::{self as format, FLAG_CONTINUES, FLAG_FAILED, Header, encode, kind};
 
 type This = *mut c_void;
 
@@ -64,7 +64,9 @@ pub fn table() -> [usize; SLOTS] {
         (97, load_as_notification_only as _),
     ];
     for (slot, function) in slots {
-        table[*slot] = *function as usize;
+        if let Some(place) = table.get_mut(*slot) {
+            *place = *function as usize;
+        }
     }
     table
 }

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::{format, log, names, platform};
+use corprof as format;
+
+use crate::{log, names, platform};
 
 const STEP: Duration = Duration::from_millis(5);
 const CLOCK_STEP: Duration = Duration::from_secs(5);

@@ -5,8 +5,8 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use crate::com::{Guid, Hr};
-use crate::encode::BoundsSaid;
-use crate::format::NOT_ASKED;
+use corprof::NOT_ASKED;
+use corprof::encode::BoundsSaid;
 
 /// ICorProfilerInfo 1 to 15, in order.
 const INFOS: [Guid; 15] = [
@@ -118,8 +118,8 @@ pub fn runtime() -> (u16, u16, String) {
     unsafe {
         slot::<Get>(info, 67)(info, &mut id, &mut kind, major, minor, build, fix, 64, &mut len, text.as_mut_ptr());
     }
-    let end = text.iter().position(|unit| *unit == 0).unwrap_or(text.len());
-    (id, kind as u16, String::from_utf16_lossy(&text[..end]))
+    let version = text.split(|unit| *unit == 0).next().unwrap_or_default();
+    (id, kind as u16, String::from_utf16_lossy(version))
 }
 
 /// Calls `each` with every id that an enumeration of the runtime gives: `at` is the slot that makes it.

@@ -8,17 +8,23 @@
 //! ```
 //! It records what the runtime says and converts nothing; what a clamped length means is for the reader to say.
 
+#![allow(unsafe_code, reason = "the runtime calls through pointers, and is called through them")]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "a test may stop where it stands"
+    )
+)]
+
 #[cfg(all(windows, target_arch = "x86"))]
 compile_error!("the callback table relies on callers that clean the stack: 64-bit Windows only");
 
 mod callbacks;
 mod com;
-#[path = "../../src/reader/callback/encode.rs"]
-#[allow(dead_code, missing_docs)]
-mod encode;
-#[path = "../../src/reader/callback/format.rs"]
-#[allow(dead_code, missing_docs)]
-mod format;
 mod helper;
 mod info;
 mod log;

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::format::{self, CHUNK_HEADER, COMMIT_AT, RECORD_HEADER, chunk_header, commit_word, record_header};
 use crate::spill::{self, Spill};
 use crate::{helper, platform};
+use corprof::{self as format, CHUNK_HEADER, COMMIT_AT, RECORD_HEADER, chunk_header, commit_word, record_header};
 
 /// Bytes that are mapped at once.
 const SEGMENT: u64 = 8 << 20;
@@ -94,7 +94,7 @@ pub fn report_lost() {
         && let Some(entry) = enter()
     {
         let mut payload = Vec::new();
-        crate::encode::varint(&mut payload, lost);
+        corprof::encode::varint(&mut payload, lost);
         put(entry, format::kind::LOST, 0, &payload);
     }
 }
@@ -305,7 +305,7 @@ mod tests {
                     for n in 0..EACH {
                         let numbers = [thread * EACH + n, n];
                         let entry = enter().unwrap();
-                        write(entry, format::kind::HANDLE_CREATED, 0, |out| crate::encode::numbers(out, &numbers));
+                        write(entry, format::kind::HANDLE_CREATED, 0, |out| corprof::encode::numbers(out, &numbers));
                     }
                 });
             }

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::com::{Guid, Hr};
-use crate::encode::named;
-use crate::format::kind;
 use crate::info::{get, slot};
 use crate::log;
+use corprof::encode::named;
+use corprof::kind;
 
 const METADATA_IMPORT: Guid = Guid::new(0x7DAC8207_D3AE_4C75_9B67_92801A497D44);
 /// Ids that wait at most.
@@ -242,7 +242,7 @@ fn class(id: usize) {
         && let Some(entry) = log::enter()
     {
         log::write(entry, kind::CLASS, 0, |out| {
-            crate::encode::numbers(out, &[id as u64, c.module as u64, u64::from(c.token)]);
+            corprof::encode::numbers(out, &[id as u64, c.module as u64, u64::from(c.token)]);
             out.push(c.element_type);
             named(out, &[u64::from(c.rank), c.element as u64], &c.name);
         });

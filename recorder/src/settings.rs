@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use crate::format;
+use corprof as format;
 
 const MONITOR_FUNCTION_UNLOADS: u32 = 0x1;
 const MONITOR_CLASS_LOADS: u32 = 0x2;

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex};
 
-use crate::format::{CHUNK_HEADER, CHUNK_MARK, COMMIT_AT, committed};
+use corprof::{CHUNK_HEADER, CHUNK_MARK, COMMIT_AT, committed};
 
 /// Memory for such chunks, at most. What does not fit is lost, and counted.
 const MAX_BYTES: u64 = 256 << 20;

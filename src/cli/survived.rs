@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use tracequet::analyze::survived::{Fate, Step, TABLES, survived};
+use tracequet::dataset::Dataset;
+use tracequet::error::Result;
 use tracequet::pipeline::{Convert, convert};
-use tracequet::survived::{Fate, Step, TABLES, survived};
 
 use super::args::SurvivedArgs;
 use super::progress::Bar;
@@ -13,7 +15,7 @@ use super::{Outcome, print_result};
 /// Answers from a dataset, or from a recording that is converted for it.
 pub fn run(args: &SurvivedArgs) -> anyhow::Result<Outcome> {
     if args.input.is_dir() {
-        return print(args, &survived(&args.input, args.trace.as_deref(), args.gc, args.address, args.follow)?, false);
+        return print(args, &answer(args, &args.input)?, false);
     }
     let folder = tempfile::tempdir()?;
     let output = folder.path().join("dataset");
@@ -25,8 +27,12 @@ pub fn run(args: &SurvivedArgs) -> anyhow::Result<Outcome> {
     bar.clear();
     let summary = result?;
     let losses = summary.inputs.iter().any(|input| input.has_losses());
-    let path: &Path = &request.output;
-    print(args, &survived(path, args.trace.as_deref(), args.gc, args.address, args.follow)?, losses)
+    print(args, &answer(args, &request.output)?, losses)
+}
+
+fn answer(args: &SurvivedArgs, path: &Path) -> Result<Vec<Step>> {
+    let dataset = Dataset::open(path)?;
+    survived(&dataset.recording(args.trace.as_deref())?, args.gc, args.address, args.follow)
 }
 
 fn print(args: &SurvivedArgs, steps: &[Step], losses: bool) -> anyhow::Result<Outcome> {

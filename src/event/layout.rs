@@ -1,24 +1,21 @@
-//! The small language in which `schemas/events/*.toml` writes payload layouts.
-//!
-//! ```text
-//! field  = name ":" type ["(" map ")"]
-//! type   = word | ["natural"] "{" field { "," field } "}"      then any number of "[" count "]"
-//! word   = u8 u16 u16be u32 u64 i8 i32 i64 f32 f64 bool32 pointer guid utf16z ansiz filetime tokensid utf16tail bytes
-//! count  = the name of an earlier field | a number | "u16" (a count before the elements) | "rest" (all that is left)
-//! ```
-//! `natural` lays the struct out as a C compiler would; everything else is packed.
+//! Layouts of the catalogue as plans: `schemas/events/*.toml` compiled for a pointer size.
 
 use super::plan::{Count, Node, Plan, PlanField};
+use crate::catalog::EventLayout;
+use crate::catalog::syntax::{self, CountOf, FieldLayout, LayoutField, SimpleType};
+
+impl EventLayout {
+    /// Compiles the layout for processes with pointers of `pointer_size` bytes.
+    pub fn plan(&self, pointer_size: u8) -> Result<Plan, String> {
+        compile(&self.fields, pointer_size)
+    }
+}
 
 /// Compiles the fields of one event for processes with pointers of `pointer_size` bytes.
 pub fn compile(fields: &[String], pointer_size: u8) -> Result<Plan, String> {
     let mut compiler = Compiler { pointer_size, slots: 0, scopes: vec![Vec::new()] };
     for text in fields {
-        let mut parser = Parser { rest: text, whole: text };
-        compiler.field(&mut parser)?;
-        if !parser.rest.trim().is_empty() {
-            return Err(parser.error("the end"));
-        }
+        compiler.field(&syntax::parse_field(text)?)?;
     }
     let fields = compiler.scopes.pop().unwrap_or_default();
     Ok(Plan { fields, slots: usize::from(compiler.slots), narrow_booleans: None })
@@ -37,96 +34,42 @@ struct Compiler {
     scopes: Vec<Vec<PlanField>>,
 }
 
-struct Parser<'t> {
-    rest: &'t str,
-    whole: &'t str,
-}
-
-impl<'t> Parser<'t> {
-    fn error(&self, expected: &str) -> String {
-        format!("'{}': expected {expected} at '{}'", self.whole, self.rest)
-    }
-
-    fn eat(&mut self, token: &str) -> bool {
-        match self.rest.trim_start().strip_prefix(token) {
-            Some(rest) => {
-                self.rest = rest;
-                true
-            }
-            None => false,
-        }
-    }
-
-    fn word(&mut self) -> &'t str {
-        let text = self.rest.trim_start();
-        let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
-        let (word, rest) = text.split_at(end);
-        self.rest = rest;
-        word
-    }
-}
-
 impl Compiler {
-    fn field(&mut self, parser: &mut Parser<'_>) -> Result<(), String> {
-        let name = parser.word().to_owned();
-        if !parser.eat(":") {
-            return Err(parser.error("':'"));
-        }
-        let node = self.node(parser)?;
-        if parser.eat("(") {
-            parser.word();
-            if !parser.eat(")") {
-                return Err(parser.error("')'"));
-            }
-        }
+    fn field(&mut self, field: &LayoutField<'_>) -> Result<(), String> {
+        let node = self.node(&field.layout)?;
         if let Some(scope) = self.scopes.last_mut() {
-            scope.push(PlanField { name, node, slot: None });
+            scope.push(PlanField { name: field.name.to_owned(), node, slot: None });
         }
         Ok(())
     }
 
-    fn node(&mut self, parser: &mut Parser<'_>) -> Result<Node, String> {
-        let natural = parser.eat("natural");
-        let mut node = if parser.eat("{") {
-            self.scopes.push(Vec::new());
-            while !parser.eat("}") {
-                self.field(parser)?;
-                parser.eat(",");
-                if parser.rest.is_empty() {
-                    return Err(parser.error("'}'"));
-                }
+    fn node(&mut self, layout: &FieldLayout<'_>) -> Result<Node, String> {
+        Ok(match layout {
+            FieldLayout::Simple(simple) => self.simple(*simple),
+            FieldLayout::Bytes(count) => Node::Bytes(self.count(*count)?),
+            FieldLayout::Struct { natural, fields } => {
+                self.scopes.push(Vec::new());
+                fields.iter().try_for_each(|field| self.field(field))?;
+                let fields = self.scopes.pop().unwrap_or_default();
+                Node::Struct(if *natural { pad(fields) } else { fields })
             }
-            let fields = self.scopes.pop().unwrap_or_default();
-            Node::Struct(if natural { pad(fields) } else { fields })
-        } else {
-            let word = parser.word();
-            if word == "bytes" {
-                let count = self.count(parser)?;
-                return Ok(Node::Bytes(count));
+            FieldLayout::List(count, element) => {
+                let element = self.node(element)?;
+                Node::List(self.count(*count)?, Box::new(element))
             }
-            self.simple(word).ok_or_else(|| parser.error("a type"))?
-        };
-        while parser.rest.trim_start().starts_with('[') {
-            node = Node::List(self.count(parser)?, Box::new(node));
-        }
-        Ok(node)
+        })
     }
 
-    fn count(&mut self, parser: &mut Parser<'_>) -> Result<Count, String> {
-        if !parser.eat("[") {
-            return Err(parser.error("'['"));
-        }
-        let word = parser.word();
-        let count = if word == "u16" {
-            Count::U16
-        } else if word == "rest" {
-            Count::Rest
-        } else if let Ok(number) = word.parse() {
-            Count::Fixed(number)
-        } else {
-            Count::Slot(self.slot_of(word).ok_or_else(|| parser.error("the name of an earlier number"))?)
-        };
-        if parser.eat("]") { Ok(count) } else { Err(parser.error("']'")) }
+    fn count(&mut self, count: CountOf<'_>) -> Result<Count, String> {
+        Ok(match count {
+            CountOf::U16 => Count::U16,
+            CountOf::Rest => Count::Rest,
+            CountOf::Fixed(number) => Count::Fixed(number),
+            CountOf::Field(name) => {
+                let slot = self.slot_of(name);
+                Count::Slot(slot.ok_or_else(|| format!("'{name}': expected the name of an earlier number"))?)
+            }
+        })
     }
 
     /// The slot in which the nearest earlier field of this name leaves its value.
@@ -142,29 +85,28 @@ impl Compiler {
         field.slot
     }
 
-    fn simple(&self, word: &str) -> Option<Node> {
-        Some(match word {
-            "u8" => Node::U8,
-            "u16" => Node::U16,
-            "u16be" => Node::U16Be,
-            "u32" => Node::U32,
-            "u64" => Node::U64,
-            "i8" => Node::I8,
-            "i32" => Node::I32,
-            "i64" => Node::I64,
-            "f32" => Node::F32,
-            "f64" => Node::F64,
-            "bool32" => Node::Bool32,
-            "pointer" if self.pointer_size == 4 => Node::Pointer32,
-            "pointer" => Node::U64,
-            "guid" => Node::Guid,
-            "filetime" => Node::FileTime,
-            "tokensid" => Node::TokenSid(self.pointer_size),
-            "utf16z" => Node::Utf16Z,
-            "utf16tail" => Node::Utf16Tail,
-            "ansiz" => Node::AnsiZ,
-            _ => return None,
-        })
+    fn simple(&self, simple: SimpleType) -> Node {
+        match simple {
+            SimpleType::U8 => Node::U8,
+            SimpleType::U16 => Node::U16,
+            SimpleType::U16Be => Node::U16Be,
+            SimpleType::U32 => Node::U32,
+            SimpleType::U64 => Node::U64,
+            SimpleType::I8 => Node::I8,
+            SimpleType::I32 => Node::I32,
+            SimpleType::I64 => Node::I64,
+            SimpleType::F32 => Node::F32,
+            SimpleType::F64 => Node::F64,
+            SimpleType::Bool32 => Node::Bool32,
+            SimpleType::Pointer if self.pointer_size == 4 => Node::Pointer32,
+            SimpleType::Pointer => Node::U64,
+            SimpleType::Guid => Node::Guid,
+            SimpleType::FileTime => Node::FileTime,
+            SimpleType::TokenSid => Node::TokenSid(self.pointer_size),
+            SimpleType::Utf16Z => Node::Utf16Z,
+            SimpleType::Utf16Tail => Node::Utf16Tail,
+            SimpleType::AnsiZ => Node::AnsiZ,
+        }
     }
 }
 
@@ -193,6 +135,7 @@ fn pad(fields: Vec<PlanField>) -> Vec<PlanField> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog;
 
     fn plan(fields: &[&str], pointer_size: u8) -> Plan {
         compile(&fields.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>(), pointer_size).unwrap()
@@ -228,5 +171,32 @@ mod tests {
         assert!(compile(&["X: nothing".to_owned()], 8).is_err());
         assert!(compile(&["X: u32 u32".to_owned()], 8).is_err());
         assert_eq!(map_of("Reason: u32 (GCReasonMap)"), Some("GCReasonMap"));
+    }
+
+    #[test]
+    fn every_layout_of_the_catalogue_compiles_for_both_pointer_sizes() {
+        for name in catalog::provider_names() {
+            let provider = catalog::provider(name).unwrap().as_ref().unwrap();
+            for event in provider.layouts() {
+                for pointer_size in [4, 8] {
+                    let plan = event.plan(pointer_size);
+                    assert!(plan.is_ok(), "{name} {} v{}: {plan:?}", event.id, event.version);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_choose_among_layouts_of_one_version() {
+        let private = catalog::provider("Microsoft-Windows-DotNETRuntimePrivate").unwrap().as_ref().unwrap();
+        let sized: Vec<_> = private.versions(4).filter(|e| !e.payload_sizes.is_empty()).collect();
+        assert!(!sized.is_empty());
+        for event in sized {
+            for (size, pointer_size) in event.payload_sizes.iter().zip([4, 8]) {
+                let plan = event.plan(pointer_size).unwrap();
+                let total: usize = plan.fields.iter().map(|f| f.node.fixed_size().unwrap()).sum();
+                assert_eq!(total, *size, "version {} with pointers of {pointer_size}", event.version);
+            }
+        }
     }
 }

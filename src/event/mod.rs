@@ -2,13 +2,13 @@
 //!
 //! The same CLR payload arrives in several containers; it is decoded once, here, whatever carried it.
 
-pub mod catalog;
 pub mod decode;
 pub mod layout;
 pub mod plan;
 pub mod rows;
 pub mod value;
 
+pub use crate::catalog;
 use crate::reader::{EtwForm, EtwLayout, EventType, Layout, RawEvent, Thread};
 use catalog::{EventLayout, Provider};
 use decode::{Column, Fit, decode};

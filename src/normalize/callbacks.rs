@@ -2,37 +2,32 @@
 //! The calls come from a `.corprof`, or from events of a profiler that tells them to ETW (`etw_profiler`).
 //!
 //! Callbacks carry no number of the collection: a call belongs to the innermost collection that is open. Which
-//! collection is over at GarbageCollectionFinished is decided in `open`, what ranges are told twice in `pairs`.
+//! collection is over at GarbageCollectionFinished is decided in `gc::callback_collections`, what ranges are told twice in `gc::version_pairs`.
 
-mod call;
-mod open;
-mod pairs;
-mod words;
+pub mod call;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::FixedState;
 
-use super::Totals;
+use super::enum_names::callback_root_kind;
 use super::fact::{
     Allocation, Fact, FactSink, Finalizable, GcId, GenerationRange, Handle, HeapObject, HeapReference, LengthKind,
     Method, NON_GC_HEAP, Process, Root, Type, WeakElement,
 };
-use super::ranges::{CLAMPED_LENGTH, MAX_LENGTH, tag};
+use super::gc::callback_collections::CallbackGcTracker;
+use super::gc::ranges::{self, CLAMP, CLAMPED_LENGTH, MAX_LENGTH, tag};
+use super::gc::version_pairs::Pairs;
+use super::tracker::Totals;
 use crate::error::{Problem, Severity};
 use crate::reader::callback::format::{Header, NOT_ASKED, POLICY_SUSPENDS};
 use crate::reader::callback::{Body, Bounds, Record};
 use crate::time::Clock;
-pub use call::Call;
-use open::Collections;
-use pairs::Pairs;
-use words::root_kind;
+use call::Call;
 
 const MONITOR_GC: u32 = 0x80;
 const MONITOR_SUSPENDS: u32 = 0x1_0000;
-/// What a 64-bit runtime writes for lengths of 4 GiB and more.
-const CLAMP: u64 = 0xFFFF_FFFF;
 /// Types and threads remembered.
 const MAX_KNOWN: usize = 1 << 20;
 
@@ -41,7 +36,7 @@ pub struct CallbackNormalizer {
     process: Process,
     clock: Clock,
     wide: bool,
-    pub(super) collections: Collections,
+    pub(super) collections: CallbackGcTracker,
     pairs: Pairs,
     /// Objects that waited for their finalizer after the last collection, sorted.
     waiting: Vec<u64>,
@@ -81,7 +76,7 @@ impl CallbackNormalizer {
             },
             ..Process::default()
         };
-        let collections = Collections::new(header.process_id, header.clr_instance_id, concurrent, suspends);
+        let collections = CallbackGcTracker::new(header.process_id, header.clr_instance_id, concurrent, suspends);
         let wide = header.pointer_size == 8;
         CallbackNormalizer { clock, wide, ..CallbackNormalizer::with(process, collections) }
     }
@@ -89,10 +84,10 @@ impl CallbackNormalizer {
     /// For the calls of a process that are not records: blocking collections, and no suspensions.
     pub fn of_process(process_id: u64) -> CallbackNormalizer {
         let process = Process { process_id, ..Process::default() };
-        CallbackNormalizer::with(process, Collections::new(process_id, 0, false, false))
+        CallbackNormalizer::with(process, CallbackGcTracker::new(process_id, 0, false, false))
     }
 
-    fn with(process: Process, collections: Collections) -> CallbackNormalizer {
+    fn with(process: Process, collections: CallbackGcTracker) -> CallbackNormalizer {
         CallbackNormalizer {
             collections,
             process,
@@ -187,7 +182,7 @@ impl CallbackNormalizer {
                 for [object_id, kind, flags, root_id] in rows {
                     let flags = u32::try_from(*flags).unwrap_or_default();
                     let (object_id, root_id) = (*object_id, *root_id);
-                    let root = Root { object_id, kind: root_kind(*kind), flags, root_id, name: None };
+                    let root = Root { object_id, kind: callback_root_kind(*kind), flags, root_id, name: None };
                     sink.fact(Fact::Root(open.row.gc_id, &root));
                 }
             }
@@ -293,21 +288,21 @@ impl CallbackNormalizer {
             let message = format!("ranges are missing, the temporary file failed: {error}");
             sink.fact(Fact::Problem(&Problem::new(Severity::DataLoss, "spill_failed", offset, message)));
         }
-        let doubts = std::mem::take(&mut self.collections.doubts);
+        let anomalies = std::mem::take(&mut self.collections.anomalies);
         let mut doubt = |code, count: u64, message: &str| {
             if count > 0 {
                 sink.fact(Fact::Problem(&Problem::new(Severity::Error, code, offset, message).count(count)));
             }
         };
-        doubt("overlapping_ranges", doubts.overlapping, "ranges of one collection overlap");
-        doubt("empty_range", doubts.empty, "ranges without a byte");
+        doubt("overlapping_ranges", anomalies.overlapping, "ranges of one collection overlap");
+        doubt("empty_range", anomalies.empty, "ranges without a byte");
         doubt(
             "overlapping_bounds",
-            doubts.overlapping_bounds,
+            anomalies.overlapping_bounds,
             "generation bounds overlap: there the generation is unknown",
         );
-        doubt("too_many_bounds", doubts.bounds_left_out, super::ranges::TOO_MANY_BOUNDS);
-        doubt("range_beyond_bounds", doubts.beyond_bounds, "ranges of 4 GiB or more in less room than that");
+        doubt("too_many_bounds", anomalies.bounds_left_out, ranges::TOO_MANY_BOUNDS);
+        doubt("range_beyond_bounds", anomalies.beyond_bounds, "ranges of 4 GiB or more in less room than that");
     }
 
     fn bounds(&mut self, bounds: &Bounds<'_>, at_end: bool) -> Vec<GenerationRange> {

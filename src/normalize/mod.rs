@@ -2,21 +2,14 @@
 //! allocations and call stacks. Knows no Arrow.
 
 pub mod callbacks;
-pub mod callsites;
-mod closed;
-pub mod collections;
-mod etw_profiler;
+pub mod code;
+mod enum_names;
 pub mod fact;
-mod heap;
-mod kinds;
-mod modules;
-mod pauses;
+mod gc;
 mod processes;
-mod ranges;
-mod runs;
-mod samples;
 mod scalars;
-mod types;
+mod threads;
+mod tracker;
 
 use std::collections::HashMap;
 
@@ -27,21 +20,24 @@ use crate::event::rows::{RowLayout, Rows};
 use crate::event::{Event, EventInfo};
 use crate::reader::{self, ProcessKey, TypeId};
 use crate::time::Clock;
-use collections::{Collections, Start};
-use etw_profiler::{Heard, Profilers, Told};
+use code::modules::Modules;
+use code::types::Types;
 use fact::{Allocation, CallsiteId, Fact, FactSink, Finalizable, GcId, GenerationRange, GenerationStats, Handle};
 use fact::{HeapObject, Root, WeakElement};
-use heap::Heap;
-use kinds::{Handler, Kind};
-use modules::Modules;
+use gc::event_collections::{EventGcTracker, Start};
+use gc::heap_walk::Heap;
+use gc::profiler::{ProfilerEvent, ProfilerInput, Profilers};
+use gc::ranges;
 use processes::Processes;
-use types::Types;
+use threads::samples;
+pub use tracker::Totals;
+use tracker::{Handler, Kind};
 
 /// Finds the facts in the events of one recording.
 #[derive(Default)]
 pub struct Normalizer {
     handlers: Vec<Option<Handler>>,
-    runtimes: Vec<Collections>,
+    runtimes: Vec<EventGcTracker>,
     /// Walks of the heap, by the place of their runtime in `runtimes`.
     heaps: HashMap<usize, Heap, FixedState>,
     types: Types,
@@ -51,13 +47,6 @@ pub struct Normalizer {
     last_gc_id: GcId,
     short_rows: u64,
     short_at: u64,
-}
-
-/// What normalisation counted, for the summary.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
-    /// Collections.
-    pub collections: u64,
 }
 
 impl Normalizer {
@@ -102,13 +91,13 @@ impl Normalizer {
         }
     }
 
-    fn runtime(runtimes: &mut Vec<Collections>, process: ProcessKey, clr: u16) -> usize {
+    fn runtime(runtimes: &mut Vec<EventGcTracker>, process: ProcessKey, clr: u16) -> usize {
         match runtimes.iter().position(|r| r.is_of(process, clr)) {
             Some(index) => index,
             // No machine runs so many; a made-up recording shares the last one.
             None if runtimes.len() >= 1024 => runtimes.len() - 1,
             None => {
-                runtimes.push(Collections::new(process, clr));
+                runtimes.push(EventGcTracker::new(process, clr));
                 runtimes.len() - 1
             }
         }
@@ -117,7 +106,7 @@ impl Normalizer {
     fn handle(&mut self, handler: &mut Handler, event: &Event<'_>, callsite: CallsiteId, sink: &mut impl FactSink) {
         handler.read(event);
         match handler.kind {
-            Kind::Told(told) => return self.told(told, handler, event, callsite, sink),
+            Kind::Profiler(told) => return self.told(told, handler, event, callsite, sink),
             Kind::Sample(sampler) => return samples::sample(sampler, handler, event, callsite, sink),
             Kind::Image(change) => return self.modules.image(change, event, &handler.scalars),
             Kind::Symbols => return self.modules.symbols(&handler.scalars),
@@ -135,7 +124,7 @@ impl Normalizer {
         let mut last_gc_id = joined.map_or(self.last_gc_id, |id| id.saturating_sub(1));
         let Some(gc) = self.runtimes.get_mut(index) else { return };
         if handler.kind != Kind::GenerationRange && handler.kind != Kind::GcStart {
-            gc.spoke(thread);
+            gc.end_start_phase(thread);
         }
         let ts_ns = event.ts_ns;
         let next = &mut last_gc_id;
@@ -146,7 +135,7 @@ impl Normalizer {
                     number: scalars.small("Count").unwrap_or_default(),
                     generation: scalars.small("Depth"),
                     reason: handler.map("GCReasonMap", scalars.number("Reason")),
-                    kind: scalars.number("Type").and_then(kinds::collection_kind),
+                    kind: scalars.number("Type").and_then(enum_names::collection_kind),
                 };
                 gc.start(start, ts_ns, thread, next, sink);
             }
@@ -223,7 +212,7 @@ impl Normalizer {
                 let open = gc.innermost(ts_ns, next);
                 for value in scalars.get("Values").as_list() {
                     open.row.root_count += 1;
-                    let root = kinds::static_root(value);
+                    let root = tracker::static_root(value);
                     sink.fact(Fact::Root(open.row.gc_id, &root));
                 }
             }
@@ -246,7 +235,7 @@ impl Normalizer {
     /// What a profiler tells of.
     fn told(
         &mut self,
-        told: Told,
+        told: ProfilerEvent,
         handler: &Handler,
         event: &Event<'_>,
         callsite_id: CallsiteId,
@@ -257,16 +246,16 @@ impl Normalizer {
             return; // Not even the fields before the rows are there.
         }
         if told.is_past_start() {
-            self.runtimes.iter_mut().for_each(|runtime| runtime.spoke(event.raw.capture_thread));
+            self.runtimes.iter_mut().for_each(|runtime| runtime.end_start_phase(event.raw.capture_thread));
         }
         let open = self.runtimes.iter().find_map(|runtime| runtime.open_of(event.thread.process()));
-        if let (Told::GcStart, Some(last)) = (told, open) {
+        if let (ProfilerEvent::GcStart, Some(last)) = (told, open) {
             // If it is joined already, its end is lost.
             self.profilers.runtime_ends(event.thread.process(), last, event.raw.offset, sink);
         }
         let open = open.map(|(gc_id, _)| gc_id);
-        let heard = Heard { told, scalars: &handler.scalars, rows: rows.flatten(), event, callsite_id, open };
-        self.profilers.event(&heard, &mut self.types, &mut self.last_gc_id, sink);
+        let input = ProfilerInput { told, scalars: &handler.scalars, rows: rows.flatten(), event, callsite_id, open };
+        self.profilers.event(&input, &mut self.types, &mut self.last_gc_id, sink);
         self.add_joined(sink);
     }
 
@@ -347,7 +336,7 @@ impl Normalizer {
             Kind::Roots => {
                 open.row.root_count += rows.len() as u64;
                 for [object_id, kind, flags, root_id] in rows.values() {
-                    let kind = kinds::root_kind(kind);
+                    let kind = enum_names::event_root_kind(kind);
                     let root = Root { object_id, kind, flags: flags as u32, root_id, name: None };
                     sink.fact(Fact::Root(gc_id, &root));
                 }
@@ -407,7 +396,7 @@ fn walk(heaps: &mut HashMap<usize, Heap, FixedState>, runtime: usize) -> &mut He
     heap
 }
 
-fn heap_stats(gc: &mut Collections, scalars: &scalars::Scalars, sink: &mut impl FactSink) {
+fn heap_stats(gc: &mut EventGcTracker, scalars: &scalars::Scalars, sink: &mut impl FactSink) {
     const NAMES: [(&str, &str); 5] = [
         ("GenerationSize0", "TotalPromotedSize0"),
         ("GenerationSize1", "TotalPromotedSize1"),
@@ -463,7 +452,7 @@ fn allocation<'s>(
         source,
         allocation_bytes: amount.unwrap_or_default(),
         object_count: if is_object { number("ObjectCountForTypeSample") } else { 0 },
-        heap_kind: scalars.number("AllocationKind").and_then(kinds::heap_kind),
+        heap_kind: scalars.number("AllocationKind").and_then(enum_names::heap_kind),
         type_id: number("TypeID"),
         type_name: scalars.text("TypeName"),
         object_id: number("Address"),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use super::fact::{Fact, FactSink, Process};
-use super::kinds::Handler;
+use super::tracker::Handler;
 use crate::reader::{self, NOBODY, ProcessKey};
 use crate::time::Clock;
 

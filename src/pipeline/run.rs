@@ -9,7 +9,7 @@ use super::{Conversion, InputSummary, TableSummary};
 use crate::error::{Error, Problem, Result, Severity};
 use crate::event::{Decoding, Event, EventInfo};
 use crate::normalize::Normalizer;
-use crate::normalize::callsites::Callsites;
+use crate::normalize::code::callsites::Callsites;
 use crate::normalize::fact::{Fact, FactSink};
 use crate::reader::etl::Manifests;
 use crate::reader::{End, EventType, NOBODY, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};

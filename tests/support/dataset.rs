@@ -8,8 +8,16 @@ use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Typ
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use tracequet::analyze::survived::{self, Step};
+use tracequet::error::Result;
 use tracequet::pipeline::{Convert, Summary, collect, convert};
 use tracequet::source::live::Live;
+
+/// What became of an object, by the dataset in a directory.
+pub fn survived(path: &Path, trace: Option<&str>, gc: u32, address: u64, follow: bool) -> Result<Vec<Step>> {
+    let dataset = tracequet::dataset::Dataset::open(path)?;
+    survived::survived(&dataset.recording(trace)?, gc, address, follow)
+}
 
 /// A converted recording in a directory of its own.
 pub struct Dataset {
@@ -64,7 +72,7 @@ impl Table {
     pub fn open(path: &Path) -> Table {
         let file = File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
-        Table { batches: reader.map(Result::unwrap).collect(), name: path.display().to_string() }
+        Table { batches: reader.map(std::result::Result::unwrap).collect(), name: path.display().to_string() }
     }
 
     pub fn rows(&self) -> usize {

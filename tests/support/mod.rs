@@ -13,6 +13,7 @@ pub mod dual;
 pub mod events;
 #[cfg(feature = "packed")]
 pub mod expected;
+pub mod imports;
 #[cfg(feature = "cli")]
 pub mod python;
 #[cfg(feature = "tables")]

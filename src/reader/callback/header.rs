@@ -1,10 +1,7 @@
 //! The header of a recording.
 
-use super::format::{HEADER_FIXED, Header, MAGIC, MAJOR, crc32};
+use super::format::{HEADER_FIXED, Header, MAGIC, MAJOR, MAX_HEADER, crc32};
 use crate::bytes::{Parsed, fail, i64le, take, u8le, u16le, u32le, u64le};
-
-/// Largest header that is looked at.
-const MAX_HEADER: usize = 1 << 20;
 
 /// What could be read of a header.
 #[derive(Debug)]

@@ -9,10 +9,7 @@
 
 mod chunks;
 pub mod decode;
-pub mod encode;
-pub mod format;
 mod header;
-mod writer;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,9 +20,11 @@ use crate::error::{Error, Problem, Result, Severity};
 use crate::source::Input;
 use crate::time::Clock;
 use chunks::{Chunks, Cursor};
+/// The format itself: constants, headers, kinds of records. The recorder writes with the same crate.
+pub use corprof as format;
+pub use corprof::{Writer, encode};
 pub use decode::{Body, Bounds, Record};
 use format::Header;
-pub use writer::Writer;
 
 /// Records between two calls of [`Visitor::progress`].
 const PROGRESS_STEP: u64 = 4096;

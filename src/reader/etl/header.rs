@@ -112,40 +112,36 @@ pub fn parse(input: &[u8]) -> Result<Head, &'static str> {
     Ok(head)
 }
 
-/// Class GUIDs of kernel groups, by which consumers know them.
-const GROUPS: [(u8, &str); 21] = [
-    (0x00, "68fdd900-4a3e-11d1-84f4-0000f80464e3"),
-    (0x01, "3d6fa8d4-fe05-11d0-9dda-00c04fd7ba7c"),
-    (0x02, "3d6fa8d3-fe05-11d0-9dda-00c04fd7ba7c"),
-    (0x03, "3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c"),
-    (0x04, "90cbdc39-4a3e-11d1-84f4-0000f80464e3"),
-    (0x05, "3d6fa8d1-fe05-11d0-9dda-00c04fd7ba7c"),
-    (0x06, "9a280ac0-c8e0-11d1-84e2-00c04fb998a2"),
-    (0x08, "bf3a50c5-a9c9-4988-a005-2df0b7c80f80"),
-    (0x09, "ae53722e-c863-11d2-8659-00c04fa321a1"),
-    (0x0A, "13976d09-a327-438c-950b-7f03192815c7"),
-    (0x0B, "01853a65-418f-4f36-aefc-dc0f1d2fd235"),
-    (0x0E, "0268a8b6-74fd-4302-9dd0-6e8f1795c0cf"),
-    (0x0F, "ce1dbfb4-137e-4da6-87b0-3f59aa102cbc"),
-    (0x10, "222962ab-6180-4b88-a825-346b75f2a24a"),
-    (0x11, "89497f50-effe-4440-8cf2-ce6b1cdcaca7"),
-    (0x14, IMAGE),
-    (0x17, "3ac66736-cc59-4cff-8115-8df50e39816b"),
-    (0x18, "def2fe46-7bd6-4b80-bd94-f57fe20d0ce3"),
-    (0x1A, "45d8cccd-539f-4b72-a8b7-5c683142609a"),
-    (0x1B, "d837ca92-12b9-44a5-ad6a-3a65b3578aa8"),
-    (0x1C, "c861d0e2-a2c1-4d36-9f9c-970bab943a12"),
+/// The class GUID under which consumers see the events of each kernel group.
+const CLASSES: [(u8, Guid); 21] = [
+    (0x00, Guid::constant("68fdd900-4a3e-11d1-84f4-0000f80464e3")),
+    (0x01, Guid::constant("3d6fa8d4-fe05-11d0-9dda-00c04fd7ba7c")),
+    (0x02, Guid::constant("3d6fa8d3-fe05-11d0-9dda-00c04fd7ba7c")),
+    (0x03, Guid::constant("3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c")),
+    (0x04, Guid::constant("90cbdc39-4a3e-11d1-84f4-0000f80464e3")),
+    (0x05, Guid::constant("3d6fa8d1-fe05-11d0-9dda-00c04fd7ba7c")),
+    (0x06, Guid::constant("9a280ac0-c8e0-11d1-84e2-00c04fb998a2")),
+    (0x08, Guid::constant("bf3a50c5-a9c9-4988-a005-2df0b7c80f80")),
+    (0x09, Guid::constant("ae53722e-c863-11d2-8659-00c04fa321a1")),
+    (0x0A, Guid::constant("13976d09-a327-438c-950b-7f03192815c7")),
+    (0x0B, Guid::constant("01853a65-418f-4f36-aefc-dc0f1d2fd235")),
+    (0x0E, Guid::constant("0268a8b6-74fd-4302-9dd0-6e8f1795c0cf")),
+    (0x0F, Guid::constant("ce1dbfb4-137e-4da6-87b0-3f59aa102cbc")),
+    (0x10, Guid::constant("222962ab-6180-4b88-a825-346b75f2a24a")),
+    (0x11, Guid::constant("89497f50-effe-4440-8cf2-ce6b1cdcaca7")),
+    (0x14, Guid::constant("2cb15d1d-5fc1-11d2-abe1-00a0c911f518")),
+    (0x17, Guid::constant("3ac66736-cc59-4cff-8115-8df50e39816b")),
+    (0x18, Guid::constant("def2fe46-7bd6-4b80-bd94-f57fe20d0ce3")),
+    (0x1A, Guid::constant("45d8cccd-539f-4b72-a8b7-5c683142609a")),
+    (0x1B, Guid::constant("d837ca92-12b9-44a5-ad6a-3a65b3578aa8")),
+    (0x1C, Guid::constant("c861d0e2-a2c1-4d36-9f9c-970bab943a12")),
 ];
 
-const IMAGE: &str = "2cb15d1d-5fc1-11d2-abe1-00a0c911f518";
-
-/// The class GUID under which consumers see a kernel event. The load of an image is filed under processes (0x030A) but
-/// is an image event.
+/// The class GUID under which consumers see a kernel event. The load of an image has the group of processes (0x030A) but
+/// is an event of the class Image.
 pub fn class_of(group: u8, opcode: u8) -> Option<Guid> {
-    static CLASSES: std::sync::OnceLock<Vec<(u8, Option<Guid>)>> = std::sync::OnceLock::new();
-    let classes = CLASSES.get_or_init(|| GROUPS.iter().map(|(group, text)| (*group, Guid::parse(text))).collect());
     let group = if (group, opcode) == (0x03, 0x0A) { 0x14 } else { group };
-    classes.iter().find(|(g, _)| *g == group).and_then(|(_, guid)| *guid)
+    CLASSES.iter().find(|(known, _)| *known == group).map(|(_, class)| *class)
 }
 
 fn kernel(input: &[u8], body: usize, pointer_size: u8) -> Parsed<'_, Head> {

@@ -15,9 +15,8 @@ use crate::reader::EtwForm;
 
 /// The event of an EventSource that carries a piece of its manifest. Source: `EventSource.cs`, ManifestEnvelope.
 const MANIFEST_EVENT: u32 = 0xFFFE;
-/// bbccf6c1-6cd1-48c4-80ff-839482e37671: the merge step's schemas; opcode 32 is one `TRACE_EVENT_INFO`.
-const EVENT_INFO: Guid =
-    Guid([0xC1, 0xF6, 0xCC, 0xBB, 0xD1, 0x6C, 0xC4, 0x48, 0x80, 0xFF, 0x83, 0x94, 0x82, 0xE3, 0x76, 0x71]);
+/// The class of the schemas that the merge step writes; opcode 32 is one `TRACE_EVENT_INFO`.
+const EVENT_INFO: Guid = Guid::constant("bbccf6c1-6cd1-48c4-80ff-839482e37671");
 
 /// Bounds on what a file can make the reader remember.
 const MAX_CHUNKS: usize = 256;

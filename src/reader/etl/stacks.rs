@@ -40,12 +40,9 @@ const NOWHERE: u64 = u64::MAX;
 /// Ends the chain of references to a key.
 const NO_REF: u32 = u32::MAX;
 
-/// e13c0d23-ccbc-4e12-931b-d9cc2eee27e4 and 763fd754-7086-4dfe-95eb-c01a46faf4ca: Microsoft-Windows-DotNETRuntime and
-/// Microsoft-Windows-DotNETRuntimePrivate.
-const CLR: [Guid; 2] = [
-    Guid([0x23, 0x0D, 0x3C, 0xE1, 0xBC, 0xCC, 0x12, 0x4E, 0x93, 0x1B, 0xD9, 0xCC, 0x2E, 0xEE, 0x27, 0xE4]),
-    Guid([0x54, 0xD7, 0x3F, 0x76, 0x86, 0x70, 0xFE, 0x4D, 0x95, 0xEB, 0xC0, 0x1A, 0x46, 0xFA, 0xF4, 0xCA]),
-];
+/// Microsoft-Windows-DotNETRuntime and Microsoft-Windows-DotNETRuntimePrivate.
+const CLR: [Guid; 2] =
+    [Guid::constant("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4"), Guid::constant("763fd754-7086-4dfe-95eb-c01a46faf4ca")];
 const CLR_STACK_WALK: u32 = 82;
 
 /// What became of an event that is a stack.

@@ -30,8 +30,7 @@ const MAX_FIELDS: usize = 1 << 19;
 const MAX_EACH: u64 = 1000;
 
 /// The class of "events were lost" in recordings of live sessions. Source: `evntrace.h`, `RT_LostEvent`.
-const LOST_EVENT: Guid =
-    Guid([0xE0, 0x9A, 0x39, 0x6A, 0xC6, 0x4B, 0xE9, 0x4D, 0x87, 0x0B, 0x36, 0x57, 0xF8, 0x94, 0x7E, 0x7E]);
+const LOST_EVENT: Guid = Guid::constant("6a399ae0-4bc6-4de9-870b-3657f8947e7e");
 
 /// What makes two events the same kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,0 +1,3 @@
+//! Answers that are found in the tables of a dataset, whatever it was converted from.
+
+pub mod survived;

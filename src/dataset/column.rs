@@ -1,0 +1,86 @@
+//! One column of a batch, row by row, whatever width its numbers have and however its text is encoded.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Int32Type, Int64Type, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, BooleanArray, PrimitiveArray, RecordBatch, StringArray};
+use arrow_schema::{DataType, TimeUnit};
+
+use crate::error::{Error, Result};
+
+/// A column of numbers, truth values or text. For all types of Arrow, use the batch itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Column<'b>(Kind<'b>);
+
+#[derive(Clone, Copy, Debug)]
+enum Kind<'b> {
+    U8(&'b PrimitiveArray<UInt8Type>),
+    U16(&'b PrimitiveArray<UInt16Type>),
+    U32(&'b PrimitiveArray<UInt32Type>),
+    U64(&'b PrimitiveArray<UInt64Type>),
+    I64(&'b PrimitiveArray<Int64Type>),
+    Time(&'b PrimitiveArray<TimestampMicrosecondType>),
+    Bool(&'b BooleanArray),
+    Text(&'b StringArray),
+    /// Keys and values of a dictionary.
+    Label(&'b PrimitiveArray<Int32Type>, &'b StringArray),
+}
+
+impl<'b> Column<'b> {
+    /// The column with this name. Fails when the batch has none, or one of another type.
+    pub fn of(batch: &'b RecordBatch, name: &str) -> Result<Column<'b>> {
+        let array =
+            batch.column_by_name(name).ok_or_else(|| Error::Usage(format!("the batch has no column {name}")))?;
+        let kind = match array.data_type() {
+            DataType::UInt8 => Kind::U8(array.as_primitive()),
+            DataType::UInt16 => Kind::U16(array.as_primitive()),
+            DataType::UInt32 => Kind::U32(array.as_primitive()),
+            DataType::UInt64 => Kind::U64(array.as_primitive()),
+            DataType::Int64 => Kind::I64(array.as_primitive()),
+            DataType::Timestamp(TimeUnit::Microsecond, _) => Kind::Time(array.as_primitive()),
+            DataType::Boolean => Kind::Bool(array.as_boolean()),
+            DataType::Utf8 => Kind::Text(array.as_string()),
+            other => {
+                let dictionary = array.as_dictionary_opt::<Int32Type>();
+                let parts = dictionary.and_then(|labels| Some((labels.keys(), labels.values().as_string_opt()?)));
+                let no_type = || Error::Usage(format!("the column {name} is {other}, expected numbers or text"));
+                parts.map(|(keys, values)| Kind::Label(keys, values)).ok_or_else(no_type)?
+            }
+        };
+        Ok(Column(kind))
+    }
+
+    /// A number; of a truth value 0 or 1, of a signed one its bits (`--address-type int64`). `None` when it is null, or
+    /// the column is text.
+    #[inline]
+    pub fn number(&self, row: usize) -> Option<u64> {
+        fn at<T: arrow_array::ArrowPrimitiveType>(array: &PrimitiveArray<T>, row: usize) -> Option<T::Native> {
+            (row < array.len() && array.is_valid(row)).then(|| array.value(row))
+        }
+        match self.0 {
+            Kind::U8(array) => at(array, row).map(u64::from),
+            Kind::U16(array) => at(array, row).map(u64::from),
+            Kind::U32(array) => at(array, row).map(u64::from),
+            Kind::U64(array) => at(array, row),
+            Kind::I64(array) => at(array, row).map(|n| n as u64),
+            Kind::Time(array) => at(array, row).map(|n| n as u64),
+            Kind::Bool(array) => (row < array.len() && array.is_valid(row)).then(|| u64::from(array.value(row))),
+            Kind::Text(_) | Kind::Label(..) => None,
+        }
+    }
+
+    /// A text, plain or from a dictionary. `None` when it is null, or the column is no text.
+    #[inline]
+    pub fn text(&self, row: usize) -> Option<&'b str> {
+        let at =
+            |array: &'b StringArray, row: usize| (row < array.len() && array.is_valid(row)).then(|| array.value(row));
+        match self.0 {
+            Kind::Text(array) => at(array, row),
+            Kind::Label(keys, values) if row < keys.len() && keys.is_valid(row) => {
+                usize::try_from(keys.value(row)).ok().and_then(|key| at(values, key))
+            }
+            _ => None,
+        }
+    }
+}

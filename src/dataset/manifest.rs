@@ -1,0 +1,132 @@
+//! `manifest.json`: what a dataset holds, as a conversion wrote it.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::Layout;
+use crate::error::{Error, Result};
+use crate::sink::Format;
+use crate::table::schema::SCHEMA_VERSION;
+
+const NAME: &str = "manifest.json";
+
+/// Larger manifests are not read: 64 bytes for each of a million tables.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// A recording, as the manifest has it.
+#[derive(Clone, Debug, Deserialize)]
+#[non_exhaustive]
+pub struct RecordingInfo {
+    /// Its key: the column `trace_id` of a dataset of several.
+    pub trace_id: String,
+    /// The file that was converted; `-` was standard input.
+    pub path: PathBuf,
+    /// Size of that file in bytes.
+    pub size_bytes: u64,
+    /// SHA-256 of that file in hexadecimal; empty when it was no regular file.
+    pub sha256: String,
+    /// Events that were read.
+    pub events: u64,
+    /// Events that are known to be lost, a lower bound.
+    pub dropped_events: u64,
+    /// Whether the recording reached its end mark.
+    pub complete: bool,
+}
+
+/// A table, as the manifest has it.
+#[derive(Clone, Debug, Deserialize)]
+#[non_exhaustive]
+pub struct TableInfo {
+    /// Name, such as `gc` or `event/<provider>/<event>`.
+    pub name: String,
+    /// Rows, of all recordings together.
+    pub rows: u64,
+    /// Bytes of its files together.
+    pub bytes: u64,
+}
+
+impl TableInfo {
+    /// Whether it has the payloads of one kind of event, and not columns that `tracequet schema` lists.
+    pub fn is_payload(&self) -> bool {
+        self.name.starts_with("event/")
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Manifest {
+    pub format: Format,
+    pub layout: Layout,
+    pub recordings: Vec<RecordingInfo>,
+    pub tables: Vec<TableInfo>,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    tool: String,
+    #[serde(default)]
+    version: String,
+    schema_version: u32,
+}
+
+#[derive(Deserialize)]
+struct Body {
+    format: String,
+    layout: String,
+    inputs: Vec<RecordingInfo>,
+    tables: Vec<TableInfo>,
+}
+
+impl Manifest {
+    /// Reads the manifest of the dataset in a directory.
+    pub fn read(root: &Path) -> Result<Manifest> {
+        let path = root.join(NAME);
+        let wrong =
+            |what: String, expected: &str| Error::Dataset { path: path.clone(), what, expected: expected.into() };
+        let a_dataset = "the directory of a dataset, as tracequet convert makes it";
+        let size = match std::fs::metadata(&path) {
+            Ok(found) if found.is_file() => found.len(),
+            Ok(_) => return Err(wrong("is no file".into(), a_dataset)),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(wrong("is not there".into(), a_dataset)),
+            Err(e) => return Err(Error::io(&path)(e)),
+        };
+        if size > MAX_BYTES {
+            return Err(wrong(format!("has {size} bytes"), "a manifest of at most 64 MB"));
+        }
+        let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
+        let head: Head = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string(), "a manifest of tracequet"))?;
+        if head.tool != "tracequet" {
+            return Err(wrong(format!("is of {:?}", head.tool), "a manifest of tracequet"));
+        }
+        if head.schema_version != SCHEMA_VERSION {
+            let what = format!("the tables are of version {} (tracequet {})", head.schema_version, head.version);
+            let expected = format!("version {SCHEMA_VERSION}: convert the recording again");
+            return Err(wrong(what, &expected));
+        }
+        let body: Body = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string(), "a manifest of tracequet"))?;
+        let format = match body.format.as_str() {
+            "parquet" => Format::Parquet,
+            "arrow" => Format::Arrow,
+            other => return Err(wrong(format!("format {other:?}"), "parquet or arrow")),
+        };
+        let layout = match body.layout.as_str() {
+            "flat" => Layout::Flat,
+            "hive" => Layout::Hive,
+            other => return Err(wrong(format!("layout {other:?}"), "flat or hive")),
+        };
+        if layout == Layout::Flat && body.inputs.len() != 1 {
+            return Err(wrong(format!("a flat layout with {} recordings", body.inputs.len()), "one recording"));
+        }
+        let keys = body.inputs.iter().map(|recording| recording.trace_id.as_str());
+        let names = body.tables.iter().map(|table| table.name.as_str());
+        if let Some(name) = keys.chain(names).find(|name| !stays_inside(name)) {
+            return Err(wrong(format!("the name {name:?}"), "names that stay inside the dataset"));
+        }
+        Ok(Manifest { format, layout, recordings: body.inputs, tables: body.tables })
+    }
+}
+
+/// Whether a name of the manifest leads to a place below the dataset.
+fn stays_inside(name: &str) -> bool {
+    !name.is_empty() && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
+}

@@ -1,0 +1,5 @@
+//! Code: modules, types, methods, and call stacks.
+
+pub mod callsites;
+pub mod modules;
+pub mod types;

@@ -1,0 +1,120 @@
+//! Which modules are in which process, where and when: files that the loader mapped.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+
+use crate::event::Event;
+use crate::guid::Guid;
+use crate::normalize::fact::{Fact, FactSink, Module};
+use crate::normalize::scalars::Scalars;
+use crate::reader::ProcessKey;
+
+/// A recording of a whole machine holds tens of thousands at most; past it modules are left out and counted.
+const MAX_MODULES: usize = 1 << 17;
+
+/// Bytes of their paths, at most.
+const MAX_TEXT: usize = 32 << 20;
+
+/// What an event says of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is loaded.
+    Load,
+    /// It is unloaded.
+    Unload,
+    /// It is there, at the start or at the end of the session.
+    Listed,
+}
+
+/// The symbols of a module.
+struct Pdb {
+    guid: Guid,
+    age: Option<u32>,
+    path: Option<String>,
+}
+
+/// The modules of a recording, in the order of first sight.
+#[derive(Default)]
+pub struct Modules {
+    list: Vec<Module>,
+    loaded: HashMap<(ProcessKey, u64), usize, FixedState>,
+    /// By process id and base address: what tells of symbols is written when the recording ends.
+    pdbs: HashMap<(u64, u64), Pdb, FixedState>,
+    text: usize,
+    /// Modules that did not fit.
+    pub lost: u64,
+}
+
+impl Modules {
+    /// An event about the image of a module.
+    pub fn image(&mut self, change: Change, event: &Event<'_>, scalars: &Scalars) {
+        let number = |name| scalars.number(name).unwrap_or_default();
+        let base_address = number("ImageBase");
+        let key = (event.thread.process(), base_address);
+        let known = match change {
+            // What is loaded where another one was: its unloading was lost.
+            Change::Load => None,
+            Change::Listed => self.loaded.get(&key).copied(),
+            Change::Unload => self.loaded.remove(&key),
+        };
+        if let Some(module) = known.and_then(|index| self.list.get_mut(index)) {
+            if change == Change::Unload {
+                module.unload_ns = Some(event.ts_ns);
+            }
+            return;
+        }
+        let path = scalars.text("FileName").unwrap_or_default();
+        if self.list.len() >= MAX_MODULES || self.text > MAX_TEXT {
+            self.lost += 1;
+            return;
+        }
+        self.text += path.len();
+        if change != Change::Unload {
+            self.loaded.insert(key, self.list.len());
+        }
+        self.list.push(Module {
+            process_id: event.thread.process_id,
+            module_id: base_address,
+            kind: "native",
+            path: path.to_owned(),
+            base_address,
+            size_bytes: number("ImageSize"),
+            time_date_stamp: scalars.small("TimeDateStamp").unwrap_or_default(),
+            load_ns: (change == Change::Load).then_some(event.ts_ns),
+            unload_ns: (change == Change::Unload).then_some(event.ts_ns),
+            ..Module::default()
+        });
+    }
+
+    /// An event that names the symbols of a module.
+    pub fn symbols(&mut self, scalars: &Scalars) {
+        let number = |name| scalars.number(name).unwrap_or_default();
+        if self.pdbs.len() < MAX_MODULES
+            && self.text <= MAX_TEXT
+            && let Some(guid) = scalars.get("PdbGuid").as_guid()
+        {
+            let path = scalars.text("PdbName").map(str::to_owned);
+            self.text += path.as_ref().map_or(0, String::len);
+            let pdb = Pdb { guid, age: scalars.small("Age"), path };
+            self.pdbs.insert((number("ProcessId"), number("ImageBase")), pdb);
+        }
+    }
+
+    /// The end of the recording.
+    pub fn finish(&mut self, sink: &mut impl FactSink) {
+        let mut places: HashMap<(u64, u64), u32, FixedState> = HashMap::default();
+        for module in &self.list {
+            *places.entry((module.process_id, module.base_address)).or_default() += 1;
+        }
+        for mut module in self.list.drain(..) {
+            let place = (module.process_id, module.base_address);
+            // Of several modules that were in the same place, one after the other, it is not said which is meant.
+            if let Some(pdb) = self.pdbs.get(&place).filter(|_| places.get(&place) == Some(&1)) {
+                (module.pdb_guid, module.pdb_age) = (pdb.guid, pdb.age);
+                module.pdb_path.clone_from(&pdb.path);
+            }
+            sink.fact(Fact::Module(&module));
+        }
+    }
+}

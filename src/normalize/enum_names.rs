@@ -1,0 +1,64 @@
+//! Names of enumerated values as the tables have them: of the events, and of the profiling interface.
+
+/// GCTypeMap, in the words of the table.
+pub fn collection_kind(value: u64) -> Option<&'static str> {
+    match value {
+        0 => Some("blocking"),
+        1 => Some("background"),
+        2 => Some("foreground"),
+        _ => None,
+    }
+}
+
+/// GCRootKindMap, in the words of the table. (ICorProfilerCallback numbers its kinds differently.)
+pub fn event_root_kind(value: u64) -> &'static str {
+    match value {
+        0 => "stack",
+        1 => "finalizer",
+        2 => "handle",
+        3 => "older_generation",
+        4 => "sized_ref",
+        5 => "overflow",
+        6 => "dependent_handle",
+        7 => "new_finalizer",
+        8 => "steal",
+        9 => "background",
+        _ => "other",
+    }
+}
+
+/// GCAllocationKindMap, in the words of the table.
+pub fn heap_kind(value: u64) -> Option<&'static str> {
+    match value {
+        0 => Some("small"),
+        1 => Some("large"),
+        2 => Some("pinned"),
+        _ => None,
+    }
+}
+
+/// COR_PRF_GC_ROOT_KIND, in the words of the table. (EventPipe numbers its kinds differently.)
+pub fn callback_root_kind(value: u64) -> &'static str {
+    match value {
+        1 => "stack",
+        2 => "finalizer",
+        3 => "handle",
+        _ => "other",
+    }
+}
+
+/// COR_PRF_SUSPEND_REASON, in the words of the table, which are EventPipe's where it has one.
+pub fn callback_suspend_reason(value: u32) -> Option<&'static str> {
+    Some(match value {
+        0 => "SuspendOther",
+        1 => "SuspendForGC",
+        2 => "SuspendForAppDomainShutdown",
+        3 => "SuspendForCodePitching",
+        4 => "SuspendForShutdown",
+        6 => "SuspendForDebugger",
+        7 => "SuspendForGCPrep",
+        8 => "SuspendForReJit",
+        9 => "SuspendForProfiler",
+        _ => return None,
+    })
+}

@@ -1,0 +1,354 @@
+//! Which collection is open, and which one is over when the runtime says that one is.
+//!
+//! Three cases are not plain pairs of GarbageCollectionStarted and GarbageCollectionFinished. A background collection
+//! (generation 2) starts, the program goes on, and others run inside of it. Just before it, in the same pause, a
+//! collection of generation 0 or 1 may run that has no start but an end ("hidden"). And the process may end, or the
+//! profiler may be attached, in mid-collection.
+//!
+//! ```text
+//!   suspend(GC)  Started(2)  [Finished: hidden]  resume   Started(0) Finished   suspend(GCPrep) .. resume   Finished
+//!   suspend(GC)  Started(2)   Finished: its own  resume
+//! ```
+//! Whether the end that comes before the first resume is the hidden one's is seen only later: when a suspension for
+//! GCPrep follows before generation 2 starts again.
+
+use super::pauses::Pauses;
+use super::ranges::{RangeAnomalies, Ranges};
+use super::report_queue::ReportQueue;
+use crate::normalize::enum_names;
+use crate::normalize::fact::{Collection, FactSink, GcId, GenerationRange};
+
+/// Collections open within each other, at most.
+const MAX_OPEN: usize = 16;
+const FOR_GC_PREP: u32 = 7;
+
+/// A collection that is not over.
+#[derive(Default)]
+pub struct Open {
+    /// What is known of it.
+    pub row: Collection,
+    /// Its ranges.
+    pub ranges: Ranges,
+    /// Objects that wait for their finalizers, by their addresses before.
+    pub queue: Vec<u64>,
+    started: bool,
+    resumed: bool,
+    background: bool,
+    nested: bool,
+    /// The runtime's own events tell of it, too: it is not reported from here.
+    joined: bool,
+    /// An end that is its own unless it turns out to be a background collection.
+    provisional_end: Option<(i64, Vec<GenerationRange>)>,
+}
+
+/// The collections of one recording.
+#[derive(Default)]
+pub struct CallbackGcTracker {
+    process_id: u64,
+    clr_instance_id: u16,
+    /// Whether background collections are possible.
+    concurrent: bool,
+    /// Whether suspensions are recorded.
+    suspends: bool,
+    /// Number of the collection that began last.
+    pub last_id: GcId,
+    /// The runtime's own events tell of collections that begin now, too.
+    pub joins: bool,
+    /// Ends of joined collections are provisional: what the runtime itself tells of them is not over.
+    pub holds: bool,
+    open: Vec<Open>,
+    closed: ReportQueue,
+    /// Collections that are over and that the runtime's own events tell of, too.
+    pub joined: Vec<Collection>,
+    pauses: Pauses,
+    waiting: Option<Vec<u64>>,
+    /// Collections whose end never came.
+    pub abandoned: u64,
+    /// Ends that may belong to another collection.
+    pub uncertain: u64,
+    /// An error of a spill file.
+    pub failed: Option<std::io::Error>,
+    /// What was found in closed collections, and not yet told.
+    pub anomalies: RangeAnomalies,
+}
+
+impl CallbackGcTracker {
+    /// For one process.
+    pub fn new(process_id: u64, clr_instance_id: u16, concurrent: bool, suspends: bool) -> CallbackGcTracker {
+        CallbackGcTracker { process_id, clr_instance_id, concurrent, suspends, ..CallbackGcTracker::default() }
+    }
+
+    /// The innermost collection, if it is not over and the runtime's own events are not known to tell of it.
+    pub fn alone(&self) -> Option<GcId> {
+        self.open.last().filter(|top| !top.joined && top.provisional_end.is_none()).map(|top| top.row.gc_id)
+    }
+
+    /// The runtime's own events tell of the innermost collection, too.
+    pub fn join(&mut self) {
+        if let Some(top) = self.open.last_mut() {
+            top.joined = true;
+        }
+    }
+
+    /// Whether a collection is open that has begun and not ended.
+    pub fn runs(&self) -> bool {
+        self.open.last().is_some_and(|top| top.started && top.provisional_end.is_none())
+    }
+
+    /// Whether a joined collection is open.
+    pub fn has_joined(&self) -> bool {
+        self.open.iter().any(|open| open.joined)
+    }
+
+    /// The runtime's own events of a joined collection end. Returns how many ranges they lack.
+    pub fn joined_ends(&mut self, gc_id: GcId, told: &Ranges, sink: &mut impl FactSink) -> u64 {
+        let Some(top) = self.open.last_mut().filter(|top| top.joined && top.row.gc_id == gc_id) else { return 0 };
+        let lacking = top.ranges.also_told(told);
+        if top.provisional_end.is_some() {
+            self.abandon(sink);
+        }
+        lacking
+    }
+
+    /// Objects that wait for their finalizers after the collection that was closed last, sorted.
+    pub fn take_waiting(&mut self) -> Option<Vec<u64>> {
+        self.waiting.take()
+    }
+
+    fn new_open(&mut self, start_ns: i64) -> Open {
+        self.last_id += 1;
+        let row = Collection {
+            gc_id: self.last_id,
+            process_id: self.process_id,
+            clr_instance_id: self.clr_instance_id,
+            start_ns,
+            ..Collection::default()
+        };
+        let mut open = Open { row, joined: self.joins, ..Open::default() };
+        open.ranges.set_tagged();
+        open
+    }
+
+    /// GarbageCollectionStarted.
+    pub fn start(
+        &mut self,
+        generation: Option<u8>,
+        reason: Option<&'static str>,
+        ts_ns: i64,
+        sink: &mut impl FactSink,
+    ) {
+        let is_full = generation == Some(2);
+        while let Some(top) = self.open.last() {
+            let goes_on = self.concurrent
+                && top.started
+                && top.row.generation == Some(2)
+                && !is_full
+                && (top.provisional_end.is_some() || top.resumed || !self.suspends)
+                && self.open.len() < MAX_OPEN;
+            if goes_on {
+                break;
+            }
+            self.abandon(sink);
+        }
+        self.report(sink);
+        let mut open = self.new_open(ts_ns);
+        open.row.generation = generation;
+        open.row.reason = reason;
+        open.started = true;
+        open.nested = !self.open.is_empty();
+        let gc_id = open.row.gc_id;
+        self.open.push(open);
+        self.pauses.collection(gc_id, false);
+    }
+
+    /// Bounds that came with the start.
+    pub fn bounds_at_start(&mut self, bounds: Vec<GenerationRange>) {
+        if let Some(open) = self.open.last_mut() {
+            bounds.into_iter().for_each(|bound| open.ranges.bound(bound));
+        }
+    }
+
+    /// GarbageCollectionFinished. Returns whether its start is not in the recording.
+    pub fn finished(&mut self, ts_ns: i64, bounds: Vec<GenerationRange>, sink: &mut impl FactSink) -> bool {
+        if self.holds
+            && let Some(top) = self.open.last_mut().filter(|top| top.joined && top.provisional_end.is_none())
+        {
+            top.provisional_end = Some((ts_ns, bounds));
+            return !top.started;
+        }
+        let is_full = |o: &&mut Open| o.started && o.row.generation == Some(2);
+        if self.concurrent && self.open.last_mut().filter(is_full).is_some() {
+            self.uncertain += u64::from(!self.suspends);
+            if self.open.last().is_some_and(|top| top.provisional_end.is_some()) {
+                // A second end: the first was the hidden one's.
+                self.hidden(sink);
+            }
+            let suspends = self.suspends;
+            if let Some(top) = self.open.last_mut() {
+                if suspends && !top.resumed {
+                    top.provisional_end = Some((ts_ns, bounds));
+                    return false;
+                }
+                top.background |= suspends;
+            }
+        }
+        let known = self.open.pop();
+        let started = known.as_ref().is_some_and(|open| open.started);
+        let mut top = known.unwrap_or_else(|| self.new_open(ts_ns));
+        bounds.into_iter().for_each(|bound| top.ranges.bound(bound));
+        top.row.end_ns = Some(ts_ns);
+        top.row.complete = started;
+        self.close(top, sink);
+        !started
+    }
+
+    /// The end of the innermost collection, which goes on in the background, was that of a hidden one.
+    fn hidden(&mut self, sink: &mut impl FactSink) {
+        let Some(top) = self.open.last_mut() else { return };
+        top.background = true;
+        let (start_ns, outer) = (top.row.start_ns, top.row.gc_id);
+        let Some((end_ns, bounds)) = top.provisional_end.take() else { return };
+        self.decided(outer, "foreground");
+        let mut open = self.new_open(start_ns);
+        open.row.end_ns = Some(end_ns);
+        bounds.into_iter().for_each(|bound| open.ranges.bound(bound));
+        self.close(open, sink);
+    }
+
+    /// It is known now what the collections are that came behind `outer`, of which it was not known whether it was over.
+    fn decided(&mut self, outer: GcId, kind: &'static str) {
+        let behind = self.closed.iter_mut().filter(|row| row.gc_id > outer && row.complete);
+        behind.for_each(|row| row.kind = row.kind.or(Some(kind)));
+    }
+
+    fn kind(&self, closed: &Open) -> Option<&'static str> {
+        let is_full = closed.row.generation == Some(2);
+        match (closed.started, self.concurrent) {
+            (false, _) => None,
+            (true, false) => Some("blocking"),
+            (true, true) if closed.background => Some("background"),
+            (true, true) if !self.suspends && (is_full || closed.nested) => None,
+            (true, true) if closed.nested => match self.open.last() {
+                Some(outer) if outer.provisional_end.is_some() && !outer.background => None,
+                Some(_) => Some("foreground"),
+                None => Some("blocking"),
+            },
+            (true, true) => Some("blocking"),
+        }
+    }
+
+    fn close(&mut self, mut closed: Open, sink: &mut impl FactSink) {
+        closed.row.kind = self.kind(&closed);
+        // Objects that wait for their finalizers, where they are now.
+        closed.queue.sort_unstable();
+        closed.queue.dedup();
+        let (queue, mut at) = (std::mem::take(&mut closed.queue), 0);
+        let mut now = queue.clone();
+        let each = |old: u64, new: u64, length: u64| {
+            while let Some(address) = queue.get(at).filter(|a| **a < old.saturating_add(length)) {
+                if let (Some(offset), Some(place)) = (address.checked_sub(old), now.get_mut(at)) {
+                    *place = new.wrapping_add(offset);
+                }
+                at += 1;
+            }
+        };
+        if let Err(e) = closed.ranges.finish(&mut closed.row, sink, each) {
+            self.failed = Some(e);
+        }
+        now.sort_unstable();
+        self.waiting = Some(now);
+        let anomalies = closed.ranges.anomalies();
+        self.anomalies.overlapping += anomalies.overlapping;
+        self.anomalies.empty += anomalies.empty;
+        self.anomalies.overlapping_bounds += anomalies.overlapping_bounds;
+        self.anomalies.beyond_bounds += anomalies.beyond_bounds;
+        if closed.joined {
+            return self.joined.push(closed.row);
+        }
+        self.closed.push(closed.row);
+    }
+
+    /// Nothing more comes of the innermost collection.
+    fn abandon(&mut self, sink: &mut impl FactSink) {
+        let Some(mut lost) = self.open.pop() else { return };
+        if let Some((end_ns, bounds)) = lost.provisional_end.take() {
+            // It started and ended without ever working in the background.
+            bounds.into_iter().for_each(|bound| lost.ranges.bound(bound));
+            lost.row.end_ns = Some(end_ns);
+            lost.row.complete = lost.started;
+            self.decided(lost.row.gc_id, "blocking");
+        } else {
+            self.abandoned += u64::from(lost.started);
+        }
+        self.close(lost, sink);
+    }
+
+    /// The innermost collection that is not over; one without a start is opened when there is none.
+    #[allow(clippy::indexing_slicing, reason = "there is one: it was opened when there was none")]
+    pub fn innermost(&mut self, ts_ns: i64) -> &mut Open {
+        if self.open.last().is_none_or(|top| top.provisional_end.is_some()) {
+            let open = self.new_open(ts_ns);
+            self.open.push(open);
+        }
+        let last = self.open.len() - 1;
+        &mut self.open[last]
+    }
+
+    /// RuntimeSuspendStarted.
+    pub fn suspend_started(&mut self, reason: u32, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
+        if reason == FOR_GC_PREP && self.concurrent {
+            // Only a background collection asks for this.
+            if let Some(outer) = self.open.iter().rposition(|o| o.started && o.row.generation == Some(2)) {
+                let inner = self.open.split_off(outer + 1);
+                self.hidden(sink);
+                self.open.extend(inner);
+            }
+        }
+        self.report(sink);
+        let gc_id = match reason {
+            FOR_GC_PREP => self.open.iter().rev().find(|o| o.background).map_or(0, |o| o.row.gc_id),
+            _ => 0,
+        };
+        self.pauses.begin(thread, enum_names::callback_suspend_reason(reason), gc_id, ts_ns);
+    }
+
+    /// RuntimeSuspendFinished.
+    pub fn suspend_finished(&mut self, ts_ns: i64, thread: u32) {
+        self.pauses.stopped(thread, ts_ns);
+    }
+
+    /// RuntimeSuspendAborted.
+    pub fn suspend_aborted(&mut self, thread: u32) {
+        self.pauses.abort(thread);
+    }
+
+    /// RuntimeResumeStarted: what has no start has, by now, no end either.
+    pub fn resume_started(&mut self, ts_ns: i64, sink: &mut impl FactSink) {
+        while self.open.last().is_some_and(|top| !top.started) {
+            if let Some(mut open) = self.open.pop() {
+                open.row.end_ns = Some(ts_ns);
+                self.close(open, sink);
+            }
+        }
+        self.open.iter_mut().for_each(|open| open.resumed = true);
+    }
+
+    /// RuntimeResumeFinished.
+    pub fn resume_finished(&mut self, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
+        let rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
+        self.pauses.end(thread, ts_ns, self.process_id, rows, sink);
+    }
+
+    /// Hands on collections that are over, as far as no older one is open.
+    pub fn report(&mut self, sink: &mut impl FactSink) {
+        self.closed.report(self.open.first().map(|o| o.row.gc_id), sink);
+    }
+
+    /// The end of the recording: what is open is incomplete.
+    pub fn finish(&mut self, sink: &mut impl FactSink) {
+        while !self.open.is_empty() {
+            self.abandon(sink);
+        }
+        self.report(sink);
+    }
+}

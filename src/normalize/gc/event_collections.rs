@@ -1,0 +1,264 @@
+//! Collections from start to end, and the pauses around them, of one runtime.
+//!
+//! ```text
+//!  SuspendEEBegin  SuspendEEEnd   GCStart ... bounds, ranges, roots ... GCEnd  HeapStats  RestartEEEnd
+//!  |-- suspend ----|                                                                      |
+//!  |------------------------------------ pause -------------------------------------------|
+//! ```
+//! Collections nest: foreground collections run inside a background one. Facts go to the innermost open collection. A
+//! collection whose start is not in the recording is opened by its first fact, and counts as incomplete.
+
+use super::pauses::{Pauses, is_for_gc};
+use super::ranges::Ranges;
+use super::report_queue::ReportQueue;
+use crate::normalize::fact::{Collection, FactSink, GcId};
+use crate::reader::ProcessKey;
+
+/// A collection that is not reported yet.
+#[derive(Debug, Default)]
+pub struct OpenCollection {
+    /// What is known of it.
+    pub row: Collection,
+    /// Its ranges.
+    pub ranges: Ranges,
+    /// Whether the bounds that come now are those of the start: until its thread says something else.
+    starting_on: Option<u32>,
+    started: bool,
+}
+
+/// The collections of one runtime of one process.
+#[derive(Debug, Default)]
+pub struct EventGcTracker {
+    process: ProcessKey,
+    clr_instance_id: u16,
+    open: Vec<OpenCollection>,
+    closed: ReportQueue,
+    last_ended: Option<GcId>,
+    pauses: Pauses,
+    /// Collections whose end never came.
+    pub abandoned: u64,
+    /// Bounds that were too many.
+    pub bounds_left_out: u64,
+    /// An error of a spill file.
+    pub failed: Option<std::io::Error>,
+    /// Its memory is used again.
+    spare: Option<Ranges>,
+}
+
+/// What GCStart says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Start {
+    /// The runtime's count.
+    pub number: u32,
+    /// Condemned generation; version 0 of the event does not say.
+    pub generation: Option<u8>,
+    /// GCReasonMap.
+    pub reason: Option<&'static str>,
+    /// `blocking`, `background` or `foreground`.
+    pub kind: Option<&'static str>,
+}
+
+impl EventGcTracker {
+    /// For one runtime of one process.
+    pub fn new(process: ProcessKey, clr_instance_id: u16) -> EventGcTracker {
+        EventGcTracker { process, clr_instance_id, ..EventGcTracker::default() }
+    }
+
+    /// Whether this is the state of that runtime.
+    pub fn is_of(&self, process: ProcessKey, clr_instance_id: u16) -> bool {
+        self.process == process && self.clr_instance_id == clr_instance_id
+    }
+
+    /// The innermost open collection of a process and its ranges so far, unless it goes on beside the program.
+    pub fn open_of(&self, process: ProcessKey) -> Option<(GcId, &Ranges)> {
+        let open = self.open.last().filter(|o| self.process == process && o.row.kind != Some("background"))?;
+        Some((open.row.gc_id, &open.ranges))
+    }
+
+    /// The collection that an end of this number ends, if it is open.
+    pub fn ending(&self, number: u32) -> Option<(GcId, &Ranges)> {
+        let known = self.open.iter().rfind(|o| o.started && o.row.gc_number == number);
+        let open = known.or(self.open.iter().rfind(|o| !o.started))?;
+        Some((open.row.gc_id, &open.ranges))
+    }
+
+    /// The collection that is given up when one of this number starts.
+    pub fn given_up(&self, number: u32) -> Option<(GcId, &Ranges)> {
+        let open = self.open.last().filter(|o| !(o.started && o.row.gc_number == number))?;
+        (open.row.kind != Some("background")).then_some((open.row.gc_id, &open.ranges))
+    }
+
+    /// Adds what a profiler tells of a collection that is not reported yet. Returns whether there is one of its number.
+    pub fn add(&mut self, told: &Collection) -> bool {
+        let mut rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
+        let Some(row) = rows.find(|row| row.gc_id == told.gc_id) else { return false };
+        row.generation = row.generation.or(told.generation);
+        row.reason = row.reason.or(told.reason);
+        row.kind = row.kind.or(told.kind);
+        row.end_ns = row.end_ns.or(told.end_ns);
+        row.complete |= told.complete;
+        row.surviving_range_count += told.surviving_range_count;
+        row.surviving_bytes = row.surviving_bytes.saturating_add(told.surviving_bytes);
+        row.moved_range_count += told.moved_range_count;
+        row.moved_bytes = row.moved_bytes.saturating_add(told.moved_bytes);
+        row.root_count += told.root_count;
+        row.heap_object_count += told.heap_object_count;
+        true
+    }
+
+    /// A collection starts. `next_id` is taken when it is a new one: old runtimes announce each start twice.
+    pub fn start(&mut self, start: Start, ts_ns: i64, thread: u32, next_id: &mut GcId, sink: &mut impl FactSink) {
+        if let Some(open) = self.open.last_mut()
+            && open.started
+            && open.row.gc_number == start.number
+        {
+            open.row.generation = start.generation.or(open.row.generation);
+            open.row.kind = start.kind.or(open.row.kind);
+            return;
+        }
+        // Only a background collection goes on while another starts.
+        while self.open.last().is_some_and(|o| o.row.kind != Some("background") || start.kind == Some("background")) {
+            self.abandon(sink);
+        }
+        self.report(sink);
+        *next_id += 1;
+        self.open.push(OpenCollection {
+            row: Collection {
+                gc_id: *next_id,
+                process_id: self.process.id,
+                clr_instance_id: self.clr_instance_id,
+                gc_number: start.number,
+                generation: start.generation,
+                reason: start.reason,
+                kind: start.kind,
+                start_ns: ts_ns,
+                ..Collection::default()
+            },
+            ranges: self.spare.take().unwrap_or_default(),
+            starting_on: Some(thread),
+            started: true,
+        });
+        self.pauses.collection(*next_id, start.kind == Some("background"));
+    }
+
+    /// A collection ends.
+    pub fn end(
+        &mut self,
+        number: u32,
+        generation: Option<u8>,
+        ts_ns: i64,
+        next_id: &mut GcId,
+        sink: &mut impl FactSink,
+    ) {
+        let known = self.open.iter().rposition(|o| o.started && o.row.gc_number == number);
+        let index = match known.or(self.open.iter().rposition(|o| !o.started)) {
+            Some(index) => index,
+            None => {
+                self.innermost(ts_ns, next_id);
+                self.open.len() - 1
+            }
+        };
+        let mut closed = self.open.remove(index);
+        closed.row.end_ns = Some(ts_ns);
+        closed.row.gc_number = number;
+        closed.row.generation = closed.row.generation.or(generation);
+        closed.row.complete |= closed.started;
+        self.last_ended = Some(closed.row.gc_id);
+        self.close(closed, sink);
+    }
+
+    fn close(&mut self, mut closed: OpenCollection, sink: &mut impl FactSink) {
+        if let Err(e) = closed.ranges.finish(&mut closed.row, sink, |_, _, _| {}) {
+            self.failed = Some(e);
+        }
+        self.bounds_left_out += closed.ranges.anomalies().bounds_left_out;
+        self.spare = Some(closed.ranges);
+        self.closed.push(closed.row);
+    }
+
+    fn abandon(&mut self, sink: &mut impl FactSink) {
+        if let Some(lost) = self.open.pop() {
+            self.abandoned += u64::from(lost.started);
+            self.close(lost, sink);
+        }
+    }
+
+    /// The innermost open collection; one without a start is opened when there is none.
+    #[allow(clippy::indexing_slicing, reason = "one was pushed if there was none")]
+    pub fn innermost(&mut self, ts_ns: i64, next_id: &mut GcId) -> &mut OpenCollection {
+        if self.open.is_empty() {
+            *next_id += 1;
+            let row = Collection {
+                gc_id: *next_id,
+                process_id: self.process.id,
+                clr_instance_id: self.clr_instance_id,
+                start_ns: ts_ns,
+                ..Collection::default()
+            };
+            self.open.push(OpenCollection { row, ..OpenCollection::default() });
+        }
+        let last = self.open.len() - 1;
+        &mut self.open[last]
+    }
+
+    /// The innermost open collection, or the one that ended last: some summaries come before the end, some behind it.
+    pub fn current(&mut self) -> Option<&mut Collection> {
+        if self.open.is_empty() { self.ended() } else { self.open.last_mut().map(|o| &mut o.row) }
+    }
+
+    /// The collection that ended last, if it is not reported yet.
+    pub fn ended(&mut self) -> Option<&mut Collection> {
+        let id = self.last_ended?;
+        self.closed.iter_mut().find(|row| row.gc_id == id)
+    }
+
+    /// Number of the innermost open collection, or of the one that ended last.
+    pub fn latest_id(&self) -> GcId {
+        self.open.last().map(|o| o.row.gc_id).or(self.last_ended).unwrap_or_default()
+    }
+
+    /// An event that is no bound came from a thread: its collection is past its start.
+    #[inline]
+    pub fn end_start_phase(&mut self, thread: u32) {
+        if let Some(open) = self.open.last_mut()
+            && open.starting_on == Some(thread)
+        {
+            open.starting_on = None;
+        }
+    }
+
+    /// Whether bounds from this thread are those of the start of the innermost collection.
+    pub fn is_starting(&self, thread: u32) -> bool {
+        self.open.last().is_some_and(|o| o.starting_on == Some(thread))
+    }
+
+    /// A thread asks the others to stop.
+    pub fn suspend_begin(&mut self, reason: Option<&'static str>, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
+        self.report(sink);
+        let gc_id = self.open.last().filter(|_| is_for_gc(reason)).map_or(0, |o| o.row.gc_id);
+        self.pauses.begin(thread, reason, gc_id, ts_ns);
+    }
+
+    /// All threads stand still.
+    pub fn suspend_end(&mut self, ts_ns: i64, thread: u32) {
+        self.pauses.stopped(thread, ts_ns);
+    }
+
+    /// All threads run again.
+    pub fn restart_end(&mut self, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
+        let rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
+        self.pauses.end(thread, ts_ns, self.process.id, rows, sink);
+    }
+
+    fn report(&mut self, sink: &mut impl FactSink) {
+        self.closed.report(self.open.first().map(|o| o.row.gc_id), sink);
+    }
+
+    /// The end of the recording: what is open is incomplete.
+    pub fn finish(&mut self, sink: &mut impl FactSink) {
+        while !self.open.is_empty() {
+            self.abandon(sink);
+        }
+        self.report(sink);
+    }
+}

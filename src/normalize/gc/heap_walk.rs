@@ -1,0 +1,103 @@
+//! Walks of the heap: objects and their references, which come as two separate lists in the same order.
+//!
+//! GCBulkNode lists objects with the number of references each holds; GCBulkEdge lists the targets of all of them, one
+//! after the other. Both are cut into events independently, so whichever is ahead waits for the other.
+
+use std::collections::VecDeque;
+
+use crate::normalize::fact::{Fact, FactSink, GcId, HeapObject, HeapReference};
+
+/// Objects or targets that wait at most; a walk that exceeds it has lost one of its lists.
+const MAX_WAITING: usize = 2 << 20;
+
+/// References of the current walk that are not joined yet.
+#[derive(Debug, Default)]
+pub struct Heap {
+    /// Objects with references that are still to come.
+    objects: VecDeque<(u64, u64)>,
+    /// Targets (and fields) whose objects are still to come.
+    targets: VecDeque<(u64, u64)>,
+    next_node_event: u64,
+    next_edge_event: u64,
+    /// Lists are out of step: targets are no longer attributed to objects.
+    broken: bool,
+    /// How many walks share the memory: those of several processes in one recording.
+    pub sharers: usize,
+    /// References that could not be attributed.
+    pub lost_references: u64,
+}
+
+impl Heap {
+    /// Takes note of the number of a GCBulkNode event; a gap means that objects are missing.
+    pub fn node_event(&mut self, index: u64) {
+        if index == 0 {
+            self.restart();
+        }
+        self.broken |= index != self.next_node_event;
+        self.next_node_event = index + 1;
+    }
+
+    /// Takes note of the number of a GCBulkEdge event; a gap means that targets are missing.
+    pub fn edge_event(&mut self, index: u64) {
+        self.broken |= index != self.next_edge_event && index != 0;
+        self.next_edge_event = index + 1;
+    }
+
+    /// A new walk begins.
+    fn restart(&mut self) {
+        let left: u64 = self.objects.iter().map(|(_, count)| *count).sum();
+        self.lost_references += left + self.targets.len() as u64;
+        self.objects.clear();
+        self.targets.clear();
+        (self.next_node_event, self.next_edge_event, self.broken) = (0, 0, false);
+    }
+
+    /// An object.
+    #[inline]
+    pub fn object(&mut self, gc_id: GcId, object: &HeapObject, sink: &mut impl FactSink) {
+        sink.fact(Fact::HeapObject(gc_id, object));
+        if object.reference_count == 0 {
+            return;
+        }
+        if self.broken {
+            self.lost_references += object.reference_count;
+            return;
+        }
+        self.objects.push_back((object.object_id, object.reference_count));
+        self.join(gc_id, sink);
+    }
+
+    /// A target.
+    #[inline]
+    pub fn target(&mut self, gc_id: GcId, target: u64, field: u64, sink: &mut impl FactSink) {
+        if self.broken {
+            let orphan = HeapReference { object_id: 0, target_object_id: target, field_id: field };
+            sink.fact(Fact::HeapReference(gc_id, &orphan));
+            return;
+        }
+        self.targets.push_back((target, field));
+        self.join(gc_id, sink);
+    }
+
+    fn join(&mut self, gc_id: GcId, sink: &mut impl FactSink) {
+        while let (Some((object_id, left)), Some((target, field))) = (self.objects.front_mut(), self.targets.front()) {
+            let reference = HeapReference { object_id: *object_id, target_object_id: *target, field_id: *field };
+            sink.fact(Fact::HeapReference(gc_id, &reference));
+            self.targets.pop_front();
+            *left -= 1;
+            if *left == 0 {
+                self.objects.pop_front();
+            }
+        }
+        if self.objects.len().max(self.targets.len()) > MAX_WAITING / self.sharers.max(1) {
+            self.restart();
+            self.broken = true;
+        }
+    }
+
+    /// The end of the recording: what waits is lost.
+    pub fn finish(&mut self) -> u64 {
+        self.restart();
+        std::mem::take(&mut self.lost_references)
+    }
+}

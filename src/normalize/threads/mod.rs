@@ -1,0 +1,3 @@
+//! Threads: where they were found running.
+
+pub mod samples;
