@@ -1,9 +1,11 @@
 //! Joins the rooms: one recording through reader, event, normalize, table and sink. The only file that knows them all.
 
 mod callbacks;
+mod live;
 mod out;
 mod processes;
 mod run;
+mod watched;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -25,7 +27,9 @@ use crate::table::views;
 use crate::table::{Shape, Tables};
 use callbacks::CallbackRun;
 pub use callbacks::PROVIDER as CALLBACK_PROVIDER;
+pub use live::{Recorded, record};
 use run::Run;
+pub use watched::Watch;
 
 /// How the files of a dataset lie in its directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! stream own their bytes. The caller says by [`Source::release`] how far it is done, and the map lets those pages go,
 //! so that resident memory does not grow with the file.
 
+pub mod diagnostics;
 #[cfg(all(windows, feature = "etw"))]
 pub mod etw;
 mod file;

@@ -46,7 +46,9 @@ pub fn launch(command: &[OsString]) -> Result<Launched> {
     let shown = Path::new(program).display();
     let mut child = Command::new(program).args(arguments).env(PORTS, ports).spawn().map_err(|error| {
         Error::Usage(match error.kind() {
-            std::io::ErrorKind::NotFound => format!("{shown}: there is no such program; a program in this folder is ./{shown}"),
+            std::io::ErrorKind::NotFound => {
+                format!("{shown}: there is no such program; a program in this folder is ./{shown}")
+            }
             std::io::ErrorKind::PermissionDenied => format!("{shown}: may not be run; for an assembly: dotnet {shown}"),
             _ => format!("{shown}: cannot be started: {error}"),
         })

@@ -7,12 +7,14 @@
 //! ```
 //! The port itself (finding it, commands, sessions) is the crate `tracequet-diagnostics-port`.
 
+mod flush;
 mod launch;
 mod profiles;
 mod recording;
 mod spool;
 
 pub use diagnostics_port as port;
+pub use flush::flush_types;
 pub use launch::{Launched, exit_text, launch, listen};
 pub use profiles::{Profile, Profiles, Wanted, merge, parse_providers};
 pub use recording::{Control, Ending, Limits, Reason, Recording};

@@ -50,7 +50,8 @@ impl Profiles {
     /// Those that come with this version.
     pub fn shipped() -> Result<&'static Profiles, String> {
         static SHIPPED: LazyLock<Result<Profiles, String>> = LazyLock::new(|| {
-            toml::from_str(include_str!("../../../schemas/profiles.toml")).map_err(|e| format!("schemas/profiles.toml: {e}"))
+            toml::from_str(include_str!("../../../schemas/profiles.toml"))
+                .map_err(|e| format!("schemas/profiles.toml: {e}"))
         });
         SHIPPED.as_ref().map_err(Clone::clone)
     }
@@ -188,7 +189,17 @@ mod tests {
         let profiles = Profiles::shipped().unwrap();
         let names: Vec<_> = profiles.all.iter().map(|profile| profile.name.as_str()).collect();
         let expected = [
-            "gc", "gc-survival", "allocations", "cpu", "exceptions", "contention", "jit", "counters", "requests", "heap", "all",
+            "gc",
+            "gc-survival",
+            "allocations",
+            "cpu",
+            "exceptions",
+            "contention",
+            "jit",
+            "counters",
+            "requests",
+            "heap",
+            "all",
         ];
         assert_eq!(names, expected);
         for profile in &profiles.all {

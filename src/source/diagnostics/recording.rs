@@ -335,7 +335,12 @@ mod tests {
         struct Fails(bool);
         impl Read for Fails {
             fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-                if std::mem::replace(&mut self.0, true) { Err(std::io::Error::other("no more")) } else { buffer[..2].fill(1); Ok(2) }
+                if std::mem::replace(&mut self.0, true) {
+                    Err(std::io::Error::other("no more"))
+                } else {
+                    buffer[..2].fill(1);
+                    Ok(2)
+                }
             }
         }
         let (control, reader) = control();

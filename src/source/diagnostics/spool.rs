@@ -119,7 +119,10 @@ impl Read for SpoolReader {
         let wanted = usize::try_from(available).unwrap_or(usize::MAX).min(buffer.len());
         let read = read_at(&file, buffer.get_mut(..wanted).unwrap_or_default(), self.position)?;
         if read == 0 && wanted > 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file of the recording was cut by somebody else"));
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the file of the recording was cut by somebody else",
+            ));
         }
         self.position += read as u64;
         Ok(read)
