@@ -1,10 +1,11 @@
-//! Joins the rooms: one recording through reader, event, normalize, table and sink. The only file that knows them all.
+//! Joins the layers: one recording through reader, event, normalize, table and sink. The only file that knows them all.
 
-mod callbacks;
+mod callback_run;
+mod event_run;
 mod live;
-mod out;
-mod processes;
-mod run;
+mod output;
+mod process_filter;
+mod threads;
 mod watched;
 
 use std::io::Read;
@@ -14,7 +15,9 @@ use std::time::Instant;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::error::{Error, Problem, Result, Severity};
+use crate::error::{Error, Result, Severity};
+use crate::event::Resolver;
+use crate::normalize::fact::Diagnostic;
 use crate::reader::etl::Manifests;
 use crate::reader::{self, Order, TraceInfo};
 pub use crate::sink::{Compression, Format};
@@ -25,10 +28,10 @@ use crate::table::schema::SCHEMA_VERSION;
 use crate::table::select::Selection;
 use crate::table::views;
 use crate::table::{Shape, Tables};
-use callbacks::CallbackRun;
-pub use callbacks::PROVIDER as CALLBACK_PROVIDER;
+use callback_run::CallbackRun;
+pub use callback_run::PROVIDER as CALLBACK_PROVIDER;
+use event_run::EventRun;
 pub use live::{Recorded, record};
-use run::Run;
 pub use watched::Watch;
 
 /// How the files of a dataset lie in its directory.
@@ -153,32 +156,32 @@ pub struct ProblemSummary {
 }
 
 impl ProblemSummary {
-    /// Problems of the kind of this one, none of them counted yet.
-    pub(crate) fn of(problem: &Problem) -> ProblemSummary {
+    /// Rows of the kind of this one, none of them counted yet.
+    pub(crate) fn of(row: &Diagnostic<'_>) -> ProblemSummary {
         ProblemSummary {
-            code: problem.code,
-            severity: problem.severity,
+            code: row.code,
+            severity: row.level(),
             rows: 0,
             count: 0,
-            message: problem.message.clone(),
-            offset: problem.offset,
+            message: row.message.to_owned(),
+            offset: row.byte_offset,
         }
     }
 
     /// Counts one more.
-    pub(crate) fn add(&mut self, problem: &Problem) {
-        self.severity = self.severity.max(problem.severity);
+    pub(crate) fn add(&mut self, row: &Diagnostic<'_>) {
+        self.severity = self.severity.max(row.level());
         self.rows += 1;
-        self.count = self.count.saturating_add(problem.count);
+        self.count = self.count.saturating_add(row.count);
     }
 
     /// Counts one more in a list in the order of first sight.
-    pub(crate) fn note(list: &mut Vec<ProblemSummary>, problem: &Problem) {
-        match list.iter_mut().find(|known| known.code == problem.code) {
-            Some(known) => known.add(problem),
+    pub(crate) fn note(list: &mut Vec<ProblemSummary>, row: &Diagnostic<'_>) {
+        match list.iter_mut().find(|known| known.code == row.code) {
+            Some(known) => known.add(row),
             None => {
-                let mut first = ProblemSummary::of(problem);
-                first.add(problem);
+                let mut first = ProblemSummary::of(row);
+                first.add(row);
                 list.push(first);
             }
         }
@@ -258,12 +261,12 @@ pub fn collect(
     let name = PathBuf::from(format!("etw-{}", live.name()));
     into_dataset(request, std::slice::from_ref(&name), &mut |input, shape, selection, dataset| {
         let mut progress = |position, total, events| progress(Progress { input, position, total, events });
-        let mut run = Run::new(
-            Conversion { request, selection, shape, dataset, progress: &mut progress, total: None },
-            &manifests,
-        );
-        let end = reader::etl::read_live(&mut live, &mut run)?;
-        run.finish(&name, &end, &FileIdentity::default())
+        let mut run =
+            EventRun::new(Conversion { request, selection, shape, dataset, progress: &mut progress, total: None });
+        let mut resolver = Resolver::new(&mut run).with_manifests(&manifests);
+        let end = reader::etl::read_live(&mut live, &mut resolver)?;
+        let resolved = resolver.finish();
+        run.finish(&name, &end, &FileIdentity::default(), &resolved)
     })
 }
 
@@ -372,9 +375,11 @@ fn one_input(
         let end = reader::callback::read(input, &mut run)?;
         return run.finish(path, &end, &identity()?);
     }
-    let mut run = Run::new(conversion, manifests);
-    let end = reader::read(input, Order::Time, &mut run)?;
-    run.finish(path, &end, &identity()?)
+    let mut run = EventRun::new(conversion);
+    let mut resolver = Resolver::new(&mut run).with_manifests(manifests);
+    let end = reader::read(input, Order::Time, &mut resolver)?;
+    let resolved = resolver.finish();
+    run.finish(path, &end, &identity()?, &resolved)
 }
 
 /// Size and SHA-256 of a regular file, taken by a thread of its own.

@@ -62,10 +62,7 @@ impl Program {
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let program = Program { child: child.expect("the program starts") };
         let begin = Instant::now();
-        while tracequet::source::diagnostics::port::find(program.id())
-            .and_then(|port| port.connect())
-            .is_err()
-        {
+        while tracequet::source::diagnostics::port::find(program.id()).and_then(|port| port.connect()).is_err() {
             assert!(begin.elapsed() < Duration::from_secs(20), "{}: no port", runtime.name);
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -125,7 +122,8 @@ fn a_process_is_recorded_until_the_time_is_over() {
         let folder = Folder::new();
         let (out, keep) = (folder.text("out"), folder.text("kept.nettrace"));
         let pid = program.id().to_string();
-        let arguments = ["collect", "-p", &pid, "--for", "gc-survival", "--duration", "2", "--keep", &keep, "-o", &out, "--json"];
+        let arguments =
+            ["collect", "-p", &pid, "--for", "gc-survival", "--duration", "2", "--keep", &keep, "-o", &out, "--json"];
         let output = run(&arguments);
         assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
         assert!(rows(&folder.path("out"), "gc") > 3, "{}", runtime.name);
@@ -140,7 +138,12 @@ fn a_process_is_recorded_until_the_time_is_over() {
         let again = run(&["convert", &keep, "-o", &folder.text("again")]);
         assert_eq!(again.status.code(), Some(0), "{}", text(&again));
         for table in ["gc", "gc_pause", "gc_surviving_range", "gc_moved_range", "event_type", "thread"] {
-            assert_eq!(rows(&folder.path("out"), table), rows(&folder.path("again"), table), "{}: {table}", runtime.name);
+            assert_eq!(
+                rows(&folder.path("out"), table),
+                rows(&folder.path("again"), table),
+                "{}: {table}",
+                runtime.name
+            );
         }
     }
 }
@@ -200,7 +203,8 @@ fn interrupts_stop_and_drain() {
         let mut program = Program::start(runtime, &["steps", "2000", "10"]);
         let folder = Folder::new();
         let (out, pid) = (folder.text("out"), program.id().to_string());
-        let collect = tracequet(&["collect", "-p", &pid, "--for", "gc,exceptions", "-o", &out]).spawn().expect("it starts");
+        let collect =
+            tracequet(&["collect", "-p", &pid, "--for", "gc,exceptions", "-o", &out]).spawn().expect("it starts");
         std::thread::sleep(Duration::from_millis(2500));
         let interrupted = Command::new("kill").args(["-INT", &collect.id().to_string()]).status();
         assert!(interrupted.is_ok_and(|status| status.success()));
@@ -236,7 +240,8 @@ fn a_recorder_that_is_killed_does_not_harm_the_program() {
         let mut program = Program::start(runtime, &["steps", "2000", "10"]);
         let folder = Folder::new();
         let (out, pid) = (folder.text("out"), program.id().to_string());
-        let mut collect = tracequet(&["collect", "-p", &pid, "--for", "gc-survival", "-o", &out]).spawn().expect("it starts");
+        let mut collect =
+            tracequet(&["collect", "-p", &pid, "--for", "gc-survival", "-o", &out]).spawn().expect("it starts");
         std::thread::sleep(Duration::from_millis(1500));
         collect.kill().expect("a kill");
         collect.wait().expect("an end");
@@ -271,7 +276,8 @@ fn a_recording_ends_at_an_exception_and_at_its_size() {
         let program = Program::start(runtime, &["throws", "1000", "5"]);
         let folder = Folder::new();
         let (out, pid) = (folder.text("out"), program.id().to_string());
-        let output = run(&["collect", "-p", &pid, "--for", "gc", "--stop-on", "exception:TimeoutException", "-o", &out]);
+        let output =
+            run(&["collect", "-p", &pid, "--for", "gc", "--stop-on", "exception:TimeoutException", "-o", &out]);
         assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
         assert!(text(&output).contains("stopped by an exception System.TimeoutException"), "{}", text(&output));
 
@@ -306,7 +312,10 @@ fn processes_are_listed() {
         let list = summary(&output);
         let all = list.as_array().expect("a list");
         let ours = all.iter().find(|row| row["process_id"] == program.id()).unwrap_or_else(|| panic!("{list}"));
-        assert!(ours["problem"].is_null() && ours["port"].as_str().is_some_and(|port| port.ends_with("-socket")), "{ours}");
+        assert!(
+            ours["problem"].is_null() && ours["port"].as_str().is_some_and(|port| port.ends_with("-socket")),
+            "{ours}"
+        );
         let version = ours["runtime_version"].as_str().unwrap_or_default();
         assert!(version == "3.x" || version.starts_with(runtime.name.split('.').next().unwrap()), "{ours}");
         assert!(ours["command_line"].as_str().is_some_and(|line| line.contains("steps 2000")), "{ours}");
@@ -348,7 +357,8 @@ fn a_dry_run_prints_what_would_be_recorded() {
     let said = text(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert_eq!(said, format!("{RUNTIME}:0x408039:5\nrundown on, stacks on, buffer 256 MB\n"));
-    let arguments = ["collect", "--providers", "A:10,B", "--no-stack", "--rundown", "off", "--buffer-size", "8", "--dry-run"];
+    let arguments =
+        ["collect", "--providers", "A:10,B", "--no-stack", "--rundown", "off", "--buffer-size", "8", "--dry-run"];
     assert_eq!(text(&run(&arguments)), "A:0x10:4\nB:0xffffffffffffffff:4\nrundown off, stacks off, buffer 8 MB\n");
 }
 
@@ -375,7 +385,8 @@ fn a_process_of_another_user_is_said_to_be_one() {
         let said = text(&output);
         assert!(output.status.code() == Some(1) && said.contains("belongs to root; run this as root"), "{said}");
         let mut ps = Command::new(&copy);
-        let output = ps.args(["ps"]).uid(65534).gid(65534).current_dir("/").stdin(Stdio::null()).output().expect("it runs");
+        let output =
+            ps.args(["ps"]).uid(65534).gid(65534).current_dir("/").stdin(Stdio::null()).output().expect("it runs");
         assert!(text(&output).contains("(belongs to root)"), "{}", text(&output));
     }
 }
@@ -390,7 +401,11 @@ fn a_process_that_is_stopped_is_not_waited_for_for_ever() {
         let begin = Instant::now();
         let output = run(&["collect", "-p", &program.id().to_string(), "-o", &folder.text("out")]);
         signal("-CONT").ok();
-        assert!(output.status.code() == Some(1) && text(&output).contains("is the process stopped"), "{}", text(&output));
+        assert!(
+            output.status.code() == Some(1) && text(&output).contains("is the process stopped"),
+            "{}",
+            text(&output)
+        );
         assert!(begin.elapsed() < Duration::from_secs(60));
     }
 }
@@ -448,7 +463,8 @@ fn a_full_disk_ends_a_recording_and_leaves_nothing_half() {
         let folder = Folder::new();
         let (pid, out) = (program.id().to_string(), folder.text("out"));
         let keep = disk.path.join("kept.nettrace").to_string_lossy().into_owned();
-        let arguments = ["collect", "-p", &pid, "--for", "gc-survival", "--duration", "60", "--keep", &keep, "-o", &out];
+        let arguments =
+            ["collect", "-p", &pid, "--for", "gc-survival", "--duration", "60", "--keep", &keep, "-o", &out];
         let output = run(&arguments);
         // What was recorded before is converted, and the reason is said.
         assert_eq!(output.status.code(), Some(2), "{}: {}", runtime.name, text(&output));

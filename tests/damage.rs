@@ -8,6 +8,7 @@ use tracequet::source::{Input, MappedFile};
 use crate::support::collect::{Recording, Seen, mapped, piped};
 #[cfg(feature = "packed")]
 use crate::support::expected::shared_traces;
+use crate::support::mutate::Random;
 use crate::support::writer::{Form, Kind, Row, Writer};
 
 fn samples() -> Vec<PathBuf> {
@@ -53,6 +54,7 @@ fn check_cuts(name: &str, bytes: &[u8], cuts: impl DoubleEndedIterator<Item = us
     let end = whole.end.bytes as usize;
     let mut file = tempfile::tempfile().expect("a temporary file");
     std::io::Write::write_all(&mut file, bytes).expect("room");
+    let mut read = 0;
     for (nth, cut) in cuts.rev().filter(|cut| *cut < bytes.len()).enumerate() {
         let recording = cut_mapped(&file, cut, Order::Time);
         let at = format!("{name} cut at {cut}");
@@ -60,6 +62,7 @@ fn check_cuts(name: &str, bytes: &[u8], cuts: impl DoubleEndedIterator<Item = us
             assert!(recording.info.is_none() && recording.events.is_empty(), "{at}: refused behind the header");
             continue;
         }
+        read += 1;
         // Every event that is whole before the cut, each as in the whole recording.
         let expected = whole_ends.iter().filter(|end| **end <= cut as u64).count();
         assert_eq!(recording.events.len(), expected, "{at}");
@@ -81,6 +84,7 @@ fn check_cuts(name: &str, bytes: &[u8], cuts: impl DoubleEndedIterator<Item = us
             assert_eq!(in_file_order.events.len(), recording.events.len(), "{at}: in file order");
         }
     }
+    assert!(read > 0, "{name}: refused wherever it is cut");
 }
 
 /// Every offset in small recordings; in larger ones a stride, and every offset around the borders of blocks.
@@ -145,6 +149,11 @@ fn story(form: Form) -> Vec<u8> {
     writer.end()
 }
 
+/// The same recording in every form.
+pub fn stories() -> Vec<Vec<u8>> {
+    [Form::V4, Form::V6].map(story).to_vec()
+}
+
 #[test]
 fn a_story_in_each_form_can_be_cut_anywhere() {
     for form in [Form::V4, Form::V6] {
@@ -175,18 +184,6 @@ fn shared_traces_of_every_version_can_be_cut_anywhere() {
     for name in names {
         let bytes = std::fs::read(folder.join(name)).expect("a recording");
         check_cuts(name, &bytes, cuts(&bytes).into_iter());
-    }
-}
-
-/// A small generator with a fixed seed (xorshift), so that a failure can be repeated.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit.max(1) as u64) as usize
     }
 }
 

@@ -144,15 +144,29 @@ pub fn is_alone(test: &str) -> bool {
     }
     let mut child = std::process::Command::new(std::env::current_exe().expect("this binary"));
     let run = child.args(["--exact", test]).env("TRACEQUET_TEST_ALONE", "1").output().expect("a process");
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success(), "{said}");
+    // A name that no test has ends with success, too.
+    assert!(said.contains("test result: ok. 1 passed; 0 failed; 0 ignored"), "{test} did not run: {said}");
     false
 }
 
-/// Most memory that this process had at a time; `None` where the system does not say.
+#[test]
+fn a_test_that_does_not_exist_is_not_taken_for_one_that_passed() {
+    if std::env::var_os("TRACEQUET_TEST_ALONE").is_none() {
+        assert!(std::panic::catch_unwind(|| is_alone("limits::no_such_test")).is_err());
+    }
+}
+
+/// Most memory that this process had at a time; `None` on systems that do not say.
 pub fn peak_mb() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    peak.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kb| kb / 1024)
+    if !cfg!(target_os = "linux") {
+        return None;
+    }
+    let status = std::fs::read_to_string("/proc/self/status").expect("what Linux says about this process");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
+    let kb = peak.trim().strip_suffix(" kB").expect("a number of kB");
+    Some(kb.parse::<u64>().expect("a number") / 1024)
 }
 
 #[test]
@@ -220,6 +234,7 @@ fn hostile_recordings_take_no_time() {
     }
     let spent = start.elapsed();
     println!("{files} recordings in {spent:?}");
+    assert!(files >= 208, "only {files} recordings");
     // Generous: debug builds on a busy machine. What is repeated without a bound would take hours.
     assert!(spent < Duration::from_secs(120), "{spent:?}");
 }

@@ -8,6 +8,9 @@
     reason = "a test may stop where it stands, and so may what it calls"
 )]
 
+// The fuzz targets ask for libfuzzer's macro: here it is one of tests/fuzzing.rs.
+extern crate self as libfuzzer_sys;
+
 mod callback;
 #[cfg(target_os = "linux")]
 mod callback_attach;
@@ -30,6 +33,9 @@ mod callback_truth;
 mod cli;
 #[cfg(feature = "tables")]
 mod collections;
+// Sockets, signals and a .NET runtime for Linux.
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod collect;
 #[cfg(feature = "cli")]
 mod convert;
 mod damage;
@@ -39,6 +45,8 @@ mod dataset;
 mod docs;
 #[cfg(feature = "packed")]
 mod etl;
+#[cfg(feature = "packed")]
+mod fuzzing;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod gc;
 #[cfg(feature = "packed")]

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use diagnostics_port::frame::{ANSWER, ERROR, Fields, Message, OK, Received, read_message};
 use diagnostics_port::{
-    Connection, Error, Hub, Port, Provider, Rundown, Server, SessionRequest, Target, process_info, resume, start_session,
-    stop_session,
+    Connection, Error, Hub, Port, Provider, Rundown, Server, SessionRequest, Target, process_info, resume,
+    start_session, stop_session,
 };
 
 const UNKNOWN_COMMAND: u32 = 0x8013_1385;
@@ -21,7 +21,11 @@ const UNKNOWN_COMMAND: u32 = 0x8013_1385;
 fn port() -> Port {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("tracequet-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    if cfg!(windows) { Port::from_path(&PathBuf::from(name)) } else { Port::from_path(&std::env::temp_dir().join(name)) }
+    if cfg!(windows) {
+        Port::from_path(&PathBuf::from(name))
+    } else {
+        Port::from_path(&std::env::temp_dir().join(name))
+    }
 }
 
 fn ok(payload: Message) -> Vec<u8> {

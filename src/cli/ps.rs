@@ -5,8 +5,8 @@ use tracequet::source::diagnostics::port::{Candidate, Target, candidates, proces
 
 use super::live::args::PsArgs;
 use super::live::process::{program_name, trouble};
+use super::output::{Outcome, print_result};
 use super::text::{Columns, clean};
-use super::{Outcome, print_result};
 
 /// One line of the list.
 struct Row {

@@ -7,12 +7,14 @@ pub mod layout;
 pub mod plan;
 pub mod rows;
 pub mod value;
+mod visit;
 
 pub use crate::catalog;
 use crate::reader::{EtwForm, EtwLayout, EventType, Layout, RawEvent, Thread};
 use catalog::{EventLayout, Provider};
 use decode::{Column, Fit, decode};
 use plan::Plan;
+pub use visit::{EventVisitor, Resolved, Resolver, read};
 
 /// What is known of one kind of event in one recording.
 #[derive(Clone, Debug)]
@@ -29,6 +31,8 @@ pub struct EventInfo {
     pub catalogue: Option<&'static Provider>,
     /// How payloads are decoded.
     pub decoding: Decoding,
+    /// Whether the fields are described by a manifest that was given beside the recording.
+    pub by_manifest: bool,
 }
 
 /// How payloads of one kind of event are decoded.
@@ -78,7 +82,7 @@ impl EventInfo {
             layout.or(sized).map_or_else(|| format!("event_{}", event_type.event_id), |l| l.name.clone())
         };
         let opcode = event_type.opcode.or(layout.map(|l| l.opcode));
-        EventInfo { event_type: event_type.clone(), provider, name, opcode, catalogue, decoding }
+        EventInfo { event_type: event_type.clone(), provider, name, opcode, catalogue, decoding, by_manifest: false }
     }
 
     /// An event of an .etl. The catalogue goes before what the recording says: the manifest that .NET sends of its own
@@ -111,7 +115,18 @@ impl EventInfo {
             },
         };
         let event_type = event_type.clone();
-        EventInfo { opcode: event_type.opcode, event_type, provider, name, catalogue, decoding }
+        let opcode = event_type.opcode;
+        EventInfo { event_type, provider, name, opcode, catalogue, decoding, by_manifest: false }
+    }
+
+    /// The table that the rows of a bulk event go to.
+    pub fn rows_in(&self) -> Option<&'static str> {
+        self.catalogue?.rows_in(self.event_type.event_id).map(|(table, _)| table)
+    }
+
+    /// Whether the rows of a bulk event stand in that table only, and not in the event's own.
+    pub fn rows_only_there(&self) -> bool {
+        self.catalogue.and_then(|c| c.rows_in(self.event_type.event_id)).is_some_and(|(_, kept)| !kept)
     }
 
     /// The plan for a payload, or why there is none.

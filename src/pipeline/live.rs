@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::run::Run;
+use super::event_run::EventRun;
 use super::watched::{Watch, Watched};
 use super::{Conversion, Convert, Progress, Summary, identity_of, into_dataset};
 use crate::error::{Error, Problem, Result, Severity};
-use crate::reader::etl::Manifests;
-use crate::reader::{self, Order, Visitor};
+use crate::event::{EventVisitor, Resolver};
+use crate::reader::{self, Order};
 use crate::source::diagnostics::{Ending, Reason, Recording};
 use crate::source::{FileIdentity, Input};
 
@@ -33,7 +33,6 @@ pub fn record(
     watch: &mut dyn Watch,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Recorded> {
-    let manifests = Manifests::default();
     let (mut start, mut ending) = (Some(start), None);
     let names = [name.to_owned()];
     let summary = into_dataset(request, &names, &mut |input, shape, selection, dataset| {
@@ -48,8 +47,11 @@ pub fn record(
         }
         let mut progress = |position, total, events| progress(Progress { input, position, total, events });
         let conversion = Conversion { request, selection, shape, dataset, progress: &mut progress, total: None };
-        let mut run = Watched::new(Run::new(conversion, &manifests), &mut *watch);
-        let end = reader::read(input_stream, Order::Time, &mut run)?;
+        let mut run = EventRun::new(conversion);
+        let mut watched = Watched::new(&mut run, &mut *watch);
+        let mut resolver = Resolver::new(&mut watched);
+        let end = reader::read(input_stream, Order::Time, &mut resolver)?;
+        let resolved = resolver.finish();
         let control = recording.control();
         if !end.complete && !control.has_ended() {
             // The tables could not be written: nobody reads what still comes.
@@ -67,14 +69,14 @@ pub fn record(
             None => FileIdentity { size_bytes: ended.bytes, ..FileIdentity::default() },
         };
         ending = Some(ended);
-        run.inner.finish(&path, &end, &identity)
+        run.finish(&path, &end, &identity, &resolved)
     })?;
     let ending = ending.ok_or_else(|| Error::Internal("a recording without an end".into()))?;
     Ok(Recorded { summary, ending })
 }
 
 /// What ended the recording, where it is more than its own end.
-fn tell(ended: &Ending, visitor: &mut impl Visitor) {
+fn tell(ended: &Ending, visitor: &mut impl EventVisitor) {
     let (severity, code, message) = match &ended.reason {
         Reason::Process | Reason::Asked | Reason::Duration => return,
         Reason::Size => (Severity::Info, "recording_stopped", "the recording was stopped at its size limit".to_owned()),

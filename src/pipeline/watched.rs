@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use crate::error::Problem;
-use crate::event::{Event, EventInfo};
-use crate::reader::{EventType, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
+use crate::event::{Event, EventInfo, EventVisitor};
+use crate::reader::{Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId};
 
 /// Looks at events while they are recorded: to show them, or to end the recording when something has happened.
 pub trait Watch {
@@ -26,23 +26,20 @@ impl Watch for () {
 
 /// Hands everything to a visitor, and what is wanted to a watch before.
 pub(super) struct Watched<'a, V> {
-    pub(super) inner: V,
+    inner: &'a mut V,
     watch: &'a mut dyn Watch,
-    info: Option<TraceInfo>,
-    threads: Vec<Thread>,
-    /// By type id; `None` when it is not wanted.
-    kinds: Vec<Option<EventInfo>>,
+    /// By type id.
+    wanted: Vec<bool>,
 }
 
-impl<'a, V: Visitor> Watched<'a, V> {
-    pub(super) fn new(inner: V, watch: &'a mut dyn Watch) -> Watched<'a, V> {
-        Watched { inner, watch, info: None, threads: Vec::new(), kinds: Vec::new() }
+impl<'a, V: EventVisitor> Watched<'a, V> {
+    pub(super) fn new(inner: &'a mut V, watch: &'a mut dyn Watch) -> Watched<'a, V> {
+        Watched { inner, watch, wanted: Vec::new() }
     }
 }
 
-impl<V: Visitor> Visitor for Watched<'_, V> {
+impl<V: EventVisitor> EventVisitor for Watched<'_, V> {
     fn trace(&mut self, info: &TraceInfo) {
-        self.info = Some(info.clone());
         self.inner.trace(info);
     }
 
@@ -50,29 +47,28 @@ impl<V: Visitor> Visitor for Watched<'_, V> {
         self.inner.process(process);
     }
 
-    fn event_type(&mut self, id: TypeId, event_type: &EventType) -> bool {
-        let info = EventInfo::resolve(event_type, self.info.as_ref().map_or(8, |info| info.pointer_size));
-        let watched = self.watch.wants(&info);
-        self.kinds.push(watched.then_some(info));
-        self.inner.event_type(id, event_type) || watched
+    fn event_type(&mut self, id: TypeId, info: &EventInfo) -> bool {
+        let watched = self.watch.wants(info);
+        self.wanted.push(watched);
+        self.inner.event_type(id, info) || watched
     }
 
     fn thread(&mut self, index: ThreadIndex, thread: &Thread) {
-        self.threads.push(thread.clone());
         self.inner.thread(index, thread);
     }
 
-    fn event(&mut self, raw: &RawEvent<'_>) -> ControlFlow<()> {
-        if let Some(Some(info)) = self.kinds.get(raw.event_type.0 as usize)
-            && let (Some(trace), Some(thread)) = (&self.info, self.threads.get(raw.thread as usize))
-        {
-            let ts_ns = trace.clock.since_start(raw.ticks).unwrap_or_default();
-            self.watch.event(&Event { raw, info, thread, ts_ns });
-        }
-        self.inner.event(raw)
+    fn wants(&mut self, event: &RawEvent<'_>) -> bool {
+        self.inner.wants(event)
     }
 
-    fn stack_event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()> {
+    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        if self.wanted.get(event.raw.event_type.0 as usize) == Some(&true) {
+            self.watch.event(event);
+        }
+        self.inner.event(event)
+    }
+
+    fn stack_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         self.inner.stack_event(event)
     }
 

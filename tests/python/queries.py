@@ -72,6 +72,8 @@ def main():
         if document.name == "QUERIES.md":
             queries += run_queries(document, datasets, failures)
         commands += run_commands(document, datasets[0], failures)
+    if queries == 0 or commands == 0:
+        failures.append("no queries or no commands were found in the documents")
     finish(failures, f"{queries} queries, {commands} commands")
 
 

@@ -167,6 +167,8 @@ def main():
     check = Check(sys.argv[1])
     for path in sys.argv[2:]:
         check.dataset(Dataset(path))
+    if check.files == 0:
+        check.failures.append("no files were found in the datasets")
     finish(check.failures, f"{check.files} files of {len(sys.argv) - 2} datasets, each with four readers")
 
 

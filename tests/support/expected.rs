@@ -1,12 +1,15 @@
 //! The shared traces and what an independent decoder found in them.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
+use super::skip;
+
 /// The folder of the shared traces: `$TRACEQUET_SHARED/nettrace` or `../shared/data/nettrace` beside the repository.
-/// `None`, with a note on standard error, when it is not there.
+/// `None`, with a note on standard error, when it is not there. Under `CI=true` it has to be there, unless
+/// `TRACEQUET_NO_SHARED=1` says that this is a clone without it.
 pub fn shared_traces(test: &str) -> Option<PathBuf> {
     shared_folder(test, "nettrace")
 }
@@ -21,9 +24,12 @@ pub fn shared_folder(test: &str, format: &str) -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    // Past the capture of the test harness: a skipped test should be seen.
-    let note = format!("SKIPPED {test}: no shared traces in {} (set TRACEQUET_SHARED)\n", folder.display());
-    std::io::stderr().write_all(note.as_bytes()).ok();
+    let why = format!("no shared traces in {} (set TRACEQUET_SHARED)", folder.display());
+    if std::env::var_os("TRACEQUET_NO_SHARED").is_some_and(|no| no == "1") {
+        skip::note(test, &why);
+    } else {
+        skip::skip(test, &format!("{why}; TRACEQUET_NO_SHARED=1 says that there are none"));
+    }
     None
 }
 

@@ -291,7 +291,7 @@ impl Module {
             let is_use = token == "use";
             let begins = is_word(token) && text(at + 1) == "::" && (at == 0 || !matches!(text(at - 1), "::" | "."));
             let known = matches!(token, "crate" | "super" | "self") || module.children.contains(token);
-            if !is_use && !(begins && known) {
+            if !(is_use || begins && known) {
                 if is_word(token) {
                     *words_used.entry(token).or_default() += 1;
                 }

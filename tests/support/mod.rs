@@ -14,8 +14,10 @@ pub mod events;
 #[cfg(feature = "packed")]
 pub mod expected;
 pub mod imports;
+pub mod mutate;
 #[cfg(feature = "cli")]
 pub mod python;
+pub mod skip;
 #[cfg(feature = "tables")]
 pub mod story;
 pub mod writer;

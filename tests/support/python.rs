@@ -1,8 +1,9 @@
 //! A Python with the readers of our files.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use super::skip;
 
 const HOW: &str = "python3 -m venv target/venv && target/venv/bin/pip install duckdb pyarrow polars pandas pytz";
 
@@ -19,11 +20,6 @@ pub fn python(test: &str) -> Option<PathBuf> {
         return Some(python);
     }
     let missing = format!("{} has not all of duckdb, pandas, polars, pyarrow, pytz", python.display());
-    // On Wine there is none: what Windows writes is the same, byte by byte (`.ci/windows`).
-    let may_miss = cfg!(windows) || std::env::var_os("CI").is_none_or(|ci| ci != "true");
-    assert!(may_miss, "{missing}; {HOW}");
-    // Past the capture of the test harness: a skipped test should be seen.
-    let note = format!("SKIPPED {test}: {missing}\n  {HOW}\n  (or set TRACEQUET_PYTHON)\n");
-    std::io::stderr().write_all(note.as_bytes()).ok();
+    skip::skip(test, &format!("{missing}\n  {HOW}\n  (or set TRACEQUET_PYTHON)"));
     None
 }

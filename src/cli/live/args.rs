@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tracequet::source::diagnostics::Profiles;
 
-use super::super::number::number;
+use super::super::values::number;
 use super::stop_on::StopOn;
 
 /// Where a process is, what is recorded of it, and when the recording ends.

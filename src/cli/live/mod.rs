@@ -22,9 +22,9 @@ use tracequet::source::diagnostics::{
 use super::args::{CollectArgs, OutputArgs};
 use super::convert::{output, print};
 use super::interrupt::on_interrupt;
+use super::output::{Outcome, print_note, print_result};
 use super::progress::Bar;
 use super::text::duration;
-use super::{Outcome, print_note, print_result};
 use args::LiveArgs;
 use process::Place;
 use watch::LiveWatch;

@@ -16,7 +16,7 @@ use super::pauses::Pauses;
 use super::ranges::{RangeAnomalies, Ranges};
 use super::report_queue::ReportQueue;
 use crate::normalize::enum_names;
-use crate::normalize::fact::{Collection, FactSink, GcId, GenerationRange};
+use crate::normalize::fact::{FactSink, Gc, GcGenerationRange, GcId};
 
 /// Collections open within each other, at most.
 const MAX_OPEN: usize = 16;
@@ -26,7 +26,7 @@ const FOR_GC_PREP: u32 = 7;
 #[derive(Default)]
 pub struct Open {
     /// What is known of it.
-    pub row: Collection,
+    pub row: Gc,
     /// Its ranges.
     pub ranges: Ranges,
     /// Objects that wait for their finalizers, by their addresses before.
@@ -36,9 +36,20 @@ pub struct Open {
     background: bool,
     nested: bool,
     /// The runtime's own events tell of it, too: it is not reported from here.
-    joined: bool,
+    pub(super) joined: bool,
     /// An end that is its own unless it turns out to be a background collection.
-    provisional_end: Option<(i64, Vec<GenerationRange>)>,
+    pub(super) provisional_end: Option<(i64, Vec<GcGenerationRange>)>,
+}
+
+/// What is to be known of the runtime's own events, where a recording has both (see [`super::join`]).
+#[derive(Default)]
+pub(super) struct Shared {
+    /// The runtime's own events tell of a collection that starts now, too.
+    pub(super) starts_joined: bool,
+    /// Ends of joined collections are provisional: what the runtime itself tells of them is not over.
+    pub(super) end_is_provisional: bool,
+    /// Joined collections that are over.
+    pub(super) closed: Vec<Gc>,
 }
 
 /// The collections of one recording.
@@ -52,14 +63,10 @@ pub struct CallbackGcTracker {
     suspends: bool,
     /// Number of the collection that began last.
     pub last_id: GcId,
-    /// The runtime's own events tell of collections that begin now, too.
-    pub joins: bool,
-    /// Ends of joined collections are provisional: what the runtime itself tells of them is not over.
-    pub holds: bool,
-    open: Vec<Open>,
+    /// What the runtime's own events tell of, too.
+    pub(super) shared: Shared,
+    pub(super) open: Vec<Open>,
     closed: ReportQueue,
-    /// Collections that are over and that the runtime's own events tell of, too.
-    pub joined: Vec<Collection>,
     pauses: Pauses,
     waiting: Option<Vec<u64>>,
     /// Collections whose end never came.
@@ -78,36 +85,9 @@ impl CallbackGcTracker {
         CallbackGcTracker { process_id, clr_instance_id, concurrent, suspends, ..CallbackGcTracker::default() }
     }
 
-    /// The innermost collection, if it is not over and the runtime's own events are not known to tell of it.
-    pub fn alone(&self) -> Option<GcId> {
-        self.open.last().filter(|top| !top.joined && top.provisional_end.is_none()).map(|top| top.row.gc_id)
-    }
-
-    /// The runtime's own events tell of the innermost collection, too.
-    pub fn join(&mut self) {
-        if let Some(top) = self.open.last_mut() {
-            top.joined = true;
-        }
-    }
-
     /// Whether a collection is open that has begun and not ended.
     pub fn runs(&self) -> bool {
         self.open.last().is_some_and(|top| top.started && top.provisional_end.is_none())
-    }
-
-    /// Whether a joined collection is open.
-    pub fn has_joined(&self) -> bool {
-        self.open.iter().any(|open| open.joined)
-    }
-
-    /// The runtime's own events of a joined collection end. Returns how many ranges they lack.
-    pub fn joined_ends(&mut self, gc_id: GcId, told: &Ranges, sink: &mut impl FactSink) -> u64 {
-        let Some(top) = self.open.last_mut().filter(|top| top.joined && top.row.gc_id == gc_id) else { return 0 };
-        let lacking = top.ranges.also_told(told);
-        if top.provisional_end.is_some() {
-            self.abandon(sink);
-        }
-        lacking
     }
 
     /// Objects that wait for their finalizers after the collection that was closed last, sorted.
@@ -115,16 +95,16 @@ impl CallbackGcTracker {
         self.waiting.take()
     }
 
-    fn new_open(&mut self, start_ns: i64) -> Open {
+    fn new_open(&mut self, start_ts_ns: i64) -> Open {
         self.last_id += 1;
-        let row = Collection {
+        let row = Gc {
             gc_id: self.last_id,
             process_id: self.process_id,
             clr_instance_id: self.clr_instance_id,
-            start_ns,
-            ..Collection::default()
+            start_ts_ns,
+            ..Gc::default()
         };
-        let mut open = Open { row, joined: self.joins, ..Open::default() };
+        let mut open = Open { row, joined: self.shared.starts_joined, ..Open::default() };
         open.ranges.set_tagged();
         open
     }
@@ -162,15 +142,15 @@ impl CallbackGcTracker {
     }
 
     /// Bounds that came with the start.
-    pub fn bounds_at_start(&mut self, bounds: Vec<GenerationRange>) {
+    pub fn bounds_at_start(&mut self, bounds: Vec<GcGenerationRange>) {
         if let Some(open) = self.open.last_mut() {
             bounds.into_iter().for_each(|bound| open.ranges.bound(bound));
         }
     }
 
     /// GarbageCollectionFinished. Returns whether its start is not in the recording.
-    pub fn finished(&mut self, ts_ns: i64, bounds: Vec<GenerationRange>, sink: &mut impl FactSink) -> bool {
-        if self.holds
+    pub fn finished(&mut self, ts_ns: i64, bounds: Vec<GcGenerationRange>, sink: &mut impl FactSink) -> bool {
+        if self.shared.end_is_provisional
             && let Some(top) = self.open.last_mut().filter(|top| top.joined && top.provisional_end.is_none())
         {
             top.provisional_end = Some((ts_ns, bounds));
@@ -196,7 +176,7 @@ impl CallbackGcTracker {
         let started = known.as_ref().is_some_and(|open| open.started);
         let mut top = known.unwrap_or_else(|| self.new_open(ts_ns));
         bounds.into_iter().for_each(|bound| top.ranges.bound(bound));
-        top.row.end_ns = Some(ts_ns);
+        top.row.end_ts_ns = Some(ts_ns);
         top.row.complete = started;
         self.close(top, sink);
         !started
@@ -206,11 +186,11 @@ impl CallbackGcTracker {
     fn hidden(&mut self, sink: &mut impl FactSink) {
         let Some(top) = self.open.last_mut() else { return };
         top.background = true;
-        let (start_ns, outer) = (top.row.start_ns, top.row.gc_id);
+        let (start_ns, outer) = (top.row.start_ts_ns, top.row.gc_id);
         let Some((end_ns, bounds)) = top.provisional_end.take() else { return };
         self.decided(outer, "foreground");
         let mut open = self.new_open(start_ns);
-        open.row.end_ns = Some(end_ns);
+        open.row.end_ts_ns = Some(end_ns);
         bounds.into_iter().for_each(|bound| open.ranges.bound(bound));
         self.close(open, sink);
     }
@@ -263,18 +243,18 @@ impl CallbackGcTracker {
         self.anomalies.overlapping_bounds += anomalies.overlapping_bounds;
         self.anomalies.beyond_bounds += anomalies.beyond_bounds;
         if closed.joined {
-            return self.joined.push(closed.row);
+            return self.shared.closed.push(closed.row);
         }
         self.closed.push(closed.row);
     }
 
     /// Nothing more comes of the innermost collection.
-    fn abandon(&mut self, sink: &mut impl FactSink) {
+    pub(super) fn abandon(&mut self, sink: &mut impl FactSink) {
         let Some(mut lost) = self.open.pop() else { return };
         if let Some((end_ns, bounds)) = lost.provisional_end.take() {
             // It started and ended without ever working in the background.
             bounds.into_iter().for_each(|bound| lost.ranges.bound(bound));
-            lost.row.end_ns = Some(end_ns);
+            lost.row.end_ts_ns = Some(end_ns);
             lost.row.complete = lost.started;
             self.decided(lost.row.gc_id, "blocking");
         } else {
@@ -326,7 +306,7 @@ impl CallbackGcTracker {
     pub fn resume_started(&mut self, ts_ns: i64, sink: &mut impl FactSink) {
         while self.open.last().is_some_and(|top| !top.started) {
             if let Some(mut open) = self.open.pop() {
-                open.row.end_ns = Some(ts_ns);
+                open.row.end_ts_ns = Some(ts_ns);
                 self.close(open, sink);
             }
         }

@@ -1,23 +1,21 @@
-//! One recording on its way through the rooms.
+//! One recording on its way through the layers.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::out::Out;
-use super::processes::Wanted;
+use super::output::TableOutput;
+use super::process_filter::ProcessFilter;
+use super::threads::ThreadCounts;
 use super::{Conversion, InputSummary, TableSummary};
 use crate::error::{Error, Problem, Result, Severity};
-use crate::event::{Decoding, Event, EventInfo};
+use crate::event::{Decoding, Event, EventInfo, EventVisitor, Resolved};
 use crate::normalize::Normalizer;
 use crate::normalize::code::callsites::Callsites;
-use crate::normalize::fact::{Fact, FactSink};
-use crate::reader::etl::Manifests;
-use crate::reader::{End, EventType, NOBODY, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
+use crate::normalize::fact::{self, FactSink};
+use crate::reader::{End, NOBODY, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId};
 use crate::source::FileIdentity;
 use crate::table::EventRoute;
-use crate::table::columns::Builder;
 use crate::table::event::Decoded;
-use crate::table::facts::ThreadCounts;
 
 /// Short payloads of one event type that are reported one by one.
 const MAX_SHORT: u64 = 100;
@@ -43,20 +41,18 @@ impl Counts {
 }
 
 struct Kind {
-    info: EventInfo,
     route: Option<EventRoute>,
     has_facts: bool,
     counts: Counts,
 }
 
-/// The receiver of a reader.
-pub struct Run<'r> {
-    manifests: &'r Manifests,
+/// Receives the events of one recording.
+pub struct EventRun<'r> {
     conversion: Conversion<'r>,
     state: Option<State>,
     kinds: Vec<Kind>,
     threads: Vec<ThreadCounts>,
-    wanted: Wanted,
+    wanted: ProcessFilter,
     normalizer: Normalizer,
     callsites: Callsites,
     events: u64,
@@ -68,18 +64,17 @@ pub struct Run<'r> {
 /// What exists once the header is read.
 struct State {
     info: TraceInfo,
-    out: Out,
+    out: TableOutput,
 }
 
-impl<'r> Run<'r> {
+impl<'r> EventRun<'r> {
     /// For one input of a request.
-    pub fn new(conversion: Conversion<'r>, manifests: &'r Manifests) -> Run<'r> {
-        Run {
-            manifests,
+    pub fn new(conversion: Conversion<'r>) -> EventRun<'r> {
+        EventRun {
             state: None,
             kinds: Vec::new(),
             threads: Vec::new(),
-            wanted: Wanted::new(&conversion.request.processes),
+            wanted: ProcessFilter::new(&conversion.request.processes),
             conversion,
             normalizer: Normalizer::new(),
             callsites: Callsites::default(),
@@ -99,10 +94,10 @@ impl<'r> Run<'r> {
     }
 
     /// Adds an event; one that is only the stack of another is counted and nothing else.
-    fn add_event(&mut self, raw: &RawEvent<'_>, is_stack: bool) {
-        let Some(State { info, out }) = &mut self.state else { return };
+    fn add_event(&mut self, event: &Event<'_>, is_stack: bool) {
+        let Some(State { out, .. }) = &mut self.state else { return };
+        let Event { raw, thread, ts_ns, .. } = *event;
         let Some(kind) = self.kinds.get_mut(raw.event_type.0 as usize) else { return };
-        let ts_ns = info.clock.since_start(raw.ticks).unwrap_or(if raw.ticks < 0 { i64::MIN } else { i64::MAX });
         if !self.conversion.request.covers(ts_ns) || !self.wanted.wants(raw.thread) {
             return;
         }
@@ -112,22 +107,21 @@ impl<'r> Run<'r> {
         if let Some(captor) = self.threads.get_mut(raw.capture_thread as usize) {
             captor.captured += 1;
         }
-        let Some(thread) = self.threads.get_mut(raw.thread as usize) else { return };
-        thread.event(ts_ns);
+        let Some(counts) = self.threads.get_mut(raw.thread as usize) else { return };
+        counts.event(ts_ns);
 
-        let event = Event { raw, info: &kind.info, thread: &thread.thread, ts_ns };
         if is_stack {
             kind.counts.add(raw);
             return;
         }
-        let callsite = self.callsites.intern(&raw.stack, thread.thread.process(), out);
+        let callsite = self.callsites.intern(&raw.stack, thread.process(), out);
         if kind.has_facts {
-            self.normalizer.event(&event, callsite, out);
+            self.normalizer.event(event, callsite, out);
         }
         let counts = &mut kind.counts;
         counts.add(raw);
         if let Some(route) = &kind.route {
-            match out.tables.event(route, &event, callsite) {
+            match out.tables.event(route, event, callsite) {
                 Decoded::Raw => counts.raw += 1,
                 Decoded::Fit(fit) => {
                     counts.longer += u64::from(fit.surplus > 0);
@@ -135,24 +129,26 @@ impl<'r> Run<'r> {
                     if let Some(short) = fit.short {
                         counts.shorter += 1;
                         if counts.shorter <= MAX_SHORT {
-                            let problem = short_payload(&kind.info, short.0, raw);
-                            out.fact(Fact::Problem(&problem));
+                            let problem = short_payload(event.info, short.0, raw);
+                            out.problem(&problem);
                         }
                     }
                 }
             }
         }
-        if !out.tables.ready.is_empty() {
+        if out.tables.has_ready() {
             self.write_ready();
         }
     }
 
-    /// The end of the recording: what was counted becomes rows, and the tables are closed.
+    /// The end of the recording: what was counted of the `resolved` kinds and threads becomes rows, and the tables are
+    /// closed.
     pub fn finish(
         mut self,
         path: &Path,
         end: &End,
         identity: &FileIdentity,
+        resolved: &Resolved,
     ) -> Result<(InputSummary, Vec<TableSummary>)> {
         let Some(State { info, mut out }) = self.state.take() else {
             return Err(self.failure.unwrap_or_else(|| Error::Internal("the recording has no header".into())));
@@ -161,20 +157,21 @@ impl<'r> Run<'r> {
         if self.events == 0 {
             (self.first_ns, self.last_ns) = (0, 0);
         }
-        for counts in self.threads.iter().filter(|t| t.events > 0) {
-            self.normalizer.counted(counts.thread.process(), counts.events, counts.first_ns, counts.last_ns);
+        let threads = || resolved.threads.iter().zip(&self.threads);
+        for (thread, counts) in threads().filter(|(_, counts)| counts.events > 0) {
+            self.normalizer.counted(thread.process(), counts.events, counts.first_ns, counts.last_ns);
         }
         let totals = self.normalizer.finish(end.bytes, &mut out);
-        for kind in &self.kinds {
-            report_kind(kind, &mut out);
+        for (info, kind) in resolved.kinds.iter().zip(&self.kinds) {
+            report_kind(info, kind, &mut out);
         }
         if end.trailing_bytes > 0 {
             let message = "bytes behind the end mark were not looked at";
             let problem = Problem::new(Severity::Info, "trailing_bytes", end.bytes, message);
-            out.fact(Fact::Problem(&problem.count(end.trailing_bytes)));
+            out.problem(&problem.count(end.trailing_bytes));
         }
-        for thread in self.threads.iter().filter(|t| t.thread.thread_id != NOBODY) {
-            out.tables.thread(thread);
+        for (thread, counts) in threads().filter(|(thread, _)| thread.thread_id != NOBODY) {
+            out.add(&counts.row(thread, &info.clock));
         }
         let summary = self.summary(path, end, identity, info, totals.collections);
         out.close(summary, self.conversion.dataset, self.failure.take())
@@ -228,8 +225,8 @@ fn short_payload(info: &EventInfo, field: usize, raw: &RawEvent<'_>) -> Problem 
 }
 
 /// The row of a kind of event, and what there is to say of its decoding.
-fn report_kind(kind: &Kind, out: &mut Out) {
-    let (info, counts) = (&kind.info, &kind.counts);
+fn report_kind(info: &EventInfo, kind: &Kind, out: &mut TableOutput) {
+    let counts = &kind.counts;
     if counts.events == 0 {
         return;
     }
@@ -237,7 +234,7 @@ fn report_kind(kind: &Kind, out: &mut Out) {
     let mut say = |severity, code, count, message: String| {
         if count > 0 {
             let problem = Problem::new(severity, code, counts.last_offset, message).count(count);
-            out.fact(Fact::Problem(&problem));
+            out.problem(&problem);
         }
     };
     let what = format!("{}/{} version {}", info.provider, info.name, info.event_type.version);
@@ -280,40 +277,39 @@ fn report_kind(kind: &Kind, out: &mut Out) {
         _ => "partial",
     };
     let table_name = kind.route.as_ref().and_then(|r| out.tables.route_name(r)).map(str::to_owned);
-    let rows = out.tables.event_types();
-    rows.rows += 1;
-    rows.provider_name.push(&info.provider);
-    rows.event_id.push(info.event_type.event_id);
-    rows.event_version.push(info.event_type.version);
-    rows.event_name.push(&info.name);
-    rows.opcode.push(info.opcode);
-    rows.level.push(info.event_type.level);
-    rows.keywords.push(info.event_type.keywords);
-    rows.event_count.push(counts.events);
-    rows.payload_bytes.push(counts.payload_bytes);
-    rows.decoded.push(decoded);
-    rows.longer_count.push(counts.longer);
-    rows.shorter_count.push(counts.shorter);
-    rows.reason.push(reason.as_deref());
-    rows.table_name.push(table_name.as_deref());
-    rows.message_template.push(info.event_type.message.as_deref());
+    out.add(&fact::EventType {
+        provider_name: &info.provider,
+        event_id: info.event_type.event_id,
+        event_version: info.event_type.version,
+        event_name: &info.name,
+        opcode: info.opcode,
+        level: info.event_type.level,
+        keywords: info.event_type.keywords,
+        event_count: counts.events,
+        payload_bytes: counts.payload_bytes,
+        decoded,
+        longer_count: counts.longer,
+        shorter_count: counts.shorter,
+        reason: reason.as_deref(),
+        table_name: table_name.as_deref(),
+        message_template: info.event_type.message.as_deref(),
+    });
 }
 
-impl Visitor for Run<'_> {
+impl EventVisitor for EventRun<'_> {
     fn trace(&mut self, info: &TraceInfo) {
         self.callsites = Callsites::new(info.stack_width());
         match self.conversion.tables(info) {
-            Ok(tables) => self.state = Some(State { info: info.clone(), out: Out::new(tables) }),
+            Ok(tables) => self.state = Some(State { info: info.clone(), out: TableOutput::new(tables) }),
             Err(e) => self.failure = Some(e),
         }
     }
 
-    fn event_type(&mut self, id: TypeId, event_type: &EventType) -> bool {
+    fn event_type(&mut self, id: TypeId, info: &EventInfo) -> bool {
         let Some(state) = &mut self.state else { return false };
-        let info = EventInfo::resolve(&self.manifests.complete(event_type), state.info.pointer_size);
         let providers = &self.conversion.request.providers;
         let wanted = providers.is_empty() || providers.contains(&info.provider);
-        let route = match wanted.then(|| state.out.tables.route(&info)) {
+        let route = match wanted.then(|| state.out.tables.route(info)) {
             Some(Ok(route)) => route,
             Some(Err(e)) => {
                 self.failure.get_or_insert(e);
@@ -321,9 +317,9 @@ impl Visitor for Run<'_> {
             }
             None => None,
         };
-        let has_facts = wanted && self.normalizer.event_type(id, &info);
+        let has_facts = wanted && self.normalizer.event_type(id, info);
         debug_assert_eq!(self.kinds.len(), id.0 as usize);
-        self.kinds.push(Kind { info, route, has_facts, counts: Counts::default() });
+        self.kinds.push(Kind { route, has_facts, counts: Counts::default() });
         wanted
     }
 
@@ -336,15 +332,15 @@ impl Visitor for Run<'_> {
 
     fn thread(&mut self, _index: ThreadIndex, thread: &Thread) {
         self.wanted.thread(thread);
-        self.threads.push(ThreadCounts { thread: thread.clone(), ..ThreadCounts::default() });
+        self.threads.push(ThreadCounts::default());
     }
 
-    fn event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()> {
+    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         self.add_event(event, false);
         if self.failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn stack_event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()> {
+    fn stack_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         self.add_event(event, true);
         ControlFlow::Continue(())
     }
@@ -355,7 +351,7 @@ impl Visitor for Run<'_> {
 
     fn problem(&mut self, problem: Problem) {
         if let Some(state) = &mut self.state {
-            state.out.fact(Fact::Problem(&problem));
+            state.out.problem(&problem);
         }
     }
 
