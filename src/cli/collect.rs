@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tracequet::error::{Error, Result};
-use tracequet::pipeline::{self, Convert};
+use tracequet::pipeline;
 use tracequet::source::live::{Live, Provider, Request};
 
 use super::args::CollectArgs;
@@ -22,7 +22,7 @@ pub fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
     }
     let session = session(&args)?;
     let (as_json, quiet) = (args.output.json, args.output.quiet);
-    let request = Convert { processes: args.process, manifests: args.manifest, ..output(args.output)? };
+    let request = output(args.output)?.processes(args.process).manifests(args.manifest);
     let mut bar = Bar::new(quiet);
     let mut show = |progress: pipeline::Progress| bar.show(&session.name, progress.position, None);
     let result = pipeline::collect(&request, || start(&session), &mut show);

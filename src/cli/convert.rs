@@ -42,15 +42,13 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
     if args.inputs.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
         return refuse("standard input (-) can be read only once");
     }
-    Ok(Convert {
-        inputs: args.inputs,
-        providers: args.providers,
-        processes: args.process,
-        manifests: args.manifest,
-        from_ns: args.from,
-        to_ns: args.to,
-        ..output(args.output)?
-    })
+    Ok(output(args.output)?
+        .inputs(args.inputs)
+        .providers(args.providers)
+        .processes(args.process)
+        .manifests(args.manifest)
+        .from_ns(args.from)
+        .to_ns(args.to))
 }
 
 /// What the options about the dataset mean together.
@@ -63,16 +61,14 @@ pub fn output(args: OutputArgs) -> Result<Convert, Error> {
     if args.output.as_os_str() == "-" {
         return refuse("tables cannot be written to standard output, expected a directory");
     }
-    Ok(Convert {
-        output: args.output,
-        format,
-        compression: args.compression,
-        layout: args.layout.into(),
-        tables: args.tables,
-        address_type: args.address_type.into(),
-        overwrite: args.overwrite,
-        ..Convert::default()
-    })
+    Ok(Convert::default()
+        .output(args.output)
+        .format(format)
+        .compression(args.compression)
+        .layout(args.layout.into())
+        .tables(args.tables)
+        .address_type(args.address_type.into())
+        .overwrite(args.overwrite))
 }
 
 fn show(bar: &mut Bar, request: &Convert, progress: Progress) {

@@ -128,6 +128,7 @@ fn decoded_by(kind: &EventTypeCount) -> String {
         DecodedBy::Catalogue(version) if version == kind.version => "catalogue".into(),
         DecodedBy::Catalogue(version) => format!("catalogue, version {version}"),
         DecodedBy::Raw(why) => format!("raw: {why}"),
+        other => format!("{other:?}"),
     }
 }
 

@@ -20,7 +20,7 @@ pub fn run(args: &SurvivedArgs) -> anyhow::Result<Outcome> {
     let folder = tempfile::tempdir()?;
     let output = folder.path().join("dataset");
     let tables = TABLES.map(str::to_owned).to_vec();
-    let request = Convert { inputs: vec![args.input.clone()], output, tables, ..Convert::default() };
+    let request = Convert::new([args.input.clone()], output).tables(tables);
     let mut bar = Bar::new(false);
     let name = args.input.to_string_lossy().into_owned();
     let result = convert(&request, &mut |progress| bar.show(&name, progress.position, progress.total));

@@ -42,6 +42,7 @@ pub trait Column: Sized {
 
 /// How a payload fitted its plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Fit {
     /// Bytes behind the last field.
     pub surplus: usize,

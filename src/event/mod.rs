@@ -18,6 +18,7 @@ pub use visit::{EventVisitor, Resolved, Resolver, read};
 
 /// What is known of one kind of event in one recording.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct EventInfo {
     /// What the recording says.
     pub event_type: EventType,
@@ -37,6 +38,7 @@ pub struct EventInfo {
 
 /// How payloads of one kind of event are decoded.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Decoding {
     /// By the recording's own description.
     Described(Plan),
@@ -172,6 +174,7 @@ pub type NamedValues<'a> = Vec<(&'a str, value::Value)>;
 
 /// One event with its kind and its time, borrowed from its block.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Event<'a> {
     /// Header and payload.
     pub raw: &'a RawEvent<'a>,
@@ -181,6 +184,13 @@ pub struct Event<'a> {
     pub thread: &'a Thread,
     /// Nanoseconds since the recording began; clamped to 64 bits.
     pub ts_ns: i64,
+}
+
+impl<'a> Event<'a> {
+    /// An event of a kind, about a thread, so many nanoseconds after the recording began.
+    pub fn new(raw: &'a RawEvent<'a>, info: &'a EventInfo, thread: &'a Thread, ts_ns: i64) -> Event<'a> {
+        Event { raw, info, thread, ts_ns }
+    }
 }
 
 impl Event<'_> {

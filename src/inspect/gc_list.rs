@@ -20,6 +20,7 @@ const MAX_MARKS: usize = 1 << 19;
 
 /// The collections of a recording.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct GcList {
     /// In the order in which they began.
     pub list: Vec<Collection>,
@@ -29,6 +30,7 @@ pub struct GcList {
 
 /// One collection.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Collection {
     /// OS process id.
     pub process_id: u64,
@@ -50,6 +52,7 @@ pub struct Collection {
 
 /// How a collection runs beside the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum CollectionKind {
     /// The program stands still.
     Blocking,

@@ -5,6 +5,7 @@ use crate::event::{Event, EventInfo};
 
 /// What a recording says about the process. With several processes: about the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProcessInfo {
     /// Command line.
     pub command_line: Option<String>,

@@ -11,6 +11,7 @@ use crate::reader::{End, Process, ProcessKey, Thread, TraceInfo};
 
 /// What is in a recording.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Inspection {
     /// The recording.
     pub path: PathBuf,
@@ -44,6 +45,7 @@ pub struct Inspection {
 
 /// Events of one provider.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ProviderCount {
     /// Name.
     pub name: String,
@@ -57,6 +59,7 @@ pub struct ProviderCount {
 
 /// Events of one kind.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct EventTypeCount {
     /// Provider name.
     pub provider: String,
@@ -82,6 +85,7 @@ pub struct EventTypeCount {
 
 /// Where the fields of an event are described.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DecodedBy {
     /// In the recording.
     Recording,
@@ -95,6 +99,7 @@ pub enum DecodedBy {
 
 /// Events of one process.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ProcessCount {
     /// OS process id; ids are reused, so that two may have the same.
     pub process_id: u64,
@@ -110,6 +115,7 @@ pub struct ProcessCount {
 
 /// Events of one thread.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ThreadCount {
     /// The thread.
     pub thread: Thread,

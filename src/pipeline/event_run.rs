@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use super::conversion::Conversion;
 use super::output::TableOutput;
 use super::process_filter::ProcessFilter;
+use super::summary::{InputSummary, TableSummary};
 use super::threads::ThreadCounts;
-use super::{Conversion, InputSummary, TableSummary};
 use crate::error::{Error, Problem, Result, Severity};
 use crate::event::{Decoding, Event, EventInfo, EventVisitor, Resolved};
 use crate::normalize::Normalizer;

@@ -2,9 +2,13 @@
 
 use std::path::Path;
 
+use super::conversion::Conversion;
 use super::event_run::EventRun;
+use super::inputs::identity_of;
+use super::into_dataset;
+use super::request::{Convert, Progress};
+use super::summary::Summary;
 use super::watched::{Watch, Watched};
-use super::{Conversion, Convert, Progress, Summary, identity_of, into_dataset};
 use crate::error::{Error, Problem, Result, Severity};
 use crate::event::{EventVisitor, Resolver};
 use crate::reader::{self, Order};
@@ -40,7 +44,7 @@ pub fn record(
         let mut recording = start()?;
         let reader = recording.take_reader().ok_or_else(|| Error::Internal("a recording without bytes".into()))?;
         let path = recording.kept().unwrap_or(name).to_owned();
-        let input_stream = Input::from_reader(&path, Box::new(reader), None)?;
+        let input_stream = Input::from_live(&path, Box::new(reader))?;
         if input_stream.head().is_empty() {
             let ended = recording.ending();
             return Err(Error::Usage(format!("nothing was recorded: {}", why_nothing(&ended.reason))));

@@ -19,7 +19,7 @@ use tracequet::source::diagnostics::{
     Control, Launched, Limits, Reason, Recording, exit_text, flush_types, launch, listen,
 };
 
-use super::args::{CollectArgs, OutputArgs};
+use super::args::CollectArgs;
 use super::convert::{output, print};
 use super::interrupt::on_interrupt;
 use super::output::{Outcome, print_note, print_result};
@@ -48,12 +48,8 @@ pub fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
     };
     let place = Place::of(&args.live)?;
     let (as_json, quiet) = (args.output.json, args.output.quiet);
-    let convert = convert(args.output)?;
+    let convert = output(args.output)?;
     Session { live: args.live, request, limits, place, as_json, quiet }.run(&convert)
-}
-
-fn convert(output_args: OutputArgs) -> Result<Convert> {
-    output(output_args)
 }
 
 /// What an interrupt ends.
