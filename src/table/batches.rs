@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray};
 
+use super::builders::TableBuilder;
 use super::schema;
 use super::select::Selection;
 use super::shape::TRACE_ID;
@@ -16,20 +17,6 @@ use crate::time::Clock;
 pub(super) const BATCH_ROWS: usize = 16 << 10;
 /// Rows that are added at once, so that a fact of any length makes batches of bounded size.
 const ADDED_ROWS: usize = 8 << 10;
-
-/// A table while a batch of its rows is collected.
-pub trait TableBuilder: Default {
-    /// Name of the table and of its schema.
-    const NAME: &'static str;
-    /// Its row.
-    type Row<'a>;
-    /// Rows so far.
-    fn rows(&self) -> usize;
-    /// Adds rows, column by column. The clock gives the times of day.
-    fn extend(&mut self, rows: &[Self::Row<'_>], clock: &Clock);
-    /// The columns of the rows so far; the builder is empty afterwards.
-    fn finish(&mut self) -> Vec<ArrayRef>;
-}
 
 /// A batch that is ready to be written.
 pub struct ReadyBatch {

@@ -3,8 +3,7 @@
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field, Schema};
 
-use super::batches::TableBuilder;
-use super::builders::EventHeaderBuilder;
+use super::builders::{EventHeaderBuilder, TableBuilder};
 use super::columns::{Builder, OptText, TextBuffer};
 use super::payload::{PayloadColumn, snake_case, unique};
 use super::schema::{EVENT_HEADER, of};
