@@ -44,6 +44,8 @@ mod docs;
 mod etl;
 #[cfg(all(feature = "cli", feature = "packed", target_os = "linux"))]
 mod faults;
+#[cfg(feature = "cli")]
+mod fields;
 #[cfg(feature = "packed")]
 mod fuzzing;
 #[cfg(all(feature = "cli", feature = "packed"))]
@@ -62,6 +64,7 @@ mod readers;
 #[cfg(all(feature = "cli", unix))]
 mod record;
 #[cfg(all(feature = "cli", target_os = "linux"))]
+mod resync;
 mod same_rows;
 #[cfg(feature = "tables")]
 mod samples;
