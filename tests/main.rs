@@ -45,6 +45,10 @@ mod dataset;
 mod docs;
 #[cfg(feature = "packed")]
 mod etl;
+#[cfg(all(feature = "cli", feature = "packed", target_os = "linux"))]
+mod faults;
+#[cfg(feature = "cli")]
+mod fields;
 #[cfg(feature = "packed")]
 mod fuzzing;
 #[cfg(all(feature = "cli", feature = "packed"))]
