@@ -42,7 +42,6 @@ const CIRCLES_TO_MEND: &[(&str, &str)] = &[
     ("src", "pipeline"),
     ("src", "reader/"),
     ("src", "source/"),
-    ("recorder/src", ""),
 ];
 
 /// Files that are still longer than `MAX_LINES`. The list only shrinks.
