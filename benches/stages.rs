@@ -1,4 +1,4 @@
-//! What each room costs on the samples: `cargo bench`. For whole programs on large recordings: `benches/compare.sh`.
+//! What each layer costs on the samples: `cargo bench`. For whole programs on large recordings: `benches/compare.sh`.
 
 #![allow(clippy::expect_used, reason = "a benchmark may stop where it stands")]
 
@@ -28,11 +28,7 @@ struct Facts(u64);
 
 impl FactSink for Facts {
     fn fact(&mut self, fact: Fact<'_>) {
-        self.0 += match fact {
-            Fact::SurvivingRanges(_, rows) => rows.len() as u64,
-            Fact::MovedRanges(_, rows) => rows.len() as u64,
-            _ => 1,
-        };
+        self.0 += fact.rows() as u64;
     }
 }
 

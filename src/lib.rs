@@ -153,6 +153,8 @@ pub mod sink;
 pub mod source;
 #[cfg(feature = "tables")]
 pub mod table;
+#[cfg(feature = "tables")]
+pub mod table_spec;
 pub mod time;
 
 #[cfg(all(doctest, feature = "tables"))]

@@ -1,9 +1,10 @@
-//! Joins the rooms: one recording through reader, event, normalize, table and sink. The only file that knows them all.
+//! Joins the layers: one recording through reader, event, normalize, table and sink. The only file that knows them all.
 
-mod callbacks;
-mod out;
-mod processes;
-mod run;
+mod callback_run;
+mod event_run;
+mod output;
+mod process_filter;
+mod threads;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ use std::time::Instant;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::error::{Error, Problem, Result, Severity};
+use crate::error::{Error, Result, Severity};
+use crate::normalize::fact::Diagnostic;
 use crate::reader::etl::Manifests;
 use crate::reader::{self, Order, TraceInfo};
 pub use crate::sink::{Compression, Format};
@@ -23,9 +25,9 @@ use crate::table::schema::SCHEMA_VERSION;
 use crate::table::select::Selection;
 use crate::table::views;
 use crate::table::{Shape, Tables};
-use callbacks::CallbackRun;
-pub use callbacks::PROVIDER as CALLBACK_PROVIDER;
-use run::Run;
+use callback_run::CallbackRun;
+pub use callback_run::PROVIDER as CALLBACK_PROVIDER;
+use event_run::EventRun;
 
 /// How the files of a dataset lie in its directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -149,32 +151,32 @@ pub struct ProblemSummary {
 }
 
 impl ProblemSummary {
-    /// Problems of the kind of this one, none of them counted yet.
-    pub(crate) fn of(problem: &Problem) -> ProblemSummary {
+    /// Rows of the kind of this one, none of them counted yet.
+    pub(crate) fn of(row: &Diagnostic<'_>) -> ProblemSummary {
         ProblemSummary {
-            code: problem.code,
-            severity: problem.severity,
+            code: row.code,
+            severity: row.level(),
             rows: 0,
             count: 0,
-            message: problem.message.clone(),
-            offset: problem.offset,
+            message: row.message.to_owned(),
+            offset: row.byte_offset,
         }
     }
 
     /// Counts one more.
-    pub(crate) fn add(&mut self, problem: &Problem) {
-        self.severity = self.severity.max(problem.severity);
+    pub(crate) fn add(&mut self, row: &Diagnostic<'_>) {
+        self.severity = self.severity.max(row.level());
         self.rows += 1;
-        self.count = self.count.saturating_add(problem.count);
+        self.count = self.count.saturating_add(row.count);
     }
 
     /// Counts one more in a list in the order of first sight.
-    pub(crate) fn note(list: &mut Vec<ProblemSummary>, problem: &Problem) {
-        match list.iter_mut().find(|known| known.code == problem.code) {
-            Some(known) => known.add(problem),
+    pub(crate) fn note(list: &mut Vec<ProblemSummary>, row: &Diagnostic<'_>) {
+        match list.iter_mut().find(|known| known.code == row.code) {
+            Some(known) => known.add(row),
             None => {
-                let mut first = ProblemSummary::of(problem);
-                first.add(problem);
+                let mut first = ProblemSummary::of(row);
+                first.add(row);
                 list.push(first);
             }
         }
@@ -254,7 +256,7 @@ pub fn collect(
     let name = PathBuf::from(format!("etw-{}", live.name()));
     into_dataset(request, std::slice::from_ref(&name), &mut |input, shape, selection, dataset| {
         let mut progress = |position, total, events| progress(Progress { input, position, total, events });
-        let mut run = Run::new(
+        let mut run = EventRun::new(
             Conversion { request, selection, shape, dataset, progress: &mut progress, total: None },
             &manifests,
         );
@@ -368,7 +370,7 @@ fn one_input(
         let end = reader::callback::read(input, &mut run)?;
         return run.finish(path, &end, &identity()?);
     }
-    let mut run = Run::new(conversion, manifests);
+    let mut run = EventRun::new(conversion, manifests);
     let end = reader::read(input, Order::Time, &mut run)?;
     run.finish(path, &end, &identity()?)
 }

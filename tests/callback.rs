@@ -1,7 +1,7 @@
 //! Recorded profiler callbacks: what the rules about surviving ranges say, one test for each.
 
 use proptest::prelude::*;
-use tracequet::normalize::fact::{LengthKind, NON_GC_HEAP};
+use tracequet::normalize::fact::NON_GC_HEAP;
 use tracequet::reader::callback::format::{self, FLAG_CONTINUES, FLAG_FAILED, kind};
 use tracequet::reader::callback::{decode, encode};
 
@@ -31,7 +31,7 @@ fn generations_come_from_the_bounds_before_and_after_by_old_and_new_address() {
     let mut m = Making::new();
     m.started(1, &[GEN0, GEN1]).moved(0, 2, &[[0x1000, 0x2800, 0x18], [0x2010, 0x2010, 0x20], [0x9000, 0x9000, 8]]);
     let facts = m.finished(&[[1, 0x2800, 0x800], [2, 0x2000, 0x800]]).facts();
-    let seen: Vec<_> = facts.moved.iter().map(|(_, r)| (r.generation_before, r.generation_after)).collect();
+    let seen: Vec<_> = facts.moved.iter().map(|r| (r.generation_before, r.generation_after)).collect();
     assert_eq!(seen, [(Some(0), Some(1)), (Some(1), Some(2)), (None, None)]);
     assert_eq!(facts.collections[0].generation, Some(1));
 }
@@ -43,8 +43,8 @@ fn surviving_and_moved_may_come_in_one_collection_and_moved_may_stay() {
     m.started(2, &[GEN0, LARGE]).surviving(0, 2, &[[LARGE[1], 0x1000]]).moved(0, 2, &[[0x1000, 0x1000, 0x18]]);
     let facts = m.finished(&[[1, 0x1000, 0x18], LARGE]).facts();
     assert_eq!((facts.surviving.len(), facts.moved.len()), (1, 1));
-    let (_, stayed) = facts.moved[0];
-    assert_eq!((stayed.old_start, stayed.new_start), (0x1000, 0x1000));
+    let stayed = facts.moved[0];
+    assert_eq!((stayed.old_range_start, stayed.new_range_start), (0x1000, 0x1000));
     assert_eq!((stayed.generation_before, stayed.generation_after), (Some(0), Some(1)));
 }
 
@@ -60,7 +60,7 @@ fn both_versions_pair_on_their_thread_and_keep_the_exact_length() {
     let large = LARGE[1];
     let expected = [(0x1000, 24, "paired"), (large, 5_000_000_000, "paired"), (large + 0x2_0000_0000, 64, "paired")];
     assert_eq!(facts.survived(), expected);
-    assert_eq!((facts.moved[0].1.length, facts.moved[0].1.length_kind), (GIB4, LengthKind::Paired));
+    assert_eq!((facts.moved[0].range_length, facts.moved[0].length_kind), (GIB4, "paired"));
     let paired = facts.problems.iter().find(|p| p.code == "paired_callbacks").unwrap();
     assert_eq!(paired.count, 3);
 }
@@ -73,7 +73,7 @@ fn a_second_version_alone_is_exact() {
     m.started(0, &[]).record(0, kind::SURVIVING2, FLAG_FAILED, |out| encode::surviving(out, [[0x5000, 8]].into_iter()));
     let facts = m.surviving(0, 1, &[[0x6000, 8]]).finished(&[]).facts();
     assert_eq!(facts.survived(), [(0x1000, 24, "exact"), (0x5000, 8, "exact"), (0x6000, 8, "exact")]);
-    assert_eq!(facts.moved[0].1.length_kind, LengthKind::Exact);
+    assert_eq!(facts.moved[0].length_kind, "exact");
 }
 
 /// Rule 6: the first version alone is a lower bound.
@@ -83,7 +83,7 @@ fn a_clamped_length_is_a_lower_bound_and_never_four_gib_less_one() {
     m.started(2, &[]).surviving(0, 1, &[[0x10_0000, CLAMP], [0x8_0000_0000, 4_294_967_288]]);
     let facts = m.moved(0, 1, &[[0x20_0000_0000, 0x10_0000_0000, CLAMP]]).finished(&[]).facts();
     assert_eq!(facts.survived(), [(0x10_0000, GIB4, "clamped"), (0x8_0000_0000, 4_294_967_288, "exact")]);
-    assert_eq!((facts.moved[0].1.length, facts.moved[0].1.length_kind), (GIB4, LengthKind::Clamped));
+    assert_eq!((facts.moved[0].range_length, facts.moved[0].length_kind), (GIB4, "clamped"));
 }
 
 /// Rule 6: narrowed where the bounds prove it.
@@ -103,7 +103,7 @@ fn bounds_narrow_the_last_range_of_a_part_of_the_large_object_heap() {
     let mut m = Making::new();
     m.started(2, &[]).moved(0, 1, &[[start + 0x10_0000_0000, start, CLAMP]]);
     let facts = m.finished(&[[3, start, 5_000_000_000]]).facts();
-    assert_eq!((facts.moved[0].1.length, facts.moved[0].1.length_kind), (5_000_000_000, LengthKind::Narrowed));
+    assert_eq!((facts.moved[0].range_length, facts.moved[0].length_kind), (5_000_000_000, "narrowed"));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_first_version_that_contradicts_its_second_is_reported_and_the_second_counts
     let facts = m.finished(&[]).facts();
     assert_eq!(facts.survived(), [(0x1000, 24, "exact")]);
     assert_eq!(facts.moved.len(), 1);
-    assert_eq!(facts.moved[0].1.new_start, 0x1800);
+    assert_eq!(facts.moved[0].new_range_start, 0x1800);
     assert_eq!(facts.codes(), ["v1_contradicts_v2"]);
 }
 
@@ -146,7 +146,7 @@ fn overlapping_and_empty_ranges_and_overlapping_bounds_are_reported() {
     m.surviving(0, 2, &[[0x1000, 0x20], [0x1010, 0x20], [0x1090, 0], [0x1100, 8]]);
     let facts = m.finished(&[]).facts();
     assert_eq!(facts.codes(), ["empty_range", "overlapping_bounds", "overlapping_ranges"]);
-    let generations: Vec<_> = facts.surviving.iter().map(|(_, r)| r.generation_before).collect();
+    let generations: Vec<_> = facts.surviving.iter().map(|r| r.generation_before).collect();
     assert_eq!(generations, [Some(0), Some(0), None, None], "where bounds disagree, nothing is known");
 }
 
@@ -201,8 +201,8 @@ fn ranges_and_an_end_without_a_start_are_a_collection_of_unknown_generation() {
     m.surviving(0, 2, &[[0x1000, 24]]).finished(&[GEN0]);
     let facts = m.started(0, &[]).finished(&[]).facts();
     assert_eq!(shapes(&facts), [(None, None, false), (Some(0), Some("blocking"), true)]);
-    assert_eq!(facts.surviving[0].0, 1);
-    assert_eq!(facts.surviving[0].1.generation_after, Some(0));
+    assert_eq!(facts.surviving[0].gc_id, 1);
+    assert_eq!(facts.surviving[0].generation_after, Some(0));
     assert_eq!(facts.codes(), ["finished_without_started"]);
 }
 
@@ -312,7 +312,7 @@ fn without_bounds_there_is_no_generation_and_large_and_pinned_objects_have_their
     m.started(2, &[]).surviving(0, 2, &[[0x1000, 24]]).finished(&[]);
     let parts = [[3, 0x1000, 0x1000], [4, 0x2000, 0x1000], [1, 0x5000, 0]];
     let facts = m.started(2, &parts).surviving(0, 2, &[[0x1000, 24], [0x2000, 24]]).finished(&parts).facts();
-    let seen: Vec<_> = facts.surviving.iter().map(|(_, r)| (r.generation_before, r.generation_after)).collect();
+    let seen: Vec<_> = facts.surviving.iter().map(|r| (r.generation_before, r.generation_after)).collect();
     assert_eq!(seen, [(None, None), (Some(3), Some(3)), (Some(4), Some(4))]);
     assert!(facts.problems.is_empty(), "empty bounds are normal: {:?}", facts.problems);
 }
@@ -325,8 +325,11 @@ fn the_non_gc_heap_is_a_generation_of_its_own_in_the_bounds() {
     m.started(0, &[GEN0]);
     m.non_gc = vec![[0x9000, 0xC0, 0x1000]];
     let facts = m.surviving(0, 2, &[[0x1000, 24]]).finished(&[GEN0]).facts();
-    let frozen: Vec<_> = facts.bounds.iter().filter(|(_, b)| b.generation == NON_GC_HEAP).collect();
-    let seen: Vec<_> = frozen.iter().map(|(gc, b)| (*gc, b.at_end, b.start, b.length, b.reserved)).collect();
+    let frozen: Vec<_> = facts.bounds.iter().filter(|b| b.generation == NON_GC_HEAP).collect();
+    let seen: Vec<_> = frozen
+        .iter()
+        .map(|b| (b.gc_id, b.is_at_end(), b.range_start, b.range_length, b.range_length_reserved))
+        .collect();
     assert_eq!(seen, [(1, false, 0x9000, 0x80, 0x1000), (1, true, 0x9000, 0xC0, 0x1000)]);
     assert_eq!((facts.bounds.len(), facts.collections[0].surviving_bytes), (4, 24));
     assert!(facts.problems.is_empty(), "{:?}", facts.problems);

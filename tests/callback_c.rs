@@ -33,8 +33,8 @@ fn the_example_in_c_writes_a_recording_without_a_fault() {
     assert_eq!(facts.survived(), [(0x7f00_0000_1000, 0x100, "exact"), (0x7f00_0000_2000, 0x38, "exact")]);
     let [gc] = &facts.collections[..] else { panic!("{:?}", facts.collections) };
     assert_eq!((gc.process_id, gc.generation, gc.kind), (4711, Some(1), Some("blocking")));
-    assert_eq!((gc.start_ns, gc.end_ns, gc.complete), (1000, Some(3000), true));
-    assert!(facts.surviving.iter().all(|(_, r)| (r.generation_before, r.generation_after) == (Some(0), Some(0))));
+    assert_eq!((gc.start_ts_ns, gc.end_ts_ns, gc.complete), (1000, Some(3000), true));
+    assert!(facts.surviving.iter().all(|r| (r.generation_before, r.generation_after) == (Some(0), Some(0))));
     assert!(facts.end.complete && facts.problems.is_empty(), "{:?}", facts.problems);
 
     #[cfg(feature = "cli")]
@@ -85,10 +85,11 @@ fn moved_ranges_and_bounds_written_in_c_come_back() {
     let Some(recording) = printed_by(&source) else { return };
     let facts = facts(&recording).unwrap();
     let seen: Vec<_> =
-        facts.moved.iter().map(|(_, r)| (r.old_start, r.new_start, r.length, r.length_kind.as_str())).collect();
+        facts.moved.iter().map(|r| (r.old_range_start, r.new_range_start, r.range_length, r.length_kind)).collect();
     let expected = [(0x1000, 0x1000, 1 << 32, "clamped"), (0x1100, 0x5000, 24, "exact"), (0x1200, 0x4000, 32, "exact")];
     assert_eq!(seen, expected);
-    let bounds: Vec<_> = facts.bounds.iter().map(|(_, b)| (b.generation, b.start, b.length, b.reserved)).collect();
+    let bounds: Vec<_> =
+        facts.bounds.iter().map(|b| (b.generation, b.range_start, b.range_length, b.range_length_reserved)).collect();
     let each = [(0, 0x1000, 0x800, 0x900), (2, 0x4000, 0x2000, 0x3000), (5, 0x9000, 16, 32)];
     assert_eq!(bounds, [each, each].concat());
     assert_eq!(facts.collections[0].reason, Some("Induced"));

@@ -20,7 +20,7 @@ pub fn sample() -> Vec<u8> {
 }
 
 fn ranges(facts: &Facts) -> Vec<(u64, u64)> {
-    facts.surviving.iter().map(|(_, r)| (r.start, r.length)).collect()
+    facts.surviving.iter().map(|r| (r.range_start, r.range_length)).collect()
 }
 
 #[test]

@@ -150,8 +150,10 @@ fn the_length_of_an_array_over_four_gib_is_exact_paired_or_at_least_no_lie() {
     // Collection, old start, new start, length, and how it is known.
     type Large = (u32, u64, u64, u64, &'static str);
     let large = |facts: &Facts| -> Vec<Large> {
-        let surviving = facts.surviving.iter().map(|(gc, r)| (*gc, r.start, r.start, r.length, r.length_kind.as_str()));
-        let moved = facts.moved.iter().map(|(gc, r)| (*gc, r.old_start, r.new_start, r.length, r.length_kind.as_str()));
+        let surviving =
+            facts.surviving.iter().map(|r| (r.gc_id, r.range_start, r.range_start, r.range_length, r.length_kind));
+        let moved =
+            facts.moved.iter().map(|r| (r.gc_id, r.old_range_start, r.new_range_start, r.range_length, r.length_kind));
         let mut rows: Vec<_> = surviving.chain(moved).filter(|r| r.3 >= 1 << 32).collect();
         rows.sort_unstable();
         rows

@@ -25,8 +25,8 @@ fn find(parts: &Parts, gc: GcId, address: u64) -> Option<u8> {
 
 /// Where ranges are after their collection.
 fn survivors(facts: &Facts) -> Parts {
-    let stayed = facts.surviving.iter().map(|(gc, r)| (*gc, r.start, r.length, 0));
-    parts(stayed.chain(facts.moved.iter().map(|(gc, r)| (*gc, r.new_start, r.length, 0))))
+    let stayed = facts.surviving.iter().map(|r| (r.gc_id, r.range_start, r.range_length, 0));
+    parts(stayed.chain(facts.moved.iter().map(|r| (r.gc_id, r.new_range_start, r.range_length, 0))))
 }
 
 #[test]
@@ -35,8 +35,13 @@ fn objects_lie_in_the_bounds_and_those_of_a_full_collection_in_its_ranges() {
     for runtime in each_runtime(TEST) {
         let dual = runtime.start(&[], &[("TRACEQUET_OBJECTS", "record")], &["churn"]).ended();
         let facts = dual.callbacks();
-        let bounds =
-            parts(facts.bounds.iter().filter(|(_, b)| b.at_end).map(|(gc, b)| (*gc, b.start, b.length, b.generation)));
+        let bounds = parts(
+            facts
+                .bounds
+                .iter()
+                .filter(|b| b.is_at_end())
+                .map(|b| (b.gc_id, b.range_start, b.range_length, b.generation)),
+        );
         let survivors = survivors(&facts);
         let is_full =
             |gc: GcId| facts.collections.iter().any(|c| c.gc_id == gc && c.complete && c.generation == Some(2));

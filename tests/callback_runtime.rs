@@ -152,20 +152,24 @@ fn pinned_objects_stay_where_they_are() {
             }
         }
         let (mut stayed, mut moved) = (0, 0);
-        for (gc, range) in &callbacks.moved {
-            let old = range.old_start..range.old_start + range.length;
-            let held = pins.get(gc).into_iter().flatten().filter(|object| old.contains(object)).count();
-            assert!(held == 0 || range.old_start == range.new_start, "{}: {range:?} is pinned", runtime.name);
+        for range in &callbacks.moved {
+            let old = range.old_range_start..range.old_range_start + range.range_length;
+            let held = pins.get(&range.gc_id).into_iter().flatten().filter(|object| old.contains(object)).count();
+            assert!(
+                held == 0 || range.old_range_start == range.new_range_start,
+                "{}: {range:?} is pinned",
+                runtime.name
+            );
             stayed += held;
-            moved += usize::from(range.old_start != range.new_start);
+            moved += usize::from(range.old_range_start != range.new_range_start);
         }
         // The pinned heap: walked as what survives, never moved, a generation of its own.
         let in_pinned_heap = |g: Option<u8>| g == Some(4);
-        let of_heap: Vec<_> = callbacks.surviving.iter().filter(|(_, r)| in_pinned_heap(r.generation_before)).collect();
+        let of_heap: Vec<_> = callbacks.surviving.iter().filter(|r| in_pinned_heap(r.generation_before)).collect();
         println!("{}: {stayed} pins held, {moved} ranges moved, {} in the pinned heap", runtime.name, of_heap.len());
         assert!(stayed > 100 && moved > 1000, "{}: {stayed} pins held, {moved} ranges moved", runtime.name);
-        assert!(of_heap.iter().all(|(_, r)| in_pinned_heap(r.generation_after)), "{}", runtime.name);
-        assert!(!callbacks.moved.iter().any(|(_, r)| in_pinned_heap(r.generation_before)), "{}", runtime.name);
+        assert!(of_heap.iter().all(|r| in_pinned_heap(r.generation_after)), "{}", runtime.name);
+        assert!(!callbacks.moved.iter().any(|r| in_pinned_heap(r.generation_before)), "{}", runtime.name);
         assert_eq!(
             of_heap.len() > 20,
             !runtime.is_old(),
@@ -242,8 +246,8 @@ fn frozen_objects_lie_beside_all_generations_and_in_no_range() {
                 frozen_keys += place(*key);
                 place(*value);
             }
-            let surviving = callbacks.surviving.iter().filter(|r| r.0 == gc).map(|(_, r)| r.start);
-            let moved = callbacks.moved.iter().filter(|r| r.0 == gc).map(|(_, r)| r.new_start);
+            let surviving = callbacks.surviving.iter().filter(|r| r.gc_id == gc).map(|r| r.range_start);
+            let moved = callbacks.moved.iter().filter(|r| r.gc_id == gc).map(|r| r.new_range_start);
             assert!(!surviving.chain(moved).any(frozen), "{}: a range in the frozen heap", runtime.name);
         }
         println!("{}: {frozen_roots} roots and {frozen_keys} keys are frozen", runtime.name);

@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tracequet::normalize::fact::{LengthKind, MovedRange};
+use tracequet::normalize::fact::GcMovedRange;
 use tracequet::reader::callback::encode;
 use tracequet::reader::callback::format::{self, FLAG_FAILED, kind};
 
@@ -145,17 +145,18 @@ fn tell(truth: &Truth, versions: Versions, deal: &[usize], pointer_size: u8) -> 
 }
 
 /// All ranges that came out, those that stayed as well, by their old starts.
-fn came_out(facts: &Facts) -> Vec<MovedRange> {
-    let stayed = facts.surviving.iter().map(|(_, r)| MovedRange {
-        old_start: r.start,
-        new_start: r.start,
-        length: r.length,
+fn came_out(facts: &Facts) -> Vec<GcMovedRange> {
+    let stayed = facts.surviving.iter().map(|r| GcMovedRange {
+        gc_id: r.gc_id,
+        old_range_start: r.range_start,
+        new_range_start: r.range_start,
+        range_length: r.range_length,
         length_kind: r.length_kind,
         generation_before: r.generation_before,
         generation_after: r.generation_after,
     });
-    let mut all: Vec<_> = stayed.chain(facts.moved.iter().map(|(_, r)| *r)).collect();
-    all.sort_unstable_by_key(|r| r.old_start);
+    let mut all: Vec<_> = stayed.chain(facts.moved.iter().map(|r| *r)).collect();
+    all.sort_unstable_by_key(|r| r.old_range_start);
     all
 }
 
@@ -175,17 +176,17 @@ proptest! {
         prop_assert_eq!(seen.len(), truth.survivors.len());
         for (seen, is) in seen.iter().zip(&truth.survivors) {
             let generations = (seen.generation_before, seen.generation_after);
-            prop_assert_eq!((seen.old_start, seen.new_start), (is.old, is.new));
+            prop_assert_eq!((seen.old_range_start, seen.new_range_start), (is.old, is.new));
             prop_assert_eq!(generations, (Some(is.before), Some(is.after)));
             let expected = match (versions, is.length < GIB4 - 1) {
-                (Versions::Second | Versions::SecondFails, _) | (Versions::First, true) => LengthKind::Exact,
-                (Versions::Both, _) => LengthKind::Paired,
-                (Versions::First, false) if is.ends_large_part => LengthKind::Narrowed,
-                (Versions::First, false) => LengthKind::Clamped,
+                (Versions::Second | Versions::SecondFails, _) | (Versions::First, true) => "exact",
+                (Versions::Both, _) => "paired",
+                (Versions::First, false) if is.ends_large_part => "narrowed",
+                (Versions::First, false) => "clamped",
             };
             prop_assert_eq!(seen.length_kind, expected);
-            prop_assert_eq!(seen.length, if expected == LengthKind::Clamped { GIB4 } else { is.length });
-            prop_assert!(seen.length <= is.length, "{} is more than {}", seen.length, is.length);
+            prop_assert_eq!(seen.range_length, if expected == "clamped" { GIB4 } else { is.length });
+            prop_assert!(seen.range_length <= is.length, "{} is more than {}", seen.range_length, is.length);
         }
         let told: Vec<_> = facts.codes().into_iter().filter(|code| *code != "paired_callbacks").collect();
         prop_assert!(told.is_empty(), "{:?}", told);
@@ -197,8 +198,8 @@ proptest! {
     ) {
         let truth = truth(&parts);
         let facts = tell(&truth, versions, &deal, 4).facts();
-        let expected = if versions == Versions::Both { LengthKind::Paired } else { LengthKind::Exact };
-        let seen: Vec<_> = came_out(&facts).iter().map(|r| (r.old_start, r.new_start, r.length, r.length_kind)).collect();
+        let expected = if versions == Versions::Both { "paired" } else { "exact" };
+        let seen: Vec<_> = came_out(&facts).iter().map(|r| (r.old_range_start, r.new_range_start, r.range_length, r.length_kind)).collect();
         let is: Vec<_> = truth.survivors.iter().map(|s| (s.old, s.new, s.length, expected)).collect();
         prop_assert_eq!(seen, is);
     }

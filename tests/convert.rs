@@ -8,7 +8,8 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::Value as Json;
 use tracequet::pipeline::{AddressType, Convert, Format};
-use tracequet::table::schema::{self, ColumnEncoding};
+use tracequet::table::schema;
+use tracequet::table_spec::Encoding as ColumnEncoding;
 
 use crate::support::dataset::{Dataset, Table};
 

@@ -8,6 +8,7 @@ use tracequet::source::{Input, MappedFile};
 use crate::support::collect::{Recording, Seen, mapped, piped};
 #[cfg(feature = "packed")]
 use crate::support::expected::shared_traces;
+use crate::support::mutate::Random;
 use crate::support::writer::{Form, Kind, Row, Writer};
 
 fn samples() -> Vec<PathBuf> {
@@ -148,6 +149,11 @@ fn story(form: Form) -> Vec<u8> {
     writer.end()
 }
 
+/// The same recording in every form.
+pub fn stories() -> Vec<Vec<u8>> {
+    [Form::V4, Form::V6].map(story).to_vec()
+}
+
 #[test]
 fn a_story_in_each_form_can_be_cut_anywhere() {
     for form in [Form::V4, Form::V6] {
@@ -178,18 +184,6 @@ fn shared_traces_of_every_version_can_be_cut_anywhere() {
     for name in names {
         let bytes = std::fs::read(folder.join(name)).expect("a recording");
         check_cuts(name, &bytes, cuts(&bytes).into_iter());
-    }
-}
-
-/// A small generator with a fixed seed (xorshift), so that a failure can be repeated.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit.max(1) as u64) as usize
     }
 }
 

@@ -21,12 +21,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("reader", &["source", "catalog"]),
     ("event", &["reader", "catalog"]),
     ("normalize", &["reader", "event"]),
-    ("table", &["reader", "event", "normalize"]),
-    ("sink", &[]),
+    ("table_spec", &[]),
+    ("table", &["reader", "event", "normalize", "table_spec"]),
+    ("sink", &["table_spec"]),
     ("dataset", &["table", "sink"]),
     ("analyze", &["dataset", "normalize"]),
     ("inspect", &["source", "reader", "event", "normalize", "pipeline"]),
-    ("pipeline", &["source", "reader", "event", "normalize", "table", "sink"]),
+    ("pipeline", &["source", "reader", "event", "normalize", "table_spec", "table", "sink"]),
 ];
 
 /// The crates of the workspace, by the folders of their source.

@@ -8,6 +8,9 @@
     reason = "a test may stop where it stands, and so may what it calls"
 )]
 
+// The fuzz targets ask for libfuzzer's macro: here it is one of tests/fuzzing.rs.
+extern crate self as libfuzzer_sys;
+
 mod callback;
 #[cfg(target_os = "linux")]
 mod callback_attach;
@@ -41,6 +44,8 @@ mod dataset;
 mod docs;
 #[cfg(feature = "packed")]
 mod etl;
+#[cfg(feature = "packed")]
+mod fuzzing;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod gc;
 #[cfg(feature = "packed")]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use tracequet::error::Problem;
-use tracequet::reader::callback::{read, Record, Visitor};
+use tracequet::reader::callback::{Record, Visitor, read};
 use tracequet::source::Input;
 
 struct Null;

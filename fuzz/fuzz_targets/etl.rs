@@ -7,8 +7,8 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use tracequet::error::Problem;
-use tracequet::event::{decode::decode, value::ValueColumn, EventInfo};
-use tracequet::reader::{etl, EventType, Order, RawEvent, TypeId, Visitor};
+use tracequet::event::{EventInfo, decode::decode, value::ValueColumn};
+use tracequet::reader::{EventType, Order, RawEvent, TypeId, Visitor, etl};
 use tracequet::source::Input;
 
 #[derive(Default)]

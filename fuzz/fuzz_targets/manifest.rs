@@ -6,7 +6,7 @@ use std::path::Path;
 use libfuzzer_sys::fuzz_target;
 use tracequet::event::EventInfo;
 use tracequet::guid::Guid;
-use tracequet::reader::{etl::Manifests, EtwForm, EtwLayout, EventType, Layout};
+use tracequet::reader::{EtwForm, EtwLayout, EventType, Layout, etl::Manifests};
 
 fuzz_target!(|text: &str| {
     let mut manifests = Manifests::default();

@@ -1,81 +1,32 @@
 //! `tracequet schema`: the tables, what each column means, and how event payloads are laid out.
 
+use anyhow::Context;
 use serde::Serialize;
 use tracequet::event::catalog::{self, EventLayout, Provider};
 use tracequet::event::layout::map_of;
-use tracequet::table::schema;
+use tracequet::table::schema::{self, ColumnSchema, TableSchema};
 
 use super::args::{SchemaArgs, SchemaFormat};
 use super::text::{Columns, counted};
 use super::{Outcome, print_result};
-
-/// What a table is.
-#[derive(Debug, Serialize)]
-pub struct TableDoc {
-    /// Name.
-    pub name: String,
-    /// What a row is.
-    pub doc: String,
-    /// Columns in order.
-    pub columns: Vec<ColumnDoc>,
-    /// Columns that rows are sorted by.
-    pub sorted_by: Vec<String>,
-}
-
-/// What a column is.
-#[derive(Debug, Serialize)]
-pub struct ColumnDoc {
-    /// Name.
-    pub name: String,
-    /// Arrow type.
-    #[serde(rename = "type")]
-    pub type_name: String,
-    /// Unit, when it has one.
-    pub unit: Option<String>,
-    /// Whether values may be missing.
-    pub nullable: bool,
-    /// What a value means.
-    pub doc: String,
-    /// Parquet encoding.
-    pub encoding: Option<String>,
-}
-
-/// All tables.
-fn tables() -> anyhow::Result<Vec<TableDoc>> {
-    let column = |c: &schema::ColumnSchema| ColumnDoc {
-        name: c.name.clone(),
-        type_name: c.kind.clone(),
-        unit: c.unit.clone(),
-        nullable: c.nullable,
-        doc: c.doc.clone(),
-        encoding: Some(c.encoding.as_str().to_owned()),
-    };
-    let table = |t: &schema::TableSchema| TableDoc {
-        name: t.name.clone(),
-        doc: t.doc.clone(),
-        columns: t.columns.iter().map(column).collect(),
-        sorted_by: t.sorted_by.clone(),
-    };
-    Ok(schema::all()?.iter().map(table).collect())
-}
 
 /// Prints tables or events.
 pub fn run(args: &SchemaArgs) -> anyhow::Result<Outcome> {
     let text = match &args.events {
         Some(provider) if provider.is_empty() => providers(args.format)?,
         Some(provider) => events(find_provider(provider)?, args.format)?,
-        None => of_tables(&chosen(tables()?, args.table.as_deref())?, args.format)?,
+        None => of_tables(chosen(schema::all()?, args.table.as_deref())?, args.format)?,
     };
     print_result(&text)?;
     Ok(Outcome::Whole)
 }
 
-fn chosen(tables: Vec<TableDoc>, name: Option<&str>) -> anyhow::Result<Vec<TableDoc>> {
+/// The table of a name, or all.
+fn chosen<'t>(tables: &'t [TableSchema], name: Option<&str>) -> anyhow::Result<&'t [TableSchema]> {
     let Some(name) = name else { return Ok(tables) };
-    let names: Vec<String> = tables.iter().map(|t| t.name.clone()).collect();
-    let found: Vec<TableDoc> = tables.into_iter().filter(|t| t.name == name).collect();
-    anyhow::ensure!(!found.is_empty(), "no table '{name}', expected one of: {}", names.join(", "));
-    Ok(found)
+    let names: Vec<&str> = tables.iter().map(|t| t.name.as_str()).collect();
+    let found = tables.iter().find(|t| t.name == name);
+    found.map(std::slice::from_ref).with_context(|| format!("no table '{name}', expected one of: {}", names.join(", ")))
 }
 
 fn pretty(value: &impl Serialize) -> anyhow::Result<String> {
@@ -84,7 +35,7 @@ fn pretty(value: &impl Serialize) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn of_tables(tables: &[TableDoc], format: SchemaFormat) -> anyhow::Result<String> {
+fn of_tables(tables: &[TableSchema], format: SchemaFormat) -> anyhow::Result<String> {
     let mut out = String::new();
     match format {
         SchemaFormat::Json => return pretty(&tables),
@@ -94,7 +45,7 @@ fn of_tables(tables: &[TableDoc], format: SchemaFormat) -> anyhow::Result<String
     Ok(out)
 }
 
-fn table_text(out: &mut String, table: &TableDoc) {
+fn table_text(out: &mut String, table: &TableSchema) {
     separate(out);
     out.push_str(&format!("{}: {}\n", table.name, table.doc));
     if !table.sorted_by.is_empty() {
@@ -107,7 +58,7 @@ fn table_text(out: &mut String, table: &TableDoc) {
     columns.print(out);
 }
 
-fn table_markdown(out: &mut String, table: &TableDoc) {
+fn table_markdown(out: &mut String, table: &TableSchema) {
     separate(out);
     out.push_str(&format!("## {}\n\n{}\n", table.name, table.doc));
     if !table.sorted_by.is_empty() {
@@ -120,8 +71,8 @@ fn table_markdown(out: &mut String, table: &TableDoc) {
     }
 }
 
-fn type_text(column: &ColumnDoc) -> String {
-    format!("{}{}", column.type_name, if column.nullable { ", may be null" } else { "" })
+fn type_text(column: &ColumnSchema) -> String {
+    format!("{}{}", column.kind, if column.nullable { ", may be null" } else { "" })
 }
 
 /// Text that stays inside a cell of a Markdown table.
@@ -294,27 +245,28 @@ fn event_markdown(out: &mut String, view: &EventView<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracequet::table_spec::Encoding;
 
     #[test]
     fn tables_print_in_every_format() {
-        let column = |name: &str, unit: Option<&str>| ColumnDoc {
+        let column = |name: &str, unit: Option<&str>| ColumnSchema {
             name: name.into(),
-            type_name: "uint64".into(),
+            kind: "uint64".into(),
             unit: unit.map(str::to_owned),
             nullable: unit.is_some(),
             doc: "a | b".into(),
-            encoding: None,
+            encoding: Encoding::Plain,
         };
         let columns = vec![column("gc_id", None), column("duration_ns", Some("ns"))];
         let table =
-            TableDoc { name: "gc".into(), doc: "One collection.".into(), columns, sorted_by: vec!["gc_id".into()] };
+            TableSchema { name: "gc".into(), doc: "One collection.".into(), columns, sorted_by: vec!["gc_id".into()] };
         let text = of_tables(std::slice::from_ref(&table), SchemaFormat::Text).unwrap();
         assert!(text.contains("  duration_ns  uint64, may be null  ns    a | b\n"), "{text}");
         let markdown = of_tables(std::slice::from_ref(&table), SchemaFormat::Markdown).unwrap();
         assert!(markdown.contains("| `gc_id` | uint64 |  | a \\| b |\n"), "{markdown}");
         let json = of_tables(&[table], SchemaFormat::Json).unwrap();
         assert!(serde_json::from_str::<serde_json::Value>(&json).unwrap()[0]["columns"][1]["nullable"] == true);
-        assert!(chosen(Vec::new(), Some("nothing")).is_err());
+        assert!(chosen(&[], Some("nothing")).is_err());
     }
 
     #[test]

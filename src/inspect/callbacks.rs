@@ -7,7 +7,7 @@ use super::{Collection, CollectionKind, Collections, DecodedBy, EventTypeCount, 
 use super::{ProviderCount, ThreadCount};
 use crate::error::{Error, Problem, Result, Severity};
 use crate::normalize::callbacks::CallbackNormalizer;
-use crate::normalize::fact::{Fact, FactSink};
+use crate::normalize::fact::{Fact, FactSink, Gc};
 use crate::pipeline::{CALLBACK_PROVIDER, ProblemSummary};
 use crate::reader::callback::format::{Header, kind_name};
 use crate::reader::callback::{self, Record, Visitor};
@@ -23,21 +23,30 @@ struct Found {
     problems: Vec<ProblemSummary>,
 }
 
+impl Found {
+    fn collection(&mut self, row: &Gc) {
+        if self.collections.list.len() >= MAX_LISTED {
+            self.collections.unlisted_marks += 2;
+            return;
+        }
+        self.collections.list.push(Collection {
+            process_id: row.process_id,
+            number: u64::from(row.gc_id),
+            generation: row.generation.map(u64::from),
+            reason: row.reason.map(|_| 1),
+            reason_name: row.reason,
+            kind: CollectionKind::ALL.into_iter().find(|kind| Some(kind.as_str()) == row.kind),
+            start_ns: Some(row.start_ts_ns),
+            duration_ns: row.end_ts_ns.map(|end| end.saturating_sub(row.start_ts_ns)),
+        });
+    }
+}
+
 impl FactSink for Found {
     fn fact(&mut self, fact: Fact<'_>) {
         match fact {
-            Fact::Collection(_) if self.collections.list.len() >= MAX_LISTED => self.collections.unlisted_marks += 2,
-            Fact::Collection(c) => self.collections.list.push(Collection {
-                process_id: c.process_id,
-                number: u64::from(c.gc_id),
-                generation: c.generation.map(u64::from),
-                reason: c.reason.map(|_| 1),
-                reason_name: c.reason,
-                kind: CollectionKind::ALL.into_iter().find(|kind| Some(kind.as_str()) == c.kind),
-                start_ns: Some(c.start_ns),
-                duration_ns: c.end_ns.map(|end| end.saturating_sub(c.start_ns)),
-            }),
-            Fact::Problem(p) => ProblemSummary::note(&mut self.problems, p),
+            Fact::Gc(rows) => rows.iter().for_each(|row| self.collection(row)),
+            Fact::Diagnostic(rows) => rows.iter().for_each(|row| ProblemSummary::note(&mut self.problems, row)),
             _ => {}
         }
     }
@@ -91,7 +100,7 @@ impl Visitor for Counter<'_> {
     }
 
     fn problem(&mut self, problem: Problem) {
-        ProblemSummary::note(&mut self.found.problems, &problem);
+        ProblemSummary::note(&mut self.found.problems, &(&problem).into());
     }
 
     fn progress(&mut self, position: u64) {

@@ -283,7 +283,7 @@ impl Visitor for Counter<'_> {
     }
 
     fn problem(&mut self, problem: Problem) {
-        ProblemSummary::note(&mut self.problems, &problem);
+        ProblemSummary::note(&mut self.problems, &(&problem).into());
     }
 
     fn progress(&mut self, position: u64) {

@@ -13,8 +13,8 @@ use foldhash::fast::FixedState;
 
 use super::enum_names::callback_root_kind;
 use super::fact::{
-    Allocation, Fact, FactSink, Finalizable, GcId, GenerationRange, Handle, HeapObject, HeapReference, LengthKind,
-    Method, NON_GC_HEAP, Process, Root, Type, WeakElement,
+    Allocation, FactSink, GcFinalizable, GcGenerationRange, GcHandle, GcId, GcRoot, GcWeakElement, HeapObject,
+    HeapReference, LengthKind, Method, NON_GC_HEAP, Process, Type, range_time,
 };
 use super::gc::callback_collections::CallbackGcTracker;
 use super::gc::ranges::{self, CLAMP, CLAMPED_LENGTH, MAX_LENGTH, tag};
@@ -33,7 +33,10 @@ const MAX_KNOWN: usize = 1 << 20;
 
 /// Finds the facts in the calls that one process made to its profiler.
 pub struct CallbackNormalizer {
-    process: Process,
+    process: Process<'static>,
+    /// Its command line and the path of its runtime.
+    command_line: String,
+    runtime_path: String,
     clock: Clock,
     wide: bool,
     pub(super) collections: CallbackGcTracker,
@@ -65,11 +68,9 @@ impl CallbackNormalizer {
         let suspends = header.policy & POLICY_SUSPENDS != 0 && header.granted[0] & MONITOR_SUSPENDS != 0;
         let process = Process {
             process_id: header.process_id,
-            command_line: header.command_line.clone(),
-            os: header.os_name().to_owned(),
-            arch: header.arch_name().to_owned(),
-            runtime_path: header.runtime_path.clone(),
-            runtime_sku: match header.runtime_kind {
+            os: header.os_name(),
+            arch: header.arch_name(),
+            runtime_kind: match header.runtime_kind {
                 1 => Some("DesktopClr"),
                 2 => Some("CoreClr"),
                 _ => None,
@@ -78,7 +79,13 @@ impl CallbackNormalizer {
         };
         let collections = CallbackGcTracker::new(header.process_id, header.clr_instance_id, concurrent, suspends);
         let wide = header.pointer_size == 8;
-        CallbackNormalizer { clock, wide, ..CallbackNormalizer::with(process, collections) }
+        CallbackNormalizer {
+            command_line: header.command_line.clone(),
+            runtime_path: header.runtime_path.clone(),
+            clock,
+            wide,
+            ..CallbackNormalizer::with(process, collections)
+        }
     }
 
     /// For the calls of a process that are not records: blocking collections, and no suspensions.
@@ -87,10 +94,12 @@ impl CallbackNormalizer {
         CallbackNormalizer::with(process, CallbackGcTracker::new(process_id, 0, false, false))
     }
 
-    fn with(process: Process, collections: CallbackGcTracker) -> CallbackNormalizer {
+    fn with(process: Process<'static>, collections: CallbackGcTracker) -> CallbackNormalizer {
         CallbackNormalizer {
             collections,
             process,
+            command_line: String::new(),
+            runtime_path: String::new(),
             clock: Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1_000_000_000 },
             wide: true,
             pairs: Pairs::default(),
@@ -120,10 +129,10 @@ impl CallbackNormalizer {
         let ts_ns = self.time(record);
         let process = &mut self.process;
         if process.event_count == 0 {
-            (process.first_ns, process.last_ns) = (ts_ns, ts_ns);
+            (process.first_ts_ns, process.last_ts_ns) = (ts_ns, ts_ns);
         }
         process.event_count += 1;
-        process.last_ns = process.last_ns.max(ts_ns);
+        process.last_ts_ns = process.last_ts_ns.max(ts_ns);
         self.cut_records += u64::from(record.is_cut());
         let call = Call {
             ts_ns,
@@ -166,10 +175,8 @@ impl CallbackNormalizer {
                 let bounds = self.bounds(&bounds, true);
                 if self.collections.finished(ts_ns, bounds, sink) {
                     let message = "a collection ends whose start is not in the recording";
-                    sink.fact(Fact::Problem(
-                        &Problem::new(Severity::DataLoss, "finished_without_started", call.offset, message)
-                            .thread(call.thread_id),
-                    ));
+                    let problem = Problem::new(Severity::DataLoss, "finished_without_started", call.offset, message);
+                    sink.problem(&problem.thread(call.thread_id));
                 }
             }
             Body::Surviving { version, rows } => self.surviving(call, version, rows, ts_ns, sink),
@@ -180,31 +187,33 @@ impl CallbackNormalizer {
                 let open = self.collections.innermost(ts_ns);
                 open.row.root_count += rows.len() as u64;
                 for [object_id, kind, flags, root_id] in rows {
-                    let flags = u32::try_from(*flags).unwrap_or_default();
-                    let (object_id, root_id) = (*object_id, *root_id);
-                    let root = Root { object_id, kind: callback_root_kind(*kind), flags, root_id, name: None };
-                    sink.fact(Fact::Root(open.row.gc_id, &root));
+                    sink.add(&GcRoot {
+                        gc_id: open.row.gc_id,
+                        object_id: *object_id,
+                        root_kind: callback_root_kind(*kind),
+                        root_flags: u32::try_from(*flags).unwrap_or_default(),
+                        root_id: *root_id,
+                        name: None,
+                    });
                 }
             }
             Body::Weak { rows } => {
                 let gc_id = self.collections.innermost(ts_ns).row.gc_id;
                 for [key_object_id, value_object_id, root_id] in rows.iter().copied() {
-                    sink.fact(Fact::WeakElement(gc_id, &WeakElement { key_object_id, value_object_id, root_id }));
+                    sink.add(&GcWeakElement { gc_id, key_object_id, value_object_id, root_id });
                 }
             }
             Body::Object { object_id, class_id, size, references } => {
                 let open = self.collections.innermost(ts_ns);
                 let gc_id = open.row.gc_id;
                 for [target_object_id] in references.iter().copied() {
-                    let reference = HeapReference { object_id, target_object_id, field_id: 0 };
-                    sink.fact(Fact::HeapReference(gc_id, &reference));
+                    sink.add(&HeapReference { gc_id, object_id, target_object_id, field_id: 0 });
                 }
                 self.object_parts += references.len() as u64;
                 if !call.continues {
                     open.row.heap_object_count += 1;
                     let reference_count = std::mem::take(&mut self.object_parts);
-                    let object = HeapObject { object_id, type_id: class_id, size_bytes: size, reference_count };
-                    sink.fact(Fact::HeapObject(gc_id, &object));
+                    sink.add(&HeapObject { gc_id, object_id, type_id: class_id, size_bytes: size, reference_count });
                 }
             }
             Body::HandleCreated { handle_id, object_id } => self.handle("created", handle_id, object_id, call, sink),
@@ -214,8 +223,15 @@ impl CallbackNormalizer {
                 open.queue.push(object_id);
                 let action = if self.waiting.binary_search(&object_id).is_ok() { "waiting" } else { "queued" };
                 let (gc_id, process_id) = (open.row.gc_id, self.process.process_id);
-                let row = Finalizable { gc_id, ts_ns, process_id, action, object_id, type_id: class_id, flags };
-                sink.fact(Fact::Finalizable(&row));
+                sink.add(&GcFinalizable {
+                    gc_id,
+                    ts_ns,
+                    process_id,
+                    action,
+                    object_id,
+                    type_id: class_id,
+                    finalizer_flags: flags,
+                });
             }
             Body::ByClass { rows } => {
                 for [type_id, object_count] in rows.iter().copied() {
@@ -287,12 +303,12 @@ impl CallbackNormalizer {
         }
         if let Some(error) = self.collections.failed.take() {
             let message = format!("ranges are missing, the temporary file failed: {error}");
-            sink.fact(Fact::Problem(&Problem::new(Severity::DataLoss, "spill_failed", offset, message)));
+            sink.problem(&Problem::new(Severity::DataLoss, "spill_failed", offset, message));
         }
         let anomalies = std::mem::take(&mut self.collections.anomalies);
         let mut doubt = |code, count: u64, message: &str| {
             if count > 0 {
-                sink.fact(Fact::Problem(&Problem::new(Severity::Error, code, offset, message).count(count)));
+                sink.problem(&Problem::new(Severity::Error, code, offset, message).count(count));
             }
         };
         doubt("overlapping_ranges", anomalies.overlapping, "ranges of one collection overlap");
@@ -306,21 +322,24 @@ impl CallbackNormalizer {
         doubt("range_beyond_bounds", anomalies.beyond_bounds, "ranges of 4 GiB or more in less room than that");
     }
 
-    fn bounds(&mut self, bounds: &Bounds<'_>, at_end: bool) -> Vec<GenerationRange> {
+    fn bounds(&mut self, bounds: &Bounds<'_>, at_end: bool) -> Vec<GcGenerationRange> {
         self.heap_bounds_failed += u64::from(bounds.hresult as i32 != 0 && bounds.hresult != NOT_ASKED);
-        let rows = bounds.rows.iter().map(|[generation, start, length, reserved]| GenerationRange {
-            at_end,
+        let at = range_time(at_end);
+        let rows = bounds.rows.iter().map(|[generation, start, length, reserved]| GcGenerationRange {
+            gc_id: 0,
+            at,
             generation: u8::try_from(*generation).unwrap_or(u8::MAX),
-            start: *start,
-            length: *length,
-            reserved: *reserved,
+            range_start: *start,
+            range_length: *length,
+            range_length_reserved: *reserved,
         });
-        let non_gc = bounds.non_gc.iter().map(|[start, length, reserved]| GenerationRange {
-            at_end,
+        let non_gc = bounds.non_gc.iter().map(|[start, length, reserved]| GcGenerationRange {
+            gc_id: 0,
+            at,
             generation: NON_GC_HEAP,
-            start: *start,
-            length: *length,
-            reserved: *reserved,
+            range_start: *start,
+            range_length: *length,
+            range_length_reserved: *reserved,
         });
         rows.chain(non_gc).collect()
     }
@@ -394,8 +413,8 @@ impl CallbackNormalizer {
                 let open = self.collections.innermost(ts_ns);
                 open.row.root_count += objects.len() as u64;
                 for [object_id] in objects.iter().copied() {
-                    let root = Root { object_id, kind: "unknown", ..Root::default() };
-                    sink.fact(Fact::Root(open.row.gc_id, &root));
+                    let gc_id = open.row.gc_id;
+                    sink.add(&GcRoot { gc_id, object_id, root_kind: "unknown", ..GcRoot::default() });
                 }
             }
         }
@@ -406,12 +425,12 @@ impl CallbackNormalizer {
         if self.contradictions <= 100 {
             let message = "a callback and the second version of it, called just before, disagree: the second counts";
             let problem = Problem::new(Severity::Error, "v1_contradicts_v2", call.offset, message);
-            sink.fact(Fact::Problem(&problem.thread(call.thread_id)));
+            sink.problem(&problem.thread(call.thread_id));
         }
     }
 
     fn handle(&self, action: &'static str, handle_id: u64, object_id: u64, call: &Call<'_>, sink: &mut impl FactSink) {
-        let handle = Handle {
+        let handle = GcHandle {
             ts_ns: call.ts_ns,
             process_id: self.process.process_id,
             thread_id: call.thread_id,
@@ -419,15 +438,15 @@ impl CallbackNormalizer {
             handle_id,
             object_id,
             callsite_id: call.callsite_id,
-            ..Handle::default()
+            ..GcHandle::default()
         };
-        sink.fact(Fact::Handle(&handle));
+        sink.add(&handle);
     }
 
     fn allocation(&self, call: &Call<'_>, allocation: Allocation<'_>, sink: &mut impl FactSink) {
         let Call { ts_ns, thread_id, callsite_id, .. } = *call;
         let process_id = self.process.process_id;
-        sink.fact(Fact::Allocation(&Allocation { ts_ns, process_id, thread_id, callsite_id, ..allocation }));
+        sink.add(&Allocation { ts_ns, process_id, thread_id, callsite_id, ..allocation });
     }
 
     fn class(&mut self, type_id: u64, module_id: u64, element_type: u8, of: u64, name: &str, sink: &mut impl FactSink) {
@@ -436,8 +455,15 @@ impl CallbackNormalizer {
             let parameters: &[u64] = if of == 0 { &[] } else { &[of] };
             let is_array = name.ends_with(']') && module_id == 0;
             let (process_id, flags) = (self.process.process_id, if is_array { ARRAY } else { 0 });
-            let found = Type { process_id, type_id, module_id, name, flags, element_type, type_parameters: parameters };
-            sink.fact(Fact::Type(&found));
+            sink.add(&Type {
+                process_id,
+                type_id,
+                module_id,
+                name,
+                flags,
+                element_type,
+                type_parameter_ids: parameters,
+            });
         }
     }
 
@@ -448,7 +474,7 @@ impl CallbackNormalizer {
             let of_constructor = namespace.strip_suffix('.').map(|of| (of, full.get(of.len() + 1..).unwrap_or(name)));
             let (namespace, name) = of_constructor.unwrap_or((namespace, name));
             let process_id = self.process.process_id;
-            sink.fact(Fact::Method(&Method { process_id, method_id, namespace, name, module_id, ..Method::default() }));
+            sink.add(&Method { process_id, method_id, namespace, name, module_id, ..Method::default() });
         }
     }
 
@@ -456,7 +482,8 @@ impl CallbackNormalizer {
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
         self.collections.last_id = self.last_gc_id;
         self.end(position, sink);
-        sink.fact(Fact::Process(&self.process));
+        let (command_line, runtime_path) = (&self.command_line, &self.runtime_path);
+        sink.add(&Process { command_line, runtime_path, ..self.process });
         Totals { collections: u64::from(self.collections.last_id) }
     }
 
@@ -468,11 +495,11 @@ impl CallbackNormalizer {
 
     /// The last call was made: open collections are incomplete, and what was only counted is reported.
     pub fn end(&mut self, position: u64, sink: &mut impl FactSink) {
-        self.pairs.flush_all(&mut self.collections, self.process.last_ns);
+        self.pairs.flush_all(&mut self.collections, self.process.last_ts_ns);
         self.interrupt(position, sink);
         let mut report = |severity, code, count: u64, message: &str| {
             if count > 0 {
-                sink.fact(Fact::Problem(&Problem::new(severity, code, position, message).count(count)));
+                sink.problem(&Problem::new(severity, code, position, message).count(count));
             }
         };
         let loss = Severity::DataLoss;

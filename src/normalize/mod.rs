@@ -22,8 +22,8 @@ use crate::reader::{self, ProcessKey, TypeId};
 use crate::time::Clock;
 use code::modules::Modules;
 use code::types::Types;
-use fact::{Allocation, CallsiteId, Fact, FactSink, Finalizable, GcId, GenerationRange, GenerationStats, Handle};
-use fact::{HeapObject, Root, WeakElement};
+use fact::{Allocation, CallsiteId, FactSink, GcFinalizable, GcGenerationRange, GcHandle, GcHeapStats, GcId};
+use fact::{GcRoot, GcWeakElement, HeapObject, range_time};
 use gc::event_collections::{EventGcTracker, Start};
 use gc::heap_walk::Heap;
 use gc::profiler::{ProfilerEvent, ProfilerInput, Profilers};
@@ -163,48 +163,49 @@ impl Normalizer {
                 }
             }
             Kind::GenerationRange => {
-                let at_end = !gc.is_starting(thread);
-                let bound = GenerationRange {
-                    at_end,
+                let at = range_time(!gc.is_starting(thread));
+                let bound = GcGenerationRange {
+                    gc_id: 0,
+                    at,
                     generation: scalars.small("Generation").unwrap_or(u8::MAX),
-                    start: scalars.number("RangeStart").unwrap_or_default(),
-                    length: scalars.number("RangeUsedLength").unwrap_or_default(),
-                    reserved: scalars.number("RangeReservedLength").unwrap_or_default(),
+                    range_start: scalars.number("RangeStart").unwrap_or_default(),
+                    range_length: scalars.number("RangeUsedLength").unwrap_or_default(),
+                    range_length_reserved: scalars.number("RangeReservedLength").unwrap_or_default(),
                 };
                 gc.innermost(ts_ns, next).ranges.bound(bound);
             }
             Kind::Handle(action) => {
-                let handle = Handle {
+                let handle = GcHandle {
                     ts_ns,
                     process_id,
                     thread_id: event.thread.thread_id,
                     action,
                     handle_id: scalars.number("HandleID").unwrap_or_default(),
                     object_id: scalars.number("ObjectID").unwrap_or_default(),
-                    kind: handler.map("GCHandleKindMap", scalars.number("Kind")),
+                    handle_kind: handler.map("GCHandleKindMap", scalars.number("Kind")),
                     generation: scalars.small("Generation"),
                     callsite_id: callsite,
                 };
-                sink.fact(Fact::Handle(&handle));
+                sink.add(&handle);
             }
             Kind::Finalize => {
-                let finalizable = Finalizable {
+                let finalizable = GcFinalizable {
                     gc_id: gc.latest_id(),
                     ts_ns,
                     process_id,
                     action: "finalized",
                     object_id: scalars.number("ObjectID").unwrap_or_default(),
                     type_id: scalars.number("TypeID").unwrap_or_default(),
-                    flags: 0,
+                    finalizer_flags: 0,
                 };
-                sink.fact(Fact::Finalizable(&finalizable));
+                sink.add(&finalizable);
             }
             Kind::Allocation(source) => {
                 let allocation = allocation(handler, event, callsite, source);
                 if let Some(name) = allocation.type_name {
                     self.types.named(process, allocation.type_id, name, sink);
                 }
-                sink.fact(Fact::Allocation(&allocation));
+                sink.add(&allocation);
             }
             Kind::BulkType => self.types.bulk(process, scalars, sink),
             Kind::ProcessInfo | Kind::RuntimeInformation => self.processes.described(process, handler),
@@ -212,8 +213,7 @@ impl Normalizer {
                 let open = gc.innermost(ts_ns, next);
                 for value in scalars.get("Values").as_list() {
                     open.row.root_count += 1;
-                    let root = tracker::static_root(value);
-                    sink.fact(Fact::Root(open.row.gc_id, &root));
+                    sink.add(&tracker::static_root(open.row.gc_id, value));
                 }
             }
             Kind::Method | Kind::Other => {}
@@ -228,7 +228,7 @@ impl Normalizer {
             && let Some(error) = gc.failed.take()
         {
             let message = format!("ranges are missing, the temporary file failed: {error}");
-            sink.fact(Fact::Problem(&Problem::new(Severity::DataLoss, "spill_failed", event.raw.offset, message)));
+            sink.problem(&Problem::new(Severity::DataLoss, "spill_failed", event.raw.offset, message));
         }
     }
 
@@ -284,7 +284,7 @@ impl Normalizer {
     fn add_joined(&mut self, sink: &mut impl FactSink) {
         for told in self.profilers.joined.drain(..) {
             if !self.runtimes.iter_mut().any(|runtime| runtime.add(&told)) {
-                sink.fact(Fact::Collection(&told));
+                sink.add(&told);
             }
         }
     }
@@ -322,8 +322,7 @@ impl Normalizer {
                 heap.node_event(index);
                 open.row.heap_object_count += rows.len() as u64;
                 for [object_id, size_bytes, type_id, reference_count] in rows.values() {
-                    let object = HeapObject { object_id, size_bytes, type_id, reference_count };
-                    heap.object(gc_id, &object, sink);
+                    heap.object(&HeapObject { gc_id, object_id, size_bytes, type_id, reference_count }, sink);
                 }
             }
             Kind::Edges => {
@@ -336,22 +335,19 @@ impl Normalizer {
             Kind::Roots => {
                 open.row.root_count += rows.len() as u64;
                 for [object_id, kind, flags, root_id] in rows.values() {
-                    let kind = enum_names::event_root_kind(kind);
-                    let root = Root { object_id, kind, flags: flags as u32, root_id, name: None };
-                    sink.fact(Fact::Root(gc_id, &root));
+                    let (root_kind, root_flags) = (enum_names::event_root_kind(kind), flags as u32);
+                    sink.add(&GcRoot { gc_id, object_id, root_kind, root_flags, root_id, name: None });
                 }
             }
             Kind::ComRoots => {
                 open.row.root_count += rows.len() as u64;
                 for [root_id, object_id] in rows.values() {
-                    let root = Root { object_id, kind: "com", flags: 0, root_id, name: None };
-                    sink.fact(Fact::Root(gc_id, &root));
+                    sink.add(&GcRoot { gc_id, object_id, root_kind: "com", root_id, ..GcRoot::default() });
                 }
             }
             Kind::WeakElements => {
                 for [key_object_id, value_object_id, root_id] in rows.values() {
-                    let element = WeakElement { key_object_id, value_object_id, root_id };
-                    sink.fact(Fact::WeakElement(gc_id, &element));
+                    sink.add(&GcWeakElement { gc_id, key_object_id, value_object_id, root_id });
                 }
             }
             _ => {}
@@ -371,7 +367,7 @@ impl Normalizer {
         let mut report = |code, count: u64, offset, message: &str| {
             if count > 0 {
                 let problem = Problem::new(Severity::DataLoss, code, offset, message).count(count);
-                sink.fact(Fact::Problem(&problem));
+                sink.problem(&problem);
             }
         };
         report("too_many_bounds", left_out, position, ranges::TOO_MANY_BOUNDS);
@@ -407,7 +403,7 @@ fn heap_stats(gc: &mut EventGcTracker, scalars: &scalars::Scalars, sink: &mut im
     let mut stats = Vec::with_capacity(NAMES.len());
     for (generation, (size, promoted)) in (0u8..).zip(NAMES) {
         if let (Some(size_bytes), Some(promoted_bytes)) = (scalars.number(size), scalars.number(promoted)) {
-            stats.push(GenerationStats { generation, size_bytes, promoted_bytes });
+            stats.push(GcHeapStats { gc_id: 0, generation, size_bytes, promoted_bytes });
         }
     }
     let gc_id = gc.ended().map_or(0, |row| {
@@ -418,11 +414,12 @@ fn heap_stats(gc: &mut EventGcTracker, scalars: &scalars::Scalars, sink: &mut im
         row.handle_count = scalars.small("GCHandleCount");
         row.gc_id
     });
-    sink.fact(Fact::HeapStats(gc_id, &stats));
+    stats.iter_mut().for_each(|row| row.gc_id = gc_id);
+    sink.add(stats.as_slice());
 }
 
 /// Adds the sizes of one heap's generations to those of the collection.
-fn per_heap_history(row: &mut fact::Collection, scalars: &scalars::Scalars) {
+fn per_heap_history(row: &mut fact::Gc, scalars: &scalars::Scalars) {
     let mut before = row.size_before_bytes.unwrap_or_default();
     for value in scalars.get("Values").as_list() {
         if let crate::event::value::Value::Struct(fields) = value {

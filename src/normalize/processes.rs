@@ -4,32 +4,44 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::fact::{Fact, FactSink, Process};
+use super::fact::{FactSink, Process};
 use super::tracker::Handler;
 use crate::reader::{self, NOBODY, ProcessKey};
 use crate::time::Clock;
 
+/// A process: its row, but for the text.
+#[derive(Default)]
+struct Known {
+    row: Process<'static>,
+    name: String,
+    command_line: String,
+    os: String,
+    arch: String,
+    runtime_path: String,
+}
+
 /// The processes of a recording, in the order of first sight.
 #[derive(Default)]
 pub struct Processes {
-    list: Vec<Process>,
+    list: Vec<Known>,
     by_key: HashMap<ProcessKey, usize, FixedState>,
     /// Those that the recording tells of.
-    told: HashMap<ProcessKey, Process, FixedState>,
+    told: HashMap<ProcessKey, Known, FixedState>,
 }
 
 /// A recording of a whole machine holds thousands at most; more are not told apart.
 const MAX_PROCESSES: usize = 1 << 16;
 
 impl Processes {
-    fn entry(&mut self, key: ProcessKey) -> Option<&mut Process> {
+    fn entry(&mut self, key: ProcessKey) -> Option<&mut Known> {
         let next = self.list.len();
         let index = match self.by_key.get(&key) {
             Some(index) => *index,
             None if next >= MAX_PROCESSES => next - 1,
             None => {
-                let (first_ns, last_ns) = (i64::MAX, i64::MIN);
-                self.list.push(Process { process_id: key.id, first_ns, last_ns, ..Process::default() });
+                let (first_ts_ns, last_ts_ns) = (i64::MAX, i64::MIN);
+                let row = Process { process_id: key.id, first_ts_ns, last_ts_ns, ..Process::default() };
+                self.list.push(Known { row, ..Known::default() });
                 self.by_key.insert(key, next);
                 next
             }
@@ -41,15 +53,15 @@ impl Processes {
     pub fn told(&mut self, process: &reader::Process, clock: &Clock) {
         if self.told.len() < MAX_PROCESSES {
             let time = |ticks: Option<i64>| ticks.and_then(|ticks| clock.since_start(ticks));
-            let told = Process {
-                name: process.name.clone(),
+            let row = Process {
                 parent_process_id: process.parent_id,
-                command_line: process.command_line.clone(),
-                start_ns: time(process.start_ticks),
-                end_ns: time(process.end_ticks),
-                exit_code: process.exit_code,
+                start_ts_ns: time(process.start_ticks),
+                end_ts_ns: time(process.end_ticks),
+                exit_code: process.exit_code.map(i64::from),
                 ..Process::default()
             };
+            let (name, command_line) = (process.name.clone(), process.command_line.clone());
+            let told = Known { row, name, command_line, ..Known::default() };
             self.told.insert(process.key(), told);
         }
     }
@@ -57,11 +69,11 @@ impl Processes {
     /// So many events of a process, from the first to the last.
     pub fn counted(&mut self, process: ProcessKey, events: u64, first_ns: i64, last_ns: i64) {
         if process.id != NOBODY
-            && let Some(process) = self.entry(process)
+            && let Some(Known { row, .. }) = self.entry(process)
         {
-            process.event_count += events;
-            process.first_ns = process.first_ns.min(first_ns);
-            process.last_ns = process.last_ns.max(last_ns);
+            row.event_count += events;
+            row.first_ts_ns = row.first_ts_ns.min(first_ns);
+            row.last_ts_ns = row.last_ts_ns.max(last_ns);
         }
     }
 
@@ -80,7 +92,7 @@ impl Processes {
         take(&mut process.arch, "ArchInformation");
         take(&mut process.runtime_path, "RuntimeDllPath");
         let sku = handler.map("RuntimeSkuMap", handler.scalars.number("Sku"));
-        process.runtime_sku = sku.or(process.runtime_sku);
+        process.row.runtime_kind = sku.or(process.row.runtime_kind);
     }
 
     /// The end of the recording.
@@ -88,19 +100,20 @@ impl Processes {
         let mut keys: Vec<(usize, ProcessKey)> = self.by_key.drain().map(|(key, index)| (index, key)).collect();
         keys.sort_unstable_by_key(|(index, _)| *index);
         for (mut process, (_, key)) in self.list.drain(..).zip(keys) {
-            if process.event_count == 0 {
+            if process.row.event_count == 0 {
                 continue;
             }
             if let Some(told) = self.told.remove(&key) {
                 process.name = told.name;
-                process.parent_process_id = told.parent_process_id;
-                (process.start_ns, process.end_ns) = (told.start_ns, told.end_ns);
-                process.exit_code = told.exit_code;
+                process.row.parent_process_id = told.row.parent_process_id;
+                (process.row.start_ts_ns, process.row.end_ts_ns) = (told.row.start_ts_ns, told.row.end_ts_ns);
+                process.row.exit_code = told.row.exit_code;
                 if process.command_line.is_empty() {
                     process.command_line = told.command_line;
                 }
             }
-            sink.fact(Fact::Process(&process));
+            let Known { row, name, command_line, os, arch, runtime_path } = &process;
+            sink.add(&Process { name, command_line, os, arch, runtime_path, ..*row });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Which events of the runtime facts come from, and how their fields are read.
 
 use super::code::modules::Change;
-use super::fact::Root;
+use super::fact::{GcId, GcRoot};
 use super::gc::profiler::{self, ProfilerEvent};
 use super::scalars::Scalars;
 use crate::event::catalog::Provider;
@@ -188,13 +188,14 @@ fn kind_of(provider: &str, id: u32, name: &str) -> Option<Kind> {
 }
 
 /// A row of GCBulkRootStaticVar: GCRootID, ObjectID, TypeID, Flags, FieldName.
-pub fn static_root(value: &Value) -> Root<'_> {
-    let Value::Struct(fields) = value else { return Root { kind: "static", ..Root::default() } };
+pub fn static_root(gc_id: GcId, value: &Value) -> GcRoot<'_> {
+    let Value::Struct(fields) = value else { return GcRoot { gc_id, root_kind: "static", ..GcRoot::default() } };
     let number = |index: usize| fields.get(index).and_then(Value::as_u64).unwrap_or_default();
-    Root {
+    GcRoot {
+        gc_id,
         object_id: number(1),
-        kind: "static",
-        flags: u32::try_from(number(3)).unwrap_or_default(),
+        root_kind: "static",
+        root_flags: u32::try_from(number(3)).unwrap_or_default(),
         root_id: number(0),
         name: fields.get(4).and_then(Value::as_str),
     }

@@ -18,8 +18,7 @@ mod table;
 mod waiting;
 mod workers;
 
-use arrow_schema::SchemaRef;
-
+pub use crate::table_spec::{Encoding, TableSpec};
 pub use dataset::Dataset;
 
 /// File format of the tables.
@@ -47,32 +46,6 @@ impl Default for Compression {
     fn default() -> Self {
         Compression::Zstd(1)
     }
-}
-
-/// How the values of a column are laid out in Parquet. Arrow IPC has no such choice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
-    /// One value after the other.
-    Plain,
-    /// Distinct values once, then small numbers: for columns of few values.
-    Dictionary,
-    /// Differences to the value before: for integers and times that climb. Text and binary get their lengths as
-    /// differences; types without differences are written plain.
-    Delta,
-}
-
-/// What the sink needs to know of one table.
-#[derive(Clone, Debug)]
-pub struct TableSpec {
-    /// Name, such as `gc` or `event/<provider>/<event>`; it is also the file's place in the dataset.
-    pub name: String,
-    /// The columns. Every batch must have exactly these.
-    pub schema: SchemaRef,
-    /// One for each top-level column. The leaves of a nested column inherit it.
-    pub encodings: Vec<Encoding>,
-    /// Names of the columns by which the rows of each row group (in Arrow IPC: of each batch) are put into ascending order,
-    /// the first one first. Columns of unsigned 32-bit or of 64-bit numbers without nulls.
-    pub sorted_by: Vec<String>,
 }
 
 /// A table of a [`Dataset`].

@@ -14,14 +14,15 @@ use crate::guid::Guid;
 
 /// A column while its rows are collected.
 pub trait Builder: Default {
-    /// Type word of the schemas.
-    const TYPE: &'static str;
-    /// Whether null can be pushed.
-    const NULLABLE: bool;
     /// What is pushed.
     type Value<'a>;
     /// Adds a row.
     fn push(&mut self, value: Self::Value<'_>);
+    /// Adds rows.
+    #[inline]
+    fn extend<'a>(&mut self, values: impl Iterator<Item = Self::Value<'a>>) {
+        values.for_each(|value| self.push(value));
+    }
     /// The rows so far as an array; the builder is empty afterwards.
     fn finish(&mut self) -> ArrayRef;
 }
@@ -35,20 +36,6 @@ pub struct Fixed<T: ArrowPrimitiveType>(Vec<T::Native>);
 pub struct Optional<T: ArrowPrimitiveType> {
     values: Vec<T::Native>,
     nulls: NullBufferBuilder,
-}
-
-impl<T: ArrowPrimitiveType> Fixed<T> {
-    /// Adds rows.
-    #[inline]
-    pub fn extend(&mut self, values: impl Iterator<Item = T::Native>) {
-        self.0.extend(values);
-    }
-
-    /// Adds the same row `count` times.
-    #[inline]
-    pub fn repeat(&mut self, value: T::Native, count: usize) {
-        self.0.resize(self.0.len() + count, value);
-    }
 }
 
 /// Takes the rows out of a vector, with no more memory than they need: of most tables there will never be more, and a
@@ -76,17 +63,8 @@ impl<T: ArrowPrimitiveType> Optional<T> {
     #[inline]
     pub fn append(&mut self, value: Option<T::Native>) {
         self.values.push(value.unwrap_or_default());
+        // A batch without nulls costs a counter only.
         self.nulls.append(value.is_some());
-    }
-
-    /// Adds rows.
-    #[inline]
-    pub fn extend(&mut self, values: impl Iterator<Item = Option<T::Native>>) {
-        for value in values {
-            self.values.push(value.unwrap_or_default());
-            // A batch without nulls costs a counter only.
-            self.nulls.append(value.is_some());
-        }
     }
 
     /// The rows so far.
@@ -103,12 +81,14 @@ macro_rules! numbers {
         pub type $optional = Optional<$arrow>;
 
         impl Builder for Fixed<$arrow> {
-            const TYPE: &'static str = $word;
-            const NULLABLE: bool = false;
-            type Value<'a> = $native;
+                    type Value<'a> = $native;
             #[inline]
             fn push(&mut self, value: $native) {
                 self.0.push(value);
+            }
+            #[inline]
+            fn extend<'a>(&mut self, values: impl Iterator<Item = Self::Value<'a>>) {
+                self.0.extend(values);
             }
             fn finish(&mut self) -> ArrayRef {
                 Arc::new(PrimitiveArray::<$arrow>::new(ScalarBuffer::from(emptied(&mut self.0)), None))
@@ -116,9 +96,7 @@ macro_rules! numbers {
         }
 
         impl Builder for Optional<$arrow> {
-            const TYPE: &'static str = $word;
-            const NULLABLE: bool = true;
-            type Value<'a> = Option<$native>;
+                    type Value<'a> = Option<$native>;
             #[inline]
             fn push(&mut self, value: Option<$native>) {
                 self.append(value);
@@ -143,8 +121,6 @@ numbers! {
 pub struct Time(Vec<i64>);
 
 impl Builder for Time {
-    const TYPE: &'static str = "timestamp";
-    const NULLABLE: bool = false;
     type Value<'a> = i64;
 
     #[inline]
@@ -169,8 +145,6 @@ impl Default for Bool {
 }
 
 impl Builder for Bool {
-    const TYPE: &'static str = "bool";
-    const NULLABLE: bool = false;
     type Value<'a> = bool;
 
     fn push(&mut self, value: bool) {
@@ -260,8 +234,6 @@ pub struct Text(TextBuffer);
 pub struct OptText(TextBuffer);
 
 impl Builder for Text {
-    const TYPE: &'static str = "text";
-    const NULLABLE: bool = false;
     type Value<'a> = &'a str;
 
     fn push(&mut self, value: &str) {
@@ -274,8 +246,6 @@ impl Builder for Text {
 }
 
 impl Builder for OptText {
-    const TYPE: &'static str = "text";
-    const NULLABLE: bool = true;
     type Value<'a> = Option<&'a str>;
 
     fn push(&mut self, value: Option<&str>) {
@@ -348,26 +318,30 @@ impl Words {
 #[derive(Debug, Default)]
 pub struct Label(Words);
 
-impl Label {
-    /// Adds the same row `count` times.
-    pub fn repeat(&mut self, word: &str, count: usize) {
-        let key = self.0.key(word);
-        self.0.keys.extend(std::iter::repeat_n(Some(key), count));
-    }
-}
-
 /// A word that may be missing.
 #[derive(Debug, Default)]
 pub struct OptLabel(Words);
 
 impl Builder for Label {
-    const TYPE: &'static str = "label";
-    const NULLABLE: bool = false;
     type Value<'a> = &'a str;
 
     #[inline]
     fn push(&mut self, value: &str) {
         self.0.push(Some(value));
+    }
+
+    /// Rows that share a constant are many in a row: it is looked up once.
+    #[inline]
+    fn extend<'a>(&mut self, values: impl Iterator<Item = &'a str>) {
+        let mut last: Option<(&str, i32)> = None;
+        for value in values {
+            let key = match last {
+                Some((word, key)) if std::ptr::eq(word, value) => key,
+                _ => self.0.key(value),
+            };
+            last = Some((value, key));
+            self.0.keys.append(Some(key));
+        }
     }
 
     fn finish(&mut self) -> ArrayRef {
@@ -376,8 +350,6 @@ impl Builder for Label {
 }
 
 impl Builder for OptLabel {
-    const TYPE: &'static str = "label";
-    const NULLABLE: bool = true;
     type Value<'a> = Option<&'a str>;
 
     #[inline]
@@ -404,8 +376,6 @@ impl Default for U64List {
 }
 
 impl Builder for U64List {
-    const TYPE: &'static str = "list<uint64>";
-    const NULLABLE: bool = false;
     type Value<'a> = &'a [u64];
 
     fn push(&mut self, value: &[u64]) {
@@ -456,8 +426,6 @@ impl OptGuid {
 }
 
 impl Builder for OptGuid {
-    const TYPE: &'static str = "label";
-    const NULLABLE: bool = true;
     type Value<'a> = Guid;
 
     #[inline]

@@ -3,16 +3,18 @@
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field, Schema};
 
+use super::builders::{EventHeaderBuilder, TableBuilder};
 use super::columns::{Builder, OptText, TextBuffer};
 use super::payload::{PayloadColumn, snake_case, unique};
-use super::schema::{ColumnEncoding, EVENT_HEADER, of};
-use super::tables::{EventHeaderColumns, TableBuilder};
+use super::schema::{EVENT_HEADER, of};
 use crate::error::Result;
 use crate::event::decode::{Column, Fit, decode};
 use crate::event::plan::{Node, Plan};
 use crate::event::rows::RowLayout;
 use crate::event::{Decoding, Event, EventInfo};
-use crate::normalize::fact::CallsiteId;
+use crate::normalize::fact::{CallsiteId, EventHeader};
+use crate::table_spec::Encoding;
+use crate::time::Clock;
 
 /// Rows and bytes after which a batch is handed on.
 const BATCH_ROWS: usize = 16 << 10;
@@ -27,7 +29,7 @@ const ROWS_ELSEWHERE: [(&str, &[u32]); 2] =
 
 /// The table of one event.
 pub struct EventTable {
-    header: EventHeaderColumns,
+    header: EventHeaderBuilder,
     names: Vec<String>,
     columns: Vec<PayloadColumn>,
     raw: TextBuffer,
@@ -85,7 +87,7 @@ impl EventTable {
     /// The table of an event: the union of all versions that its provider is known to have.
     pub fn new(info: &EventInfo, pointer_size: u8) -> EventTable {
         let mut table = EventTable {
-            header: EventHeaderColumns::default(),
+            header: EventHeaderBuilder::default(),
             names: Vec::new(),
             columns: Vec::new(),
             raw: TextBuffer::default(),
@@ -101,10 +103,10 @@ impl EventTable {
     /// Columns of the fields of a plan; fields that have none get one when `grow` is set.
     fn place(&mut self, plan: &Plan, grow: bool) -> Option<Vec<usize>> {
         let mut places = Vec::new();
-        let header: Vec<String> = EventHeaderColumns::columns().iter().map(|(name, ..)| (*name).to_owned()).collect();
+        let header = of(EVENT_HEADER).map_or(&[][..], |header| &header.columns);
         for field in plan.fields.iter().filter(|f| !matches!(f.node, Node::Padding(_))) {
             let plain = snake_case(&field.name);
-            let taken = header.contains(&plain) || plain == "raw_payload" || plain == "decode_problem";
+            let taken = header.iter().any(|c| c.name == plain) || plain == "raw_payload" || plain == "decode_problem";
             let base = if taken { format!("payload_{plain}") } else { plain };
             let fresh = PayloadColumn::new(&field.node);
             // The same name in one plan twice is two columns; in two versions it is one, if the types agree.
@@ -151,35 +153,35 @@ impl EventTable {
     }
 
     /// The columns of the file and their encodings.
-    pub fn schema(&self) -> Result<(Schema, Vec<ColumnEncoding>)> {
+    pub fn schema(&self) -> Result<(Schema, Vec<Encoding>)> {
         let header = of(EVENT_HEADER)?;
         let mut fields: Vec<Field> = header.arrow()?.fields().iter().map(|f| f.as_ref().clone()).collect();
-        let mut encodings: Vec<ColumnEncoding> = header.columns.iter().map(|c| c.encoding).collect();
+        let mut encodings: Vec<Encoding> = header.columns.iter().map(|c| c.encoding).collect();
         for (name, column) in self.names.iter().zip(&self.columns) {
             fields.push(Field::new(name, column.data_type(), true));
             encodings.push(column.encoding());
         }
         fields.push(Field::new("raw_payload", DataType::Binary, true));
         fields.push(Field::new("decode_problem", DataType::Utf8, true));
-        encodings.extend([ColumnEncoding::Plain, ColumnEncoding::Dictionary]);
+        encodings.extend([Encoding::Plain, Encoding::Dictionary]);
         Ok((Schema::new(fields), encodings))
     }
 
     /// Adds an event.
-    pub fn push(&mut self, event: &Event<'_>, mapping: &Mapping, utc_ns: i64, callsite: CallsiteId) -> Decoded {
-        let header = &mut self.header;
+    pub fn push(&mut self, event: &Event<'_>, mapping: &Mapping, clock: &Clock, callsite: CallsiteId) -> Decoded {
         let raw = event.raw;
-        header.rows += 1;
-        header.ts.push(utc_ns);
-        header.ts_ns.push(event.ts_ns);
-        header.process_id.push(event.thread.process_id);
-        header.thread_id.push(event.thread.thread_id);
-        header.processor.push((raw.processor != u32::MAX).then_some(raw.processor));
-        header.event_version.push(event.info.event_type.version);
-        header.activity_id.push(raw.labels.activity_id);
-        header.related_activity_id.push(raw.labels.related_activity_id);
-        header.callsite_id.push(callsite);
-        header.labels.push((!raw.labels.json.is_empty()).then_some(&raw.labels.json));
+        let row = EventHeader {
+            ts_ns: event.ts_ns,
+            process_id: event.thread.process_id,
+            thread_id: event.thread.thread_id,
+            processor: (raw.processor != u32::MAX).then_some(raw.processor),
+            event_version: event.info.event_type.version,
+            activity_id: raw.labels.activity_id,
+            related_activity_id: raw.labels.related_activity_id,
+            callsite_id: callsite,
+            labels: (!raw.labels.json.is_empty()).then_some(&raw.labels.json),
+        };
+        self.header.extend(std::slice::from_ref(&row), clock);
         self.bytes += HEADER_BYTES + self.columns.len() * FIELD_BYTES + raw.payload.len();
 
         let decoded = match event.info.plan(raw.payload) {
@@ -243,12 +245,12 @@ impl EventTable {
 
     /// Whether the batch is large enough to be handed on.
     pub fn is_full(&self) -> bool {
-        self.header.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES
+        self.header.rows() >= BATCH_ROWS || self.bytes >= BATCH_BYTES
     }
 
     /// Rows and bytes so far.
     pub fn size(&self) -> (usize, usize) {
-        (self.header.rows, self.bytes)
+        (self.header.rows(), self.bytes)
     }
 
     /// The rows so far; the table is empty afterwards.

@@ -8,11 +8,12 @@ use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder, OffsetBuffer};
 use arrow_schema::{DataType, Field, Fields};
 
 use super::columns::{Builder, OptGuid, Optional, TextBuffer};
-use super::schema::{ColumnEncoding, label, timestamp};
+use super::schema::{label, timestamp};
 use crate::bytes::push_utf16;
 use crate::event::decode::Column;
 use crate::event::plan::{Node, PlanField};
 use crate::guid::Guid;
+use crate::table_spec::Encoding;
 use crate::time::file_time_to_utc_us;
 
 /// One payload column; every value may be null. One variant per Arrow type.
@@ -121,10 +122,10 @@ impl PayloadColumn {
     }
 
     /// The encoding that fits values of this kind; nothing is known of their distribution.
-    pub fn encoding(&self) -> ColumnEncoding {
+    pub fn encoding(&self) -> Encoding {
         match self {
-            PayloadColumn::F32(_) | PayloadColumn::F64(_) | PayloadColumn::Bytes(_) => ColumnEncoding::Plain,
-            _ => ColumnEncoding::Dictionary,
+            PayloadColumn::F32(_) | PayloadColumn::F64(_) | PayloadColumn::Bytes(_) => Encoding::Plain,
+            _ => Encoding::Dictionary,
         }
     }
 

@@ -6,23 +6,24 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::table_spec::{Encoding, TableSpec};
 
 /// Version of the set of tables and columns; grows with every change to them.
 pub const SCHEMA_VERSION: u32 = 2;
 
-/// One table.
+/// One table, as its file declares it. (What only `build.rs` needs of the file is left out.)
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct TableSchema {
     /// Name.
     pub name: String,
     /// What a row is.
     pub doc: String,
+    /// Columns in order.
+    #[serde(rename(deserialize = "column"))]
+    pub columns: Vec<ColumnSchema>,
     /// Columns by which the rows of each row group are sorted.
     #[serde(default)]
     pub sorted_by: Vec<String>,
-    /// Columns in order.
-    #[serde(rename = "column")]
-    pub columns: Vec<ColumnSchema>,
 }
 
 /// One column.
@@ -34,39 +35,16 @@ pub struct ColumnSchema {
     /// `list<uint64>`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it may be null.
-    #[serde(default)]
-    pub nullable: bool,
     /// Unit of the values, when they have one.
     #[serde(default)]
     pub unit: Option<String>,
-    /// How it is encoded in Parquet.
-    pub encoding: ColumnEncoding,
+    /// Whether it may be null.
+    #[serde(default)]
+    pub nullable: bool,
     /// What it means.
     pub doc: String,
-}
-
-/// Parquet encodings, chosen by measurement.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum ColumnEncoding {
-    /// Values as they are.
-    Plain,
-    /// A dictionary: few distinct values.
-    Dictionary,
-    /// Differences: values that climb.
-    Delta,
-}
-
-impl ColumnEncoding {
-    /// The word in the schemas.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ColumnEncoding::Plain => "plain",
-            ColumnEncoding::Dictionary => "dictionary",
-            ColumnEncoding::Delta => "delta",
-        }
-    }
+    /// How it is encoded in Parquet, chosen by measurement.
+    pub encoding: Encoding,
 }
 
 /// UTC microseconds: what DuckDB, pandas, polars and Spark all read as a time.
@@ -104,40 +82,20 @@ impl TableSchema {
         let field = |c: &ColumnSchema| Ok(Field::new(&c.name, c.data_type()?, c.nullable));
         Ok(Arc::new(Schema::new(self.columns.iter().map(field).collect::<Result<Vec<_>>>()?)))
     }
+
+    /// What the sink has to know of the table.
+    pub fn spec(&self) -> Result<TableSpec> {
+        Ok(TableSpec {
+            name: self.name.clone(),
+            schema: self.arrow()?,
+            encodings: self.columns.iter().map(|c| c.encoding).collect(),
+            sorted_by: self.sorted_by.clone(),
+        })
+    }
 }
 
-macro_rules! files {
-    ($($name:literal),* $(,)?) => {
-        const FILES: &[(&str, &str)] = &[$(($name, include_str!(concat!("../../schemas/tables/", $name, ".toml")))),*];
-    };
-}
-
-files!(
-    "trace",
-    "process",
-    "thread",
-    "module",
-    "event_type",
-    "diagnostic",
-    "callsite",
-    "gc",
-    "gc_pause",
-    "gc_heap_stats",
-    "gc_generation_range",
-    "gc_surviving_range",
-    "gc_moved_range",
-    "gc_root",
-    "gc_weak_element",
-    "gc_handle",
-    "gc_finalizable",
-    "heap_object",
-    "heap_reference",
-    "type",
-    "method",
-    "allocation",
-    "cpu_sample",
-    "event_header",
-);
+/// The text of each file, in the order of the tables.
+const FILES: &[&str] = include!(concat!(env!("OUT_DIR"), "/schema_files.rs"));
 
 /// Name of the schema that payload tables begin with; it is no table itself.
 pub const EVENT_HEADER: &str = "event_header";
@@ -145,17 +103,7 @@ pub const EVENT_HEADER: &str = "event_header";
 /// All schemas, in the order in which they are shown. The error is a defect of a shipped file.
 pub fn all() -> Result<&'static [TableSchema]> {
     static ALL: OnceLock<std::result::Result<Vec<TableSchema>, String>> = OnceLock::new();
-    let parse = || {
-        let one = |(name, text): &(&str, &str)| {
-            let table: TableSchema = toml::from_str(text).map_err(|e| format!("schemas/tables/{name}.toml: {e}"))?;
-            if table.name == *name {
-                Ok(table)
-            } else {
-                Err(format!("schemas/tables/{name}.toml is of {}", table.name))
-            }
-        };
-        FILES.iter().map(one).collect()
-    };
+    let parse = || FILES.iter().map(|text| toml::from_str(text).map_err(|e| e.to_string())).collect();
     ALL.get_or_init(parse).as_deref().map_err(|e| Error::Internal(e.clone()))
 }
 

@@ -27,3 +27,5 @@ mod profiler_retold;
 mod sample;
 mod stacks;
 mod writer;
+
+pub use sample::{MANIFEST, seeds};

@@ -1,7 +1,6 @@
 //! ETWClrProfiler: calls of ICorProfilerCallback that PerfView's profiler tells to ETW. No recording of the real one is at
 //! hand: these are written from what its manifest and its source say.
 
-use tracequet::normalize::fact::LengthKind;
 use tracequet::reader::callback::encode;
 use tracequet::reader::callback::format::{self, kind};
 
@@ -251,10 +250,10 @@ fn the_same_story_as_callbacks_and_as_events_gives_the_same_rows() {
 fn lengths_are_clamped_in_64_bit_processes_only() {
     let facts = two_processes().facts();
     let of = |gc_id| -> Vec<_> {
-        facts.surviving.iter().filter(|(id, _)| *id == gc_id).map(|(_, r)| (r.length, r.length_kind)).collect()
+        facts.surviving.iter().filter(|r| r.gc_id == gc_id).map(|r| (r.range_length, r.length_kind)).collect()
     };
-    assert_eq!(of(1), [(0x100, LengthKind::Exact), (GIB4, LengthKind::Clamped)]);
-    assert_eq!(of(2), [(0x100, LengthKind::Exact), (CLAMP, LengthKind::Exact)]);
+    assert_eq!(of(1), [(0x100, "exact"), (GIB4, "clamped")]);
+    assert_eq!(of(2), [(0x100, "exact"), (CLAMP, "exact")]);
 }
 
 #[test]
@@ -322,13 +321,16 @@ fn hostile_counts_cost_their_rows_and_no_memory() {
 fn a_recording_can_be_cut_anywhere() {
     let whole = two_processes().bytes();
     let all = facts(&whole);
-    let known: Vec<_> = all.surviving.iter().map(|(_, r)| (r.start, r.length)).collect();
+    let known: Vec<_> = all.surviving.iter().map(|r| (r.range_start, r.range_length)).collect();
     let (mut most, mut readable) = (0, 0);
     for end in 0..whole.len() {
         let Ok(part) = crate::support::events::facts(mapped(&whole[..end])) else { continue };
         readable += 1;
         most = most.max(part.surviving.len());
-        assert!(part.surviving.iter().all(|(_, r)| known.contains(&(r.start, r.length))), "invented ranges at {end}");
+        assert!(
+            part.surviving.iter().all(|r| known.contains(&(r.range_start, r.range_length))),
+            "invented ranges at {end}"
+        );
         assert!(part.collections.len() <= all.collections.len(), "{end}");
         assert!(!part.problems.is_empty(), "nothing is said of the cut at {end}");
     }

@@ -1,6 +1,6 @@
 //! ETWClrProfiler and the runtime's own events in one recording: both tell of the same collections, and each is one row.
 
-use tracequet::normalize::fact::{Collection, LengthKind};
+use tracequet::normalize::fact::Gc;
 
 use super::profiler::{Telling, facts, text};
 use super::writer::RUNTIME;
@@ -66,7 +66,7 @@ fn both(t: &mut Telling, number: u32) {
 type Shape = (u32, u32, Option<u8>, Option<&'static str>, bool, u32);
 
 fn shapes(facts: &Facts) -> Vec<Shape> {
-    let shape = |c: &Collection| (c.gc_id, c.gc_number, c.generation, c.kind, c.complete, c.pause_count);
+    let shape = |c: &Gc| (c.gc_id, c.gc_number, c.generation, c.kind, c.complete, c.pause_count);
     facts.collections.iter().map(shape).collect()
 }
 
@@ -81,8 +81,8 @@ fn bounds_of_the_runtime_give_generations_to_the_profiler_s_ranges_and_narrow_th
     both(&mut t, 1);
     let facts = t.facts();
     assert_eq!(shapes(&facts), [whole(1, 1, 1)]);
-    let (row, (_, large), (_, moved)) = (&facts.collections[0], &facts.surviving[0], &facts.moved[0]);
-    assert_eq!((large.length, large.length_kind), (5_000_000_000, LengthKind::Narrowed));
+    let (row, large, moved) = (&facts.collections[0], &facts.surviving[0], &facts.moved[0]);
+    assert_eq!((large.range_length, large.length_kind), (5_000_000_000, "narrowed"));
     assert_eq!((large.generation_before, large.generation_after), (Some(3), Some(3)));
     assert_eq!((moved.generation_before, moved.generation_after), (Some(0), Some(1)));
     assert_eq!((row.surviving_range_count, row.surviving_bytes, row.moved_range_count), (1, 5_000_000_000, 1));
@@ -162,7 +162,7 @@ fn the_order_of_starts_and_ends_does_not_matter() {
     let facts = t.facts();
     assert_eq!(shapes(&facts), [whole(1, 1, 1), whole(2, 2, 1), whole(3, 3, 1)]);
     assert_eq!(facts.survived(), [(LARGE, GIB4, "clamped"); 3]);
-    assert_eq!(facts.surviving.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(facts.surviving.iter().map(|r| r.gc_id).collect::<Vec<_>>(), [1, 2, 3]);
     assert!(facts.problems.is_empty(), "{:?}", facts.problems);
 }
 
@@ -219,7 +219,7 @@ fn lost_starts_and_ends_of_either_side_leave_the_ranges_where_they_belong() {
             assert_eq!(told.iter().map(|c| c.surviving_range_count).collect::<Vec<_>>(), [1, 1, 1], "{what}");
             let complete: Vec<_> = told.iter().map(|c| c.complete).collect();
             assert_eq!(complete, [true, !lost.contains(' '), true], "{what}");
-            let rows: Vec<_> = facts.surviving.iter().map(|(id, r)| (*id, r.start)).collect();
+            let rows: Vec<_> = facts.surviving.iter().map(|r| (r.gc_id, r.range_start)).collect();
             let expected: Vec<_> = told.iter().zip(1..).map(|(c, number)| (c.gc_id, 0x1000 * number)).collect();
             assert_eq!(rows, expected, "{what}");
             assert!(lost.contains("start") || !facts.problems.is_empty(), "{what}: nothing is said");

@@ -84,10 +84,15 @@ pub fn recording(compression: u32) -> Vec<u8> {
     .concat()
 }
 
+/// The same events with each compression.
+pub fn seeds() -> Vec<Vec<u8>> {
+    [2, 3, 4].map(recording).to_vec()
+}
+
 /// Puts the beginnings of fuzzing where `$TRACEQUET_FUZZ_SEEDS` says: a folder for each target.
 #[test]
 fn fuzzing_begins_here() {
-    let recordings = [2, 3, 4].map(recording);
+    let recordings = seeds();
     for bytes in &recordings {
         assert!(super::hostile::read(bytes).events.len() >= 12);
     }

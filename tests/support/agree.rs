@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tracequet::normalize::fact::{Collection, GcId};
+use tracequet::normalize::fact::{Gc, GcId};
 
 use super::callbacks::Facts;
 
@@ -14,17 +14,19 @@ pub fn stories(facts: &Facts) -> BTreeMap<GcId, Story> {
     let mut all: BTreeMap<GcId, Story> = BTreeMap::new();
     let generation = |g: Option<u8>| g.map_or(u64::MAX, u64::from);
     // Events tell the bounds of generations 0 to 4.
-    for (id, b) in facts.bounds.iter().filter(|(_, b)| b.generation <= 4) {
-        let row = [u64::from(b.at_end), u64::from(b.generation), b.start, b.length, b.reserved];
-        all.entry(*id).or_default().0.push(row);
+    for b in facts.bounds.iter().filter(|b| b.generation <= 4) {
+        let at_end = u64::from(b.is_at_end());
+        let row = [at_end, u64::from(b.generation), b.range_start, b.range_length, b.range_length_reserved];
+        all.entry(b.gc_id).or_default().0.push(row);
     }
-    for (id, r) in &facts.surviving {
-        let row = [r.start, r.length, generation(r.generation_before), generation(r.generation_after)];
-        all.entry(*id).or_default().1.push(row);
+    for r in &facts.surviving {
+        let row = [r.range_start, r.range_length, generation(r.generation_before), generation(r.generation_after)];
+        all.entry(r.gc_id).or_default().1.push(row);
     }
-    for (id, r) in &facts.moved {
-        let row = [r.old_start, r.new_start, r.length, generation(r.generation_before), generation(r.generation_after)];
-        all.entry(*id).or_default().2.push(row);
+    for r in &facts.moved {
+        let generations = [generation(r.generation_before), generation(r.generation_after)];
+        let row = [r.old_range_start, r.new_range_start, r.range_length, generations[0], generations[1]];
+        all.entry(r.gc_id).or_default().2.push(row);
     }
     for story in all.values_mut() {
         story.0.sort_unstable();
@@ -35,7 +37,7 @@ pub fn stories(facts: &Facts) -> BTreeMap<GcId, Story> {
 }
 
 /// The collections of which both ends are in the recording.
-pub fn complete(facts: &Facts) -> Vec<&Collection> {
+pub fn complete(facts: &Facts) -> Vec<&Gc> {
     facts.collections.iter().filter(|c| c.complete).collect()
 }
 

@@ -126,11 +126,11 @@ impl Making {
 /// All facts of a recording.
 #[derive(Default)]
 pub struct Facts {
-    pub collections: Vec<Collection>,
-    pub pauses: Vec<Pause>,
-    pub bounds: Vec<(GcId, GenerationRange)>,
-    pub surviving: Vec<(GcId, SurvivingRange)>,
-    pub moved: Vec<(GcId, MovedRange)>,
+    pub collections: Vec<Gc>,
+    pub pauses: Vec<GcPause>,
+    pub bounds: Vec<GcGenerationRange>,
+    pub surviving: Vec<GcSurvivingRange>,
+    pub moved: Vec<GcMovedRange>,
     pub roots: Vec<(GcId, u64, &'static str, u32, u64)>,
     pub weak: Vec<(GcId, u64, u64, u64)>,
     pub handles: Vec<(&'static str, u64, u64, u64)>,
@@ -154,27 +154,46 @@ pub struct Facts {
 impl FactSink for Facts {
     fn fact(&mut self, fact: Fact<'_>) {
         match fact {
-            Fact::Collection(c) => self.collections.push(c.clone()),
-            Fact::Pause(p) => self.pauses.push(p.clone()),
-            Fact::GenerationRanges(id, rows) => self.bounds.extend(rows.iter().map(|r| (id, *r))),
-            Fact::SurvivingRanges(id, rows) => self.surviving.extend(rows.iter().map(|r| (id, *r))),
-            Fact::MovedRanges(id, rows) => self.moved.extend(rows.iter().map(|r| (id, *r))),
-            Fact::Root(id, r) => self.roots.push((id, r.object_id, r.kind, r.flags, r.root_id)),
-            Fact::WeakElement(id, e) => self.weak.push((id, e.key_object_id, e.value_object_id, e.root_id)),
-            Fact::Handle(h) => self.handles.push((h.action, h.handle_id, h.object_id, h.thread_id)),
-            Fact::Finalizable(f) => {
-                self.finalizable.push((f.gc_id, f.action, f.object_id));
-                self.finalizer_flags.push(f.flags);
+            Fact::Gc(rows) => self.collections.extend(rows),
+            Fact::GcPause(rows) => self.pauses.extend(rows),
+            Fact::GcGenerationRange(rows) => self.bounds.extend(rows),
+            Fact::GcSurvivingRange(rows) => self.surviving.extend(rows),
+            Fact::GcMovedRange(rows) => self.moved.extend(rows),
+            Fact::GcRoot(rows) => {
+                self.roots.extend(rows.iter().map(|r| (r.gc_id, r.object_id, r.root_kind, r.root_flags, r.root_id)));
             }
-            Fact::Type(t) => self.types.push((t.type_id, t.name.to_owned())),
-            Fact::Method(m) => self.methods.push((m.method_id, m.namespace.to_owned(), m.name.to_owned())),
-            Fact::HeapObject(id, o) => {
-                self.objects.push((o.object_id, o.type_id, o.reference_count));
-                self.walks.push(id);
+            Fact::GcWeakElement(rows) => {
+                self.weak.extend(rows.iter().map(|e| (e.gc_id, e.key_object_id, e.value_object_id, e.root_id)));
             }
-            Fact::HeapReference(_, r) => self.references.push((r.object_id, r.target_object_id)),
-            Fact::Allocation(a) => self.allocations.push((a.source, a.type_id, a.object_count)),
-            Fact::Problem(p) => self.problems.push(p.clone()),
+            Fact::GcHandle(rows) => {
+                self.handles.extend(rows.iter().map(|h| (h.action, h.handle_id, h.object_id, h.thread_id)));
+            }
+            Fact::GcFinalizable(rows) => {
+                self.finalizable.extend(rows.iter().map(|f| (f.gc_id, f.action, f.object_id)));
+                self.finalizer_flags.extend(rows.iter().map(|f| f.finalizer_flags));
+            }
+            Fact::Type(rows) => self.types.extend(rows.iter().map(|t| (t.type_id, t.name.to_owned()))),
+            Fact::Method(rows) => {
+                self.methods.extend(rows.iter().map(|m| (m.method_id, m.namespace.to_owned(), m.name.to_owned())));
+            }
+            Fact::HeapObject(rows) => {
+                self.objects.extend(rows.iter().map(|o| (o.object_id, o.type_id, o.reference_count)));
+                self.walks.extend(rows.iter().map(|o| o.gc_id));
+            }
+            Fact::HeapReference(rows) => {
+                self.references.extend(rows.iter().map(|r| (r.object_id, r.target_object_id)));
+            }
+            Fact::Allocation(rows) => {
+                self.allocations.extend(rows.iter().map(|a| (a.source, a.type_id, a.object_count)));
+            }
+            Fact::Diagnostic(rows) => self.problems.extend(rows.iter().map(|row| Problem {
+                severity: row.level(),
+                code: row.code,
+                message: row.message.to_owned(),
+                offset: row.byte_offset,
+                count: row.count,
+                thread_id: row.thread_id,
+            })),
             _ => {}
         }
     }
@@ -190,7 +209,7 @@ impl Facts {
 
     /// (start, length, kind of length) of all surviving ranges.
     pub fn survived(&self) -> Vec<(u64, u64, &'static str)> {
-        self.surviving.iter().map(|(_, r)| (r.start, r.length, r.length_kind.as_str())).collect()
+        self.surviving.iter().map(|r| (r.range_start, r.range_length, r.length_kind)).collect()
     }
 }
 

@@ -14,6 +14,7 @@ pub mod events;
 #[cfg(feature = "packed")]
 pub mod expected;
 pub mod imports;
+pub mod mutate;
 #[cfg(feature = "cli")]
 pub mod python;
 pub mod skip;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use crate::normalize::fact::{Callsite, CallsiteId, Fact, FactSink};
+use crate::normalize::fact::{Callsite, CallsiteId, FactSink};
 use crate::reader::{ProcessKey, Stack};
 
 /// Nodes remembered at once. Past it the memory starts anew: later stacks get new numbers, and a stack seen before may
@@ -75,7 +75,7 @@ impl Callsites {
             let (id, at) = *self.nodes.entry((parent, address, process)).or_insert_with(|| {
                 let process_id = process.id;
                 let node = Callsite { callsite_id: next, parent_callsite_id: parent, process_id, address, depth };
-                sink.fact(Fact::Callsite(&node));
+                sink.add(&node);
                 (next, depth)
             });
             self.next = self.next.max(id);

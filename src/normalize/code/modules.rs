@@ -6,7 +6,7 @@ use foldhash::fast::FixedState;
 
 use crate::event::Event;
 use crate::guid::Guid;
-use crate::normalize::fact::{Fact, FactSink, Module};
+use crate::normalize::fact::{FactSink, Module};
 use crate::normalize::scalars::Scalars;
 use crate::reader::ProcessKey;
 
@@ -34,10 +34,16 @@ struct Pdb {
     path: Option<String>,
 }
 
+/// A module: its row, but for the path.
+struct Listed {
+    row: Module<'static>,
+    path: String,
+}
+
 /// The modules of a recording, in the order of first sight.
 #[derive(Default)]
 pub struct Modules {
-    list: Vec<Module>,
+    list: Vec<Listed>,
     loaded: HashMap<(ProcessKey, u64), usize, FixedState>,
     /// By process id and base address: what tells of symbols is written when the recording ends.
     pdbs: HashMap<(u64, u64), Pdb, FixedState>,
@@ -60,7 +66,7 @@ impl Modules {
         };
         if let Some(module) = known.and_then(|index| self.list.get_mut(index)) {
             if change == Change::Unload {
-                module.unload_ns = Some(event.ts_ns);
+                module.row.unload_ts_ns = Some(event.ts_ns);
             }
             return;
         }
@@ -73,18 +79,18 @@ impl Modules {
         if change != Change::Unload {
             self.loaded.insert(key, self.list.len());
         }
-        self.list.push(Module {
+        let row = Module {
             process_id: event.thread.process_id,
             module_id: base_address,
             kind: "native",
-            path: path.to_owned(),
             base_address,
             size_bytes: number("ImageSize"),
             time_date_stamp: scalars.small("TimeDateStamp").unwrap_or_default(),
-            load_ns: (change == Change::Load).then_some(event.ts_ns),
-            unload_ns: (change == Change::Unload).then_some(event.ts_ns),
+            load_ts_ns: (change == Change::Load).then_some(event.ts_ns),
+            unload_ts_ns: (change == Change::Unload).then_some(event.ts_ns),
             ..Module::default()
-        });
+        };
+        self.list.push(Listed { row, path: path.to_owned() });
     }
 
     /// An event that names the symbols of a module.
@@ -104,17 +110,18 @@ impl Modules {
     /// The end of the recording.
     pub fn finish(&mut self, sink: &mut impl FactSink) {
         let mut places: HashMap<(u64, u64), u32, FixedState> = HashMap::default();
-        for module in &self.list {
-            *places.entry((module.process_id, module.base_address)).or_default() += 1;
+        for Listed { row, .. } in &self.list {
+            *places.entry((row.process_id, row.base_address)).or_default() += 1;
         }
-        for mut module in self.list.drain(..) {
-            let place = (module.process_id, module.base_address);
+        for Listed { row, path } in self.list.drain(..) {
+            let mut module = Module { path: &path, ..row };
+            let place = (row.process_id, row.base_address);
             // Of several modules that were in the same place, one after the other, it is not said which is meant.
             if let Some(pdb) = self.pdbs.get(&place).filter(|_| places.get(&place) == Some(&1)) {
                 (module.pdb_guid, module.pdb_age) = (pdb.guid, pdb.age);
-                module.pdb_path.clone_from(&pdb.path);
+                module.pdb_path = pdb.path.as_deref();
             }
-            sink.fact(Fact::Module(&module));
+            sink.add(&module);
         }
     }
 }

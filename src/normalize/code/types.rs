@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use foldhash::fast::FixedState;
 
 use crate::event::value::Value;
-use crate::normalize::fact::{Fact, FactSink, Method, Type};
+use crate::normalize::fact::{FactSink, Method, Type};
 use crate::normalize::scalars::Scalars;
 use crate::reader::ProcessKey;
 
@@ -40,14 +40,14 @@ impl Types {
             self.seen.insert(key, true);
         }
         if self.seen.get(&key) == Some(&true) {
-            sink.fact(Fact::Type(found));
+            sink.add(found);
         }
     }
 
     /// A type of which only the name is known (from an allocation).
     pub fn named(&mut self, process: ProcessKey, type_id: u64, name: &str, sink: &mut impl FactSink) {
         if type_id != 0 && self.is_new(process, type_id) {
-            sink.fact(Fact::Type(&Type { process_id: process.id, type_id, name, ..Type::default() }));
+            sink.add(&Type { process_id: process.id, type_id, name, ..Type::default() });
         }
     }
 
@@ -72,9 +72,9 @@ impl Types {
                 name: fields.get(5).and_then(Value::as_str).unwrap_or_default(),
                 flags: u32::try_from(number(3)).unwrap_or_default(),
                 element_type: u8::try_from(number(4)).unwrap_or_default(),
-                type_parameters: &parameters,
+                type_parameter_ids: &parameters,
             };
-            sink.fact(Fact::Type(&found));
+            sink.add(&found);
         }
     }
 
@@ -88,7 +88,7 @@ impl Types {
         }
         if self.methods.insert((process, method_id, start_address)) {
             let text = |name| scalars.text(name).unwrap_or_default();
-            sink.fact(Fact::Method(&Method {
+            sink.add(&Method {
                 process_id: process.id,
                 method_id,
                 namespace: text("MethodNamespace"),
@@ -97,7 +97,7 @@ impl Types {
                 start_address,
                 size_bytes: number("MethodSize"),
                 module_id: number("ModuleID"),
-            }));
+            });
         }
     }
 }

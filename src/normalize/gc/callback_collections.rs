@@ -16,7 +16,7 @@ use super::pauses::Pauses;
 use super::ranges::{RangeAnomalies, Ranges};
 use super::report_queue::ReportQueue;
 use crate::normalize::enum_names;
-use crate::normalize::fact::{Collection, FactSink, GcId, GenerationRange};
+use crate::normalize::fact::{FactSink, Gc, GcGenerationRange, GcId};
 
 /// Collections open within each other, at most.
 const MAX_OPEN: usize = 16;
@@ -26,7 +26,7 @@ const FOR_GC_PREP: u32 = 7;
 #[derive(Default)]
 pub struct Open {
     /// What is known of it.
-    pub row: Collection,
+    pub row: Gc,
     /// Its ranges.
     pub ranges: Ranges,
     /// Objects that wait for their finalizers, by their addresses before.
@@ -38,7 +38,7 @@ pub struct Open {
     /// The runtime's own events tell of it, too: it is not reported from here.
     joined: bool,
     /// An end that is its own unless it turns out to be a background collection.
-    provisional_end: Option<(i64, Vec<GenerationRange>)>,
+    provisional_end: Option<(i64, Vec<GcGenerationRange>)>,
 }
 
 /// The collections of one recording.
@@ -59,7 +59,7 @@ pub struct CallbackGcTracker {
     open: Vec<Open>,
     closed: ReportQueue,
     /// Collections that are over and that the runtime's own events tell of, too.
-    pub joined: Vec<Collection>,
+    pub joined: Vec<Gc>,
     pauses: Pauses,
     waiting: Option<Vec<u64>>,
     /// Collections whose end never came.
@@ -115,14 +115,14 @@ impl CallbackGcTracker {
         self.waiting.take()
     }
 
-    fn new_open(&mut self, start_ns: i64) -> Open {
+    fn new_open(&mut self, start_ts_ns: i64) -> Open {
         self.last_id += 1;
-        let row = Collection {
+        let row = Gc {
             gc_id: self.last_id,
             process_id: self.process_id,
             clr_instance_id: self.clr_instance_id,
-            start_ns,
-            ..Collection::default()
+            start_ts_ns,
+            ..Gc::default()
         };
         let mut open = Open { row, joined: self.joins, ..Open::default() };
         open.ranges.set_tagged();
@@ -162,14 +162,14 @@ impl CallbackGcTracker {
     }
 
     /// Bounds that came with the start.
-    pub fn bounds_at_start(&mut self, bounds: Vec<GenerationRange>) {
+    pub fn bounds_at_start(&mut self, bounds: Vec<GcGenerationRange>) {
         if let Some(open) = self.open.last_mut() {
             bounds.into_iter().for_each(|bound| open.ranges.bound(bound));
         }
     }
 
     /// GarbageCollectionFinished. Returns whether its start is not in the recording.
-    pub fn finished(&mut self, ts_ns: i64, bounds: Vec<GenerationRange>, sink: &mut impl FactSink) -> bool {
+    pub fn finished(&mut self, ts_ns: i64, bounds: Vec<GcGenerationRange>, sink: &mut impl FactSink) -> bool {
         if self.holds
             && let Some(top) = self.open.last_mut().filter(|top| top.joined && top.provisional_end.is_none())
         {
@@ -196,7 +196,7 @@ impl CallbackGcTracker {
         let started = known.as_ref().is_some_and(|open| open.started);
         let mut top = known.unwrap_or_else(|| self.new_open(ts_ns));
         bounds.into_iter().for_each(|bound| top.ranges.bound(bound));
-        top.row.end_ns = Some(ts_ns);
+        top.row.end_ts_ns = Some(ts_ns);
         top.row.complete = started;
         self.close(top, sink);
         !started
@@ -206,11 +206,11 @@ impl CallbackGcTracker {
     fn hidden(&mut self, sink: &mut impl FactSink) {
         let Some(top) = self.open.last_mut() else { return };
         top.background = true;
-        let (start_ns, outer) = (top.row.start_ns, top.row.gc_id);
+        let (start_ns, outer) = (top.row.start_ts_ns, top.row.gc_id);
         let Some((end_ns, bounds)) = top.provisional_end.take() else { return };
         self.decided(outer, "foreground");
         let mut open = self.new_open(start_ns);
-        open.row.end_ns = Some(end_ns);
+        open.row.end_ts_ns = Some(end_ns);
         bounds.into_iter().for_each(|bound| open.ranges.bound(bound));
         self.close(open, sink);
     }
@@ -274,7 +274,7 @@ impl CallbackGcTracker {
         if let Some((end_ns, bounds)) = lost.provisional_end.take() {
             // It started and ended without ever working in the background.
             bounds.into_iter().for_each(|bound| lost.ranges.bound(bound));
-            lost.row.end_ns = Some(end_ns);
+            lost.row.end_ts_ns = Some(end_ns);
             lost.row.complete = lost.started;
             self.decided(lost.row.gc_id, "blocking");
         } else {
@@ -326,7 +326,7 @@ impl CallbackGcTracker {
     pub fn resume_started(&mut self, ts_ns: i64, sink: &mut impl FactSink) {
         while self.open.last().is_some_and(|top| !top.started) {
             if let Some(mut open) = self.open.pop() {
-                open.row.end_ns = Some(ts_ns);
+                open.row.end_ts_ns = Some(ts_ns);
                 self.close(open, sink);
             }
         }

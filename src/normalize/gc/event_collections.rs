@@ -11,14 +11,14 @@
 use super::pauses::{Pauses, is_for_gc};
 use super::ranges::Ranges;
 use super::report_queue::ReportQueue;
-use crate::normalize::fact::{Collection, FactSink, GcId};
+use crate::normalize::fact::{FactSink, Gc, GcId};
 use crate::reader::ProcessKey;
 
 /// A collection that is not reported yet.
 #[derive(Debug, Default)]
 pub struct OpenCollection {
     /// What is known of it.
-    pub row: Collection,
+    pub row: Gc,
     /// Its ranges.
     pub ranges: Ranges,
     /// Whether the bounds that come now are those of the start: until its thread says something else.
@@ -89,13 +89,13 @@ impl EventGcTracker {
     }
 
     /// Adds what a profiler tells of a collection that is not reported yet. Returns whether there is one of its number.
-    pub fn add(&mut self, told: &Collection) -> bool {
+    pub fn add(&mut self, told: &Gc) -> bool {
         let mut rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
         let Some(row) = rows.find(|row| row.gc_id == told.gc_id) else { return false };
         row.generation = row.generation.or(told.generation);
         row.reason = row.reason.or(told.reason);
         row.kind = row.kind.or(told.kind);
-        row.end_ns = row.end_ns.or(told.end_ns);
+        row.end_ts_ns = row.end_ts_ns.or(told.end_ts_ns);
         row.complete |= told.complete;
         row.surviving_range_count += told.surviving_range_count;
         row.surviving_bytes = row.surviving_bytes.saturating_add(told.surviving_bytes);
@@ -123,7 +123,7 @@ impl EventGcTracker {
         self.report(sink);
         *next_id += 1;
         self.open.push(OpenCollection {
-            row: Collection {
+            row: Gc {
                 gc_id: *next_id,
                 process_id: self.process.id,
                 clr_instance_id: self.clr_instance_id,
@@ -131,8 +131,8 @@ impl EventGcTracker {
                 generation: start.generation,
                 reason: start.reason,
                 kind: start.kind,
-                start_ns: ts_ns,
-                ..Collection::default()
+                start_ts_ns: ts_ns,
+                ..Gc::default()
             },
             ranges: self.spare.take().unwrap_or_default(),
             starting_on: Some(thread),
@@ -159,7 +159,7 @@ impl EventGcTracker {
             }
         };
         let mut closed = self.open.remove(index);
-        closed.row.end_ns = Some(ts_ns);
+        closed.row.end_ts_ns = Some(ts_ns);
         closed.row.gc_number = number;
         closed.row.generation = closed.row.generation.or(generation);
         closed.row.complete |= closed.started;
@@ -188,12 +188,12 @@ impl EventGcTracker {
     pub fn innermost(&mut self, ts_ns: i64, next_id: &mut GcId) -> &mut OpenCollection {
         if self.open.is_empty() {
             *next_id += 1;
-            let row = Collection {
+            let row = Gc {
                 gc_id: *next_id,
                 process_id: self.process.id,
                 clr_instance_id: self.clr_instance_id,
-                start_ns: ts_ns,
-                ..Collection::default()
+                start_ts_ns: ts_ns,
+                ..Gc::default()
             };
             self.open.push(OpenCollection { row, ..OpenCollection::default() });
         }
@@ -202,12 +202,12 @@ impl EventGcTracker {
     }
 
     /// The innermost open collection, or the one that ended last: some summaries come before the end, some behind it.
-    pub fn current(&mut self) -> Option<&mut Collection> {
+    pub fn current(&mut self) -> Option<&mut Gc> {
         if self.open.is_empty() { self.ended() } else { self.open.last_mut().map(|o| &mut o.row) }
     }
 
     /// The collection that ended last, if it is not reported yet.
-    pub fn ended(&mut self) -> Option<&mut Collection> {
+    pub fn ended(&mut self) -> Option<&mut Gc> {
         let id = self.last_ended?;
         self.closed.iter_mut().find(|row| row.gc_id == id)
     }

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::normalize::fact::{Fact, FactSink, GcId, HeapObject, HeapReference};
+use crate::normalize::fact::{FactSink, GcId, HeapObject, HeapReference};
 
 /// Objects or targets that wait at most; a walk that exceeds it has lost one of its lists.
 const MAX_WAITING: usize = 2 << 20;
@@ -54,8 +54,8 @@ impl Heap {
 
     /// An object.
     #[inline]
-    pub fn object(&mut self, gc_id: GcId, object: &HeapObject, sink: &mut impl FactSink) {
-        sink.fact(Fact::HeapObject(gc_id, object));
+    pub fn object(&mut self, object: &HeapObject, sink: &mut impl FactSink) {
+        sink.add(object);
         if object.reference_count == 0 {
             return;
         }
@@ -64,15 +64,14 @@ impl Heap {
             return;
         }
         self.objects.push_back((object.object_id, object.reference_count));
-        self.join(gc_id, sink);
+        self.join(object.gc_id, sink);
     }
 
     /// A target.
     #[inline]
     pub fn target(&mut self, gc_id: GcId, target: u64, field: u64, sink: &mut impl FactSink) {
         if self.broken {
-            let orphan = HeapReference { object_id: 0, target_object_id: target, field_id: field };
-            sink.fact(Fact::HeapReference(gc_id, &orphan));
+            sink.add(&HeapReference { gc_id, object_id: 0, target_object_id: target, field_id: field });
             return;
         }
         self.targets.push_back((target, field));
@@ -81,8 +80,7 @@ impl Heap {
 
     fn join(&mut self, gc_id: GcId, sink: &mut impl FactSink) {
         while let (Some((object_id, left)), Some((target, field))) = (self.objects.front_mut(), self.targets.front()) {
-            let reference = HeapReference { object_id: *object_id, target_object_id: *target, field_id: *field };
-            sink.fact(Fact::HeapReference(gc_id, &reference));
+            sink.add(&HeapReference { gc_id, object_id: *object_id, target_object_id: *target, field_id: *field });
             self.targets.pop_front();
             *left -= 1;
             if *left == 0 {

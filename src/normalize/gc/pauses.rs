@@ -1,6 +1,6 @@
 //! Pauses: one thread asks all others to stop, they stand still, and they run again.
 
-use crate::normalize::fact::{Collection, Fact, FactSink, GcId, Pause};
+use crate::normalize::fact::{FactSink, Gc, GcId, GcPause};
 
 /// Threads that stop all others at once, at most.
 const MAX_OPEN: usize = 64;
@@ -74,16 +74,16 @@ impl Pauses {
         thread: u32,
         ts_ns: i64,
         process_id: u64,
-        mut rows: impl Iterator<Item = &'r mut Collection>,
+        mut rows: impl Iterator<Item = &'r mut Gc>,
         sink: &mut impl FactSink,
     ) {
         let Some(index) = self.index(thread) else { return };
         let open = self.0.remove(index);
-        let pause = Pause {
+        let pause = GcPause {
             gc_id: open.gc_id,
             process_id,
             reason: open.reason,
-            start_ns: open.start_ns,
+            start_ts_ns: open.start_ns,
             duration_ns: ts_ns.saturating_sub(open.start_ns),
             suspend_ns: open.stopped_ns.map_or(0, |at| at.saturating_sub(open.start_ns)),
         };
@@ -91,6 +91,6 @@ impl Pauses {
             row.pause_ns = row.pause_ns.saturating_add(pause.duration_ns);
             row.pause_count += 1;
         }
-        sink.fact(Fact::Pause(&pause));
+        sink.add(&pause);
     }
 }

@@ -21,7 +21,7 @@ use crate::event::rows::Rows;
 use crate::normalize::callbacks::CallbackNormalizer;
 use crate::normalize::callbacks::call::Call;
 use crate::normalize::code::types::Types;
-use crate::normalize::fact::{CallsiteId, Collection, Fact, FactSink, GcId};
+use crate::normalize::fact::{CallsiteId, Fact, FactSink, Gc, GcId};
 use crate::normalize::scalars::Scalars;
 use crate::reader::callback::format::NOT_ASKED;
 use crate::reader::callback::{Body, Bounds};
@@ -128,7 +128,7 @@ pub struct Profilers {
     processes: BTreeMap<ProcessKey, Profiler>,
     scratch: Scratch,
     /// Collections that are over and that the runtime tells of, too.
-    pub joined: Vec<Collection>,
+    pub joined: Vec<Gc>,
     missing: u64,
     left_out_processes: u64,
     lacking: u64,
@@ -160,7 +160,7 @@ struct Once<'t, S> {
 impl<S: FactSink> FactSink for Once<'_, S> {
     fn fact(&mut self, fact: Fact<'_>) {
         match fact {
-            Fact::Type(found) => self.types.profiled(self.process, found, self.sink),
+            Fact::Type(rows) => rows.iter().for_each(|found| self.types.profiled(self.process, found, self.sink)),
             other => self.sink.fact(other),
         }
     }
@@ -246,7 +246,7 @@ impl Profilers {
                 let (what, code) = (scalars.text("Message").unwrap_or_default(), number("ErrorCode"));
                 let message = format!("the profiler of process {} says: {what} ({code:#010x})", process.id);
                 let problem = Problem::new(Severity::DataLoss, "profiler_error", event.raw.offset, message);
-                return sink.fact(Fact::Problem(&problem.thread(event.thread.thread_id)));
+                return sink.problem(&problem.thread(event.thread.thread_id));
             }
             ProfilerEvent::Shutdown => {
                 profiler.calls.end(event.raw.offset, sink);
@@ -333,7 +333,7 @@ impl Profilers {
         let mut report = |code, count: u64, message: &str| {
             if count > 0 {
                 let problem = Problem::new(Severity::DataLoss, code, self.last_offset, message).count(count);
-                sink.fact(Fact::Problem(&problem));
+                sink.problem(&problem);
             }
         };
         report(

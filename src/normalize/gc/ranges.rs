@@ -5,7 +5,7 @@
 //! that of a new address off the bounds at its end; without bounds it stays unknown.
 
 use super::sorted_runs::Runs;
-use crate::normalize::fact::{Collection, Fact, FactSink, GenerationRange, LengthKind, MovedRange, SurvivingRange};
+use crate::normalize::fact::{FactSink, Gc, GcGenerationRange, GcMovedRange, GcSurvivingRange, LengthKind};
 
 /// Rows handed on at once.
 const BATCH: usize = 8 << 10;
@@ -15,9 +15,9 @@ const BATCH: usize = 8 << 10;
 pub struct Ranges {
     surviving: Runs<2>,
     moved: Runs<3>,
-    bounds: Vec<GenerationRange>,
-    surviving_batch: Vec<SurvivingRange>,
-    moved_batch: Vec<MovedRange>,
+    bounds: Vec<GcGenerationRange>,
+    surviving_batch: Vec<GcSurvivingRange>,
+    moved_batch: Vec<GcMovedRange>,
     failed: Option<std::io::Error>,
     /// Lengths carry their kind (see [`tag`]): callbacks, not events.
     tagged: bool,
@@ -99,7 +99,7 @@ impl Ranges {
     }
 
     /// A part of the heap at the start or at the end of the collection.
-    pub fn bound(&mut self, bound: GenerationRange) {
+    pub fn bound(&mut self, bound: GcGenerationRange) {
         if self.bounds.len() < MAX_BOUNDS {
             self.bounds.push(bound);
         } else {
@@ -139,7 +139,7 @@ impl Ranges {
     /// start, length.
     pub fn finish(
         &mut self,
-        collection: &mut Collection,
+        collection: &mut Gc,
         sink: &mut impl FactSink,
         mut each: impl FnMut(u64, u64, u64),
     ) -> std::io::Result<()> {
@@ -147,7 +147,8 @@ impl Ranges {
         let bounds_left_out = std::mem::take(&mut self.bounds_left_out);
         self.anomalies = RangeAnomalies { bounds_left_out, ..RangeAnomalies::default() };
         if !std::mem::take(&mut self.bounds_are_told) && !self.bounds.is_empty() {
-            sink.fact(Fact::GenerationRanges(gc_id, &self.bounds));
+            self.bounds.iter_mut().for_each(|bound| bound.gc_id = gc_id);
+            sink.add(self.bounds.as_slice());
         }
         if std::mem::take(&mut self.rows_are_told) {
             self.bounds.clear();
@@ -184,20 +185,21 @@ impl Ranges {
             let (length, length_kind) = check(&mut last_end, *start, *start, *length);
             collection.surviving_range_count += 1;
             collection.surviving_bytes = collection.surviving_bytes.saturating_add(length);
-            batch.push(SurvivingRange {
-                start: *start,
-                length,
-                length_kind,
+            batch.push(GcSurvivingRange {
+                gc_id,
+                range_start: *start,
+                range_length: length,
+                length_kind: length_kind.as_str(),
                 generation_before: before.generation(*start),
                 generation_after: after.generation(*start),
             });
             if batch.len() == BATCH {
-                sink.fact(Fact::SurvivingRanges(gc_id, batch));
+                sink.add(batch.as_slice());
                 batch.clear();
             }
         })?;
         if !batch.is_empty() {
-            sink.fact(Fact::SurvivingRanges(gc_id, batch));
+            sink.add(batch.as_slice());
         }
 
         last_end = 0;
@@ -210,21 +212,22 @@ impl Ranges {
             }
             collection.moved_range_count += 1;
             collection.moved_bytes = collection.moved_bytes.saturating_add(length);
-            batch.push(MovedRange {
-                old_start: *old_start,
-                new_start: *new_start,
-                length,
-                length_kind,
+            batch.push(GcMovedRange {
+                gc_id,
+                old_range_start: *old_start,
+                new_range_start: *new_start,
+                range_length: length,
+                length_kind: length_kind.as_str(),
                 generation_before: before.generation(*old_start),
                 generation_after: after.generation(*new_start),
             });
             if batch.len() == BATCH {
-                sink.fact(Fact::MovedRanges(gc_id, batch));
+                sink.add(batch.as_slice());
                 batch.clear();
             }
         })?;
         if !batch.is_empty() {
-            sink.fact(Fact::MovedRanges(gc_id, batch));
+            sink.add(batch.as_slice());
         }
         self.anomalies = anomalies;
         self.failed.take().map_or(Ok(()), Err)
@@ -313,10 +316,10 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn new(bounds: &[GenerationRange], at_end: bool) -> Bounds {
-        let wanted = bounds.iter().filter(|b| b.at_end == at_end && b.length > 0);
+    fn new(bounds: &[GcGenerationRange], at_end: bool) -> Bounds {
+        let wanted = bounds.iter().filter(|b| b.is_at_end() == at_end && b.range_length > 0);
         let mut sorted: Vec<_> =
-            wanted.map(|b| (b.start, b.start.saturating_add(b.length), Some(b.generation))).collect();
+            wanted.map(|b| (b.range_start, b.range_start.saturating_add(b.range_length), Some(b.generation))).collect();
         sorted.sort_unstable();
         sorted.dedup();
         // Where two entries disagree nothing is known.
@@ -365,11 +368,14 @@ impl Bounds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::normalize::fact::range_time;
 
     #[test]
     fn a_generation_is_read_off_half_open_bounds() {
-        let bound =
-            |generation, start, length, at_end| GenerationRange { at_end, generation, start, length, reserved: 0 };
+        let bound = |generation, range_start, range_length, at_end| {
+            let at = range_time(at_end);
+            GcGenerationRange { at, generation, range_start, range_length, ..GcGenerationRange::default() }
+        };
         let list =
             [bound(0, 100, 50, false), bound(2, 200, 10, false), bound(1, 300, 0, false), bound(1, 100, 50, true)];
         let mut before = Bounds::new(&list, false);

@@ -2,24 +2,24 @@
 
 use std::collections::VecDeque;
 
-use crate::normalize::fact::{Collection, Fact, FactSink, GcId};
+use crate::normalize::fact::{FactSink, Gc, GcId};
 
 /// Collections that wait for an older one to end, at most.
 const MAX_WAITING: usize = 4096;
 
 /// What waits, in the order of numbers.
 #[derive(Debug, Default)]
-pub struct ReportQueue(VecDeque<Collection>);
+pub struct ReportQueue(VecDeque<Gc>);
 
 impl ReportQueue {
     /// A collection is over.
-    pub fn push(&mut self, row: Collection) {
+    pub fn push(&mut self, row: Gc) {
         let at = self.0.partition_point(|other| other.gc_id < row.gc_id);
         self.0.insert(at, row);
     }
 
     /// What waits.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Collection> {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Gc> {
         self.0.iter_mut()
     }
 
@@ -29,7 +29,7 @@ impl ReportQueue {
             if oldest_open.is_some_and(|open| row.gc_id > open) && self.0.len() < MAX_WAITING {
                 break;
             }
-            sink.fact(Fact::Collection(row));
+            sink.add(row);
             self.0.pop_front();
         }
     }

@@ -1,7 +1,7 @@
 //! CPU samples, whoever took them.
 
 use crate::event::Event;
-use crate::normalize::fact::{CallsiteId, CpuSample, Fact, FactSink};
+use crate::normalize::fact::{CallsiteId, CpuSample, FactSink};
 use crate::normalize::tracker::{Handler, Sampler};
 
 /// A sample becomes a row.
@@ -47,5 +47,5 @@ pub fn sample(
         // What its number says beside is not told.
         Sampler::Universal => {}
     }
-    sink.fact(Fact::CpuSample(&sample));
+    sink.add(&sample);
 }

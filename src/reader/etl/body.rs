@@ -3,7 +3,7 @@
 use super::buffer::HEADER;
 use super::chain::{Link, Session};
 use super::header;
-use crate::error::{Problem, Severity};
+use crate::error::{Problem, Report, Severity};
 
 /// An event in the body of a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -52,14 +52,7 @@ impl<'m> Body<'m> {
 
     /// Takes the events of another buffer in; what was there is forgotten, its memory is used again. `copy` asks for a copy
     /// of what is in the file.
-    pub fn load(
-        &mut self,
-        file: &'m [u8],
-        link: &Link,
-        session: &Session,
-        copy: bool,
-        report: &mut dyn FnMut(Problem),
-    ) {
+    pub fn load(&mut self, file: &'m [u8], link: &Link, session: &Session, copy: bool, report: &mut Report<'_>) {
         self.events.clear();
         self.own.clear();
         self.mapped = None;
@@ -90,7 +83,7 @@ impl<'m> Body<'m> {
         self.find_events(link, &|ticks| log.ticks(ticks, &session.base), report);
     }
 
-    fn find_events(&mut self, link: &Link, clock: &dyn Fn(i64) -> i64, report: &mut dyn FnMut(Problem)) {
+    fn find_events(&mut self, link: &Link, clock: &dyn Fn(i64) -> i64, report: &mut Report<'_>) {
         let mut events = std::mem::take(&mut self.events);
         let bytes = self.bytes();
         let (mut at, mut ticks, mut sorted) = (0usize, None::<i64>, true);

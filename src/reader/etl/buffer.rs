@@ -8,6 +8,8 @@
 //! Source: `WMI_BUFFER_HEADER` of phnt's `ntwmi.h`; offsets checked on files of Windows Vista to 11. The number at 0x04
 //! looks like the end of the valid bytes but is 0 or too small in header buffers: it is not used.
 
+use nom::Parser;
+
 use crate::bytes::{Parsed, i64le, take, u16le, u32le};
 
 /// Bytes of the header of a buffer.
@@ -46,19 +48,24 @@ pub struct Buffer {
 impl Buffer {
     /// Reads the header of a buffer.
     pub fn parse(input: &[u8]) -> Parsed<'_, Buffer> {
-        let (input, size) = u32le("BufferSize")(input)?;
-        let (input, _) = take(0x14, "SavedOffset to TimeStamp")(input)?;
-        let (input, sequence) = i64le("SequenceNumber")(input)?;
-        let (input, _) = take(8, "ClockType")(input)?;
-        let (input, processor) = u16le("ProcessorIndex")(input)?;
-        let (input, _) = u16le("LoggerId")(input)?;
-        let (input, state) = u32le("State")(input)?;
-        let (input, valid) = u32le("Offset")(input)?;
-        let (input, flags) = u16le("BufferFlag")(input)?;
-        let (input, kind) = u16le("BufferType")(input)?;
-        let (input, _) = take(0x10, "tail")(input)?;
-        let processor = if flags & WIDE_PROCESSOR != 0 { processor & 0x7FF } else { processor & 0xFF };
-        Ok((input, Buffer { size, valid, sequence, processor, flags, kind, state }))
+        let fields = (
+            u32le("BufferSize"),
+            take(0x14, "SavedOffset to TimeStamp"),
+            i64le("SequenceNumber"),
+            take(8, "ClockType"),
+            u16le("ProcessorIndex"),
+            u16le("LoggerId"),
+            u32le("State"),
+            u32le("Offset"),
+            u16le("BufferFlag"),
+            u16le("BufferType"),
+            take(0x10, "tail"),
+        );
+        let all = |(size, _, sequence, _, processor, _, state, valid, flags, kind, _)| {
+            let bits = if flags & WIDE_PROCESSOR != 0 { 0x7FF } else { 0xFF };
+            Buffer { size, valid, sequence, processor: processor & bits, flags, kind, state }
+        };
+        fields.map(all).parse(input)
     }
 
     /// Whether the body is compressed.

@@ -1,4 +1,4 @@
-//! Walks the chain of buffers from end to end, looking at their headers only, and tells what is wrong with it.
+//! Walks the chain of buffers from one end to the other, reading only their headers, and reports what is wrong with it.
 
 use std::ops::Range;
 use std::path::Path;
@@ -7,20 +7,14 @@ use super::buffer::{BUFFER_LOST, Buffer, Compression, EVENTS_LOST, HEADER, MAX_B
 use super::header::{self, Head};
 use super::logfile::LogFile;
 use crate::bytes::inner;
-use crate::error::{Error, Problem, Result, Severity};
+use crate::error::{Error, Problem, Report, Result, Severity};
 use crate::source::MappedFile;
 use crate::time::Clock;
 
-/// No more buffers than this are remembered (160 MB): a terabyte at the usual size.
+/// No more buffers than this are remembered (128 MB): a terabyte at the usual size.
 const MAX_BUFFERS: usize = 4 << 20;
 
-/// Open buffers of a log that was strung together from copies: as many copies are read side by side, in the order of time.
-/// Those beyond are read after them.
-const SIDE_BY_SIDE: usize = 16 << 20;
-/// Copies that are read side by side, however small.
-const MAX_COPIES: u16 = 512;
-
-/// Where a buffer with events lies; 40 bytes.
+/// Where a buffer with events lies; 32 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     /// Offset of its header in the file.
@@ -29,7 +23,7 @@ pub struct Link {
     pub stored: u32,
     /// Valid bytes, header included, when it is expanded.
     pub valid: u32,
-    /// Age.
+    /// Number in the order in which buffers were begun.
     pub sequence: i64,
     /// Processor.
     pub processor: u16,
@@ -39,10 +33,6 @@ pub struct Link {
     pub cut: bool,
     /// Which of the logs it belongs to.
     pub log: u16,
-    /// How many buffers of this processor and age are before it in the file: none, unless logs were strung together.
-    pub copy: u16,
-    /// Buffers of one turn are read side by side, one turn after the other.
-    pub turn: u16,
 }
 
 /// The logs of one recording. There is one, but for archives that hold several (that of the kernel, and others).
@@ -123,7 +113,7 @@ impl Session {
     }
 
     /// Walks the chains of all logs. Problems are handed to `report`.
-    pub fn chain(&self, map: &MappedFile, report: &mut dyn FnMut(Problem)) -> Chain {
+    pub fn chain(&self, map: &MappedFile, report: &mut Report<'_>) -> Chain {
         let mut chain = Chain { whole: self.problems.is_empty(), ..Chain::default() };
         for (index, log) in self.logs.iter().enumerate() {
             log.chain(map, index as u16, &mut chain, report);
@@ -194,7 +184,7 @@ impl Log {
     }
 
     /// Walks the chain of its buffers.
-    fn chain(&self, map: &MappedFile, index: u16, chain: &mut Chain, report: &mut dyn FnMut(Problem)) {
+    fn chain(&self, map: &MappedFile, index: u16, chain: &mut Chain, report: &mut Report<'_>) {
         let file = map.bytes().get(..self.bytes.end).unwrap_or_default();
         let (mut at, mut buffers, mut lossy, mut skipped) = (self.bytes.start, 0u64, 0u64, 0u64);
         loop {
@@ -245,14 +235,19 @@ impl Log {
         let missing = self.header.missing_buffers(buffers);
         chain.whole &= missing == 0;
         let end = at.min(file.len()) as u64;
-        let mut tell = |severity, code, count, message: &str| {
+        let mut total = |severity, code, count, message: &str| {
             if count > 0 {
                 report(Problem::new(severity, code, end, message).count(count));
             }
         };
-        tell(Severity::DataLoss, "missing_buffers", missing, "the header says that more buffers were written");
-        tell(Severity::DataLoss, "lossy_buffers", lossy, "buffers are marked: events or buffers before them were lost");
-        tell(Severity::Info, "skipped_buffers", skipped, "buffers of other types than events were passed over");
+        total(Severity::DataLoss, "missing_buffers", missing, "the header says that more buffers were written");
+        total(
+            Severity::DataLoss,
+            "lossy_buffers",
+            lossy,
+            "buffers are marked: events or buffers before them were lost",
+        );
+        total(Severity::Info, "skipped_buffers", skipped, "buffers of other types than events were passed over");
     }
 
     /// A buffer with events; `None` when there are none in it or it cannot be used.
@@ -263,7 +258,7 @@ impl Log {
         left: usize,
         cut: bool,
         log: u16,
-        report: &mut dyn FnMut(Problem),
+        report: &mut Report<'_>,
     ) -> Option<Link> {
         let valid = buffer.valid as usize;
         let compressed = buffer.is_compressed();
@@ -288,15 +283,15 @@ impl Log {
             compressed,
             cut,
             log,
-            copy: 0,
-            turn: 0,
         };
         (link.valid as usize > HEADER).then_some(link)
     }
 }
 
 impl Chain {
-    /// The buffers by processor, copy and age, and the numbers that are missing among their ages (a hint only).
+    /// The buffers by processor and age, and how many numbers are missing among their sequence numbers (a hint only).
+    ///
+    /// In a log that was appended to another one numbers repeat. There the order of the file is that of age.
     pub fn sorted(&self) -> (Vec<Link>, u64) {
         let mut links = self.links.clone();
         links.sort_by_key(|l| (l.log, l.sequence, l.offset));
@@ -307,18 +302,15 @@ impl Chain {
         // What is between the header buffer and the first one behind it says nothing: old buffers may be overwritten.
         let of_log = |links: &[Link]| links.windows(2).skip(1).map(gap).fold(0u64, u64::saturating_add);
         let gaps = links.chunk_by(|a, b| a.log == b.log).map(of_log).fold(0u64, u64::saturating_add);
-        // Buffers of equal age are no row in the order of time: each copy of a processor's row is read beside the others.
-        links.sort_by_key(|l| (l.log, l.processor, l.sequence, l.offset));
-        let largest = links.iter().map(|l| l.valid as usize).max().unwrap_or_default().max(HEADER);
-        let processors = links.chunk_by(|a, b| (a.log, a.processor) == (b.log, b.processor)).count().max(1);
-        let copies = u16::try_from(SIDE_BY_SIDE / largest / processors).unwrap_or(u16::MAX).clamp(1, MAX_COPIES);
-        for same in links.chunk_by_mut(|a, b| (a.log, a.processor, a.sequence) == (b.log, b.processor, b.sequence)) {
-            for (copy, link) in same.iter_mut().enumerate() {
-                link.copy = u16::try_from(copy).unwrap_or(u16::MAX);
-                link.turn = link.copy / copies;
-            }
+        let repeats = links.windows(2).any(|pair| match pair {
+            [a, b] => (a.log, a.sequence, a.processor) == (b.log, b.sequence, b.processor),
+            _ => false,
+        });
+        if repeats {
+            links.sort_by_key(|l| (l.log, l.processor, l.offset));
+        } else {
+            links.sort_by_key(|l| (l.log, l.processor, l.sequence, l.offset));
         }
-        links.sort_by_key(|l| (l.turn, l.log, l.processor, l.copy, l.sequence, l.offset));
         (links, gaps)
     }
 }

@@ -1,78 +1,174 @@
 //! Schemas that the merge step embeds for events of registered providers: one `TRACE_EVENT_INFO` each.
 //!
 //! ```text
-//!  0x00 provider   0x20 id, version, ...   0x30 source   0x34 .. 0x60 offsets of strings   0x64 properties, 0x68 of
-//!  them at the top   0x70 properties of 24 bytes: flags, name, type or members, count, length
+//!  0x00 provider GUID   0x10 event GUID   0x20 event descriptor   0x30 decoding source
+//!  0x34 ... 0x60 offsets of strings, from the start; 0: none
+//!  0x64 number of properties   0x68 number of those at the top   0x6C flags   0x70 properties of 24 bytes
+//!  property: flags, name, in and out type (or first member and number of members), map, count, length, reserved
 //! ```
+//! Properties at the top stand first; the members of structures follow them.
 //! Source: `tdh.h` of the SDK; checked on the schemas of merged files, whose events they cover to the last byte.
 
-use super::tdh_types::{Description, field, value};
-use crate::bytes::{utf16_end, utf16_string};
+use nom::Parser;
+use nom::multi::count;
+
+use super::tdh_types::{Description, InType, OutType, field, unit, value};
+use crate::bytes::{Parsed, guid, take, u8le, u16le, u32le, u64le, utf16_end, utf16_string};
 use crate::guid::Guid;
 use crate::reader::{EtwForm, Field, FieldType};
 
-const PROPERTIES: usize = 0x70;
 const PROPERTY: usize = 24;
 /// Structures inside of structures at most, and fields in all.
 const MAX_DEPTH: usize = 8;
 const MAX_FIELDS: usize = 4096;
 
+/// Flags of a property.
 const IS_STRUCT: u32 = 1;
 const LENGTH_IS_PROPERTY: u32 = 2;
 const COUNT_IS_PROPERTY: u32 = 4;
 const FIXED_COUNT: u32 = 0x20;
 
-/// Which events a schema describes: provider or class, id or opcode, version.
+/// Decoding sources.
+const XML_FILE: u32 = 0;
+const WBEM: u32 = 1;
+
+const DAMAGED: &str = "the embedded schema of this event is damaged";
+
+/// The fixed part; strings by their offsets.
+struct EventInfo {
+    provider: Guid,
+    class: Guid,
+    id: u16,
+    version: u8,
+    opcode: u8,
+    source: u32,
+    provider_name: u32,
+    task_name: u32,
+    opcode_name: u32,
+    message: u32,
+    properties: u32,
+    top_properties: u32,
+}
+
+fn event_info(input: &[u8]) -> Parsed<'_, EventInfo> {
+    let descriptor =
+        (u16le("Id"), u8le("Version"), u8le("Channel"), u8le("Level"), u8le("Opcode"), u16le("Task"), u64le("Keyword"));
+    let fixed = (
+        guid("ProviderGuid"),
+        guid("EventGuid"),
+        descriptor,
+        u32le("DecodingSource"),
+        u32le("ProviderNameOffset"),
+        take(12, "LevelNameOffset to KeywordsNameOffset"),
+        u32le("TaskNameOffset"),
+        u32le("OpcodeNameOffset"),
+        u32le("EventMessageOffset"),
+        take(20, "ProviderMessageOffset to EventAttributesOffset"),
+        u32le("PropertyCount"),
+        u32le("TopLevelPropertyCount"),
+        u32le("Flags"),
+    );
+    let all =
+        |(provider, class, descriptor, source, provider_name, _, task_name, opcode_name, message, _, all, top, _)| {
+            let (id, version, _, _, opcode, _, _) = descriptor;
+            let (properties, top_properties) = (all, top);
+            EventInfo {
+                provider,
+                class,
+                id,
+                version,
+                opcode,
+                source,
+                provider_name,
+                task_name,
+                opcode_name,
+                message,
+                properties,
+                top_properties,
+            }
+        };
+    fixed.map(all).parse(input)
+}
+
+/// A field, or a structure of later properties.
+struct Property {
+    flags: u32,
+    name: u32,
+    /// Number of the type; of a structure the index of its first member.
+    in_type: u16,
+    /// Number of the format; of a structure how many members it has.
+    out_type: u16,
+    /// Number of values, or the index of the property that has it.
+    count: u16,
+    /// Number of bytes or characters, or the index of the property that has it.
+    length: u16,
+}
+
+fn property(input: &[u8]) -> Parsed<'_, Property> {
+    let fields = (
+        u32le("Flags"),
+        u32le("NameOffset"),
+        u16le("InType"),
+        u16le("OutType"),
+        u32le("MapNameOffset"),
+        u16le("Count"),
+        u16le("Length"),
+        u32le("Reserved"),
+    );
+    let all = |(flags, name, in_type, out_type, _, count, length, _)| Property {
+        flags,
+        name,
+        in_type,
+        out_type,
+        count,
+        length,
+    };
+    fields.map(all).parse(input)
+}
+
+/// Which events a schema describes: provider or class, id or opcode, version; `None` for schemas of other sources.
 pub fn subject(blob: &[u8]) -> Option<(Guid, u32, u16, EtwForm)> {
-    let guid = |at: usize| blob.get(at..).and_then(|b| b.first_chunk()).map(|b| Guid(*b));
-    let source = u32_at(blob, 0x30)?;
-    let version = u16::from(*blob.get(0x22)?);
-    match source {
-        // XML manifest.
-        0 => Some((guid(0)?, u32::from(u16_at(blob, 0x20)?), version, EtwForm::Manifest)),
-        // WBEM class.
-        1 => Some((guid(0x10)?, u32::from(*blob.get(0x25)?), version, EtwForm::Classic)),
+    let (_, info) = event_info(blob).ok()?;
+    match info.source {
+        XML_FILE => Some((info.provider, info.id.into(), info.version.into(), EtwForm::Manifest)),
+        WBEM => Some((info.class, info.opcode.into(), info.version.into(), EtwForm::Classic)),
         _ => None,
     }
 }
 
+/// The name of the provider; empty when there is none.
+pub fn provider(blob: &[u8]) -> String {
+    event_info(blob).map_or_else(|_| String::new(), |(_, info)| text(blob, info.provider_name))
+}
+
 /// Reads a schema for events of processes with pointers of `pointer_size` bytes.
 pub fn parse(blob: &[u8], pointer_size: u8) -> Description {
-    let text = |at| text(blob, u32_at(blob, at).unwrap_or(0));
-    let (task, opcode) = (text(0x44), text(0x48));
+    let Ok((rest, info)) = event_info(blob) else {
+        return Description { unreadable: Some(DAMAGED), ..Description::default() };
+    };
+    let (task, opcode) = (text(blob, info.task_name), text(blob, info.opcode_name));
     let name = match (task.is_empty(), opcode.is_empty() || opcode == "Info") {
         (false, true) => task,
         (false, false) => format!("{task}/{opcode}"),
         (true, _) => opcode,
     };
-    let message = Some(text(0x4C)).filter(|m| !m.is_empty());
-    let mut budget = MAX_FIELDS;
-    let count = u32_at(blob, 0x64).unwrap_or(0) as usize;
-    let top = u32_at(blob, 0x68).unwrap_or(0) as usize;
-    let whole = count.checked_mul(PROPERTY).is_some_and(|bytes| bytes <= blob.len().saturating_sub(PROPERTIES));
-    let schema = Schema { blob, count, pointer_size };
-    let fields = match whole && top <= count {
-        true => schema.fields(0, top, 0, &mut budget),
-        false => Err("the embedded schema of this event is damaged"),
-    };
-    let (fields, unreadable) = match fields {
+    let message = Some(text(blob, info.message)).filter(|m| !m.is_empty());
+    let (fields, unreadable) = match fields(blob, rest, &info, pointer_size) {
         Ok(fields) => (Some(fields), None),
         Err(why) => (None, Some(why)),
     };
-    Description { provider: text(0x34), name, message, fields, unreadable }
+    Description { provider: text(blob, info.provider_name), name, message, fields, unreadable }
 }
 
-/// The name of the provider.
-pub fn provider(blob: &[u8]) -> String {
-    text(blob, u32_at(blob, 0x34).unwrap_or(0))
-}
-
-fn u32_at(blob: &[u8], at: usize) -> Option<u32> {
-    blob.get(at..).and_then(|b| b.first_chunk()).map(|b| u32::from_le_bytes(*b))
-}
-
-fn u16_at(blob: &[u8], at: usize) -> Option<u16> {
-    blob.get(at..).and_then(|b| b.first_chunk()).map(|b| u16::from_le_bytes(*b))
+/// The fields of a schema; `rest` is what follows its fixed part.
+fn fields(blob: &[u8], rest: &[u8], info: &EventInfo, pointer_size: u8) -> Result<Vec<Field>, &'static str> {
+    let (all, top) = (info.properties as usize, info.top_properties as usize);
+    if all > rest.len() / PROPERTY || top > all {
+        return Err(DAMAGED);
+    }
+    let (_, properties) = count(property, all).parse(rest).map_err(|_| DAMAGED)?;
+    let mut budget = MAX_FIELDS;
+    Schema { blob, properties, pointer_size }.fields(0, top, 0, &mut budget)
 }
 
 /// A string of the blob; empty when there is none. Names of some providers end in spaces.
@@ -84,75 +180,60 @@ fn text(blob: &[u8], offset: u32) -> String {
 
 struct Schema<'a> {
     blob: &'a [u8],
-    count: usize,
+    properties: Vec<Property>,
     pointer_size: u8,
 }
 
 impl Schema<'_> {
+    /// The fields of a structure, or those at the top.
     fn fields(&self, first: usize, count: usize, depth: usize, budget: &mut usize) -> Result<Vec<Field>, &'static str> {
-        let end = first.checked_add(count).filter(|end| *end <= self.count && depth <= MAX_DEPTH);
-        let end = end.ok_or("the embedded schema of this event is damaged")?;
+        let range = first..first.saturating_add(count);
+        let properties = self.properties.get(range).filter(|_| depth <= MAX_DEPTH).ok_or(DAMAGED)?;
         let mut fields = Vec::new();
-        for index in first..end {
+        for property in properties {
             *budget = budget.checked_sub(1).ok_or("the embedded schema of this event has too many fields")?;
-            let at = PROPERTIES + index * PROPERTY;
-            let damaged = "the embedded schema of this event is damaged";
-            let property = self.blob.get(at..at + PROPERTY).ok_or(damaged)?;
-            let flags = u32_at(property, 0).unwrap_or(0);
-            let word = |at| u16_at(property, at).unwrap_or(0);
-            // The place of a property that says a count or a length, among the fields of this structure.
+            // The place of a property that gives a count or a length, among the fields of this structure.
             let place = |index: u16| {
                 let before = (first..first + fields.len()).contains(&usize::from(index));
                 before.then(|| usize::from(index) - first).ok_or("a count that is no earlier field of its structure")
             };
-            let length = word(18);
-            let kind = if flags & IS_STRUCT != 0 {
-                FieldType::Object(self.fields(word(8).into(), word(10).into(), depth + 1, budget)?)
-            } else if flags & LENGTH_IS_PROPERTY != 0 {
-                let unit = unit(word(8));
-                FieldType::Counted(Box::new(unit.ok_or("a length of a value that has none")?), place(length)?)
+            let has = |flag| property.flags & flag != 0;
+            let kind = if has(IS_STRUCT) {
+                let (first, count) = (property.in_type.into(), property.out_type.into());
+                FieldType::Object(self.fields(first, count, depth + 1, budget)?)
+            } else if has(LENGTH_IS_PROPERTY) {
+                let unit = InType::of_number(property.in_type).and_then(unit);
+                let unit = unit.ok_or("a length of a value that has none")?;
+                FieldType::Counted(Box::new(unit), place(property.length)?)
             } else {
-                self.single(word(8), word(10), length)?
+                self.single(property)?
             };
-            let kind = match (flags & COUNT_IS_PROPERTY != 0, word(16)) {
-                (true, index) => FieldType::Counted(Box::new(kind), place(index)?),
-                (false, count) if count > 1 || flags & FIXED_COUNT != 0 => FieldType::FixedArray(Box::new(kind), count),
+            let kind = match property.count {
+                index if has(COUNT_IS_PROPERTY) => FieldType::Counted(Box::new(kind), place(index)?),
+                count if count > 1 || has(FIXED_COUNT) => FieldType::FixedArray(Box::new(kind), count),
                 _ => kind,
             };
-            fields.push(field(text(self.blob, u32_at(property, 4).unwrap_or(0)), kind));
+            fields.push(field(text(self.blob, property.name), kind));
         }
         Ok(fields)
     }
 
-    fn single(&self, in_type: u16, out_type: u16, length: u16) -> Result<FieldType, &'static str> {
-        match (in_type, length) {
-            (1 | 2 | 14, 1..) => {
-                let unit = unit(in_type).ok_or("a type that is not known")?;
-                Ok(FieldType::FixedArray(Box::new(unit), length))
-            }
-            // An IPv6 address.
-            (14, 0) if out_type == 24 || out_type == 9 => Ok(FieldType::FixedArray(Box::new(FieldType::U8), 16)),
-            (22 | 300, _) => Ok(FieldType::Utf16Bytes),
-            (23 | 301, _) => Ok(FieldType::Array(Box::new(FieldType::Utf8Unit))),
-            (25, _) => Ok(FieldType::Array(Box::new(FieldType::U8))),
-            _ => value(in_type, out_type, self.pointer_size).ok_or("a type that is not known in the embedded schema"),
+    fn single(&self, property: &Property) -> Result<FieldType, &'static str> {
+        const UNKNOWN: &str = "a type that is not known in the embedded schema";
+        let in_type = InType::of_number(property.in_type).ok_or(UNKNOWN)?;
+        if let (Some(unit), 1..) = (unit(in_type), property.length) {
+            return Ok(FieldType::FixedArray(Box::new(unit), property.length));
         }
-    }
-}
-
-/// What the length of a value counts.
-fn unit(in_type: u16) -> Option<FieldType> {
-    match in_type {
-        1 => Some(FieldType::Utf16Unit),
-        2 => Some(FieldType::Utf8Unit),
-        14 => Some(FieldType::U8),
-        _ => None,
+        value(in_type, OutType::of_tdh(property.out_type), self.pointer_size).ok_or(UNKNOWN)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Where properties begin.
+    const PROPERTIES: usize = 0x70;
 
     /// A schema with these properties, all at the top, and names `abc...`.
     fn blob(properties: &[[u32; 6]], top: u32) -> Vec<u8> {
@@ -186,8 +267,19 @@ mod tests {
     }
 
     #[test]
+    fn formats_are_those_of_tdh() {
+        use FieldType::*;
+        let port = [0, 0, 6 | 22 << 16, 0, 1, 0];
+        let flag = [0, 0, 4 | 13 << 16, 0, 1, 0];
+        let address = [0, 0, 14 | 24 << 16, 0, 1, 0];
+        let expected = [U16Be, Bool8, FixedArray(Box::new(U8), 16)];
+        assert_eq!(kinds(&blob(&[port, flag, address], 3)).unwrap(), expected);
+    }
+
+    #[test]
     fn hostile_schemas_are_refused() {
-        assert!(kinds(&[]).is_ok_and(|fields| fields.is_empty()), "nothing is said of the fields");
+        assert!(kinds(&[]).is_err() && kinds(&blob(&[], 0)[..PROPERTIES - 1]).is_err(), "less than the fixed part");
+        assert!(kinds(&blob(&[], 0)).is_ok_and(|fields| fields.is_empty()), "an event without fields");
         assert_eq!(subject(&[0; 0x20]), None);
         let mut many = blob(&[], 0);
         many[0x64..0x68].copy_from_slice(&u32::MAX.to_le_bytes());
@@ -203,5 +295,6 @@ mod tests {
         let wide: Vec<_> = (0..100).map(|_| [IS_STRUCT, 0, 100 << 16, 0, 0, 0]).collect();
         assert!(kinds(&blob(&wide, 100)).is_err());
         assert_eq!(text(&blob(&[], 0), 0x7FFF_FFFF), "");
+        assert!(kinds(&blob(&[[0, 0, 99, 0, 1, 0]], 1)).is_err(), "a type that is none");
     }
 }

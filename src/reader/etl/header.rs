@@ -8,6 +8,9 @@
 //! Source: phnt's `ntwmi.h` and Geoff Chappell's notes; SYSTEM, PERFINFO64, FULL, EVENT and MESSAGE are checked on files,
 //! COMPACT, INSTANCE and PERFINFO32 were never seen.
 
+use nom::Parser;
+use nom::combinator::cond;
+
 use crate::bytes::{Parsed, fail, guid, i64le, inner, take, u8le, u16le, u32le, u64le};
 use crate::guid::Guid;
 use crate::reader::EtwForm;
@@ -113,7 +116,7 @@ pub fn parse(input: &[u8]) -> Result<Head, &'static str> {
 }
 
 /// The class GUID under which consumers see the events of each kernel group.
-const CLASSES: [(u8, Guid); 21] = [
+pub const CLASSES: [(u8, Guid); 21] = [
     (0x00, Guid::constant("68fdd900-4a3e-11d1-84f4-0000f80464e3")),
     (0x01, Guid::constant("3d6fa8d4-fe05-11d0-9dda-00c04fd7ba7c")),
     (0x02, Guid::constant("3d6fa8d3-fe05-11d0-9dda-00c04fd7ba7c")),
@@ -144,120 +147,145 @@ pub fn class_of(group: u8, opcode: u8) -> Option<Guid> {
     CLASSES.iter().find(|(known, _)| *known == group).map(|(_, class)| *class)
 }
 
+/// The first 8 bytes of a kernel event.
 fn kernel(input: &[u8], body: usize, pointer_size: u8) -> Parsed<'_, Head> {
-    let (input, version) = u16le("Version")(input)?;
-    let (input, _) = u16le("HeaderType")(input)?;
-    let (input, size) = u16le("Size")(input)?;
-    let (input, opcode) = u8le("Type")(input)?;
-    let (input, group) = u8le("Group")(input)?;
-    // Bits 8 to 10: performance counters; bit 15: an index of precise sampling. Both stand before the payload.
-    let counters = usize::from(version >> 8 & 7) + usize::from(version >> 15);
-    let head = Head::new(usize::from(size), body + 8 * counters, pointer_size, EtwForm::Classic);
-    let (version, guid, id) = (version & 0xFF, class_of(group, opcode), u32::from(opcode));
-    Ok((input, Head { id, version, opcode, group, guid, is_kernel: true, ..head }))
+    let fields = (u16le("Version"), u16le("HeaderType"), u16le("Size"), u8le("Type"), u8le("Group"));
+    let all = |(version, _, size, opcode, group)| {
+        let (size, body) = (usize::from(size), body + 8 * counters(version));
+        let head = Head::new(size, body, pointer_size, EtwForm::Classic);
+        let (version, guid, id) = (version & 0xFF, class_of(group, opcode), u32::from(opcode));
+        Head { id, version, opcode, group, guid, is_kernel: true, ..head }
+    };
+    fields.map(all).parse(input)
+}
+
+/// Numbers of 8 bytes before the payload. Bits 8 to 10: performance counters; bit 15: an index of precise sampling.
+fn counters(version: u16) -> usize {
+    usize::from(version >> 8 & 7) + usize::from(version >> 15)
 }
 
 fn system(input: &[u8], pointer_size: u8, with_times: bool) -> Parsed<'_, Head> {
     let (input, head) = kernel(input, if with_times { 0x20 } else { 0x18 }, pointer_size)?;
-    let (input, thread_id) = u32le("ThreadId")(input)?;
-    let (input, process_id) = u32le("ProcessId")(input)?;
-    let (input, ticks) = i64le("TimeStamp")(input)?;
-    Ok((input, Head { thread_id, process_id, ticks: Some(ticks), ..head }))
+    let fields = (u32le("ThreadId"), u32le("ProcessId"), i64le("TimeStamp"));
+    let all = |(thread_id, process_id, ticks)| Head { thread_id, process_id, ticks: Some(ticks), ..head };
+    fields.map(all).parse(input)
 }
 
 fn perf_info(input: &[u8], pointer_size: u8) -> Parsed<'_, Head> {
     let (input, head) = kernel(input, 0x10, pointer_size)?;
-    let (input, ticks) = i64le("TimeStamp")(input)?;
-    Ok((input, Head { ticks: Some(ticks), ..head }))
+    i64le("TimeStamp").map(|ticks| Head { ticks: Some(ticks), ..head }).parse(input)
 }
 
 fn full(input: &[u8], pointer_size: u8, body: usize) -> Parsed<'_, Head> {
-    let (input, size) = u16le("Size")(input)?;
-    let (input, _) = u16le("HeaderType")(input)?;
-    let (input, opcode) = u8le("Type")(input)?;
-    let (input, level) = u8le("Level")(input)?;
-    let (input, version) = u16le("Version")(input)?;
-    let (input, thread_id) = u32le("ThreadId")(input)?;
-    let (input, process_id) = u32le("ProcessId")(input)?;
-    let (input, ticks) = i64le("TimeStamp")(input)?;
-    let (input, class) = guid("Guid")(input)?;
-    let head = Head::new(usize::from(size), body, pointer_size, EtwForm::Classic);
-    let id = u32::from(opcode);
-    Ok((
-        input,
-        Head { id, version, opcode, level, thread_id, process_id, ticks: Some(ticks), guid: Some(class), ..head },
-    ))
+    let fields = (
+        u16le("Size"),
+        u16le("HeaderType"),
+        u8le("Type"),
+        u8le("Level"),
+        u16le("Version"),
+        u32le("ThreadId"),
+        u32le("ProcessId"),
+        i64le("TimeStamp"),
+        guid("Guid"),
+    );
+    let all = |(size, _, opcode, level, version, thread_id, process_id, ticks, class)| {
+        let head = Head::new(usize::from(size), body, pointer_size, EtwForm::Classic);
+        let (id, ticks, guid) = (u32::from(opcode), Some(ticks), Some(class));
+        Head { id, version, opcode, level, thread_id, process_id, ticks, guid, ..head }
+    };
+    fields.map(all).parse(input)
 }
 
 fn event(input: &[u8], pointer_size: u8) -> Parsed<'_, Head> {
-    let (input, size) = u16le("Size")(input)?;
-    let (input, _) = u16le("HeaderType")(input)?;
-    let (input, flags) = u16le("Flags")(input)?;
-    let (input, _) = u16le("EventProperty")(input)?;
-    let (input, thread_id) = u32le("ThreadId")(input)?;
-    let (input, process_id) = u32le("ProcessId")(input)?;
-    let (input, ticks) = i64le("TimeStamp")(input)?;
-    let (input, provider) = guid("ProviderId")(input)?;
-    let (input, id) = u16le("Id")(input)?;
-    let (input, version) = u8le("Version")(input)?;
-    let (input, _) = u8le("Channel")(input)?;
-    let (input, level) = u8le("Level")(input)?;
-    let (input, opcode) = u8le("Opcode")(input)?;
-    let (input, _) = u16le("Task")(input)?;
-    let (input, keyword) = u64le("Keyword")(input)?;
-    let (input, _) = take(8, "KernelTime and UserTime")(input)?;
-    let (input, activity_id) = guid("ActivityId")(input)?;
-    let head = Head::new(usize::from(size), 0x50, pointer_size, EtwForm::Manifest);
-    let head = Head {
-        guid: Some(provider),
-        id: u32::from(id),
-        version: u16::from(version),
-        opcode,
+    let fields = (
+        u16le("Size"),
+        u16le("HeaderType"),
+        u16le("Flags"),
+        u16le("EventProperty"),
+        u32le("ThreadId"),
+        u32le("ProcessId"),
+        i64le("TimeStamp"),
+        guid("ProviderId"),
+        u16le("Id"),
+        u8le("Version"),
+        u8le("Channel"),
+        u8le("Level"),
+        u8le("Opcode"),
+        u16le("Task"),
+        u64le("Keyword"),
+        take(8, "KernelTime and UserTime"),
+        guid("ActivityId"),
+    );
+    let all = |(
+        size,
+        _,
+        flags,
+        _,
+        thread,
+        process,
+        ticks,
+        provider,
+        id,
+        version,
+        _,
         level,
+        opcode,
+        _,
         keyword,
-        thread_id,
-        process_id,
-        ticks: Some(ticks),
-        activity_id,
-        has_items: flags & 1 != 0,
-        ..head
+        _,
+        activity,
+    )| {
+        Head {
+            guid: Some(provider),
+            id: u32::from(id),
+            version: u16::from(version),
+            opcode,
+            level,
+            keyword,
+            thread_id: thread,
+            process_id: process,
+            ticks: Some(ticks),
+            activity_id: activity,
+            has_items: flags & 1 != 0,
+            ..Head::new(usize::from(size), 0x50, pointer_size, EtwForm::Manifest)
+        }
     };
-    Ok((input, head))
+    fields.map(all).parse(input)
 }
 
-/// A WPP message: its options say which fields are there, unaligned and in this order.
+/// Options of a WPP message: which fields its header has, unaligned and in this order.
+const SEQUENCE: u16 = 0x01;
+const MESSAGE_GUID: u16 = 0x02;
+/// Stands in place of the GUID.
+const COMPONENT_ID: u16 = 0x04;
+const TIME: u16 = 0x08 | 0x10;
+const SYSTEM_INFORMATION: u16 = 0x20;
+const POINTER_32: u16 = 0x40;
+
 fn message(whole: &[u8], size: usize) -> Parsed<'_, Head> {
-    let (input, _) = u32le("HeaderType")(whole)?;
-    let (input, number) = u16le("MessageNumber")(input)?;
-    let (mut input, options) = u16le("MessageFlags")(input)?;
-    let pointer_size = if options & 0x40 != 0 { 4 } else { 8 };
-    let mut head = Head { id: u32::from(number), ..Head::new(size, 0, pointer_size, EtwForm::Message) };
-    if options & 0x01 != 0 {
-        input = u32le("Sequence")(input)?.0;
-    }
-    if options & 0x04 != 0 {
-        let (rest, component) = u32le("ComponentId")(input)?;
-        let mut bytes = [0u8; 16];
-        if let Some(place) = bytes.first_chunk_mut::<4>() {
-            *place = component.to_le_bytes();
-        }
-        (input, head.guid) = (rest, Some(Guid(bytes)));
-    } else if options & 0x02 != 0 {
-        let (rest, class) = guid("MessageGuid")(input)?;
-        (input, head.guid) = (rest, Some(class));
-    }
-    if options & 0x18 != 0 {
-        let (rest, ticks) = i64le("TimeStamp")(input)?;
-        (input, head.ticks) = (rest, Some(ticks));
-    }
-    if options & 0x20 != 0 {
-        let (rest, thread_id) = u32le("ThreadId")(input)?;
-        let (rest, process_id) = u32le("ProcessId")(rest)?;
-        (input, head.thread_id, head.process_id) = (rest, thread_id, process_id);
-    }
-    head.body = whole.len() - input.len();
-    if head.size < 8 {
+    if size < 8 {
         return Err(fail(whole.len(), "Size", "a message of at least 8 bytes"));
     }
-    Ok((input, head))
+    let (input, (_, number, options)) =
+        (u32le("HeaderType"), u16le("MessageNumber"), u16le("MessageFlags")).parse(whole)?;
+    let has = |option: u16| options & option != 0;
+    let mut fields = (
+        cond(has(SEQUENCE), u32le("Sequence")),
+        cond(has(COMPONENT_ID), u32le("ComponentId").map(component)),
+        cond(has(MESSAGE_GUID) && !has(COMPONENT_ID), guid("MessageGuid")),
+        cond(has(TIME), i64le("TimeStamp")),
+        cond(has(SYSTEM_INFORMATION), (u32le("ThreadId"), u32le("ProcessId"))),
+    );
+    let (input, (_, component, class, ticks, ids)) = fields.parse(input)?;
+    let (thread_id, process_id) = ids.unwrap_or((NO_ID, NO_ID));
+    let (guid, id) = (component.or(class), u32::from(number));
+    let pointer_size = if has(POINTER_32) { 4 } else { 8 };
+    let head = Head::new(size, whole.len() - input.len(), pointer_size, EtwForm::Message);
+    Ok((input, Head { id, guid, ticks, thread_id, process_id, ..head }))
+}
+
+/// The number of a component in place of a GUID.
+fn component(number: u32) -> Guid {
+    let [a, b, c, d] = number.to_le_bytes();
+    Guid([a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
 }

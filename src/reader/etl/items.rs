@@ -7,6 +7,9 @@
 //! session, 13 process start key and 16 container id become labels. Others are passed over.
 //! Source: checked on 4,033 items of real files; types other than 1, 6, 11 and 12 by the SDK's `evntcons.h` only.
 
+use nom::Parser;
+
+use crate::bytes::{Parsed, take, u16le};
 use crate::guid::Guid;
 
 /// More items than this are not looked at: Windows writes one of each type at most.
@@ -35,25 +38,30 @@ pub struct Items<'a> {
     pub damaged: bool,
 }
 
+/// One item.
+struct Item<'a> {
+    kind: u16,
+    linkage: u16,
+    data: &'a [u8],
+}
+
+fn item(input: &[u8]) -> Parsed<'_, Item<'_>> {
+    let mut head = (u16le("Length"), u16le("ExtType"), u16le("Linkage"), u16le("DataSize"));
+    let (rest, (_, kind, linkage, size)) = head.parse(input)?;
+    let (rest, data) = take(size.into(), "Data")(rest)?;
+    let padding = data.len().next_multiple_of(8) - data.len();
+    Ok((rest.get(padding..).unwrap_or_default(), Item { kind, linkage, data }))
+}
+
 /// Reads the items at the start of `input`; returns what follows them.
 pub fn parse(input: &[u8]) -> (Items<'_>, &[u8]) {
     let mut items = Items::default();
     let mut rest = input;
     for _ in 0..MAX_ITEMS {
-        let Some((head, after)) = rest.split_first_chunk::<8>() else {
-            items.damaged = true;
-            return (items, rest);
-        };
-        let word = |low: u8, high: u8| u16::from_le_bytes([low, high]);
-        let [_, _, kind_low, kind_high, link_low, link_high, len_low, len_high] = *head;
-        let len = usize::from(word(len_low, len_high));
-        let Some(data) = after.get(..len) else {
-            items.damaged = true;
-            return (items, rest);
-        };
-        items.add(word(kind_low, kind_high), data);
-        rest = after.get(len.next_multiple_of(8)..).unwrap_or_default();
-        if word(link_low, link_high) & 1 == 0 {
+        let Ok((after, item)) = item(rest) else { break };
+        items.add(item.kind, item.data);
+        rest = after;
+        if item.linkage & 1 == 0 {
             return (items, rest);
         }
     }

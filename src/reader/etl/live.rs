@@ -1,7 +1,7 @@
 //! Events of a session that runs, in the form that they have in an .etl, one by one as they come.
 //!
-//! A file is walked three times because its schemas often come last; a session is not over, so that a schema holds from
-//! where it came on. The events of the runtime need none, and an EventSource sends its manifest first.
+//! Unlike a file a session cannot be read twice: a schema holds for the events behind it. The events of the runtime need
+//! none, and an EventSource sends its manifest first.
 
 use std::collections::HashSet;
 
@@ -23,8 +23,7 @@ const MAX_PROCESSES: usize = 1 << 14;
 /// Progress is told whenever so many bytes more are read.
 const PROGRESS_STEP: u64 = 1 << 20;
 
-/// Reads a session until it ends, in the order in which the system delivers, which is that of time but for what it calls
-/// late. Each packet is one event with the header EVENT or FULL and its extended items (`header.rs`, `items.rs`).
+/// Reads a session until it ends, in the order in which the system delivers. Each packet is one event with the header EVENT or FULL and its extended items (`header.rs`, `items.rs`).
 ///
 /// A process is named when it is first seen, if it still runs then.
 pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {
@@ -90,20 +89,17 @@ pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {
     };
     let stopped = ending.is_none();
     let ending = ending.unwrap_or_default();
-    let mut tell = |severity, code, count: u64, message: &str| {
-        if count > 0 {
-            state.problem(Problem::new(severity, code, bytes, message).count(count));
-        }
-    };
-    tell(Severity::DataLoss, "dropped_events", ending.lost_events, "events were lost, says the session");
-    tell(Severity::DataLoss, "dropped_buffers", ending.lost_buffers, "buffers were lost, says the session");
+    let message = "events were lost, says the session";
+    state.total(Severity::DataLoss, "dropped_events", ending.lost_events, bytes, message);
+    let message = "buffers were lost, says the session";
+    state.total(Severity::DataLoss, "dropped_buffers", ending.lost_buffers, bytes, message);
     let message = "events came faster than they could be taken in";
-    tell(Severity::DataLoss, "overrun_events", ending.overruns, message);
-    tell(Severity::Info, "late_events", late, "events came after later ones");
+    state.total(Severity::DataLoss, "overrun_events", ending.overruns, bytes, message);
+    state.total(Severity::Info, "late_events", late, bytes, "events came after later ones");
     if let Some(failure) = &ending.failure {
-        tell(Severity::Error, "stream_error", 1, failure);
+        state.total(Severity::Error, "stream_error", 1, bytes, failure);
     }
-    state.finish(bytes);
+    state.finish();
     Ok(End {
         complete: !stopped && ending.failure.is_none(),
         bytes,

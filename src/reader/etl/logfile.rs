@@ -3,6 +3,8 @@
 //! Two forms, by the pointer width of who wrote it: two pointers stand in the middle, and what follows them shifts.
 //! Source: `evntrace.h` of the SDK; offsets and facts checked on files of Windows Vista to 11.
 
+use nom::Parser;
+
 use crate::bytes::{Parsed, i64le, take, u8le, u32le, utf16_end, utf16_string};
 use crate::time::{Clock, FILE_TIME_UNIX_EPOCH as UNIX_EPOCH};
 
@@ -38,36 +40,40 @@ pub struct LogFile {
 impl LogFile {
     /// Reads the payload of the header event, written with pointers of `width` bytes.
     pub fn parse(payload: &[u8], width: usize) -> Parsed<'_, LogFile> {
-        let (input, buffer_size) = u32le("BufferSize")(payload)?;
-        let (input, os_major) = u8le("Version")(input)?;
-        let (input, os_minor) = u8le("Version")(input)?;
-        let (input, log_major) = u8le("Version")(input)?;
-        let (input, log_minor) = u8le("Version")(input)?;
-        let (input, build) = u32le("ProviderVersion")(input)?;
-        let (input, processors) = u32le("NumberOfProcessors")(input)?;
-        let (input, end_time) = i64le("EndTime")(input)?;
-        let (input, _) = take(8, "TimerResolution, MaximumFileSize")(input)?;
-        let (input, mode) = u32le("LogFileMode")(input)?;
-        let (input, buffers_written) = u32le("BuffersWritten")(input)?;
-        let (input, _) = u32le("StartBuffers")(input)?;
-        let (input, pointer_size) = u32le("PointerSize")(input)?;
-        let (input, events_lost) = u32le("EventsLost")(input)?;
-        let (input, cpu_mhz) = u32le("CpuSpeedInMHz")(input)?;
-        let (input, _) = take(2 * width, "LoggerName, LogFileName")(input)?;
-        let (input, _) = take(0xAC, "TimeZone")(input)?;
-        // The 64-bit form aligns what follows to 8 bytes; both forms have 4 bytes of padding here.
-        let (input, _) = take(4, "padding")(input)?;
-        let (input, boot_time) = i64le("BootTime")(input)?;
-        let (input, frequency) = i64le("PerfFreq")(input)?;
-        let (input, start_time) = i64le("StartTime")(input)?;
-        let (input, clock_type) = u32le("ReservedFlags")(input)?;
-        let (input, buffers_lost) = u32le("BuffersLost")(input)?;
-        let (input, logger_name) = name(input);
-        let (input, file_name) = name(input);
+        let session = (
+            u32le("BufferSize"),
+            (u8le("OsMajorVersion"), u8le("OsMinorVersion")),
+            (u8le("LogMajorVersion"), u8le("LogMinorVersion")),
+            u32le("ProviderVersion"),
+            u32le("NumberOfProcessors"),
+            i64le("EndTime"),
+            take(8, "TimerResolution, MaximumFileSize"),
+            u32le("LogFileMode"),
+            u32le("BuffersWritten"),
+            u32le("StartBuffers"),
+            u32le("PointerSize"),
+            u32le("EventsLost"),
+            u32le("CpuSpeedInMHz"),
+            take(2 * width, "LoggerName, LogFileName"),
+        );
+        let clock = (
+            take(0xAC, "TimeZone"),
+            // The 64-bit form aligns what follows to 8 bytes; both forms have 4 bytes of padding here.
+            take(4, "padding"),
+            i64le("BootTime"),
+            i64le("PerfFreq"),
+            i64le("StartTime"),
+            u32le("ReservedFlags"),
+            u32le("BuffersLost"),
+        );
+        let (input, (session, clock, logger_name, file_name)) = (session, clock, name, name).parse(payload)?;
+        let (buffer_size, os, version, build, processors, end_time, _, mode, buffers_written, _, ..) = session;
+        let (.., pointer_size, events_lost, cpu_mhz, _) = session;
+        let (_, _, boot_time, frequency, start_time, clock_type, buffers_lost) = clock;
         let header = LogFile {
             buffer_size,
-            os: (os_major, os_minor),
-            version: (log_major, log_minor),
+            os,
+            version,
             build,
             processors,
             end_time,
@@ -154,10 +160,10 @@ fn utc_ns(file_time: i64) -> Option<i64> {
 }
 
 /// A zero-terminated name, or what is left when there is no terminator.
-fn name(input: &[u8]) -> (&[u8], String) {
+fn name(input: &[u8]) -> Parsed<'_, String> {
     let end = utf16_end(input).unwrap_or(input.len() / 2 * 2);
     let text = utf16_string(input.get(..end).unwrap_or_default());
-    (input.get(end + 2..).unwrap_or_default(), text)
+    Ok((input.get(end + 2..).unwrap_or_default(), text))
 }
 
 #[cfg(test)]

@@ -36,64 +36,50 @@ pub trait Receiver {
     fn progress(&mut self, bytes: u64);
 }
 
-/// One processor, or one copy of its buffers.
+/// The buffers of one processor.
 struct Cursor<'m> {
     links: std::slice::Iter<'m, Link>,
     body: Body<'m>,
     next: usize,
 }
 
-/// Reads buffers that are sorted by processor, copy and age, in the order of time. Returns how many events came after a
-/// later one.
+/// Reads buffers that are sorted by processor and age, in the order of time. Returns how many events came after a later
+/// one.
 pub fn by_time(map: &MappedFile, session: &Session, links: &[Link], out: &mut impl Receiver) -> u64 {
-    let mut pool = Pool { owned: 0, done: 0, released: 0, copies: None };
-    let mut order = Lateness { newest: i64::MIN, late: 0 };
-    for turn in links.chunk_by(|a, b| a.turn == b.turn) {
-        if one_turn(map, session, turn, &mut pool, &mut order, out).is_break() {
-            break;
-        }
-    }
-    order.late
+    let mut late = 0;
+    let _ = merge(map, session, links, &mut late, out);
+    late
 }
 
-/// How far events have come, and how many came too late.
-struct Lateness {
-    newest: i64,
-    late: u64,
-}
-
-/// Reads buffers that are side by side in time.
-fn one_turn<'m>(
-    map: &'m MappedFile,
+fn merge(
+    map: &MappedFile,
     session: &Session,
-    links: &'m [Link],
-    pool: &mut Pool,
-    order: &mut Lateness,
+    links: &[Link],
+    late: &mut u64,
     out: &mut impl Receiver,
 ) -> ControlFlow<()> {
-    let key = |link: &Link| (link.log, link.processor, link.copy);
     let mut cursors: Vec<Cursor<'_>> = links
-        .chunk_by(|a, b| key(a) == key(b))
+        .chunk_by(|a, b| (a.log, a.processor) == (b.log, b.processor))
         .map(|row| Cursor { links: row.iter(), body: Body::default(), next: 0 })
         .collect();
-    pool.copies = (cursors.len() > MANY).then_some(0);
+    let copies = (cursors.len() > MANY).then_some(0);
+    let mut pool = Pool { owned: 0, done: 0, released: 0, copies };
     let mut heap = BinaryHeap::new();
-    for index in 0..cursors.len() {
-        if let Some(cursor) = cursors.get_mut(index)
-            && let Some(ticks) = pool.next_buffer(cursor, map, session, out)
-        {
+    for (index, cursor) in cursors.iter_mut().enumerate() {
+        if let Some(ticks) = pool.next_buffer(cursor, map, session, out) {
             heap.push(Reverse((ticks, index)));
         }
     }
+    let mut newest = i64::MIN;
     while let Some(Reverse((mut ticks, index))) = heap.pop() {
         let Some(cursor) = cursors.get_mut(index) else { continue };
-        while let Some(place) = cursor.body.events.get(cursor.next).copied() {
-            order.late += u64::from(ticks < order.newest);
-            order.newest = order.newest.max(ticks);
-            out.event(&cursor.body, place.at as usize, ticks)?;
+        while let Some(event) = cursor.body.events.get(cursor.next).copied() {
+            *late += u64::from(ticks < newest);
+            newest = newest.max(ticks);
+            out.event(&cursor.body, event.at as usize, ticks)?;
             cursor.next += 1;
             let next = match cursor.body.events.get(cursor.next) {
-                Some(place) => Some(place.ticks),
+                Some(event) => Some(event.ticks),
                 None => pool.next_buffer(cursor, map, session, out),
             };
             let Some(next) = next else { break };
@@ -107,6 +93,7 @@ fn one_turn<'m>(
     ControlFlow::Continue(())
 }
 
+/// What the open buffers take, and how far they have come.
 struct Pool {
     owned: usize,
     done: u64,

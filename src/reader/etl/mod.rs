@@ -4,10 +4,14 @@
 //!  [header buffer: session, clock] [buffer of processor 0] [buffer of processor 2] [buffer of processor 0] ...
 //!   buffer: header of 0x48 bytes, then events, each padded to 8 bytes      (the body may be compressed)
 //! ```
-//! A file has no magic, no index and no end mark: it is known by its first buffer and its first event. It is read in
-//! three walks: over the headers of buffers (`chain`), over all events for what tells of others and often comes behind
-//! them (`prescan`: descriptions, processes, stacks), and over all events to deliver them. The last two go in the order of
-//! time (`merge`).
+//! A file has no magic, no index and no end mark: its first buffer and its first event identify it. It is read in three
+//! walks:
+//!
+//! 1. `chain` reads the headers of buffers.
+//! 2. `prescan` reads all events for what other events need and what often comes later: schemas, processes, stacks.
+//! 3. `state` delivers the events.
+//!
+//! The last two walks go in the order of time (`merge`).
 
 mod body;
 mod buffer;
@@ -16,6 +20,7 @@ mod event_info;
 mod header;
 mod huffman;
 mod items;
+mod kernel_layouts;
 mod live;
 mod logfile;
 mod lznt1;
@@ -84,21 +89,21 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
     let mut state = State::new(visitor, Some(&map));
     session.problems.iter().for_each(|problem| state.problem(problem.clone()));
     for Log { header, bytes, .. } in &session.logs {
-        let mut bad = |code, message: String| {
-            state.problem(Problem::new(Severity::Error, code, bytes.start as u64, message));
-        };
+        let offset = bytes.start as u64;
         if header.clock(0).1 {
-            bad("bad_clock_frequency", format!("clock frequency {}; 10 MHz is assumed", header.frequency));
+            let message = format!("clock frequency {}; 10 MHz is assumed", header.frequency);
+            state.problem(Problem::new(Severity::Error, "bad_clock_frequency", offset, message));
         }
         if header.start_utc_ns().is_none() {
-            bad("bad_start_time", "the start time cannot be read; times count from 1970".into());
+            let message = "the start time cannot be read; times count from 1970";
+            state.problem(Problem::new(Severity::Error, "bad_start_time", offset, message));
         }
     }
     let chain = session.chain(&map, &mut |p| state.problem(p));
     map.rewind();
     let (sorted, gaps) = chain.sorted();
     state.known = prescan(&map, &session, &sorted, order, &mut |p| state.problem(p));
-    state.announce();
+    state.announce_processes();
     map.rewind();
     let mut out = Delivery { state: &mut state };
     let late = match order {
@@ -108,29 +113,29 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
             0
         }
     };
-    let known_stacks = state.known.stacks.as_ref().map_or((0, 0), |s| (s.attached, s.unattached));
-    let mut tell = |severity, code, count: u64, message: &str| {
-        if count > 0 {
-            state.problem(Problem::new(severity, code, chain.bytes, message).count(count));
-        }
-    };
+    let end = chain.bytes;
     let lost = headers().map(|h| u64::from(h.events_lost)).sum();
-    tell(Severity::DataLoss, "dropped_events", lost, "events were lost while recording, says the header");
+    let message = "events were lost while recording, says the header";
+    state.total(Severity::DataLoss, "dropped_events", lost, end, message);
     let buffers_lost = headers().map(|h| u64::from(h.buffers_lost)).sum();
-    tell(Severity::DataLoss, "dropped_buffers", buffers_lost, "buffers were lost while recording, says the header");
-    tell(Severity::Info, "sequence_gap", gaps, "numbers of buffers are missing: a hint at lost buffers");
-    tell(Severity::Info, "late_events", late, "events came after later ones of another buffer");
-    let (attached, unattached) = known_stacks;
-    tell(Severity::Info, "attached_stacks", attached, "events that are stacks stand at the events that they belong to");
+    let message = "buffers were lost while recording, says the header";
+    state.total(Severity::DataLoss, "dropped_buffers", buffers_lost, end, message);
+    let message = "numbers of buffers are missing: a hint at lost buffers";
+    state.total(Severity::Info, "sequence_gap", gaps, end, message);
+    state.total(Severity::Info, "late_events", late, end, "events came after later ones of another buffer");
+    let (attached, unattached) = state.known.stacks.as_ref().map_or((0, 0), |s| (s.attached, s.unattached));
+    let message = "events that are stacks stand at the events that they belong to";
+    state.total(Severity::Info, "attached_stacks", attached, end, message);
     let message = "events that are stacks stay events: those that they belong to are not in the recording";
-    tell(Severity::Info, "unattached_stacks", unattached, message);
+    state.total(Severity::Info, "unattached_stacks", unattached, end, message);
     let unclosed = headers().filter(|h| h.end_time == 0).count() as u64;
-    tell(Severity::Info, "no_end_mark", unclosed, "the session was not closed: its header has no end time");
+    let message = "the session was not closed: its header has no end time";
+    state.total(Severity::Info, "no_end_mark", unclosed, end, message);
     if let Some(error) = &failed {
         let message = format!("{}: {error}", map.path().display());
-        state.problem(Problem::new(Severity::Error, "stream_error", chain.bytes, message));
+        state.problem(Problem::new(Severity::Error, "stream_error", end, message));
     }
-    state.finish(chain.bytes);
+    state.finish();
     Ok(End {
         complete: chain.whole && unclosed == 0 && failed.is_none(),
         bytes: chain.bytes,

@@ -1,5 +1,5 @@
-//! The first walk over all events: what the recording says of its own events, who lived when, and which stacks come as
-//! events of their own.
+//! The first walk over all events. It collects what other events need: schemas, processes and threads, and stacks that
+//! are events of their own.
 
 use std::ops::ControlFlow;
 
@@ -10,29 +10,23 @@ use super::merge::{self, Receiver};
 use super::process_table::ProcessTable;
 use super::schemas::{Pieces, Schemas};
 use super::stacks::{self, Stacks};
-use crate::error::{Problem, Severity};
+use crate::error::{Problem, Report, Severity};
 use crate::reader::Order;
 use crate::source::MappedFile;
 
-/// What the first walk found.
+/// What the first walk collected.
 #[derive(Default)]
 pub struct Prescan {
     /// What the recording says of its own events.
     pub schemas: Schemas,
-    /// Who lived when.
+    /// Processes and threads.
     pub processes: ProcessTable,
     /// Stacks that are events of their own; `None` when the second walk is not in the order of time.
     pub stacks: Option<Stacks>,
 }
 
 /// Walks over the buffers, sorted by processor and age, in the order of time.
-pub fn prescan(
-    map: &MappedFile,
-    session: &Session,
-    sorted: &[Link],
-    order: Order,
-    report: &mut dyn FnMut(Problem),
-) -> Prescan {
+pub fn prescan(map: &MappedFile, session: &Session, sorted: &[Link], order: Order, report: &mut Report<'_>) -> Prescan {
     let mut walk = Walk {
         schemas: Schemas::default(),
         pieces: Pieces::default(),
@@ -60,7 +54,7 @@ struct Walk<'r> {
     pieces: Pieces,
     processes: ProcessTable,
     stacks: Option<stacks::StackCollector>,
-    report: &'r mut dyn FnMut(Problem),
+    report: &'r mut Report<'r>,
 }
 
 impl Receiver for Walk<'_> {

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use super::header::{Head, NO_ID};
+use super::kernel_layouts::KernelLayouts;
 use super::processes;
 use super::subject::{self, Subject};
 use crate::bytes::utf16_string;
@@ -63,6 +64,15 @@ fn incarnation_at(incarnations: &[u32], ticks: i64, begin: impl Fn(u32) -> i64) 
     incarnations.partition_point(|index| begin(*index) <= ticks).saturating_sub(1)
 }
 
+/// A pointer of 4 or 8 bytes.
+fn pointer(bytes: &[u8]) -> u64 {
+    match (bytes.first_chunk::<8>(), bytes.first_chunk::<4>()) {
+        (Some(wide), _) => u64::from_le_bytes(*wide),
+        (None, Some(narrow)) => u32::from_le_bytes(*narrow).into(),
+        (None, None) => 0,
+    }
+}
+
 impl ProcessTable {
     /// Takes note of an event, in the order of time.
     pub fn event(&mut self, head: &Head, payload: &[u8]) {
@@ -107,28 +117,22 @@ impl ProcessTable {
         }
     }
 
-    /// ```text
-    ///  u32 process   u32 thread   P stack base, limit, user base, user limit, affinity   P start address   P TEB
-    ///  u32 tag   u8 x 4 priorities and flags   [name, UTF-16]
-    /// ```
+    /// Takes note of a start (1), an end (2), a rundown (3, 4) or a new name (72) of a thread.
     fn thread(&mut self, head: &Head, payload: &[u8]) {
-        if !matches!(head.opcode, 1..=4 | 72) || head.version < 2 {
+        if !matches!(head.opcode, 1..=4 | 72) {
             return;
         }
+        let Some(layout) = KernelLayouts::get().of_kernel(head) else { return };
         let Subject { process_id, thread_id } = subject::of(head, payload);
-        let pointer = usize::from(head.pointer_size);
-        let name_at = if head.opcode == 72 { 8 } else { 16 + 7 * pointer };
-        let name = payload.get(name_at..).map(|text| text.split_at(text.len() / 2 * 2).0).unwrap_or_default();
-        let words = name.as_chunks::<2>().0;
-        let end = words.iter().position(|w| *w == [0, 0]).unwrap_or(words.len());
-        let name = name.get(..2 * end).filter(|text| !text.is_empty() && self.text <= MAX_TEXT).map(utf16_string);
+        let (mut name, mut start_address) = (None, 0);
+        for (field, bytes) in layout.fields(payload, head.pointer_size) {
+            match field {
+                "Win32StartAddress" => start_address = pointer(bytes),
+                "ThreadName" if !bytes.is_empty() && self.text <= MAX_TEXT => name = Some(utf16_string(bytes)),
+                _ => {}
+            }
+        }
         self.text += name.as_ref().map_or(0, String::len);
-        let address = payload.get(8 + 5 * pointer..).unwrap_or_default();
-        let start_address = match (head.opcode, pointer) {
-            (72, _) => 0,
-            (_, 4) => address.first_chunk().map_or(0, |b| u64::from(u32::from_le_bytes(*b))),
-            _ => address.first_chunk().map_or(0, |b| u64::from_le_bytes(*b)),
-        };
         let last = self.by_thread.get(&thread_id).and_then(|incarnations| incarnations.last().copied());
         let end = head.ticks.filter(|_| head.opcode == 2);
         let is_full = self.threads.len() >= MAX_THREADS;

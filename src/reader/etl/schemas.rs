@@ -1,20 +1,26 @@
-//! What a recording says of its own events and processes: names, manifests and embedded schemas. They often come after
-//! the events that they describe, so that a walk of its own gathers them.
+//! What a recording says of its own events: provider names, manifests and embedded schemas. They often come after the
+//! events that they describe; the prescan finds them.
 
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
+use nom::Parser;
+use nom::combinator::verify;
 
 use super::header::Head;
 use super::manifest::Manifest;
 use super::tdh_types::Description;
 use super::{event_info, items};
-use crate::error::{Problem, Severity};
+use crate::bytes::{Parsed, u8le, u16le};
+use crate::error::{Problem, Report, Severity};
 use crate::guid::Guid;
 use crate::reader::EtwForm;
 
 /// The event of an EventSource that carries a piece of its manifest. Source: `EventSource.cs`, ManifestEnvelope.
 const MANIFEST_EVENT: u32 = 0xFFFE;
+/// The text of a piece is XML.
+const ENVELOPE_FORMAT: u8 = 1;
+const ENVELOPE_MAGIC: u8 = 0x5B;
 /// The class of the schemas that the merge step writes; opcode 32 is one `TRACE_EVENT_INFO`.
 const EVENT_INFO: Guid = Guid::constant("bbccf6c1-6cd1-48c4-80ff-839482e37671");
 
@@ -46,6 +52,26 @@ pub struct Pieces {
     full: bool,
 }
 
+/// What stands in front of each piece of a manifest.
+struct Envelope {
+    major: u8,
+    minor: u8,
+    total: u16,
+    number: u16,
+}
+
+fn envelope(payload: &[u8]) -> Parsed<'_, Envelope> {
+    let fields = (
+        verify(u8le("Format"), |format| *format == ENVELOPE_FORMAT),
+        u8le("MajorVersion"),
+        u8le("MinorVersion"),
+        verify(u8le("Magic"), |magic| *magic == ENVELOPE_MAGIC),
+        u16le("TotalChunks"),
+        u16le("ChunkNumber"),
+    );
+    fields.map(|(_, major, minor, _, total, number)| Envelope { major, minor, total, number }).parse(payload)
+}
+
 impl Schemas {
     /// Takes note of an event, in the order of time; returns its payload. `body` is what follows its header.
     pub fn event<'b>(
@@ -54,7 +80,7 @@ impl Schemas {
         body: &'b [u8],
         at: u64,
         pieces: &mut Pieces,
-        report: &mut dyn FnMut(Problem),
+        report: &mut Report<'_>,
     ) -> &'b [u8] {
         let Some(guid) = head.guid else { return body };
         if head.form == EtwForm::Classic {
@@ -149,7 +175,7 @@ impl Schemas {
 
 impl Pieces {
     /// Reports what is missing at the end of the walk.
-    pub fn finish(&self, end: u64, report: &mut dyn FnMut(Problem)) {
+    pub fn finish(&self, end: u64, report: &mut Report<'_>) {
         if self.full {
             let message = "more manifests and schemas than can be remembered; some events are kept raw";
             report(Problem::new(Severity::DataLoss, "too_many_schemas", 0, message));
@@ -169,24 +195,16 @@ impl Pieces {
     }
 
     /// Takes a piece; returns the process and the whole text once all pieces are there.
-    ///
-    /// ```text
-    ///  u8 format (1)   u8 major   u8 minor   u8 0x5B   u16 number of pieces   u16 this piece   UTF-8 text
-    /// ```
     fn add(&mut self, guid: Guid, process_id: u32, payload: &[u8]) -> Option<(u32, Vec<u8>)> {
-        let ([1, major, minor, 0x5B, total_low, total_high, low, high], text) = payload.split_first_chunk::<8>()?
-        else {
-            return None;
-        };
-        let total = usize::from(u16::from_le_bytes([*total_low, *total_high]));
-        let number = usize::from(u16::from_le_bytes([*low, *high]));
+        let (text, Envelope { major, minor, total, number }) = envelope(payload).ok()?;
+        let (total, number) = (usize::from(total), usize::from(number));
         if total == 0 || total > MAX_CHUNKS || number >= total {
             return None;
         }
         if total == 1 {
             return Some((process_id, text.to_vec()));
         }
-        let key = (guid, process_id, *major, *minor);
+        let key = (guid, process_id, major, minor);
         let table = if self.open.contains_key(&key) { 0 } else { total * size_of::<Option<Vec<u8>>>() };
         if !self.fits(text.len() + table) {
             return None;

@@ -20,6 +20,7 @@ use foldhash::fast::FixedState;
 
 use super::body::Body;
 use super::header::{Head, NO_ID};
+use super::kernel_layouts::KernelLayouts;
 use super::refs::{Key, Part, Ref, Refs};
 use super::subject::STACK_WALK;
 use crate::guid::Guid;
@@ -44,6 +45,9 @@ const NO_REF: u32 = u32::MAX;
 const CLR: [Guid; 2] =
     [Guid::constant("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4"), Guid::constant("763fd754-7086-4dfe-95eb-c01a46faf4ca")];
 const CLR_STACK_WALK: u32 = 82;
+/// StackWalk opcodes: references to the kernel and the user part of a stack.
+const KERNEL_STACK: u8 = 37;
+const USER_STACK: u8 = 38;
 
 /// What became of an event that is a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,24 +72,8 @@ enum Carrier<'p> {
 
 fn carrier<'p>(head: &Head, payload: &'p [u8]) -> Option<Carrier<'p>> {
     let pointer = usize::from(head.pointer_size);
-    let whole = |addresses: &'p [u8]| addresses.get(..addresses.len() / pointer * pointer);
-    let key = |bytes: &[u8]| match pointer {
-        4 => bytes.first_chunk().map(|b| u64::from(u32::from_le_bytes(*b))),
-        _ => bytes.first_chunk().map(|b| u64::from_le_bytes(*b)),
-    };
     if head.is_kernel && head.group == STACK_WALK {
-        if matches!(head.opcode, 34..=36) {
-            return Some(Carrier::Definition(key(payload)?, whole(payload.get(pointer..)?)?));
-        }
-        let (ticks, rest) = payload.split_first_chunk()?;
-        let (thread, rest) = rest.get(4..)?.split_first_chunk()?;
-        let (ticks, thread) = (i64::from_le_bytes(*ticks), u32::from_le_bytes(*thread));
-        return match head.opcode {
-            32 => Some(Carrier::Whole(ticks, thread, whole(rest)?)),
-            37 => Some(Carrier::Keyed(ticks, thread, Part::Kernel, key(rest)?)),
-            38 => Some(Carrier::Keyed(ticks, thread, Part::User, key(rest)?)),
-            _ => None,
-        };
+        return kernel_carrier(head, payload);
     }
     if !head.is_kernel && head.id == CLR_STACK_WALK && head.guid.is_some_and(|guid| CLR.contains(&guid)) {
         let count = u32::from_le_bytes(*payload.get(4..)?.first_chunk()?) as usize;
@@ -93,6 +81,30 @@ fn carrier<'p>(head: &Head, payload: &'p [u8]) -> Option<Carrier<'p>> {
         return Some(Carrier::Runtime(addresses.get(..count.checked_mul(pointer)?)?));
     }
     None
+}
+
+fn kernel_carrier<'p>(head: &Head, payload: &'p [u8]) -> Option<Carrier<'p>> {
+    let offsets = KernelLayouts::get().of_kernel(head)?.offsets(head.pointer_size);
+    let at = |offset: Option<u16>| offset.and_then(|offset| payload.get(usize::from(offset)..));
+    let key = || match head.pointer_size {
+        4 => at(offsets.stack_key)?.first_chunk().map(|b| u64::from(u32::from_le_bytes(*b))),
+        _ => at(offsets.stack_key)?.first_chunk().map(|b| u64::from_le_bytes(*b)),
+    };
+    let addresses = || {
+        let bytes = at(offsets.addresses)?;
+        let pointer = usize::from(head.pointer_size);
+        bytes.get(..bytes.len() / pointer * pointer)
+    };
+    if offsets.target_time.is_none() {
+        return Some(Carrier::Definition(key()?, addresses()?));
+    }
+    let ticks = i64::from_le_bytes(*at(offsets.target_time)?.first_chunk()?);
+    let thread = u32::from_le_bytes(*at(offsets.thread_id)?.first_chunk()?);
+    match head.opcode {
+        KERNEL_STACK => Some(Carrier::Keyed(ticks, thread, Part::Kernel, key()?)),
+        USER_STACK => Some(Carrier::Keyed(ticks, thread, Part::User, key()?)),
+        _ => Some(Carrier::Whole(ticks, thread, addresses()?)),
+    }
 }
 
 /// The kernel's addresses are in the upper half; its part may go on into the user's.

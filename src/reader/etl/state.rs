@@ -1,4 +1,4 @@
-//! What is remembered while events are delivered: kinds of events, threads, and how often each problem came.
+//! The second walk over all events: hands each to the visitor, with its kind, its thread and its stack.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use super::stacks::{self, Sources, Turn};
 use super::subject::{self, Subject};
 use super::tdh_types::Description;
 use super::tracelogging;
-use crate::error::{Problem, Severity};
+use crate::error::{Problem, ProblemLog, Severity};
 use crate::guid::Guid;
 use crate::reader::{
     EtwForm, EtwLayout, EventType, Field, FieldType, Labels, Layout, RawEvent, Stack, ThreadIndex, TypeId, Visitor,
@@ -26,8 +26,6 @@ const MAX_THREADS: usize = 1 << 20;
 const MAX_SCHEMA_BYTES: usize = 64 << 20;
 /// Fields of all kinds of events together, members of structures too.
 const MAX_FIELDS: usize = 1 << 19;
-/// So many problems of one kind are reported one by one; the rest as one count at the end.
-const MAX_EACH: u64 = 1000;
 
 /// The class of "events were lost" in recordings of live sessions. Source: `evntrace.h`, `RT_LostEvent`.
 const LOST_EVENT: Guid = Guid::constant("6a399ae0-4bc6-4de9-870b-3657f8947e7e");
@@ -57,7 +55,7 @@ pub struct State<'v, V: Visitor> {
     schema_bytes: usize,
     fields: usize,
     threads: HashMap<Owner, ThreadIndex, FixedState>,
-    problem_counts: HashMap<&'static str, (u64, u64, Severity), FixedState>,
+    problems: ProblemLog,
     stack: Vec<u8>,
     labels: Labels,
 }
@@ -74,7 +72,7 @@ impl<'v, V: Visitor> State<'v, V> {
             schema_bytes: 0,
             fields: 0,
             threads: HashMap::default(),
-            problem_counts: HashMap::default(),
+            problems: ProblemLog::default(),
             stack: Vec::new(),
             labels: Labels::default(),
         }
@@ -82,26 +80,23 @@ impl<'v, V: Visitor> State<'v, V> {
 
     /// Reports a problem, folding the flood of a kind that repeats.
     pub fn problem(&mut self, problem: Problem) {
-        let (seen, folded, _) = self.problem_counts.entry(problem.code).or_insert((0, 0, problem.severity));
-        *seen += 1;
-        if *seen <= MAX_EACH {
-            self.visitor.problem(problem);
-        } else {
-            *folded = folded.saturating_add(problem.count);
+        self.problems.report(problem, |problem| self.visitor.problem(problem));
+    }
+
+    /// Reports a total, unless it is 0.
+    pub fn total(&mut self, severity: Severity, code: &'static str, count: u64, offset: u64, message: &str) {
+        if count > 0 {
+            self.problem(Problem::new(severity, code, offset, message).count(count));
         }
     }
 
     /// Reports what was folded.
-    pub fn finish(&mut self, position: u64) {
-        let mut folded: Vec<_> = self.problem_counts.drain().filter(|(_, (_, folded, _))| *folded > 0).collect();
-        folded.sort_by_key(|(code, _)| *code);
-        for (code, (_, count, severity)) in folded {
-            self.visitor.problem(Problem::new(severity, code, position, "more of the same").count(count));
-        }
+    pub fn finish(&mut self) {
+        self.problems.finish(|problem| self.visitor.problem(problem));
     }
 
-    /// Tells of the processes.
-    pub fn announce(&mut self) {
+    /// Hands the processes to the visitor.
+    pub fn announce_processes(&mut self) {
         for process in &self.known.processes.processes {
             self.visitor.process(process);
         }

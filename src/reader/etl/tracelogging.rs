@@ -9,106 +9,121 @@
 //! Source: `TraceLoggingDynamic.h` of microsoft/tracelogging (MIT); scalars, variable arrays and structures checked on
 //! real events, fixed arrays and custom types by the description only.
 
-use super::tdh_types::{Description, field, value};
+use nom::Parser;
+use nom::bytes::complete::{take_till, take_while};
+use nom::combinator::cond;
+use nom::multi::count;
+use nom::sequence::{preceded, terminated};
+
+use super::tdh_types::{Description, InType, OutType, field, value};
 use crate::bytes::{Parsed, fail, inner, take, u8le, u16le};
 use crate::reader::{Field, FieldType};
 
 /// Structures inside of structures at most.
 const MAX_DEPTH: usize = 8;
 
+/// Bits of the in type.
+const IN_TYPE: u8 = 0x1F;
+const REPETITION: u8 = 0x60;
+const FIXED_COUNT: u8 = 0x20;
+const COUNT_IN_PAYLOAD: u8 = 0x40;
+const CUSTOM: u8 = 0x60;
+/// Another byte follows: the out type behind the in type, tags behind the out type, a tag behind a tag.
+const MORE: u8 = 0x80;
+
 /// Reads a schema.
 pub fn parse(blob: &[u8], pointer_size: u8) -> Result<Description, &'static str> {
-    let read = || {
-        let (rest, size) = u16le("size")(blob)?;
-        let (_, rest) = take(usize::from(size).saturating_sub(2), "schema")(rest)?;
-        let (rest, ()) = tags(rest)?;
-        let (mut rest, name) = name(rest)?;
-        let mut fields = Vec::new();
-        while !rest.is_empty() {
-            let (after, next) = one_field(rest, pointer_size, 0)?;
-            fields.push(next);
-            rest = after;
-        }
-        Ok((rest, Description { name, fields: Some(fields), ..Description::default() }))
-    };
-    let result: Parsed<'_, Description> = read();
-    match result {
+    match (Reader { pointer_size }).schema(blob) {
         Ok((_, description)) => Ok(description),
         Err(e) => Err(inner(e).expected()),
     }
 }
 
-fn tags(mut input: &[u8]) -> Parsed<'_, ()> {
-    loop {
-        let (rest, byte) = u8le("tags")(input)?;
-        input = rest;
-        if byte < 0x80 {
-            return Ok((input, ()));
-        }
-    }
+fn tags(input: &[u8]) -> Parsed<'_, u8> {
+    preceded(take_while(|byte: u8| byte & MORE != 0), u8le("tags")).parse(input)
 }
 
 fn name(input: &[u8]) -> Parsed<'_, String> {
-    let Some(end) = input.iter().position(|b| *b == 0) else {
-        return Err(fail(input.len(), "name", "the zero behind a name in a TraceLogging schema"));
-    };
-    let text = String::from_utf8_lossy(input.get(..end).unwrap_or_default()).into_owned();
-    Ok((input.get(end + 1..).unwrap_or_default(), text))
+    let text = terminated(take_till(|byte: u8| byte == 0), end_of_name);
+    text.map(|text: &[u8]| String::from_utf8_lossy(text).into_owned()).parse(input)
 }
 
-fn one_field(input: &[u8], pointer_size: u8, depth: usize) -> Parsed<'_, Field> {
-    let (input, name) = name(input)?;
-    let (mut input, in_type) = u8le("type")(input)?;
-    let mut out = 0;
-    if in_type & 0x80 != 0 {
-        (input, out) = u8le("format")(input)?;
-        if out & 0x80 != 0 {
-            (input, ()) = tags(input)?;
-        }
+fn end_of_name(input: &[u8]) -> Parsed<'_, ()> {
+    match input.split_first() {
+        Some((_, rest)) => Ok((rest, ())),
+        None => Err(fail(0, "name", "the zero behind a name in a TraceLogging schema")),
     }
-    let mut count = 0;
-    match in_type & 0x60 {
-        0x20 => (input, count) = u16le("count")(input)?,
-        0x60 => {
-            let (rest, size) = u16le("custom size")(input)?;
-            (input, _) = take(usize::from(size), "custom schema")(rest)?;
+}
+
+/// The out type without its top bit, with the tags that may follow it.
+fn out_type(input: &[u8]) -> Parsed<'_, u8> {
+    let (input, out) = u8le("format")(input)?;
+    cond(out & MORE != 0, tags).map(|_| out & !MORE).parse(input)
+}
+
+/// For events of processes with pointers of one size.
+struct Reader {
+    pointer_size: u8,
+}
+
+impl Reader {
+    fn schema<'b>(&self, blob: &'b [u8]) -> Parsed<'b, Description> {
+        // The size counts itself.
+        let mut whole = u16le("size").flat_map(|size| take(usize::from(size).saturating_sub(2), "schema"));
+        let (rest, whole) = whole.parse(blob)?;
+        let (_, (_, name, fields)) = (tags, name, |input| self.fields(input)).parse(whole)?;
+        Ok((rest, Description { name, fields: Some(fields), ..Description::default() }))
+    }
+
+    /// Fields up to the end.
+    fn fields<'b>(&self, mut input: &'b [u8]) -> Parsed<'b, Vec<Field>> {
+        let mut fields = Vec::new();
+        while !input.is_empty() {
+            let (rest, field) = self.field(0, input)?;
+            fields.push(field);
+            input = rest;
+        }
+        Ok((input, fields))
+    }
+
+    /// A field that is inside of `depth` structures.
+    fn field<'b>(&self, depth: usize, input: &'b [u8]) -> Parsed<'b, Field> {
+        let (input, (name, in_type)) = (name, u8le("type")).parse(input)?;
+        let (input, out) = cond(in_type & MORE != 0, out_type).parse(input)?;
+        let repetition = in_type & REPETITION;
+        let (input, count) = cond(repetition == FIXED_COUNT, u16le("count")).parse(input)?;
+        if repetition == CUSTOM {
+            let (input, _) = u16le("custom size").flat_map(|size| take(size.into(), "custom schema")).parse(input)?;
             return Ok((input, field(name, FieldType::Array(Box::new(FieldType::U8)))));
         }
-        _ => {}
+        let (input, kind) = self.kind(depth, in_type & IN_TYPE, out.unwrap_or(0), input)?;
+        let kind = match (repetition, count) {
+            (_, Some(count)) => FieldType::FixedArray(Box::new(kind), count),
+            (COUNT_IN_PAYLOAD, None) => FieldType::Array(Box::new(kind)),
+            (_, None) => kind,
+        };
+        Ok((input, field(name, kind)))
     }
-    let (rest, kind) = kind(input, in_type & 0x1F, out & 0x7F, pointer_size, depth)?;
-    let kind = match in_type & 0x60 {
-        0x20 => FieldType::FixedArray(Box::new(kind), count),
-        0x40 => FieldType::Array(Box::new(kind)),
-        _ => kind,
-    };
-    Ok((rest, field(name, kind)))
-}
 
-fn kind(input: &[u8], in_type: u8, out: u8, pointer_size: u8, depth: usize) -> Parsed<'_, FieldType> {
-    let kind = match in_type {
-        24 if depth >= MAX_DEPTH => {
-            return Err(fail(input.len(), "type", "fewer structures inside of structures"));
-        }
-        24 => {
-            let mut fields = Vec::new();
-            let mut rest = input;
-            for _ in 0..out {
-                let (after, next) = one_field(rest, pointer_size, depth + 1)?;
-                fields.push(next);
-                rest = after;
+    fn kind<'b>(&self, depth: usize, in_type: u8, out: u8, input: &'b [u8]) -> Parsed<'b, FieldType> {
+        let known = InType::of_number(in_type.into());
+        match known {
+            Some(InType::Struct) if depth >= MAX_DEPTH => {
+                return Err(fail(input.len(), "type", "fewer structures inside of structures"));
             }
-            return Ok((rest, FieldType::Object(fields)));
+            Some(InType::Struct) => {
+                let member = |input| self.field(depth + 1, input);
+                return count(member, out.into()).map(FieldType::Object).parse(input);
+            }
+            // Unlike in a manifest the payload has the length.
+            Some(InType::Binary) => return Ok((input, FieldType::Array(Box::new(FieldType::U8)))),
+            _ => {}
         }
-        22 => FieldType::Utf16Bytes,
-        23 => FieldType::Array(Box::new(FieldType::Utf8Unit)),
-        14 | 25 => FieldType::Array(Box::new(FieldType::U8)),
-        _ => match value(in_type.into(), out.into(), pointer_size) {
-            Some(kind) => kind,
-            None => return Err(fail(input.len(), "type", "a known type in a TraceLogging schema")),
-        },
-    };
-    Ok((input, kind))
+        match known.and_then(|known| value(known, OutType::of_trace_logging(out), self.pointer_size)) {
+            Some(kind) => Ok((input, kind)),
+            None => Err(fail(input.len(), "type", "a known type in a TraceLogging schema")),
+        }
+    }
 }
 
 #[cfg(test)]

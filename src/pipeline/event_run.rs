@@ -1,23 +1,22 @@
-//! One recording on its way through the rooms.
+//! One recording on its way through the layers.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::out::Out;
-use super::processes::Wanted;
+use super::output::TableOutput;
+use super::process_filter::ProcessFilter;
+use super::threads::ThreadCounts;
 use super::{Conversion, InputSummary, TableSummary};
 use crate::error::{Error, Problem, Result, Severity};
 use crate::event::{Decoding, Event, EventInfo};
 use crate::normalize::Normalizer;
 use crate::normalize::code::callsites::Callsites;
-use crate::normalize::fact::{Fact, FactSink};
+use crate::normalize::fact::{self, FactSink};
 use crate::reader::etl::Manifests;
 use crate::reader::{End, EventType, NOBODY, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::source::FileIdentity;
 use crate::table::EventRoute;
-use crate::table::columns::Builder;
 use crate::table::event::Decoded;
-use crate::table::facts::ThreadCounts;
 
 /// Short payloads of one event type that are reported one by one.
 const MAX_SHORT: u64 = 100;
@@ -50,13 +49,13 @@ struct Kind {
 }
 
 /// The receiver of a reader.
-pub struct Run<'r> {
+pub struct EventRun<'r> {
     manifests: &'r Manifests,
     conversion: Conversion<'r>,
     state: Option<State>,
     kinds: Vec<Kind>,
     threads: Vec<ThreadCounts>,
-    wanted: Wanted,
+    wanted: ProcessFilter,
     normalizer: Normalizer,
     callsites: Callsites,
     events: u64,
@@ -68,18 +67,18 @@ pub struct Run<'r> {
 /// What exists once the header is read.
 struct State {
     info: TraceInfo,
-    out: Out,
+    out: TableOutput,
 }
 
-impl<'r> Run<'r> {
+impl<'r> EventRun<'r> {
     /// For one input of a request.
-    pub fn new(conversion: Conversion<'r>, manifests: &'r Manifests) -> Run<'r> {
-        Run {
+    pub fn new(conversion: Conversion<'r>, manifests: &'r Manifests) -> EventRun<'r> {
+        EventRun {
             manifests,
             state: None,
             kinds: Vec::new(),
             threads: Vec::new(),
-            wanted: Wanted::new(&conversion.request.processes),
+            wanted: ProcessFilter::new(&conversion.request.processes),
             conversion,
             normalizer: Normalizer::new(),
             callsites: Callsites::default(),
@@ -136,13 +135,13 @@ impl<'r> Run<'r> {
                         counts.shorter += 1;
                         if counts.shorter <= MAX_SHORT {
                             let problem = short_payload(&kind.info, short.0, raw);
-                            out.fact(Fact::Problem(&problem));
+                            out.problem(&problem);
                         }
                     }
                 }
             }
         }
-        if !out.tables.ready.is_empty() {
+        if out.tables.has_ready() {
             self.write_ready();
         }
     }
@@ -171,10 +170,10 @@ impl<'r> Run<'r> {
         if end.trailing_bytes > 0 {
             let message = "bytes behind the end mark were not looked at";
             let problem = Problem::new(Severity::Info, "trailing_bytes", end.bytes, message);
-            out.fact(Fact::Problem(&problem.count(end.trailing_bytes)));
+            out.problem(&problem.count(end.trailing_bytes));
         }
         for thread in self.threads.iter().filter(|t| t.thread.thread_id != NOBODY) {
-            out.tables.thread(thread);
+            out.add(&thread.row(&info.clock));
         }
         let summary = self.summary(path, end, identity, info, totals.collections);
         out.close(summary, self.conversion.dataset, self.failure.take())
@@ -228,7 +227,7 @@ fn short_payload(info: &EventInfo, field: usize, raw: &RawEvent<'_>) -> Problem 
 }
 
 /// The row of a kind of event, and what there is to say of its decoding.
-fn report_kind(kind: &Kind, out: &mut Out) {
+fn report_kind(kind: &Kind, out: &mut TableOutput) {
     let (info, counts) = (&kind.info, &kind.counts);
     if counts.events == 0 {
         return;
@@ -237,7 +236,7 @@ fn report_kind(kind: &Kind, out: &mut Out) {
     let mut say = |severity, code, count, message: String| {
         if count > 0 {
             let problem = Problem::new(severity, code, counts.last_offset, message).count(count);
-            out.fact(Fact::Problem(&problem));
+            out.problem(&problem);
         }
     };
     let what = format!("{}/{} version {}", info.provider, info.name, info.event_type.version);
@@ -280,30 +279,30 @@ fn report_kind(kind: &Kind, out: &mut Out) {
         _ => "partial",
     };
     let table_name = kind.route.as_ref().and_then(|r| out.tables.route_name(r)).map(str::to_owned);
-    let rows = out.tables.event_types();
-    rows.rows += 1;
-    rows.provider_name.push(&info.provider);
-    rows.event_id.push(info.event_type.event_id);
-    rows.event_version.push(info.event_type.version);
-    rows.event_name.push(&info.name);
-    rows.opcode.push(info.opcode);
-    rows.level.push(info.event_type.level);
-    rows.keywords.push(info.event_type.keywords);
-    rows.event_count.push(counts.events);
-    rows.payload_bytes.push(counts.payload_bytes);
-    rows.decoded.push(decoded);
-    rows.longer_count.push(counts.longer);
-    rows.shorter_count.push(counts.shorter);
-    rows.reason.push(reason.as_deref());
-    rows.table_name.push(table_name.as_deref());
-    rows.message_template.push(info.event_type.message.as_deref());
+    out.add(&fact::EventType {
+        provider_name: &info.provider,
+        event_id: info.event_type.event_id,
+        event_version: info.event_type.version,
+        event_name: &info.name,
+        opcode: info.opcode,
+        level: info.event_type.level,
+        keywords: info.event_type.keywords,
+        event_count: counts.events,
+        payload_bytes: counts.payload_bytes,
+        decoded,
+        longer_count: counts.longer,
+        shorter_count: counts.shorter,
+        reason: reason.as_deref(),
+        table_name: table_name.as_deref(),
+        message_template: info.event_type.message.as_deref(),
+    });
 }
 
-impl Visitor for Run<'_> {
+impl Visitor for EventRun<'_> {
     fn trace(&mut self, info: &TraceInfo) {
         self.callsites = Callsites::new(info.stack_width());
         match self.conversion.tables(info) {
-            Ok(tables) => self.state = Some(State { info: info.clone(), out: Out::new(tables) }),
+            Ok(tables) => self.state = Some(State { info: info.clone(), out: TableOutput::new(tables) }),
             Err(e) => self.failure = Some(e),
         }
     }
@@ -336,7 +335,7 @@ impl Visitor for Run<'_> {
 
     fn thread(&mut self, _index: ThreadIndex, thread: &Thread) {
         self.wanted.thread(thread);
-        self.threads.push(ThreadCounts { thread: thread.clone(), ..ThreadCounts::default() });
+        self.threads.push(ThreadCounts::new(thread));
     }
 
     fn event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()> {
@@ -355,7 +354,7 @@ impl Visitor for Run<'_> {
 
     fn problem(&mut self, problem: Problem) {
         if let Some(state) = &mut self.state {
-            state.out.fact(Fact::Problem(&problem));
+            state.out.problem(&problem);
         }
     }
 

@@ -1,20 +1,19 @@
-//! One recording of profiler callbacks on its way through the rooms.
+//! One recording of profiler callbacks on its way through the layers.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::out::Out;
-use super::processes::Wanted;
+use super::output::TableOutput;
+use super::process_filter::ProcessFilter;
+use super::threads::ThreadCounts;
 use super::{Conversion, InputSummary, TableSummary};
 use crate::error::{Error, Problem, Result};
 use crate::normalize::callbacks::CallbackNormalizer;
-use crate::normalize::fact::{Fact, FactSink};
+use crate::normalize::fact::{self, FactSink};
 use crate::reader::callback::format::{Header, kind_name};
 use crate::reader::callback::{Record, Visitor};
 use crate::reader::{End, Thread, ThreadIndex, TraceInfo};
 use crate::source::FileIdentity;
-use crate::table::columns::Builder;
-use crate::table::facts::ThreadCounts;
 
 /// What callbacks are counted under where events have a provider.
 pub const PROVIDER: &str = "ICorProfilerCallback";
@@ -30,13 +29,13 @@ pub struct CallbackRun<'r> {
     first_ns: i64,
     last_ns: i64,
     wanted: bool,
-    processes: Wanted,
+    processes: ProcessFilter,
     failure: Option<Error>,
 }
 
 struct State {
     info: TraceInfo,
-    out: Out,
+    out: TableOutput,
     normalizer: CallbackNormalizer,
 }
 
@@ -46,7 +45,7 @@ impl<'r> CallbackRun<'r> {
         let providers = &conversion.request.providers;
         CallbackRun {
             wanted: providers.is_empty() || providers.iter().any(|p| p == PROVIDER),
-            processes: Wanted::new(&conversion.request.processes),
+            processes: ProcessFilter::new(&conversion.request.processes),
             conversion,
             state: None,
             threads: Vec::new(),
@@ -76,7 +75,7 @@ impl<'r> CallbackRun<'r> {
         self.report_kinds(&mut out);
         for thread in &mut self.threads {
             thread.thread.name = normalizer.thread_names.get(&thread.thread.thread_id).cloned();
-            out.tables.thread(thread);
+            out.add(&thread.row(&info.clock));
         }
         let summary = InputSummary {
             path: path.to_owned(),
@@ -100,26 +99,19 @@ impl<'r> CallbackRun<'r> {
         out.close(summary, self.conversion.dataset, self.failure.take())
     }
 
-    fn report_kinds(&self, out: &mut Out) {
+    fn report_kinds(&self, out: &mut TableOutput) {
         for (kind, (records, payload_bytes)) in (0u8..=255).zip(self.kinds) {
             let (Some(name), true) = (kind_name(kind), records > 0) else { continue };
-            let rows = out.tables.event_types();
-            rows.rows += 1;
-            rows.provider_name.push(PROVIDER);
-            rows.event_id.push(u32::from(kind));
-            rows.event_version.push(1);
-            rows.event_name.push(name);
-            rows.opcode.push(None);
-            rows.level.push(0);
-            rows.keywords.push(0);
-            rows.event_count.push(records);
-            rows.payload_bytes.push(payload_bytes);
-            rows.decoded.push("full");
-            rows.longer_count.push(0);
-            rows.shorter_count.push(0);
-            rows.reason.push(None);
-            rows.table_name.push(None);
-            rows.message_template.push(None);
+            out.add(&fact::EventType {
+                provider_name: PROVIDER,
+                event_id: u32::from(kind),
+                event_version: 1,
+                event_name: name,
+                event_count: records,
+                payload_bytes,
+                decoded: "full",
+                ..fact::EventType::default()
+            });
         }
     }
 }
@@ -128,7 +120,7 @@ impl Visitor for CallbackRun<'_> {
     fn trace(&mut self, header: &Header, info: &TraceInfo) {
         match self.conversion.tables(info) {
             Ok(tables) => {
-                let out = Out::new(tables);
+                let out = TableOutput::new(tables);
                 let normalizer = CallbackNormalizer::new(header, info.clock);
                 self.state = Some(State { info: info.clone(), out, normalizer });
             }
@@ -138,7 +130,7 @@ impl Visitor for CallbackRun<'_> {
 
     fn thread(&mut self, _index: ThreadIndex, thread: &Thread) {
         self.processes.thread(thread);
-        self.threads.push(ThreadCounts { thread: thread.clone(), ..ThreadCounts::default() });
+        self.threads.push(ThreadCounts::new(thread));
     }
 
     fn record(&mut self, record: &Record<'_>) -> ControlFlow<()> {
@@ -159,7 +151,7 @@ impl Visitor for CallbackRun<'_> {
             kind.1 += record.payload_bytes;
         }
         state.normalizer.record(record, &mut state.out);
-        if !state.out.tables.ready.is_empty()
+        if state.out.tables.has_ready()
             && let Err(e) = state.out.write(self.conversion.dataset)
         {
             self.failure.get_or_insert(e);
@@ -170,7 +162,7 @@ impl Visitor for CallbackRun<'_> {
 
     fn problem(&mut self, problem: Problem) {
         if let Some(state) = &mut self.state {
-            state.out.fact(Fact::Problem(&problem));
+            state.out.problem(&problem);
         }
     }
 

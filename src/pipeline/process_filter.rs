@@ -7,7 +7,7 @@ use crate::reader::{NOBODY, Process, ProcessKey, Thread};
 
 /// The processes that a request names, as they are found in a recording.
 #[derive(Default)]
-pub struct Wanted {
+pub struct ProcessFilter {
     /// Ids, and names as typed.
     asked: Vec<String>,
     /// Those with a name that was asked for.
@@ -17,10 +17,10 @@ pub struct Wanted {
     found: bool,
 }
 
-impl Wanted {
+impl ProcessFilter {
     /// For a request.
-    pub fn new(asked: &[String]) -> Wanted {
-        Wanted { asked: asked.to_vec(), ..Wanted::default() }
+    pub fn new(asked: &[String]) -> ProcessFilter {
+        ProcessFilter { asked: asked.to_vec(), ..ProcessFilter::default() }
     }
 
     /// The recording tells of a process.
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_reused_id_is_told_apart() {
-        let mut wanted = Wanted::new(&["app".to_owned()]);
+        let mut wanted = ProcessFilter::new(&["app".to_owned()]);
         let process = |name: &str, incarnation| Process {
             process_id: 5,
             name: name.to_owned(),
@@ -97,7 +97,7 @@ mod tests {
             wanted.thread(&thread);
         }
         assert_eq!([0, 1, 2, 3, 4].map(|thread| wanted.wants(thread)), [false, true, false, true, false]);
-        assert!(Wanted::new(&[]).wants(0));
-        assert!(Wanted::new(&["6".to_owned()]).check(std::path::Path::new("x")).is_err());
+        assert!(ProcessFilter::new(&[]).wants(0));
+        assert!(ProcessFilter::new(&["6".to_owned()]).check(std::path::Path::new("x")).is_err());
     }
 }

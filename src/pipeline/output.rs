@@ -1,0 +1,113 @@
+//! What a run writes to, whatever it reads: the tables, a count of the problems, and the end of the recording.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{InputSummary, ProblemSummary, TableSummary};
+use crate::error::{Error, Result, Severity};
+use crate::normalize::fact::{Fact, FactSink, Trace};
+use crate::sink::{Dataset, TableId};
+use crate::table::Tables;
+use crate::table::schema::SCHEMA_VERSION;
+
+/// The tables, and a count of the problems on their way there.
+pub(super) struct TableOutput {
+    pub(super) tables: Tables,
+    problems: BTreeMap<&'static str, ProblemSummary>,
+    table_ids: Vec<TableId>,
+}
+
+impl FactSink for TableOutput {
+    fn fact(&mut self, fact: Fact<'_>) {
+        if let Fact::Diagnostic(rows) = fact {
+            for row in rows {
+                self.problems.entry(row.code).or_insert_with(|| ProblemSummary::of(row)).add(row);
+            }
+        }
+        self.tables.fact(fact);
+    }
+}
+
+impl TableOutput {
+    /// For tables of which nothing is written yet.
+    pub(super) fn new(tables: Tables) -> TableOutput {
+        TableOutput { tables, problems: BTreeMap::new(), table_ids: Vec::new() }
+    }
+
+    /// Declares new tables and hands batches on, in order.
+    pub(super) fn write(&mut self, dataset: &mut Dataset) -> Result<()> {
+        for spec in self.tables.specs().iter().skip(self.table_ids.len()) {
+            self.table_ids.push(dataset.table(spec.clone())?);
+        }
+        for batch in self.tables.take_ready() {
+            let Some(id) = self.table_ids.get(batch.table) else { continue };
+            dataset.write(*id, batch.rows)?;
+        }
+        Ok(())
+    }
+
+    /// The end: the row of the recording, and all tables closed. `summary` says what was counted on the way; its problems
+    /// are filled in here. A `failure` on the way is the result.
+    pub(super) fn close(
+        mut self,
+        mut summary: InputSummary,
+        dataset: &mut Dataset,
+        failure: Option<Error>,
+    ) -> Result<(InputSummary, Vec<TableSummary>)> {
+        let undamaged = !self.problems.values().any(|p| p.severity == Severity::Error);
+        let info = &summary.info;
+        let pairs: serde_json::Map<String, serde_json::Value> =
+            info.key_values.iter().map(|(k, v)| (k.clone(), v.clone().into())).collect();
+        let pairs = (!pairs.is_empty()).then(|| serde_json::Value::Object(pairs).to_string());
+        let path = summary.path.display().to_string();
+        let row = Trace {
+            path: &path,
+            size_bytes: summary.identity.size_bytes,
+            sha256: &summary.identity.sha256,
+            container: info.container,
+            format_version: info.version,
+            format_minor_version: info.minor,
+            start_ts: info.clock.sync_utc_ns,
+            start_known: info.start_known,
+            clock_frequency: info.clock.frequency,
+            pointer_size: info.pointer_size,
+            process_id: info.process_id,
+            processor_count: info.processor_count,
+            sampling_ns: info.sampling_ns,
+            duration_ns: summary.last_ns.saturating_sub(summary.first_ns),
+            event_count: summary.events,
+            dropped_event_count: summary.dropped_events,
+            complete: summary.complete && undamaged,
+            key_values: pairs.as_deref(),
+        };
+        self.tables.add(&row);
+        self.tables.finish();
+        if let Some(failure) = failure.or(self.tables.take_failure()) {
+            return Err(failure);
+        }
+        self.write(dataset)?;
+        let written = dataset.close_tables(&footer(&row))?;
+        let tables = written.into_iter().map(|t| TableSummary { name: t.name, rows: t.rows, bytes: t.bytes }).collect();
+        summary.incomplete_collections = self.problems.get("open_collection").map_or(0, |p| p.count);
+        summary.problems = self.problems.into_values().collect();
+        Ok((summary, tables))
+    }
+}
+
+/// Where a file came from, for its footer.
+fn footer(trace: &Trace<'_>) -> Vec<(String, String)> {
+    let source = Path::new(trace.path).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let pairs = [
+        ("tracequet.version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("tracequet.schema_version", SCHEMA_VERSION.to_string()),
+        ("tracequet.source_name", source),
+        ("tracequet.source_size_bytes", trace.size_bytes.to_string()),
+        ("tracequet.source_sha256", trace.sha256.to_owned()),
+        ("tracequet.trace_start", crate::time::format_utc(trace.start_ts)),
+        ("tracequet.clock_frequency", trace.clock_frequency.to_string()),
+        ("tracequet.pointer_size", trace.pointer_size.to_string()),
+        ("tracequet.dropped_event_count", trace.dropped_event_count.to_string()),
+        ("tracequet.complete", trace.complete.to_string()),
+    ];
+    pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
+}

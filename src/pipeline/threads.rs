@@ -1,0 +1,54 @@
+//! What is counted for each thread of a recording.
+
+use crate::normalize::fact;
+use crate::reader::Thread;
+use crate::time::Clock;
+
+/// What was counted for one thread.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ThreadCounts {
+    /// The thread.
+    pub(super) thread: Thread,
+    /// Events about it.
+    pub(super) events: u64,
+    /// Events that it recorded.
+    pub(super) captured: u64,
+    /// Time of its first event.
+    pub(super) first_ns: i64,
+    /// Time of its last event.
+    pub(super) last_ns: i64,
+}
+
+impl ThreadCounts {
+    /// For a thread of which nothing is counted yet.
+    pub(super) fn new(thread: &Thread) -> ThreadCounts {
+        ThreadCounts { thread: thread.clone(), ..ThreadCounts::default() }
+    }
+
+    /// Counts an event about the thread.
+    #[inline]
+    pub(super) fn event(&mut self, ts_ns: i64) {
+        if self.events == 0 {
+            self.first_ns = ts_ns;
+        }
+        self.events += 1;
+        self.last_ns = ts_ns;
+    }
+
+    /// The row of the thread.
+    pub(super) fn row(&self, clock: &Clock) -> fact::Thread<'_> {
+        let time = |ticks: Option<i64>| ticks.and_then(|ticks| clock.since_start(ticks));
+        fact::Thread {
+            process_id: self.thread.process_id,
+            thread_id: self.thread.thread_id,
+            name: self.thread.name.as_deref(),
+            start_ts_ns: time(self.thread.start_ticks),
+            end_ts_ns: time(self.thread.end_ticks),
+            start_address: self.thread.start_address,
+            event_count: self.events,
+            capture_count: self.captured,
+            first_ts_ns: self.first_ns,
+            last_ts_ns: self.last_ns,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Rows become batches: which tables there are, and what is ready to be written.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray};
+
+use super::builders::TableBuilder;
+use super::schema;
+use super::select::Selection;
+use super::shape::TRACE_ID;
+use super::signed;
+use crate::error::{Error, Result};
+use crate::table_spec::TableSpec;
+use crate::time::Clock;
+
+/// Rows after which a batch is handed on.
+pub(super) const BATCH_ROWS: usize = 16 << 10;
+/// Rows that are added at once, so that a fact of any length makes batches of bounded size.
+const ADDED_ROWS: usize = 8 << 10;
+
+/// A batch that is ready to be written.
+pub struct ReadyBatch {
+    /// Number of the table: its index in the list of tables.
+    pub table: usize,
+    /// The rows, in the order in which they came.
+    pub rows: RecordBatch,
+}
+
+/// The tables so far, and their batches that are ready.
+#[derive(Default)]
+pub(super) struct Batches {
+    pub(super) specs: Vec<TableSpec>,
+    pub(super) ready: Vec<ReadyBatch>,
+    /// The first defect that kept a batch from being made.
+    pub(super) failed: Option<Error>,
+}
+
+impl Batches {
+    /// Makes a batch of the columns of a table.
+    pub(super) fn push(&mut self, table: usize, mut arrays: Vec<ArrayRef>, rows: usize) {
+        let Some(spec) = self.specs.get(table) else { return };
+        let fields = spec.schema.fields();
+        let trace_id = fields.first().filter(|field| field.name() == TRACE_ID && arrays.len() + 1 == fields.len());
+        if let Some(field) = trace_id {
+            // The same in every row: it names the recording in a dataset of several.
+            let value = field.metadata().get("value").cloned().unwrap_or_default();
+            let keys = Int32Array::from(vec![0; rows]);
+            match DictionaryArray::try_new(keys, Arc::new(StringArray::from(vec![value]))) {
+                Ok(array) => arrays.insert(0, Arc::new(array)),
+                Err(e) => self.failed = Some(Error::Internal(e.to_string())),
+            }
+        }
+        for (array, field) in arrays.iter_mut().zip(fields) {
+            if array.data_type() != field.data_type() {
+                *array = signed::array(array);
+            }
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        match RecordBatch::try_new_with_options(spec.schema.clone(), arrays, &options) {
+            Ok(rows) => self.ready.push(ReadyBatch { table, rows }),
+            Err(e) => self.failed = Some(Error::Internal(format!("table {}: {e}", spec.name))),
+        }
+    }
+}
+
+/// The builder of one table; `None` of its number when nobody wants the table.
+pub(super) struct Slot<T> {
+    builder: T,
+    number: Option<usize>,
+}
+
+impl<T: TableBuilder> Slot<T> {
+    /// Declares the table, if it is wanted.
+    pub(super) fn new(batches: &mut Batches, selection: &Selection) -> Result<Slot<T>> {
+        let number = selection.wants(T::NAME).then_some(batches.specs.len());
+        if number.is_some() {
+            batches.specs.push(schema::of(T::NAME)?.spec()?);
+        }
+        Ok(Slot { builder: T::default(), number })
+    }
+
+    /// Adds rows, and hands on a batch when there are enough.
+    #[inline]
+    pub(super) fn add(&mut self, rows: &[T::Row<'_>], clock: &Clock, batches: &mut Batches) {
+        if self.number.is_none() {
+            return;
+        }
+        for rows in rows.chunks(ADDED_ROWS) {
+            self.builder.extend(rows, clock);
+            if self.builder.rows() >= BATCH_ROWS {
+                self.flush(batches);
+            }
+        }
+    }
+
+    /// Hands on what there is.
+    pub(super) fn flush(&mut self, batches: &mut Batches) {
+        let rows = self.builder.rows();
+        if let Some(number) = self.number.filter(|_| rows > 0) {
+            let arrays = self.builder.finish();
+            batches.push(number, arrays, rows);
+        }
+    }
+}

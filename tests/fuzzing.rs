@@ -1,0 +1,182 @@
+//! The fuzz targets without a fuzzer: inputs that found something once, and a stated number of mutations of recordings.
+//!
+//! `fuzz/found/<target>` keeps, as small as they could be made, inputs that found a bug. Mutations come from a generator with
+//! a fixed seed, so that a failure repeats; `TRACEQUET_FUZZ_SEED` takes another one, `TRACEQUET_FUZZ_TIMES=10` ten times as
+//! many. An input that fails is written into the folder of temporary files of the build, and its name is told.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::support::mutate::{Mutator, seal_corprof};
+
+#[allow(unused_attributes, reason = "`no_main` is for the fuzzer")]
+#[path = "../fuzz/fuzz_targets/corprof.rs"]
+mod corprof;
+#[allow(unused_attributes, reason = "`no_main` is for the fuzzer")]
+#[path = "../fuzz/fuzz_targets/etl.rs"]
+mod etl;
+#[allow(unused_attributes, reason = "`no_main` is for the fuzzer")]
+#[path = "../fuzz/fuzz_targets/manifest.rs"]
+mod manifest;
+#[allow(unused_attributes, reason = "`no_main` is for the fuzzer")]
+#[path = "../fuzz/fuzz_targets/nettrace.rs"]
+mod nettrace;
+#[allow(unused_attributes, reason = "`no_main` is for the fuzzer")]
+#[path = "../fuzz/fuzz_targets/normalize.rs"]
+mod normalize;
+#[allow(unused_attributes, reason = "`no_main` is for the fuzzer")]
+#[path = "../fuzz/fuzz_targets/payload.rs"]
+mod payload;
+
+/// What a fuzz target has instead of libfuzzer's macro: a function on bytes.
+#[macro_export]
+macro_rules! fuzz_target {
+    (|$bytes:ident: &[u8]| $body:block) => {
+        pub fn run($bytes: &[u8]) $body
+    };
+    (|$text:ident: &str| $body:block) => {
+        pub fn run(bytes: &[u8]) {
+            let Ok($text) = std::str::from_utf8(bytes) else { return };
+            $body
+        }
+    };
+}
+
+/// No input that is made here is longer than this, so a run that takes this long in a debug build has no bound.
+const LONGEST: Duration = Duration::from_secs(20);
+
+fn number(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).map_or(otherwise, |text| text.parse().expect("a number"))
+}
+
+/// Runs a target on an input; an input that fails is kept.
+fn check(name: &str, target: &impl Fn(&[u8]), input: &[u8], what: &str) {
+    let began = Instant::now();
+    let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| target(input)));
+    let spent = began.elapsed();
+    if run.is_ok() && spent < LONGEST {
+        return;
+    }
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("found-{name}"));
+    std::fs::write(&kept, input).expect("room");
+    let how = if run.is_err() { "panics".to_owned() } else { format!("takes {spent:?}") };
+    panic!("{name} {how} on {what}: {}", kept.display());
+}
+
+/// What found something once.
+fn found(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/found").join(name);
+    let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut paths: Vec<PathBuf> = files.map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    paths.into_iter().map(|path| (path.clone(), std::fs::read(path).expect("a kept input"))).collect()
+}
+
+/// Runs a target on its seeds, on what it found, and on `runs` mutations of both.
+fn mutations(name: &str, target: impl Fn(&[u8]), mut seeds: Vec<Vec<u8>>, runs: u64) {
+    assert!(!seeds.is_empty());
+    for (at, seed) in seeds.iter().enumerate() {
+        check(name, &target, seed, &format!("seed {at}"));
+    }
+    for (path, bytes) in found(name) {
+        check(name, &target, &bytes, &path.display().to_string());
+        seeds.push(bytes);
+    }
+    let first = number("TRACEQUET_FUZZ_SEED", 0x5EED);
+    let runs = runs * number("TRACEQUET_FUZZ_TIMES", 1);
+    let mut mutator = Mutator::new(first);
+    for run in 0..runs {
+        let mut input = mutator.mutated(&seeds);
+        // Checksums would turn most of these away; every fourth one is left as it is.
+        if input.starts_with(b".corprof") && run % 4 != 0 {
+            seal_corprof(&mut input);
+        }
+        check(name, &target, &input, &format!("mutation {run} of seed {first}"));
+    }
+    println!("{name}: {runs} mutations of {} inputs", seeds.len());
+}
+
+fn samples(names: &[&str]) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+    names.iter().map(|name| std::fs::read(folder.join(name)).expect("a sample")).collect()
+}
+
+/// Recordings in every form that the tests can write, and small samples.
+fn recordings() -> Vec<Vec<u8>> {
+    let mut seeds = samples(&["events.nettrace"]);
+    // The front of a recording with collections, ranges and handles: long enough for some of each.
+    seeds.extend(samples(&["gc-churn.nettrace", "heap-10.nettrace"]).into_iter().map(|mut bytes| {
+        bytes.truncate(40_000);
+        bytes
+    }));
+    seeds.extend(crate::damage::stories());
+    seeds
+}
+
+#[test]
+fn mutations_of_recordings_do_the_reader_no_harm() {
+    mutations("nettrace", nettrace::run, recordings(), 8000);
+}
+
+#[test]
+fn mutations_of_recordings_do_the_normaliser_no_harm() {
+    mutations("normalize", normalize::run, recordings(), 6000);
+}
+
+#[test]
+fn mutations_of_event_logs_do_no_harm() {
+    mutations("etl", etl::run, crate::etl::seeds(), 8000);
+}
+
+#[test]
+fn mutations_of_manifests_do_no_harm() {
+    mutations("manifest", manifest::run, vec![crate::etl::MANIFEST.as_bytes().to_vec()], 4000);
+}
+
+#[test]
+fn mutations_of_callbacks_do_no_harm() {
+    mutations("corprof", corprof::run, vec![crate::callback_damage::sample()], 10_000);
+    let target = |bytes: &[u8]| drop(crate::support::callbacks::facts(bytes));
+    mutations("corprof", target, vec![crate::callback_damage::sample()], 10_000);
+}
+
+#[test]
+fn mutations_of_payloads_do_no_harm() {
+    // The first bytes choose the layout: every one has its turn.
+    let seeds = (0..64u8).map(|n| (0..100u8).map(|at| at.wrapping_mul(n)).collect()).collect();
+    mutations("payload", payload::run, seeds, 30_000);
+}
+
+/// From the bytes to the files: whatever the recording is, there is a dataset or a reason.
+#[cfg(feature = "tables")]
+#[test]
+fn mutations_of_recordings_are_converted_or_refused() {
+    use tracequet::pipeline::{Convert, convert};
+    let folder = tempfile::tempdir().expect("a folder");
+    let (input, output) = (folder.path().join("mutated"), folder.path().join("out"));
+    let target = |bytes: &[u8]| {
+        std::fs::write(&input, bytes).expect("room");
+        std::fs::remove_dir_all(&output).ok();
+        let request = Convert { inputs: vec![input.clone()], output: output.clone(), ..Convert::default() };
+        let made = convert(&request, &mut |_| {});
+        assert_eq!(made.is_ok(), output.join("manifest.json").is_file());
+        let error = made.map(drop).map_err(|e| e.to_string()).err().unwrap_or("mutated".into());
+        assert!(error.contains("mutated"), "an error names the file: {error}");
+    };
+    let seeds = [recordings(), crate::etl::seeds(), vec![crate::callback_damage::sample()]].concat();
+    mutations("convert", target, seeds, 600);
+}
+
+#[test]
+fn what_fails_is_found_and_kept() {
+    let target = |bytes: &[u8]| assert!(!bytes.starts_with(b"Nettrace") || bytes.len() != 4000);
+    let seeds = vec![b"Nettrace".repeat(500)];
+    let failed = std::panic::catch_unwind(|| mutations("self-test", target, seeds, 100));
+    let said = failed.expect_err("a panic");
+    let said = said.downcast_ref::<String>().expect("a message");
+    let (_, path) = said.rsplit_once(": ").expect("a path");
+    assert!(
+        said.starts_with("self-test panics on seed 0") && std::fs::read(path).expect("a file").len() == 4000,
+        "{said}"
+    );
+}
