@@ -5,14 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::support::callbacks::{Facts, facts};
-use crate::support::dual::{Runtime, each_runtime, recorder};
+use crate::support::dual::{Runtime, each_runtime, recorder, without_settings};
 
 /// The sample program under the recorder alone, with these settings of the recorder and no others.
 fn command(runtime: &Runtime, settings: &[(&str, &str)], arguments: &[&str]) -> Command {
     let mut command = Command::new(&runtime.dotnet);
-    let ours = std::env::vars_os().map(|(name, _)| name).filter(|n| n.to_string_lossy().starts_with("TRACEQUET_"));
-    ours.for_each(|name| drop(command.env_remove(name)));
-    command
+    without_settings(&mut command)
         .arg(&runtime.program)
         .args(arguments)
         .env("CORECLR_ENABLE_PROFILING", "1")

@@ -163,6 +163,12 @@ impl RecordingFile {
             return Err(ErrorKind::FileTooLarge.into());
         }
         loop {
+            // What fits nowhere takes no place in the file, so that it does not grow by what is lost.
+            let next = self.cursor.load(Ordering::Relaxed);
+            if self.place(next, bytes).is_none() && !spill::has_room(bytes) {
+                late();
+                return Err(ErrorKind::StorageFull.into());
+            }
             let at = self.cursor.fetch_add(bytes, Ordering::Relaxed);
             if at / SEGMENT != (at + bytes - 1) / SEGMENT {
                 late(); // what is left of the segment stays unused
@@ -210,8 +216,11 @@ impl RecordingFile {
     /// none of these lies behind the cursor.
     pub fn end(&self) {
         self.replay();
-        if !fault::faulted() {
-            self.file.set_len(self.cursor.load(Ordering::Acquire)).ok();
+        // Chunks that are still in memory have no place on the disk.
+        let ready = self.segments.iter().map(|segment| segment.ready.load(Ordering::Acquire));
+        let ready = (0..).zip(ready).filter(|(_, ready)| *ready > 0).map(|(index, ready)| index * SEGMENT + ready);
+        if let (Some(end), false) = (ready.max(), fault::faulted()) {
+            self.file.set_len(end.min(self.cursor.load(Ordering::Acquire))).ok();
         }
     }
 
@@ -287,6 +296,12 @@ mod tests {
             file.map_ahead();
         }
         assert_eq!(on_disk, DISK - chunk);
+        // Neither what waits in memory nor what is lost makes the file longer.
+        while file.reserve(SEGMENT / 2, || ()).is_ok() {}
+        let cursor = file.cursor.load(Ordering::Relaxed);
+        assert!(file.reserve(chunk, || ()).is_err() && file.cursor.load(Ordering::Relaxed) == cursor);
+        file.end();
+        assert_eq!(std::fs::metadata(file.path()).unwrap().len(), DISK);
     }
 
     fn no_disk(_: &File, _: u64, _: u64) -> Result<()> {

@@ -50,6 +50,11 @@ impl Drop for Spill {
     }
 }
 
+/// Whether a chunk of so many bytes would fit now.
+pub fn has_room(bytes: u64) -> bool {
+    BYTES.load(Ordering::Relaxed) + bytes <= MAX_BYTES
+}
+
 /// Bytes of chunks in memory.
 #[cfg(test)]
 pub fn bytes() -> u64 {
