@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use nom::Parser;
 
-use super::format::{CHUNK_HEADER, CHUNK_MARK, COMMIT_AT, RECORD_HEADER, committed, crc32};
 use super::parse::expect;
 use super::records::{Cursor, Part, find_record};
 use crate::bytes::{Parsed, u32le, u64le};
 use crate::error::{Problem, Report, Severity};
 use crate::source::MappedFile;
+use corprof::{CHUNK_HEADER, CHUNK_MARK, COMMIT_AT, RECORD_HEADER, committed, crc32};
 
 /// Bytes of the file after which the pages that were looked at are given back.
 pub const RELEASE_STEP: usize = 8 << 20;

@@ -2,9 +2,9 @@
 
 use nom::Parser;
 
-use super::format::{FLAG_CONTINUES, FLAG_CUT, FLAG_FAILED, kind};
 use super::parse::{columns, moved_ranges, ranges, text};
 use crate::bytes::{ParseError, Parsed, i64le, inner, u8le, u32le, varuint32, varuint64};
+use corprof::{FLAG_CONTINUES, FLAG_CUT, FLAG_FAILED, kind};
 
 /// One record: a callback with its arguments, or something that the profiler has to say.
 #[derive(Clone, Copy, Debug)]

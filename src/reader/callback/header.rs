@@ -3,9 +3,9 @@
 use nom::Parser;
 use nom::multi::fill;
 
-use super::format::{HEADER_FIXED, Header, MAGIC, MAJOR, MAX_HEADER, crc32};
 use super::parse::expect;
 use crate::bytes::{Parsed, i64le, inner, take, u8le, u16le, u32le, u64le};
+use corprof::{HEADER_FIXED, Header, MAGIC, MAJOR, MAX_HEADER, crc32};
 
 /// What could be read of a header.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use nom::Parser;
 
-use super::format::{RECORD_HEADER, crc32, kind_name};
 use crate::bytes::{Parsed, take, u8le, u16le, u32le, u64le};
 use crate::error::{Problem, Report, Severity};
+use corprof::{RECORD_HEADER, crc32, kind_name};
 
 /// A thread's records may stand in the file as far from their order as this. A profiler that writes at the exit of a
 /// callback writes those that were entered within it first.
