@@ -5,7 +5,9 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::fault;
 use crate::platform;
@@ -22,6 +24,9 @@ const LEAST: u64 = 64 << 10;
 /// Segments that are mapped ahead of the one in use, at most.
 const MAX_AHEAD: u64 = 16;
 
+/// How long a full disk is left alone.
+const FULL_PAUSE: Duration = Duration::from_millis(200);
+
 /// Takes blocks of a file from its end, the first number, to the second.
 type Grow = fn(&File, u64, u64) -> Result<()>;
 
@@ -34,8 +39,10 @@ pub struct RecordingFile {
     segments: Box<[Segment]>,
     /// Segments that are mapped ahead: twice as many each time that was not enough.
     ahead: AtomicU64,
-    /// The disk is full, and that was said.
-    full: AtomicBool,
+    /// When the disk was found to be full.
+    full: Mutex<Option<Instant>>,
+    /// Whether that was said.
+    said_full: AtomicBool,
     grow: Grow,
 }
 
@@ -92,7 +99,8 @@ impl RecordingFile {
             cursor: AtomicU64::new((header.len() as u64).next_multiple_of(ALIGN)),
             segments: (0..SEGMENTS).map(|_| segment()).collect(),
             ahead: AtomicU64::new(1),
-            full: AtomicBool::new(false),
+            full: Mutex::new(None),
+            said_full: AtomicBool::new(false),
             grow,
         };
         let begun = new.map(0).and_then(|()| {
@@ -116,6 +124,10 @@ impl RecordingFile {
         if ready == SEGMENT {
             return Ok(());
         }
+        let mut full = self.full.lock().unwrap_or_else(|e| e.into_inner());
+        if full.is_some_and(|since| since.elapsed() < FULL_PAUSE) {
+            return Err(ErrorKind::StorageFull.into());
+        }
         let mut more = SEGMENT - ready;
         loop {
             match (self.grow)(&self.file, from + ready, from + ready + more) {
@@ -124,9 +136,13 @@ impl RecordingFile {
                     more = (more / 2).next_multiple_of(LEAST);
                     continue;
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    *full = Some(Instant::now());
+                    return Err(error);
+                }
             }
         }
+        *full = None;
         if segment.base.load(Ordering::Relaxed).is_null() {
             // SAFETY: the file is this process's own. Where another cuts it nevertheless, `fault` steps in.
             let map = unsafe { memmap2::MmapOptions::new().offset(from).len(SEGMENT as usize).map_mut(&self.file)? };
@@ -194,7 +210,7 @@ impl RecordingFile {
         let current = self.cursor.load(Ordering::Relaxed) / SEGMENT;
         for index in current..=current + self.ahead.load(Ordering::Relaxed) {
             if let Err(error) = self.map(index) {
-                if index == current && !self.full.swap(true, Ordering::Relaxed) {
+                if index == current && !self.said_full.swap(true, Ordering::Relaxed) {
                     let path = self.path.display();
                     platform::say(format_args!("{path}: {error}: what is called from now on may be lost"));
                 }
@@ -207,8 +223,10 @@ impl RecordingFile {
     /// Copies chunks from memory to where they belong.
     fn replay(&self) {
         spill::replay(|at, bytes| {
-            self.map(at / SEGMENT).ok();
-            self.place(at, bytes)
+            self.place(at, bytes).or_else(|| {
+                self.map(at / SEGMENT).ok()?;
+                self.place(at, bytes)
+            })
         });
     }
 
