@@ -19,7 +19,7 @@ use std::ops::ControlFlow;
 
 use super::{End, Thread, ThreadIndex, TraceInfo};
 use crate::error::{Error, Problem, ProblemLog, Result, Severity};
-use crate::source::Input;
+use crate::source::{Input, Spooled};
 use crate::time::Clock;
 use chunks::{Chunks, RELEASE_STEP};
 /// The format itself: constants, headers, kinds of records. The recorder writes with the same crate.
@@ -65,7 +65,10 @@ pub trait Visitor {
 /// cannot be read.
 pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
     let path = input.path().to_owned();
-    let map = input.into_mapped(&[])?;
+    let Spooled { map, failed, .. } = input.spool()?;
+    if let Some(error) = failed {
+        return Err(Error::Io { path, source: error });
+    }
     let bytes = map.bytes();
     let read = header::header(bytes).map_err(|e| {
         let what = format!("no usable {} in the header", e.field);
