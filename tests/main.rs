@@ -42,6 +42,7 @@ mod dataset;
 mod docs;
 #[cfg(feature = "packed")]
 mod etl;
+mod examples;
 #[cfg(feature = "packed")]
 mod fuzzing;
 #[cfg(all(feature = "cli", feature = "packed"))]

@@ -8,6 +8,7 @@
 //! order over all threads. The reader merges the threads by it, with one record of each in memory.
 
 mod chunks;
+#[doc(hidden)]
 pub mod decode;
 mod header;
 
