@@ -33,6 +33,9 @@ mod callback_truth;
 mod cli;
 #[cfg(feature = "tables")]
 mod collections;
+// Sockets, signals and a .NET runtime for Linux.
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod collect;
 #[cfg(feature = "cli")]
 mod convert;
 mod damage;
