@@ -88,6 +88,7 @@ fn into_dataset(request: &Convert, names: &[PathBuf], one: &mut OneInput<'_>) ->
             format: request.format,
             compression: request.compression,
             overwrite: request.overwrite,
+            inputs: names.iter().chain(&request.manifests).cloned().collect(),
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
             partition: None,
         },

@@ -39,7 +39,6 @@ const CIRCLES_TO_MEND: &[(&str, &str)] = &[
     ("src", "reader/etl/"),
     ("src", "reader/nettrace/"),
     ("src", "source/"),
-    ("src", "table/"),
     ("recorder/src", ""),
 ];
 

@@ -46,6 +46,8 @@ mod docs;
 #[cfg(feature = "packed")]
 mod etl;
 mod examples;
+#[cfg(feature = "cli")]
+mod fields;
 #[cfg(feature = "packed")]
 mod fuzzing;
 #[cfg(all(feature = "cli", feature = "packed"))]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use crate::guid::Guid;
 use crate::normalize::fact::{FactSink, Module};
@@ -61,9 +61,9 @@ struct Listed {
 #[derive(Default)]
 pub struct Modules {
     list: Vec<Listed>,
-    loaded: HashMap<(ProcessKey, u64), usize, FixedState>,
+    loaded: HashMap<(ProcessKey, u64), usize, RandomState>,
     /// By process id and base address: what tells of symbols is written when the recording ends.
-    pdbs: HashMap<(u64, u64), Pdb, FixedState>,
+    pdbs: HashMap<(u64, u64), Pdb, RandomState>,
     text: usize,
     /// Modules that did not fit.
     pub lost: u64,
@@ -125,7 +125,7 @@ impl Modules {
 
     /// The end of the recording.
     pub fn finish(&mut self, sink: &mut impl FactSink) {
-        let mut places: HashMap<(u64, u64), u32, FixedState> = HashMap::default();
+        let mut places: HashMap<(u64, u64), u32, RandomState> = HashMap::default();
         for Listed { row, .. } in &self.list {
             *places.entry((row.process_id, row.base_address)).or_default() += 1;
         }

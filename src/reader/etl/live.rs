@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use super::header::{self, NO_ID};
 use super::schemas::Pieces;
@@ -42,7 +42,7 @@ pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {
     });
     let mut state = State::new(visitor, None);
     let mut pieces = Pieces::default();
-    let mut met = HashSet::<u32, FixedState>::default();
+    let mut met = HashSet::<u32, RandomState>::default();
     let mut found = Vec::new();
     let (mut bytes, mut told, mut newest, mut late) = (0u64, 0u64, i64::MIN, 0u64);
     let ending = loop {
