@@ -332,6 +332,37 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     }
 }
 
+/// One file of many that is empty, no recording, or not there costs itself.
+#[test]
+fn an_unreadable_input_among_many_costs_only_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (out, empty, text, missing) = (at("out"), at("empty.nettrace"), at("text.nettrace"), at("missing.nettrace"));
+    std::fs::write(&empty, b"").unwrap();
+    std::fs::write(&text, b"this is no recording at all, whatever its name says").unwrap();
+    let run = |arguments: &[&str]| Run::from(command(arguments).output().unwrap());
+    let all = run(&["convert", &empty, GC_CHURN, &text, &missing, "-o", &out, "--json"]);
+    assert_eq!(all.code, Some(2), "{}", all.err);
+    let said: Vec<&str> = all.err.lines().filter(|line| line.contains("it is left out")).collect();
+    assert_eq!(said.len(), 3, "{}", all.err);
+    assert!([&empty, &text, &missing].iter().zip(&said).all(|(path, line)| line.contains(path.as_str())), "{said:?}");
+    let summary: Value = serde_json::from_str(&all.out).unwrap();
+    assert_eq!((&summary["has_losses"], summary["inputs"].as_array().unwrap().len()), (&true.into(), 1));
+    assert_eq!(summary["failed"].as_array().unwrap().len(), 3);
+    let manifest: Value = serde_json::from_slice(&std::fs::read(at("out/manifest.json")).unwrap()).unwrap();
+    assert_eq!(manifest["failed"][0]["path"], empty.as_str());
+    let rows = Table::open(Path::new(&at("out/gc/trace=gc-churn/part-0.parquet"))).rows();
+    assert_eq!(rows, 19);
+
+    // Alone, or when none can be read, it is an error as before, and leaves nothing.
+    for inputs in [&[empty.as_str()][..], &[&empty, &text]] {
+        let none = at("none");
+        let run = run(&[&["convert"], inputs, &["-o", &none]].concat());
+        assert_eq!(run.code, Some(1), "{}", run.err);
+        assert!(run.err.contains("empty.nettrace") && !Path::new(&none).exists(), "{}", run.err);
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_a_failure() {

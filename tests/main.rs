@@ -54,6 +54,9 @@ mod fuzzing;
 mod gc;
 #[cfg(feature = "packed")]
 mod hostile;
+// Signals, sent by a shell command.
+#[cfg(all(feature = "cli", unix))]
+mod interrupt;
 mod layers;
 mod limits;
 mod order;

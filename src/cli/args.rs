@@ -8,7 +8,8 @@ use tracequet::pipeline::{AddressType, Compression, DatasetLayout, Format};
 use super::live::args::{LiveArgs, PsArgs};
 use super::{time, values};
 
-const ABOUT: &str = "Turns recordings of .NET processes (.nettrace, .netperf, .etl, .corprof, live ETW) into Parquet and Arrow tables";
+const ABOUT: &str =
+    "Turns recordings of .NET processes (.nettrace, .netperf, .etl, .corprof, live ETW) into Parquet and Arrow tables";
 
 const LONG_ABOUT: &str = "\
 Turns recordings of .NET processes into Parquet and Arrow tables.

@@ -1,6 +1,87 @@
-//! Ctrl+C, and what else asks a program to end (SIGTERM, SIGHUP; on Windows closing the console).
+//! What asks the program to end: Ctrl+C, SIGINT and SIGTERM, closing the terminal.
+//!
+//! Unix goes by `signal-hook`, which says which signal came: the exit code depends on it, and the handler is a thread that
+//! may take locks. Elsewhere `ctrlc`, because `signal-hook` has no such thread there.
 
-/// Calls `handler` at each interrupt, on a thread of its own. Once in a program.
-pub fn on_interrupt(handler: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
-    ctrlc::set_handler(handler).map_err(|error| anyhow::anyhow!("Ctrl+C cannot be caught: {error}"))
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Directories to remove before the program ends.
+static LEFT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// What asked for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// SIGINT, or Ctrl+C.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+    /// SIGHUP: the terminal was closed.
+    HangUp,
+}
+
+impl Asked {
+    /// 128 and the number of the signal, as a shell says it of a program that a signal ended.
+    fn exit_code(self) -> i32 {
+        match self {
+            Asked::Interrupt => 130,
+            Asked::Terminate => 143,
+            Asked::HangUp => 129,
+        }
+    }
+}
+
+/// Calls `handler` each time, on a thread of its own. Once in a program.
+pub fn on_interrupt(handler: impl FnMut(Asked) + Send + 'static) -> anyhow::Result<()> {
+    listen(&[Asked::Interrupt, Asked::Terminate, Asked::HangUp], handler)
+}
+
+/// From here on SIGINT, SIGTERM and Ctrl+C remove what is half done, and end the program with 130 or 143.
+pub fn end_at_interrupt() -> anyhow::Result<()> {
+    listen(&[Asked::Interrupt, Asked::Terminate], |asked| end(asked))
+}
+
+/// Removes a directory with all that is in it, if the program is asked to end before it is dropped.
+pub fn remove_at_end(folder: &Path) {
+    LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(folder.to_owned());
+}
+
+/// Removes what is half done, and ends the program.
+pub fn end(asked: Asked) -> ! {
+    tracequet::sink::abandon_all();
+    for folder in LEFT.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        std::fs::remove_dir_all(folder).ok();
+    }
+    std::process::exit(asked.exit_code())
+}
+
+#[cfg(unix)]
+fn listen(to: &[Asked], mut handler: impl FnMut(Asked) + Send + 'static) -> anyhow::Result<()> {
+    use anyhow::Context;
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+    let number = |asked: &Asked| match asked {
+        Asked::Interrupt => SIGINT,
+        Asked::Terminate => SIGTERM,
+        Asked::HangUp => SIGHUP,
+    };
+    let mut signals = signal_hook::iterator::Signals::new(to.iter().map(number)).context("signals cannot be caught")?;
+    let wait = move || {
+        for signal in signals.forever() {
+            handler(match signal {
+                SIGTERM => Asked::Terminate,
+                SIGHUP => Asked::HangUp,
+                _ => Asked::Interrupt,
+            });
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(wait).context("signals cannot be caught")?;
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn listen(_: &[Asked], mut handler: impl FnMut(Asked) + Send + 'static) -> anyhow::Result<()> {
+    use anyhow::Context;
+
+    ctrlc::set_handler(move || handler(Asked::Interrupt)).context("Ctrl+C cannot be caught")
 }
