@@ -37,7 +37,6 @@ const CRATES: &[&str] = &["src", "recorder/src", "corprof/src", "diagnostics-por
 const CIRCLES_TO_MEND: &[(&str, &str)] = &[
     ("src", "reader/callback/"),
     ("src", "reader/etl/"),
-    ("src", "reader/nettrace/"),
     ("src", "source/"),
     ("recorder/src", ""),
 ];

@@ -46,6 +46,8 @@ mod docs;
 #[cfg(feature = "packed")]
 mod etl;
 mod examples;
+#[cfg(all(feature = "cli", feature = "packed", target_os = "linux"))]
+mod faults;
 #[cfg(feature = "cli")]
 mod fields;
 #[cfg(feature = "packed")]
@@ -68,8 +70,8 @@ mod readers;
 // A shell and a .NET runtime.
 #[cfg(all(feature = "cli", unix))]
 mod record;
-#[cfg(all(feature = "cli", target_os = "linux"))]
 mod resync;
+#[cfg(all(feature = "cli", target_os = "linux"))]
 mod same_rows;
 #[cfg(feature = "tables")]
 mod samples;
