@@ -28,8 +28,9 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  everything was read
   1  usage error, or nothing could be read
-  2  everything that is left was read, but events were lost, the recording is damaged or cut, or a payload \
-does not fit its description; the summary and the diagnostic table say what";
+  2  everything that is left was read, but events were lost, the recording is damaged or cut, a payload \
+does not fit its description, or one of several recordings could not be read; the summary and the diagnostic table say what
+  130, 143  ended by Ctrl+C (SIGINT) or SIGTERM; what was half done is removed";
 
 /// Payloads are not decoded here; what could not be is no loss of the recording.
 const INSPECT_EXIT_CODES: &str = "\
