@@ -1,7 +1,7 @@
 //! What asks the program to end: Ctrl+C, SIGINT and SIGTERM, closing the terminal.
 //!
-//! Unix goes by `signal-hook`, which says which signal came: the exit code depends on it, and the handler is a thread that
-//! may take locks. Elsewhere `ctrlc`, because `signal-hook` has no such thread there.
+//! Unix goes by `signal-hook`, which says which signal came (the exit code depends on it; `ctrlc` does not say), and calls
+//! the handler on a thread that may take locks. Windows goes by the handler of `source::etw`.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -79,9 +79,14 @@ fn listen(to: &[Asked], mut handler: impl FnMut(Asked) + Send + 'static) -> anyh
     Ok(())
 }
 
-#[cfg(not(unix))]
+/// The first Ctrl+C calls the handler; the second ends the program.
+#[cfg(windows)]
 fn listen(_: &[Asked], mut handler: impl FnMut(Asked) + Send + 'static) -> anyhow::Result<()> {
-    use anyhow::Context;
-
-    ctrlc::set_handler(move || handler(Asked::Interrupt)).context("Ctrl+C cannot be caught")
+    let stop = tracequet::source::live::Stop::default();
+    tracequet::source::etw::stop_on_interrupt(stop.clone())?;
+    let wait = move || {
+        stop.wait(None);
+        handler(Asked::Interrupt);
+    };
+    Ok(std::thread::Builder::new().name("signals".into()).spawn(wait).map(drop)?)
 }
