@@ -109,7 +109,7 @@ impl Normalizer {
             Kind::Profiler(told) => return self.told(told, handler, event, callsite, sink),
             Kind::Sample(sampler) => return samples::sample(sampler, handler, event, callsite, sink),
             Kind::Image(change) => return self.modules.image(change, event, &handler.scalars),
-            Kind::Symbols => return self.modules.symbols(&handler.scalars),
+            Kind::Symbols => return self.modules.symbols(event.ts_ns, &handler.scalars),
             Kind::Method => return self.types.method(event.thread.process(), &handler.scalars, sink),
             _ => {}
         }

@@ -172,8 +172,11 @@ impl<'r> EventRun<'r> {
             let problem = Problem::new(Severity::Info, "trailing_bytes", end.bytes, message);
             out.problem(&problem.count(end.trailing_bytes));
         }
-        for thread in self.threads.iter().filter(|t| t.thread.thread_id != NOBODY) {
-            out.add(&thread.row(&info.clock));
+        for (index, thread) in self.threads.iter().enumerate() {
+            let is_thread = thread.thread.thread_id != NOBODY && !(thread.thread.is_attached && thread.events == 0);
+            if is_thread && self.wanted.wants(index as ThreadIndex) {
+                out.add(&thread.row(&info.clock));
+            }
         }
         let summary = self.summary(path, end, identity, info, totals.collections);
         out.close(summary, self.conversion.dataset, self.failure.take())

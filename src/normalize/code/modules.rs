@@ -13,6 +13,9 @@ use crate::reader::ProcessKey;
 /// A recording of a whole machine holds tens of thousands at most; past it modules are left out and counted.
 const MAX_MODULES: usize = 1 << 17;
 
+/// Events that name symbols. A module that is listed at the start and at the end has two.
+const MAX_PDBS: usize = 2 * MAX_MODULES;
+
 /// Bytes of their paths, at most.
 const MAX_TEXT: usize = 32 << 20;
 
@@ -38,6 +41,8 @@ struct Pdb {
 struct Listed {
     row: Module<'static>,
     path: String,
+    /// From when on it is known.
+    first_ns: i64,
 }
 
 /// The modules of a recording, in the order of first sight.
@@ -45,8 +50,11 @@ struct Listed {
 pub struct Modules {
     list: Vec<Listed>,
     loaded: HashMap<(ProcessKey, u64), usize, FixedState>,
-    /// By process id and base address: what tells of symbols is written when the recording ends.
-    pdbs: HashMap<(u64, u64), Pdb, FixedState>,
+    /// The events that name symbols, by process id and base address, with their times: the merge step writes them with the
+    /// time of an event of the image, before or after it.
+    pdbs: HashMap<(u64, u64), Vec<(i64, Pdb)>, FixedState>,
+    /// How many they are.
+    pdb_count: usize,
     text: usize,
     /// Modules that did not fit.
     pub lost: u64,
@@ -90,20 +98,21 @@ impl Modules {
             unload_ts_ns: (change == Change::Unload).then_some(event.ts_ns),
             ..Module::default()
         };
-        self.list.push(Listed { row, path: path.to_owned() });
+        self.list.push(Listed { row, path: path.to_owned(), first_ns: event.ts_ns });
     }
 
     /// An event that names the symbols of a module.
-    pub fn symbols(&mut self, scalars: &Scalars) {
+    pub fn symbols(&mut self, ts_ns: i64, scalars: &Scalars) {
         let number = |name| scalars.number(name).unwrap_or_default();
-        if self.pdbs.len() < MAX_MODULES
+        if self.pdb_count < MAX_PDBS
             && self.text <= MAX_TEXT
             && let Some(guid) = scalars.get("PdbGuid").as_guid()
         {
             let path = scalars.text("PdbName").map(str::to_owned);
             self.text += path.as_ref().map_or(0, String::len);
             let pdb = Pdb { guid, age: scalars.small("Age"), path };
-            self.pdbs.insert((number("ProcessId"), number("ImageBase")), pdb);
+            self.pdb_count += 1;
+            self.pdbs.entry((number("ProcessId"), number("ImageBase"))).or_default().push((ts_ns, pdb));
         }
     }
 
@@ -113,11 +122,19 @@ impl Modules {
         for Listed { row, .. } in &self.list {
             *places.entry((row.process_id, row.base_address)).or_default() += 1;
         }
-        for Listed { row, path } in self.list.drain(..) {
+        for Listed { row, path, first_ns } in self.list.drain(..) {
             let mut module = Module { path: &path, ..row };
             let place = (row.process_id, row.base_address);
-            // Of several modules that were in the same place, one after the other, it is not said which is meant.
-            if let Some(pdb) = self.pdbs.get(&place).filter(|_| places.get(&place) == Some(&1)) {
+            let named = self.pdbs.get(&place).map(Vec::as_slice).unwrap_or_default();
+            let pdb = match places.get(&place) {
+                Some(1) => named.last(),
+                // Of several modules in the same place, one after the other, the one that was there at that time.
+                _ => {
+                    let until = row.unload_ts_ns.unwrap_or(i64::MAX);
+                    named.iter().rfind(|(ts_ns, _)| (first_ns..=until).contains(ts_ns))
+                }
+            };
+            if let Some((_, pdb)) = pdb {
                 (module.pdb_guid, module.pdb_age) = (pdb.guid, pdb.age);
                 module.pdb_path = pdb.path.as_deref();
             }

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use foldhash::fast::FixedState;
 
 use super::header::{self, NO_ID};
+use super::prescan::Prescan;
 use super::schemas::Pieces;
 use super::state::State;
 use crate::error::{Problem, Result, Severity};
@@ -43,7 +44,7 @@ pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {
         sampling_ns: 0,
         key_values: vec![("logger_name".into(), live.name().to_owned())],
     });
-    let mut state = State::new(visitor, None);
+    let mut state = State::new(visitor, Prescan::default(), None);
     let mut pieces = Pieces::default();
     let mut met = HashSet::<u32, FixedState>::default();
     let mut found = Vec::new();

@@ -9,6 +9,7 @@ use nom::combinator::verify;
 
 use super::header::Head;
 use super::manifest::Manifest;
+use super::subject::EVENT_INFO;
 use super::tdh_types::Description;
 use super::{event_info, items};
 use crate::bytes::{Parsed, u8le, u16le};
@@ -21,8 +22,6 @@ const MANIFEST_EVENT: u32 = 0xFFFE;
 /// The text of a piece is XML.
 const ENVELOPE_FORMAT: u8 = 1;
 const ENVELOPE_MAGIC: u8 = 0x5B;
-/// The class of the schemas that the merge step writes; opcode 32 is one `TRACE_EVENT_INFO`.
-const EVENT_INFO: Guid = Guid::constant("bbccf6c1-6cd1-48c4-80ff-839482e37671");
 
 /// Bounds on what a file can make the reader remember.
 const MAX_CHUNKS: usize = 256;

@@ -61,10 +61,10 @@ pub struct State<'v, V: Visitor> {
 }
 
 impl<'v, V: Visitor> State<'v, V> {
-    pub fn new(visitor: &'v mut V, file: Option<&'v MappedFile>) -> State<'v, V> {
+    pub fn new(visitor: &'v mut V, known: Prescan, file: Option<&'v MappedFile>) -> State<'v, V> {
         State {
             visitor,
-            known: Prescan::default(),
+            known,
             file,
             types: HashMap::default(),
             wanted: Vec::new(),
@@ -146,10 +146,10 @@ impl<'v, V: Visitor> State<'v, V> {
             match turn {
                 Turn::Event(ordinal) => {
                     let threads = [writer.thread_id, about.thread_id];
-                    addresses = stacks.of_event(&head, ordinal, ticks, threads, &sources);
+                    addresses = stacks.of_event(&head, ordinal, (ticks, processor), threads, &sources);
                 }
                 Turn::Carrier(number) => {
-                    (taken, addresses) = stacks.of_carrier(number, &head, payload, &sources);
+                    (taken, addresses) = stacks.of_carrier(number, &head, payload, processor, &sources);
                 }
             }
         }
