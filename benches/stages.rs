@@ -9,10 +9,10 @@ use std::path::Path;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use tracequet::error::Problem;
 use tracequet::event::value::ValueColumn;
-use tracequet::event::{Decoding, Event, EventInfo};
+use tracequet::event::{self, Decoding, Event, EventInfo, EventVisitor};
 use tracequet::normalize::Normalizer;
 use tracequet::normalize::fact::{Fact, FactSink};
-use tracequet::reader::{EventType, Order, RawEvent, Thread, TraceInfo, TypeId, Visitor, nettrace};
+use tracequet::reader::{Order, RawEvent, TypeId};
 use tracequet::source::Input;
 
 /// How far each event is taken.
@@ -34,48 +34,33 @@ impl FactSink for Facts {
 
 struct Bench {
     stage: Stage,
-    info: Option<TraceInfo>,
-    kinds: Vec<(EventInfo, Vec<ValueColumn>)>,
-    threads: Vec<Thread>,
+    columns: Vec<Vec<ValueColumn>>,
     normalizer: Normalizer,
     facts: Facts,
     events: u64,
 }
 
-impl Visitor for Bench {
-    fn trace(&mut self, info: &TraceInfo) {
-        self.info = Some(info.clone());
-    }
-
-    fn event_type(&mut self, id: TypeId, event_type: &EventType) -> bool {
-        let info = EventInfo::resolve(event_type, self.info.as_ref().map_or(8, |info| info.pointer_size));
-        let columns = match &info.decoding {
+impl EventVisitor for Bench {
+    fn event_type(&mut self, id: TypeId, info: &EventInfo) -> bool {
+        self.columns.push(match &info.decoding {
             Decoding::Described(plan) => ValueColumn::for_fields(&plan.fields),
             _ => Vec::new(),
-        };
-        self.normalizer.event_type(id, &info);
-        self.kinds.push((info, columns));
+        });
+        self.normalizer.event_type(id, info);
         true
     }
 
-    fn thread(&mut self, _index: u32, thread: &Thread) {
-        self.threads.push(thread.clone());
+    fn wants(&mut self, raw: &RawEvent<'_>) -> bool {
+        self.events += 1;
+        black_box(raw);
+        self.stage != Stage::Headers
     }
 
-    fn event(&mut self, raw: &RawEvent<'_>) -> ControlFlow<()> {
-        self.events += 1;
-        if self.stage == Stage::Headers {
-            black_box(raw);
-            return ControlFlow::Continue(());
-        }
-        let kind = self.kinds.get_mut(raw.event_type.0 as usize).zip(self.threads.get(raw.thread as usize));
-        let ts_ns = self.info.as_ref().and_then(|info| info.clock.since_start(raw.ticks)).unwrap_or_default();
-        if let Some(((info, columns), thread)) = kind {
-            let event = Event { raw, info, thread, ts_ns };
-            match self.stage {
-                Stage::Decode => drop(black_box(event.decode(columns))),
-                _ => self.normalizer.event(&event, 0, &mut self.facts),
-            }
+    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        if self.stage == Stage::Normalize {
+            self.normalizer.event(event, 0, &mut self.facts);
+        } else if let Some(columns) = self.columns.get_mut(event.raw.event_type.0 as usize) {
+            black_box(event.decode(columns)).ok();
         }
         ControlFlow::Continue(())
     }
@@ -85,16 +70,9 @@ impl Visitor for Bench {
 
 fn read(sample: &str, stage: Stage, order: Order) -> u64 {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(sample);
-    let mut bench = Bench {
-        stage,
-        info: None,
-        kinds: Vec::new(),
-        threads: Vec::new(),
-        normalizer: Normalizer::new(),
-        facts: Facts::default(),
-        events: 0,
-    };
-    let end = nettrace::read(Input::open(&path).expect("a sample"), order, &mut bench).expect("a recording");
+    let mut bench =
+        Bench { stage, columns: Vec::new(), normalizer: Normalizer::new(), facts: Facts::default(), events: 0 };
+    let end = event::read(Input::open(&path).expect("a sample"), order, &mut bench).expect("a recording");
     bench.normalizer.finish(end.bytes, &mut bench.facts);
     bench.events + bench.facts.0
 }

@@ -27,11 +27,7 @@
 //! use tracequet::pipeline::{Convert, convert};
 //!
 //! let folder = tempfile::tempdir()?;
-//! let request = Convert {
-//!     inputs: vec!["samples/gc-churn.nettrace".into()],
-//!     output: folder.path().join("out"),
-//!     ..Convert::default()
-//! };
+//! let request = Convert::new(["samples/gc-churn.nettrace"], folder.path().join("out"));
 //! let summary = convert(&request, &mut |progress| eprintln!("{} bytes", progress.position))?;
 //!
 //! assert_eq!(summary.inputs[0].collections, 19);

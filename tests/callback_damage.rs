@@ -215,8 +215,7 @@ fn a_recording_cut_anywhere_is_converted_with_losses() {
     let (recording, output) = (folder.path().join("cut.corprof"), folder.path().join("out"));
     for cut in (256..whole.len()).step_by(whole.len() / 40) {
         std::fs::write(&recording, &whole[..cut]).unwrap();
-        let request =
-            Convert { inputs: vec![recording.clone()], output: output.clone(), overwrite: true, ..Convert::default() };
+        let request = Convert::new([recording.clone()], output.clone()).overwrite(true);
         let summary = convert(&request, &mut |_| {}).unwrap();
         assert!(summary.inputs[0].has_losses(), "cut at {cut} of {}", whole.len());
     }

@@ -106,7 +106,7 @@ fn every_form(folder: &Path) -> Vec<Made> {
                 let name = format!("{format:?}-{address_type:?}-{layout:?}-{}", inputs.len());
                 let path = folder.join(&name);
                 let output = path.clone();
-                let request = Convert { inputs, output, format, layout, address_type, ..Convert::default() };
+                let request = Convert::new(inputs, output).format(format).layout(layout).address_type(address_type);
                 convert(&request, &mut |_| {}).unwrap();
                 all.push(Made { path, trace, name });
             }
@@ -179,7 +179,7 @@ fn an_object_is_followed_through_collections_of_every_kind() {
     let path = folder.path().join("made.corprof");
     std::fs::write(&path, bytes).unwrap();
     let output = folder.path().join("out");
-    convert(&Convert { inputs: vec![path], output: output.clone(), ..Convert::default() }, &mut |_| {}).unwrap();
+    convert(&Convert::new([path], output.clone()), &mut |_| {}).unwrap();
     let steps = survived(&output, None, 1, 0x1048, true).unwrap();
     let seen: Vec<_> = steps.iter().map(|s| (s.kind.as_deref(), s.fate.as_str(), s.address_after)).collect();
     let expected = [
@@ -205,7 +205,7 @@ fn a_hidden_collection_says_nothing_of_an_object() {
     let path = folder.path().join("made.corprof");
     std::fs::write(&path, bytes).unwrap();
     let output = folder.path().join("out");
-    convert(&Convert { inputs: vec![path], output: output.clone(), ..Convert::default() }, &mut |_| {}).unwrap();
+    convert(&Convert::new([path], output.clone()), &mut |_| {}).unwrap();
     let steps = survived(&output, None, 1, 0x1000, true).unwrap();
     let seen: Vec<_> = steps.iter().map(|s| (s.generation, s.fate.as_str())).collect();
     assert_eq!(seen, [(Some(2), "not_collected"), (None, "unknown")]);

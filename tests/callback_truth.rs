@@ -222,7 +222,7 @@ fn of_no_object_anything_untrue_is_said() {
             let recording = folder.path().join("made.corprof");
             std::fs::write(&recording, tell(&truth, versions, &deal, 8).bytes()).expect("a file");
             let output = folder.path().join("out");
-            let request = Convert { inputs: vec![recording], output: output.clone(), ..Convert::default() };
+            let request = Convert::new([recording], output.clone());
             convert(&request, &mut |_| {}).expect("a dataset");
             let edges = |start: u64, length: u64| [start.wrapping_sub(8), start, start + length - 8, start + length];
             let mut asked: Vec<u64> = truth.survivors.iter().flat_map(|s| edges(s.old, s.length)).collect();

@@ -303,7 +303,6 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     for arguments in [
         &["inspect", GC_CHURN][..],
         &["inspect", GC_CHURN, "--json"],
-        &["inspect", "samples/exit-early.nettrace"],
         &["schema", "--events", "Microsoft-Windows-DotNETRuntime"],
         &["generate", "zsh"],
         &["--help"],
@@ -312,6 +311,20 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
         let output = command(arguments).stdout(closed()).stderr(Stdio::piped()).spawn().unwrap();
         let run = Run::from(output.wait_with_output().unwrap());
         assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+    // Losses stay losses, even when nobody reads of them.
+    let folder = tempfile::tempdir().unwrap();
+    let lossy = "samples/exit-early.nettrace";
+    let (out, quiet) = (folder.path().join("out"), folder.path().join("quiet"));
+    for arguments in [
+        &["inspect", lossy][..],
+        &["inspect", lossy, "--json"],
+        &["convert", lossy, "-o", out.to_str().unwrap(), "--json"],
+        &["convert", lossy, "-o", quiet.to_str().unwrap(), "--quiet"],
+    ] {
+        let output = command(arguments).stdout(closed()).stderr(Stdio::piped()).spawn().unwrap();
+        let run = Run::from(output.wait_with_output().unwrap());
+        assert_eq!((run.code, run.err.as_str()), (Some(2), ""), "{arguments:?}");
     }
     // An error stays one, even when nobody reads about it.
     for arguments in [&["inspect", "missing"][..], &["inspect"]] {
@@ -327,6 +340,20 @@ fn a_full_disk_is_a_failure() {
     let run = Run::from(child.wait_with_output().unwrap());
     assert_eq!(run.code, Some(1));
     assert!(run.err.starts_with("tracequet: standard output: No space left on device"), "{}", run.err);
+    // Losses come first: whoever looks at the code alone must learn of them.
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let lossy = "samples/exit-early.nettrace";
+    for arguments in [
+        &["inspect", lossy][..],
+        &["inspect", lossy, "--json"],
+        &["convert", lossy, "-o", out.to_str().unwrap(), "--json"],
+    ] {
+        let child = command(arguments).stdout(full()).stderr(Stdio::piped()).spawn().unwrap();
+        let run = Run::from(child.wait_with_output().unwrap());
+        assert_eq!(run.code, Some(2), "{arguments:?}");
+        assert!(run.err.contains("tracequet: standard output: No space left on device"), "{}", run.err);
+    }
 }
 
 #[test]

@@ -174,12 +174,12 @@ fn the_same_input_gives_the_same_bytes() {
 #[test]
 fn selections_leave_out_what_was_not_asked_for() {
     let of = |tables: &[&str], providers: &[&str]| {
-        Dataset::with(Convert {
-            inputs: vec![sample("gc-churn.nettrace")],
-            tables: tables.iter().map(|t| (*t).to_owned()).collect(),
-            providers: providers.iter().map(|p| (*p).to_owned()).collect(),
-            ..Convert::default()
-        })
+        Dataset::with(
+            Convert::default()
+                .inputs([sample("gc-churn.nettrace")])
+                .tables(tables.iter().copied())
+                .providers(providers.iter().copied()),
+        )
     };
     let some = of(&["gc", "event/Microsoft-DotNETCore-EventPipe"], &[]);
     let names = table_names(&some.path());
@@ -194,7 +194,7 @@ fn a_span_of_time_is_half_open() {
     let starts: Vec<i64> = all.table("gc").signed("start_ts_ns").into_iter().flatten().collect();
     let (from, to) = (starts[3], starts[7]);
     let request =
-        |from_ns, to_ns| Convert { inputs: vec![sample("gc-churn.nettrace")], from_ns, to_ns, ..Convert::default() };
+        |from_ns, to_ns| Convert::default().inputs([sample("gc-churn.nettrace")]).from_ns(from_ns).to_ns(to_ns);
     let part = Dataset::with(request(Some(from), Some(to)));
     let found: Vec<i64> =
         part.table("event/Microsoft-Windows-DotNETRuntime/GCStart").signed("ts_ns").into_iter().flatten().collect();
@@ -275,10 +275,8 @@ fn unreadable_input_leaves_nothing_behind() {
 
 #[test]
 fn several_recordings_make_one_dataset() {
-    let dataset = Dataset::with(Convert {
-        inputs: vec![sample("gc-churn.nettrace"), sample("gc-churn-3.1.nettrace")],
-        ..Convert::default()
-    });
+    let dataset =
+        Dataset::with(Convert::default().inputs([sample("gc-churn.nettrace"), sample("gc-churn-3.1.nettrace")]));
     let one = dataset.path().join("gc/trace=gc-churn/part-0.parquet");
     let two = dataset.path().join("gc/trace=gc-churn-3.1/part-0.parquet");
     assert_eq!(Table::open(&one).texts("trace_id"), vec!["gc-churn"; 19]);
@@ -289,7 +287,7 @@ fn several_recordings_make_one_dataset() {
 
 #[test]
 fn addresses_keep_their_bits_in_signed_columns() {
-    let request = |address_type| Convert { inputs: vec![sample("heap.nettrace")], address_type, ..Convert::default() };
+    let request = |address_type| Convert::default().inputs([sample("heap.nettrace")]).address_type(address_type);
     let signed = Dataset::with(request(AddressType::Int64)).table("heap_object");
     let plain = Dataset::with(request(AddressType::Uint64)).table("heap_object");
     let bits: Vec<u64> = signed.signed("object_id").into_iter().map(|v| v.unwrap() as u64).collect();
@@ -299,7 +297,7 @@ fn addresses_keep_their_bits_in_signed_columns() {
 
 #[test]
 fn arrow_files_hold_the_same_rows() {
-    let request = |format| Convert { inputs: vec![sample("gc-churn.nettrace")], format, ..Convert::default() };
+    let request = |format| Convert::default().inputs([sample("gc-churn.nettrace")]).format(format);
     let parquet = Dataset::with(request(Format::Parquet));
     let arrow = Dataset::with(request(Format::Arrow));
     for name in table_names(&parquet.path()) {

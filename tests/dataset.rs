@@ -148,7 +148,7 @@ fn what_is_not_there_is_named_with_what_was_expected() {
     }
     let table = recording.table("gc").unwrap();
     let error = table.scan().columns(["gc_id", "nonsense"]).batches().unwrap_err().to_string();
-    assert!(error.contains("gc.parquet: there is no column nonsense, expected it to be a column of"), "{error}");
+    assert!(error.contains("gc.parquet: there is no column nonsense, expected a column of this table"), "{error}");
     std::fs::remove_file(path.join("gc.parquet")).unwrap();
     let error = recording.table("gc").unwrap_err().to_string();
     assert!(error.contains("gc.parquet: the file is missing"), "{error}");

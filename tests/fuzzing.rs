@@ -157,7 +157,7 @@ fn mutations_of_recordings_are_converted_or_refused() {
     let target = |bytes: &[u8]| {
         std::fs::write(&input, bytes).expect("room");
         std::fs::remove_dir_all(&output).ok();
-        let request = Convert { inputs: vec![input.clone()], output: output.clone(), ..Convert::default() };
+        let request = Convert::new([input.clone()], output.clone());
         let made = convert(&request, &mut |_| {});
         assert_eq!(made.is_ok(), output.join("manifest.json").is_file());
         let error = made.map(drop).map_err(|e| e.to_string()).err().unwrap_or("mutated".into());

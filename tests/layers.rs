@@ -19,12 +19,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("catalog", &[]),
     ("source", &[]),
     ("reader", &["source", "catalog"]),
-    ("event", &["reader", "catalog"]),
-    ("normalize", &["reader", "event"]),
+    ("event", &["source", "reader", "catalog"]),
+    ("normalize", &["catalog", "reader", "event"]),
     ("table_spec", &[]),
     ("table", &["reader", "event", "normalize", "table_spec"]),
     ("sink", &["table_spec"]),
-    ("dataset", &["table", "sink"]),
+    ("dataset", &["table_spec", "table", "sink"]),
     ("analyze", &["dataset", "normalize"]),
     ("inspect", &["source", "reader", "event", "normalize", "pipeline"]),
     ("pipeline", &["source", "reader", "event", "normalize", "table_spec", "table", "sink"]),
@@ -34,20 +34,10 @@ const LAYERS: &[(&str, &[&str])] = &[
 const CRATES: &[&str] = &["src", "recorder/src", "corprof/src"];
 
 /// Folders whose files still import each other in circles. The list only shrinks.
-const CIRCLES_TO_MEND: &[(&str, &str)] = &[
-    ("src", "cli/"),
-    ("src", "dataset/"),
-    ("src", "event/"),
-    ("src", "inspect/"),
-    ("src", "normalize/"),
-    ("src", "pipeline"),
-    ("src", "reader/"),
-    ("src", "source/"),
-    ("recorder/src", ""),
-];
+const CIRCLES_TO_MEND: &[(&str, &str)] = &[("src", "reader/"), ("src", "source/"), ("recorder/src", "")];
 
 /// Files that are still longer than `MAX_LINES`. The list only shrinks.
-const FILES_TO_SPLIT: &[&str] = &["src/normalize/callbacks.rs"];
+const FILES_TO_SPLIT: &[&str] = &[];
 
 /// Layers that are built without Arrow and Parquet.
 const WITHOUT_ARROW: &[&str] = &["bytes", "error", "guid", "time", "catalog", "source", "reader", "event", "normalize"];

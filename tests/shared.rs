@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 use tracequet::error::Problem;
-use tracequet::event::EventInfo;
-use tracequet::reader::{End, EventType, Order, RawEvent, TraceInfo, TypeId, Visitor, nettrace};
+use tracequet::event::{self, Event, EventInfo, EventVisitor};
+use tracequet::reader::{End, Order, RawEvent, TraceInfo, TypeId, Visitor, nettrace};
 use tracequet::source::Input;
 
 use crate::support::collect::{Recording, Seen};
@@ -28,19 +28,19 @@ struct Counts {
     end: End,
 }
 
-impl Visitor for Counts {
+impl EventVisitor for Counts {
     fn trace(&mut self, info: &TraceInfo) {
         self.info = Some(info.clone());
         self.newest = i64::MIN;
     }
 
-    fn event_type(&mut self, _id: TypeId, event_type: &EventType) -> bool {
-        let pointer_size = self.info.as_ref().map_or(8, |i| i.pointer_size);
-        self.types.push((EventInfo::resolve(event_type, pointer_size), 0));
+    fn event_type(&mut self, _id: TypeId, info: &EventInfo) -> bool {
+        self.types.push((info.clone(), 0));
         true
     }
 
-    fn event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()> {
+    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        let event = event.raw;
         self.types[event.event_type.0 as usize].1 += 1;
         self.first = Some(self.first.map_or(event.ticks, |first| first.min(event.ticks)));
         self.last = Some(self.last.map_or(event.ticks, |last| last.max(event.ticks)));
@@ -60,7 +60,7 @@ impl Visitor for Counts {
 fn count(path: &Path) -> Counts {
     let mut counts = Counts::default();
     let input = Input::open(path).expect("the file can be opened");
-    counts.end = nettrace::read(input, Order::Time, &mut counts).expect("a readable recording");
+    counts.end = event::read(input, Order::Time, &mut counts).expect("a readable recording");
     counts
 }
 

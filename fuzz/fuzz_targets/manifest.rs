@@ -14,19 +14,9 @@ fuzz_target!(|text: &str| {
         return;
     }
     for event_id in 0..4 {
-        let etw = EtwLayout { pointer_size: 4, form: EtwForm::Manifest, fields: None };
-        let event_type = EventType {
-            provider: String::new(),
-            provider_guid: Some(Guid([10; 16])),
-            event_id,
-            version: 0,
-            name: String::new(),
-            opcode: None,
-            level: 0,
-            keywords: 0,
-            layout: Layout::Etw(etw),
-            message: None,
-        };
+        let layout = Layout::Etw(EtwLayout::new(4, EtwForm::Manifest));
+        let mut event_type = EventType::new("", event_id, 0, layout);
+        event_type.provider_guid = Some(Guid([10; 16]));
         EventInfo::resolve(&manifests.complete(&event_type), 4);
     }
 });

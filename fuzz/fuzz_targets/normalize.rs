@@ -7,10 +7,10 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use tracequet::error::Problem;
-use tracequet::event::{Event, EventInfo};
+use tracequet::event::{Event, EventInfo, EventVisitor, Resolver};
 use tracequet::normalize::fact::{Fact, FactSink};
 use tracequet::normalize::{Normalizer, code::callsites::Callsites};
-use tracequet::reader::{EventType, Order, RawEvent, Thread, TraceInfo, TypeId, Visitor, nettrace};
+use tracequet::reader::{Order, TraceInfo, TypeId, nettrace};
 use tracequet::source::Input;
 
 struct Null;
@@ -21,30 +21,21 @@ impl FactSink for Null {
 
 #[derive(Default)]
 struct Run {
-    pointer_size: u8,
-    kinds: Vec<EventInfo>,
-    threads: Vec<Thread>,
     callsites: Callsites,
     normalizer: Normalizer,
 }
 
-impl Visitor for Run {
+impl EventVisitor for Run {
     fn trace(&mut self, info: &TraceInfo) {
-        self.pointer_size = info.pointer_size;
         self.callsites = Callsites::new(info.pointer_size);
     }
-    fn event_type(&mut self, id: TypeId, event_type: &EventType) -> bool {
-        self.kinds.push(EventInfo::resolve(event_type, self.pointer_size));
-        self.normalizer.event_type(id, &self.kinds[id.0 as usize]);
+    fn event_type(&mut self, id: TypeId, info: &EventInfo) -> bool {
+        self.normalizer.event_type(id, info);
         true
     }
-    fn thread(&mut self, _: u32, thread: &Thread) {
-        self.threads.push(thread.clone());
-    }
-    fn event(&mut self, raw: &RawEvent<'_>) -> ControlFlow<()> {
-        let (info, thread) = (&self.kinds[raw.event_type.0 as usize], &self.threads[raw.thread as usize]);
-        let callsite = self.callsites.intern(&raw.stack, thread.process(), &mut Null);
-        self.normalizer.event(&Event { raw, info, thread, ts_ns: raw.ticks }, callsite, &mut Null);
+    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        let callsite = self.callsites.intern(&event.raw.stack, event.thread.process(), &mut Null);
+        self.normalizer.event(event, callsite, &mut Null);
         ControlFlow::Continue(())
     }
     fn stacks_forgotten(&mut self) {
@@ -56,7 +47,7 @@ impl Visitor for Run {
 fuzz_target!(|bytes: &[u8]| {
     let mut run = Run::default();
     let input = Input::from_reader(Path::new("-"), Box::new(Cursor::new(bytes.to_vec())), None);
-    if let Ok(end) = input.and_then(|input| nettrace::read(input, Order::Time, &mut run)) {
+    if let Ok(end) = input.and_then(|input| nettrace::read(input, Order::Time, &mut Resolver::new(&mut run))) {
         run.normalizer.finish(end.bytes, &mut Null);
     }
 });

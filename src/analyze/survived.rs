@@ -21,6 +21,7 @@ pub const TABLES: [&str; 4] = ["gc", "gc_generation_range", "gc_surviving_range"
 
 /// What a collection did to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fate {
     /// It survived where it was.
     Alive,
@@ -52,6 +53,7 @@ impl Fate {
 
 /// What one collection did to the object.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Step {
     /// The collection.
     pub gc_id: u32,

@@ -112,6 +112,12 @@ pub struct EventLayout {
     /// Sizes in bytes (32-bit, 64-bit process) of payloads that have this layout, where the version does not decide.
     #[serde(default)]
     pub payload_sizes: Vec<usize>,
+    /// The table that the rows of the event's list go to, for bulk events. Rows of an event without it are read only
+    /// into its own table.
+    pub rows_in: Option<String>,
+    /// Whether the event's own table has the rows, too: `rows_in` holds only some of their fields.
+    #[serde(default)]
+    pub rows_kept: bool,
     /// What a reader of the layout should know.
     pub note: Option<String>,
     /// The fields in the language of [`syntax`].
@@ -134,6 +140,11 @@ impl Provider {
     /// All versions of an event, in order.
     pub fn versions(&self, id: u32) -> impl Iterator<Item = &EventLayout> {
         self.by_id.get(&id).into_iter().flatten().filter_map(|i| self.events.get(*i))
+    }
+
+    /// The table that the rows of an event go to, in any of its versions, and whether its own table has them, too.
+    pub fn rows_in(&self, id: u32) -> Option<(&str, bool)> {
+        self.versions(id).find_map(|layout| Some((layout.rows_in.as_deref()?, layout.rows_kept)))
     }
 
     /// The layouts of a version that hold for payloads of certain sizes.

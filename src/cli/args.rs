@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracequet::pipeline::{AddressType, Compression, DatasetLayout, Format};
 
-use super::{collect, time};
+use super::{time, values};
 
 const ABOUT: &str = "Turns recordings of a .NET process into Parquet and Arrow tables";
 
@@ -193,7 +193,7 @@ pub struct OutputArgs {
     #[arg(long, value_enum, default_value_t = FormatArg::Parquet)]
     pub format: FormatArg,
     /// Compression: zstd[:LEVEL], snappy or none
-    #[arg(long, value_name = "NAME", default_value = "zstd", value_parser = compression)]
+    #[arg(long, value_name = "NAME", default_value = "zstd", value_parser = values::compression)]
     pub compression: Compression,
     /// How the files lie in the directory
     #[arg(long, value_enum, default_value_t = LayoutArg::Auto)]
@@ -219,14 +219,14 @@ pub struct CollectArgs {
     #[arg(long)]
     pub etw: bool,
     /// What to record of the runtime: 0x1 collections, 0x400000 surviving and moved ranges, 0x2 handles
-    #[arg(long, value_name = "MASK", default_value = "0x400001", value_parser = number)]
+    #[arg(long, value_name = "MASK", default_value = "0x400001", value_parser = values::number)]
     pub keywords: u64,
     /// Providers, with keywords and level [default: Microsoft-Windows-DotNETRuntime]
     ///
     /// NAME or GUID, then :KEYWORDS, then :LEVEL (1 to 5). Without keywords: --keywords for the runtime, all for others;
     /// without a level: 5.
-    #[arg(long, value_name = "NAME|GUID[:KEYWORDS[:LEVEL]],...", value_delimiter = ',', value_parser = collect::provider)]
-    pub providers: Vec<collect::ProviderArg>,
+    #[arg(long, value_name = "NAME|GUID[:KEYWORDS[:LEVEL]],...", value_delimiter = ',', value_parser = values::provider)]
+    pub providers: Vec<values::ProviderArg>,
     /// Write only events of these processes, by name or id [default: all]
     #[arg(long, value_name = "NAME|PID,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub process: Vec<String>,
@@ -237,7 +237,7 @@ pub struct CollectArgs {
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     pub duration: Option<i64>,
     /// Name of the ETW session; two of one name cannot run at a time
-    #[arg(long, value_name = "NAME", default_value = "tracequet", value_parser = collect::session_name)]
+    #[arg(long, value_name = "NAME", default_value = "tracequet", value_parser = values::session_name)]
     pub session: String,
     #[command(flatten)]
     pub output: OutputArgs,
@@ -268,7 +268,7 @@ pub struct SurvivedArgs {
     #[arg(value_name = "GC")]
     pub gc: u32,
     /// Address before the collection, as 0x7f00... or in decimal
-    #[arg(value_name = "ADDRESS", value_parser = address)]
+    #[arg(value_name = "ADDRESS", value_parser = values::address)]
     pub address: u64,
     /// Go on to the collections after it, as long as it is known where the object is
     #[arg(long)]
@@ -279,20 +279,6 @@ pub struct SurvivedArgs {
     /// Print a JSON array, one object for each collection
     #[arg(long)]
     pub json: bool,
-}
-
-/// Reads an address.
-fn address(text: &str) -> Result<u64, String> {
-    number(text).map_err(|_| "expected an address such as 0x7f3b2c001020".into())
-}
-
-/// Reads a number, hexadecimal behind `0x`.
-pub fn number(text: &str) -> Result<u64, String> {
-    let number = match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
-        Some(hex) => u64::from_str_radix(hex, 16),
-        None => text.parse(),
-    };
-    number.map_err(|_| "expected a number such as 0x400001".into())
 }
 
 #[derive(Debug, Args)]
@@ -395,20 +381,6 @@ pub enum Generated {
     Elvish,
 }
 
-/// Reads `zstd`, `zstd:LEVEL`, `snappy` or `none`.
-fn compression(text: &str) -> Result<Compression, String> {
-    match text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level))) {
-        ("zstd", None) => Ok(Compression::default()),
-        ("zstd", Some(level)) => match level.parse() {
-            Ok(level @ 1..=22) => Ok(Compression::Zstd(level)),
-            _ => Err(format!("zstd level '{level}', expected 1 to 22")),
-        },
-        ("snappy", None) => Ok(Compression::Snappy),
-        ("none", None) => Ok(Compression::None),
-        _ => Err("expected zstd, zstd:LEVEL (1 to 22), snappy or none".into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -416,16 +388,5 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         <Cli as clap::CommandFactory>::command().debug_assert();
-    }
-
-    #[test]
-    fn compressions_are_named_with_an_optional_level() {
-        assert_eq!(compression("zstd"), Ok(Compression::Zstd(1)));
-        assert_eq!(compression("zstd:22"), Ok(Compression::Zstd(22)));
-        assert_eq!(compression("snappy"), Ok(Compression::Snappy));
-        assert_eq!(compression("none"), Ok(Compression::None));
-        for wrong in ["zstd:", "zstd:0", "zstd:23", "zstd:-1", "snappy:1", "gzip", "", "ZSTD"] {
-            assert!(compression(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -3,34 +3,22 @@
 use std::time::Duration;
 
 use tracequet::error::Result;
-use tracequet::event::catalog;
-use tracequet::guid::Guid;
-use tracequet::pipeline::{self, Convert};
-use tracequet::source::live::{Live, Provider, ProviderId, Request};
+use tracequet::pipeline;
+use tracequet::source::live::{Live, Provider, Request};
 
-use super::Outcome;
-use super::args::{CollectArgs, number};
+use super::args::CollectArgs;
 use super::convert::{output, print};
+use super::output::Outcome;
 use super::progress::Bar;
+use super::values::{ProviderArg, provider_id};
 
 /// The provider that `--keywords` is about.
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
-/// Longer names of sessions are cut by what starts them.
-const MAX_NAME: usize = 200;
-
-/// A provider as typed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProviderArg {
-    id: ProviderId,
-    keywords: Option<u64>,
-    level: u8,
-}
-
 /// Records until the session ends, and prints the summary.
 pub fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
     let session = session(&args);
     let (as_json, quiet) = (args.output.json, args.output.quiet);
-    let request = Convert { processes: args.process, manifests: args.manifest, ..output(args.output)? };
+    let request = output(args.output)?.processes(args.process).manifests(args.manifest);
     let mut bar = Bar::new(quiet);
     let mut show = |progress: pipeline::Progress| bar.show(&session.name, progress.position, None);
     let result = pipeline::collect(&request, || start(&session), &mut show);
@@ -63,41 +51,13 @@ fn start(_: &Request) -> Result<Live> {
     Err(tracequet::error::Error::Usage(message.into()))
 }
 
-/// Reads `NAME|GUID[:KEYWORDS[:LEVEL]]`.
-pub fn provider(text: &str) -> std::result::Result<ProviderArg, String> {
-    let mut parts = text.split(':');
-    let name = parts.next().filter(|name| !name.is_empty()).ok_or("expected the name or the GUID of a provider")?;
-    let keywords = parts.next().map(number).transpose().map_err(|e| format!("keywords: {e}"))?;
-    let level = match parts.next().map(str::parse) {
-        None => 5,
-        Some(Ok(level @ 1..=5)) => level,
-        Some(_) => return Err("level: expected 1 to 5".into()),
-    };
-    if parts.next().is_some() {
-        return Err("expected NAME:KEYWORDS:LEVEL".into());
-    }
-    Ok(ProviderArg { id: provider_id(name), keywords, level })
-}
-
-/// A GUID, a name that the catalogue knows the GUID of, or one for the system to look up.
-fn provider_id(name: &str) -> ProviderId {
-    match Guid::parse(name).or_else(|| catalog::guid_by_name(name)) {
-        Some(guid) => ProviderId::Guid(guid),
-        None => ProviderId::Name(name.to_owned()),
-    }
-}
-
-/// Reads the name of a session.
-pub fn session_name(text: &str) -> std::result::Result<String, String> {
-    let fits = !text.is_empty() && text.encode_utf16().count() <= MAX_NAME && !text.contains(char::is_control);
-    fits.then(|| text.to_owned()).ok_or_else(|| format!("expected 1 to {MAX_NAME} characters"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::args::{Cli, Command};
     use super::*;
     use clap::Parser;
+    use tracequet::guid::Guid;
+    use tracequet::source::live::ProviderId;
 
     fn session_of(arguments: &[&str]) -> Request {
         let all = ["tracequet", "collect", "--etw", "-o", "out"].iter().chain(arguments);
@@ -127,17 +87,5 @@ mod tests {
                 Provider { id: name, keywords: u64::MAX, level: 5 },
             ]
         );
-    }
-
-    #[test]
-    fn providers_and_names_that_mean_nothing_are_refused() {
-        for wrong in ["", ":1", "A:x", "A:1:0", "A:1:6", "A:1:5:", "A::5"] {
-            assert!(provider(wrong).is_err(), "{wrong}");
-        }
-        let long = "x".repeat(201);
-        for wrong in ["", "a\nb", &long] {
-            assert!(session_name(wrong).is_err(), "{wrong}");
-        }
-        assert!(session_name(&long[1..]).is_ok());
     }
 }

@@ -6,10 +6,10 @@ use tracequet::error::{Error, Severity};
 use tracequet::pipeline::{Compression, Convert, Format, InputSummary, Progress, Summary, convert};
 
 use super::args::{ConvertArgs, OutputArgs};
-use super::inspect::problem;
+use super::json;
+use super::output::{Outcome, print_note, print_result};
 use super::progress::Bar;
-use super::text::{clean, count, counted, duration, size};
-use super::{Outcome, json, print_note, print_result};
+use super::text::{clean, count, counted, duration, problem, size};
 
 /// Converts, and prints the summary: as JSON to standard output, or for a person to standard error.
 pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
@@ -23,12 +23,12 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
 
 /// Prints the summary of a dataset that was made.
 pub fn print(summary: &Summary, as_json: bool, quiet: bool) -> anyhow::Result<Outcome> {
-    if as_json {
-        print_result(&json::summary(summary)?)?;
-    } else if !quiet {
-        print_note(&text(summary))?;
-    }
-    Ok(Outcome::with_losses(summary.inputs.iter().any(InputSummary::has_losses)))
+    let outcome = Outcome::with_losses(summary.inputs.iter().any(InputSummary::has_losses));
+    outcome.printed(match (as_json, quiet) {
+        (true, _) => print_result(&json::summary(summary)?),
+        (false, false) => print_note(&text(summary)),
+        (false, true) => Ok(()),
+    })
 }
 
 /// What the options mean together.
@@ -42,15 +42,13 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
     if args.inputs.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
         return refuse("standard input (-) can be read only once");
     }
-    Ok(Convert {
-        inputs: args.inputs,
-        providers: args.providers,
-        processes: args.process,
-        manifests: args.manifest,
-        from_ns: args.from,
-        to_ns: args.to,
-        ..output(args.output)?
-    })
+    Ok(output(args.output)?
+        .inputs(args.inputs)
+        .providers(args.providers)
+        .processes(args.process)
+        .manifests(args.manifest)
+        .from_ns(args.from)
+        .to_ns(args.to))
 }
 
 /// What the options about the dataset mean together.
@@ -63,16 +61,14 @@ pub fn output(args: OutputArgs) -> Result<Convert, Error> {
     if args.output.as_os_str() == "-" {
         return refuse("tables cannot be written to standard output, expected a directory");
     }
-    Ok(Convert {
-        output: args.output,
-        format,
-        compression: args.compression,
-        layout: args.layout.into(),
-        tables: args.tables,
-        address_type: args.address_type.into(),
-        overwrite: args.overwrite,
-        ..Convert::default()
-    })
+    Ok(Convert::default()
+        .output(args.output)
+        .format(format)
+        .compression(args.compression)
+        .layout(args.layout.into())
+        .tables(args.tables)
+        .address_type(args.address_type.into())
+        .overwrite(args.overwrite))
 }
 
 fn show(bar: &mut Bar, request: &Convert, progress: Progress) {

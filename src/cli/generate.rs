@@ -4,7 +4,7 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 
 use super::args::{Cli, GenerateArgs, Generated};
-use super::{Outcome, print_result};
+use super::output::{Outcome, print_result};
 
 /// Prints what was asked for.
 pub fn run(args: &GenerateArgs) -> anyhow::Result<Outcome> {
@@ -21,8 +21,7 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<Outcome> {
         Some(shell) => clap_complete::generate(shell, &mut Cli::command(), "tracequet", &mut bytes),
         None => manual(args.command.as_deref())?.render(&mut bytes)?,
     }
-    print_result(&String::from_utf8_lossy(&bytes))?;
-    Ok(Outcome::Whole)
+    Outcome::Whole.printed(print_result(&String::from_utf8_lossy(&bytes)))
 }
 
 /// The page of the program, or `tracequet-<command>(1)`.

@@ -2,15 +2,15 @@
 
 use tracequet::error::Severity;
 use tracequet::inspect::{Collection, CollectionKind, DecodedBy, EventTypeCount, Inspection, inspect_with};
-use tracequet::pipeline::ProblemSummary;
 use tracequet::reader::NOBODY;
 use tracequet::reader::etl::Manifests;
 use tracequet::time::format_utc;
 
 use super::args::InspectArgs;
+use super::json;
+use super::output::{Outcome, print_result};
 use super::progress::Bar;
-use super::text::{Columns, clean, count, counted, duration, moment, size};
-use super::{Outcome, json, print_result};
+use super::text::{Columns, clean, count, counted, duration, moment, problem, size};
 
 /// So many rows of a list are shown without `--all`.
 const TOP: usize = 20;
@@ -25,8 +25,7 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
     bar.clear();
     let inspection = result?;
     let text = if args.json { json::inspection(&inspection)? } else { text(&inspection, args.all) };
-    print_result(&text)?;
-    Ok(Outcome::with_losses(inspection.has_losses()))
+    Outcome::with_losses(inspection.has_losses()).printed(print_result(&text))
 }
 
 fn text(inspection: &Inspection, all: bool) -> String {
@@ -129,6 +128,7 @@ fn decoded_by(kind: &EventTypeCount) -> String {
         DecodedBy::Catalogue(version) if version == kind.version => "catalogue".into(),
         DecodedBy::Catalogue(version) => format!("catalogue, version {version}"),
         DecodedBy::Raw(why) => format!("raw: {why}"),
+        other => format!("{other:?}"),
     }
 }
 
@@ -261,11 +261,4 @@ fn losses(out: &mut String, inspection: &Inspection) {
     if out.len() == before {
         out.push_str("  the recording does not reach its end mark\n");
     }
-}
-
-/// One line about all problems of a kind.
-pub fn problem(p: &ProblemSummary) -> String {
-    let first = if p.rows > 1 { format!("in {} places, first ", count(p.rows)) } else { String::new() };
-    let times = if p.count > p.rows { format!("{} in all, ", count(p.count)) } else { String::new() };
-    format!("{}: {times}{first}at byte {}: {}", p.code, p.offset, clean(&p.message))
 }

@@ -174,6 +174,7 @@ pub fn inspection(i: &Inspection) -> anyhow::Result<String> {
             DecodedBy::Manifest => ("manifest", None, None),
             DecodedBy::Catalogue(version) => ("catalogue", Some(version), None),
             DecodedBy::Raw(why) => ("raw", None, Some(why)),
+            _ => ("other", None, None),
         };
         EventTypeView {
             provider_name: &t.provider,

@@ -1,7 +1,4 @@
-//! What a person can type: the commands, and what becomes of each.
-//!
-//! Results go to standard output, everything about them (progress, summaries, errors) to standard error. Both are
-//! written with checks: a reader that has seen enough and closes the pipe is no failure.
+//! What a person can type: the commands, and how each ends.
 
 mod args;
 mod collect;
@@ -10,35 +7,21 @@ mod failure;
 mod generate;
 mod inspect;
 mod json;
+mod output;
 mod progress;
 mod schema;
 mod survived;
 mod text;
 mod time;
+mod values;
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use args::{Cli, Command};
-
-/// How a command ended that did not fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Everything was read.
-    Whole,
-    /// Everything that is left was read; something was lost.
-    Losses,
-}
-
-impl Outcome {
-    /// The outcome of reading something that has losses or not.
-    pub fn with_losses(losses: bool) -> Outcome {
-        if losses { Outcome::Losses } else { Outcome::Whole }
-    }
-}
+use output::Outcome;
 
 const FAILED: u8 = 1;
 const LOSSES: u8 = 2;
@@ -75,21 +58,4 @@ fn print_usage(error: &clap::Error) -> ExitCode {
         _ if error.use_stderr() => ExitCode::from(FAILED),
         _ => ExitCode::SUCCESS,
     }
-}
-
-/// Writes a result to standard output, whole.
-fn print_result(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    write_all(&mut out, text).map_err(|e| failure::Output::new("standard output", e).into())
-}
-
-/// Writes something about a result to standard error.
-fn print_note(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stderr().lock();
-    write_all(&mut out, text).map_err(|e| failure::Output::new("standard error", e).into())
-}
-
-fn write_all(out: &mut impl Write, text: &str) -> std::io::Result<()> {
-    out.write_all(text.as_bytes())?;
-    out.flush()
 }

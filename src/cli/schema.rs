@@ -7,8 +7,8 @@ use tracequet::event::layout::map_of;
 use tracequet::table::schema::{self, ColumnSchema, TableSchema};
 
 use super::args::{SchemaArgs, SchemaFormat};
+use super::output::{Outcome, print_result};
 use super::text::{Columns, counted};
-use super::{Outcome, print_result};
 
 /// Prints tables or events.
 pub fn run(args: &SchemaArgs) -> anyhow::Result<Outcome> {
@@ -17,8 +17,7 @@ pub fn run(args: &SchemaArgs) -> anyhow::Result<Outcome> {
         Some(provider) => events(find_provider(provider)?, args.format)?,
         None => of_tables(chosen(schema::all()?, args.table.as_deref())?, args.format)?,
     };
-    print_result(&text)?;
-    Ok(Outcome::Whole)
+    Outcome::Whole.printed(print_result(&text))
 }
 
 /// The table of a name, or all.

@@ -8,9 +8,9 @@ use tracequet::error::Result;
 use tracequet::pipeline::{Convert, convert};
 
 use super::args::SurvivedArgs;
+use super::output::{Outcome, print_result};
 use super::progress::Bar;
 use super::text::{Columns, moment};
-use super::{Outcome, print_result};
 
 /// Answers from a dataset, or from a recording that is converted for it.
 pub fn run(args: &SurvivedArgs) -> anyhow::Result<Outcome> {
@@ -20,7 +20,7 @@ pub fn run(args: &SurvivedArgs) -> anyhow::Result<Outcome> {
     let folder = tempfile::tempdir()?;
     let output = folder.path().join("dataset");
     let tables = TABLES.map(str::to_owned).to_vec();
-    let request = Convert { inputs: vec![args.input.clone()], output, tables, ..Convert::default() };
+    let request = Convert::new([args.input.clone()], output).tables(tables);
     let mut bar = Bar::new(false);
     let name = args.input.to_string_lossy().into_owned();
     let result = convert(&request, &mut |progress| bar.show(&name, progress.position, progress.total));
@@ -36,8 +36,8 @@ fn answer(args: &SurvivedArgs, path: &Path) -> Result<Vec<Step>> {
 }
 
 fn print(args: &SurvivedArgs, steps: &[Step], losses: bool) -> anyhow::Result<Outcome> {
-    print_result(&if args.json { json(steps)? } else { text(steps) })?;
-    Ok(Outcome::with_losses(losses))
+    let text = if args.json { json(steps)? } else { text(steps) };
+    Outcome::with_losses(losses).printed(print_result(&text))
 }
 
 fn json(steps: &[Step]) -> anyhow::Result<String> {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use tracequet::pipeline::ProblemSummary;
+
 /// `1,234,567`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -136,6 +138,13 @@ impl Columns {
             out.push('\n');
         }
     }
+}
+
+/// One line about all problems of a kind.
+pub fn problem(p: &ProblemSummary) -> String {
+    let first = if p.rows > 1 { format!("in {} places, first ", count(p.rows)) } else { String::new() };
+    let times = if p.count > p.rows { format!("{} in all, ", count(p.count)) } else { String::new() };
+    format!("{}: {times}{first}at byte {}: {}", p.code, p.offset, clean(&p.message))
 }
 
 #[cfg(test)]

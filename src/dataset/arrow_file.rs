@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -15,7 +15,8 @@ use arrow_ipc::Block;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_schema::SchemaRef;
 
-use super::scan::{BATCH_ROWS, Scan, damaged, guarded};
+use super::guard::{damaged, guarded};
+use super::wanted::{BATCH_ROWS, Wanted};
 use crate::error::{Error, Result};
 
 const FORMAT: &str = "an Arrow IPC file";
@@ -37,7 +38,8 @@ pub(super) struct ArrowBatches {
 
 impl ArrowBatches {
     /// Opens the file and reads its footer.
-    pub(super) fn open(path: &Path, file: File, scan: &Scan<'_>) -> Result<ArrowBatches> {
+    pub(super) fn open(file: File, wanted: &Wanted) -> Result<ArrowBatches> {
+        let path = &wanted.path;
         let size = file.metadata().map_err(Error::io(path))?.len();
         let damaged = |what: String| damaged(path, FORMAT, what);
         let mut tail = [0; TAIL as usize];
@@ -51,7 +53,7 @@ impl ArrowBatches {
         let schema = footer.schema().ok_or_else(|| damaged("the footer has no schema".into()))?;
         let whole = Arc::new(guarded(path, FORMAT, || arrow_ipc::convert::try_fb_to_schema(schema))?);
         let mut decoder = FileDecoder::new(whole.clone(), footer.version());
-        let schema = match scan.projection(&whole)? {
+        let schema = match wanted.projection(&whole)? {
             Some(places) => {
                 let schema = whole.project(&places).map_err(|e| damaged(e.to_string()))?;
                 decoder = decoder.with_projection(places);

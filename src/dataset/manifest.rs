@@ -4,7 +4,6 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::Layout;
 use crate::error::{Error, Result};
 use crate::sink::Format;
 use crate::table::schema::SCHEMA_VERSION;
@@ -13,6 +12,16 @@ const NAME: &str = "manifest.json";
 
 /// Larger manifests are not read: 64 bytes for each of a million tables.
 const MAX_BYTES: u64 = 64 << 20;
+
+/// How the files of a dataset lie in its directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Layout {
+    /// `<table>.parquet`: the dataset has one recording.
+    Flat,
+    /// `<table>/trace=<key>/part-0.parquet`, with the key also in the column `trace_id`.
+    Hive,
+}
 
 /// A recording, as the manifest has it.
 #[derive(Clone, Debug, Deserialize)]

@@ -1,7 +1,7 @@
 //! Batches of a Parquet file: the wanted columns of the row groups that may have wanted rows.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{DataType, SchemaRef};
@@ -10,7 +10,8 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
-use super::scan::{BATCH_ROWS, Between, Scan, damaged, guarded};
+use super::guard::{damaged, guarded};
+use super::wanted::{BATCH_ROWS, Between, Wanted};
 use crate::error::{Error, Result};
 
 const FORMAT: &str = "a Parquet file";
@@ -22,21 +23,22 @@ pub(super) struct ParquetBatches {
 }
 
 /// Opens the file and reads its footer.
-pub(super) fn open(path: &Path, file: File, scan: &Scan<'_>) -> Result<ParquetBatches> {
+pub(super) fn open(file: File, wanted: &Wanted) -> Result<ParquetBatches> {
+    let path = &wanted.path;
     let size = file.metadata().map_err(Error::io(path))?.len();
     let builder = guarded(path, FORMAT, || ParquetRecordBatchReaderBuilder::try_new(file))?;
     if let Some(what) = builder.metadata().row_groups().iter().find_map(|group| outside(group, size)) {
         return Err(damaged(path, FORMAT, what));
     }
     let schema = builder.schema().clone();
-    let mask = match scan.projection(&schema)? {
+    let mask = match wanted.projection(&schema)? {
         Some(places) => ProjectionMask::roots(builder.parquet_schema(), places),
         None => ProjectionMask::all(),
     };
     let groups = builder.metadata().row_groups().iter().enumerate();
-    let wanted = groups.filter(|(_, group)| scan.ranges().iter().all(|range| may_have(group, &schema, range)));
-    let wanted = wanted.map(|(index, _)| index).collect();
-    let builder = builder.with_row_groups(wanted).with_projection(mask).with_batch_size(BATCH_ROWS);
+    let kept = groups.filter(|(_, group)| wanted.between.iter().all(|range| may_have(group, &schema, range)));
+    let kept = kept.map(|(index, _)| index).collect();
+    let builder = builder.with_row_groups(kept).with_projection(mask).with_batch_size(BATCH_ROWS);
     let reader = guarded(path, FORMAT, || builder.build())?;
     Ok(ParquetBatches { path: path.to_owned(), reader, failed: false })
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 /// How much a [`Problem`] matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Severity {
     /// Worth knowing; nothing is missing.
     Info,
@@ -26,6 +27,7 @@ impl Severity {
 
 /// Something that was lost, damaged or not understood while the rest was read: a row of the `diagnostic` table.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Problem {
     /// How much it matters.
     pub severity: Severity,

@@ -4,7 +4,7 @@
 //! event each column of a plan gets exactly one value or a null, so that columns stay of equal length whatever the
 //! payload holds.
 
-use super::plan::{Count, Node, Plan, PlanField};
+use super::plan::{Count, MAX_SLOTS, Node, Plan, PlanField};
 use crate::bytes::utf16_end;
 use crate::guid::Guid;
 
@@ -42,6 +42,7 @@ pub trait Column: Sized {
 
 /// How a payload fitted its plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Fit {
     /// Bytes behind the last field.
     pub surplus: usize,
@@ -61,9 +62,6 @@ impl Fit {
         self.surplus == 0 && self.short.is_none() && !self.replaced
     }
 }
-
-/// No layout needs more fields as counts of others.
-pub(super) const MAX_SLOTS: usize = 8;
 
 #[derive(Clone, Copy)]
 struct Walk<'p> {

@@ -78,7 +78,7 @@ impl Compiler {
         if !matches!(field.node, Node::U8 | Node::U16 | Node::U32 | Node::U64 | Node::Pointer32) {
             return None;
         }
-        if field.slot.is_none() && usize::from(self.slots) < super::decode::MAX_SLOTS {
+        if field.slot.is_none() && usize::from(self.slots) < super::plan::MAX_SLOTS {
             field.slot = Some(self.slots);
             self.slots += 1;
         }

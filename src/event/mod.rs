@@ -7,15 +7,18 @@ pub mod layout;
 pub mod plan;
 pub mod rows;
 pub mod value;
+mod visit;
 
 pub use crate::catalog;
 use crate::reader::{EtwForm, EtwLayout, EventType, Layout, RawEvent, Thread};
 use catalog::{EventLayout, Provider};
 use decode::{Column, Fit, decode};
 use plan::Plan;
+pub use visit::{EventVisitor, Resolved, Resolver, read};
 
 /// What is known of one kind of event in one recording.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct EventInfo {
     /// What the recording says.
     pub event_type: EventType,
@@ -29,10 +32,13 @@ pub struct EventInfo {
     pub catalogue: Option<&'static Provider>,
     /// How payloads are decoded.
     pub decoding: Decoding,
+    /// Whether the fields are described by a manifest that was given beside the recording.
+    pub by_manifest: bool,
 }
 
 /// How payloads of one kind of event are decoded.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Decoding {
     /// By the recording's own description.
     Described(Plan),
@@ -78,7 +84,7 @@ impl EventInfo {
             layout.or(sized).map_or_else(|| format!("event_{}", event_type.event_id), |l| l.name.clone())
         };
         let opcode = event_type.opcode.or(layout.map(|l| l.opcode));
-        EventInfo { event_type: event_type.clone(), provider, name, opcode, catalogue, decoding }
+        EventInfo { event_type: event_type.clone(), provider, name, opcode, catalogue, decoding, by_manifest: false }
     }
 
     /// An event of an .etl. The catalogue goes before what the recording says: the manifest that .NET sends of its own
@@ -111,7 +117,18 @@ impl EventInfo {
             },
         };
         let event_type = event_type.clone();
-        EventInfo { opcode: event_type.opcode, event_type, provider, name, catalogue, decoding }
+        let opcode = event_type.opcode;
+        EventInfo { event_type, provider, name, opcode, catalogue, decoding, by_manifest: false }
+    }
+
+    /// The table that the rows of a bulk event go to.
+    pub fn rows_in(&self) -> Option<&'static str> {
+        self.catalogue?.rows_in(self.event_type.event_id).map(|(table, _)| table)
+    }
+
+    /// Whether the rows of a bulk event stand in that table only, and not in the event's own.
+    pub fn rows_only_there(&self) -> bool {
+        self.catalogue.and_then(|c| c.rows_in(self.event_type.event_id)).is_some_and(|(_, kept)| !kept)
     }
 
     /// The plan for a payload, or why there is none.
@@ -157,6 +174,7 @@ pub type NamedValues<'a> = Vec<(&'a str, value::Value)>;
 
 /// One event with its kind and its time, borrowed from its block.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Event<'a> {
     /// Header and payload.
     pub raw: &'a RawEvent<'a>,
@@ -166,6 +184,13 @@ pub struct Event<'a> {
     pub thread: &'a Thread,
     /// Nanoseconds since the recording began; clamped to 64 bits.
     pub ts_ns: i64,
+}
+
+impl<'a> Event<'a> {
+    /// An event of a kind, about a thread, so many nanoseconds after the recording began.
+    pub fn new(raw: &'a RawEvent<'a>, info: &'a EventInfo, thread: &'a Thread, ts_ns: i64) -> Event<'a> {
+        Event { raw, info, thread, ts_ns }
+    }
 }
 
 impl Event<'_> {

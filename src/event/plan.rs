@@ -2,6 +2,9 @@
 
 use crate::reader::{Field, FieldType};
 
+/// No layout needs more fields as counts of others.
+pub(super) const MAX_SLOTS: usize = 8;
+
 /// How one kind of payload is decoded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
@@ -159,7 +162,7 @@ impl Described {
         let signed = |n: &Node| matches!(n, Node::I8 | Node::I16 | Node::I32 | Node::I64);
         let found = before.get_mut(index).filter(|f| number(&f.node) || signed(&f.node));
         let Some(field) = found else { return Count::Slot(u8::MAX) };
-        if field.slot.is_none() && usize::from(self.slots) < super::decode::MAX_SLOTS {
+        if field.slot.is_none() && usize::from(self.slots) < MAX_SLOTS {
             field.slot = Some(self.slots);
             self.slots += 1;
         }

@@ -7,6 +7,7 @@ use crate::guid::Guid;
 
 /// One decoded value.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Value {
     /// Absent, or not readable.

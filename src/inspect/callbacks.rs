@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::{Collection, CollectionKind, Collections, DecodedBy, EventTypeCount, Inspection, ProcessInfo};
-use super::{ProviderCount, ThreadCount};
+use super::gc_list::{Collection, CollectionKind, GcList};
+use super::process::ProcessInfo;
+use super::report::{DecodedBy, EventTypeCount, Inspection, ProviderCount, ThreadCount, processes};
 use crate::error::{Error, Problem, Result, Severity};
 use crate::normalize::callbacks::CallbackNormalizer;
 use crate::normalize::fact::{Fact, FactSink, Gc};
@@ -19,7 +20,7 @@ const MAX_LISTED: usize = 1 << 18;
 
 #[derive(Default)]
 struct Found {
-    collections: Collections,
+    collections: GcList,
     problems: Vec<ProblemSummary>,
 }
 
@@ -108,14 +109,9 @@ impl Visitor for Counter<'_> {
     }
 }
 
-/// Reads a recording of callbacks and tells what is in it.
-pub fn inspect(
-    path: &Path,
-    input: Input,
-    total: Option<u64>,
-    progress: &mut dyn FnMut(u64, Option<u64>),
-) -> Result<Inspection> {
-    let (found, threads) = (Found::default(), Vec::new());
+/// Reads a recording of callbacks and counts what is in it.
+pub(super) fn inspect(path: &Path, input: Input, progress: &mut dyn FnMut(u64, Option<u64>)) -> Result<Inspection> {
+    let (found, threads, total) = (Found::default(), Vec::new(), input.size());
     let mut counter =
         Counter { state: None, found, kinds: [(0, 0); 256], threads, first: None, last: None, progress, total };
     let end = callback::read(input, &mut counter)?;
@@ -155,7 +151,7 @@ pub fn inspect(
         info,
         end,
         process,
-        processes: super::processes(&threads, &[]),
+        processes: processes(&threads, &[]),
         events,
         payload_bytes,
         first_ns: first,

@@ -1,12 +1,11 @@
 //! What a recording says about the process: command line, system, runtime.
 
-use crate::event::EventInfo;
-use crate::event::decode::decode;
-use crate::event::plan::Node;
-use crate::event::value::{Value, ValueColumn};
+use crate::event::value::Value;
+use crate::event::{Event, EventInfo};
 
 /// What a recording says about the process. With several processes: about the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProcessInfo {
     /// Command line.
     pub command_line: Option<String>,
@@ -18,8 +17,8 @@ pub struct ProcessInfo {
     pub runtime_version: Option<String>,
 }
 
-/// Whether payloads of this kind tell of the process.
-pub(super) fn tells_of_process(info: &EventInfo) -> bool {
+/// Whether payloads of this kind describe the process.
+pub(super) fn describes_process(info: &EventInfo) -> bool {
     matches!(
         (info.provider.as_str(), info.event_type.event_id),
         ("Microsoft-DotNETCore-EventPipe", 1)
@@ -28,14 +27,10 @@ pub(super) fn tells_of_process(info: &EventInfo) -> bool {
 }
 
 impl ProcessInfo {
-    pub(super) fn learn(&mut self, info: &EventInfo, payload: &[u8]) {
-        let Ok(plan) = info.plan(payload) else { return };
-        let mut columns = ValueColumn::for_fields(&plan.fields);
-        decode(plan, payload, &mut columns);
-        let value = |name: &str| {
-            let fields = plan.fields.iter().filter(|f| !matches!(f.node, Node::Padding(_)));
-            fields.zip(&columns).find(|(f, _)| f.name == name).map(|(_, column)| column.value())
-        };
+    /// Takes what is not known yet from an event that describes the process.
+    pub(super) fn learn(&mut self, event: &Event<'_>) {
+        let Ok((fields, _)) = event.fields() else { return };
+        let value = |name: &str| fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
         let text = |name: &str| value(name).and_then(Value::as_str).filter(|t| !t.is_empty()).map(str::to_owned);
         let keep = |known: &mut Option<String>, new: Option<String>| *known = known.take().or(new);
         keep(&mut self.command_line, text("CommandLine"));

@@ -14,11 +14,11 @@ use foldhash::fast::FixedState;
 use super::enum_names::callback_root_kind;
 use super::fact::{
     Allocation, FactSink, GcFinalizable, GcGenerationRange, GcHandle, GcId, GcRoot, GcWeakElement, HeapObject,
-    HeapReference, LengthKind, Method, NON_GC_HEAP, Process, Type, range_time,
+    HeapReference, Method, NON_GC_HEAP, Process, Type, range_time,
 };
+use super::gc::bounds::TOO_MANY_BOUNDS;
 use super::gc::callback_collections::CallbackGcTracker;
-use super::gc::ranges::{self, CLAMP, CLAMPED_LENGTH, MAX_LENGTH, tag};
-use super::gc::version_pairs::Pairs;
+use super::gc::callback_ranges::CallbackRanges;
 use super::tracker::Totals;
 use crate::error::{Problem, Severity};
 use crate::reader::callback::format::{Header, NOT_ASKED, POLICY_SUSPENDS};
@@ -40,7 +40,7 @@ pub struct CallbackNormalizer {
     clock: Clock,
     wide: bool,
     pub(super) collections: CallbackGcTracker,
-    pairs: Pairs,
+    ranges: CallbackRanges,
     /// Objects that waited for their finalizer after the last collection, sorted.
     waiting: Vec<u64>,
     /// A hash of what each id means.
@@ -51,9 +51,6 @@ pub struct CallbackNormalizer {
     pub thread_names: HashMap<u64, String, FixedState>,
     object_parts: u64,
     heap_bounds_failed: u64,
-    bad_lengths: u64,
-    unaligned: u64,
-    contradictions: u64,
     cut_records: u64,
     lost: u64,
     last_gc_id: GcId,
@@ -102,7 +99,7 @@ impl CallbackNormalizer {
             runtime_path: String::new(),
             clock: Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1_000_000_000 },
             wide: true,
-            pairs: Pairs::default(),
+            ranges: CallbackRanges::default(),
             waiting: Vec::new(),
             types: HashMap::default(),
             methods: HashMap::default(),
@@ -110,9 +107,6 @@ impl CallbackNormalizer {
             thread_names: HashMap::default(),
             object_parts: 0,
             heap_bounds_failed: 0,
-            bad_lengths: 0,
-            unaligned: 0,
-            contradictions: 0,
             cut_records: 0,
             lost: 0,
             last_gc_id: 0,
@@ -158,11 +152,11 @@ impl CallbackNormalizer {
             call.body,
             Body::Surviving { version: 1, .. } | Body::Moved { version: 1, .. } | Body::Roots { .. }
         ) {
-            self.pairs.flush(call.thread, &mut self.collections, ts_ns);
+            self.ranges.pairs.flush(call.thread, &mut self.collections, ts_ns);
         }
         match call.body {
             Body::Started { collected, reason, bounds, .. } => {
-                self.pairs.flush_all(&mut self.collections, ts_ns);
+                self.ranges.pairs.flush_all(&mut self.collections, ts_ns);
                 let generation = (0u8..32).rev().find(|g| collected >> g & 1 != 0).map(|g| g.min(2));
                 // The runtime says "induced" truly; 3.1 says "other" of some induced collections as well.
                 let reason = (reason == 1).then_some("Induced");
@@ -171,7 +165,7 @@ impl CallbackNormalizer {
                 self.collections.bounds_at_start(bounds);
             }
             Body::Finished { bounds } => {
-                self.pairs.flush_all(&mut self.collections, ts_ns);
+                self.ranges.pairs.flush_all(&mut self.collections, ts_ns);
                 let bounds = self.bounds(&bounds, true);
                 if self.collections.finished(ts_ns, bounds, sink) {
                     let message = "a collection ends whose start is not in the recording";
@@ -179,11 +173,15 @@ impl CallbackNormalizer {
                     sink.problem(&problem.thread(call.thread_id));
                 }
             }
-            Body::Surviving { version, rows } => self.surviving(call, version, rows, ts_ns, sink),
-            Body::Moved { version, rows } => self.moved(call, version, rows, ts_ns, sink),
-            Body::Roots { objects } => self.roots1(call, objects, ts_ns, sink),
+            Body::Surviving { version, rows } => {
+                self.ranges.surviving(call, version, rows, &mut self.collections, sink);
+            }
+            Body::Moved { version, rows } => {
+                self.ranges.moved(call, version, rows, &mut self.collections, sink);
+            }
+            Body::Roots { objects } => self.ranges.roots1(call, objects, &mut self.collections, sink),
             Body::Roots2 { rows } => {
-                self.pairs.roots2(call, rows.iter().map(|row| row[0]));
+                self.ranges.pairs.roots2(call, rows.iter().map(|row| row[0]));
                 let open = self.collections.innermost(ts_ns);
                 open.row.root_count += rows.len() as u64;
                 for [object_id, kind, flags, root_id] in rows {
@@ -317,7 +315,7 @@ impl CallbackNormalizer {
             anomalies.overlapping_bounds,
             "generation bounds overlap: there the generation is unknown",
         );
-        doubt("too_many_bounds", anomalies.bounds_left_out, ranges::TOO_MANY_BOUNDS);
+        doubt("too_many_bounds", anomalies.bounds_left_out, TOO_MANY_BOUNDS);
         doubt("range_beyond_bounds", anomalies.beyond_bounds, "ranges of 4 GiB or more in less room than that");
     }
 
@@ -341,91 +339,6 @@ impl CallbackNormalizer {
             range_length_reserved: *reserved,
         });
         rows.chain(non_gc).collect()
-    }
-
-    /// Whether objects cannot lie where these numbers say. The clamp is no length.
-    fn is_unaligned(wide: bool, starts: u64, length: u64) -> bool {
-        let length = if wide && length == CLAMP { 0 } else { length };
-        (starts | length) & if wide { 7 } else { 3 } != 0
-    }
-
-    /// The length that v1 stands for, and how well it is known.
-    fn length1(wide: bool, length: u64) -> (u64, LengthKind) {
-        match wide && length == CLAMP {
-            true => (CLAMPED_LENGTH, LengthKind::Clamped),
-            false => (length, LengthKind::Exact),
-        }
-    }
-
-    fn surviving(&mut self, call: &Call<'_>, version: u8, rows: &[[u64; 2]], ts_ns: i64, sink: &mut impl FactSink) {
-        let fits = |row: &&[u64; 2]| row[1] < MAX_LENGTH;
-        self.bad_lengths += rows.iter().filter(|row| !fits(row)).count() as u64;
-        let wide = call.wide;
-        self.unaligned += rows.iter().filter(|row| Self::is_unaligned(wide, row[0], row[1])).count() as u64;
-        let rows = rows.iter().filter(fits).copied();
-        if version == 2 {
-            // A v2 that failed, or of which v1 is not recorded, is not followed by its v1.
-            return self.pairs.surviving2(call, rows, &mut self.collections, ts_ns);
-        }
-        match self.pairs.surviving1(call.thread, rows.clone(), &mut self.collections, ts_ns) {
-            Some(true) => {}
-            Some(false) => self.contradiction(call, sink),
-            None => {
-                let ranges = &mut self.collections.innermost(ts_ns).ranges;
-                rows.clone().filter(|row| wide && row[1] == CLAMP).for_each(|row| ranges.clamped_at(row[0]));
-                ranges.survived(rows.map(|[start, length]| {
-                    let (length, kind) = Self::length1(wide, length);
-                    [start, tag(length, kind)]
-                }));
-            }
-        }
-    }
-
-    fn moved(&mut self, call: &Call<'_>, version: u8, rows: &[[u64; 3]], ts_ns: i64, sink: &mut impl FactSink) {
-        let fits = |row: &&[u64; 3]| row[2] < MAX_LENGTH;
-        self.bad_lengths += rows.iter().filter(|row| !fits(row)).count() as u64;
-        let wide = call.wide;
-        self.unaligned += rows.iter().filter(|row| Self::is_unaligned(wide, row[0] | row[1], row[2])).count() as u64;
-        let rows = rows.iter().filter(fits).copied();
-        if version == 2 {
-            return self.pairs.moved2(call, rows, &mut self.collections, ts_ns);
-        }
-        match self.pairs.moved1(call.thread, rows.clone(), &mut self.collections, ts_ns) {
-            Some(true) => {}
-            Some(false) => self.contradiction(call, sink),
-            None => {
-                let ranges = &mut self.collections.innermost(ts_ns).ranges;
-                rows.clone().filter(|row| wide && row[2] == CLAMP).for_each(|row| ranges.clamped_at(row[1]));
-                ranges.moved(rows.map(|[old, new, length]| {
-                    let (length, kind) = Self::length1(wide, length);
-                    [old, new, tag(length, kind)]
-                }));
-            }
-        }
-    }
-
-    fn roots1(&mut self, call: &Call<'_>, objects: &[[u64; 1]], ts_ns: i64, sink: &mut impl FactSink) {
-        match self.pairs.roots1(call.thread, objects, &mut self.collections, ts_ns) {
-            Some(true) => {}
-            Some(false) => self.contradiction(call, sink),
-            None => {
-                let open = self.collections.innermost(ts_ns);
-                open.row.root_count += objects.len() as u64;
-                for [object_id] in objects.iter().copied() {
-                    let gc_id = open.row.gc_id;
-                    sink.add(&GcRoot { gc_id, object_id, root_kind: "unknown", ..GcRoot::default() });
-                }
-            }
-        }
-    }
-
-    fn contradiction(&mut self, call: &Call<'_>, sink: &mut impl FactSink) {
-        self.contradictions += 1;
-        if self.contradictions <= 100 {
-            let message = "a callback and the second version of it, called just before, disagree: the second counts";
-            let problem = Problem::new(Severity::Error, "v1_contradicts_v2", call.offset, message);
-            sink.problem(&problem.thread(call.thread_id));
-        }
     }
 
     fn handle(&self, action: &'static str, handle_id: u64, object_id: u64, call: &Call<'_>, sink: &mut impl FactSink) {
@@ -494,27 +407,27 @@ impl CallbackNormalizer {
 
     /// The last call was made: open collections are incomplete, and what was only counted is reported.
     pub fn end(&mut self, position: u64, sink: &mut impl FactSink) {
-        self.pairs.flush_all(&mut self.collections, self.process.last_ts_ns);
+        self.ranges.pairs.flush_all(&mut self.collections, self.process.last_ts_ns);
         self.interrupt(position, sink);
-        let mut report = |severity, code, count: u64, message: &str| {
-            if count > 0 {
-                sink.problem(&Problem::new(severity, code, position, message).count(count));
-            }
-        };
         let loss = Severity::DataLoss;
-        report(loss, "open_collection", self.collections.abandoned, "collections whose end is not in the recording");
+        let message = "collections whose end is not in the recording";
+        report(sink, loss, "open_collection", self.collections.abandoned, position, message);
         let message = "collections of generation 2 of which it is not known whether they ran in the background";
-        report(Severity::Info, "uncertain_pairs", self.collections.uncertain, message);
-        report(Severity::Error, "bad_length", self.bad_lengths, "ranges with impossible lengths were left out");
-        let message = "ranges where no object can begin or end";
-        report(Severity::Error, "unaligned_range", self.unaligned, message);
-        let more = self.contradictions.saturating_sub(100);
-        report(Severity::Error, "v1_contradicts_v2", more, "more callbacks that disagree with their second version");
-        report(loss, "lost_records", self.lost, "records that the profiler could not write");
-        report(loss, "cut_record", self.cut_records, "records of which the profiler left rows out");
-        report(Severity::Info, "no_bounds", self.heap_bounds_failed, "generation bounds were asked for in vain");
+        report(sink, Severity::Info, "uncertain_pairs", self.collections.uncertain, position, message);
+        self.ranges.finish(position, sink);
+        report(sink, loss, "lost_records", self.lost, position, "records that the profiler could not write");
+        let message = "records of which the profiler left rows out";
+        report(sink, loss, "cut_record", self.cut_records, position, message);
+        let message = "generation bounds were asked for in vain";
+        report(sink, Severity::Info, "no_bounds", self.heap_bounds_failed, position, message);
         let message = "callbacks told twice, by both versions, and in agreement";
-        report(Severity::Info, "paired_callbacks", self.pairs.paired, message);
+        report(sink, Severity::Info, "paired_callbacks", self.ranges.pairs.paired, position, message);
+    }
+}
+
+fn report(sink: &mut impl FactSink, severity: Severity, code: &'static str, count: u64, position: u64, message: &str) {
+    if count > 0 {
+        sink.problem(&Problem::new(severity, code, position, message).count(count));
     }
 }
 

@@ -5,9 +5,25 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use super::fact::{FactSink, Process};
-use super::tracker::Handler;
+use super::tracker::{self, Hears, Input, RUNDOWN, RUNTIME};
 use crate::reader::{self, NOBODY, ProcessKey};
 use crate::time::Clock;
+
+/// What an event tells of its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Its command line, system or runtime.
+    Described,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[
+    Hears { provider: RUNTIME, events: &[("RuntimeInformationStart", Action::Described)] },
+    Hears { provider: RUNDOWN, events: &[("RuntimeInformationDCStart", Action::Described)] },
+    Hears { provider: "Microsoft-DotNETCore-EventPipe", events: &[("ProcessInfo", Action::Described)] },
+];
+
+impl tracker::Action for Action {}
 
 /// A process: its row, but for the text.
 #[derive(Default)]
@@ -78,12 +94,11 @@ impl Processes {
     }
 
     /// ProcessInfo or RuntimeInformation.
-    pub fn described(&mut self, process: ProcessKey, handler: &Handler) {
-        let Some(process) = self.entry(process) else { return };
+    pub fn event(&mut self, Action::Described: Action, input: &Input<'_>) {
+        let Some(process) = self.entry(input.process()) else { return };
         let take = |place: &mut String, name: &str| {
-            if let Some(text) = handler.scalars.text(name)
-                && !text.is_empty()
-            {
+            let text = input.text(name);
+            if !text.is_empty() {
                 text.clone_into(place);
             }
         };
@@ -91,7 +106,7 @@ impl Processes {
         take(&mut process.os, "OSInformation");
         take(&mut process.arch, "ArchInformation");
         take(&mut process.runtime_path, "RuntimeDllPath");
-        let sku = handler.map("RuntimeSkuMap", handler.scalars.number("Sku"));
+        let sku = input.name_of("RuntimeSkuMap", "Sku");
         process.row.runtime_kind = sku.or(process.row.runtime_kind);
     }
 

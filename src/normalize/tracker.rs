@@ -1,202 +1,263 @@
-//! Which events of the runtime facts come from, and how their fields are read.
+//! How a tracker says which events it hears, and how such an event and its fields reach it.
+//!
+//! A tracker is one file. Its `HEARS` names the events by provider and name, each with an action of the tracker's own
+//! enum; its `event` takes the action with the event and gives facts. Which tracker hears an event is found out once per
+//! event type, not once per event.
 
-use super::code::modules::Change;
-use super::fact::{GcId, GcRoot};
-use super::gc::profiler::{self, ProfilerEvent};
+use std::cell::Cell;
+
+use super::fact::CallsiteId;
 use super::scalars::Scalars;
-use crate::event::catalog::Provider;
-use crate::event::rows::RowLayout;
-use crate::event::value::Value;
+use crate::catalog::Provider;
+use crate::event::plan::Plan;
+use crate::event::rows::{RowLayout, Rows};
 use crate::event::{Decoding, Event, EventInfo};
+use crate::reader::ProcessKey;
+
+/// The runtime's provider.
+pub const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+/// The runtime's provider of what was there at the start or the end of a recording.
+pub const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
 
 /// What normalisation counted, for the summary.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
-    /// EventGcTracker.
+    /// Collections.
     pub collections: u64,
 }
 
-/// Who took a CPU sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sampler {
-    Kernel,
-    Runtime,
-    Universal,
+/// The events of one provider that a tracker hears, by name: the catalogue's (`schemas/events`), or that of the recording
+/// where the provider is not in the catalogue.
+pub struct Hears<A: 'static> {
+    /// The provider as registered.
+    pub provider: &'static str,
+    /// Names of events, each with what the tracker does with it.
+    pub events: &'static [(&'static str, A)],
 }
 
-/// What an event means to the normaliser.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    GcStart,
-    GcEnd,
-    SuspendBegin,
-    SuspendEnd,
-    RestartEnd,
-    HeapStats,
-    GlobalHeapHistory,
-    PerHeapHistory,
-    GenerationRange,
-    Surviving,
-    Moved,
-    Roots,
-    ComRoots,
-    StaticRoots,
-    WeakElements,
-    Nodes,
-    Edges,
-    BulkType,
-    Method,
-    Handle(&'static str),
-    Finalize,
-    Allocation(&'static str),
-    ProcessInfo,
-    RuntimeInformation,
-    /// A call that a profiler tells of.
-    Profiler(ProfilerEvent),
-    /// A CPU sample: of the kernel, of the runtime, of another system's tools.
-    Sample(Sampler),
-    Image(Change),
-    Symbols,
-    /// Any other event of the runtime: it only shows that its thread has gone on.
-    Other,
+/// What a tracker does with an event.
+pub trait Action: Copy + 'static {
+    /// What it needs of the event beside its header.
+    fn needs(self) -> Needs {
+        Needs::Fields
+    }
 }
 
-/// How the events of one type are read.
+/// What an action needs of an event's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    Header,
+    /// The fields by name.
+    Fields,
+    /// These fields of each row, in this order.
+    Rows(&'static [&'static str]),
+    /// The fields before the rows by name, and these fields of each row.
+    FieldsAndRows(&'static [&'static str]),
+}
+
+/// The action of a tracker for events of a type, if it hears them.
+pub fn action<A: Copy>(hears: &[Hears<A>], info: &EventInfo) -> Option<A> {
+    let of_provider = hears.iter().filter(|hears| hears.provider == info.provider);
+    let mut events = of_provider.flat_map(|hears| hears.events);
+    events.find(|(name, _)| is_called(info, name)).map(|(_, action)| *action)
+}
+
+/// Whether the catalogue has this name for events of a type, in any version. A recording may name an event otherwise.
+fn is_called(info: &EventInfo, name: &str) -> bool {
+    let mut versions = info.catalogue.iter().flat_map(|catalogue| catalogue.versions(info.event_type.event_id));
+    match info.catalogue {
+        Some(_) => versions.any(|layout| layout.name == name),
+        None => info.name == name,
+    }
+}
+
+/// How the events of one type reach one tracker.
 #[derive(Debug)]
-pub struct Handler {
-    pub kind: Kind,
-    pub scalars: Scalars,
-    pub rows: Option<RowLayout>,
+pub struct Handler<R> {
+    /// The tracker and its action.
+    pub route: R,
+    scalars: Scalars,
+    rows: Option<RowLayout>,
+    clr_instance_id: Option<FixedField>,
+    index: Option<FixedField>,
     catalogue: Option<&'static Provider>,
 }
 
-const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
-const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
-const EVENTPIPE: &str = "Microsoft-DotNETCore-EventPipe";
-const SAMPLE_PROFILER: &str = "Microsoft-DotNETCore-SampleProfiler";
-/// Events of one-collect's record-trace on Linux.
-const UNIVERSAL: &str = "Universal.Events";
-const KERNEL_PERF_INFO: &str = "Windows-Kernel-PerfInfo";
-const KERNEL_IMAGE: &str = "Windows-Kernel-Image";
-const IMAGE_ID: &str = "KernelTraceControl-ImageId";
-
-impl Handler {
-    /// `None` when no fact comes from events of this type.
-    pub fn new(info: &EventInfo) -> Option<Handler> {
-        let kind = kind_of(&info.provider, info.event_type.event_id, &info.name)?;
+impl<R: Copy> Handler<R> {
+    /// `None` when events of this type cannot be decoded.
+    pub fn new(route: R, needs: Needs, info: &EventInfo) -> Option<Handler<R>> {
         let plan = match &info.decoding {
             Decoding::Described(plan) | Decoding::Catalogue { plan, .. } => plan,
             Decoding::Raw(_) => return None,
         };
-        let wanted: &[&str] = match kind {
-            Kind::Surviving => &["RangeBase", "RangeLength"],
-            Kind::Moved => &["OldRangeBase", "NewRangeBase", "RangeLength"],
-            Kind::Roots => &["RootedNodeAddress", "GCRootKind", "GCRootFlag", "GCRootID"],
-            Kind::ComRoots => &["GCRootID", "ObjectID"],
-            Kind::WeakElements => &["GCKeyNodeID", "GCValueNodeID", "GCRootID"],
-            Kind::Nodes => &["Address", "Size", "TypeID", "EdgeCount"],
-            Kind::Edges => &["Value", "ReferencingFieldID"],
-            Kind::Profiler(told) => told.columns(),
-            _ => &[],
+        let one_layout = !matches!(&info.decoding, Decoding::Catalogue { sized, .. } if !sized.is_empty());
+        let (scalars, columns) = match needs {
+            Needs::Header => (Scalars::default(), None),
+            Needs::Fields => (Scalars::new(plan), None),
+            Needs::Rows(columns) => (Scalars::default(), Some(columns)),
+            Needs::FieldsAndRows(columns) => (Scalars::before_rows(plan), Some(columns)),
         };
-        let rows = if wanted.is_empty() { None } else { RowLayout::new(plan, wanted) };
-        let scalars = match kind {
-            Kind::Other => Scalars::default(),
-            Kind::Profiler(_) => Scalars::before_rows(plan),
-            _ if wanted.is_empty() => Scalars::new(plan),
-            _ => Scalars::default(),
-        };
-        Some(Handler { kind, scalars, rows, catalogue: info.catalogue })
+        Some(Handler {
+            route,
+            scalars,
+            rows: columns.filter(|_| info.rows_in().is_some()).and_then(|columns| RowLayout::new(plan, columns)),
+            clr_instance_id: FixedField::new(plan, "ClrInstanceID").filter(|_| one_layout),
+            index: FixedField::new(plan, "Index").filter(|_| one_layout),
+            catalogue: info.catalogue,
+        })
     }
 
-    /// Decodes the fields of an event that are asked for by name.
-    pub fn read(&mut self, event: &Event<'_>) {
+    /// The event with its fields, for the tracker. `None` when not even the fields before its rows are there. Rows that the
+    /// event announces and does not hold are counted in `short`.
+    #[inline]
+    pub fn read<'a>(
+        &'a mut self,
+        event: &'a Event<'a>,
+        callsite_id: CallsiteId,
+        short: &ShortRows,
+    ) -> Option<Input<'a>> {
         if !self.scalars.is_empty() {
             self.scalars.read(event);
         }
+        let rows = match &self.rows {
+            Some(layout) => Some(short.rows(layout, event)?),
+            None => None,
+        };
+        let payload = event.raw.payload;
+        let clr_instance_id = match &self.clr_instance_id {
+            Some(field) => field.read(payload),
+            None => self.scalars.number("ClrInstanceID").unwrap_or_default(),
+        };
+        Some(Input {
+            event,
+            callsite_id,
+            fields: &self.scalars,
+            rows,
+            clr_instance_id: clr_instance_id as u16,
+            index: self.index.as_ref().map_or(0, |field| field.read(payload)),
+            catalogue: self.catalogue,
+        })
+    }
+}
+
+/// One event on its way to a tracker.
+#[derive(Clone, Copy)]
+pub struct Input<'a> {
+    /// The event.
+    pub event: &'a Event<'a>,
+    /// Its call stack.
+    pub callsite_id: CallsiteId,
+    /// Its fields, as far as the action needs them.
+    pub fields: &'a Scalars,
+    /// Its rows, as far as the action needs them.
+    pub rows: Option<Rows<'a>>,
+    /// Which runtime of the process wrote it.
+    pub clr_instance_id: u16,
+    /// Number of a bulk event within its walk of the heap.
+    pub index: u64,
+    catalogue: Option<&'static Provider>,
+}
+
+impl<'a> Input<'a> {
+    /// The process that the event is about.
+    pub fn process(&self) -> ProcessKey {
+        self.event.thread.process()
     }
 
-    /// Which runtime of the process spoke. Bulk events carry it behind Index (if they have one) and Count.
-    pub fn clr_instance_id(&self, payload: &[u8]) -> u16 {
-        if self.rows.is_some() {
-            let at = if self.kind == Kind::ComRoots { 4 } else { 8 };
-            return payload.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u16::from_le_bytes(*b));
+    /// OS id of the process that the event is about.
+    pub fn process_id(&self) -> u64 {
+        self.event.thread.process_id
+    }
+
+    /// OS id of the thread that the event is about.
+    pub fn thread_id(&self) -> u64 {
+        self.event.thread.thread_id
+    }
+
+    /// The thread that wrote the event, by its number in the recording.
+    pub fn capture_thread(&self) -> u32 {
+        self.event.raw.capture_thread
+    }
+
+    /// Nanoseconds since the recording began.
+    pub fn ts_ns(&self) -> i64 {
+        self.event.ts_ns
+    }
+
+    /// Byte offset in the recording.
+    pub fn offset(&self) -> u64 {
+        self.event.raw.offset
+    }
+
+    /// A field that is a number; 0 when it is missing.
+    pub fn number(&self, name: &str) -> u64 {
+        self.fields.number(name).unwrap_or_default()
+    }
+
+    /// A field that is text; empty when it is missing.
+    pub fn text(&self, name: &str) -> &'a str {
+        self.fields.text(name).unwrap_or_default()
+    }
+
+    /// The name that one of the provider's maps gives to the value of a field.
+    pub fn name_of(&self, map: &str, field: &str) -> Option<&'static str> {
+        self.catalogue?.maps.get(map)?.name(self.fields.number(field)?)
+    }
+}
+
+/// A number at a fixed place in the payload.
+#[derive(Clone, Copy, Debug)]
+struct FixedField {
+    at: usize,
+    width: usize,
+}
+
+impl FixedField {
+    fn new(plan: &Plan, name: &str) -> Option<FixedField> {
+        let mut at = 0;
+        for field in &plan.fields {
+            let width = field.node.fixed_size()?;
+            if field.name == name {
+                return Some(FixedField { at, width });
+            }
+            at += width;
         }
-        self.scalars.small("ClrInstanceID").unwrap_or_default()
+        None
     }
 
-    /// Number of a bulk event within its walk.
-    pub fn index(&self, payload: &[u8]) -> u64 {
-        payload.first_chunk().map_or(0, |b| u64::from(u32::from_le_bytes(*b)))
-    }
-
-    /// The name of a value in one of the provider's maps.
-    pub fn map(&self, map: &str, value: Option<u64>) -> Option<&'static str> {
-        self.catalogue?.maps.get(map)?.name(value?)
-    }
-}
-
-fn kind_of(provider: &str, id: u32, name: &str) -> Option<Kind> {
-    match provider {
-        RUNTIME => Some(match id {
-            1 => Kind::GcStart,
-            2 => Kind::GcEnd,
-            3 => Kind::RestartEnd,
-            4 => Kind::HeapStats,
-            8 => Kind::SuspendEnd,
-            9 => Kind::SuspendBegin,
-            10 => Kind::Allocation("tick"),
-            15 => Kind::BulkType,
-            16 => Kind::Roots,
-            17 => Kind::WeakElements,
-            18 => Kind::Nodes,
-            19 => Kind::Edges,
-            20 => Kind::Allocation("object_high"),
-            21 => Kind::Surviving,
-            22 => Kind::Moved,
-            23 => Kind::GenerationRange,
-            29 => Kind::Finalize,
-            30 => Kind::Handle("created"),
-            31 => Kind::Handle("destroyed"),
-            32 => Kind::Allocation("object_low"),
-            36 => Kind::ComRoots,
-            38 => Kind::StaticRoots,
-            139 | 140 | 143 => Kind::Method,
-            187 => Kind::RuntimeInformation,
-            202 | 203 => Kind::Other,
-            204 => Kind::PerHeapHistory,
-            205 => Kind::GlobalHeapHistory,
-            303 => Kind::Allocation("sampled"),
-            _ => return None,
-        }),
-        RUNDOWN if matches!(id, 143 | 144) => Some(Kind::Method),
-        RUNDOWN if id == 187 => Some(Kind::RuntimeInformation),
-        EVENTPIPE if id == 1 => Some(Kind::ProcessInfo),
-        profiler::PROVIDER => ProfilerEvent::new(id).map(Kind::Profiler),
-        SAMPLE_PROFILER if id == 0 => Some(Kind::Sample(Sampler::Runtime)),
-        UNIVERSAL if name == "cpu" => Some(Kind::Sample(Sampler::Universal)),
-        KERNEL_PERF_INFO if id == 46 => Some(Kind::Sample(Sampler::Kernel)),
-        KERNEL_IMAGE => match id {
-            10 => Some(Kind::Image(Change::Load)),
-            2 => Some(Kind::Image(Change::Unload)),
-            3 | 4 => Some(Kind::Image(Change::Listed)),
-            _ => None,
-        },
-        IMAGE_ID if id == 36 => Some(Kind::Symbols),
-        _ => None,
+    /// The value; 0 when the payload ends before it.
+    #[inline]
+    fn read(self, payload: &[u8]) -> u64 {
+        match (payload.get(self.at..), self.width) {
+            (Some(rest), 2) => rest.first_chunk().map_or(0, |b| u64::from(u16::from_le_bytes(*b))),
+            (Some(rest), 4) => rest.first_chunk().map_or(0, |b| u64::from(u32::from_le_bytes(*b))),
+            _ => 0,
+        }
     }
 }
 
-/// A row of GCBulkRootStaticVar: GCRootID, ObjectID, TypeID, Flags, FieldName.
-pub fn static_root(gc_id: GcId, value: &Value) -> GcRoot<'_> {
-    let Value::Struct(fields) = value else { return GcRoot { gc_id, root_kind: "static", ..GcRoot::default() } };
-    let number = |index: usize| fields.get(index).and_then(Value::as_u64).unwrap_or_default();
-    GcRoot {
-        gc_id,
-        object_id: number(1),
-        root_kind: "static",
-        root_flags: u32::try_from(number(3)).unwrap_or_default(),
-        root_id: number(0),
-        name: fields.get(4).and_then(Value::as_str),
+/// Rows of bulk events that their payloads announce and do not hold.
+#[derive(Debug, Default)]
+pub struct ShortRows {
+    count: Cell<u64>,
+    last_offset: Cell<u64>,
+}
+
+impl ShortRows {
+    #[inline]
+    fn rows<'a>(&self, layout: &'a RowLayout, event: &Event<'a>) -> Option<Rows<'a>> {
+        let rows = layout.rows(event.raw.payload);
+        let missing = rows.map_or(1, |rows| rows.announced - rows.len() as u64);
+        if missing > 0 {
+            self.count.set(self.count.get().saturating_add(missing));
+            self.last_offset.set(event.raw.offset);
+        }
+        rows
+    }
+
+    /// How many rows are missing, and the offset of the last event that lacks some.
+    pub fn total(&self) -> (u64, u64) {
+        (self.count.get(), self.last_offset.get())
     }
 }

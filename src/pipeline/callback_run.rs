@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use super::conversion::Conversion;
 use super::output::TableOutput;
 use super::process_filter::ProcessFilter;
+use super::summary::{InputSummary, TableSummary};
 use super::threads::ThreadCounts;
-use super::{Conversion, InputSummary, TableSummary};
 use crate::error::{Error, Problem, Result};
 use crate::normalize::callbacks::CallbackNormalizer;
 use crate::normalize::fact::{self, FactSink};
@@ -22,7 +23,7 @@ pub const PROVIDER: &str = "ICorProfilerCallback";
 pub struct CallbackRun<'r> {
     conversion: Conversion<'r>,
     state: Option<State>,
-    threads: Vec<ThreadCounts>,
+    threads: Vec<(Thread, ThreadCounts)>,
     /// Records and bytes of payload, by kind.
     kinds: [(u64, u64); 256],
     records: u64,
@@ -73,9 +74,9 @@ impl<'r> CallbackRun<'r> {
         }
         let totals = normalizer.finish(end.bytes, &mut out);
         self.report_kinds(&mut out);
-        for thread in &mut self.threads {
-            thread.thread.name = normalizer.thread_names.get(&thread.thread.thread_id).cloned();
-            out.add(&thread.row(&info.clock));
+        for (thread, counts) in &mut self.threads {
+            thread.name = normalizer.thread_names.get(&thread.thread_id).cloned();
+            out.add(&counts.row(thread, &info.clock));
         }
         let summary = InputSummary {
             path: path.to_owned(),
@@ -130,7 +131,7 @@ impl Visitor for CallbackRun<'_> {
 
     fn thread(&mut self, _index: ThreadIndex, thread: &Thread) {
         self.processes.thread(thread);
-        self.threads.push(ThreadCounts::new(thread));
+        self.threads.push((thread.clone(), ThreadCounts::default()));
     }
 
     fn record(&mut self, record: &Record<'_>) -> ControlFlow<()> {
@@ -142,9 +143,10 @@ impl Visitor for CallbackRun<'_> {
         self.records += 1;
         self.first_ns = self.first_ns.min(ts_ns);
         self.last_ns = self.last_ns.max(ts_ns);
-        if let Some(thread) = usize::try_from(record.thread).ok().and_then(|index| self.threads.get_mut(index)) {
-            thread.event(ts_ns);
-            thread.captured += 1;
+        let thread = usize::try_from(record.thread).ok().and_then(|index| self.threads.get_mut(index));
+        if let Some((_, counts)) = thread {
+            counts.event(ts_ns);
+            counts.captured += 1;
         }
         if let Some(kind) = self.kinds.get_mut(usize::from(record.kind)) {
             kind.0 += 1;

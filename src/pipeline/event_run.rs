@@ -3,17 +3,17 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use super::conversion::Conversion;
 use super::output::TableOutput;
 use super::process_filter::ProcessFilter;
+use super::summary::{InputSummary, TableSummary};
 use super::threads::ThreadCounts;
-use super::{Conversion, InputSummary, TableSummary};
 use crate::error::{Error, Problem, Result, Severity};
-use crate::event::{Decoding, Event, EventInfo};
+use crate::event::{Decoding, Event, EventInfo, EventVisitor, Resolved};
 use crate::normalize::Normalizer;
 use crate::normalize::code::callsites::Callsites;
 use crate::normalize::fact::{self, FactSink};
-use crate::reader::etl::Manifests;
-use crate::reader::{End, EventType, NOBODY, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
+use crate::reader::{End, NOBODY, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId};
 use crate::source::FileIdentity;
 use crate::table::EventRoute;
 use crate::table::event::Decoded;
@@ -42,15 +42,15 @@ impl Counts {
 }
 
 struct Kind {
-    info: EventInfo,
     route: Option<EventRoute>,
     has_facts: bool,
+    /// Modules, methods or types, which are taken from the whole recording.
+    is_reference: bool,
     counts: Counts,
 }
 
-/// The receiver of a reader.
+/// Receives the events of one recording.
 pub struct EventRun<'r> {
-    manifests: &'r Manifests,
     conversion: Conversion<'r>,
     state: Option<State>,
     kinds: Vec<Kind>,
@@ -72,9 +72,8 @@ struct State {
 
 impl<'r> EventRun<'r> {
     /// For one input of a request.
-    pub fn new(conversion: Conversion<'r>, manifests: &'r Manifests) -> EventRun<'r> {
+    pub fn new(conversion: Conversion<'r>) -> EventRun<'r> {
         EventRun {
-            manifests,
             state: None,
             kinds: Vec::new(),
             threads: Vec::new(),
@@ -98,11 +97,18 @@ impl<'r> EventRun<'r> {
     }
 
     /// Adds an event; one that is only the stack of another is counted and nothing else.
-    fn add_event(&mut self, raw: &RawEvent<'_>, is_stack: bool) {
-        let Some(State { info, out }) = &mut self.state else { return };
+    fn add_event(&mut self, event: &Event<'_>, is_stack: bool) {
+        let Some(State { out, .. }) = &mut self.state else { return };
+        let Event { raw, thread, ts_ns, .. } = *event;
         let Some(kind) = self.kinds.get_mut(raw.event_type.0 as usize) else { return };
-        let ts_ns = info.clock.since_start(raw.ticks).unwrap_or(if raw.ticks < 0 { i64::MIN } else { i64::MAX });
-        if !self.conversion.request.covers(ts_ns) || !self.wanted.wants(raw.thread) {
+        if !self.wanted.wants(raw.thread) {
+            return;
+        }
+        if !self.conversion.request.covers(ts_ns) {
+            // What the addresses and ids in the window mean is often said outside of it.
+            if kind.is_reference {
+                self.normalizer.event(event, 0, out);
+            }
             return;
         }
         self.events += 1;
@@ -111,22 +117,21 @@ impl<'r> EventRun<'r> {
         if let Some(captor) = self.threads.get_mut(raw.capture_thread as usize) {
             captor.captured += 1;
         }
-        let Some(thread) = self.threads.get_mut(raw.thread as usize) else { return };
-        thread.event(ts_ns);
+        let Some(counts) = self.threads.get_mut(raw.thread as usize) else { return };
+        counts.event(ts_ns);
 
-        let event = Event { raw, info: &kind.info, thread: &thread.thread, ts_ns };
         if is_stack {
             kind.counts.add(raw);
             return;
         }
-        let callsite = self.callsites.intern(&raw.stack, thread.thread.process(), out);
+        let callsite = self.callsites.intern(&raw.stack, thread.process(), out);
         if kind.has_facts {
-            self.normalizer.event(&event, callsite, out);
+            self.normalizer.event(event, callsite, out);
         }
         let counts = &mut kind.counts;
         counts.add(raw);
         if let Some(route) = &kind.route {
-            match out.tables.event(route, &event, callsite) {
+            match out.tables.event(route, event, callsite) {
                 Decoded::Raw => counts.raw += 1,
                 Decoded::Fit(fit) => {
                     counts.longer += u64::from(fit.surplus > 0);
@@ -134,7 +139,7 @@ impl<'r> EventRun<'r> {
                     if let Some(short) = fit.short {
                         counts.shorter += 1;
                         if counts.shorter <= MAX_SHORT {
-                            let problem = short_payload(&kind.info, short.0, raw);
+                            let problem = short_payload(event.info, short.0, raw);
                             out.problem(&problem);
                         }
                     }
@@ -146,12 +151,14 @@ impl<'r> EventRun<'r> {
         }
     }
 
-    /// The end of the recording: what was counted becomes rows, and the tables are closed.
+    /// The end of the recording: what was counted of the `resolved` kinds and threads becomes rows, and the tables are
+    /// closed.
     pub fn finish(
         mut self,
         path: &Path,
         end: &End,
         identity: &FileIdentity,
+        resolved: &Resolved,
     ) -> Result<(InputSummary, Vec<TableSummary>)> {
         let Some(State { info, mut out }) = self.state.take() else {
             return Err(self.failure.unwrap_or_else(|| Error::Internal("the recording has no header".into())));
@@ -160,22 +167,24 @@ impl<'r> EventRun<'r> {
         if self.events == 0 {
             (self.first_ns, self.last_ns) = (0, 0);
         }
-        for counts in self.threads.iter().filter(|t| t.events > 0) {
-            self.normalizer.counted(counts.thread.process(), counts.events, counts.first_ns, counts.last_ns);
+        let threads = || resolved.threads.iter().zip(&self.threads);
+        for (thread, counts) in threads().filter(|(_, counts)| counts.events > 0) {
+            self.normalizer.counted(thread.process(), counts.events, counts.first_ns, counts.last_ns);
         }
         let totals = self.normalizer.finish(end.bytes, &mut out);
-        for kind in &self.kinds {
-            report_kind(kind, &mut out);
+        for (info, kind) in resolved.kinds.iter().zip(&self.kinds) {
+            report_kind(info, kind, &mut out);
         }
         if end.trailing_bytes > 0 {
             let message = "bytes behind the end mark were not looked at";
             let problem = Problem::new(Severity::Info, "trailing_bytes", end.bytes, message);
             out.problem(&problem.count(end.trailing_bytes));
         }
-        for (index, thread) in self.threads.iter().enumerate() {
-            let is_thread = thread.thread.thread_id != NOBODY && !(thread.thread.is_attached && thread.events == 0);
+        let threads = resolved.threads.iter().zip(&self.threads).enumerate();
+        for (index, (thread, counts)) in threads {
+            let is_thread = thread.thread_id != NOBODY && !(thread.is_attached && counts.events == 0);
             if is_thread && self.wanted.wants(index as ThreadIndex) {
-                out.add(&thread.row(&info.clock));
+                out.add(&counts.row(thread, &info.clock));
             }
         }
         let summary = self.summary(path, end, identity, info, totals.collections);
@@ -230,8 +239,8 @@ fn short_payload(info: &EventInfo, field: usize, raw: &RawEvent<'_>) -> Problem 
 }
 
 /// The row of a kind of event, and what there is to say of its decoding.
-fn report_kind(kind: &Kind, out: &mut TableOutput) {
-    let (info, counts) = (&kind.info, &kind.counts);
+fn report_kind(info: &EventInfo, kind: &Kind, out: &mut TableOutput) {
+    let counts = &kind.counts;
     if counts.events == 0 {
         return;
     }
@@ -301,7 +310,7 @@ fn report_kind(kind: &Kind, out: &mut TableOutput) {
     });
 }
 
-impl Visitor for EventRun<'_> {
+impl EventVisitor for EventRun<'_> {
     fn trace(&mut self, info: &TraceInfo) {
         self.callsites = Callsites::new(info.stack_width());
         match self.conversion.tables(info) {
@@ -310,12 +319,11 @@ impl Visitor for EventRun<'_> {
         }
     }
 
-    fn event_type(&mut self, id: TypeId, event_type: &EventType) -> bool {
+    fn event_type(&mut self, id: TypeId, info: &EventInfo) -> bool {
         let Some(state) = &mut self.state else { return false };
-        let info = EventInfo::resolve(&self.manifests.complete(event_type), state.info.pointer_size);
         let providers = &self.conversion.request.providers;
         let wanted = providers.is_empty() || providers.contains(&info.provider);
-        let route = match wanted.then(|| state.out.tables.route(&info)) {
+        let route = match wanted.then(|| state.out.tables.route(info)) {
             Some(Ok(route)) => route,
             Some(Err(e)) => {
                 self.failure.get_or_insert(e);
@@ -323,9 +331,10 @@ impl Visitor for EventRun<'_> {
             }
             None => None,
         };
-        let has_facts = wanted && self.normalizer.event_type(id, &info);
+        let has_facts = wanted && self.normalizer.event_type(id, info);
         debug_assert_eq!(self.kinds.len(), id.0 as usize);
-        self.kinds.push(Kind { info, route, has_facts, counts: Counts::default() });
+        let is_reference = has_facts && self.normalizer.is_reference(id);
+        self.kinds.push(Kind { route, has_facts, is_reference, counts: Counts::default() });
         wanted
     }
 
@@ -338,15 +347,15 @@ impl Visitor for EventRun<'_> {
 
     fn thread(&mut self, _index: ThreadIndex, thread: &Thread) {
         self.wanted.thread(thread);
-        self.threads.push(ThreadCounts::new(thread));
+        self.threads.push(ThreadCounts::default());
     }
 
-    fn event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()> {
+    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         self.add_event(event, false);
         if self.failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn stack_event(&mut self, event: &RawEvent<'_>) -> ControlFlow<()> {
+    fn stack_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         self.add_event(event, true);
         ControlFlow::Continue(())
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{InputSummary, ProblemSummary, TableSummary};
+use super::summary::{InputSummary, ProblemSummary, TableSummary};
 use crate::error::{Error, Result, Severity};
 use crate::normalize::fact::{Fact, FactSink, Trace};
 use crate::sink::{Dataset, TableId};

@@ -7,8 +7,6 @@ use crate::time::Clock;
 /// What was counted for one thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThreadCounts {
-    /// The thread.
-    pub(super) thread: Thread,
     /// Events about it.
     pub(super) events: u64,
     /// Events that it recorded.
@@ -20,11 +18,6 @@ pub(super) struct ThreadCounts {
 }
 
 impl ThreadCounts {
-    /// For a thread of which nothing is counted yet.
-    pub(super) fn new(thread: &Thread) -> ThreadCounts {
-        ThreadCounts { thread: thread.clone(), ..ThreadCounts::default() }
-    }
-
     /// Counts an event about the thread.
     #[inline]
     pub(super) fn event(&mut self, ts_ns: i64) {
@@ -35,16 +28,16 @@ impl ThreadCounts {
         self.last_ns = ts_ns;
     }
 
-    /// The row of the thread.
-    pub(super) fn row(&self, clock: &Clock) -> fact::Thread<'_> {
+    /// The row of the thread that was counted.
+    pub(super) fn row<'t>(&self, thread: &'t Thread, clock: &Clock) -> fact::Thread<'t> {
         let time = |ticks: Option<i64>| ticks.and_then(|ticks| clock.since_start(ticks));
         fact::Thread {
-            process_id: self.thread.process_id,
-            thread_id: self.thread.thread_id,
-            name: self.thread.name.as_deref(),
-            start_ts_ns: time(self.thread.start_ticks),
-            end_ts_ns: time(self.thread.end_ticks),
-            start_address: self.thread.start_address,
+            process_id: thread.process_id,
+            thread_id: thread.thread_id,
+            name: thread.name.as_deref(),
+            start_ts_ns: time(thread.start_ticks),
+            end_ts_ns: time(thread.end_ticks),
+            start_address: thread.start_address,
             event_count: self.events,
             capture_count: self.captured,
             first_ts_ns: self.first_ns,

@@ -6,6 +6,7 @@ use crate::source::Input;
 
 /// The formats of recordings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Format {
     /// NetPerf and NetTrace ([`nettrace`]).
     EventPipe,

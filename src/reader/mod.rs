@@ -18,6 +18,7 @@ use crate::time::Clock;
 
 /// What the header of a recording says about it as a whole.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TraceInfo {
     /// `nettrace`, `netperf`, `etl`, `etw` (a live session) or `corprof`.
     pub container: &'static str,
@@ -54,6 +55,7 @@ pub struct TypeId(pub u32);
 
 /// What the recording itself says about a kind of event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct EventType {
     /// Provider name as registered; empty for V1 files, which give only the GUID.
     pub provider: String,
@@ -79,6 +81,7 @@ pub struct EventType {
 
 /// What a recording says of an event's payload.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Layout {
     /// The fields, in order. Empty both for events without payload and for events that hide their fields.
     Fields(Vec<Field>),
@@ -90,8 +93,27 @@ pub enum Layout {
     Etw(EtwLayout),
 }
 
+impl EventType {
+    /// A kind of event of which no more is known than what identifies it, at level 5 without keywords.
+    pub fn new(provider: impl Into<String>, event_id: u32, version: u32, layout: Layout) -> EventType {
+        EventType {
+            provider: provider.into(),
+            provider_guid: None,
+            event_id,
+            version,
+            name: String::new(),
+            opcode: None,
+            level: 5,
+            keywords: 0,
+            layout,
+            message: None,
+        }
+    }
+}
+
 /// What an .etl says of an event's payload.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct EtwLayout {
     /// Bytes in a pointer of the process that wrote the event: it may differ from event to event.
     pub pointer_size: u8,
@@ -101,8 +123,16 @@ pub struct EtwLayout {
     pub fields: Option<Vec<Field>>,
 }
 
+impl EtwLayout {
+    /// A layout whose fields the recording does not describe.
+    pub fn new(pointer_size: u8, form: EtwForm) -> EtwLayout {
+        EtwLayout { pointer_size, form, fields: None }
+    }
+}
+
 /// What identifies a kind of event of an .etl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum EtwForm {
     /// Provider, id and version.
     Manifest,
@@ -116,6 +146,7 @@ pub enum EtwForm {
 
 /// A named field of a self-described payload.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Field {
     /// Name as written; may be empty or repeat another.
     pub name: String,
@@ -125,6 +156,7 @@ pub struct Field {
 
 /// The types of self-described payloads (`NetTraceFormat.md`, Type format).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum FieldType {
     Bool32,
@@ -176,6 +208,7 @@ pub enum FieldType {
 
 /// A thread of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Thread {
     /// OS process id.
     pub process_id: u64,
@@ -216,6 +249,7 @@ impl Thread {
 
 /// A process of a recording that holds several, as far as the recording tells of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Process {
     /// OS process id. Ids are reused: two processes may have the same, one after the other.
     pub process_id: u64,
@@ -247,6 +281,7 @@ pub type ThreadIndex = u32;
 
 /// A call stack as recorded: return addresses, innermost first.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct Stack<'a> {
     /// Packed pointers of the trace's pointer size.
     pub addresses: &'a [u8],
@@ -254,8 +289,16 @@ pub struct Stack<'a> {
     pub key: Option<u32>,
 }
 
+impl<'a> Stack<'a> {
+    /// A stack of packed pointers, with its identity when that is known.
+    pub fn new(addresses: &'a [u8], key: Option<u32>) -> Stack<'a> {
+        Stack { addresses, key }
+    }
+}
+
 /// Correlation ids and labels that events share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Labels {
     /// Activity id; all zero when there is none.
     pub activity_id: Guid,
@@ -267,6 +310,7 @@ pub struct Labels {
 
 /// One event, borrowed from its block.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct RawEvent<'a> {
     /// Kind of event.
     pub event_type: TypeId,
@@ -286,6 +330,23 @@ pub struct RawEvent<'a> {
     pub payload: &'a [u8],
     /// Byte offset of the payload in the (unpacked) stream.
     pub offset: u64,
+}
+
+impl<'a> RawEvent<'a> {
+    /// An event of the first thread, on an unknown processor, without a stack.
+    pub fn new(event_type: TypeId, ticks: i64, labels: &'a Labels, payload: &'a [u8]) -> RawEvent<'a> {
+        RawEvent {
+            event_type,
+            ticks,
+            thread: 0,
+            capture_thread: 0,
+            processor: u32::MAX,
+            stack: Stack::default(),
+            labels,
+            payload,
+            offset: 0,
+        }
+    }
 }
 
 /// Receives what a reader finds, in the order of the recording (or of time).
@@ -324,6 +385,7 @@ pub trait Visitor {
 
 /// How events are to be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Order {
     /// By time; equal times in the order of the file.
     Time,
@@ -333,6 +395,7 @@ pub enum Order {
 
 /// How a recording ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct End {
     /// Whether the end mark was reached.
     pub complete: bool,

@@ -8,7 +8,7 @@ use arrow_array::RecordBatch;
 
 use super::arrow::ArrowTable;
 use super::parquet::ParquetTable;
-use super::place::{self, Place};
+use super::staging::{self, Staging};
 use super::table::{Table, Writer};
 use super::workers::Workers;
 use super::{DatasetOptions, Format, TableId, TableSpec, WrittenTable, properties};
@@ -25,7 +25,7 @@ pub struct Dataset {
     // Dropped in this order: the directory must outlive the threads and the open files, which flush what they hold.
     workers: Workers,
     tables: Vec<Table>,
-    place: Place,
+    staging: Staging,
     options: DatasetOptions,
     taken: HashSet<PathBuf>,
     /// Bytes given to each worker, the measure by which tables are dealt out.
@@ -41,10 +41,10 @@ impl Dataset {
     /// tracequet (its `manifest.json` has `"tool": "tracequet"`) or an empty directory.
     pub fn create(out: &Path, options: DatasetOptions) -> Result<Dataset> {
         properties::check(options.format, options.compression)?;
-        let place = Place::new(out, options.overwrite)?;
+        let staging = Staging::new(out, options.overwrite)?;
         let workers = Workers::start(options.threads).map_err(Error::io(out))?;
         let loads = vec![0; workers.count()];
-        Ok(Dataset { workers, place, options, taken: HashSet::new(), tables: Vec::new(), loads, open_bytes: 0 })
+        Ok(Dataset { workers, staging, options, taken: HashSet::new(), tables: Vec::new(), loads, open_bytes: 0 })
     }
 
     /// Sets the partition of the tables that are declared from here on.
@@ -64,7 +64,7 @@ impl Dataset {
             None => format!("{}.{extension}", spec.name),
         };
         // Alone, too: an empty name would be hidden by the extension.
-        place::relative(&spec.name)?;
+        staging::relative(&spec.name)?;
         let file = self.claim(&path)?;
         let writer = match format {
             Format::Parquet => Writer::Parquet(Box::new(ParquetTable::new(file, &spec, compression)?)),
@@ -131,12 +131,12 @@ impl Dataset {
         if self.tables.iter().any(|table| table.open) {
             return Err(Error::Internal("a dataset is committed with open tables".into()));
         }
-        self.place.commit()
+        self.staging.commit()
     }
 
     /// The path of a file that nothing else in the dataset may have.
     fn claim(&mut self, name: &str) -> Result<PathBuf> {
-        let path = self.place.path().join(place::relative(name)?);
+        let path = self.staging.path().join(staging::relative(name)?);
         if self.taken.insert(path.clone()) {
             Ok(path)
         } else {
@@ -148,7 +148,7 @@ impl Dataset {
 impl std::fmt::Debug for Dataset {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Dataset")
-            .field("place", &self.place)
+            .field("staging", &self.staging)
             .field("tables", &self.tables.len())
             .finish_non_exhaustive()
     }

@@ -11,9 +11,9 @@ mod file;
 mod measure;
 mod order;
 mod parquet;
-mod place;
 mod plain;
 mod properties;
+mod staging;
 mod table;
 mod waiting;
 mod workers;
@@ -23,6 +23,7 @@ pub use dataset::Dataset;
 
 /// File format of the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Format {
     /// One Parquet file per table.
     #[default]
@@ -33,6 +34,7 @@ pub enum Format {
 
 /// Compression of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Compression {
     /// Zstandard at a level from 1 to 22.
     Zstd(i32),

@@ -23,10 +23,6 @@ const BATCH_BYTES: usize = 2 << 20;
 const HEADER_BYTES: usize = 96;
 const FIELD_BYTES: usize = 4;
 
-/// Bulk events whose rows stand in tables of their own: provider, event ids.
-const ROWS_ELSEWHERE: [(&str, &[u32]); 2] =
-    [("Microsoft-Windows-DotNETRuntime", &[16, 17, 18, 19, 21, 22]), ("ETWClrProfiler", &[15, 16, 22, 23])];
-
 /// The table of one event.
 pub struct EventTable {
     header: EventHeaderBuilder,
@@ -55,11 +51,6 @@ pub enum Decoded {
     Raw,
 }
 
-fn has_rows_elsewhere(info: &EventInfo) -> bool {
-    let of = ROWS_ELSEWHERE.iter().find(|(provider, _)| *provider == info.provider);
-    of.is_some_and(|(_, ids)| ids.contains(&info.event_type.event_id))
-}
-
 /// All plans that an event's table has to hold: every version of the catalogue, or the recording's own.
 fn plans(info: &EventInfo, pointer_size: u8) -> Vec<Plan> {
     match &info.decoding {
@@ -77,7 +68,7 @@ fn plans(info: &EventInfo, pointer_size: u8) -> Vec<Plan> {
 
 /// The plan without its rows, when these stand in a table of their own.
 fn without_rows(mut plan: Plan, info: &EventInfo) -> Plan {
-    if has_rows_elsewhere(info) {
+    if info.rows_only_there() {
         plan.fields.retain(|f| !matches!(f.node, Node::List(..)));
     }
     plan
@@ -142,7 +133,7 @@ impl EventTable {
             Decoding::Described(plan) | Decoding::Catalogue { plan, .. } => plan.clone(),
             Decoding::Raw(_) => Plan::default(),
         };
-        let rows = if has_rows_elsewhere(info) { RowLayout::new(&plan, &[]) } else { None };
+        let rows = if info.rows_only_there() { RowLayout::new(&plan, &[]) } else { None };
         let plan = if rows.is_some() { without_rows(plan, info) } else { plan };
         let places = self.place(&plan, false)?;
         if matches!(info.decoding, Decoding::Described(_)) && places.len() != self.columns.len() {

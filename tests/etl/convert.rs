@@ -48,13 +48,7 @@ fn collections_of_several_processes_do_not_mix() {
     assert!(gc.bools("complete").iter().filter(|c| !**c).count() <= processes.len());
 
     // By name and by id the same process is chosen, and nothing of another one comes along.
-    let only = |process: &str| {
-        Dataset::with(Convert {
-            inputs: vec![file.path.clone()],
-            processes: vec![process.into()],
-            ..Convert::default()
-        })
-    };
+    let only = |process: &str| Dataset::with(Convert::default().inputs([file.path.clone()]).processes([process]));
     let (by_name, by_id) = (only("perfview"), only("3988"));
     assert_eq!(by_name.summary.inputs[0].events, by_id.summary.inputs[0].events);
     // More than it wrote itself: the kernel's events about it, its samples and modules.
@@ -90,13 +84,8 @@ fn a_process_that_is_not_there_is_an_error() {
     let path = folder.path().join("small.etl");
     let event = event(19, [9; 16], 1, TICKS, &[], b"x");
     std::fs::write(&path, Writer::new().events(1, &[event]).bytes).expect("room");
-    let request = |process: &str| Convert {
-        inputs: vec![path.clone()],
-        output: folder.path().join("out"),
-        processes: vec![process.into()],
-        overwrite: true,
-        ..Convert::default()
-    };
+    let request =
+        |process: &str| Convert::new([path.clone()], folder.path().join("out")).processes([process]).overwrite(true);
     assert!(convert(&request("5"), &mut |_| {}).is_ok_and(|summary| summary.inputs[0].events == 2));
     let error = convert(&request("nobody"), &mut |_| {}).err().map(|e| e.to_string()).unwrap_or_default();
     assert!(error.contains("no events of process nobody"), "{error}");
@@ -113,7 +102,7 @@ fn logs_given_one_by_one_are_recordings_of_their_own() {
     // As PerfView leaves them when it does not merge.
     let user = path("app.etl", &[event(19, [9; 16], 1, TICKS, &[], b"x"), event(19, [9; 16], 1, TICKS, &[], b"y")]);
     let kernel = path("app.kernel.etl", &[system(0x0F, 0x2E, 2, TICKS, &[0; 16])]);
-    let dataset = Dataset::with(Convert { inputs: vec![user, kernel], ..Convert::default() });
+    let dataset = Dataset::with(Convert::default().inputs([user, kernel]));
     let inputs: Vec<_> = dataset.summary.inputs.iter().map(|i| (i.trace_id.as_str(), i.events)).collect();
     assert_eq!(inputs, [("app", 3), ("app.kernel", 2)]);
 }

@@ -80,13 +80,13 @@ fn a_manifest_describes_the_events_of_a_session() {
     let manifest = folder.path().join("shop.man");
     std::fs::write(&manifest, super::manifest::MANIFEST).unwrap();
     let paid = || vec![event(19, [9; 16], 2, START + 10, &[], &77u32.to_le_bytes())];
-    let request = |manifest: &Path| Convert { manifests: vec![manifest.to_owned()], ..Convert::default() };
+    let request = |manifest: &Path| Convert::default().manifests([manifest.to_owned()]);
     let live = Dataset::of_live(request(&manifest), session(paid(), Ending::default()));
     let table =
         live.summary.tables.iter().find(|t| t.name.starts_with("event/Shop-Orders/")).expect("a described event");
     assert_eq!(live.table(&table.name).numbers("number"), [77]);
     // Before a session is begun that nobody would end.
-    let request = Convert { output: folder.path().join("out"), ..request(&folder.path().join("none.man")) };
+    let request = request(&folder.path().join("none.man")).output(folder.path().join("out"));
     let outcome = collect(&request, || unreachable!("the manifest is not there"), &mut |_| {});
     assert!(matches!(outcome, Err(Error::Io { .. })), "{outcome:?}");
 }
@@ -119,8 +119,7 @@ fn processes_are_chosen_by_the_names_that_the_system_tells() {
     other.iter_mut().for_each(|bytes| patch(bytes, 0x0C, 6u32.to_le_bytes()));
     both.extend(other);
     for (asked, events) in [("app", 8), ("6", 8), ("app,6", 16)] {
-        let processes = asked.split(',').map(str::to_owned).collect();
-        let request = Convert { processes, ..Convert::default() };
+        let request = Convert::default().processes(asked.split(','));
         let dataset = Dataset::of_live(request, session(both.clone(), Ending::default()));
         assert_eq!(dataset.summary.inputs[0].events, events, "{asked}");
     }

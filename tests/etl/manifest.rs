@@ -199,8 +199,7 @@ fn every_type_is_decoded() {
 #[test]
 fn events_get_their_names_tables_and_messages() {
     let folder = tempfile::tempdir().expect("a folder");
-    let request =
-        |manifests: Vec<PathBuf>| Convert { inputs: vec![recording(&folder)], manifests, ..Convert::default() };
+    let request = |manifests: Vec<PathBuf>| Convert::default().inputs([recording(&folder)]).manifests(manifests);
     let without = Dataset::with(request(Vec::new()));
     assert_eq!(without.summary.inputs[0].raw, 7, "nothing is known of them, nor of the header event");
     let manifest = written(&folder, MANIFEST);
@@ -340,7 +339,7 @@ fn a_manifest_that_cannot_be_read_leaves_no_dataset() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = folder.path().join("out");
     let (inputs, missing) = (vec![recording(&folder)], folder.path().join("missing.man"));
-    let request = Convert { inputs, output: output.clone(), manifests: vec![missing], ..Convert::default() };
+    let request = Convert::new(inputs, output.clone()).manifests([missing]);
     let error = convert(&request, &mut |_| {}).err().map(|e| e.to_string()).unwrap_or_default();
     assert!(error.contains("missing.man") && !output.exists(), "{error}");
 }

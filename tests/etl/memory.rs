@@ -65,7 +65,7 @@ fn a_large_log_takes_little_memory() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("large.etl");
     let events = write(&path, if large { 1024 } else { 256 }, 4);
-    let request = Convert { inputs: vec![path], output: folder.path().join("out"), ..Convert::default() };
+    let request = Convert::new([path], folder.path().join("out"));
     let summary = convert(&request, &mut |_| {}).expect("a dataset");
     let input = &summary.inputs[0];
     assert_eq!((input.events, input.complete), (events, true));
@@ -86,7 +86,7 @@ fn the_log_of_one_processor_is_given_back_as_it_is_read() {
     let found = tracequet::inspect::inspect(&path, &mut |_, _| {}).expect("a recording");
     assert_eq!(found.events, events);
     assert!(peak_mb().is_none_or(|peak| peak < 60), "{:?} MB", peak_mb());
-    let request = Convert { inputs: vec![path], output: folder.path().join("out"), ..Convert::default() };
+    let request = Convert::new([path], folder.path().join("out"));
     assert_eq!(convert(&request, &mut |_| {}).expect("a dataset").inputs[0].events, events);
     assert!(peak_mb().is_none_or(|peak| peak < 180), "{:?} MB", peak_mb());
 }
@@ -117,13 +117,7 @@ fn copies_of_a_real_log_take_little_memory() {
     repeat(&log.path, copies, &many);
     let rows = |path: &Path| {
         let output = folder.path().join("out");
-        let request = Convert {
-            inputs: vec![path.to_owned()],
-            output,
-            overwrite: true,
-            tables: vec!["event".into()],
-            ..Convert::default()
-        };
+        let request = Convert::new([path.to_owned()], output).overwrite(true).tables(["event"]);
         let summary = convert(&request, &mut |_| {}).expect("a dataset");
         summary.tables.into_iter().map(|t| (t.name, t.rows)).collect::<std::collections::BTreeMap<_, _>>()
     };

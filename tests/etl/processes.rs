@@ -23,7 +23,7 @@ fn written(events: &[Vec<u8>]) -> (tempfile::TempDir, PathBuf) {
 
 fn only(path: &std::path::Path, process: &str) -> Dataset {
     let (inputs, processes) = (vec![path.to_owned()], vec![process.to_owned()]);
-    Dataset::with(Convert { inputs, processes, ..Convert::default() })
+    Dataset::with(Convert::default().inputs(inputs).processes(processes))
 }
 
 /// Frames of a call stack, innermost first.

@@ -186,13 +186,8 @@ impl FactSink for Facts {
             Fact::Allocation(rows) => {
                 self.allocations.extend(rows.iter().map(|a| (a.source, a.type_id, a.object_count)));
             }
-            Fact::Diagnostic(rows) => self.problems.extend(rows.iter().map(|row| Problem {
-                severity: row.level(),
-                code: row.code,
-                message: row.message.to_owned(),
-                offset: row.byte_offset,
-                count: row.count,
-                thread_id: row.thread_id,
+            Fact::Diagnostic(rows) => self.problems.extend(rows.iter().map(|row| {
+                Problem::new(row.level(), row.code, row.byte_offset, row.message).count(row.count).thread(row.thread_id)
             })),
             _ => {}
         }

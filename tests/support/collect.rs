@@ -126,21 +126,13 @@ impl Recording {
 
     /// Calls `look` with an event as it is seen by the rest of the crate.
     pub fn with_event<R>(&self, seen: &Seen, look: impl FnOnce(&Event<'_>) -> R) -> R {
-        let raw = RawEvent {
-            event_type: seen.event_type,
-            ticks: seen.ticks,
-            thread: seen.thread,
-            capture_thread: seen.capture_thread,
-            processor: seen.processor,
-            stack: Stack { addresses: &seen.stack, key: None },
-            labels: &seen.labels,
-            payload: &seen.payload,
-            offset: seen.offset,
-        };
+        let mut raw = RawEvent::new(seen.event_type, seen.ticks, &seen.labels, &seen.payload);
+        (raw.thread, raw.capture_thread, raw.processor) = (seen.thread, seen.capture_thread, seen.processor);
+        (raw.stack, raw.offset) = (Stack::new(&seen.stack, None), seen.offset);
         let clock = self.info.as_ref().expect("a header").clock;
         let ts_ns = clock.since_start(seen.ticks).unwrap_or(i64::MAX);
         let thread = &self.threads[seen.thread as usize];
-        look(&Event { raw: &raw, info: self.info_of(seen), thread, ts_ns })
+        look(&Event::new(&raw, self.info_of(seen), thread, ts_ns))
     }
 
     /// The decoded fields of an event by name; panics when it cannot be decoded exactly.

@@ -181,7 +181,7 @@ fn field_differences(expected: &Json, seen: &Seen, recording: &Recording) -> Vec
 fn is_wrapped(info: &EventInfo) -> bool {
     use tracequet::reader::{Field, FieldType};
     let Layout::Fields(fields) = &info.event_type.layout else { return false };
-    matches!(fields.as_slice(), [Field { name, kind: FieldType::Object(_) }] if name.is_empty())
+    matches!(fields.as_slice(), [Field { name, kind: FieldType::Object(_), .. }] if name.is_empty())
 }
 
 fn plan_fields<'i>(info: &'i EventInfo, payload: &[u8]) -> &'i [PlanField] {
@@ -299,6 +299,7 @@ fn value_differences(expected: &Json, node: &Node, value: &Value, at: &str, out:
             Json::Object(object) => object.get("bytes").and_then(Json::as_str) == Some(&hex(bytes)),
             _ => false,
         },
+        other => panic!("{at}: a value of a new kind: {other:?}"),
     };
     if !equal {
         let value: String = format!("{value:?}").chars().take(200).collect();

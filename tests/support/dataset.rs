@@ -28,13 +28,13 @@ pub struct Dataset {
 impl Dataset {
     /// Converts one recording.
     pub fn of(recording: &Path) -> Dataset {
-        Dataset::with(Convert { inputs: vec![recording.to_owned()], ..Convert::default() })
+        Dataset::with(Convert::default().inputs([recording.to_owned()]))
     }
 
     /// Carries out a request in a directory of its own.
     pub fn with(request: Convert) -> Dataset {
         let directory = tempfile::tempdir().unwrap();
-        let request = Convert { output: directory.path().join("out"), ..request };
+        let request = request.output(directory.path().join("out"));
         let summary = convert(&request, &mut |_| {}).unwrap_or_else(|e| panic!("{:?}: {e}", request.inputs));
         Dataset { summary, directory }
     }
@@ -42,7 +42,7 @@ impl Dataset {
     /// Carries out a request on a session until it ends.
     pub fn of_live(request: Convert, live: Live) -> Dataset {
         let directory = tempfile::tempdir().unwrap();
-        let request = Convert { output: directory.path().join("out"), ..request };
+        let request = request.output(directory.path().join("out"));
         let summary = collect(&request, || Ok(live), &mut |_| {}).unwrap_or_else(|e| panic!("live: {e}"));
         Dataset { summary, directory }
     }

@@ -3,17 +3,18 @@
 use std::ops::ControlFlow;
 
 use tracequet::error::{Problem, Result};
-use tracequet::event::{Event, EventInfo};
+use tracequet::event::{self, Event, EventInfo, EventVisitor};
 use tracequet::normalize::Normalizer;
-use tracequet::reader::{EventType, Order, Process, RawEvent, Thread, TraceInfo, TypeId, Visitor};
+use tracequet::reader::{Order, Process, TraceInfo, TypeId};
 use tracequet::source::Input;
+use tracequet::time::Clock;
 
 use super::callbacks::Facts;
 
 /// Reads a recording in the order of time.
 pub fn facts(input: Input) -> Result<Facts> {
     let mut reading = Reading::default();
-    let end = tracequet::reader::read(input, Order::Time, &mut reading)?;
+    let end = event::read(input, Order::Time, &mut reading)?;
     reading.facts.end = end;
     reading.normalizer.finish(end.bytes, &mut reading.facts);
     Ok(reading.facts)
@@ -21,37 +22,26 @@ pub fn facts(input: Input) -> Result<Facts> {
 
 #[derive(Default)]
 struct Reading {
-    info: Option<TraceInfo>,
-    types: Vec<EventInfo>,
-    threads: Vec<Thread>,
+    clock: Option<Clock>,
     normalizer: Normalizer,
     facts: Facts,
 }
 
-impl Visitor for Reading {
+impl EventVisitor for Reading {
     fn trace(&mut self, info: &TraceInfo) {
-        self.info = Some(info.clone());
+        self.clock = Some(info.clock);
     }
 
-    fn event_type(&mut self, id: TypeId, event_type: &EventType) -> bool {
-        let info = EventInfo::resolve(event_type, self.info.as_ref().map_or(8, |i| i.pointer_size));
-        let wanted = self.normalizer.event_type(id, &info);
-        self.types.push(info);
-        wanted
+    fn event_type(&mut self, id: TypeId, info: &EventInfo) -> bool {
+        self.normalizer.event_type(id, info)
     }
 
     fn process(&mut self, process: &Process) {
-        self.normalizer.process(process, &self.info.as_ref().expect("a header").clock);
+        self.normalizer.process(process, self.clock.as_ref().expect("a header"));
     }
 
-    fn thread(&mut self, _: u32, thread: &Thread) {
-        self.threads.push(thread.clone());
-    }
-
-    fn event(&mut self, raw: &RawEvent<'_>) -> ControlFlow<()> {
-        let ts_ns = self.info.as_ref().and_then(|i| i.clock.since_start(raw.ticks)).unwrap_or_default();
-        let (info, thread) = (&self.types[raw.event_type.0 as usize], &self.threads[raw.thread as usize]);
-        self.normalizer.event(&Event { raw, info, thread, ts_ns }, 0, &mut self.facts);
+    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        self.normalizer.event(event, 0, &mut self.facts);
         ControlFlow::Continue(())
     }
 

@@ -1,5 +1,6 @@
-//! Code: modules, types, methods, and call stacks.
+//! Code: types, methods, modules, and call stacks.
 
 pub mod callsites;
+pub mod methods;
 pub mod modules;
 pub mod types;

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use crate::event::Event;
 use crate::guid::Guid;
 use crate::normalize::fact::{FactSink, Module};
-use crate::normalize::scalars::Scalars;
+use crate::normalize::tracker::{self, Hears, Input};
 use crate::reader::ProcessKey;
 
 /// A recording of a whole machine holds tens of thousands at most; past it modules are left out and counted.
@@ -19,16 +18,34 @@ const MAX_PDBS: usize = 2 * MAX_MODULES;
 /// Bytes of their paths, at most.
 const MAX_TEXT: usize = 32 << 20;
 
-/// What an event says of a module.
+/// What an event tells of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum Action {
     /// It is loaded.
     Load,
     /// It is unloaded.
     Unload,
     /// It is there, at the start or at the end of the session.
     Listed,
+    /// Which symbols belong to it.
+    Symbols,
 }
+
+/// The events: of the kernel, and of who merged the log.
+pub const HEARS: &[Hears<Action>] = &[
+    Hears {
+        provider: "Windows-Kernel-Image",
+        events: &[
+            ("Load", Action::Load),
+            ("Unload", Action::Unload),
+            ("DCStart", Action::Listed),
+            ("DCEnd", Action::Listed),
+        ],
+    },
+    Hears { provider: "KernelTraceControl-ImageId", events: &[("PdbId", Action::Symbols)] },
+];
+
+impl tracker::Action for Action {}
 
 /// The symbols of a module.
 struct Pdb {
@@ -61,58 +78,58 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// An event about the image of a module.
-    pub fn image(&mut self, change: Change, event: &Event<'_>, scalars: &Scalars) {
-        let number = |name| scalars.number(name).unwrap_or_default();
-        let base_address = number("ImageBase");
-        let key = (event.thread.process(), base_address);
-        let known = match change {
+    /// An event about a module.
+    pub fn event(&mut self, action: Action, input: &Input<'_>) {
+        let base_address = input.number("ImageBase");
+        let key = (input.process(), base_address);
+        let known = match action {
             // What is loaded where another one was: its unloading was lost.
-            Change::Load => None,
-            Change::Listed => self.loaded.get(&key).copied(),
-            Change::Unload => self.loaded.remove(&key),
+            Action::Load => None,
+            Action::Listed => self.loaded.get(&key).copied(),
+            Action::Unload => self.loaded.remove(&key),
+            Action::Symbols => return self.symbols(input),
         };
         if let Some(module) = known.and_then(|index| self.list.get_mut(index)) {
-            if change == Change::Unload {
-                module.row.unload_ts_ns = Some(event.ts_ns);
+            if action == Action::Unload {
+                module.row.unload_ts_ns = Some(input.ts_ns());
             }
             return;
         }
-        let path = scalars.text("FileName").unwrap_or_default();
+        let path = input.text("FileName");
         if self.list.len() >= MAX_MODULES || self.text > MAX_TEXT {
             self.lost += 1;
             return;
         }
         self.text += path.len();
-        if change != Change::Unload {
+        if action != Action::Unload {
             self.loaded.insert(key, self.list.len());
         }
         let row = Module {
-            process_id: event.thread.process_id,
+            process_id: input.process_id(),
             module_id: base_address,
             kind: "native",
             base_address,
-            size_bytes: number("ImageSize"),
-            time_date_stamp: scalars.small("TimeDateStamp").unwrap_or_default(),
-            load_ts_ns: (change == Change::Load).then_some(event.ts_ns),
-            unload_ts_ns: (change == Change::Unload).then_some(event.ts_ns),
+            size_bytes: input.number("ImageSize"),
+            time_date_stamp: input.fields.small("TimeDateStamp").unwrap_or_default(),
+            load_ts_ns: (action == Action::Load).then_some(input.ts_ns()),
+            unload_ts_ns: (action == Action::Unload).then_some(input.ts_ns()),
             ..Module::default()
         };
-        self.list.push(Listed { row, path: path.to_owned(), first_ns: event.ts_ns });
+        self.list.push(Listed { row, path: path.to_owned(), first_ns: input.ts_ns() });
     }
 
     /// An event that names the symbols of a module.
-    pub fn symbols(&mut self, ts_ns: i64, scalars: &Scalars) {
-        let number = |name| scalars.number(name).unwrap_or_default();
+    fn symbols(&mut self, input: &Input<'_>) {
         if self.pdb_count < MAX_PDBS
             && self.text <= MAX_TEXT
-            && let Some(guid) = scalars.get("PdbGuid").as_guid()
+            && let Some(guid) = input.fields.get("PdbGuid").as_guid()
         {
-            let path = scalars.text("PdbName").map(str::to_owned);
+            let path = input.fields.text("PdbName").map(str::to_owned);
             self.text += path.as_ref().map_or(0, String::len);
-            let pdb = Pdb { guid, age: scalars.small("Age"), path };
+            let pdb = Pdb { guid, age: input.fields.small("Age"), path };
+            let place = (input.number("ProcessId"), input.number("ImageBase"));
             self.pdb_count += 1;
-            self.pdbs.entry((number("ProcessId"), number("ImageBase"))).or_default().push((ts_ns, pdb));
+            self.pdbs.entry(place).or_default().push((input.ts_ns(), pdb));
         }
     }
 

@@ -1,25 +1,35 @@
-//! Types by the address of their method table, and methods by their id, each once per process.
+//! Types by the address of their method table, each once per process.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 
 use crate::event::value::Value;
-use crate::normalize::fact::{FactSink, Method, Type};
-use crate::normalize::scalars::Scalars;
+use crate::normalize::fact::{FactSink, Type};
+use crate::normalize::tracker::{self, Hears, Input, RUNTIME};
 use crate::reader::ProcessKey;
 
-/// Types and methods remembered; past it the memory starts anew and one may appear twice.
+/// Types remembered; past it the memory starts anew and one may appear twice.
 const MAX_SEEN: usize = 1 << 20;
 
-/// Which types and methods are known.
+/// What an event tells of types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Many at once.
+    Bulk,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[Hears { provider: RUNTIME, events: &[("BulkType", Action::Bulk)] }];
+
+impl tracker::Action for Action {}
+
+/// Which types are known.
 #[derive(Default)]
 pub struct Types {
     /// By process and id: whether a profiler told of it, not the runtime.
     seen: HashMap<(ProcessKey, u64), bool, FixedState>,
-    /// By process, id and start of the code: a method is compiled more than once.
-    methods: HashSet<(ProcessKey, u64, u64), FixedState>,
 }
 
 impl Types {
@@ -53,8 +63,9 @@ impl Types {
 
     /// The types of a BulkType event: TypeID, ModuleID, TypeNameID, Flags, CorElementType, Name, TypeParameterCount,
     /// TypeParameters.
-    pub fn bulk(&mut self, process: ProcessKey, scalars: &Scalars, sink: &mut impl FactSink) {
-        for value in scalars.get("Values").as_list() {
+    pub fn event(&mut self, Action::Bulk: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+        let process = input.process();
+        for value in input.fields.get("Values").as_list() {
             let Value::Struct(fields) = value else { continue };
             let number = |index: usize| fields.get(index).and_then(Value::as_u64).unwrap_or_default();
             let type_id = number(0);
@@ -75,29 +86,6 @@ impl Types {
                 type_parameter_ids: &parameters,
             };
             sink.add(&found);
-        }
-    }
-
-    /// A method that was loaded, or is there at the start or the end of the recording: MethodID, ModuleID,
-    /// MethodStartAddress, MethodSize, MethodNamespace, MethodName, MethodSignature.
-    pub fn method(&mut self, process: ProcessKey, scalars: &Scalars, sink: &mut impl FactSink) {
-        let number = |name| scalars.number(name).unwrap_or_default();
-        let (method_id, start_address) = (number("MethodID"), number("MethodStartAddress"));
-        if self.methods.len() >= MAX_SEEN {
-            self.methods.clear();
-        }
-        if self.methods.insert((process, method_id, start_address)) {
-            let text = |name| scalars.text(name).unwrap_or_default();
-            sink.add(&Method {
-                process_id: process.id,
-                method_id,
-                namespace: text("MethodNamespace"),
-                name: text("MethodName"),
-                signature: text("MethodSignature"),
-                start_address,
-                size_bytes: number("MethodSize"),
-                module_id: number("ModuleID"),
-            });
         }
     }
 }

@@ -36,9 +36,20 @@ pub struct Open {
     background: bool,
     nested: bool,
     /// The runtime's own events tell of it, too: it is not reported from here.
-    joined: bool,
+    pub(super) joined: bool,
     /// An end that is its own unless it turns out to be a background collection.
-    provisional_end: Option<(i64, Vec<GcGenerationRange>)>,
+    pub(super) provisional_end: Option<(i64, Vec<GcGenerationRange>)>,
+}
+
+/// What is to be known of the runtime's own events, where a recording has both (see [`super::join`]).
+#[derive(Default)]
+pub(super) struct Shared {
+    /// The runtime's own events tell of a collection that starts now, too.
+    pub(super) starts_joined: bool,
+    /// Ends of joined collections are provisional: what the runtime itself tells of them is not over.
+    pub(super) end_is_provisional: bool,
+    /// Joined collections that are over.
+    pub(super) closed: Vec<Gc>,
 }
 
 /// The collections of one recording.
@@ -52,14 +63,10 @@ pub struct CallbackGcTracker {
     suspends: bool,
     /// Number of the collection that began last.
     pub last_id: GcId,
-    /// The runtime's own events tell of collections that begin now, too.
-    pub joins: bool,
-    /// Ends of joined collections are provisional: what the runtime itself tells of them is not over.
-    pub holds: bool,
-    open: Vec<Open>,
+    /// What the runtime's own events tell of, too.
+    pub(super) shared: Shared,
+    pub(super) open: Vec<Open>,
     closed: ReportQueue,
-    /// Collections that are over and that the runtime's own events tell of, too.
-    pub joined: Vec<Gc>,
     pauses: Pauses,
     waiting: Option<Vec<u64>>,
     /// Collections whose end never came.
@@ -78,36 +85,9 @@ impl CallbackGcTracker {
         CallbackGcTracker { process_id, clr_instance_id, concurrent, suspends, ..CallbackGcTracker::default() }
     }
 
-    /// The innermost collection, if it is not over and the runtime's own events are not known to tell of it.
-    pub fn alone(&self) -> Option<GcId> {
-        self.open.last().filter(|top| !top.joined && top.provisional_end.is_none()).map(|top| top.row.gc_id)
-    }
-
-    /// The runtime's own events tell of the innermost collection, too.
-    pub fn join(&mut self) {
-        if let Some(top) = self.open.last_mut() {
-            top.joined = true;
-        }
-    }
-
     /// Whether a collection is open that has begun and not ended.
     pub fn runs(&self) -> bool {
         self.open.last().is_some_and(|top| top.started && top.provisional_end.is_none())
-    }
-
-    /// Whether a joined collection is open.
-    pub fn has_joined(&self) -> bool {
-        self.open.iter().any(|open| open.joined)
-    }
-
-    /// The runtime's own events of a joined collection end. Returns how many ranges they lack.
-    pub fn joined_ends(&mut self, gc_id: GcId, told: &Ranges, sink: &mut impl FactSink) -> u64 {
-        let Some(top) = self.open.last_mut().filter(|top| top.joined && top.row.gc_id == gc_id) else { return 0 };
-        let lacking = top.ranges.also_told(told);
-        if top.provisional_end.is_some() {
-            self.abandon(sink);
-        }
-        lacking
     }
 
     /// Objects that wait for their finalizers after the collection that was closed last, sorted.
@@ -124,7 +104,7 @@ impl CallbackGcTracker {
             start_ts_ns,
             ..Gc::default()
         };
-        let mut open = Open { row, joined: self.joins, ..Open::default() };
+        let mut open = Open { row, joined: self.shared.starts_joined, ..Open::default() };
         open.ranges.set_tagged();
         open
     }
@@ -170,7 +150,7 @@ impl CallbackGcTracker {
 
     /// GarbageCollectionFinished. Returns whether its start is not in the recording.
     pub fn finished(&mut self, ts_ns: i64, bounds: Vec<GcGenerationRange>, sink: &mut impl FactSink) -> bool {
-        if self.holds
+        if self.shared.end_is_provisional
             && let Some(top) = self.open.last_mut().filter(|top| top.joined && top.provisional_end.is_none())
         {
             top.provisional_end = Some((ts_ns, bounds));
@@ -263,13 +243,13 @@ impl CallbackGcTracker {
         self.anomalies.overlapping_bounds += anomalies.overlapping_bounds;
         self.anomalies.beyond_bounds += anomalies.beyond_bounds;
         if closed.joined {
-            return self.joined.push(closed.row);
+            return self.shared.closed.push(closed.row);
         }
         self.closed.push(closed.row);
     }
 
     /// Nothing more comes of the innermost collection.
-    fn abandon(&mut self, sink: &mut impl FactSink) {
+    pub(super) fn abandon(&mut self, sink: &mut impl FactSink) {
         let Some(mut lost) = self.open.pop() else { return };
         if let Some((end_ns, bounds)) = lost.provisional_end.take() {
             // It started and ended without ever working in the background.

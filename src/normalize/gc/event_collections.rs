@@ -23,16 +23,16 @@ pub struct OpenCollection {
     pub ranges: Ranges,
     /// Whether the bounds that come now are those of the start: until its thread says something else.
     starting_on: Option<u32>,
-    started: bool,
+    pub(super) started: bool,
 }
 
 /// The collections of one runtime of one process.
 #[derive(Debug, Default)]
 pub struct EventGcTracker {
-    process: ProcessKey,
+    pub(super) process: ProcessKey,
     clr_instance_id: u16,
-    open: Vec<OpenCollection>,
-    closed: ReportQueue,
+    pub(super) open: Vec<OpenCollection>,
+    pub(super) closed: ReportQueue,
     last_ended: Option<GcId>,
     pauses: Pauses,
     /// Collections whose end never came.
@@ -69,41 +69,10 @@ impl EventGcTracker {
         self.process == process && self.clr_instance_id == clr_instance_id
     }
 
-    /// The innermost open collection of a process and its ranges so far, unless it goes on beside the program.
-    pub fn open_of(&self, process: ProcessKey) -> Option<(GcId, &Ranges)> {
-        let open = self.open.last().filter(|o| self.process == process && o.row.kind != Some("background"))?;
-        Some((open.row.gc_id, &open.ranges))
-    }
-
-    /// The collection that an end of this number ends, if it is open.
-    pub fn ending(&self, number: u32) -> Option<(GcId, &Ranges)> {
-        let known = self.open.iter().rfind(|o| o.started && o.row.gc_number == number);
-        let open = known.or(self.open.iter().rfind(|o| !o.started))?;
-        Some((open.row.gc_id, &open.ranges))
-    }
-
-    /// The collection that is given up when one of this number starts.
-    pub fn given_up(&self, number: u32) -> Option<(GcId, &Ranges)> {
-        let open = self.open.last().filter(|o| !(o.started && o.row.gc_number == number))?;
-        (open.row.kind != Some("background")).then_some((open.row.gc_id, &open.ranges))
-    }
-
-    /// Adds what a profiler tells of a collection that is not reported yet. Returns whether there is one of its number.
-    pub fn add(&mut self, told: &Gc) -> bool {
-        let mut rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
-        let Some(row) = rows.find(|row| row.gc_id == told.gc_id) else { return false };
-        row.generation = row.generation.or(told.generation);
-        row.reason = row.reason.or(told.reason);
-        row.kind = row.kind.or(told.kind);
-        row.end_ts_ns = row.end_ts_ns.or(told.end_ts_ns);
-        row.complete |= told.complete;
-        row.surviving_range_count += told.surviving_range_count;
-        row.surviving_bytes = row.surviving_bytes.saturating_add(told.surviving_bytes);
-        row.moved_range_count += told.moved_range_count;
-        row.moved_bytes = row.moved_bytes.saturating_add(told.moved_bytes);
-        row.root_count += told.root_count;
-        row.heap_object_count += told.heap_object_count;
-        true
+    /// Where the collection that an end of this number ends is in the list of open ones.
+    pub(super) fn ended_by(&self, number: u32) -> Option<usize> {
+        let known = self.open.iter().rposition(|o| o.started && o.row.gc_number == number);
+        known.or(self.open.iter().rposition(|o| !o.started))
     }
 
     /// A collection starts. `next_id` is taken when it is a new one: old runtimes announce each start twice.
@@ -150,8 +119,7 @@ impl EventGcTracker {
         next_id: &mut GcId,
         sink: &mut impl FactSink,
     ) {
-        let known = self.open.iter().rposition(|o| o.started && o.row.gc_number == number);
-        let index = match known.or(self.open.iter().rposition(|o| !o.started)) {
+        let index = match self.ended_by(number) {
             Some(index) => index,
             None => {
                 self.innermost(ts_ns, next_id);

@@ -3,16 +3,86 @@
 //! GCBulkNode lists objects with the number of references each holds; GCBulkEdge lists the targets of all of them, one
 //! after the other. Both are cut into events independently, so whichever is ahead waits for the other.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
+use foldhash::fast::FixedState;
+
+use super::runtimes::Runtime;
+use crate::error::{Problem, Severity};
 use crate::normalize::fact::{FactSink, GcId, HeapObject, HeapReference};
+use crate::normalize::tracker::{self, Hears, Input, Needs, RUNTIME};
+
+/// What an event lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Objects.
+    Nodes,
+    /// Targets of references.
+    Edges,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] =
+    &[Hears { provider: RUNTIME, events: &[("GCBulkNode", Action::Nodes), ("GCBulkEdge", Action::Edges)] }];
+
+impl tracker::Action for Action {
+    fn needs(self) -> Needs {
+        match self {
+            Action::Nodes => Needs::Rows(&["Address", "Size", "TypeID", "EdgeCount"]),
+            Action::Edges => Needs::Rows(&["Value", "ReferencingFieldID"]),
+        }
+    }
+}
+
+/// The walks of all runtimes.
+#[derive(Default)]
+pub struct HeapWalks {
+    /// By the place of the runtime.
+    walks: HashMap<usize, Walk, FixedState>,
+}
+
+impl HeapWalks {
+    /// An event of a walk.
+    pub fn event(&mut self, action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
+        let Some(rows) = input.rows else { return };
+        let sharers = self.walks.len();
+        let walk = self.walks.entry(runtime.index).or_default();
+        walk.sharers = sharers;
+        let row = &mut runtime.open_collection().row;
+        let gc_id = row.gc_id;
+        match action {
+            Action::Nodes => {
+                walk.node_event(input.index);
+                row.heap_object_count += rows.len() as u64;
+                for [object_id, size_bytes, type_id, reference_count] in rows.values() {
+                    walk.object(&HeapObject { gc_id, object_id, size_bytes, type_id, reference_count }, sink);
+                }
+            }
+            Action::Edges => {
+                walk.edge_event(input.index);
+                for [target, field] in rows.values() {
+                    walk.target(gc_id, target, field, sink);
+                }
+            }
+        }
+    }
+
+    /// The end of the recording.
+    pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) {
+        let lost = self.walks.values_mut().map(Walk::finish).fold(0, u64::saturating_add);
+        if lost > 0 {
+            let message = "references of heap objects could not be attributed: a part of the walk is missing";
+            sink.problem(&Problem::new(Severity::DataLoss, "lost_references", position, message).count(lost));
+        }
+    }
+}
 
 /// Objects or targets that wait at most; a walk that exceeds it has lost one of its lists.
 const MAX_WAITING: usize = 2 << 20;
 
-/// References of the current walk that are not joined yet.
+/// References of the current walk of one runtime that are not joined yet.
 #[derive(Debug, Default)]
-pub struct Heap {
+struct Walk {
     /// Objects with references that are still to come.
     objects: VecDeque<(u64, u64)>,
     /// Targets (and fields) whose objects are still to come.
@@ -22,14 +92,14 @@ pub struct Heap {
     /// Lists are out of step: targets are no longer attributed to objects.
     broken: bool,
     /// How many walks share the memory: those of several processes in one recording.
-    pub sharers: usize,
+    sharers: usize,
     /// References that could not be attributed.
-    pub lost_references: u64,
+    lost_references: u64,
 }
 
-impl Heap {
+impl Walk {
     /// Takes note of the number of a GCBulkNode event; a gap means that objects are missing.
-    pub fn node_event(&mut self, index: u64) {
+    fn node_event(&mut self, index: u64) {
         if index == 0 {
             self.restart();
         }
@@ -38,7 +108,7 @@ impl Heap {
     }
 
     /// Takes note of the number of a GCBulkEdge event; a gap means that targets are missing.
-    pub fn edge_event(&mut self, index: u64) {
+    fn edge_event(&mut self, index: u64) {
         self.broken |= index != self.next_edge_event && index != 0;
         self.next_edge_event = index + 1;
     }
@@ -54,7 +124,7 @@ impl Heap {
 
     /// An object.
     #[inline]
-    pub fn object(&mut self, object: &HeapObject, sink: &mut impl FactSink) {
+    fn object(&mut self, object: &HeapObject, sink: &mut impl FactSink) {
         sink.add(object);
         if object.reference_count == 0 {
             return;
@@ -69,7 +139,7 @@ impl Heap {
 
     /// A target.
     #[inline]
-    pub fn target(&mut self, gc_id: GcId, target: u64, field: u64, sink: &mut impl FactSink) {
+    fn target(&mut self, gc_id: GcId, target: u64, field: u64, sink: &mut impl FactSink) {
         if self.broken {
             sink.add(&HeapReference { gc_id, object_id: 0, target_object_id: target, field_id: field });
             return;
@@ -94,7 +164,7 @@ impl Heap {
     }
 
     /// The end of the recording: what waits is lost.
-    pub fn finish(&mut self) -> u64 {
+    fn finish(&mut self) -> u64 {
         self.restart();
         std::mem::take(&mut self.lost_references)
     }

@@ -4,6 +4,9 @@
 //! events, threads and heaps. The generation of an old address is read off the bounds at the start of the collection,
 //! that of a new address off the bounds at its end; without bounds it stays unknown.
 
+use super::bounds::Bounds;
+use super::large_objects::LargeParts;
+use super::lengths::untag;
 use super::sorted_runs::Runs;
 use crate::normalize::fact::{FactSink, Gc, GcGenerationRange, GcMovedRange, GcSurvivingRange, LengthKind};
 
@@ -15,20 +18,20 @@ const BATCH: usize = 8 << 10;
 pub struct Ranges {
     surviving: Runs<2>,
     moved: Runs<3>,
-    bounds: Vec<GcGenerationRange>,
+    pub(super) bounds: Vec<GcGenerationRange>,
     surviving_batch: Vec<GcSurvivingRange>,
     moved_batch: Vec<GcMovedRange>,
     failed: Option<std::io::Error>,
-    /// Lengths carry their kind (see [`tag`]): callbacks, not events.
+    /// Lengths carry their kind (see [`tag`](super::lengths::tag)): callbacks, not events.
     tagged: bool,
     /// Where ranges of unknown length are after the collection.
     clamped: Vec<u64>,
     anomalies: RangeAnomalies,
     bounds_left_out: u64,
     /// The bounds are those of another telling of the collection, which hands them on.
-    bounds_are_told: bool,
+    pub(super) bounds_are_told: bool,
     /// The rows are, too.
-    rows_are_told: bool,
+    pub(super) rows_are_told: bool,
 }
 
 /// What cannot be right in the ranges and bounds of one collection.
@@ -46,42 +49,11 @@ pub struct RangeAnomalies {
     pub bounds_left_out: u64,
 }
 
-/// What is said of bounds that are too many.
-pub const TOO_MANY_BOUNDS: &str = "more generation bounds of one collection than are remembered";
 /// Bounds of one collection: a heap of a terabyte has as many regions.
 const MAX_BOUNDS: usize = 1 << 18;
 
 /// Ranges of unknown length that are looked at once more, per collection; no machine has room for so many.
 const MAX_CLAMPED: usize = 1 << 16;
-/// The bits of a length that carry its kind.
-const KIND_SHIFT: u32 = 62;
-/// Lengths of callbacks are less than this.
-pub const MAX_LENGTH: u64 = 1 << KIND_SHIFT;
-/// What a 64-bit runtime writes for lengths of 4 GiB and more.
-pub const CLAMP: u64 = 0xFFFF_FFFF;
-/// The least length that a clamped one stands for.
-pub const CLAMPED_LENGTH: u64 = 1 << 32;
-
-/// A length with its kind in the two highest bits, so that a range keeps its size while it waits.
-pub fn tag(length: u64, kind: LengthKind) -> u64 {
-    let bits = match kind {
-        LengthKind::Exact => 0,
-        LengthKind::Paired => 1,
-        LengthKind::Clamped => 2,
-        LengthKind::Narrowed => 3,
-    };
-    length & (MAX_LENGTH - 1) | bits << KIND_SHIFT
-}
-
-fn untag(tagged: u64) -> (u64, LengthKind) {
-    let kind = match tagged >> KIND_SHIFT {
-        0 => LengthKind::Exact,
-        1 => LengthKind::Paired,
-        2 => LengthKind::Clamped,
-        _ => LengthKind::Narrowed,
-    };
-    (tagged & (MAX_LENGTH - 1), kind)
-}
 
 impl Ranges {
     /// Rows of (start, length).
@@ -107,7 +79,7 @@ impl Ranges {
         }
     }
 
-    /// From now on lengths are made with [`tag`].
+    /// From now on lengths are made with [`tag`](super::lengths::tag).
     pub fn set_tagged(&mut self) {
         self.tagged = true;
     }
@@ -119,14 +91,9 @@ impl Ranges {
         }
     }
 
-    /// The collection is also told as `other`, whose bounds hold here, too, and whose rows are handed on in place of
-    /// these when it has any. Returns how many rows it has less.
-    pub fn also_told(&mut self, other: &Ranges) -> u64 {
-        self.bounds.clone_from(&other.bounds);
-        self.bounds_are_told = true;
-        let theirs = other.surviving.count() + other.moved.count();
-        self.rows_are_told = theirs > 0;
-        if theirs > 0 { (self.surviving.count() + self.moved.count()).saturating_sub(theirs) } else { 0 }
+    /// How many ranges there are.
+    pub fn count(&self) -> u64 {
+        self.surviving.count() + self.moved.count()
     }
 
     /// What could not be right in the collection that was finished last.
@@ -173,10 +140,12 @@ impl Ranges {
             anomalies.empty += u64::from(length == 0);
             anomalies.overlapping += u64::from(start < *last_end);
             *last_end = start.saturating_add(length);
-            match kind {
-                LengthKind::Clamped => large.narrow(new_start, length, &mut anomalies),
-                _ => (length, kind),
+            if kind != LengthKind::Clamped {
+                return (length, kind);
             }
+            let narrowed = large.narrow(new_start, length);
+            anomalies.beyond_bounds += u64::from(narrowed.is_none());
+            narrowed.unwrap_or((length, LengthKind::Clamped))
         };
 
         let batch = &mut self.surviving_batch;
@@ -235,18 +204,17 @@ impl Ranges {
 
     /// For each range of unknown length in a part of the large object heap: where that part ends, and whether the range
     /// is the last in it. The collector cuts such a part off behind its last survivor, so that the last one ends there.
-    fn large_ends(&mut self, after: &mut Bounds) -> std::io::Result<Large> {
-        let mut large = Large::default();
+    fn large_ends(&mut self, after: &mut Bounds) -> std::io::Result<LargeParts> {
+        let mut large = LargeParts::default();
         for address in self.clamped.drain(..) {
             if let Some((start, end, generation)) = after.entry(address) {
-                large.parts.push(Part { start, end, is_large: generation == Some(LARGE_OBJECTS), last: 0 });
+                large.add(start, end, generation);
             }
         }
-        if large.parts.is_empty() {
+        if large.is_empty() {
             return Ok(large);
         }
-        large.parts.sort_by_key(|part| part.start);
-        large.parts.dedup_by_key(|part| part.start);
+        large.sort();
         let mut again = Runs::default();
         let mut failed = Ok(());
         self.surviving.drain(|row| {
@@ -261,130 +229,5 @@ impl Ranges {
         })?;
         self.moved = again;
         failed.map(|()| large)
-    }
-}
-
-/// Number of the generation that large objects are in.
-const LARGE_OBJECTS: u8 = 3;
-
-/// The parts of the heap that hold ranges of unknown length.
-#[derive(Default)]
-struct Large {
-    parts: Vec<Part>,
-}
-
-struct Part {
-    start: u64,
-    end: u64,
-    is_large: bool,
-    /// Where the last range in it begins.
-    last: u64,
-}
-
-impl Large {
-    fn part(&mut self, address: u64) -> Option<&mut Part> {
-        let index = self.parts.partition_point(|p| p.start <= address).checked_sub(1)?;
-        self.parts.get_mut(index).filter(|p| address < p.end)
-    }
-
-    fn saw(&mut self, new_start: u64) {
-        if let Some(part) = self.part(new_start) {
-            part.last = part.last.max(new_start);
-        }
-    }
-
-    fn narrow(&mut self, new_start: u64, least: u64, anomalies: &mut RangeAnomalies) -> (u64, LengthKind) {
-        let Some(part) = self.part(new_start) else { return (least, LengthKind::Clamped) };
-        let room = part.end - new_start;
-        if room < least {
-            anomalies.beyond_bounds += 1;
-            return (least, LengthKind::Clamped);
-        }
-        if room == least || part.is_large && part.last == new_start {
-            return (room, LengthKind::Narrowed);
-        }
-        (least, LengthKind::Clamped)
-    }
-}
-
-/// Generation bounds in the order of addresses, with the entry found last: neighbours are asked for in turn.
-struct Bounds {
-    sorted: Vec<(u64, u64, Option<u8>)>,
-    last: usize,
-    /// Entries that overlap another.
-    overlapping: u64,
-}
-
-impl Bounds {
-    fn new(bounds: &[GcGenerationRange], at_end: bool) -> Bounds {
-        let wanted = bounds.iter().filter(|b| b.is_at_end() == at_end && b.range_length > 0);
-        let mut sorted: Vec<_> =
-            wanted.map(|b| (b.range_start, b.range_start.saturating_add(b.range_length), Some(b.generation))).collect();
-        sorted.sort_unstable();
-        sorted.dedup();
-        // Where two entries disagree nothing is known.
-        let (mut overlapping, mut furthest) = (0, 0);
-        let mut end = 0;
-        for index in 0..sorted.len() {
-            let Some(entry) = sorted.get_mut(index) else { continue };
-            let (overlaps, start) = (entry.0 < end, entry.0);
-            if overlaps {
-                overlapping += 1;
-                entry.2 = None;
-            }
-            let own_end = entry.1;
-            if overlaps && let Some(other) = sorted.get_mut(furthest) {
-                // What is left of the entry before it, as far as no other begins in it, is not doubted.
-                other.1 = other.1.min(start.max(other.0));
-            }
-            if own_end > end {
-                (end, furthest) = (own_end, index);
-            }
-        }
-        Bounds { sorted, last: 0, overlapping }
-    }
-
-    fn entry(&mut self, address: u64) -> Option<(u64, u64, Option<u8>)> {
-        if let Some((start, end, generation)) = self.sorted.get(self.last)
-            && (*start..*end).contains(&address)
-        {
-            return Some((*start, *end, *generation));
-        }
-        let index = self.sorted.partition_point(|(start, _, _)| *start <= address).checked_sub(1)?;
-        let found = *self.sorted.get(index)?;
-        if address >= found.1 {
-            return None;
-        }
-        self.last = index;
-        Some(found)
-    }
-
-    #[inline]
-    fn generation(&mut self, address: u64) -> Option<u8> {
-        self.entry(address)?.2
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::normalize::fact::range_time;
-
-    #[test]
-    fn a_generation_is_read_off_half_open_bounds() {
-        let bound = |generation, range_start, range_length, at_end| {
-            let at = range_time(at_end);
-            GcGenerationRange { at, generation, range_start, range_length, ..GcGenerationRange::default() }
-        };
-        let list =
-            [bound(0, 100, 50, false), bound(2, 200, 10, false), bound(1, 300, 0, false), bound(1, 100, 50, true)];
-        let mut before = Bounds::new(&list, false);
-        assert_eq!(before.generation(99), None);
-        assert_eq!(before.generation(100), Some(0));
-        assert_eq!(before.generation(149), Some(0));
-        assert_eq!(before.generation(150), None);
-        assert_eq!(before.generation(209), Some(2));
-        assert_eq!(before.generation(300), None, "an empty entry holds no address");
-        assert_eq!(Bounds::new(&list, true).generation(120), Some(1));
     }
 }

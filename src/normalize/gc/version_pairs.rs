@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use super::callback_collections::CallbackGcTracker;
-use super::ranges::{CLAMP, tag};
+use super::lengths::{CLAMP, tag};
 use crate::normalize::callbacks::call::Call;
 use crate::normalize::fact::LengthKind;
 

@@ -31,6 +31,7 @@ mod prescan;
 mod process_table;
 mod processes;
 mod refs;
+mod resync;
 mod schemas;
 mod stacks;
 mod state;

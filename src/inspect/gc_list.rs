@@ -1,9 +1,9 @@
-//! The collections of a recording, from the fixed fields of GCStart and GCEnd; where the runtime does not tell of them, from
-//! those that PerfView's profiler tells.
+//! The collections of a recording, from the fixed fields of GCStart and GCEnd. Where the runtime recorded none, from the
+//! events of PerfView's profiler.
 
 use std::collections::HashSet;
 
-use super::Place;
+use super::fixed_field::FixedField;
 use crate::event::catalog::{Provider, ValueMap};
 use crate::event::{Decoding, EventInfo, layout};
 use crate::reader::{ProcessKey, RawEvent};
@@ -20,7 +20,8 @@ const MAX_MARKS: usize = 1 << 19;
 
 /// The collections of a recording.
 #[derive(Clone, Debug, Default)]
-pub struct Collections {
+#[non_exhaustive]
+pub struct GcList {
     /// In the order in which they began.
     pub list: Vec<Collection>,
     /// Starts and ends that were more than fit into the list.
@@ -29,10 +30,11 @@ pub struct Collections {
 
 /// One collection.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Collection {
     /// OS process id.
     pub process_id: u64,
-    /// The runtime's own count of collections; the profiler's where only that tells of them.
+    /// The runtime's own count of collections; the profiler's where only that recorded them.
     pub number: u64,
     /// The oldest generation that is collected; `None` for runtimes before .NET Framework 4.5.
     pub generation: Option<u64>,
@@ -50,6 +52,7 @@ pub struct Collection {
 
 /// How a collection runs beside the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum CollectionKind {
     /// The program stands still.
     Blocking,
@@ -85,21 +88,21 @@ impl CollectionKind {
 }
 
 /// Where GCStart or GCEnd of one version has its fields.
-pub(super) struct Shape {
+pub(super) struct EventShape {
     is_end: bool,
     is_profiler: bool,
-    number: Place,
-    generation: Option<Place>,
-    reason: Option<Place>,
-    kind: Option<Place>,
-    instance: Option<Place>,
+    number: FixedField,
+    generation: Option<FixedField>,
+    reason: Option<FixedField>,
+    kind: Option<FixedField>,
+    instance: Option<FixedField>,
     reasons: Option<&'static ValueMap>,
     kinds: Option<&'static ValueMap>,
 }
 
-impl Shape {
+impl EventShape {
     /// `None` when events of this kind are no starts or ends of collections.
-    pub fn new(info: &EventInfo) -> Option<Shape> {
+    pub fn new(info: &EventInfo) -> Option<EventShape> {
         let id = info.event_type.event_id;
         let (is_end, is_profiler) = match (info.provider.as_str(), id) {
             (RUNTIME, GC_START | GC_END) => (id == GC_END, false),
@@ -108,14 +111,14 @@ impl Shape {
         };
         let (Decoding::Described(plan) | Decoding::Catalogue { plan, .. }) = &info.decoding else { return None };
         let map = |field| value_map(info.catalogue?, id, info.event_type.version, field);
-        Some(Shape {
+        Some(EventShape {
             is_end,
             is_profiler,
-            number: Place::of(plan, if is_profiler { "GCID" } else { "Count" })?,
-            generation: Place::of(plan, if is_profiler { "Generation" } else { "Depth" }),
-            reason: Place::of(plan, "Reason"),
-            kind: Place::of(plan, "Type"),
-            instance: Place::of(plan, "ClrInstanceID"),
+            number: FixedField::of(plan, if is_profiler { "GCID" } else { "Count" })?,
+            generation: FixedField::of(plan, if is_profiler { "Generation" } else { "Depth" }),
+            reason: FixedField::of(plan, "Reason"),
+            kind: FixedField::of(plan, "Type"),
+            instance: FixedField::of(plan, "ClrInstanceID"),
             reasons: map("Reason"),
             kinds: map("Type"),
         })
@@ -132,7 +135,7 @@ fn value_map(catalogue: &'static Provider, id: u32, version: u32, field: &str) -
 /// Starts and ends as they come; which belong together is found out when all are there, since in the order of the file
 /// an end may come before its start.
 #[derive(Default)]
-pub(super) struct Marks {
+pub(super) struct GcMarks {
     marks: Vec<Mark>,
     unlisted: u64,
     reasons: Option<&'static ValueMap>,
@@ -150,10 +153,10 @@ struct Mark {
     is_profiler: bool,
 }
 
-impl Marks {
-    /// Takes note of a start or an end; one whose payload is cut short tells nothing.
-    pub fn add(&mut self, shape: &Shape, event: &RawEvent<'_>, process: ProcessKey) {
-        let value = |place: Option<Place>| place?.read(event.payload);
+impl GcMarks {
+    /// Takes note of a start or an end; one whose payload is cut short is left out.
+    pub fn add(&mut self, shape: &EventShape, event: &RawEvent<'_>, process: ProcessKey) {
+        let value = |place: Option<FixedField>| place?.read(event.payload);
         let Some(number) = value(Some(shape.number)).and_then(|v| u32::try_from(v).ok()) else { return };
         if self.marks.len() >= MAX_MARKS {
             self.unlisted += 1;
@@ -175,8 +178,8 @@ impl Marks {
     }
 
     /// Puts each start together with the end that follows it under the same number.
-    pub fn collections(mut self, clock: &Clock) -> Collections {
-        // Where both tell of collections, they tell of the same.
+    pub fn into_list(mut self, clock: &Clock) -> GcList {
+        // Where both recorded collections, these are the same ones.
         let told: HashSet<ProcessKey> = self.marks.iter().filter(|m| !m.is_profiler).map(|m| m.process).collect();
         self.marks.retain(|mark| !mark.is_profiler || !told.contains(&mark.process));
         let key = |mark: &Mark| (mark.process, mark.instance, mark.number);
@@ -205,7 +208,7 @@ impl Marks {
             list.push((mark.ticks, collection));
         }
         list.sort_by_key(|(ticks, _)| *ticks);
-        Collections { list: list.into_iter().map(|(_, c)| c).collect(), unlisted_marks: self.unlisted }
+        GcList { list: list.into_iter().map(|(_, c)| c).collect(), unlisted_marks: self.unlisted }
     }
 }
 
@@ -229,7 +232,7 @@ mod tests {
 
     #[test]
     fn starts_and_ends_meet_whatever_order_they_lie_in() {
-        let marks = Marks {
+        let marks = GcMarks {
             // 7 ends before the recording knows of its start, 9 is still under way, 8 runs inside 10.
             marks: vec![
                 mark(8, 40, true),
@@ -239,11 +242,11 @@ mod tests {
                 mark(10, 60, true),
                 mark(8, 30, false),
             ],
-            ..Marks::default()
+            ..GcMarks::default()
         };
         let clock = Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1_000_000_000 };
         let found: Vec<_> =
-            marks.collections(&clock).list.iter().map(|c| (c.number, c.start_ns, c.duration_ns)).collect();
+            marks.into_list(&clock).list.iter().map(|c| (c.number, c.start_ns, c.duration_ns)).collect();
         assert_eq!(found, [(7, None, None), (10, Some(10), Some(50)), (8, Some(30), Some(10)), (9, Some(90), None)]);
     }
 
@@ -254,17 +257,17 @@ mod tests {
             is_profiler,
             ..mark(number, i64::from(number) + i64::from(is_end), is_end)
         };
-        let marks = Marks {
+        let marks = GcMarks {
             marks: vec![
                 told(1, 1, true, false),
                 told(1, 1, true, true),
                 told(2, 1, true, false),
                 told(2, 7, false, true),
             ],
-            ..Marks::default()
+            ..GcMarks::default()
         };
         let clock = Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1_000_000_000 };
-        let found: Vec<_> = marks.collections(&clock).list.iter().map(|c| (c.process_id, c.number)).collect();
+        let found: Vec<_> = marks.into_list(&clock).list.iter().map(|c| (c.process_id, c.number)).collect();
         assert_eq!(found, [(1, 1), (2, 7)]);
     }
 }

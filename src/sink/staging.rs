@@ -13,7 +13,7 @@ const MANIFEST: &str = "manifest.json";
 
 /// The temporary directory of a dataset. Dropped, it leaves nothing behind.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Staging {
     target: PathBuf,
     overwrite: bool,
     growing: Option<TempDir>,
@@ -21,18 +21,18 @@ pub(super) struct Place {
     made: Vec<PathBuf>,
 }
 
-impl Place {
+impl Staging {
     /// Makes the temporary directory beside `out`.
-    pub(super) fn new(out: &Path, overwrite: bool) -> Result<Place> {
+    pub(super) fn new(out: &Path, overwrite: bool) -> Result<Staging> {
         let target = resolve(out)?;
         if exists(&target)? {
             check_replaceable(out, &target, overwrite)?;
         }
         let (parent, name) = parent_and_name(&target)?;
-        let mut place = Place { target: target.clone(), overwrite, growing: None, made: missing(parent) };
+        let mut staging = Staging { target: target.clone(), overwrite, growing: None, made: missing(parent) };
         fs::create_dir_all(parent).map_err(Error::io(parent))?;
-        place.growing = Some(hidden_sibling(parent, &name, "partial").map_err(Error::io(&place.target))?);
-        Ok(place)
+        staging.growing = Some(hidden_sibling(parent, &name, "partial").map_err(Error::io(&staging.target))?);
+        Ok(staging)
     }
 
     /// The directory to write into.
@@ -74,7 +74,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Staging {
     fn drop(&mut self) {
         self.growing = None;
         for folder in self.made.iter().rev() {

@@ -1,0 +1,55 @@
+//! What a command prints, and how it ends.
+//!
+//! Results go to standard output, everything about them (progress, summaries, errors) to standard error. Both are
+//! written with checks: a reader that has seen enough and closes the pipe is no failure.
+
+use std::io::Write;
+
+use super::failure;
+
+/// How a command ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything was read.
+    Whole,
+    /// Everything that is left was read; something was lost.
+    Losses,
+}
+
+impl Outcome {
+    /// The outcome of reading something that has losses or not.
+    pub fn with_losses(losses: bool) -> Outcome {
+        if losses { Outcome::Losses } else { Outcome::Whole }
+    }
+
+    /// The outcome when the result was printed, or could not be. Losses stay losses whatever became of the output:
+    /// a closed pipe or a full device must not hide them.
+    pub fn printed(self, printing: anyhow::Result<()>) -> anyhow::Result<Outcome> {
+        match printing {
+            Ok(()) => Ok(self),
+            Err(error) if failure::is_closed_pipe(&error) => Ok(self),
+            Err(error) if self == Outcome::Losses => {
+                failure::print(&error);
+                Ok(self)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Writes a result to standard output, whole.
+pub fn print_result(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    write_all(&mut out, text).map_err(|e| failure::Output::new("standard output", e).into())
+}
+
+/// Writes something about a result to standard error.
+pub fn print_note(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stderr().lock();
+    write_all(&mut out, text).map_err(|e| failure::Output::new("standard error", e).into())
+}
+
+fn write_all(out: &mut impl Write, text: &str) -> std::io::Result<()> {
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}

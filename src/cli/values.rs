@@ -1,0 +1,106 @@
+//! Values of options as a person types them: numbers, addresses, compressions, providers, names of sessions.
+
+use tracequet::event::catalog;
+use tracequet::guid::Guid;
+use tracequet::pipeline::Compression;
+use tracequet::source::live::ProviderId;
+
+/// Longer names of sessions are cut by what starts them.
+const MAX_NAME: usize = 200;
+
+/// A provider as typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderArg {
+    /// Its GUID or name.
+    pub id: ProviderId,
+    /// What to record of it, when that was said.
+    pub keywords: Option<u64>,
+    /// Verbosity, 1 to 5.
+    pub level: u8,
+}
+
+/// Reads an address.
+pub fn address(text: &str) -> Result<u64, String> {
+    number(text).map_err(|_| "expected an address such as 0x7f3b2c001020".into())
+}
+
+/// Reads a number, hexadecimal behind `0x`.
+pub fn number(text: &str) -> Result<u64, String> {
+    let number = match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    number.map_err(|_| "expected a number such as 0x400001".into())
+}
+
+/// Reads `zstd`, `zstd:LEVEL`, `snappy` or `none`.
+pub fn compression(text: &str) -> Result<Compression, String> {
+    match text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level))) {
+        ("zstd", None) => Ok(Compression::default()),
+        ("zstd", Some(level)) => match level.parse() {
+            Ok(level @ 1..=22) => Ok(Compression::Zstd(level)),
+            _ => Err(format!("zstd level '{level}', expected 1 to 22")),
+        },
+        ("snappy", None) => Ok(Compression::Snappy),
+        ("none", None) => Ok(Compression::None),
+        _ => Err("expected zstd, zstd:LEVEL (1 to 22), snappy or none".into()),
+    }
+}
+
+/// Reads `NAME|GUID[:KEYWORDS[:LEVEL]]`.
+pub fn provider(text: &str) -> std::result::Result<ProviderArg, String> {
+    let mut parts = text.split(':');
+    let name = parts.next().filter(|name| !name.is_empty()).ok_or("expected the name or the GUID of a provider")?;
+    let keywords = parts.next().map(number).transpose().map_err(|e| format!("keywords: {e}"))?;
+    let level = match parts.next().map(str::parse) {
+        None => 5,
+        Some(Ok(level @ 1..=5)) => level,
+        Some(_) => return Err("level: expected 1 to 5".into()),
+    };
+    if parts.next().is_some() {
+        return Err("expected NAME:KEYWORDS:LEVEL".into());
+    }
+    Ok(ProviderArg { id: provider_id(name), keywords, level })
+}
+
+/// A GUID, a name that the catalogue knows the GUID of, or one for the system to look up.
+pub fn provider_id(name: &str) -> ProviderId {
+    match Guid::parse(name).or_else(|| catalog::guid_by_name(name)) {
+        Some(guid) => ProviderId::Guid(guid),
+        None => ProviderId::Name(name.to_owned()),
+    }
+}
+
+/// Reads the name of a session.
+pub fn session_name(text: &str) -> std::result::Result<String, String> {
+    let fits = !text.is_empty() && text.encode_utf16().count() <= MAX_NAME && !text.contains(char::is_control);
+    fits.then(|| text.to_owned()).ok_or_else(|| format!("expected 1 to {MAX_NAME} characters"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compressions_are_named_with_an_optional_level() {
+        assert_eq!(compression("zstd"), Ok(Compression::Zstd(1)));
+        assert_eq!(compression("zstd:22"), Ok(Compression::Zstd(22)));
+        assert_eq!(compression("snappy"), Ok(Compression::Snappy));
+        assert_eq!(compression("none"), Ok(Compression::None));
+        for wrong in ["zstd:", "zstd:0", "zstd:23", "zstd:-1", "snappy:1", "gzip", "", "ZSTD"] {
+            assert!(compression(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn providers_and_names_that_mean_nothing_are_refused() {
+        for wrong in ["", ":1", "A:x", "A:1:0", "A:1:6", "A:1:5:", "A::5"] {
+            assert!(provider(wrong).is_err(), "{wrong}");
+        }
+        let long = "x".repeat(201);
+        for wrong in ["", "a\nb", &long] {
+            assert!(session_name(wrong).is_err(), "{wrong}");
+        }
+        assert!(session_name(&long[1..]).is_ok());
+    }
+}

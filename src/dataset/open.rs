@@ -1,0 +1,127 @@
+//! A dataset and its recordings: which tables there are, and where their files lie.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::manifest::{Layout, Manifest, RecordingInfo, TableInfo};
+use super::table::Table;
+use crate::error::{Error, Result};
+use crate::sink::Format;
+
+/// Keys of recordings that an error lists.
+const MAX_LISTED: usize = 20;
+
+/// A dataset that was opened.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    root: PathBuf,
+    manifest: Manifest,
+}
+
+impl Dataset {
+    /// Opens the dataset in a directory by its `manifest.json`. No table is opened yet.
+    ///
+    /// Fails when the directory has no manifest of tracequet, or one of another version of the tables: their columns
+    /// may have other names or meanings. Converting the recording again makes a dataset of this version.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Dataset> {
+        let root = path.into();
+        let manifest = Manifest::read(&root)?;
+        Ok(Dataset { root, manifest })
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// File format of the tables.
+    pub fn format(&self) -> Format {
+        self.manifest.format
+    }
+
+    /// How the files lie in the directory.
+    pub fn layout(&self) -> Layout {
+        self.manifest.layout
+    }
+
+    /// The recordings, in the order in which they were converted.
+    pub fn recordings(&self) -> &[RecordingInfo] {
+        &self.manifest.recordings
+    }
+
+    /// The tables, with the rows and bytes that they have over all recordings. Payload tables are named
+    /// `event/<provider>/<event>`; a recording without such an event has no file for it.
+    pub fn tables(&self) -> &[TableInfo] {
+        &self.manifest.tables
+    }
+
+    /// One recording by its `trace_id`, which may be left out when there is only one.
+    pub fn recording(&self, trace_id: Option<&str>) -> Result<Recording<'_>> {
+        let all = self.recordings();
+        let found = match trace_id {
+            Some(wanted) => all.iter().find(|recording| recording.trace_id == wanted),
+            None => all.first().filter(|_| all.len() == 1),
+        };
+        if let Some(info) = found {
+            return Ok(Recording { dataset: self, info });
+        }
+        let mut listed: Vec<_> = all.iter().map(|recording| recording.trace_id.as_str()).collect();
+        listed.sort_unstable();
+        listed.truncate(MAX_LISTED);
+        let more = if all.len() > listed.len() { ", ..." } else { "" };
+        let what = trace_id.map_or("it has several recordings".into(), |key| format!("it has no recording {key}"));
+        let choose = format!("choose one with --trace: {}{more}", listed.join(", "));
+        Err(Error::Usage(format!("{}: {what}, {choose}", self.root.display())))
+    }
+}
+
+/// One recording of a dataset.
+#[derive(Clone, Copy, Debug)]
+pub struct Recording<'d> {
+    dataset: &'d Dataset,
+    info: &'d RecordingInfo,
+}
+
+impl<'d> Recording<'d> {
+    /// What the manifest says of it.
+    pub fn info(&self) -> &'d RecordingInfo {
+        self.info
+    }
+
+    /// The tables that it has a file of: those of every recording, then those of its events.
+    pub fn tables(&self) -> impl Iterator<Item = &'d TableInfo> {
+        let Recording { dataset, info } = *self;
+        dataset.tables().iter().filter(move |table| dataset.file(info, &table.name).is_file())
+    }
+
+    /// Finds the file of a table; it is opened by [`super::Scan::batches`].
+    pub fn table(&self, name: &str) -> Result<Table> {
+        let dataset = self.dataset;
+        let is_safe = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        let path = dataset.file(self.info, name);
+        if is_safe && path.is_file() {
+            return Ok(Table::new(name, path, dataset.format()));
+        }
+        let what = if dataset.tables().iter().any(|table| table.name == name) {
+            "the file is missing".to_owned()
+        } else {
+            format!("the dataset has no table {name}; it may have been left out by --tables")
+        };
+        Err(Error::Dataset { path, what, expected: format!("the table {name}") })
+    }
+}
+
+impl Dataset {
+    fn file(&self, recording: &RecordingInfo, table: &str) -> PathBuf {
+        let extension = match self.format() {
+            Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
+        };
+        match self.layout() {
+            Layout::Flat => self.root.join(format!("{table}.{extension}")),
+            Layout::Hive => {
+                let part = format!("trace={}", recording.trace_id);
+                self.root.join(table).join(part).join(format!("part-0.{extension}"))
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Sizes of the heap: what the runtime sums up at the end of each collection.
+
+use super::runtimes::Runtime;
+use crate::event::value::Value;
+use crate::normalize::fact::{FactSink, GcHeapStats};
+use crate::normalize::tracker::{self, Hears, Input, RUNTIME};
+
+/// What an event sums up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The generations of all heaps.
+    HeapStats,
+    /// The decisions for all heaps.
+    GlobalHistory,
+    /// The generations of one heap.
+    PerHeapHistory,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[Hears {
+    provider: RUNTIME,
+    events: &[
+        ("GCHeapStats", Action::HeapStats),
+        ("GCGlobalHeapHistory", Action::GlobalHistory),
+        ("GCPerHeapHistory", Action::PerHeapHistory),
+    ],
+}];
+
+impl tracker::Action for Action {}
+
+/// An event about the collection that is open or ended last.
+pub fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
+    match action {
+        Action::HeapStats => heap_stats(input, runtime, sink),
+        Action::GlobalHistory => {
+            if let Some(row) = runtime.collections.current() {
+                row.heap_count = input.fields.small("NumHeaps").unwrap_or_default();
+                row.memory_load_percent = input.fields.small("MemoryPressure");
+                row.mechanisms = input.fields.small("GlobalMechanisms");
+            }
+        }
+        Action::PerHeapHistory => {
+            if let Some(row) = runtime.collections.current() {
+                let before = row.size_before_bytes.unwrap_or_default();
+                row.size_before_bytes = Some(before.saturating_add(size_before(input)));
+            }
+        }
+    }
+}
+
+/// Size and promoted bytes of each generation.
+const GENERATIONS: [(&str, &str); 5] = [
+    ("GenerationSize0", "TotalPromotedSize0"),
+    ("GenerationSize1", "TotalPromotedSize1"),
+    ("GenerationSize2", "TotalPromotedSize2"),
+    ("GenerationSize3", "TotalPromotedSize3"),
+    ("GenerationSize4", "TotalPromotedSize4"),
+];
+
+fn heap_stats(input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
+    let fields = input.fields;
+    let mut stats = Vec::with_capacity(GENERATIONS.len());
+    for (generation, (size, promoted)) in (0u8..).zip(GENERATIONS) {
+        if let (Some(size_bytes), Some(promoted_bytes)) = (fields.number(size), fields.number(promoted)) {
+            stats.push(GcHeapStats { gc_id: 0, generation, size_bytes, promoted_bytes });
+        }
+    }
+    if let Some(row) = runtime.collections.ended() {
+        row.promoted_bytes = Some(stats.iter().fold(0, |sum, s| sum.saturating_add(s.promoted_bytes)));
+        row.size_after_bytes = Some(stats.iter().fold(0, |sum, s| sum.saturating_add(s.size_bytes)));
+        row.finalization_promoted_count = fields.number("FinalizationPromotedCount");
+        row.pinned_object_count = fields.small("PinnedObjectCount");
+        row.handle_count = fields.small("GCHandleCount");
+        stats.iter_mut().for_each(|s| s.gc_id = row.gc_id);
+    }
+    sink.add(stats.as_slice());
+}
+
+/// Bytes in the generations of one heap before the collection: the first field of each.
+fn size_before(input: &Input<'_>) -> u64 {
+    let generations = input.fields.get("Values").as_list().iter();
+    let sizes = generations.filter_map(|value| match value {
+        Value::Struct(fields) => fields.first().and_then(Value::as_u64),
+        _ => None,
+    });
+    sizes.fold(0, u64::saturating_add)
+}

@@ -1,0 +1,102 @@
+//! The runtimes of a recording, each with its collections, and the way of an event to the tracker of one of them.
+
+use super::event_collections::EventGcTracker;
+use super::event_collections::OpenCollection;
+use super::join::{Join, Moment};
+use crate::error::{Problem, Severity};
+use crate::normalize::fact::{FactSink, GcId};
+use crate::normalize::tracker::Input;
+use crate::reader::ProcessKey;
+
+/// No machine runs so many; in a made-up recording the further ones share the last.
+const MAX_RUNTIMES: usize = 1024;
+
+/// The runtimes of a recording.
+#[derive(Default)]
+pub struct Runtimes {
+    list: Vec<EventGcTracker>,
+}
+
+/// One runtime of one process, for the time of an event.
+pub struct Runtime<'r> {
+    /// Its place among the runtimes of the recording.
+    pub index: usize,
+    /// Its collections.
+    pub collections: &'r mut EventGcTracker,
+    /// Number of the collection that began last.
+    pub last_gc_id: GcId,
+    ts_ns: i64,
+}
+
+impl Runtime<'_> {
+    /// The innermost open collection; one without a start is opened when there is none.
+    pub fn open_collection(&mut self) -> &mut OpenCollection {
+        self.collections.innermost(self.ts_ns, &mut self.last_gc_id)
+    }
+}
+
+impl Runtimes {
+    fn index(&mut self, process: ProcessKey, clr_instance_id: u16) -> usize {
+        match self.list.iter().position(|runtime| runtime.is_of(process, clr_instance_id)) {
+            Some(index) => index,
+            None if self.list.len() >= MAX_RUNTIMES => self.list.len() - 1,
+            None => {
+                self.list.push(EventGcTracker::new(process, clr_instance_id));
+                self.list.len() - 1
+            }
+        }
+    }
+
+    /// Takes an event of a runtime to a tracker. `moment` says where in a collection it stands.
+    pub fn event<S: FactSink>(
+        &mut self,
+        input: &Input<'_>,
+        moment: Moment,
+        join: &mut Join,
+        sink: &mut S,
+        tracker: impl FnOnce(&mut Runtime<'_>, &mut S),
+    ) {
+        let index = self.index(input.process(), input.clr_instance_id);
+        join.runtime_moves_on(moment, input, &mut self.list, index, sink);
+        let number = join.number(input.process());
+        let Some(collections) = self.list.get_mut(index) else { return };
+        if !matches!(moment, Moment::Start(_) | Moment::Bounds) {
+            collections.end_start_phase(input.capture_thread());
+        }
+        let mut runtime = Runtime { index, collections, last_gc_id: number.last_gc_id, ts_ns: input.ts_ns() };
+        tracker(&mut runtime, sink);
+        let last_gc_id = runtime.last_gc_id;
+        if let Some(error) = runtime.collections.failed.take() {
+            let message = format!("ranges are missing, the temporary file failed: {error}");
+            sink.problem(&Problem::new(Severity::DataLoss, "spill_failed", input.offset(), message));
+        }
+        join.numbered(input.process(), number, last_gc_id);
+    }
+
+    /// The collections of each runtime.
+    pub fn all(&mut self) -> &mut [EventGcTracker] {
+        &mut self.list
+    }
+
+    /// A thread goes on: what it has told of the start of a collection is complete.
+    pub fn end_start_phase(&mut self, thread: u32) {
+        self.list.iter_mut().for_each(|runtime| runtime.end_start_phase(thread));
+    }
+
+    /// The end of the recording: what is open is incomplete.
+    pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) {
+        let (mut abandoned, mut left_out) = (0, 0);
+        for runtime in &mut self.list {
+            runtime.finish(sink);
+            abandoned += runtime.abandoned;
+            left_out += runtime.bounds_left_out;
+        }
+        let mut report = |code, count: u64, message: &str| {
+            if count > 0 {
+                sink.problem(&Problem::new(Severity::DataLoss, code, position, message).count(count));
+            }
+        };
+        report("too_many_bounds", left_out, super::bounds::TOO_MANY_BOUNDS);
+        report("open_collection", abandoned, "collections whose end is not in the recording");
+    }
+}

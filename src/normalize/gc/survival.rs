@@ -1,0 +1,64 @@
+//! Memory that survived a collection or moved, and the bounds of generations, from the events of the runtime.
+
+use super::join::Moment;
+use super::runtimes::Runtime;
+use crate::normalize::fact::{GcGenerationRange, range_time};
+use crate::normalize::tracker::{self, Hears, Input, Needs, RUNTIME};
+
+/// What an event tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Memory that survived where it was.
+    Surviving,
+    /// Memory that survived and moved.
+    Moved,
+    /// A part of the heap and its generation.
+    Bound,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[Hears {
+    provider: RUNTIME,
+    events: &[
+        ("GCBulkSurvivingObjectRanges", Action::Surviving),
+        ("GCBulkMovedObjectRanges", Action::Moved),
+        ("GCGenerationRange", Action::Bound),
+    ],
+}];
+
+impl tracker::Action for Action {
+    fn needs(self) -> Needs {
+        match self {
+            Action::Surviving => Needs::Rows(&["RangeBase", "RangeLength"]),
+            Action::Moved => Needs::Rows(&["OldRangeBase", "NewRangeBase", "RangeLength"]),
+            Action::Bound => Needs::Fields,
+        }
+    }
+}
+
+impl Action {
+    /// Where in a collection its event stands.
+    pub fn moment(self) -> Moment {
+        if self == Action::Bound { Moment::Bounds } else { Moment::Within }
+    }
+}
+
+/// An event of a collection. What it tells becomes facts when the collection is over.
+pub fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>) {
+    match (action, input.rows) {
+        (Action::Surviving, Some(rows)) => runtime.open_collection().ranges.survived(rows.values()),
+        (Action::Moved, Some(rows)) => runtime.open_collection().ranges.moved(rows.values()),
+        (Action::Bound, _) => {
+            let at = range_time(!runtime.collections.is_starting(input.capture_thread()));
+            runtime.open_collection().ranges.bound(GcGenerationRange {
+                gc_id: 0,
+                at,
+                generation: input.fields.small("Generation").unwrap_or(u8::MAX),
+                range_start: input.number("RangeStart"),
+                range_length: input.number("RangeUsedLength"),
+                range_length_reserved: input.number("RangeReservedLength"),
+            });
+        }
+        _ => {}
+    }
+}

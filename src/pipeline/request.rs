@@ -1,0 +1,152 @@
+//! What is to be converted, and how.
+
+use std::path::PathBuf;
+
+use crate::sink::{Compression, Format};
+
+/// How the files of a dataset lie in its directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DatasetLayout {
+    /// `OUT/<table>.parquet` for one input, `Hive` for several.
+    #[default]
+    Auto,
+    /// `OUT/<table>/trace=<key>/part-0.parquet`, with a column `trace_id`.
+    Hive,
+}
+
+/// The type of unsigned 64-bit columns in the files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AddressType {
+    /// Unsigned, as they are.
+    #[default]
+    Uint64,
+    /// Signed with the same bits, for readers that know no unsigned numbers.
+    Int64,
+}
+
+/// What is to be converted, and how.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Convert {
+    /// Recordings; `-` is standard input.
+    pub inputs: Vec<PathBuf>,
+    /// Directory of the dataset.
+    pub output: PathBuf,
+    /// File format.
+    pub format: Format,
+    /// Compression.
+    pub compression: Compression,
+    /// Layout of the directory.
+    pub layout: DatasetLayout,
+    /// Only these tables; `event` stands for all payload tables, `event/<provider>` and `event/<provider>/<event>` for
+    /// some. Empty: all.
+    pub tables: Vec<String>,
+    /// Only events of these providers. Empty: all. What is normalised from others is then missing too.
+    pub providers: Vec<String>,
+    /// Only events of these processes, by name or id. Empty: all.
+    pub processes: Vec<String>,
+    /// Instrumentation manifests (.man) of providers whose events an .etl does not describe itself.
+    pub manifests: Vec<PathBuf>,
+    /// Only events at or after this many nanoseconds since the recording began.
+    pub from_ns: Option<i64>,
+    /// Only events before this many nanoseconds since the recording began.
+    pub to_ns: Option<i64>,
+    /// How addresses, lengths and ids of 64 bits are written.
+    pub address_type: AddressType,
+    /// Replace a dataset that is there already.
+    pub overwrite: bool,
+}
+
+impl Convert {
+    /// All tables of these recordings, as Parquet in the directory `output`. The setters below change what they name.
+    pub fn new<P: Into<PathBuf>>(inputs: impl IntoIterator<Item = P>, output: impl Into<PathBuf>) -> Convert {
+        let inputs = inputs.into_iter().map(Into::into).collect();
+        Convert { inputs, output: output.into(), ..Convert::default() }
+    }
+
+    /// Sets [`Convert::inputs`].
+    pub fn inputs<P: Into<PathBuf>>(self, inputs: impl IntoIterator<Item = P>) -> Convert {
+        Convert { inputs: inputs.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets [`Convert::output`].
+    pub fn output(self, output: impl Into<PathBuf>) -> Convert {
+        Convert { output: output.into(), ..self }
+    }
+
+    /// Sets [`Convert::format`].
+    pub fn format(self, format: Format) -> Convert {
+        Convert { format, ..self }
+    }
+
+    /// Sets [`Convert::compression`].
+    pub fn compression(self, compression: Compression) -> Convert {
+        Convert { compression, ..self }
+    }
+
+    /// Sets [`Convert::layout`].
+    pub fn layout(self, layout: DatasetLayout) -> Convert {
+        Convert { layout, ..self }
+    }
+
+    /// Sets [`Convert::tables`].
+    pub fn tables<T: Into<String>>(self, tables: impl IntoIterator<Item = T>) -> Convert {
+        Convert { tables: tables.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets [`Convert::providers`].
+    pub fn providers<T: Into<String>>(self, providers: impl IntoIterator<Item = T>) -> Convert {
+        Convert { providers: providers.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets [`Convert::processes`].
+    pub fn processes<T: Into<String>>(self, processes: impl IntoIterator<Item = T>) -> Convert {
+        Convert { processes: processes.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets [`Convert::manifests`].
+    pub fn manifests<P: Into<PathBuf>>(self, manifests: impl IntoIterator<Item = P>) -> Convert {
+        Convert { manifests: manifests.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets [`Convert::from_ns`].
+    pub fn from_ns(self, from_ns: impl Into<Option<i64>>) -> Convert {
+        Convert { from_ns: from_ns.into(), ..self }
+    }
+
+    /// Sets [`Convert::to_ns`].
+    pub fn to_ns(self, to_ns: impl Into<Option<i64>>) -> Convert {
+        Convert { to_ns: to_ns.into(), ..self }
+    }
+
+    /// Sets [`Convert::address_type`].
+    pub fn address_type(self, address_type: AddressType) -> Convert {
+        Convert { address_type, ..self }
+    }
+
+    /// Sets [`Convert::overwrite`].
+    pub fn overwrite(self, overwrite: bool) -> Convert {
+        Convert { overwrite, ..self }
+    }
+
+    /// Whether a moment lies between `from_ns` and `to_ns`.
+    pub(super) fn covers(&self, ts_ns: i64) -> bool {
+        self.from_ns.is_none_or(|from| ts_ns >= from) && self.to_ns.is_none_or(|to| ts_ns < to)
+    }
+}
+
+/// How far a conversion is.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Which of the inputs.
+    pub input: usize,
+    /// Bytes of the (unpacked) recording that are read.
+    pub position: u64,
+    /// Bytes in all, when known.
+    pub total: Option<u64>,
+    /// Events read.
+    pub events: u64,
+}

@@ -1,0 +1,132 @@
+//! What a conversion made of its recordings.
+
+use std::path::PathBuf;
+
+use crate::error::Severity;
+use crate::normalize::fact::Diagnostic;
+use crate::reader::TraceInfo;
+use crate::source::FileIdentity;
+
+/// What became of one recording.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct InputSummary {
+    /// The recording.
+    pub path: PathBuf,
+    /// Key of the recording in a dataset of several.
+    pub trace_id: String,
+    /// Size and hash of the file.
+    pub identity: FileIdentity,
+    /// Its header.
+    pub info: TraceInfo,
+    /// Whether its end mark was reached.
+    pub complete: bool,
+    /// Bytes of the (unpacked) recording.
+    pub bytes: u64,
+    /// Events read (after `--providers`, `--process`, `--from` and `--to`).
+    pub events: u64,
+    /// Events that sequence numbers prove lost.
+    pub dropped_events: u64,
+    /// Time of the first and the last event, nanoseconds since the recording began.
+    pub first_ns: i64,
+    /// See `first_ns`.
+    pub last_ns: i64,
+    /// Kinds of events, and how many events of them were decoded fully, in part, and kept raw.
+    pub event_types: u64,
+    /// Events whose fields say all that the payload says.
+    pub decoded_full: u64,
+    /// Events of which a part was decoded.
+    pub decoded_partial: u64,
+    /// Events kept raw.
+    pub raw: u64,
+    /// Collections, and those among them whose end is not in the recording.
+    pub collections: u64,
+    /// See `collections`.
+    pub incomplete_collections: u64,
+    /// Rows of the `diagnostic` table by kind: code, severity, rows, sum of counts. In the order of codes.
+    pub problems: Vec<ProblemSummary>,
+}
+
+/// All diagnostics of one kind.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ProblemSummary {
+    /// The code.
+    pub code: &'static str,
+    /// The worst severity.
+    pub severity: Severity,
+    /// Rows of the `diagnostic` table.
+    pub rows: u64,
+    /// Sum of their counts.
+    pub count: u64,
+    /// The first message.
+    pub message: String,
+    /// Where the first one is.
+    pub offset: u64,
+}
+
+impl ProblemSummary {
+    /// Rows of the kind of this one, none of them counted yet.
+    pub(crate) fn of(row: &Diagnostic<'_>) -> ProblemSummary {
+        ProblemSummary {
+            code: row.code,
+            severity: row.level(),
+            rows: 0,
+            count: 0,
+            message: row.message.to_owned(),
+            offset: row.byte_offset,
+        }
+    }
+
+    /// Counts one more.
+    pub(crate) fn add(&mut self, row: &Diagnostic<'_>) {
+        self.severity = self.severity.max(row.level());
+        self.rows += 1;
+        self.count = self.count.saturating_add(row.count);
+    }
+
+    /// Counts one more in a list in the order of first sight.
+    pub(crate) fn note(list: &mut Vec<ProblemSummary>, row: &Diagnostic<'_>) {
+        match list.iter_mut().find(|known| known.code == row.code) {
+            Some(known) => known.add(row),
+            None => {
+                let mut first = ProblemSummary::of(row);
+                first.add(row);
+                list.push(first);
+            }
+        }
+    }
+}
+
+impl InputSummary {
+    /// Whether anything was lost, damaged or not decoded.
+    pub fn has_losses(&self) -> bool {
+        !self.complete || self.problems.iter().any(|p| p.severity > Severity::Info)
+    }
+}
+
+/// One table of a dataset.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TableSummary {
+    /// Name, such as `gc` or `event/<provider>/<event>`.
+    pub name: String,
+    /// Rows.
+    pub rows: u64,
+    /// Bytes on disk.
+    pub bytes: u64,
+}
+
+/// What a conversion made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Summary {
+    /// The recordings.
+    pub inputs: Vec<InputSummary>,
+    /// The dataset's directory.
+    pub output: PathBuf,
+    /// Its tables.
+    pub tables: Vec<TableSummary>,
+    /// Wall time in nanoseconds.
+    pub elapsed_ns: u64,
+}
