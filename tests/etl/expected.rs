@@ -44,6 +44,13 @@ pub fn shared(test: &str) -> Vec<Shared> {
     found
 }
 
+/// One of them by its name.
+pub fn shared_file(test: &str, name: &str) -> Option<Shared> {
+    let files = shared(test);
+    assert!(files.is_empty() || files.iter().any(|file| file.name == name), "{name} is not among the shared traces");
+    files.into_iter().find(|file| file.name == name)
+}
+
 fn etw(event_type: &EventType) -> &EtwLayout {
     match &event_type.layout {
         Layout::Etw(etw) => etw,

@@ -103,7 +103,7 @@ impl Session {
         Ok(Session { base, logs, problems })
     }
 
-    /// What the headers say that has no field of its own; of several logs that of the base, and the names of all.
+    /// Facts of the header that have no field in [`crate::reader::TraceInfo`]: those of the base, and the names of all logs.
     pub fn key_values(&self) -> Vec<(String, String)> {
         let mut pairs = self.base.header.key_values();
         if self.logs.len() > 1 {
@@ -214,7 +214,7 @@ impl Log {
                 // Either its size is damaged, or the next header.
                 if let Some(next) = finder.find(at + HEADER..at + size) {
                     let message = format!("a buffer of {size} bytes, but another one begins in it");
-                    report(Problem::new(Severity::Error, "bad_buffer_size", offset, message).count(0));
+                    report(Problem::new(Severity::Error, "bad_buffer_size", offset, message));
                     chain.whole = false;
                     size = next - at;
                 }

@@ -1,4 +1,4 @@
-//! The header in front of every event: about a dozen forms, told apart by the first four bytes.
+//! The header of an event. It has one of a dozen forms; the first four bytes say which.
 //!
 //! ```text
 //!  b0 b1: size or version   b2: form   b3: 0xC0 an ordinary header, 0x90 a WPP message

@@ -21,7 +21,7 @@ pub const LIVE_CONTAINER: &str = "etw";
 
 /// Processes whose names are asked for at most.
 const MAX_PROCESSES: usize = 1 << 14;
-/// Progress is told whenever so many bytes more are read.
+/// Progress is reported after so many more bytes.
 const PROGRESS_STEP: u64 = 1 << 20;
 
 /// Reads a session until it ends, in the order in which the system delivers. Each packet is one event with the header EVENT or FULL and its extended items (`header.rs`, `items.rs`).

@@ -1,5 +1,5 @@
-//! The stacks that are events of their own, by the events that they belong to: a sorted list that lies in a temporary file
-//! when it is long, because it is read once, from its beginning to its end.
+//! The stacks that are events of their own, sorted by the events that they belong to. A long list is kept in a temporary
+//! file, because it is read once, from its beginning to its end.
 
 use std::io::{BufWriter, Write};
 
@@ -12,7 +12,7 @@ const SIZE: usize = 30;
 /// After so many stacks that were looked at, the pages of the file are given back.
 const RELEASE_STEP: u32 = 64 << 10;
 
-/// Which part of a stack. Inner frames first: the kernel's stand before the user's.
+/// Which part of a stack. Frames go from the innermost outwards, so that the kernel's come before the user's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// In the kernel.
@@ -90,7 +90,7 @@ impl Ref {
     }
 }
 
-/// Stacks by time, thread and part; those that are alike in the order in which they came.
+/// Stacks sorted by time, thread, part and lane, then by their order in the recording.
 #[derive(Default)]
 pub struct Refs {
     list: List,

@@ -29,7 +29,7 @@ const MAX_MANIFEST: usize = 16 << 20;
 const MAX_ALL: usize = 64 << 20;
 const MAX_NAMES: usize = 1 << 16;
 
-/// What the recording says of its own events.
+/// The descriptions of events in a recording.
 #[derive(Default)]
 pub struct Schemas {
     names: HashMap<Guid, String, FixedState>,
@@ -51,7 +51,7 @@ pub struct Pieces {
     full: bool,
 }
 
-/// What stands in front of each piece of a manifest.
+/// The header of a piece of a manifest.
 struct Envelope {
     major: u8,
     minor: u8,
@@ -151,7 +151,7 @@ impl Schemas {
         }
     }
 
-    /// What is said of a kind of event.
+    /// The description of a kind of event.
     pub fn describe(
         &self,
         guid: &Guid,

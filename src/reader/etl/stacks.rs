@@ -113,7 +113,7 @@ fn part_of(addresses: &[u8], narrow: bool) -> Part {
     if highest.is_some_and(|byte| byte & 0x80 != 0) { Part::Kernel } else { Part::User }
 }
 
-/// Numbers events of the same time, alike in both walks.
+/// Numbers the events of one time. Both walks give the same numbers.
 #[derive(Default)]
 struct Ordinal {
     ticks: i64,
@@ -247,7 +247,7 @@ impl StackCollector {
         Ok(place)
     }
 
-    /// The stacks, for the second walk; beside them the error of the temporary file, if it had one.
+    /// The stacks, for the second walk, and the error of the temporary file, if there was one.
     pub fn finish(mut self) -> (Stacks, Option<std::io::Error>) {
         // Keys that are never defined.
         for first in std::mem::take(&mut self.pending).into_values() {
@@ -262,7 +262,7 @@ impl StackCollector {
     }
 }
 
-/// Stacks of the idle thread are told apart by their processor, on which the kernel writes them.
+/// Every processor has an idle thread with the id 0. The kernel writes its stacks on the same processor.
 fn lane_of(thread: u32, processor: u32) -> u16 {
     if thread == 0 { processor as u16 } else { 0 }
 }
@@ -292,7 +292,7 @@ pub struct Stacks {
     cursor: usize,
     now: Option<i64>,
     frames: Vec<u8>,
-    /// Events that are stacks and stand at theirs.
+    /// Events that are stacks and were delivered with the event that they belong to.
     pub attached: u64,
     /// Events that are stacks and whose own event is not there.
     pub unattached: u64,
@@ -302,14 +302,14 @@ pub struct Stacks {
 pub struct Sources<'s> {
     /// From the current event on to the end of its buffer.
     pub bytes: &'s [u8],
-    /// Where in the file they are, if they stand there.
+    /// Their offset in the file; `None` when the buffer was compressed.
     pub place: Option<u64>,
     /// The file.
     pub file: Option<&'s MappedFile>,
 }
 
 impl Sources<'_> {
-    /// Bytes of the current buffer: most stacks stand right behind their events.
+    /// Bytes of the current buffer: most stacks follow their events at once.
     fn near(&self, place: u64, len: u16) -> Option<&[u8]> {
         let at = usize::try_from(place.checked_sub(self.place?)?).ok()?;
         self.bytes.get(at..at.checked_add(len.into())?)
