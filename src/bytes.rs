@@ -1,20 +1,26 @@
 //! Named little-endian readers: every byte of a recording passes through here.
 //!
-//! They have nom's shape (`input -> (rest, value)`) and combine with nom's tuples and combinators. A short read names
-//! its field; the error is one boxed word, so that the good path stays in registers. Offsets are computed from what
-//! was left, only on failure.
+//! They are nom parsers and combine with nom's tuples and combinators. A short read names its field and its place; the
+//! error is one boxed word, so that the good path stays in registers.
+
+use nom::Parser;
+use nom::combinator::{ParserIterator, cut, iterator};
 
 use crate::guid::Guid;
 
-/// What went wrong while parsing inside one frame: the field, how many bytes were left there, and what was expected.
+/// What went wrong while parsing: the field, where it begins, how many bytes were left there, and what was expected.
 #[derive(Debug)]
-pub struct ParseError(Box<At>);
+pub struct ParseError(Box<Failure>);
 
 #[derive(Debug)]
-struct At {
+struct Failure {
     field: &'static str,
     left: usize,
+    /// Address of the first byte of the field, which tells its place in any frame around it; 0 when it is not known.
+    address: usize,
     expected: &'static str,
+    /// Whether the input ended in the field.
+    short: bool,
 }
 
 impl ParseError {
@@ -33,7 +39,22 @@ impl ParseError {
         self.0.expected
     }
 
-    /// Offset of the failure in a frame of `frame_len` bytes that begins at `frame_start`.
+    /// Whether the input ended before the field did: with more bytes it might have been read.
+    pub fn is_short(&self) -> bool {
+        self.0.short
+    }
+
+    /// Offset of the failure in `frame`, which begins at `frame_start`; also when the field stood in a part of the frame
+    /// with a length of its own.
+    pub fn offset_in(&self, frame_start: u64, frame: &[u8]) -> u64 {
+        match self.0.address.checked_sub(frame.as_ptr().addr()) {
+            Some(at) if at <= frame.len() => frame_start.saturating_add(at as u64),
+            _ => self.offset(frame_start, frame.len()),
+        }
+    }
+
+    /// Offset of the failure in a frame of `frame_len` bytes that begins at `frame_start`, for parsers that cut no parts
+    /// out of their frame.
     pub fn offset(&self, frame_start: u64, frame_len: usize) -> u64 {
         frame_start.saturating_add(frame_len.saturating_sub(self.0.left) as u64)
     }
@@ -47,7 +68,13 @@ impl std::fmt::Display for ParseError {
 
 impl<'a> nom::error::ParseError<&'a [u8]> for ParseError {
     fn from_error_kind(input: &'a [u8], _kind: nom::error::ErrorKind) -> Self {
-        ParseError(Box::new(At { field: "input", left: input.len(), expected: "another form" }))
+        ParseError(Box::new(Failure {
+            field: "input",
+            left: input.len(),
+            address: input.as_ptr().addr(),
+            expected: "another form",
+            short: input.is_empty(),
+        }))
     }
 
     fn append(_input: &'a [u8], _kind: nom::error::ErrorKind, other: Self) -> Self {
@@ -62,14 +89,35 @@ pub type Parsed<'a, T> = nom::IResult<&'a [u8], T, ParseError>;
 #[cold]
 #[inline(never)]
 pub fn fail(left: usize, field: &'static str, expected: &'static str) -> nom::Err<ParseError> {
-    nom::Err::Error(ParseError(Box::new(At { field, left, expected })))
+    nom::Err::Error(ParseError(Box::new(Failure { field, left, address: 0, expected, short: false })))
+}
+
+/// Builds the error of a parser that could not read `field`, which begins `input`.
+#[cold]
+#[inline(never)]
+pub fn refuse(input: &[u8], field: &'static str, expected: &'static str) -> nom::Err<ParseError> {
+    failure(input, field, expected, false)
+}
+
+/// The same where the input ends in the field.
+#[cold]
+#[inline(never)]
+fn too_short(input: &[u8], field: &'static str, expected: &'static str) -> nom::Err<ParseError> {
+    failure(input, field, expected, true)
+}
+
+fn failure(input: &[u8], field: &'static str, expected: &'static str, short: bool) -> nom::Err<ParseError> {
+    let address = input.as_ptr().addr();
+    nom::Err::Error(ParseError(Box::new(Failure { field, left: input.len(), address, expected, short })))
 }
 
 /// Takes the inner error out of nom's wrapper. `Incomplete` never occurs: frames are whole before they are parsed.
 pub fn inner(error: nom::Err<ParseError>) -> ParseError {
     match error {
         nom::Err::Error(e) | nom::Err::Failure(e) => e,
-        nom::Err::Incomplete(_) => ParseError(Box::new(At { field: "input", left: 0, expected: "more bytes" })),
+        nom::Err::Incomplete(_) => {
+            ParseError(Box::new(Failure { field: "input", left: 0, address: 0, expected: "more bytes", short: true }))
+        }
     }
 }
 
@@ -80,7 +128,7 @@ macro_rules! le {
         pub fn $name<'a>(field: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, $type> {
             move |input: &'a [u8]| match input.split_first_chunk() {
                 Some((head, rest)) => Ok((rest, <$type>::from_le_bytes(*head))),
-                None => Err(fail(input.len(), field, $expected)),
+                None => Err(too_short(input, field, $expected)),
             }
         }
     };
@@ -99,7 +147,47 @@ le!(i64le, i64, "8 bytes");
 pub fn take<'a>(count: usize, field: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, &'a [u8]> {
     move |input: &'a [u8]| match input.split_at_checked(count) {
         Some((head, rest)) => Ok((rest, head)),
-        None => Err(fail(input.len(), field, "as many bytes as its length says")),
+        None => Err(too_short(input, field, "as many bytes as its length says")),
+    }
+}
+
+/// One byte with a fixed value.
+pub fn tag<'a>(value: u8, field: &'static str, expected: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, ()> {
+    move |input: &'a [u8]| match input.split_first() {
+        Some((first, rest)) if *first == value => Ok((rest, ())),
+        Some(_) => Err(refuse(input, field, expected)),
+        None => Err(too_short(input, field, expected)),
+    }
+}
+
+/// The items of a frame one after the other, until nothing is left: `for item in &mut items(frame, parser)`. The first
+/// that cannot be read ends them, and `finish` gives its error.
+pub fn items<'a, T>(
+    frame: &'a [u8],
+    item: impl Parser<&'a [u8], Output = T, Error = ParseError>,
+) -> ParserIterator<&'a [u8], ParseError, impl Parser<&'a [u8], Output = T, Error = ParseError>> {
+    let mut item = cut(item);
+    iterator(
+        frame,
+        move |input: &'a [u8]| {
+            if input.is_empty() { Err(refuse(input, "item", "another item")) } else { item.parse(input) }
+        },
+    )
+}
+
+/// As many items as a count says. The count is checked against the bytes left, of which each item takes at least
+/// `smallest`, before anything is allocated.
+pub fn counted<'a, T>(
+    count: impl TryInto<usize>,
+    smallest: usize,
+    field: &'static str,
+    item: impl Parser<&'a [u8], Output = T, Error = ParseError>,
+) -> impl Parser<&'a [u8], Output = Vec<T>, Error = ParseError> {
+    let count = count.try_into().ok();
+    let mut item = item;
+    move |input: &'a [u8]| match count.filter(|count| *count <= input.len() / smallest.max(1)) {
+        Some(count) => nom::multi::count(|rest| item.parse(rest), count).parse(input),
+        None => Err(refuse(input, field, "a count that fits into the bytes left")),
     }
 }
 
@@ -115,7 +203,7 @@ pub fn varuint32<'a>(field: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, u32
         let (rest, value) = varuint(input, field, 5)?;
         match u32::try_from(value) {
             Ok(value) => Ok((rest, value)),
-            Err(_) => Err(fail(input.len(), field, "a varuint of at most 32 bits")),
+            Err(_) => Err(refuse(input, field, "a varuint of at most 32 bits")),
         }
     }
 }
@@ -140,14 +228,14 @@ fn varuint<'a>(input: &'a [u8], field: &'static str, longest: usize) -> Parsed<'
         let bits = u64::from(byte & 0x7F);
         // The tenth byte holds one bit of a 64-bit number.
         if index == 9 && bits > 1 {
-            return Err(fail(input.len(), field, "a varuint of at most 64 bits"));
+            return Err(refuse(input, field, "a varuint of at most 64 bits"));
         }
         value |= bits << (7 * index);
         if byte < 0x80 {
             return Ok((input.get(index + 1..).unwrap_or_default(), value));
         }
     }
-    Err(fail(input.len(), field, "the end of a varuint"))
+    Err(refuse(input, field, "the end of a varuint"))
 }
 
 /// Undoes the zig-zag form of a signed varint.
@@ -161,7 +249,7 @@ pub fn zigzag(value: u64) -> i64 {
 pub fn utf16z<'a>(field: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, &'a [u8]> {
     move |input: &'a [u8]| match utf16_end(input) {
         Some(end) => Ok((input.get(end + 2..).unwrap_or_default(), input.get(..end).unwrap_or_default())),
-        None => Err(fail(input.len(), field, "a UTF-16 string with its terminator")),
+        None => Err(refuse(input, field, "a UTF-16 string with its terminator")),
     }
 }
 
@@ -179,7 +267,7 @@ pub fn utf8_counted<'a>(field: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, 
 pub fn guid<'a>(field: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, Guid> {
     move |input: &'a [u8]| match input.split_first_chunk() {
         Some((head, rest)) => Ok((rest, Guid(*head))),
-        None => Err(fail(input.len(), field, "16 bytes")),
+        None => Err(refuse(input, field, "16 bytes")),
     }
 }
 
@@ -249,6 +337,35 @@ mod tests {
         assert_eq!((value, rest.len()), (1, 2));
         let error = inner(u32le("Depth")(rest).unwrap_err());
         assert_eq!((error.field(), error.left(), error.offset(100, input.len())), ("Depth", 2, 104));
+    }
+
+    #[test]
+    fn a_field_in_a_part_of_a_frame_has_its_place_in_the_frame() {
+        let frame = [9, 9, 2, 0xAA, 0xBB, 7, 7];
+        let mut part = u8le("Length").flat_map(|n| take(n.into(), "Part")).and_then((u8le("First"), u16le("Second")));
+        let error = inner(part.parse(&frame[2..]).unwrap_err());
+        assert_eq!((error.field(), error.left(), error.offset_in(1000, &frame)), ("Second", 1, 1004));
+        assert_eq!(error.offset_in(1000, &[0; 3]), 1002, "another frame: by what was left");
+    }
+
+    #[test]
+    fn items_end_with_the_frame_or_with_an_error() {
+        let frame = [1, 0, 2, 0, 3];
+        let mut found = Vec::new();
+        let mut whole = items(&frame[..4], u16le("Item"));
+        found.extend(&mut whole);
+        assert_eq!((found.as_slice(), whole.finish().is_ok()), (&[1, 2][..], true));
+        let mut cut = items(&frame, u16le("Item"));
+        assert_eq!(cut.by_ref().count(), 2);
+        assert_eq!(inner(cut.finish().unwrap_err()).offset_in(0, &frame), 4);
+    }
+
+    #[test]
+    fn counts_are_checked_before_they_are_believed() {
+        let frame = [1, 2, 3, 4];
+        assert_eq!(counted(2, 2, "Count", u16le("Item")).parse(&frame).unwrap().1, [0x0201, 0x0403]);
+        assert!(counted(3, 2, "Count", u16le("Item")).parse(&frame).is_err());
+        assert_eq!(inner(counted(-1i32, 1, "Count", u8le("Item")).parse(&frame).unwrap_err()).field(), "Count");
     }
 
     #[test]

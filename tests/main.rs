@@ -59,6 +59,9 @@ mod readers;
 // A shell and a .NET runtime.
 #[cfg(all(feature = "cli", unix))]
 mod record;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod resync;
+mod same_rows;
 #[cfg(feature = "tables")]
 mod samples;
 #[cfg(feature = "packed")]

@@ -45,9 +45,14 @@ pub struct TraceInfo {
 impl TraceInfo {
     /// Bytes of an address in a [`Stack`]. Windows writes processes of both widths together: its stacks are widened to 8.
     pub fn stack_width(&self) -> u8 {
-        if [etl::CONTAINER, etl::LIVE_CONTAINER].contains(&self.container) { 8 } else { self.pointer_size }
+        if [ETL_CONTAINER, LIVE_CONTAINER].contains(&self.container) { 8 } else { self.pointer_size }
     }
 }
+
+/// [`TraceInfo::container`] of an .etl.
+pub(crate) const ETL_CONTAINER: &str = "etl";
+/// [`TraceInfo::container`] of a live session.
+pub(crate) const LIVE_CONTAINER: &str = "etw";
 
 /// Dense number of an [`EventType`] within one recording, in the order of first sight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -33,6 +33,16 @@ pub enum Chunk<'a> {
     Owned(Vec<u8>),
 }
 
+impl Chunk<'_> {
+    /// Keeps the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        match self {
+            Chunk::Borrowed(bytes) => *bytes = bytes.get(..len).unwrap_or(bytes),
+            Chunk::Owned(bytes) => bytes.truncate(len),
+        }
+    }
+}
+
 impl std::ops::Deref for Chunk<'_> {
     type Target = [u8];
 
@@ -179,7 +189,13 @@ impl Input {
         match self {
             Input::Mapped(map) | Input::Logs(Spooled { map, .. }) => map.source(),
             Input::Stream(stream) => Source {
-                inner: Inner::Stream { reader: &mut stream.reader, spare: Vec::new(), error: None },
+                inner: Inner::Stream(StreamSource {
+                    reader: &mut stream.reader,
+                    spare: Vec::new(),
+                    error: None,
+                    ahead: Vec::new(),
+                    taken: 0,
+                }),
                 position: 0,
             },
         }
@@ -250,7 +266,51 @@ pub struct Source<'a> {
 
 enum Inner<'a> {
     Map(&'a MappedFile),
-    Stream { reader: &'a mut BufReader<Box<dyn Read + Send>>, spare: Vec<Vec<u8>>, error: Option<std::io::Error> },
+    Stream(StreamSource<'a>),
+}
+
+struct StreamSource<'a> {
+    reader: &'a mut BufReader<Box<dyn Read + Send>>,
+    spare: Vec<Vec<u8>>,
+    error: Option<std::io::Error>,
+    /// Bytes that were looked at before they are taken.
+    ahead: Vec<u8>,
+    /// So many bytes of `ahead` are taken already.
+    taken: usize,
+}
+
+impl StreamSource<'_> {
+    fn take(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        let wanted = count.min(MAX_CHUNK);
+        let waiting = self.ahead.get(self.taken..).unwrap_or_default();
+        let first = waiting.get(..wanted).unwrap_or(waiting);
+        bytes.extend_from_slice(first);
+        self.taken += first.len();
+        if self.taken == self.ahead.len() {
+            self.ahead.clear();
+            self.taken = 0;
+        }
+        let missing = wanted - bytes.len();
+        if missing > 0 && self.error.is_none() {
+            self.error = self.reader.by_ref().take(missing as u64).read_to_end(&mut bytes).err();
+        }
+        bytes
+    }
+
+    fn peek(&mut self, count: usize) -> &[u8] {
+        let wanted = count.min(MAX_CHUNK);
+        let waiting = self.ahead.len() - self.taken;
+        if waiting < wanted && self.error.is_none() {
+            self.ahead.drain(..self.taken);
+            self.taken = 0;
+            let missing = (wanted - waiting) as u64;
+            self.error = self.reader.by_ref().take(missing).read_to_end(&mut self.ahead).err();
+        }
+        let waiting = self.ahead.get(self.taken..).unwrap_or_default();
+        waiting.get(..wanted).unwrap_or(waiting)
+    }
 }
 
 impl<'a> Source<'a> {
@@ -263,7 +323,7 @@ impl<'a> Source<'a> {
     pub fn len(&self) -> Option<u64> {
         match &self.inner {
             Inner::Map(map) => Some(map.bytes().len() as u64),
-            Inner::Stream { .. } => None,
+            Inner::Stream(_) => None,
         }
     }
 
@@ -281,27 +341,53 @@ impl<'a> Source<'a> {
                 let rest = map.bytes().get(start..).unwrap_or_default();
                 Chunk::Borrowed(rest.get(..count).unwrap_or(rest))
             }
-            Inner::Stream { reader, spare, error } => {
-                let mut bytes = spare.pop().unwrap_or_default();
-                bytes.clear();
-                if error.is_none() {
-                    let wanted = count.min(MAX_CHUNK) as u64;
-                    *error = reader.by_ref().take(wanted).read_to_end(&mut bytes).err();
-                }
-                Chunk::Owned(bytes)
-            }
+            Inner::Stream(stream) => Chunk::Owned(stream.take(count)),
         };
         self.position += chunk.len() as u64;
         chunk
     }
 
+    /// Looks at the next `count` bytes without taking them; fewer at the end of the input or (for streams) beyond
+    /// [`MAX_CHUNK`].
+    pub fn peek(&mut self, count: usize) -> &[u8] {
+        match &mut self.inner {
+            Inner::Map(map) => {
+                let start = usize::try_from(self.position).unwrap_or(usize::MAX);
+                let rest = map.bytes().get(start..).unwrap_or_default();
+                rest.get(..count).unwrap_or(rest)
+            }
+            Inner::Stream(stream) => stream.peek(count),
+        }
+    }
+
+    /// The bytes of a stream that were looked at and not taken.
+    pub fn looked_at(&self) -> &[u8] {
+        match &self.inner {
+            Inner::Map(_) => &[],
+            Inner::Stream(stream) => stream.ahead.get(stream.taken..).unwrap_or_default(),
+        }
+    }
+
+    /// Takes `count` bytes without looking at them.
+    pub fn skip(&mut self, count: usize) {
+        let mut left = count;
+        while left > 0 {
+            let chunk = self.take(left.min(1 << 20));
+            if chunk.is_empty() {
+                break;
+            }
+            left -= chunk.len();
+            self.recycle(chunk);
+        }
+    }
+
     /// Gives a chunk's memory back for the next one.
     pub fn recycle(&mut self, chunk: Chunk<'a>) {
-        if let (Inner::Stream { spare, .. }, Chunk::Owned(bytes)) = (&mut self.inner, chunk)
-            && spare.len() < 64
+        if let (Inner::Stream(stream), Chunk::Owned(bytes)) = (&mut self.inner, chunk)
+            && stream.spare.len() < 64
             && bytes.capacity() <= 1 << 20
         {
-            spare.push(bytes);
+            stream.spare.push(bytes);
         }
     }
 
@@ -316,7 +402,7 @@ impl<'a> Source<'a> {
     pub fn take_error(&mut self) -> Option<std::io::Error> {
         match &mut self.inner {
             Inner::Map(_) => None,
-            Inner::Stream { error, .. } => error.take(),
+            Inner::Stream(stream) => stream.error.take(),
         }
     }
 }

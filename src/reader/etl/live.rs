@@ -16,9 +16,6 @@ use crate::reader::{End, Process, TraceInfo, Visitor};
 use crate::source::live::{Live, Next};
 use crate::time::{Clock, FILE_TIME_UNIX_EPOCH};
 
-/// [`TraceInfo::container`] of a live session.
-pub const LIVE_CONTAINER: &str = "etw";
-
 /// Processes whose names are asked for at most.
 const MAX_PROCESSES: usize = 1 << 14;
 /// Progress is reported after so many more bytes.
@@ -29,7 +26,7 @@ const PROGRESS_STEP: u64 = 1 << 20;
 /// A process is named when it is first seen, if it still runs then.
 pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {
     visitor.trace(&TraceInfo {
-        container: LIVE_CONTAINER,
+        container: crate::reader::LIVE_CONTAINER,
         version: 0,
         minor: 0,
         clock: Clock {

@@ -47,14 +47,11 @@ use super::{End, Order, TraceInfo, Visitor};
 use crate::error::{Problem, ProblemLog, Result, Severity};
 use crate::source::{Input, Spooled};
 use chain::{Log, Session};
-pub use live::{LIVE_CONTAINER, read_live};
+pub use live::read_live;
 pub use manifests::Manifests;
 use merge::Receiver;
 use prescan::prescan;
 use state::State;
-
-/// [`TraceInfo::container`] of this format.
-pub const CONTAINER: &str = "etl";
 
 /// Whether these first bytes are those of a header buffer: its type, its sizes, and a header of the header event.
 pub fn is_etl(head: &[u8]) -> bool {
@@ -96,7 +93,7 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
     let known = prescan(&map, &session, &sorted, order, &mut report);
     log.finish(|problem| problems.push(problem));
     visitor.trace(&TraceInfo {
-        container: CONTAINER,
+        container: super::ETL_CONTAINER,
         version: u32::from(header.version.0),
         minor: u32::from(header.version.1),
         clock: session.base.clock(),

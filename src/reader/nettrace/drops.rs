@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 /// No more threads than this are followed at a time.
 const MAX_THREADS: usize = 1 << 20;
@@ -11,7 +11,7 @@ const MAX_THREADS: usize = 1 << 20;
 /// The last sequence number seen on each thread, which goes by the id that the file gives it.
 #[derive(Default)]
 pub struct Drops {
-    places: HashMap<u64, Place, FixedState>,
+    slots: HashMap<u64, SequenceSlot, RandomState>,
     last: Vec<Option<u32>>,
     /// In V6 every thread starts at 0; in V4 the first number seen is taken as it comes.
     starts_at_zero: bool,
@@ -19,9 +19,9 @@ pub struct Drops {
     pub total: u64,
 }
 
-/// Where the number of a thread is kept, so that it is looked up once for a run of events.
+/// Where the last number of a thread is kept, so that it is looked up once for a run of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place(u32);
+pub struct SequenceSlot(u32);
 
 impl Drops {
     /// For a format in which the counter of an unseen thread is known to be 0 (V6) or not (V4).
@@ -29,43 +29,43 @@ impl Drops {
         Drops { starts_at_zero, ..Drops::default() }
     }
 
-    /// The place of a thread. It holds until threads are forgotten.
-    pub fn place(&mut self, thread: u64) -> Place {
-        if let Some(place) = self.places.get(&thread) {
-            return *place;
+    /// The slot of a thread. It holds until threads are forgotten.
+    pub fn slot(&mut self, thread: u64) -> SequenceSlot {
+        if let Some(slot) = self.slots.get(&thread) {
+            return *slot;
         }
         if self.last.len() >= MAX_THREADS {
-            return Place(u32::MAX);
+            return SequenceSlot(u32::MAX);
         }
-        let place = Place(self.last.len() as u32);
+        let slot = SequenceSlot(self.last.len() as u32);
         self.last.push(None);
-        self.places.insert(thread, place);
-        place
+        self.slots.insert(thread, slot);
+        slot
     }
 
     /// Takes note of an event; returns how many were lost before it.
     #[inline]
-    pub fn event(&mut self, place: Place, sequence: u32) -> u32 {
-        match self.last.get_mut(place.0 as usize) {
+    pub fn event(&mut self, slot: SequenceSlot, sequence: u32) -> u32 {
+        match self.last.get_mut(slot.0 as usize) {
             Some(Some(last)) if sequence == last.wrapping_add(1) => {
                 *last = sequence;
                 0
             }
-            _ => self.jump(place, sequence),
+            _ => self.jump(slot, sequence),
         }
     }
 
     #[cold]
-    fn jump(&mut self, place: Place, sequence: u32) -> u32 {
+    fn jump(&mut self, slot: SequenceSlot, sequence: u32) -> u32 {
         let known = if self.starts_at_zero { Some(0) } else { None };
-        let Some(slot) = self.last.get_mut(place.0 as usize) else { return 0 };
-        let gap = match slot.or(known) {
+        let Some(before) = self.last.get_mut(slot.0 as usize) else { return 0 };
+        let gap = match before.or(known) {
             None => 0,
             // The OS gave the id of a finished thread to a new one.
             Some(_) if sequence == 1 => 0,
             Some(last) => sequence.wrapping_sub(last).wrapping_sub(1),
         };
-        *slot = Some(sequence);
+        *before = Some(sequence);
         // A number that goes backwards proves nothing lost.
         let gap = if gap > u32::MAX / 2 { 0 } else { gap };
         self.total += u64::from(gap);
@@ -75,33 +75,40 @@ impl Drops {
     /// Takes note of a sequence point's lower bound for a thread; returns how many events it proves lost.
     pub fn point(&mut self, thread: u64, sequence: u32) -> u32 {
         let known = if self.starts_at_zero { Some(0) } else { None };
-        let place = self.place(thread);
-        let Some(slot) = self.last.get_mut(place.0 as usize) else { return 0 };
-        let Some(last) = slot.or(known) else {
-            *slot = Some(sequence);
+        let slot = self.slot(thread);
+        let Some(before) = self.last.get_mut(slot.0 as usize) else { return 0 };
+        let Some(last) = before.or(known) else {
+            *before = Some(sequence);
             return 0;
         };
         let gap = sequence.wrapping_sub(last);
         if gap == 0 || gap > u32::MAX / 2 {
             return 0;
         }
-        *slot = Some(sequence);
+        *before = Some(sequence);
         self.total += u64::from(gap);
         gap
     }
 
     /// The thread's id may be given to another thread.
     pub fn forget(&mut self, thread: u64) {
-        let place = self.places.get(&thread).copied();
-        if let Some(slot) = place.and_then(|place| self.last.get_mut(place.0 as usize)) {
-            *slot = None;
+        let slot = self.slots.get(&thread).copied();
+        if let Some(before) = slot.and_then(|slot| self.last.get_mut(slot.0 as usize)) {
+            *before = None;
         }
     }
 
     /// All ids may be given to other threads.
     pub fn forget_all(&mut self) {
-        self.places.clear();
+        self.slots.clear();
         self.last.clear();
+    }
+
+    /// Bytes of the file cannot be read: the next number of each thread is taken as it comes, since what is missing from
+    /// the file was not dropped by the process. From here on a thread may have been seen first in what is missing.
+    pub fn lose_track(&mut self) {
+        self.last.fill(None);
+        self.starts_at_zero = false;
     }
 }
 
@@ -112,7 +119,7 @@ mod tests {
     #[test]
     fn gaps_are_counted_and_wrapping_is_no_gap() {
         let mut drops = Drops::new(false);
-        let thread = drops.place(77);
+        let thread = drops.slot(77);
         assert_eq!(drops.event(thread, u32::MAX - 1), 0);
         assert_eq!(drops.event(thread, u32::MAX), 0);
         assert_eq!(drops.event(thread, 0), 0);
@@ -127,16 +134,19 @@ mod tests {
     #[test]
     fn threads_of_v6_start_at_zero() {
         let mut drops = Drops::new(true);
-        let thread = drops.place(3);
+        let thread = drops.slot(3);
         assert_eq!(drops.event(thread, 4), 3);
         assert_eq!(drops.point(2, 2), 2);
         drops.forget(3);
         assert_eq!(drops.event(thread, 1), 0);
         drops.forget_all();
-        let thread = drops.place(2);
+        let thread = drops.slot(2);
         assert_eq!(drops.event(thread, 3), 2);
+        drops.lose_track();
+        assert_eq!(drops.event(thread, 500), 0, "what is missing from the file was not dropped");
+        assert_eq!((drops.event(thread, 502), drops.point(9, 70)), (1, 0));
         let mut v4 = Drops::new(false);
-        let thread = v4.place(0);
+        let thread = v4.slot(0);
         assert_eq!(v4.event(thread, 4), 0);
     }
 }

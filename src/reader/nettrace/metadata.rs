@@ -2,8 +2,9 @@
 //! Source: `NetTraceFormat_v5.md`, "Metadata event encoding"; V1 and V2 from files.
 
 use nom::Parser;
+use nom::combinator::{map, rest};
 
-use crate::bytes::{Parsed, fail, guid, i32le, i64le, take, u8le, u32le, utf16_string, utf16z};
+use crate::bytes::{Parsed, counted, guid, i32le, items, refuse, take, u8le, u32le, u64le, utf16_string, utf16z};
 use crate::error::{Problem, Severity};
 use crate::reader::{EventType, Field, FieldType, Layout};
 
@@ -30,170 +31,172 @@ impl Record {
     }
 }
 
-/// A record of V3, V4 or "V5".
+/// ```text
+/// MetaDataId:u32 ProviderName EventId:u32 EventName Keywords:u64 Version:u32 Level:u32 fields tags    V3, V4, "V5"
+/// ```
 pub fn record(input: &[u8]) -> Parsed<'_, Record> {
-    let (rest, (id, provider, event_id)) =
-        (u32le("MetaDataId"), utf16z("ProviderName"), u32le("EventId")).parse(input)?;
-    let (rest, body) = common(rest)?;
-    let event_type = body.into_type(utf16_string(provider), None, event_id);
-    let (rest, event_type, problem) = fields_and_tags(rest, event_type);
-    Ok((rest, Record { id, event_type, problem }))
+    let (input, (id, provider, event_id)) =
+        (u32le("MetaDataId"), text("ProviderName"), u32le("EventId")).parse(input)?;
+    let (input, description) = description(input)?;
+    let (input, (description, problem)) = fields_and_tags(description).parse(input)?;
+    let event_type = EventType { provider, event_id, ..description };
+    Ok((input, Record { id, event_type, problem }))
 }
 
-/// A record of V1 (`provider GUID`) or V2 (`provider name`); it is the event whose file offset is its id.
+/// A record of V1 or V2; it is the event whose file offset is its id.
+///
+/// ```text
+/// ProviderId:guid   EventId:u32 EventVersion:u32 MetadataLength:u32 description    V1
+/// ProviderName      EventId:u32 EventVersion:u32 MetadataLength:u32 description    V2
+///     description:  EventId:u32 EventName Keywords:u64 Version:u32 Level:u32 fields; or nothing
+/// ```
 pub fn flat_record(input: &[u8], version: u32) -> Parsed<'_, Record> {
-    let (rest, provider, provider_guid) = if version == 1 {
-        let (rest, id) = guid("ProviderId")(input)?;
-        (rest, String::new(), Some(id))
+    let (input, (provider, provider_guid)) = if version == 1 {
+        guid("ProviderId").map(|id| (String::new(), Some(id))).parse(input)?
     } else {
-        let (rest, name) = utf16z("ProviderName")(input)?;
-        (rest, utf16_string(name), None)
+        text("ProviderName").map(|name| (name, None)).parse(input)?
     };
-    let (rest, (event_id, event_version, length)) =
-        (u32le("EventId"), u32le("EventVersion"), u32le("MetadataLength")).parse(rest)?;
-    let (after, blob) = take(length as usize, "Metadata")(rest)?;
-    let bare = Common { name: String::new(), keywords: 0, version: event_version, level: 0 };
+    let (input, (event_id, version)) = (u32le("EventId"), u32le("EventVersion")).parse(input)?;
+    let (after, blob) = u32le("MetadataLength").flat_map(|length| take(length as usize, "Metadata")).parse(input)?;
+    let bare = EventType { provider, provider_guid, event_id, version, ..undescribed() };
     if blob.is_empty() {
-        let event_type = bare.into_type(provider, provider_guid, event_id);
-        return Ok((after, Record { id: 0, event_type, problem: None }));
+        return Ok((after, Record { id: 0, event_type: bare, problem: None }));
     }
-    // The id is repeated inside.
-    let (inside, repeated_id) = u32le("EventId")(blob)?;
-    let (inside, body) = common(inside)?;
-    let event_type = body.into_type(provider, provider_guid, repeated_id);
-    let (_, event_type, problem) = fields_and_tags(inside, event_type);
+    let (inside, (event_id, described)) = (u32le("EventId"), description).parse(blob)?;
+    let (_, (described, problem)) = fields_and_tags(described).parse(inside)?;
+    let EventType { provider, provider_guid, .. } = bare;
+    let event_type = EventType { provider, provider_guid, event_id, ..described };
     Ok((after, Record { id: 0, event_type, problem }))
 }
 
-struct Common {
-    name: String,
-    keywords: u64,
-    version: u32,
-    level: u32,
-}
-
-impl Common {
-    fn into_type(self, provider: String, provider_guid: Option<crate::guid::Guid>, event_id: u32) -> EventType {
-        EventType {
-            provider,
-            provider_guid,
-            event_id,
-            version: self.version,
-            name: self.name,
-            opcode: None,
-            level: self.level,
-            keywords: self.keywords,
-            layout: Layout::Fields(Vec::new()),
-            message: None,
-        }
+/// A kind of event of which nothing is said yet.
+fn undescribed() -> EventType {
+    EventType {
+        provider: String::new(),
+        provider_guid: None,
+        event_id: 0,
+        version: 0,
+        name: String::new(),
+        opcode: None,
+        level: 0,
+        keywords: 0,
+        layout: Layout::Fields(Vec::new()),
+        message: None,
     }
 }
 
-fn common(input: &[u8]) -> Parsed<'_, Common> {
-    let (rest, (name, keywords, version, level)) =
-        (utf16z("EventName"), i64le("Keywords"), u32le("Version"), u32le("Level")).parse(input)?;
-    Ok((rest, Common { name: utf16_string(name), keywords: keywords as u64, version, level }))
+fn description(input: &[u8]) -> Parsed<'_, EventType> {
+    let (input, (name, keywords, version, level)) =
+        (text("EventName"), u64le("Keywords"), u32le("Version"), u32le("Level")).parse(input)?;
+    Ok((input, EventType { name, keywords, version, level, ..undescribed() }))
 }
 
-type WithProblem<'a> = (&'a [u8], EventType, Option<(&'static str, &'static str)>);
+fn text<'a>(field: &'static str) -> impl Parser<&'a [u8], Output = String, Error = crate::bytes::ParseError> {
+    utf16z(field).map(utf16_string)
+}
 
-/// The field list, which may be missing, and the tags of "V5" behind it.
-fn fields_and_tags(input: &[u8], mut event_type: EventType) -> WithProblem<'_> {
-    if input.is_empty() {
-        return (input, event_type, None);
-    }
-    let mut rest = match field_list(input, false, 0) {
-        Ok((rest, fields)) => {
-            event_type.layout = Layout::Fields(fields);
-            rest
+type WithProblem = (EventType, Option<(&'static str, &'static str)>);
+
+const DAMAGED_FIELDS: (&str, &str) = ("damaged_field_list", "the field list cannot be read; events are kept raw");
+
+/// The field list, which may be missing, and the tags of "V5" behind it. What cannot be read costs only itself.
+fn fields_and_tags<'a>(event_type: EventType) -> impl FnMut(&'a [u8]) -> Parsed<'a, WithProblem> {
+    move |input| {
+        let mut event_type = event_type.clone();
+        if input.is_empty() {
+            return Ok((input, (event_type, None)));
         }
-        Err(_) => {
+        let Ok((tags_at, fields)) = field_list(input, FieldForm::V1, 0) else {
             // Where the tags would begin is unknown now.
-            event_type.layout = Layout::Unreadable("the recording's description of the fields is damaged");
-            let problem = ("damaged_field_list", "the field list cannot be read; events are kept raw");
-            return (&[], event_type, Some(problem));
-        }
-    };
-    let mut problem = None;
-    while rest.len() >= 5 {
-        let Ok((next, (kind, payload))) = tag(rest) else {
-            problem = Some(("damaged_metadata_tag", "a tag is longer than the record; it is left out"));
-            break;
+            event_type.layout = unreadable_layout();
+            return Ok((&[], (event_type, Some(DAMAGED_FIELDS))));
         };
-        rest = next;
-        match kind {
-            1 => event_type.opcode = payload.first().copied(),
-            2 => match field_list(payload, true, 0) {
-                Ok((_, fields)) => event_type.layout = Layout::Fields(fields),
-                Err(_) => {
-                    event_type.layout = Layout::Unreadable("the recording's description of the fields is damaged");
-                    problem = Some(("damaged_field_list", "the field list cannot be read; events are kept raw"));
+        event_type.layout = Layout::Fields(fields);
+        let mut problem = None;
+        let mut tags = items(tags_at, tag_or_padding);
+        for tag in &mut tags {
+            match tag {
+                Tag::OpCode(opcode) => event_type.opcode = opcode,
+                Tag::V2Params(Some(fields)) => event_type.layout = Layout::Fields(fields),
+                Tag::V2Params(None) => {
+                    event_type.layout = unreadable_layout();
+                    problem = Some(DAMAGED_FIELDS);
                 }
-            },
-            _ => {}
+                Tag::Other => {}
+            }
         }
+        if tags.finish().is_err() {
+            problem = Some(("damaged_metadata_tag", "a tag is longer than the record; it is left out"));
+        }
+        Ok((&[], (event_type, problem)))
     }
-    (rest, event_type, problem)
 }
 
-fn tag(input: &[u8]) -> Parsed<'_, (u8, &[u8])> {
-    let (rest, (length, kind)) = (u32le("TagPayloadBytes"), u8le("TagKind")).parse(input)?;
-    let (rest, payload) = take(length as usize, "TagPayload")(rest)?;
-    Ok((rest, (kind, payload)))
+fn unreadable_layout() -> Layout {
+    Layout::Unreadable("the recording's description of the fields is damaged")
 }
 
-/// `FieldCount` and the fields, in the form of V1 (type, then name) or V2Params (size, name, type).
-fn field_list(input: &[u8], v2: bool, depth: usize) -> Parsed<'_, Vec<Field>> {
-    let (mut rest, count) = i32le("FieldCount")(input)?;
-    let smallest = if v2 { 10 } else { 6 };
-    let count = usize::try_from(count).ok().filter(|c| *c <= rest.len() / smallest);
-    let Some(count) = count else {
-        return Err(fail(rest.len(), "FieldCount", "a count that fits into the record"));
-    };
-    let mut fields = Vec::with_capacity(count);
-    for _ in 0..count {
-        let field;
-        (rest, field) = if v2 { v2_field(rest, depth)? } else { v1_field(rest, depth)? };
-        fields.push(field);
+/// What a tag of "V5" adds to a description.
+enum Tag {
+    OpCode(Option<u8>),
+    /// Fields in the second form; `None` when they cannot be read.
+    V2Params(Option<Vec<Field>>),
+    Other,
+}
+
+/// `TagPayloadBytes:u32 TagKind:u8 payload`; fewer bytes than that at the end are padding.
+fn tag_or_padding(input: &[u8]) -> Parsed<'_, Tag> {
+    if input.len() < 5 {
+        return map(rest, |_| Tag::Other).parse(input);
     }
-    Ok((rest, fields))
-}
-
-fn v1_field(input: &[u8], depth: usize) -> Parsed<'_, Field> {
-    let (rest, kind) = field_type(input, false, depth)?;
-    let (rest, name) = utf16z("FieldName")(rest)?;
-    Ok((rest, Field { name: utf16_string(name), kind }))
-}
-
-fn v2_field(input: &[u8], depth: usize) -> Parsed<'_, Field> {
-    let (body, size) = i32le("FieldSize")(input)?;
-    let inside = usize::try_from(size).ok().and_then(|s| s.checked_sub(4));
-    let Some(inside) = inside else {
-        return Err(fail(input.len(), "FieldSize", "a size of at least 4, which counts itself"));
+    let (input, (length, kind)) = (u32le("TagPayloadBytes"), u8le("TagKind")).parse(input)?;
+    let tag = |payload: &[u8]| match kind {
+        1 => Tag::OpCode(payload.first().copied()),
+        2 => Tag::V2Params(field_list(payload, FieldForm::V2, 0).ok().map(|(_, fields)| fields)),
+        _ => Tag::Other,
     };
-    let (after, field) = take(inside, "Field")(body)?;
-    let (rest, name) = utf16z("FieldName")(field)?;
-    let (_padding, kind) = field_type(rest, true, depth)?;
-    Ok((after, Field { name: utf16_string(name), kind }))
+    take(length as usize, "TagPayload").map(tag).parse(input)
 }
 
-fn field_type(input: &[u8], v2: bool, depth: usize) -> Parsed<'_, FieldType> {
+/// The two forms of a field list.
+#[derive(Clone, Copy, PartialEq)]
+enum FieldForm {
+    /// Type, then name.
+    V1,
+    /// Size with itself, name, type; knows arrays.
+    V2,
+}
+
+/// `FieldCount:i32` and the fields.
+fn field_list(input: &[u8], form: FieldForm, depth: usize) -> Parsed<'_, Vec<Field>> {
+    let (input, count) = i32le("FieldCount")(input)?;
+    let field = |input| match form {
+        FieldForm::V1 => {
+            (|i| field_type(i, form, depth), text("FieldName")).map(|(kind, name)| Field { name, kind }).parse(input)
+        }
+        FieldForm::V2 => i32le("FieldSize")
+            .flat_map(|size| take(usize::try_from(size.saturating_sub(4)).unwrap_or(usize::MAX), "Field"))
+            .and_then((text("FieldName"), |i| field_type(i, form, depth)))
+            .map(|(name, kind)| Field { name, kind })
+            .parse(input),
+    };
+    let smallest = if form == FieldForm::V2 { 10 } else { 6 };
+    counted(count, smallest, "FieldCount", field).parse(input)
+}
+
+fn field_type(input: &[u8], form: FieldForm, depth: usize) -> Parsed<'_, FieldType> {
     if depth >= MAX_DEPTH {
-        return Err(fail(input.len(), "TypeCode", "less nesting"));
+        return Err(refuse(input, "TypeCode", "less nesting"));
     }
-    let (rest, code) = i32le("TypeCode")(input)?;
+    let (after, code) = i32le("TypeCode")(input)?;
     match code {
-        1 => {
-            let (rest, fields) = field_list(rest, v2, depth + 1)?;
-            Ok((rest, FieldType::Object(fields)))
-        }
-        19 if v2 => {
-            let (rest, element) = field_type(rest, v2, depth + 1)?;
-            Ok((rest, FieldType::Array(Box::new(element))))
+        1 => map(|i| field_list(i, form, depth + 1), FieldType::Object).parse(after),
+        19 if form == FieldForm::V2 => {
+            map(|i| field_type(i, form, depth + 1), |element| FieldType::Array(Box::new(element))).parse(after)
         }
         _ => match u8::try_from(code).ok().and_then(simple_type) {
-            Some(kind) => Ok((rest, kind)),
-            None => Err(fail(input.len(), "TypeCode", "a known type")),
+            Some(kind) => Ok((after, kind)),
+            None => Err(refuse(input, "TypeCode", "a known type")),
         },
     }
 }

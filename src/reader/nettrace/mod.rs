@@ -6,25 +6,32 @@
 //! nettrace   "Nettrace" 00 00 00 00               V6: major, minor, blocks
 //! ```
 
+mod blocks;
 mod blocks_v6;
 mod drops;
-mod header;
-mod header_object;
+mod event_header;
+mod event_types;
+mod flat;
+mod labels;
 mod metadata;
-mod netperf;
+mod object_type;
 mod objects;
-mod order;
-mod resolve;
+mod region;
+mod report;
+mod resync;
+mod rows_v6;
 mod stacks;
 mod state;
+mod text;
+mod threads;
+mod trace_object;
 mod v6;
 
 use super::{End, Order, Visitor};
 use crate::error::{Error, Problem, Result, Severity};
 use crate::source::Input;
-use objects::{Next, next_object};
-
-const FAST_SERIALIZATION: &[u8] = b"\x14\0\0\0!FastSerialization.1";
+use object_type::{Next, next_object};
+use resync::FAST_SERIALIZATION;
 
 /// Whether these first bytes are those of an EventPipe recording.
 pub fn is_eventpipe(head: &[u8]) -> bool {
@@ -68,23 +75,26 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
     if !FAST_SERIALIZATION.ends_with(&tail) || tail.is_empty() {
         return refuse(source.position(), "a damaged stream header", "\"!FastSerialization.1\"");
     }
-    let object = match next_object(&mut source) {
-        Next::Object(object) => object,
-        Next::End | Next::Cut(_) => return refuse(source.position(), "no header", "the Trace object"),
-        Next::Damaged(expected) => return refuse(source.position(), "damage in the header", expected),
+    let at = source.position();
+    let (name, version, min_reader, len) = match next_object(&mut source) {
+        Next::Object(head) => (head.name, head.version, head.min_reader, head.len),
+        Next::End | Next::Cut(_) => return refuse(at, "no header", "the Trace object"),
+        Next::Damaged(expected) => return refuse(at, "damage in the header", expected),
     };
-    let end = match (object.name.as_str(), object.version) {
-        ("Trace", 3 | 4) if object.min_reader <= 4 => objects::read(&path, &object, &mut source, order, visitor)?,
+    source.skip(len);
+    let end = match (name.as_str(), version) {
+        ("Trace", 3 | 4) if min_reader <= 4 => objects::read(&path, version as u32, &mut source, order, visitor)?,
         ("Microsoft.DotNet.Runtime.EventPipeFile", version @ (1 | 2)) => {
             // Events end at a forward reference that stands at the end: the whole file is needed.
             let position = source.position();
-            let map = input.into_mapped(&flat_head(version))?;
+            let consumed = [flat_head(version).as_slice(), source.looked_at()].concat();
+            let map = input.into_mapped(&consumed)?;
             let mut source = map.source();
             source.take(usize::try_from(position).unwrap_or(usize::MAX));
-            return netperf::read(&path, version as u32, &map, &mut source, order, visitor);
+            return flat::read(&path, version as u32, &map, &mut source, order, visitor);
         }
         (name, version) => {
-            let what = format!("object '{name}' version {version} for readers from {} on", object.min_reader);
+            let what = format!("object '{name}' version {version} for readers from {min_reader} on");
             return refuse(source.position(), &what, "a Trace object of version 4 or below");
         }
     };

@@ -8,81 +8,30 @@
 //! ...
 //! 1 NullReference: the end
 //! ```
-//! Source: `NetTraceFormat_v5.md`, "Objects" and the sections on each object.
+//! Source: `NetTraceFormat_v5.md`, "Objects".
 
 use std::path::Path;
 
-use nom::Parser;
-
-use super::header::Header;
-use super::header_object::{FIELDS_LEN, check, fields};
-use super::metadata::record;
-use super::netperf::report_start;
+use super::blocks::content;
+use super::object_type::{
+    BEGIN_OBJECT, BEGIN_PRIVATE_OBJECT, Content, END_OBJECT, Head, NULL_REFERENCE, Next, next_object,
+};
+use super::resync::{Found, find, go_on, is_object, trailing_bytes};
 use super::state::State;
-use crate::bytes::{Parsed, i32le, i64le, inner, take, u16le, u32le, u64le};
+use super::trace_object::{FIELDS_LEN, check, fields, report_start};
+use crate::bytes::i32le;
 use crate::error::{Error, Problem, Result, Severity};
 use crate::reader::{End, Order, Visitor};
 use crate::source::{Chunk, MAX_CHUNK, Source};
 
-const NULL_REFERENCE: u8 = 1;
-const BEGIN_OBJECT: u8 = 4;
-const BEGIN_PRIVATE_OBJECT: u8 = 5;
-const END_OBJECT: u8 = 6;
-
-/// Name and versions of an object's type.
-pub struct ObjectType {
-    pub name: String,
-    pub version: i32,
-    pub min_reader: i32,
-}
-
-/// What stands where an object may begin.
-pub enum Next {
-    Object(ObjectType),
-    End,
-    /// The file is over: how many bytes there were of what should have been an object.
-    Cut(usize),
-    Damaged(&'static str),
-}
-
-/// Reads the tags and the type of the next object.
-pub fn next_object(source: &mut Source<'_>) -> Next {
-    let tags = source.take(3);
-    match &*tags {
-        [NULL_REFERENCE, ..] => return Next::End,
-        [BEGIN_OBJECT | BEGIN_PRIVATE_OBJECT, BEGIN_OBJECT | BEGIN_PRIVATE_OBJECT, NULL_REFERENCE] => {}
-        [_, _, _] => return Next::Damaged("the tags of an object or of the end"),
-        short => return Next::Cut(short.len()),
-    }
-    let head = source.take(12);
-    let Ok((_, (version, min_reader, length))) = versions(&head) else { return Next::Cut(head.len() + 3) };
-    if !(0..=64).contains(&length) {
-        return Next::Damaged("a type name of 0 to 64 bytes");
-    }
-    let name = source.take(length as usize + 1);
-    match name.split_last() {
-        Some((&END_OBJECT, text)) if text.len() == length as usize => {
-            let name = String::from_utf8_lossy(text).into_owned();
-            Next::Object(ObjectType { name, version, min_reader })
-        }
-        _ if name.len() <= length as usize => Next::Cut(name.len() + 15),
-        _ => Next::Damaged("the end tag of a type"),
-    }
-}
-
-fn versions(input: &[u8]) -> Parsed<'_, (i32, i32, i32)> {
-    (i32le("Version"), i32le("MinimumReaderVersion"), i32le("NameLength")).parse(input)
-}
-
 /// Reads everything behind the type of the Trace object.
 pub fn read<V: Visitor>(
     path: &Path,
-    trace: &ObjectType,
+    version: u32,
     source: &mut Source<'_>,
     order: Order,
     visitor: &mut V,
 ) -> Result<End> {
-    let version = u32::try_from(trace.version).unwrap_or_default();
     let fields_at = source.position();
     let header = source.take(FIELDS_LEN);
     let Ok((_, info)) = fields(&header, version) else {
@@ -97,37 +46,70 @@ pub fn read<V: Visitor>(
     visitor.trace(&info);
     let mut state = State::new(visitor, order, info.process_id, false);
     report_start(&mut state, info.start_known, fields_at);
-    let mut complete = None;
-    if end_object(&mut state, source) {
-        loop {
-            let at = source.position();
-            match next_object(source) {
-                Next::End => {
-                    complete = Some(at + 1);
-                    break;
-                }
-                Next::Cut(have) => {
-                    cut(&mut state, at, have);
-                    break;
-                }
-                Next::Damaged(expected) => {
-                    let message = format!("no object here: expected {expected}; nothing behind it can be found");
-                    state.problem(Problem::new(Severity::Error, "damaged_container", at, message));
-                    break;
-                }
-                Next::Object(object) => {
-                    if !block(&mut state, source, &object, version, at) || state.stopped {
-                        break;
-                    }
-                }
+    let complete = objects(&mut state, source, version);
+    let bytes = source.position();
+    state.finish(source);
+    let trailing_bytes = if complete { trailing_bytes(&mut state.out, source) } else { 0 };
+    Ok(End { complete, bytes, trailing_bytes, dropped_events: state.drops.total })
+}
+
+/// Reads the objects behind the Trace object. Gives whether the end mark was reached.
+fn objects<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>, version: u32) -> bool {
+    let at = source.position();
+    match source.peek(1).first() {
+        Some(&END_OBJECT) => source.skip(1),
+        Some(other) => {
+            let what = format!("tag {other} where the end tag of the header was expected");
+            if !go_on(state, source, at, &what, is_object) {
+                return false;
             }
         }
+        None => {
+            cut(state, at, 0);
+            return false;
+        }
     }
-    state.finish(source);
-    let end = complete.unwrap_or(source.position());
-    // Bytes behind the end mark are legal and mean nothing.
-    let trailing_bytes = if complete.is_some() { source.len().map_or(0, |len| len - end.min(len)) } else { 0 };
-    Ok(End { complete: complete.is_some(), bytes: end, trailing_bytes, dropped_events: state.drops.total })
+    while !state.stopped {
+        let at = source.position();
+        let damage = match next_object(source) {
+            Next::End if is_end(source) => {
+                source.skip(1);
+                return true;
+            }
+            Next::End => Damage { from: at, what: "an end mark that is not at the end".to_owned() },
+            Next::Cut(have) => {
+                cut(state, at, have);
+                source.skip(have);
+                return false;
+            }
+            Next::Damaged(expected) => Damage { from: at, what: format!("no object here: expected {expected}") },
+            Next::Object(head) => {
+                source.skip(head.len);
+                match block(state, source, &head, version, at) {
+                    Step::Next => continue,
+                    Step::Damaged(damage) => damage,
+                    Step::Cut => return false,
+                }
+            }
+        };
+        if !go_on(state, source, damage.from, &damage.what, is_object) {
+            return false;
+        }
+    }
+    false
+}
+
+/// Whether no object stands behind the end mark at hand. Bytes that are none are legal there and mean nothing.
+fn is_end(source: &mut Source<'_>) -> bool {
+    let behind = source.peek(MAX_CHUNK);
+    let behind = behind.get(1..).unwrap_or_default();
+    !matches!(find(behind, behind.len(), true, is_object), Some(Found::Block(_)))
+}
+
+/// Where bytes begin that cannot be read, and what is wrong with them.
+struct Damage {
+    from: u64,
+    what: String,
 }
 
 fn cut<V: Visitor>(state: &mut State<'_, '_, V>, at: u64, have: usize) {
@@ -140,224 +122,153 @@ fn cut<V: Visitor>(state: &mut State<'_, '_, V>, at: u64, have: usize) {
     state.problem(Problem::new(Severity::Error, code, at + have as u64, message));
 }
 
-fn end_object<V: Visitor>(state: &mut State<'_, '_, V>, source: &mut Source<'_>) -> bool {
-    let at = source.position();
-    match source.take(1).first() {
-        Some(&END_OBJECT) => true,
-        Some(other) => {
-            let message = format!("tag {other} where the end tag of an object was expected");
-            state.problem(Problem::new(Severity::Error, "damaged_container", at, message));
-            false
-        }
-        None => {
-            cut(state, at, 0);
-            false
-        }
+/// What came of reading a block.
+enum Step {
+    /// The next object may begin behind it.
+    Next,
+    /// No object can be expected behind it.
+    Damaged(Damage),
+    /// The file ends in it.
+    Cut,
+}
+
+/// How a block ends, as far as its size tells.
+enum BlockEnd {
+    /// With its end tag, and behind it an object, the end mark, or the end of the file.
+    Good,
+    /// Not where its size says: the next object or recording begins so many bytes behind its start.
+    Earlier(usize),
+    /// The file ends before it does.
+    Cut,
+    /// With the last byte of the file, without an end tag.
+    NoTag,
+    /// With an end tag behind which something else stands.
+    TagOnly,
+    /// Where something else stands than an end tag.
+    Bad,
+}
+
+fn block_end(source: &mut Source<'_>, size: usize) -> BlockEnd {
+    let view = source.peek(size.saturating_add(2));
+    let has_tag = view.get(size) == Some(&END_OBJECT);
+    let behind = view.get(size.saturating_add(1));
+    if has_tag && matches!(behind, None | Some(&(NULL_REFERENCE | BEGIN_OBJECT | BEGIN_PRIVATE_OBJECT))) {
+        return BlockEnd::Good;
+    }
+    match find(view, view.len(), true, is_object) {
+        Some(Found::Block(next) | Found::Recording(next)) => BlockEnd::Earlier(usize::try_from(next).unwrap_or(size)),
+        _ if view.len() < size => BlockEnd::Cut,
+        _ if view.len() == size => BlockEnd::NoTag,
+        _ if has_tag => BlockEnd::TagOnly,
+        _ => BlockEnd::Bad,
     }
 }
 
-/// Reads one block with its end tag. `false` when nothing behind it can be read.
+/// Reads one block with its end tag. `at` is where its tags begin.
 fn block<'a, V: Visitor>(
     state: &mut State<'a, '_, V>,
     source: &mut Source<'a>,
-    object: &ObjectType,
+    head: &Head,
     version: u32,
     at: u64,
-) -> bool {
-    let known = matches!(object.name.as_str(), "EventBlock" | "MetadataBlock" | "StackBlock" | "SPBlock");
-    if object.min_reader > version.max(2) as i32 {
-        let message = format!("{} needs a reader of version {}", object.name, object.min_reader);
-        state.problem(Problem::new(Severity::Error, "unknown_block_version", at, message));
-        return false;
-    }
+) -> Step {
+    let name = &head.name;
     let size_at = source.position();
-    let head = source.take(4);
-    let Ok((_, size)) = i32le("BlockSize")(&head) else {
-        cut(state, size_at, head.len());
-        return false;
+    let have = source.peek(4).len();
+    let size = i32le("BlockSize")(source.peek(4)).map(|(_, size)| usize::try_from(size));
+    let size = match size {
+        Ok(Ok(size)) => size,
+        Ok(Err(_)) => {
+            return Step::Damaged(Damage { from: at, what: format!("{name} with a size below 0") });
+        }
+        Err(_) => {
+            cut(state, size_at, have);
+            source.skip(have);
+            return Step::Cut;
+        }
     };
-    let Ok(size) = usize::try_from(size) else {
-        let message = format!("{} of {size} bytes: expected a size of at least 0", object.name);
-        state.problem(Problem::new(Severity::Error, "bad_block_size", size_at, message));
-        return false;
-    };
-    let over = (source.position() % 4) as usize;
-    if over != 0 {
-        source.take(4 - over);
-    }
+    let padding = (size_at.wrapping_neg() % 4) as usize;
+    source.skip(4 + padding);
     let start = source.position();
-    let chunk = source.take(size);
-    let missing = size - chunk.len();
-    if missing > 0 {
-        let end = start + chunk.len() as u64;
-        let message = if chunk.len() >= MAX_CHUNK && source.len().is_none() {
-            format!("{} of {size} bytes, more than the {MAX_CHUNK} that are read from a stream", object.name)
-        } else {
-            format!("the file ends inside a {}: {missing} of {size} bytes are missing", object.name)
-        };
-        state.problem(Problem::new(Severity::Error, "truncated", end, message));
-        state.cut = true;
-    }
-    if !known {
-        return skip_unknown(state, source, object, at, size, missing);
-    }
-    match object.name.as_str() {
-        "EventBlock" if version == 3 => event_block_v3(state, source, start, chunk),
-        "EventBlock" => match block_header(&chunk) {
-            Ok((rest, compressed)) => {
-                let events_at = chunk.len() - rest.len();
-                state.event_block::<false>(source, start, chunk, events_at, compressed);
+    let end = block_end(source, size);
+    let kind = match head.content {
+        Some(kind) if head.min_reader <= version.max(2) as i32 => kind,
+        known => {
+            if !matches!(end, BlockEnd::Good | BlockEnd::TagOnly) {
+                let what = format!("object of unknown type '{name}' is no block");
+                return Step::Damaged(Damage { from: at, what });
             }
-            Err(e) => state.parse_problem("damaged_block", "event block header", start, chunk.len(), &inner(e)),
-        },
-        "MetadataBlock" => {
-            metadata_block(state, start, &chunk);
-            source.recycle(chunk);
+            source.skip(size + 1);
+            let (code, message) = match known {
+                Some(_) => ("unknown_block_version", format!("{name} needs a reader of version {}", head.min_reader)),
+                None => ("unknown_block", format!("block of unknown type '{name}'")),
+            };
+            let message = format!("{message}; its {size} bytes were skipped");
+            state.problem(Problem::new(Severity::DataLoss, code, at, message));
+            return Step::Next;
         }
-        "StackBlock" => stack_block(state, start, chunk),
-        _ => {
-            sequence_point(state, source, start, &chunk);
-            source.recycle(chunk);
+    };
+    match end {
+        BlockEnd::Good | BlockEnd::TagOnly => {
+            let chunk = source.take(size);
+            source.skip(1);
+            content(state, source, kind, version, start, chunk);
+            Step::Next
+        }
+        BlockEnd::Earlier(next) => {
+            // What stands before the next object is still read; an end tag may be its last byte.
+            let mut chunk = source.take(next);
+            if chunk.last() == Some(&END_OBJECT) {
+                chunk.truncate(next - 1);
+            }
+            let len = chunk.len();
+            let read = (len - damaged_content(state, source, kind, version, start, chunk)) as u64;
+            let from = if read + 1 < next as u64 { start + read } else { size_at };
+            let message =
+                format!("{name} does not end where its size of {size} bytes says, the next block begins before");
+            state.gap(from, source.position() - from, message);
+            Step::Next
+        }
+        BlockEnd::Cut => {
+            let chunk = source.take(size);
+            let (end, missing) = (start + chunk.len() as u64, size - chunk.len());
+            let message = if chunk.len() >= MAX_CHUNK && source.len().is_none() {
+                format!("{name} of {size} bytes, more than the {MAX_CHUNK} that are read from a stream")
+            } else {
+                format!("the file ends inside a {name}: {missing} of {size} bytes are missing")
+            };
+            state.problem(Problem::new(Severity::Error, "truncated", end, message));
+            state.set_cut();
+            content(state, source, kind, version, start, chunk);
+            Step::Cut
+        }
+        BlockEnd::NoTag => {
+            let chunk = source.take(size);
+            content(state, source, kind, version, start, chunk);
+            cut(state, source.position(), 0);
+            Step::Cut
+        }
+        BlockEnd::Bad => {
+            let chunk = source.take(size);
+            let unread = damaged_content(state, source, kind, version, start, chunk) as u64;
+            let what = format!("no end tag behind {name} of {size} bytes");
+            Step::Damaged(Damage { from: start + size as u64 - unread, what })
         }
     }
-    missing == 0 && end_object(state, source)
 }
 
-/// An object of an unknown type can be skipped only if it has the form of a block: its size must lead to an end tag.
-fn skip_unknown<'a, V: Visitor>(
+/// Reads what there is of a block whose damage is reported with the bytes behind it. Gives how many bytes at its end
+/// could not be read.
+fn damaged_content<'a, V: Visitor>(
     state: &mut State<'a, '_, V>,
     source: &mut Source<'a>,
-    object: &ObjectType,
-    at: u64,
-    size: usize,
-    missing: usize,
-) -> bool {
-    let is_block = missing == 0 && source.take(1).first() == Some(&END_OBJECT);
-    let name: String = object.name.chars().filter(|c| !c.is_control()).collect();
-    let message = if is_block {
-        format!("block of unknown type '{name}' ({size} bytes) was skipped")
-    } else {
-        format!("object of unknown type '{name}' is no block; nothing behind it can be found")
-    };
-    let severity = if is_block { Severity::DataLoss } else { Severity::Error };
-    state.problem(Problem::new(severity, "unknown_block", at, message));
-    is_block
-}
-
-/// Header of event and metadata blocks: size with itself (a surplus is skipped), flags. Gives whether headers are
-/// compressed. Minimum and maximum times are not looked at: writers leave them 0 or at their limits.
-pub fn block_header(block: &[u8]) -> Parsed<'_, bool> {
-    let (_, (size, flags)) = (u16le("HeaderSize"), u16le("Flags")).parse(block)?;
-    if size < 20 {
-        return Err(crate::bytes::fail(block.len(), "HeaderSize", "at least 20"));
-    }
-    let (rest, _) = take(usize::from(size), "Header")(block)?;
-    Ok((rest, flags & 1 != 0))
-}
-
-fn metadata_block<V: Visitor>(state: &mut State<'_, '_, V>, start: u64, block: &[u8]) {
-    let (mut rest, compressed) = match block_header(block) {
-        Ok(read) => read,
-        Err(e) => return state.parse_problem("damaged_block", "metadata block header", start, block.len(), &inner(e)),
-    };
-    let mut header = Header::default();
-    while !rest.is_empty() {
-        let read = if compressed {
-            header.compressed::<false>(rest).and_then(|(r, ())| take(header.payload_size as usize, "Payload")(r))
-        } else {
-            header.uncompressed::<false>(rest)
-        };
-        let (next, payload) = match read {
-            Ok(read) => read,
-            Err(e) => {
-                let error = inner(e);
-                return state.parse_problem("damaged_metadata", "metadata block", start, block.len(), &error);
-            }
-        };
-        let at = start + (block.len() - next.len() - payload.len()) as u64;
-        rest = next;
-        metadata_record(state, payload, at);
-    }
-}
-
-fn metadata_record<V: Visitor>(state: &mut State<'_, '_, V>, payload: &[u8], at: u64) {
-    match record(payload) {
-        Ok((_, record)) => {
-            if let Some(problem) = record.problem(at) {
-                state.problem(problem);
-            }
-            state.define_metadata(record.id, record.event_type, at);
-        }
-        Err(e) => state.parse_problem("damaged_metadata", "metadata record", at, payload.len(), &inner(e)),
-    }
-}
-
-fn event_block_v3<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>, start: u64, chunk: Chunk<'a>) {
-    let mut rest: &[u8] = &chunk;
-    while !rest.is_empty() && !state.stopped {
-        let at = start + (chunk.len() - rest.len()) as u64;
-        let mut header = Header::default();
-        match header.flat(rest, true) {
-            Ok((next, (payload, stack))) => {
-                if header.metadata_id == 0 {
-                    metadata_record(state, payload, at + 56);
-                } else {
-                    state.flat_event(&header, payload, stack, at + 56);
-                }
-                rest = next;
-            }
-            Err(e) => {
-                let what = "event block ends in the middle of an event; what stood before it is kept";
-                state.parse_problem("damaged_event", what, start, chunk.len(), &inner(e));
-                break;
-            }
-        }
-    }
-    source.recycle(chunk);
-    source.release(source.position());
-    state.visitor.progress(source.position());
-}
-
-/// Reads a stack block and reports what was wrong in it; the same in all versions from 4 on.
-pub fn stack_block<'a, V: Visitor>(state: &mut State<'a, '_, V>, start: u64, chunk: Chunk<'a>) {
-    let len = chunk.len();
-    let read = state.stacks.block(chunk);
-    if let Some(error) = &read.error {
-        state.parse_problem("damaged_stack_block", "stack block", start, len, error);
-    } else if read.miscounted && !state.cut {
-        let message = "stack block holds fewer stacks than it announces";
-        state.problem(Problem::new(Severity::Error, "damaged_stack_block", start, message));
-    }
-    if read.refused > 0 {
-        let message = "more stacks than fit into memory between two sequence points; events lose theirs";
-        state.problem(Problem::new(Severity::DataLoss, "too_many_stacks", start, message).count(read.refused));
-    }
-}
-
-fn sequence_point<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>, start: u64, block: &[u8]) {
-    let head: Parsed<'_, (i64, u32)> = (i64le("TimeStamp"), u32le("ThreadCount")).parse(block);
-    let mut rest = match head {
-        Ok((rest, (_, count))) if count as usize <= rest.len() / 12 => rest,
-        Ok((rest, _)) if state.cut => rest,
-        Ok((rest, (_, count))) => {
-            let message = format!("sequence point announces {count} threads, {} bytes are left", rest.len());
-            state.problem(Problem::new(Severity::Error, "damaged_sequence_point", start, message));
-            rest
-        }
-        Err(e) => {
-            state.parse_problem("damaged_sequence_point", "sequence point", start, block.len(), &inner(e));
-            &[]
-        }
-    };
-    while rest.len() >= 12 {
-        let entry: Parsed<'_, (u64, u32)> = (u64le("ThreadId"), u32le("SequenceNumber")).parse(rest);
-        let Ok((next, (thread, sequence))) = entry else { break };
-        rest = next;
-        let gap = state.drops.point(thread, sequence);
-        if gap > 0 {
-            let thread = state.os_thread(thread);
-            state.gap(thread, gap, start);
-        }
-    }
-    state.end_region(source);
+    kind: Content,
+    version: u32,
+    start: u64,
+    chunk: Chunk<'a>,
+) -> usize {
+    state.out.damage_known = true;
+    let unread = content(state, source, kind, version, start, chunk);
+    state.out.damage_known = false;
+    unread
 }

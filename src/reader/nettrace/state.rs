@@ -1,95 +1,102 @@
-//! What all versions share while a file is read: event types, threads, labels, the region, and the way to the visitor.
+//! What all versions share while a file is read: what ids refer to, the region, and the way of events to the visitor.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use foldhash::fast::FixedState;
-
-use super::drops::{Drops, Place};
-use super::header::Header;
-use super::order::{Pending, Region};
-use super::resolve::{MAX_LABELS, Overrides};
+use super::drops::{Drops, SequenceSlot};
+use super::event_header::EventHeader;
+use super::event_types::{EventTypes, Overrides};
+use super::labels::RegionLabels;
+use super::region::{Pending, Region};
+use super::report::Reporter;
 use super::stacks::Stacks;
-use crate::bytes::{ParseError, inner, take};
-use crate::error::{Problem, ProblemLog, Severity};
-use crate::guid::Guid;
+use super::text::TextBudget;
+use super::threads::Threads;
+use crate::bytes::{ParseError, Parsed, inner, refuse, take};
+use crate::error::{Problem, Severity};
 use crate::reader::{EventType, Labels, Order, RawEvent, Stack, Thread, ThreadIndex, TypeId, Visitor};
 use crate::source::{Chunk, Source};
 
-static NO_LABELS: Labels = Labels { activity_id: Guid::NONE, related_activity_id: Guid::NONE, json: String::new() };
+/// A record of zeros in compressed form, with as many zeros behind it as make up this many bytes, is a hole in the file.
+const ZERO_RUN: usize = 32;
 
 /// The state of a reader.
 pub struct State<'a, 'v, V: Visitor> {
-    pub visitor: &'v mut V,
+    pub out: Reporter<'v, V>,
     pub order: Order,
+    /// The visitor wants no more.
     pub stopped: bool,
-    /// The block at hand is cut by the end of the file, which was reported already: what is torn in it is no news.
-    pub cut: bool,
-    pub(super) metadata: HashMap<u32, TypeId, FixedState>,
-    pub(super) types: Vec<EventType>,
-    pub(super) wanted: Vec<bool>,
-    pub(super) type_by_content: HashMap<EventType, TypeId, FixedState>,
-    pub(super) overridden: HashMap<(TypeId, Overrides), TypeId, FixedState>,
-    pub(super) threads: Vec<Thread>,
-    pub(super) thread_by_content: HashMap<Thread, ThreadIndex, FixedState>,
-    /// V6: thread index of the file to thread.
-    pub thread_table: HashMap<u64, ThreadIndex, FixedState>,
-    /// V6: label list id to its place in `labels` and its overrides.
-    pub label_table: HashMap<u32, (u32, Overrides), FixedState>,
-    pub(super) labels: Vec<Labels>,
+    /// The block at hand is cut by the end of the file, which was reported already.
+    cut: bool,
+    pub types: EventTypes,
+    pub threads: Threads,
+    pub labels: RegionLabels,
     pub stacks: Stacks<'a>,
     pub drops: Drops,
+    text: TextBudget,
     region: Region<'a>,
     newest: i64,
     late: u64,
-    problems: ProblemLog,
-    pub(super) default_process: u64,
+    /// Events whose stack is not known because of a gap, and where the first of them lies.
+    lost_stacks: Option<(u64, u64)>,
+    /// Whether a gap lies between the last sequence point and here.
+    gap_in_region: bool,
+    /// Flags of V6 sequence points seen so far.
+    flags: u32,
+    /// Gaps in sequence numbers that the block at hand shows; told when it is read without damage.
+    gaps: Vec<Problem>,
 }
 
 impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
     pub fn new(visitor: &'v mut V, order: Order, default_process: u64, v6: bool) -> State<'a, 'v, V> {
         State {
-            visitor,
+            out: Reporter::new(visitor),
             order,
             stopped: false,
             cut: false,
-            metadata: HashMap::default(),
-            types: Vec::new(),
-            wanted: Vec::new(),
-            type_by_content: HashMap::default(),
-            overridden: HashMap::default(),
-            threads: Vec::new(),
-            thread_by_content: HashMap::default(),
-            thread_table: HashMap::default(),
-            label_table: HashMap::default(),
-            labels: vec![Labels::default()],
+            types: EventTypes::default(),
+            threads: Threads::new(default_process),
+            labels: RegionLabels::default(),
             stacks: Stacks::default(),
             drops: Drops::new(v6),
+            text: TextBudget::default(),
             region: Region::new(),
             newest: i64::MIN,
             late: 0,
-            // Each gap has its own row.
-            problems: ProblemLog::passing_all(&["dropped_events"]),
-            default_process,
+            lost_stacks: None,
+            gap_in_region: false,
+            flags: 0,
+            gaps: Vec::new(),
         }
     }
 
-    /// Reports a problem, folding the flood of a kind that repeats.
+    /// Reports a problem.
     pub fn problem(&mut self, problem: Problem) {
-        self.problems.report(problem, |problem| self.visitor.problem(problem));
+        self.out.problem(problem);
     }
 
-    /// Reports a parse error inside a block of `len` bytes that begins at `start`.
-    pub fn parse_problem(&mut self, code: &'static str, what: &str, start: u64, len: usize, error: &ParseError) {
-        if self.cut {
-            return;
-        }
-        let message = format!("{what}: {error}");
-        self.problem(Problem::new(Severity::Error, code, error.offset(start, len), message));
+    /// The block at hand is cut by the end of the file, which was reported already: what is torn in it is no news.
+    pub fn set_cut(&mut self) {
+        self.cut = true;
+        self.out.damage_known = true;
+    }
+
+    /// Binds a metadata id to a kind of event.
+    pub fn define_metadata(&mut self, id: u32, event_type: EventType, offset: u64) {
+        self.types.define(id, event_type, &mut self.text, &mut self.out, offset);
+    }
+
+    /// The number of a thread.
+    pub fn intern_thread(&mut self, thread: Thread, offset: u64) -> ThreadIndex {
+        self.threads.intern(thread, &mut self.text, &mut self.out, offset)
+    }
+
+    /// A thread by its OS id (V1 to V5).
+    pub fn os_thread(&mut self, thread_id: u64) -> ThreadIndex {
+        self.threads.by_os_id(thread_id, &mut self.text, &mut self.out)
     }
 
     /// Reads the events of a block. `start` is the offset of `chunk` in the file, `events_at` where in it the first
-    /// event lies.
+    /// event lies. Gives how many bytes at the end of the block could not be read.
     pub fn event_block<const V6: bool>(
         &mut self,
         source: &mut Source<'a>,
@@ -97,13 +104,15 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
         chunk: Chunk<'a>,
         events_at: usize,
         compressed: bool,
-    ) {
-        let mut header = Header::default();
-        let mut cached = Cached::default();
+    ) -> usize {
+        let mut header = EventHeader::default();
+        let mut resolved = Resolved::default();
         // Number the block gets; it is added when its events are read.
         let number = self.region.add_chunk(start);
         let mut sorted_until = i64::MIN;
         let mut rest: &[u8] = chunk.get(events_at..).unwrap_or_default();
+        let dropped_before = self.drops.total;
+        let mut failed = None;
         while !rest.is_empty() && !self.stopped {
             let before = rest;
             let payload = match next_event::<V6>(&mut header, before, compressed) {
@@ -112,23 +121,23 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
                     payload
                 }
                 Err(e) => {
-                    let error = inner(e);
-                    let what = "event block ends in the middle of an event; what stood before it is kept";
-                    self.parse_problem("damaged_event", what, start, chunk.len(), &error);
+                    failed = Some(inner(e));
                     break;
                 }
             };
             let end = chunk.len() - rest.len();
             let offset = start + (chunk.len() - before.len()) as u64;
-            self.one_event::<V6>(&header, &mut cached, number, &chunk, (payload, end, compressed), offset, start);
+            self.one_event::<V6>(&header, &mut resolved, number, &chunk, (payload, end, compressed), offset, start);
             if header.sorted && header.ticks > sorted_until {
                 sorted_until = header.ticks;
             }
         }
+        let unread = if failed.is_some() { rest.len() } else { 0 };
+        self.end_of_events(start, &chunk, failed, unread, dropped_before);
         if let Some(unused) = self.region.fill_last_chunk(chunk) {
             source.recycle(unused);
         }
-        let many_labels = !V6 && self.labels.len() > MAX_LABELS / 8;
+        let many_labels = !V6 && self.labels.are_many();
         if self.region.is_full() || many_labels {
             self.flush(source, i64::MAX);
         } else if self.region.wants_partial_flush() && sorted_until > i64::MIN {
@@ -137,49 +146,88 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
             self.region.delivered(Vec::new(), source);
         }
         if !V6 && self.region.events.is_empty() {
-            self.labels.truncate(1);
+            self.labels.clear();
         }
-        self.visitor.progress(source.position());
+        self.out.visitor.progress(source.position());
+        unread
+    }
+
+    /// Reports what came up while the events of a block were read. Where one of them was damaged, the numbers before it
+    /// are in doubt as well, and prove no loss.
+    fn end_of_events(
+        &mut self,
+        start: u64,
+        chunk: &[u8],
+        failed: Option<ParseError>,
+        unread: usize,
+        dropped_before: u64,
+    ) {
+        let Some(error) = failed else {
+            for gap in std::mem::take(&mut self.gaps) {
+                self.out.problem(gap);
+            }
+            return;
+        };
+        if self.cut {
+            for gap in std::mem::take(&mut self.gaps) {
+                self.out.problem(gap);
+            }
+            return;
+        }
+        self.gaps.clear();
+        self.drops.total = dropped_before;
+        self.drops.lose_track();
+        if !self.out.damage_known {
+            let message =
+                format!("event block is damaged; what stands before is kept, {unread} bytes are lost: {error}");
+            let problem = Problem::new(Severity::Error, "damaged_event", error.offset_in(start, chunk), message);
+            self.out.problem(problem.count(unread as u64));
+        }
     }
 
     #[inline]
     #[allow(clippy::too_many_arguments, reason = "one call site; a struct would be built for every event")]
     fn one_event<const V6: bool>(
         &mut self,
-        header: &Header,
-        cached: &mut Cached,
+        header: &EventHeader,
+        resolved: &mut Resolved,
         chunk_number: u32,
         chunk: &[u8],
         (payload, end, compressed): (&[u8], usize, bool),
         offset: u64,
         block_start: u64,
     ) {
-        if cached.capture_raw != Some(header.capture_thread) {
-            cached.capture = self.thread_of::<V6>(header.capture_thread, offset);
-            cached.capture_raw = Some(header.capture_thread);
-            cached.place = self.drops.place(header.capture_thread);
+        if resolved.capture_raw != Some(header.capture_thread) {
+            resolved.capture = self.thread_of::<V6>(header.capture_thread, offset);
+            resolved.capture_raw = Some(header.capture_thread);
+            resolved.slot = self.drops.slot(header.capture_thread);
         }
-        if cached.thread_raw != Some(header.thread) {
-            cached.thread = self.thread_of::<V6>(header.thread, offset);
-            cached.thread_raw = Some(header.thread);
+        if resolved.thread_raw != Some(header.thread) {
+            resolved.thread = self.thread_of::<V6>(header.thread, offset);
+            resolved.thread_raw = Some(header.thread);
         }
-        let gap = self.drops.event(cached.place, header.sequence);
+        let gap = self.drops.event(resolved.slot, header.sequence);
         if gap > 0 {
-            self.gap(cached.capture, gap, offset);
+            let problem = self.gap_problem(resolved.capture, gap, offset);
+            self.gaps.push(problem);
         }
-        if cached.metadata_id != Some(header.metadata_id) {
-            cached.event_type = self.type_of(header, offset);
-            cached.metadata_id = Some(header.metadata_id);
-            cached.wanted = self.wanted.get(cached.event_type.0 as usize).copied().unwrap_or(true);
+        if resolved.metadata_id != Some(header.metadata_id) {
+            resolved.event_type = self.types.by_id(header.metadata_id, &mut self.text, &mut self.out, offset);
+            resolved.metadata_id = Some(header.metadata_id);
+            resolved.wanted = self.types.is_wanted(resolved.event_type);
         }
         if header.labels_changed {
-            self.labels_of::<V6>(header, cached, offset);
+            (resolved.labels, resolved.overrides) = if V6 {
+                self.labels.by_list_id(header.label_list, &mut self.out, offset)
+            } else {
+                (self.add_activity_ids(header, offset), Overrides::default())
+            };
         }
-        let mut event_type = cached.event_type;
-        let mut wanted = cached.wanted;
-        if V6 && cached.overrides != Overrides::default() {
-            event_type = self.overridden_type(event_type, cached.overrides);
-            wanted = self.wanted.get(event_type.0 as usize).copied().unwrap_or(true);
+        let mut event_type = resolved.event_type;
+        let mut wanted = resolved.wanted;
+        if V6 && resolved.overrides != Overrides::default() {
+            event_type = self.types.overridden(event_type, resolved.overrides, &mut self.text, &mut self.out, offset);
+            wanted = self.types.is_wanted(event_type);
         }
         if !wanted {
             return;
@@ -193,11 +241,12 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
         let pending = Pending {
             ticks: header.ticks,
             event_type: event_type.0,
-            thread: cached.thread,
-            capture_thread: cached.capture,
+            thread: resolved.thread,
+            capture_thread: resolved.capture,
             processor: header.processor,
             stack_id: header.stack_id,
-            labels: cached.labels,
+            stack_epoch: self.stacks.epoch(),
+            labels: resolved.labels,
             chunk: chunk_number,
             start: payload_at as u32,
             len: payload.len() as u32,
@@ -208,28 +257,44 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
         }
     }
 
-    /// Reports a gap in a thread's sequence numbers.
-    pub fn gap(&mut self, thread: ThreadIndex, gap: u32, offset: u64) {
-        let thread_id = self.thread_id(thread);
-        let message = format!("at least {gap} events of thread {thread_id} were dropped before this point");
-        let problem = Problem::new(Severity::DataLoss, "dropped_events", offset, message);
-        self.problem(problem.count(u64::from(gap)).thread(thread_id));
+    fn thread_of<const V6: bool>(&mut self, raw: u64, offset: u64) -> ThreadIndex {
+        if V6 { self.threads.by_index(raw, &mut self.text, &mut self.out, offset) } else { self.os_thread(raw) }
     }
 
-    /// One event with a stack of its own (V1 to V3).
-    #[allow(clippy::indexing_slicing, reason = "entry 0, no labels, is always there")]
-    pub fn flat_event(&mut self, header: &Header, payload: &[u8], stack: &[u8], payload_offset: u64) {
-        let event_type = self.type_of(header, payload_offset);
-        if !self.wanted.get(event_type.0 as usize).copied().unwrap_or(true) {
-            return;
-        }
-        let thread = self.os_thread(header.thread);
+    fn add_activity_ids(&mut self, header: &EventHeader, offset: u64) -> u32 {
         let labels = Labels {
             activity_id: header.activity_id,
             related_activity_id: header.related_activity_id,
             json: String::new(),
         };
-        let labels = self.add_labels(labels, payload_offset);
+        self.labels.add(labels, &mut self.out, offset)
+    }
+
+    fn gap_problem(&self, thread: ThreadIndex, gap: u32, offset: u64) -> Problem {
+        let thread_id = self.threads.os_id(thread);
+        let message = format!("at least {gap} events of thread {thread_id} were dropped before this point");
+        let problem = Problem::new(Severity::DataLoss, "dropped_events", offset, message);
+        problem.count(u64::from(gap)).thread(thread_id)
+    }
+
+    /// Takes note of the last sequence number that a thread has at a sequence point.
+    pub fn last_number(&mut self, raw: u64, thread: impl FnOnce(&mut Self) -> ThreadIndex, sequence: u32, offset: u64) {
+        let gap = self.drops.point(raw, sequence);
+        if gap > 0 {
+            let thread = thread(self);
+            let problem = self.gap_problem(thread, gap, offset);
+            self.out.problem(problem);
+        }
+    }
+
+    /// One event with a stack of its own (V1 to V3).
+    pub fn flat_event(&mut self, header: &EventHeader, payload: &[u8], stack: &[u8], payload_offset: u64) {
+        let event_type = self.types.by_id(header.metadata_id, &mut self.text, &mut self.out, payload_offset);
+        if !self.types.is_wanted(event_type) {
+            return;
+        }
+        let thread = self.os_thread(header.thread);
+        let labels = self.add_activity_ids(header, payload_offset);
         self.note_time(header.ticks);
         let event = RawEvent {
             event_type,
@@ -238,14 +303,13 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
             capture_thread: thread,
             processor: u32::MAX,
             stack: Stack { addresses: stack, key: None },
-            labels: self.labels.get(labels as usize).unwrap_or(&NO_LABELS),
+            labels: self.labels.get(labels),
             payload,
             offset: payload_offset,
         };
-        self.stopped |= matches!(self.visitor.event(&event), ControlFlow::Break(()));
-        if self.labels.len() > 1000 {
-            self.labels.truncate(1);
-        }
+        self.stopped |= matches!(self.out.visitor.event(&event), ControlFlow::Break(()));
+        // No event waits for its labels.
+        self.labels.clear();
     }
 
     fn note_time(&mut self, ticks: i64) {
@@ -256,19 +320,20 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
     }
 
     #[inline]
-    #[allow(clippy::indexing_slicing, reason = "entry 0, no labels, is always there")]
     fn deliver(&mut self, event: &Pending, payload: &[u8], offset: u64) {
         self.note_time(event.ticks);
-        let stack = match event.stack_id {
-            0 => self.stacks.get(0).unwrap_or_default(),
-            id => match self.stacks.get(id) {
-                Some(stack) => stack,
-                None => {
-                    let message = format!("stack {id} is not defined in this region");
-                    self.problem(Problem::new(Severity::Error, "unknown_stack", offset, message));
-                    Stack::default()
-                }
-            },
+        let stack = match self.stacks.get(event.stack_epoch, event.stack_id) {
+            Some(stack) => stack,
+            None if event.stack_id == 0 => Stack::default(),
+            None if self.gap_in_region => {
+                self.lost_stacks.get_or_insert((offset, 0)).1 += 1;
+                Stack::default()
+            }
+            None => {
+                let message = format!("stack {} is not defined in this region", event.stack_id);
+                self.out.problem(Problem::new(Severity::Error, "unknown_stack", offset, message));
+                Stack::default()
+            }
         };
         let raw = RawEvent {
             event_type: TypeId(event.event_type),
@@ -277,11 +342,11 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
             capture_thread: event.capture_thread,
             processor: event.processor,
             stack,
-            labels: self.labels.get(event.labels as usize).unwrap_or(&NO_LABELS),
+            labels: self.labels.get(event.labels),
             payload,
             offset,
         };
-        if self.visitor.event(&raw).is_break() {
+        if self.out.visitor.event(&raw).is_break() {
             self.stopped = true;
         }
     }
@@ -307,38 +372,66 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
     pub fn end_region(&mut self, source: &mut Source<'a>) {
         self.flush(source, i64::MAX);
         self.stacks.forget(source);
-        self.labels.truncate(1);
-        self.label_table.clear();
-        self.visitor.stacks_forgotten();
+        self.labels.forget_ids();
+        self.labels.clear();
+        self.gap_in_region = false;
+        self.out.visitor.stacks_forgotten();
+    }
+
+    /// Forgets what the flags of a V6 sequence point say: 1 the thread indices, 2 the metadata ids.
+    pub fn forget_by_flags(&mut self, flags: u32) {
+        self.flags |= flags;
+        if flags & 1 != 0 {
+            self.threads.forget_indices();
+            self.drops.forget_all();
+        }
+        if flags & 2 != 0 {
+            self.types.forget_ids();
+        }
+    }
+
+    /// `bytes` bytes at `offset` cannot be read. There may have been a sequence point among them, so that ids of stacks
+    /// and label lists may mean others from here on. Kinds of events and threads keep their ids, unless it is a recording
+    /// whose sequence points end those, too.
+    pub fn gap(&mut self, offset: u64, bytes: u64, message: String) {
+        self.out.problem(Problem::new(Severity::Error, "damaged_container", offset, message).count(bytes));
+        self.stacks.gap();
+        self.labels.forget_ids();
+        self.forget_by_flags(self.flags);
+        self.drops.lose_track();
+        self.gap_in_region = true;
     }
 
     /// The end of the file: delivers what waits and reports what was only counted.
     pub fn finish(&mut self, source: &mut Source<'a>) {
         self.flush(source, i64::MAX);
         let position = source.position();
+        if let Some((offset, count)) = self.lost_stacks {
+            let message = "events whose stacks are not known, since bytes before them are missing";
+            self.out.problem(Problem::new(Severity::Error, "unknown_stack", offset, message).count(count));
+        }
         if self.late > 0 {
             let message = "events are older than one delivered before them: the file breaks its own order";
-            let problem = Problem::new(Severity::Info, "out_of_order", position, message).count(self.late);
-            self.visitor.problem(problem);
+            self.out.problem(Problem::new(Severity::Info, "out_of_order", position, message).count(self.late));
         }
-        self.problems.finish(|problem| self.visitor.problem(problem));
-        self.visitor.progress(position);
+        self.out.finish();
+        self.out.visitor.progress(position);
     }
 }
 
 /// What the headers of a block resolve to, remembered until a header changes it.
 #[derive(Default)]
-pub(super) struct Cached {
+struct Resolved {
     capture_raw: Option<u64>,
     capture: ThreadIndex,
-    place: Place,
+    slot: SequenceSlot,
     thread_raw: Option<u64>,
     thread: ThreadIndex,
     metadata_id: Option<u32>,
     event_type: TypeId,
     wanted: bool,
-    pub(super) labels: u32,
-    pub(super) overrides: Overrides,
+    labels: u32,
+    overrides: Overrides,
 }
 
 impl Default for TypeId {
@@ -348,15 +441,25 @@ impl Default for TypeId {
 }
 
 #[inline]
-fn next_event<'b, const V6: bool>(
-    header: &mut Header,
-    input: &'b [u8],
-    compressed: bool,
-) -> crate::bytes::Parsed<'b, &'b [u8]> {
+fn next_event<'b, const V6: bool>(header: &mut EventHeader, input: &'b [u8], compressed: bool) -> Parsed<'b, &'b [u8]> {
     if compressed {
         let (rest, ()) = header.compressed::<V6>(input)?;
-        take(header.payload_size as usize, "Payload")(rest)
+        let (rest, payload) = take(header.payload_size as usize, "Payload")(rest)?;
+        // No flags and no time difference: the same as before in all, at the same time. A hole that begins in an event
+        // takes this one with it.
+        let is_zero = input.starts_with(&[0, 0]) && is_hole(input, payload);
+        if is_zero || (rest.starts_with(&[0, 0]) && payload.last() == Some(&0) && is_hole(rest, &[])) {
+            return Err(refuse(input, "Flags", "an event and not a run of zeros"));
+        }
+        Ok((rest, payload))
     } else {
         header.uncompressed::<V6>(input)
     }
+}
+
+/// Whether an event of zeros is part of a hole in the file.
+#[cold]
+pub fn is_hole(input: &[u8], payload: &[u8]) -> bool {
+    let run = input.get(..ZERO_RUN.max(payload.len() + 2)).unwrap_or(input);
+    run.len() >= ZERO_RUN && run.iter().all(|byte| *byte == 0)
 }

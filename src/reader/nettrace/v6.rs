@@ -1,48 +1,39 @@
 //! V6: blocks with a 24-bit size and a kind, one after the other.
+//!
+//! ```text
+//! "Nettrace" 0:u32 major:u32 minor:u32
+//! size:u24 kind:u8 content     the trace block, then the others
+//! 0:u32                        the end
+//! ```
 //! Source: `NetTraceFormat.md`, version 6.
 
 use std::path::Path;
 
 use nom::Parser;
 
-use super::blocks_v6::{label_list, metadata_row, sequence_point, thread_row, trace};
-use super::header_object::check;
-use super::netperf::report_start;
-use super::objects::{block_header, stack_block};
+use super::blocks_v6::content;
+use super::resync::{Found, find, go_on, has_form_v6, is_block_v6, is_recording, trailing_bytes};
+use super::rows_v6::trace;
 use super::state::State;
-use crate::bytes::{Parsed, inner, take, u16le, u32le, varuint32, varuint64};
+use super::trace_object::{check, report_start};
+use crate::bytes::{Parsed, inner, u32le};
 use crate::error::{Error, Problem, Result, Severity};
-use crate::reader::{End, Order, ThreadIndex, Visitor};
+use crate::reader::{End, Order, Visitor};
 use crate::source::{Chunk, Source};
 
-const END_OF_STREAM: u8 = 0;
+/// Bytes of a block's size and kind.
+const HEAD: usize = 4;
+/// So many bytes of the next block are looked at before a block's size is believed.
+const LOOK: usize = 64;
+/// So many bytes behind a block are looked at when its size is not believed.
+const SEARCH: usize = 34 << 20;
 const TRACE: u8 = 1;
-const EVENT: u8 = 2;
-const METADATA: u8 = 3;
-const SEQUENCE_POINT: u8 = 4;
-const STACK: u8 = 5;
-const THREAD: u8 = 6;
-const REMOVE_THREAD: u8 = 7;
-const LABEL_LIST: u8 = 8;
+/// The last kind that is known.
+const LAST_KIND: u8 = 8;
 
-/// A block as it comes: kind, offset of its bytes, bytes, and how many of them are missing at the end of the file.
-struct Block<'a> {
-    kind: u8,
-    start: u64,
-    chunk: Chunk<'a>,
-    missing: usize,
-}
-
-/// The next block, or how many bytes of a block header there were at the end of the file.
-fn next_block<'a>(source: &mut Source<'a>) -> std::result::Result<Block<'a>, usize> {
-    let head = source.take(4);
-    let Ok((_, word)) = u32le("BlockHeader")(&head) else { return Err(head.len()) };
-    let size = (word & 0x00FF_FFFF) as usize;
-    let start = source.position();
-    let kind = (word >> 24) as u8;
-    let chunk = source.take(size);
-    let missing = size - chunk.len();
-    Ok(Block { kind, start, chunk, missing })
+/// `size:u24 kind:u8`
+fn block_head(input: &[u8]) -> Parsed<'_, (usize, u8)> {
+    u32le("BlockHeader").map(|word| ((word & 0x00FF_FFFF) as usize, (word >> 24) as u8)).parse(input)
 }
 
 /// Reads everything behind the magic and the zero word.
@@ -58,215 +49,198 @@ pub fn read<V: Visitor>(path: &Path, source: &mut Source<'_>, order: Order, visi
     if major != 6 {
         return unreadable(12, format!("nettrace version {major}"), "version 6 or below");
     }
-    let block = match next_block(source) {
-        Ok(block) if block.kind == TRACE => block,
-        Ok(block) => return unreadable(block.start, format!("block of kind {}", block.kind), "the trace block"),
-        Err(_) => return unreadable(source.position(), "the file ends inside its header".into(), "the trace block"),
+    let head = source.take(HEAD);
+    let start = source.position();
+    let block = match block_head(&head) {
+        Ok((_, (size, TRACE))) => source.take(size),
+        Ok((_, (_, kind))) => return unreadable(start, format!("block of kind {kind}"), "the trace block"),
+        Err(_) => return unreadable(start, "the file ends inside its header".into(), "the trace block"),
     };
-    let info = match trace(&block.chunk, minor) {
+    let info = match trace(&block, minor) {
         Ok((_, info)) => info,
         Err(e) => {
             let error = inner(e);
-            let offset = error.offset(block.start, block.chunk.len());
-            return unreadable(offset, format!("trace block: {} cannot be read", error.field()), error.expected());
+            let what = format!("trace block: {} cannot be read", error.field());
+            return unreadable(error.offset_in(start, &block), what, error.expected());
         }
     };
-    check(&info, path, block.start)?;
+    check(&info, path, start)?;
     visitor.trace(&info);
     let mut state = State::new(visitor, order, info.process_id, true);
-    report_start(&mut state, info.start_known, block.start);
-    let mut complete = false;
+    report_start(&mut state, info.start_known, start);
+    let complete = blocks(&mut state, source);
+    let bytes = source.position();
+    state.finish(source);
+    let trailing_bytes = if complete { trailing_bytes(&mut state.out, source) } else { 0 };
+    Ok(End { complete, bytes, trailing_bytes, dropped_events: state.drops.total })
+}
+
+/// Reads the blocks behind the trace block. Gives whether the end mark was reached.
+fn blocks<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>) -> bool {
     while !state.stopped {
         let at = source.position();
-        match next_block(source) {
-            Ok(block) if block.kind == END_OF_STREAM => {
-                complete = true;
-                break;
+        let have = source.peek(HEAD).len();
+        let head = block_head(source.peek(HEAD)).map(|(_, head)| head);
+        let (from, what) = match head {
+            Ok((size, 0)) if is_end(source, size) => {
+                source.skip(HEAD + size);
+                return true;
             }
-            Ok(block) => {
-                let missing = block.missing;
-                if missing > 0 {
-                    let end = block.start + block.chunk.len() as u64;
-                    let message =
-                        format!("the file ends inside a block of kind {}: {missing} bytes are missing", block.kind);
-                    state.problem(Problem::new(Severity::Error, "truncated", end, message));
-                    state.cut = true;
-                }
-                one_block(&mut state, source, block);
-                if missing > 0 {
-                    break;
-                }
+            Ok((_, 0)) => (at, "an end mark that is not at the end".to_owned()),
+            Ok((size, kind)) => match block(state, source, size, kind) {
+                Step::Next => continue,
+                Step::Damaged(from, what) => (from, what),
+                Step::Cut => return false,
+            },
+            Err(_) => {
+                let (code, message) = match have {
+                    0 => (
+                        "no_end_mark",
+                        "the file ends here without its end mark; every block before it is whole".into(),
+                    ),
+                    _ => ("truncated", format!("the file ends here, {have} bytes into a block header")),
+                };
+                source.skip(have);
+                state.problem(Problem::new(Severity::Error, code, at + have as u64, message));
+                return false;
             }
-            Err(0) => {
-                let message = "the file ends here without its end mark; every block before it is whole";
-                state.problem(Problem::new(Severity::Error, "no_end_mark", at, message));
-                break;
-            }
-            Err(have) => {
-                let message = format!("the file ends here, {have} bytes into a block header");
-                state.problem(Problem::new(Severity::Error, "truncated", at + have as u64, message));
-                break;
-            }
+        };
+        if !go_on(state, source, from, &what, is_block_v6) {
+            return false;
         }
     }
-    state.finish(source);
-    let end = source.position();
-    let trailing_bytes = if complete { source.len().map_or(0, |len| len - end.min(len)) } else { 0 };
-    Ok(End { complete, bytes: end, trailing_bytes, dropped_events: state.drops.total })
+    false
 }
 
-fn one_block<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>, block: Block<'a>) {
-    let Block { kind, start, chunk, .. } = block;
-    let len = chunk.len();
-    let (code, what, read) = match kind {
-        EVENT => match block_header(&chunk) {
-            Ok((rest, compressed)) => {
-                let events_at = len - rest.len();
-                return state.event_block::<true>(source, start, chunk, events_at, compressed);
-            }
-            Err(e) => ("damaged_block", "event block header", Err(e)),
-        },
-        STACK => return stack_block(state, start, chunk),
-        METADATA => ("damaged_metadata", "metadata block", metadata_block(state, start, &chunk)),
-        SEQUENCE_POINT => ("damaged_sequence_point", "sequence point", region_end(state, source, start, &chunk)),
-        THREAD => ("damaged_thread_block", "thread block", thread_block(state, start, &chunk)),
-        REMOVE_THREAD => ("damaged_thread_block", "block of removed threads", remove_threads(state, start, &chunk)),
-        LABEL_LIST => ("damaged_label_block", "label list block", label_block(state, start, &chunk)),
-        _ => {
-            let message = format!("block of unknown kind {kind} ({len} bytes) was skipped");
-            state.problem(Problem::new(Severity::DataLoss, "unknown_block", start, message));
-            return;
+/// Whether the end mark at hand is the end: only where the file ends, or another recording begins. Zeros elsewhere are a
+/// hole.
+fn is_end(source: &mut Source<'_>, size: usize) -> bool {
+    let view = source.peek(HEAD + size + LOOK);
+    let behind = view.get(HEAD + size..).unwrap_or_default();
+    behind.is_empty() || is_recording(behind)
+}
+
+/// What came of reading a block.
+enum Step {
+    /// The next block may begin behind it.
+    Next,
+    /// No block can be expected behind it: from where on, and why.
+    Damaged(u64, String),
+    /// The file ends in it.
+    Cut,
+}
+
+/// How a block ends, as far as its size tells.
+enum BlockEnd {
+    /// Before another block, the end mark, or the end of the file.
+    Good,
+    /// Not where its size says: the next block or recording begins so many bytes behind its head.
+    Earlier(usize),
+    /// The file ends before it does.
+    Cut,
+    /// Before something that is no block.
+    Bad,
+}
+
+fn block_end(source: &mut Source<'_>, size: usize, kind: u8) -> BlockEnd {
+    let end = HEAD + size;
+    let view = source.peek(end + LOOK);
+    if kind <= LAST_KIND && view.len() >= end {
+        let at_end = view.len() < end + LOOK;
+        if is_good(view.get(end..).unwrap_or_default(), at_end) {
+            return BlockEnd::Good;
         }
-    };
-    if let Err(e) = read {
-        state.parse_problem(code, what, start, len, &inner(e));
     }
-    source.recycle(chunk);
+    // Behind a block of an unknown kind, now or next, more has to agree.
+    let view = source.peek(end + SEARCH);
+    let at_end = view.len() < end + SEARCH;
+    let behind = view.get(end..);
+    if behind.is_some_and(|behind| is_good(behind, at_end) || is_unknown_block(behind, at_end)) {
+        return BlockEnd::Good;
+    }
+    let content = view.get(HEAD..).unwrap_or_default();
+    match find(content, size.min(content.len()), at_end, is_block_v6) {
+        Some(Found::Block(next) | Found::Recording(next)) => BlockEnd::Earlier(usize::try_from(next).unwrap_or(size)),
+        _ if behind.is_none() => BlockEnd::Cut,
+        _ => BlockEnd::Bad,
+    }
 }
 
-type Done<'b> = Parsed<'b, ()>;
+/// Whether these bytes may stand behind a block.
+fn is_good(behind: &[u8], at_end: bool) -> bool {
+    let is_end = behind.len() < HEAD || behind == [0; HEAD];
+    (at_end && is_end) || has_form_v6(behind, at_end).is_some()
+}
 
-fn metadata_block<'b, V: Visitor>(state: &mut State<'_, '_, V>, start: u64, block: &'b [u8]) -> Done<'b> {
-    let (rest, size) = u16le("HeaderSize")(block)?;
-    let (mut rest, _) = take(usize::from(size), "Header")(rest)?;
-    while !rest.is_empty() {
-        let at = start + (block.len() - rest.len()) as u64;
-        let (id, event_type, unknown);
-        (rest, (id, event_type, unknown)) = metadata_row(rest)?;
-        if matches!(event_type.layout, crate::reader::Layout::Unreadable(_)) {
+/// Whether a block of an unknown kind begins here, behind which something stands that may stand behind a block.
+fn is_unknown_block(bytes: &[u8], at_end: bool) -> bool {
+    match block_head(bytes) {
+        Ok((rest, (size, kind))) if kind > LAST_KIND => rest.get(size..).is_some_and(|behind| is_good(behind, at_end)),
+        _ => false,
+    }
+}
+
+/// Reads one block.
+fn block<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>, size: usize, kind: u8) -> Step {
+    let end = block_end(source, size, kind);
+    if kind > LAST_KIND && !matches!(end, BlockEnd::Good) {
+        return match end {
+            BlockEnd::Cut => {
+                Step::Damaged(source.position(), format!("block of unknown kind {kind}, longer than the file"))
+            }
+            _ => Step::Damaged(source.position(), format!("no block here: kind {kind}")),
+        };
+    }
+    let head_at = source.position();
+    source.skip(HEAD);
+    let start = source.position();
+    match end {
+        BlockEnd::Good => {
+            let chunk = source.take(size);
+            content(state, source, kind, start, chunk);
+            Step::Next
+        }
+        BlockEnd::Earlier(next) => {
+            let chunk = source.take(next);
+            let read = (next - damaged_content(state, source, kind, start, chunk)) as u64;
+            let from = if read < next as u64 { start + read } else { head_at };
             let message = format!(
-                "metadata of {}/{} (id {}): the field list cannot be read; events are kept raw",
-                event_type.provider, event_type.name, event_type.event_id
+                "block of kind {kind} does not end where its size of {size} bytes says, the next begins before"
             );
-            state.problem(Problem::new(Severity::Error, "damaged_field_list", at, message));
+            state.gap(from, source.position() - from, message);
+            Step::Next
         }
-        if unknown {
-            let message = "optional metadata of an unknown kind was left out";
-            state.problem(Problem::new(Severity::Info, "unknown_optional_metadata", at, message));
+        BlockEnd::Cut => {
+            let chunk = source.take(size);
+            let (end, missing) = (start + chunk.len() as u64, size - chunk.len());
+            let message = format!("the file ends inside a block of kind {kind}: {missing} bytes are missing");
+            state.problem(Problem::new(Severity::Error, "truncated", end, message));
+            state.set_cut();
+            content(state, source, kind, start, chunk);
+            Step::Cut
         }
-        state.define_metadata(id, event_type, at);
-    }
-    Ok((rest, ()))
-}
-
-fn thread_block<'b, V: Visitor>(state: &mut State<'_, '_, V>, start: u64, block: &'b [u8]) -> Done<'b> {
-    let mut rest = block;
-    while !rest.is_empty() {
-        let at = start + (block.len() - rest.len()) as u64;
-        let (index, thread, unknown);
-        (rest, (index, thread, unknown)) = thread_row(rest, state.default_process())?;
-        if unknown {
-            let message = "thread information of an unknown kind was left out";
-            state.problem(Problem::new(Severity::Info, "unknown_thread_info", at, message));
-        }
-        let thread = state.intern_thread(thread);
-        if let Some(before) = state.define_thread(index, thread)
-            && before != thread
-        {
-            let message = format!("thread index {index} is defined twice, differently; the later definition counts");
-            state.problem(Problem::new(Severity::Info, "duplicate_thread_index", at, message));
-        }
-    }
-    Ok((rest, ()))
-}
-
-fn remove_threads<'b, V: Visitor>(state: &mut State<'_, '_, V>, start: u64, block: &'b [u8]) -> Done<'b> {
-    let mut rest = block;
-    while !rest.is_empty() {
-        let (index, sequence);
-        (rest, (index, sequence)) = (varuint64("Index"), varuint32("SequenceNumber")).parse(rest)?;
-        match state.thread_table.remove(&index) {
-            Some(thread) => {
-                last_number(state, index, thread, sequence, start);
-                state.drops.forget(index);
+        BlockEnd::Bad => {
+            let chunk = source.take(size);
+            let unread = damaged_content(state, source, kind, start, chunk) as u64;
+            if unread == 0 {
+                return Step::Next;
             }
-            None => {
-                let message = format!("thread index {index} is removed but not defined");
-                state.problem(Problem::new(Severity::Info, "unknown_thread", start, message));
-            }
+            Step::Damaged(start + size as u64 - unread, format!("damage in a block of kind {kind}"))
         }
     }
-    Ok((rest, ()))
 }
 
-fn last_number<V: Visitor>(state: &mut State<'_, '_, V>, index: u64, thread: ThreadIndex, sequence: u32, at: u64) {
-    let gap = state.drops.point(index, sequence);
-    if gap > 0 {
-        state.gap(thread, gap, at);
-    }
-}
-
-fn region_end<'a, 'b, V: Visitor>(
+/// Reads what there is of a block whose damage is reported with the bytes behind it. Gives how many bytes at its end
+/// could not be read.
+fn damaged_content<'a, V: Visitor>(
     state: &mut State<'a, '_, V>,
     source: &mut Source<'a>,
+    kind: u8,
     start: u64,
-    block: &'b [u8],
-) -> Done<'b> {
-    let head = sequence_point(block);
-    let mut result = Ok((&[] as &[u8], ()));
-    let mut flags = 0;
-    match head {
-        Ok((mut rest, (_, found, count))) => {
-            flags = found;
-            for _ in 0..count {
-                let entry: Parsed<'_, (u64, u32)> = (varuint64("ThreadIndex"), varuint32("SequenceNumber")).parse(rest);
-                match entry {
-                    Ok((next, (index, sequence))) => {
-                        rest = next;
-                        if let Some(thread) = state.thread_table.get(&index).copied() {
-                            last_number(state, index, thread, sequence, start);
-                        }
-                    }
-                    Err(e) => {
-                        result = Err(e);
-                        break;
-                    }
-                }
-            }
-        }
-        Err(e) => result = Err(e),
-    }
-    state.end_region(source);
-    if flags & 1 != 0 {
-        state.thread_table.clear();
-        state.drops.forget_all();
-    }
-    if flags & 2 != 0 {
-        state.forget_metadata();
-    }
-    result
-}
-
-fn label_block<'b, V: Visitor>(state: &mut State<'_, '_, V>, start: u64, block: &'b [u8]) -> Done<'b> {
-    let (mut rest, (mut id, count)) = (u32le("firstIndex"), u32le("count")).parse(block)?;
-    if count as usize > rest.len() / 2 {
-        return Err(crate::bytes::fail(rest.len(), "count", "a count that fits into the block"));
-    }
-    for _ in 0..count {
-        let (labels, overrides);
-        (rest, (labels, overrides)) = label_list(rest)?;
-        state.define_labels(id, labels, overrides, start);
-        id = id.wrapping_add(1);
-    }
-    Ok((rest, ()))
+    chunk: Chunk<'a>,
+) -> usize {
+    state.out.damage_known = true;
+    let unread = content(state, source, kind, start, chunk);
+    state.out.damage_known = false;
+    unread
 }

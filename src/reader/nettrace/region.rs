@@ -20,6 +20,7 @@ pub struct Pending {
     pub capture_thread: u32,
     pub processor: u32,
     pub stack_id: u32,
+    pub stack_epoch: u32,
     pub labels: u32,
     pub chunk: u32,
     pub start: u32,

@@ -4,23 +4,23 @@
 use std::path::Path;
 
 use nom::Parser;
+use nom::multi::fill;
 
+use super::state::State;
 use crate::bytes::{Parsed, i64le, u16le, u32le};
-use crate::error::{Error, Result};
-use crate::reader::TraceInfo;
+use crate::error::{Error, Problem, Result, Severity};
+use crate::reader::{TraceInfo, Visitor};
 use crate::time::{Clock, system_time_to_utc_ns};
 
-/// SYSTEMTIME, tick count and frequency, which every version begins with; and whether the SYSTEMTIME was valid.
+/// `SyncTimeUTC:SYSTEMTIME SyncTimeQPC:i64 QPCFrequency:i64`, which every version begins with; and whether the SYSTEMTIME
+/// is a valid date.
 pub fn clock(input: &[u8]) -> Parsed<'_, (Clock, bool)> {
-    let mut rest = input;
-    let mut fields = [0u16; 8];
-    for field in &mut fields {
-        (rest, *field) = u16le("SyncTimeUTC")(rest)?;
-    }
-    let (rest, (sync_ticks, frequency)) = (i64le("SyncTimeQPC"), i64le("QPCFrequency")).parse(rest)?;
-    let sync_utc_ns = system_time_to_utc_ns(fields);
+    let mut date = [0; 8];
+    let (input, ()) = fill(u16le("SyncTimeUTC"), &mut date).parse(input)?;
+    let (input, (sync_ticks, frequency)) = (i64le("SyncTimeQPC"), i64le("QPCFrequency")).parse(input)?;
+    let sync_utc_ns = system_time_to_utc_ns(date);
     let clock = Clock { sync_ticks, sync_utc_ns: sync_utc_ns.unwrap_or_default(), frequency };
-    Ok((rest, (clock, sync_utc_ns.is_some())))
+    Ok((input, (clock, sync_utc_ns.is_some())))
 }
 
 /// Length of the V3 to V5 header's fields in bytes.
@@ -79,4 +79,12 @@ pub fn check(info: &TraceInfo, path: &Path, offset: u64) -> Result<()> {
         return refuse(format!("pointer size {}", info.pointer_size), "4 or 8");
     }
     Ok(())
+}
+
+/// A note when the start of the recording cannot be known.
+pub fn report_start<V: Visitor>(state: &mut State<'_, '_, V>, known: bool, offset: u64) {
+    if !known {
+        let message = "the header's start time is no valid date; times of day count from 1970";
+        state.problem(Problem::new(Severity::Error, "bad_start_time", offset, message));
+    }
 }

@@ -17,7 +17,7 @@ const PAYLOAD_SIZE: u8 = 128;
 
 /// The header of one event. In compressed blocks it is also the state that the next header is a difference to.
 #[derive(Clone, Debug, Default)]
-pub struct Header {
+pub struct EventHeader {
     /// Which metadata describes the event; 0 in metadata blocks.
     pub metadata_id: u32,
     /// Counter of the capturing thread.
@@ -46,7 +46,7 @@ pub struct Header {
     pub labels_changed: bool,
 }
 
-impl Header {
+impl EventHeader {
     /// Reads the next compressed header of a block. All arithmetic wraps: differences to a later time are written as
     /// the 64-bit complement.
     #[inline]
@@ -143,7 +143,7 @@ impl Header {
             let over = 4 - (size + 4) % 4;
             rest = rest.get(over..).unwrap_or_default();
         }
-        *self = Header {
+        *self = EventHeader {
             metadata_id: id,
             thread: u64::from(thread),
             capture_thread: u64::from(thread),
@@ -153,7 +153,7 @@ impl Header {
             related_activity_id: related,
             payload_size,
             labels_changed: true,
-            ..Header::default()
+            ..EventHeader::default()
         };
         Ok((rest, (payload, stack)))
     }
@@ -173,7 +173,7 @@ mod tests {
             100, // time +100
             2,   // payload size
         ];
-        let mut header = Header::default();
+        let mut header = EventHeader::default();
         let (rest, ()) = header.compressed::<false>(&bytes).unwrap();
         assert!(rest.is_empty());
         assert_eq!((header.metadata_id, header.sequence, header.capture_thread, header.thread), (7, 1, 9, 8));
@@ -188,10 +188,10 @@ mod tests {
     fn metadata_rows_do_not_count_in_v4_but_do_in_v6() {
         // What every runtime writes first: sequence difference 2^32-1.
         let first = [0xC6, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F, 0, 0, 4];
-        let mut header = Header::default();
+        let mut header = EventHeader::default();
         header.compressed::<false>(&first).unwrap();
         assert_eq!(header.sequence, u32::MAX);
-        let mut header = Header::default();
+        let mut header = EventHeader::default();
         header.compressed::<true>(&first).unwrap();
         assert_eq!(header.sequence, 0);
     }

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use super::header::Header;
-use super::header_object::{FLAT_FIELDS_LEN, check, flat_fields};
+use super::blocks::damaged_event;
+use super::event_header::EventHeader;
 use super::metadata::flat_record;
+use super::resync::next_flat_event;
 use super::state::State;
+use super::trace_object::{FLAT_FIELDS_LEN, check, flat_fields, report_start};
 use crate::bytes::{inner, u32le};
 use crate::error::{Error, Problem, Result, Severity};
 use crate::reader::{End, Order, Visitor};
@@ -45,18 +47,24 @@ pub fn read<V: Visitor>(
     if end.is_none() {
         let message = "the table of forward references at the end is missing: the file was cut";
         state.problem(Problem::new(Severity::Error, "truncated", bytes.len() as u64, message));
-        state.cut = true;
     }
     let mut rest = events;
+    let mut released = 0;
     while !rest.is_empty() && !state.stopped {
         let at = (start + events.len() - rest.len()) as u64;
-        let mut header = Header::default();
+        let mut header = EventHeader::default();
         let (next, (payload, stack)) = match header.flat(rest, false) {
             Ok(read) => read,
             Err(e) => {
-                let what = "the file ends or is damaged in the middle of an event";
-                state.parse_problem("damaged_event", what, start as u64, events.len(), &inner(e));
-                break;
+                let error = inner(e);
+                let next = next_flat_event(rest, false, &state.types);
+                let lost = next.unwrap_or(rest.len());
+                // Where the file was cut, the cut is in an event: that is no news.
+                if end.is_some() || next.is_some() {
+                    damaged_event(&mut state, "the file", at, events, (start as u64, &error), lost);
+                }
+                rest = rest.get(lost..).unwrap_or_default();
+                continue;
             }
         };
         let payload_at = at + 56;
@@ -70,36 +78,28 @@ pub fn read<V: Visitor>(
                     state.define_metadata(at as u32, record.event_type, payload_at);
                 }
                 Err(e) => {
-                    let error = inner(e);
-                    state.parse_problem("damaged_metadata", "metadata record", payload_at, payload.len(), &error);
+                    state.out.parse_problem("damaged_metadata", "metadata record", payload_at, payload, &inner(e));
                 }
             }
         } else {
             state.flat_event(&header, payload, stack, payload_at);
         }
         rest = next;
-        if at % (1 << 20) < 4096 {
+        if at - released >= 1 << 20 {
+            released = at;
             map.release(at);
-            state.visitor.progress(at);
+            state.out.visitor.progress(at);
         }
     }
     state.finish(source);
     Ok(End { complete: end.is_some(), bytes: bytes.len() as u64, trailing_bytes: 0, dropped_events: 0 })
 }
 
-/// A note when the start of the recording cannot be known.
-pub fn report_start<V: Visitor>(state: &mut State<'_, '_, V>, known: bool, offset: u64) {
-    if !known {
-        let message = "the header's start time is no valid date; times of day count from 1970";
-        state.problem(Problem::new(Severity::Error, "bad_start_time", offset, message));
-    }
-}
-
 /// Where the events end: the label with this index in the table that the last four bytes point to.
 fn events_end(bytes: &[u8], index: u32) -> Option<usize> {
     let word = |at: usize| {
-        let four: [u8; 4] = bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
-        usize::try_from(u32::from_le_bytes(four)).ok()
+        let (_, value) = u32le("offset")(bytes.get(at..)?).ok()?;
+        usize::try_from(value).ok()
     };
     let trailer = word(bytes.len().checked_sub(4)?)?;
     let table = word(trailer)?;

@@ -1,0 +1,103 @@
+//! Labels of the events of one region: activity ids (V1 to V5) and label lists (V6).
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::event_types::Overrides;
+use super::report::Reporter;
+use crate::error::{Problem, Severity};
+use crate::guid::Guid;
+use crate::reader::{Labels, Visitor};
+
+/// Label lists between two sequence points.
+const MAX_LABELS: usize = 1 << 20;
+/// Bytes of JSON in the label lists between two sequence points.
+const MAX_TEXT: usize = 16 << 20;
+
+static NO_LABELS: Labels = Labels { activity_id: Guid::NONE, related_activity_id: Guid::NONE, json: String::new() };
+
+/// The labels that events of the region refer to by number; 0 stands for none.
+#[derive(Default)]
+pub struct RegionLabels {
+    /// Entry `n` is number `n + 1`.
+    labels: Vec<Labels>,
+    text: usize,
+    by_list_id: HashMap<u32, (u32, Overrides), RandomState>,
+}
+
+impl RegionLabels {
+    /// The labels with a number that was given before.
+    #[inline]
+    pub fn get(&self, number: u32) -> &Labels {
+        let index = (number as usize).wrapping_sub(1);
+        self.labels.get(index).unwrap_or(&NO_LABELS)
+    }
+
+    /// Remembers labels for the events of this region; gives their number.
+    pub fn add<V: Visitor>(&mut self, labels: Labels, out: &mut Reporter<'_, V>, offset: u64) -> u32 {
+        if labels == NO_LABELS {
+            return 0;
+        }
+        if self.labels.last() != Some(&labels) {
+            if self.labels.len() >= MAX_LABELS - 1 || self.text + labels.json.len() > MAX_TEXT {
+                too_many(out, offset);
+                return 0;
+            }
+            self.text += labels.json.len();
+            self.labels.push(labels);
+        }
+        self.labels.len() as u32
+    }
+
+    /// Binds the id of a label list (V6).
+    pub fn define<V: Visitor>(
+        &mut self,
+        id: u32,
+        labels: Labels,
+        overrides: Overrides,
+        out: &mut Reporter<'_, V>,
+        offset: u64,
+    ) {
+        if self.by_list_id.len() < MAX_LABELS || self.by_list_id.contains_key(&id) {
+            let number = self.add(labels, out, offset);
+            self.by_list_id.insert(id, (number, overrides));
+        } else {
+            too_many(out, offset);
+        }
+    }
+
+    /// The labels of a list and what they override (V6). One that is not defined is reported.
+    pub fn by_list_id<V: Visitor>(&mut self, id: u32, out: &mut Reporter<'_, V>, offset: u64) -> (u32, Overrides) {
+        match self.by_list_id.get(&id) {
+            Some(found) => *found,
+            None if id == 0 => (0, Overrides::default()),
+            None => {
+                let message = format!("label list {id} is not defined");
+                out.problem(Problem::new(Severity::Error, "unknown_label_list", offset, message));
+                (0, Overrides::default())
+            }
+        }
+    }
+
+    /// Whether so many labels wait that the events which refer to them should be delivered.
+    pub fn are_many(&self) -> bool {
+        self.labels.len() >= MAX_LABELS / 8
+    }
+
+    /// Forgets the ids of label lists; what events refer to stays.
+    pub fn forget_ids(&mut self) {
+        self.by_list_id.clear();
+    }
+
+    /// Forgets the labels: no event refers to any of them.
+    pub fn clear(&mut self) {
+        self.labels.clear();
+        self.text = 0;
+    }
+}
+
+fn too_many<V: Visitor>(out: &mut Reporter<'_, V>, offset: u64) {
+    let message = "more label lists than fit into memory between two sequence points; events lose theirs";
+    out.problem(Problem::new(Severity::DataLoss, "too_many_labels", offset, message));
+}

@@ -1,0 +1,288 @@
+//! Reading goes on behind damage: a hole costs what stood in it and little more, nothing is made up, and one row of the
+//! diagnostics tells of each gap.
+
+use std::collections::HashSet;
+
+use tracequet::error::Severity;
+use tracequet::guid::Guid;
+
+use crate::support::collect::Recording;
+#[cfg(feature = "packed")]
+use crate::support::expected::{shared_traces, traces_in};
+use crate::support::writer::{Form, Kind, Row, Writer};
+
+const KINDS: [Kind<'static>; 2] = [
+    Kind { id: 1, provider: "Shop", event_id: 1, version: 0, name: "Order" },
+    Kind { id: 2, provider: "Shop", event_id: 2, version: 0, name: "Parcel" },
+];
+
+/// A recording of `regions` regions with a stack block and four blocks of 50 events each.
+fn long(form: Form, regions: u32) -> Writer {
+    let mut writer = Writer::new(form);
+    writer.metadata(&KINDS).threads(&[(1, 77, 1), (2, 77, 2)]);
+    for region in 0..regions {
+        let stacks: Vec<Vec<u64>> = (1..=20u64).map(|n| vec![n + u64::from(region) * 1000; 3]).collect();
+        writer.stacks(1, &stacks).labels(1, &[(Guid([region as u8 + 1; 16]), Guid::NONE)]);
+        for block in 0..4u32 {
+            let events: Vec<Row> = (0..50u32).map(|n| row(region * 200 + block * 50 + n)).collect();
+            writer.events(&events);
+        }
+        let last = (region + 1) * 100;
+        writer.sequence_point(i64::from(region + 1) * 20_000, &[(1, last), (2, last)]);
+    }
+    writer
+}
+
+/// The n-th event of a long recording.
+fn row(n: u32) -> Row {
+    Row {
+        metadata_id: n % 2 + 1,
+        sequence: n / 2 + 1,
+        capture_thread: u64::from(n % 2) + 1,
+        thread: u64::from(n % 2) + 1,
+        stack_id: n % 20 + 1,
+        ticks: i64::from(n) * 100 + 7,
+        label_list: 1,
+        payload: (0..40u8).map(|byte| byte.wrapping_mul(7) ^ n as u8 | 1).collect(),
+        ..Row::default()
+    }
+}
+
+/// Everything of an event that must be right when it is there at all. Its stack may be missing.
+type Key = (i64, u64, Vec<u8>, String);
+
+fn keys(recording: &Recording) -> Vec<Key> {
+    let name = |e: &crate::support::collect::Seen| recording.info_of(e).event_type.name.clone();
+    recording.events.iter().map(|e| (e.ticks, e.offset, e.payload.clone(), name(e))).collect()
+}
+
+fn with_hole(bytes: &[u8], at: usize, len: usize, fill: impl Fn(usize) -> u8) -> Vec<u8> {
+    let mut holed = bytes.to_vec();
+    for (n, byte) in holed.iter_mut().enumerate().skip(at).take(len) {
+        *byte = fill(n);
+    }
+    holed
+}
+
+/// Pseudo-random bytes.
+fn noise(n: usize) -> u8 {
+    ((n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 29) as u8
+}
+
+#[test]
+fn a_hole_anywhere_costs_its_blocks_and_nothing_is_made_up() {
+    for form in [Form::V4, Form::V6] {
+        let bytes = long(form, 6).end();
+        let whole = Recording::mapped(&bytes);
+        assert_eq!((whole.events.len(), whole.codes()), (1200, vec![]), "{form:?}");
+        let known: HashSet<Key> = keys(&whole).into_iter().collect();
+        for at in (200..bytes.len() - 700).step_by(97) {
+            let holed = with_hole(&bytes, at, 600, |_| 0);
+            let recording = Recording::mapped(&holed);
+            let told = format!("{form:?}, hole at {at}: {:#?}", recording.problems);
+            // The hole reaches into no more than two blocks of events, or it takes the descriptions with it.
+            assert!(recording.events.len() >= 1100, "{} events; {told}", recording.events.len());
+            assert!(recording.problems.iter().any(|p| p.severity == Severity::Error), "{told}");
+            if at > 600 {
+                let strange = keys(&recording).into_iter().filter(|key| !known.contains(key)).count();
+                // One event may have the hole in its payload.
+                assert!(strange <= 1, "{strange} events are made up; {told}");
+            }
+            let gaps = recording.problems.iter().filter(|p| p.code == "damaged_container");
+            assert!(gaps.clone().count() <= 1, "{told}");
+            assert!(gaps.map(|p| p.count).sum::<u64>() <= 600 + 2 * 2600, "{told}");
+            assert_eq!(recording.end.dropped_events, 0, "{told}");
+            assert!(recording.end.complete, "{told}");
+            let stream = Recording::piped(&holed);
+            assert_eq!((keys(&stream), stream.codes()), (keys(&recording), recording.codes()), "{told}");
+        }
+    }
+}
+
+#[test]
+fn a_hole_of_noise_ends_at_the_next_block() {
+    for form in [Form::V4, Form::V6] {
+        let bytes = long(form, 6).end();
+        for at in (1000..bytes.len() - 700).step_by(211) {
+            let recording = Recording::mapped(&with_hole(&bytes, at, 600, noise));
+            assert!(recording.events.len() >= 1100, "{form:?}, hole at {at}: {} events", recording.events.len());
+            assert!(recording.end.complete, "{form:?}, hole at {at}");
+        }
+    }
+}
+
+#[test]
+fn behind_a_gap_that_may_hide_a_sequence_point_no_event_gets_a_stack_of_before() {
+    for form in [Form::V4, Form::V6] {
+        let bytes = long(form, 6).end();
+        let whole = Recording::mapped(&bytes);
+        let stack_of = |offset: u64| whole.events.iter().find(|e| e.offset == offset).map(|e| (&e.stack, &e.labels));
+        let mut lost = 0;
+        for at in (1000..bytes.len() - 3000).step_by(331) {
+            // Large enough for a sequence point with the stack block behind it.
+            let recording = Recording::mapped(&with_hole(&bytes, at, 2500, |_| 0));
+            for event in &recording.events {
+                let Some((stack, labels)) = stack_of(event.offset) else { continue };
+                assert!(event.stack.is_empty() || event.stack == *stack, "{form:?}, hole at {at}: another stack");
+                assert!(
+                    event.labels == Default::default() || event.labels == *labels,
+                    "{form:?}, hole at {at}: labels"
+                );
+                lost += usize::from(event.stack.is_empty());
+            }
+            assert!(recording.problems.iter().filter(|p| p.code == "unknown_stack").count() <= 1);
+        }
+        assert!(lost > 0, "some hole takes a stack block");
+    }
+}
+
+#[test]
+fn a_zeroed_block_header_is_not_the_end() {
+    let bytes = long(Form::V6, 4).end();
+    let whole = Recording::mapped(&bytes);
+    // Behind the header of the recording, block by block.
+    let (mut at, mut blocks) = (20, 0);
+    while at + 4 < bytes.len() {
+        let size = u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        if blocks > 1 {
+            let recording = Recording::mapped(&with_hole(&bytes, at, 4, |_| 0));
+            assert!(recording.events.len() + 50 >= whole.events.len(), "block at {at}: {}", recording.events.len());
+            assert!(recording.codes().contains(&"damaged_container"), "block at {at}: {:?}", recording.codes());
+            assert!(recording.end.complete, "block at {at}");
+        }
+        at += 4 + (size & 0xFF_FFFF) as usize;
+        blocks += 1;
+    }
+    assert_eq!((at + 4, blocks), (bytes.len(), 27));
+}
+
+#[test]
+fn what_damage_hides_was_not_dropped() {
+    for form in [Form::V4, Form::V6] {
+        let bytes = long(form, 6).end();
+        let mut damaged = 0;
+        for at in 1000..4000 {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 0xFF;
+            let recording = Recording::mapped(&flipped);
+            let codes = recording.codes();
+            // A changed number that leaves everything readable is a gap like any other; one that does not is not.
+            if codes.iter().any(|code| code.starts_with("damaged")) {
+                damaged += 1;
+                let dropped = recording.end.dropped_events;
+                assert!(dropped <= 1200, "{form:?}, flipped at {at}: {dropped} dropped, {codes:?}");
+            }
+        }
+        assert!(damaged > 100, "{damaged}");
+    }
+}
+
+#[test]
+fn a_second_recording_behind_the_first_is_told() {
+    let (v4, v6) = (long(Form::V4, 2).end(), long(Form::V6, 2).end());
+    for (first, second) in [(&v4, &v6), (&v6, &v4), (&v4, &v4), (&v6, &v6)] {
+        let alone = Recording::mapped(first).events.len();
+        let both = [first.as_slice(), second].concat();
+        for recording in [Recording::mapped(&both), Recording::piped(&both)] {
+            assert_eq!((recording.events.len(), recording.codes()), (alone, vec!["second_recording"]));
+            let told = &recording.problems[0];
+            assert_eq!((told.offset, told.severity), (first.len() as u64, Severity::DataLoss));
+        }
+        // A first one without its end takes nothing of the second for its own.
+        let cut = [&first[..first.len() - 3000], second].concat();
+        let recording = Recording::mapped(&cut);
+        assert!(recording.codes().contains(&"second_recording"), "{:?}", recording.codes());
+        assert!(recording.events.len() < alone && !recording.end.complete);
+    }
+}
+
+#[test]
+fn names_without_end_are_bounded() {
+    let mut writer = Writer::new(Form::V6);
+    writer.metadata(&KINDS);
+    let mut rows = Vec::new();
+    for n in 0..1500u32 {
+        let name = format!("{n:060000}");
+        let mut row = Vec::new();
+        crate::support::writer::varuint(&mut row, u64::from(n));
+        row.push(1);
+        crate::support::writer::varuint(&mut row, name.len() as u64);
+        row.extend(name.bytes());
+        rows.extend((row.len() as u16).to_le_bytes());
+        rows.extend(row);
+        if rows.len() > 8 << 20 {
+            writer.block("", 6, &std::mem::take(&mut rows));
+        }
+    }
+    writer.block("", 6, &rows);
+    let recording = Recording::mapped(&writer.end());
+    let kept: usize = recording.threads.iter().filter_map(|t| t.name.as_ref()).map(String::len).sum();
+    assert!((20 << 20..=24 << 20).contains(&kept), "{kept} bytes of names");
+    assert_eq!(recording.codes(), ["too_much_text"]);
+}
+
+#[cfg(feature = "packed")]
+const HOLE: usize = 64 << 10;
+
+/// Reads each large real recording with a hole at `positions` places: what is lost lies in the hole or in the block in
+/// which it ends, and that is no more than 5 % of the events, but where the events lie closer than elsewhere.
+#[cfg(feature = "packed")]
+fn worst_holes(test: &str, smallest: usize, positions: usize) {
+    let Some(folder) = shared_traces(test) else { return };
+    let traces: Vec<_> = [folder.clone(), folder.join("net10")].iter().flat_map(|folder| traces_in(folder)).collect();
+    let mut measured = 0;
+    for trace in traces {
+        let mut bytes = Vec::new();
+        let packed = std::fs::read(&trace.path).expect("a recording");
+        match packed.starts_with(&[0x28, 0xB5, 0x2F, 0xFD]) {
+            true => std::io::copy(&mut zstd_reader(&packed), &mut bytes).map(drop).expect("whole"),
+            false => bytes = packed,
+        }
+        if bytes.len() < smallest {
+            continue;
+        }
+        measured += 1;
+        let whole = Recording::mapped(&bytes);
+        let mut worst = (1.0f64, 0);
+        for nth in 0..positions {
+            let at = 1024 + (bytes.len() - HOLE - 1024) / positions * nth;
+            let recording = Recording::mapped(&with_hole(&bytes, at, HOLE, |_| 0));
+            let left = recording.events.len() as f64 / whole.events.len() as f64;
+            let seen: HashSet<u64> = recording.events.iter().map(|e| e.offset).collect();
+            // Blocks of the runtime have 100 KB.
+            let near = at as u64 - 1024..(at + HOLE + (110 << 10)) as u64;
+            let lost: Vec<u64> = whole.events.iter().map(|e| e.offset).filter(|o| !seen.contains(o)).collect();
+            let far = lost.iter().filter(|offset| !near.contains(offset)).count();
+            assert_eq!(far, 0, "{}: a hole at {at} costs events elsewhere", trace.name);
+            let there: HashSet<u64> = whole.events.iter().map(|e| e.offset).collect();
+            let made_up = recording.events.iter().filter(|e| !there.contains(&e.offset)).count();
+            assert!(made_up <= 1, "{}: {made_up} events are made up, hole at {at}", trace.name);
+            let dense = near.end as f64 - near.start as f64 > bytes.len() as f64 / 40.0 || nth == 0;
+            assert!(left >= 0.95 || dense, "{}: hole at {at} leaves {left}", trace.name);
+            if left < worst.0 {
+                worst = (left, at);
+            }
+        }
+        println!("{}: {} bytes, worst hole at {} leaves {:.2} %", trace.name, bytes.len(), worst.1, worst.0 * 100.0);
+    }
+    assert!(measured >= 3, "{measured} recordings");
+}
+
+#[cfg(feature = "packed")]
+fn zstd_reader(packed: &[u8]) -> impl std::io::Read {
+    zstd::stream::read::Decoder::new(std::io::Cursor::new(packed.to_vec())).expect("a decoder")
+}
+
+#[cfg(feature = "packed")]
+#[test]
+fn the_worst_hole_of_64_kb_leaves_most_events() {
+    worst_holes("the_worst_hole_of_64_kb_leaves_most_events", 12 << 20, 6);
+}
+
+/// The same at many more places: minutes. `cargo test -- --ignored many_holes --nocapture` shows the figures.
+#[cfg(feature = "packed")]
+#[test]
+#[ignore = "takes minutes"]
+fn many_holes_of_64_kb_leave_most_events() {
+    worst_holes("many_holes_of_64_kb_leave_most_events", 4 << 20, 200);
+}
