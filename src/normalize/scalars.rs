@@ -48,7 +48,7 @@ impl Scalars {
                 if self.by_payload {
                     *self = Scalars { by_payload: true, ..Scalars::new(plan) };
                 }
-                drop(decode(plan, event.raw.payload, &mut self.columns));
+                let _fit = decode(plan, event.raw.payload, &mut self.columns);
             }
             Err(_) => self.columns.clear(),
         }
