@@ -164,6 +164,7 @@ fn counts_and_payloads_of_real_files() {
         events += recording.events.len();
     }
     println!("{events} events of {files} files");
+    assert!(files == 0 || events > 200_000, "{events} events of {files} files");
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
@@ -175,7 +176,9 @@ fn first_events_of_real_files() {
         let shares = recording.events.iter().all(|e| e.processor == u32::MAX);
         let lines = std::fs::File::open(path.with_file_name(format!("{name}.first-events.jsonl.gz"))).expect("a list");
         let lines = BufReader::new(flate2::read::MultiGzDecoder::new(lines)).lines();
+        let mut listed = 0;
         for line in lines {
+            listed += 1;
             let expected: Json = serde_json::from_str(&line.expect("a line")).expect("valid JSON");
             let index = expected["i"].as_u64().expect("a number") as usize;
             let seen = &recording.events[index];
@@ -193,6 +196,7 @@ fn first_events_of_real_files() {
                 }
             }
         }
+        assert!(listed > 0, "{name}: no event is listed");
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

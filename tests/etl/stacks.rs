@@ -100,7 +100,8 @@ fn independently(recording: &Recording) -> (Stacks, u64) {
 #[test]
 fn stacks_of_real_files_stand_at_their_events() {
     let mut attached = 0;
-    for file in shared("stacks_of_real_files_stand_at_their_events") {
+    let files = shared("stacks_of_real_files_stand_at_their_events");
+    for file in &files {
         let plain = Recording::read_in(Input::open(&file.path).unwrap(), Order::File);
         let kinds = || plain.events.iter().map(|seen| kind(&plain, seen));
         if !kinds().any(|(provider, id)| provider == "Windows-Kernel-StackWalk" || is_clr(provider) && id == 82) {
@@ -140,7 +141,7 @@ fn stacks_of_real_files_stand_at_their_events() {
         println!("{}: {} kernel, {} runtime, from {count} events", file.name, kernel.len(), runtime.len());
         attached += told;
     }
-    assert!(attached == 0 || attached >= 20_000, "{attached}");
+    assert!(files.is_empty() || attached >= 20_000, "{attached}");
 }
 
 /// The stacks of all events, in order, without those that are stacks; and the counts of what became of these.

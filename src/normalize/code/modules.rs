@@ -135,20 +135,27 @@ impl Modules {
 
     /// The end of the recording.
     pub fn finish(&mut self, sink: &mut impl FactSink) {
-        let mut places: HashMap<(u64, u64), u32, FixedState> = HashMap::default();
-        for Listed { row, .. } in &self.list {
-            *places.entry((row.process_id, row.base_address)).or_default() += 1;
+        // When modules appear in each place, in the order of time.
+        let mut places: HashMap<(u64, u64), Vec<i64>, FixedState> = HashMap::default();
+        for Listed { row, first_ns, .. } in &self.list {
+            places.entry((row.process_id, row.base_address)).or_default().push(*first_ns);
         }
+        // Live events may come late.
+        places.values_mut().for_each(|starts| starts.sort_unstable());
+        self.pdbs.values_mut().for_each(|named| named.sort_by_key(|(ts_ns, _)| *ts_ns));
         for Listed { row, path, first_ns } in self.list.drain(..) {
             let mut module = Module { path: &path, ..row };
             let place = (row.process_id, row.base_address);
             let named = self.pdbs.get(&place).map(Vec::as_slice).unwrap_or_default();
-            let pdb = match places.get(&place) {
-                Some(1) => named.last(),
+            let starts = places.get(&place).map(Vec::as_slice).unwrap_or_default();
+            let pdb = match starts {
+                [_] => named.last(),
                 // Of several modules in the same place, one after the other, the one that was there at that time.
                 _ => {
-                    let until = row.unload_ts_ns.unwrap_or(i64::MAX);
-                    named.iter().rfind(|(ts_ns, _)| (first_ns..=until).contains(ts_ns))
+                    let next = starts.get(starts.partition_point(|start| *start <= first_ns));
+                    let until = row.unload_ts_ns.unwrap_or(i64::MAX).min(next.map_or(i64::MAX, |next| next - 1));
+                    let before = named.get(..named.partition_point(|(ts_ns, _)| *ts_ns <= until));
+                    before.and_then(<[_]>::last).filter(|(ts_ns, _)| *ts_ns >= first_ns)
                 }
             };
             if let Some((_, pdb)) = pdb {

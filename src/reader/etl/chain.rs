@@ -201,25 +201,26 @@ impl Log {
             };
             let offset = at as u64;
             if !finder.may_be_header(at) {
-                let next = finder.find(at + 1..file.len()).unwrap_or(file.len());
-                let gap = next - at;
+                let next = finder.find_behind(at, map);
+                let gap = next.unwrap_or(file.len()) - at;
                 let message = format!("no buffer begins here; {gap} bytes up to the next one are not read");
                 report(Problem::new(Severity::Error, "bad_buffer_size", offset, message).count(gap as u64));
                 chain.whole = false;
+                let Some(next) = next else { break };
                 at = next;
                 continue;
             }
             let mut size = buffer.size as usize;
-            if size < rest.len() && !finder.may_be_header(at + size) {
-                // Either its size is damaged, or the next header.
-                if let Some(next) = finder.find(at + HEADER..at + size) {
+            if size > rest.len() || size < rest.len() && !finder.may_be_header(at + size) {
+                // Its size is damaged, or the next header, or the file ends here.
+                if let Some(next) = finder.find(at + HEADER..at.saturating_add(size).min(file.len())) {
                     let message = format!("a buffer of {size} bytes, but another one begins in it");
                     report(Problem::new(Severity::Error, "bad_buffer_size", offset, message));
                     chain.whole = false;
                     size = next - at;
                 }
             }
-            let left = rest.len().min(if size < buffer.size as usize { size } else { rest.len() });
+            let left = rest.len().min(size);
             let cut = size > rest.len();
             if cut {
                 let message = format!("the file ends {} bytes before the end of its last buffer", size - rest.len());

@@ -7,6 +7,9 @@
 //! The 32 or 64 of a form is the pointer width of the process that wrote the event, not of the machine.
 //! Source: phnt's `ntwmi.h` and Geoff Chappell's notes; SYSTEM, PERFINFO64, FULL, EVENT and MESSAGE are checked on files,
 //! COMPACT, INSTANCE and PERFINFO32 were never seen.
+//!
+//! Tuples of nom cost nothing here, though every event passes three times: reading 180,000 events takes 711 million
+//! instructions, and took 728 million with fields read one by one.
 
 use nom::Parser;
 use nom::combinator::cond;

@@ -6,11 +6,15 @@
 use std::ops::Range;
 
 use super::buffer::{Buffer, HEADER, MAX_BUFFER};
+use crate::source::MappedFile;
 
 /// Types of buffers are smaller numbers.
 const KINDS: u16 = 8;
 /// Flags of buffers that are known.
 const FLAGS: u16 = 0x7F;
+
+/// Bytes that are looked at before pages are given back.
+const STEP: usize = 2 << 20;
 
 /// Looks for buffers in a log.
 pub struct Finder<'m> {
@@ -32,6 +36,14 @@ impl Finder<'_> {
     /// The first place in a range at which a buffer begins for certain.
     pub fn find(&self, range: Range<usize>) -> Option<usize> {
         range.into_iter().find(|at| self.is_buffer(*at))
+    }
+
+    /// The first place behind `at` at which a buffer begins for certain. Pages that were looked at are given back.
+    pub fn find_behind(&self, at: usize, map: &MappedFile) -> Option<usize> {
+        (at + 1..self.file.len()).step_by(STEP).find_map(|from| {
+            map.release(from as u64);
+            self.find(from..self.file.len().min(from + STEP))
+        })
     }
 
     fn is_buffer(&self, at: usize) -> bool {
