@@ -4,12 +4,14 @@ mod callback_run;
 mod conversion;
 mod event_run;
 mod inputs;
+mod live;
 mod manifest;
 mod output;
 mod process_filter;
 mod request;
 mod summary;
 mod threads;
+mod watched;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -29,8 +31,10 @@ use callback_run::CallbackRun;
 pub use callback_run::PROVIDER as CALLBACK_PROVIDER;
 use conversion::Conversion;
 use event_run::EventRun;
+pub use live::{Recorded, record};
 pub use request::{AddressType, Convert, DatasetLayout, Progress};
 pub use summary::{InputSummary, ProblemSummary, Summary, TableSummary};
+pub use watched::Watch;
 
 /// Converts recordings into one dataset. The dataset appears whole or not at all.
 ///
@@ -84,6 +88,7 @@ fn into_dataset(request: &Convert, names: &[PathBuf], one: &mut OneInput<'_>) ->
             format: request.format,
             compression: request.compression,
             overwrite: request.overwrite,
+            inputs: names.iter().chain(&request.manifests).cloned().collect(),
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
             partition: None,
         },

@@ -33,6 +33,9 @@ mod callback_truth;
 mod cli;
 #[cfg(feature = "tables")]
 mod collections;
+// Sockets, signals and a .NET runtime for Linux.
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod collect;
 #[cfg(feature = "cli")]
 mod convert;
 mod damage;
@@ -42,6 +45,10 @@ mod dataset;
 mod docs;
 #[cfg(feature = "packed")]
 mod etl;
+#[cfg(all(feature = "cli", feature = "packed", target_os = "linux"))]
+mod faults;
+#[cfg(feature = "cli")]
+mod fields;
 #[cfg(feature = "packed")]
 mod fuzzing;
 #[cfg(all(feature = "cli", feature = "packed"))]

@@ -24,7 +24,7 @@ using System.Threading;
 
 static class Kinds
 {
-    public const string Usage = "large | pinned | finalizers | handles | weak | frozen | threads | unload | ranges | big | steps [N [MS]]";
+    public const string Usage = "large | pinned | finalizers | handles | weak | frozen | threads | unload | ranges | big | steps [N [MS]] | throws [N [MS]]";
 
     public static bool Run(string mode, int? n, int? pause)
     {
@@ -41,7 +41,19 @@ static class Kinds
             case "ranges": Ranges(n ?? 12); return true;
             case "big": Big(n ?? 5); return true;
             case "steps": Churn.Steps(n ?? 20, pause ?? 100); return true;
+            case "throws": Throws(n ?? 100, pause ?? 10); return true;
             default: return false;
+        }
+    }
+
+    // Exceptions that are caught; half way through, one of another type.
+    static void Throws(int rounds, int pause)
+    {
+        for (int i = 0; i < rounds; i++)
+        {
+            try { if (i == rounds / 2) throw new TimeoutException("half way"); throw new InvalidOperationException("round " + i); }
+            catch (SystemException) { }
+            Thread.Sleep(pause);
         }
     }
 

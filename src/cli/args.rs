@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracequet::pipeline::{AddressType, Compression, DatasetLayout, Format};
 
+use super::live::args::{LiveArgs, PsArgs};
 use super::{time, values};
 
 const ABOUT: &str = "Turns recordings of a .NET process into Parquet and Arrow tables";
@@ -70,12 +71,25 @@ pub enum Command {
     #[command(
         long_about = "Records events of processes that run and writes their tables into a directory, without a recording \
             between them.\n\n\
-            With --etw from a session of Windows, of all .NET processes of the machine, until Ctrl+C or --duration. \
-            Events that were lost are in the summary and in the table diagnostic, and the exit code is 2.",
+            From one process through its diagnostics port (-p, -n, --port, or a program behind --), or with --etw from a \
+            session of Windows, of all .NET processes of the machine; until the process ends, Ctrl+C, --duration, --max-size \
+            or --stop-on. The tables are written behind the recording. Events that were lost are in the summary and in the \
+            table diagnostic, and the exit code is 2.",
         after_help = COLLECT_EXAMPLES,
-        after_long_help = format!("{COLLECT_EXAMPLES}\n\n{EXIT_CODES}")
+        after_long_help = format!("{COLLECT_EXAMPLES}\n\n{EXIT_CODES}"),
+        mut_arg("output", |output| {
+            let without = clap::builder::ArgPredicate::IsPresent;
+            output.required(false).required_unless_present("dry_run").default_value_if("dry_run", without, ".")
+        })
     )]
-    Collect(CollectArgs),
+    Collect(Box<CollectArgs>),
+    /// List the .NET processes that can be recorded
+    #[command(
+        long_about = "Lists the .NET processes that can be recorded with collect, and those that are seen but cannot be \
+            reached, with the reason.",
+        after_help = PS_EXAMPLES
+    )]
+    Ps(PsArgs),
     /// Tell what is in a recording: process, providers, events, collections, losses
     #[command(
         long_about = "Tells what is in a recording: the process, providers, kinds of events, threads, collections, and \
@@ -117,9 +131,19 @@ Examples:
 
 const COLLECT_EXAMPLES: &str = "\
 Examples:
+  tracequet collect -p 1234 --for gc -o app                                     until Ctrl+C
+  tracequet collect --for cpu,exceptions -o app -- dotnet app.dll --port 80     from its first instruction
+  tracequet collect -n app --for gc-survival --duration 30s --keep app.nettrace -o app
+  tracequet collect -p 1234 --stop-on 'gc.pause>200ms' -o app
+  tracequet collect -p 1234 --heap -o heap
   tracequet collect --etw --duration 30s -o app
   tracequet collect --etw --process MyApp.exe -o app
   tracequet collect --etw --providers Microsoft-Windows-DotNETRuntime:0x1980001,My-EventSource-GUID -o app";
+
+const PS_EXAMPLES: &str = "\
+Examples:
+  tracequet ps
+  tracequet ps --json | jq '.[] | select(.problem == null) | .process_id'";
 
 const SURVIVED_EXAMPLES: &str = "\
 Examples:
@@ -215,20 +239,24 @@ pub struct OutputArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("where from").required(true).args(["etw"]))]
+#[command(group = clap::ArgGroup::new("where from").required(true).args(["etw", "process_id", "name", "port", "program", "dry_run"]))]
 pub struct CollectArgs {
+    #[command(flatten)]
+    pub live: LiveArgs,
     /// From a live ETW session (Windows, as administrator or as a member of Performance Log Users)
     #[arg(long)]
     pub etw: bool,
     /// What to record of the runtime: 0x1 collections, 0x400000 surviving and moved ranges, 0x2 handles
     #[arg(long, value_name = "MASK", default_value = "0x400001", value_parser = values::number)]
     pub keywords: u64,
-    /// Providers, with keywords and level [default: Microsoft-Windows-DotNETRuntime]
+    /// Providers, with keywords and level, as dotnet-trace takes them; added to --for
     ///
-    /// NAME or GUID, then :KEYWORDS, then :LEVEL (1 to 5). Without keywords: --keywords for the runtime, all for others;
-    /// without a level: 5.
-    #[arg(long, value_name = "NAME|GUID[:KEYWORDS[:LEVEL]],...", value_delimiter = ',', value_parser = values::provider)]
-    pub providers: Vec<values::ProviderArg>,
+    /// NAME, then :KEYWORDS (hexadecimal), then :LEVEL (0 to 5 or its name), then :KEY=VALUE;... for the provider. Without
+    /// keywords: what the runtime records by itself of the runtime, all of others; without a level: 4. With --etw: NAME or
+    /// GUID; keywords are decimal without 0x; --keywords stands for those of the runtime, and the level is 5 when it is not
+    /// said.
+    #[arg(long, value_name = "NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]],...")]
+    pub providers: Option<String>,
     /// Write only events of these processes, by name or id [default: all]
     #[arg(long, value_name = "NAME|PID,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub process: Vec<String>,

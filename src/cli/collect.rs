@@ -2,21 +2,25 @@
 
 use std::time::Duration;
 
-use tracequet::error::Result;
+use tracequet::error::{Error, Result};
 use tracequet::pipeline;
 use tracequet::source::live::{Live, Provider, Request};
 
 use super::args::CollectArgs;
 use super::convert::{output, print};
+use super::live;
 use super::output::Outcome;
 use super::progress::Bar;
-use super::values::{ProviderArg, provider_id};
+use super::values::{ProviderArg, provider, provider_id};
 
 /// The provider that `--keywords` is about.
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 /// Records until the session ends, and prints the summary.
 pub fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
-    let session = session(&args);
+    if !args.etw {
+        return live::run(args);
+    }
+    let session = session(&args)?;
     let (as_json, quiet) = (args.output.json, args.output.quiet);
     let request = output(args.output)?.processes(args.process).manifests(args.manifest);
     let mut bar = Bar::new(quiet);
@@ -26,15 +30,21 @@ pub fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
     print(&result?, as_json, quiet)
 }
 
-fn session(args: &CollectArgs) -> Request {
+fn session(args: &CollectArgs) -> Result<Request> {
     let runtime = || ProviderArg { id: provider_id(RUNTIME), keywords: None, level: 5 };
-    let asked = if args.providers.is_empty() { vec![runtime()] } else { args.providers.clone() };
-    let provider = |arg: ProviderArg| {
+    let asked = match args.providers.as_deref() {
+        None => vec![runtime()],
+        Some(text) => text
+            .split(',')
+            .map(|one| provider(one).map_err(|why| Error::Usage(format!("--providers {one}: {why}"))))
+            .collect::<Result<_>>()?,
+    };
+    let wanted = |arg: ProviderArg| {
         let all = if arg.id == provider_id(RUNTIME) { args.keywords } else { u64::MAX };
         Provider { keywords: arg.keywords.unwrap_or(all), level: arg.level, id: arg.id }
     };
     let duration = args.duration.map(|ns| Duration::from_nanos(u64::try_from(ns).unwrap_or_default()));
-    Request { name: args.session.clone(), providers: asked.into_iter().map(provider).collect(), duration }
+    Ok(Request { name: args.session.clone(), providers: asked.into_iter().map(wanted).collect(), duration })
 }
 
 #[cfg(windows)]
@@ -48,7 +58,7 @@ fn start(session: &Request) -> Result<Live> {
 fn start(_: &Request) -> Result<Live> {
     let message = "live ETW sessions are on Windows only; record an .etl there (PerfView, logman or xperf) and read it \
         anywhere: tracequet convert app.etl -o out";
-    Err(tracequet::error::Error::Usage(message.into()))
+    Err(Error::Usage(message.into()))
 }
 
 #[cfg(test)]
@@ -62,7 +72,7 @@ mod tests {
     fn session_of(arguments: &[&str]) -> Request {
         let all = ["tracequet", "collect", "--etw", "-o", "out"].iter().chain(arguments);
         match Cli::try_parse_from(all).unwrap().command {
-            Command::Collect(args) => session(&args),
+            Command::Collect(args) => session(&args).unwrap(),
             other => panic!("{other:?}"),
         }
     }

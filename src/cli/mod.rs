@@ -6,9 +6,12 @@ mod convert;
 mod failure;
 mod generate;
 mod inspect;
+mod interrupt;
 mod json;
+mod live;
 mod output;
 mod progress;
+mod ps;
 mod schema;
 mod survived;
 mod text;
@@ -34,7 +37,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let result = match cli.command {
         Command::Convert(args) => convert::run(args),
-        Command::Collect(args) => collect::run(args),
+        Command::Collect(args) => collect::run(*args),
+        Command::Ps(args) => ps::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Survived(args) => survived::run(&args),
         Command::Schema(args) => schema::run(&args),

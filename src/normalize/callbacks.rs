@@ -9,7 +9,7 @@ pub mod call;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use super::enum_names::callback_root_kind;
 use super::fact::{
@@ -44,11 +44,11 @@ pub struct CallbackNormalizer {
     /// Objects that waited for their finalizer after the last collection, sorted.
     waiting: Vec<u64>,
     /// A hash of what each id means.
-    types: HashMap<u64, u64, FixedState>,
-    methods: HashMap<u64, u64, FixedState>,
-    threads: HashMap<u64, u64, FixedState>,
+    types: HashMap<u64, u64, RandomState>,
+    methods: HashMap<u64, u64, RandomState>,
+    threads: HashMap<u64, u64, RandomState>,
     /// Name of each OS thread that has one.
-    pub thread_names: HashMap<u64, String, FixedState>,
+    pub thread_names: HashMap<u64, String, RandomState>,
     object_parts: u64,
     heap_bounds_failed: u64,
     cut_records: u64,
@@ -432,10 +432,10 @@ fn report(sink: &mut impl FactSink, severity: Severity, code: &'static str, coun
 }
 
 /// Whether an id means something else than it did, or was not known.
-fn is_news(known: &mut HashMap<u64, u64, FixedState>, id: u64, meaning: impl Hash) -> bool {
+fn is_news(known: &mut HashMap<u64, u64, RandomState>, id: u64, meaning: impl Hash) -> bool {
     if known.len() >= MAX_KNOWN {
         known.clear();
     }
-    let hash = FixedState::default().hash_one(meaning);
+    let hash = known.hasher().hash_one(meaning);
     known.insert(id, hash) != Some(hash)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use super::fact::{FactSink, Process};
 use super::tracker::{self, Hears, Input, RUNDOWN, RUNTIME};
@@ -40,9 +40,9 @@ struct Known {
 #[derive(Default)]
 pub struct Processes {
     list: Vec<Known>,
-    by_key: HashMap<ProcessKey, usize, FixedState>,
+    by_key: HashMap<ProcessKey, usize, RandomState>,
     /// Those that the recording tells of.
-    told: HashMap<ProcessKey, Known, FixedState>,
+    told: HashMap<ProcessKey, Known, RandomState>,
 }
 
 /// A recording of a whole machine holds thousands at most; more are not told apart.

@@ -244,7 +244,8 @@ fn report_kind(info: &EventInfo, kind: &Kind, out: &mut TableOutput) {
     if counts.events == 0 {
         return;
     }
-    let homeless = if kind.route.is_none() && out.tables.wants_event(info) { counts.events } else { 0 };
+    let without_table = if kind.route.is_none() && out.tables.wants_event(info) { counts.events } else { 0 };
+    let lacks_columns = kind.route.as_ref().is_some_and(|route| out.tables.lacks_columns(route));
     let mut say = |severity, code, count, message: String| {
         if count > 0 {
             let problem = Problem::new(severity, code, counts.last_offset, message).count(count);
@@ -255,7 +256,7 @@ fn report_kind(info: &EventInfo, kind: &Kind, out: &mut TableOutput) {
     say(
         Severity::Info,
         "longer_payload",
-        counts.longer,
+        if lacks_columns { 0 } else { counts.longer },
         format!("{what}: payloads have bytes behind the last known field"),
     );
     say(
@@ -266,7 +267,9 @@ fn report_kind(info: &EventInfo, kind: &Kind, out: &mut TableOutput) {
     );
     let folded = counts.shorter.saturating_sub(MAX_SHORT);
     let message = format!("{what}: more kinds of events than tables are made for; its payloads are left out");
-    say(Severity::DataLoss, "too_many_event_tables", homeless, message);
+    say(Severity::DataLoss, "too_many_event_tables", without_table, message);
+    let message = format!("{what}: more fields than columns are made for; the last ones are in raw_payload only");
+    say(Severity::DataLoss, "too_many_fields", if lacks_columns { counts.events } else { 0 }, message);
     say(Severity::DataLoss, "short_payload", folded, format!("{what}: more payloads that end too early"));
     let mut reason = match &info.decoding {
         Decoding::Raw(why) => Some((*why).to_owned()),

@@ -7,19 +7,23 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::source::FileIdentity;
+use crate::table::names::safe;
+use crate::table::unique_names::UniqueNames;
 
-/// A key for each input: its file name, begun with a letter and unique. (A bare number would be read as one.)
+/// A key for each input: its file name, begun with a letter (a bare number would be read as one), and unique whatever its
+/// case: keys are names of directories.
 pub(super) fn trace_keys(inputs: &[PathBuf]) -> Vec<String> {
-    let mut keys: Vec<String> = Vec::new();
+    let mut unique = UniqueNames::default();
+    let mut keys = Vec::new();
     for path in inputs {
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let stem = name.split(".nettrace").next().unwrap_or_default().split(".netperf").next().unwrap_or_default();
         let stem = stem.split(".etl").next().unwrap_or_default().split(".corprof").next().unwrap_or_default();
-        let mut key = crate::table::names::safe(if stem.is_empty() || stem == "-" { "stdin" } else { stem });
+        let mut key = safe(if stem.is_empty() || stem == "-" { "stdin" } else { stem });
         if !key.starts_with(|c: char| c.is_ascii_alphabetic()) {
             key.insert(0, 't');
         }
-        keys.push(crate::table::payload::unique(key, &keys));
+        keys.push(unique.add(key));
     }
     keys
 }
@@ -46,4 +50,16 @@ pub(super) fn identity_of(path: &Path) -> Option<std::thread::JoinHandle<Result<
         let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(FileIdentity { size_bytes, sha256 })
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On some systems directories that differ in case are one.
+    #[test]
+    fn recordings_that_differ_in_case_have_keys_that_do_not() {
+        let keys = trace_keys(&["A.nettrace", "b/a.etl", "-", "7.corprof", "A_2.nettrace"].map(PathBuf::from));
+        assert_eq!(keys, ["A", "a_2", "stdin", "t7", "A_2_2"]);
+    }
 }

@@ -37,11 +37,11 @@ pub struct Dataset {
 impl Dataset {
     /// Begins a dataset that will stand at `out`. It grows in a hidden directory beside it.
     ///
-    /// Something that stands there already is a usage error, unless `overwrite` is set and it is a dataset of
-    /// tracequet (its `manifest.json` has `"tool": "tracequet"`) or an empty directory.
+    /// Something that stands there already is a usage error, unless `overwrite` is set and it is an empty directory or a
+    /// dataset of tracequet (by its `manifest.json`) without any other file. What a killed run left beside it is removed.
     pub fn create(out: &Path, options: DatasetOptions) -> Result<Dataset> {
         properties::check(options.format, options.compression)?;
-        let staging = Staging::new(out, options.overwrite)?;
+        let staging = Staging::new(out, options.overwrite, &options.inputs)?;
         let workers = Workers::start(options.threads).map_err(Error::io(out))?;
         let loads = vec![0; workers.count()];
         Ok(Dataset { workers, staging, options, taken: HashSet::new(), tables: Vec::new(), loads, open_bytes: 0 })
@@ -55,14 +55,7 @@ impl Dataset {
     /// Declares a table. It will have a file even when no rows are written.
     pub fn table(&mut self, spec: TableSpec) -> Result<TableId> {
         let (format, compression) = (self.options.format, self.options.compression);
-        let extension = match format {
-            Format::Parquet => "parquet",
-            Format::Arrow => "arrow",
-        };
-        let path = match &self.options.partition {
-            Some(partition) => format!("{}/{partition}/part-0.{extension}", spec.name),
-            None => format!("{}.{extension}", spec.name),
-        };
+        let path = super::table_path(&spec.name, self.options.partition.as_deref(), format);
         // Alone, too: an empty name would be hidden by the extension.
         staging::relative(&spec.name)?;
         let file = self.claim(&path)?;

@@ -6,17 +6,22 @@
 
 mod arrow;
 mod dataset;
+mod durable;
 mod failure;
 mod file;
+mod leftovers;
 mod measure;
 mod order;
 mod parquet;
 mod plain;
 mod properties;
+mod replaceable;
 mod staging;
 mod table;
 mod waiting;
 mod workers;
+
+use std::path::PathBuf;
 
 pub use crate::table_spec::{Encoding, TableSpec};
 pub use dataset::Dataset;
@@ -63,6 +68,8 @@ pub struct DatasetOptions {
     pub compression: Compression,
     /// Replace the dataset that is there already.
     pub overwrite: bool,
+    /// Files that are read for the dataset: a directory that holds one of them is not replaced.
+    pub inputs: Vec<PathBuf>,
     /// Threads that encode; at least one is used.
     pub threads: usize,
     /// `trace=<key>` puts the tables that follow at `<name>/trace=<key>/part-0.parquet`, else at `<name>.parquet`.
@@ -80,4 +87,16 @@ pub struct WrittenTable {
     pub rows: u64,
     /// Size of the file.
     pub bytes: u64,
+}
+
+/// The file of a table, relative to the dataset's directory.
+fn table_path(name: &str, partition: Option<&str>, format: Format) -> String {
+    let extension = match format {
+        Format::Parquet => "parquet",
+        Format::Arrow => "arrow",
+    };
+    match partition {
+        Some(partition) => format!("{name}/{partition}/part-0.{extension}"),
+        None => format!("{name}.{extension}"),
+    }
 }

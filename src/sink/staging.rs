@@ -1,75 +1,119 @@
 //! Where a dataset grows and where it ends up: a hidden sibling directory that takes the final name when all is done.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
-use tempfile::TempDir;
-
+use super::leftovers::{self, Hidden, Role};
+use super::{durable, replaceable};
 use crate::error::{Error, Result};
 
-/// File that marks a directory as one of our datasets.
-const MANIFEST: &str = "manifest.json";
-
-/// The temporary directory of a dataset. Dropped, it leaves nothing behind.
+/// The hidden directory of a dataset in the making. Dropped, it leaves nothing behind.
 #[derive(Debug)]
 pub(super) struct Staging {
     target: PathBuf,
     overwrite: bool,
-    growing: Option<TempDir>,
+    inputs: Vec<PathBuf>,
+    growing: Option<Hidden>,
     /// Parents of the target that had to be made, the outermost first.
     made: Vec<PathBuf>,
 }
 
 impl Staging {
-    /// Makes the temporary directory beside `out`.
-    pub(super) fn new(out: &Path, overwrite: bool) -> Result<Staging> {
+    /// Makes the hidden directory beside `out`. With `overwrite`, a dataset that stands there will be replaced, unless one
+    /// of `inputs` is in it.
+    pub(super) fn new(out: &Path, overwrite: bool, inputs: &[PathBuf]) -> Result<Staging> {
         let target = resolve(out)?;
-        if exists(&target)? {
-            check_replaceable(out, &target, overwrite)?;
-        }
         let (parent, name) = parent_and_name(&target)?;
-        let mut staging = Staging { target: target.clone(), overwrite, growing: None, made: missing(parent) };
+        leftovers::remove(parent, &name);
+        if exists(&target)? {
+            replaceable::check(out, &target, overwrite, inputs)?;
+        }
+        let (target, inputs, made) = (target.clone(), inputs.to_vec(), missing(parent));
+        let mut staging = Staging { target, overwrite, inputs, growing: None, made };
         fs::create_dir_all(parent).map_err(Error::io(parent))?;
-        staging.growing = Some(hidden_sibling(parent, &name, "partial").map_err(Error::io(&staging.target))?);
+        let growing = Hidden::beside(parent, &name, Role::New).map_err(Error::io(&staging.target))?;
+        staging.growing = Some(growing);
         Ok(staging)
     }
 
     /// The directory to write into.
     pub(super) fn path(&self) -> &Path {
-        self.growing.as_ref().map_or(&self.target, TempDir::path)
+        self.growing.as_ref().map_or(&self.target, Hidden::path)
     }
 
-    /// Gives the directory its final name. What stood there is first moved aside, so that it survives a failure.
-    pub(super) fn commit(mut self) -> Result<()> {
+    /// Gives the directory its final name.
+    pub(super) fn commit(self) -> Result<()> {
+        self.commit_with(exchange)
+    }
+
+    /// `exchange` swaps two directories in one step, where the system can.
+    fn commit_with(mut self, exchange: fn(&Path, &Path) -> io::Result<()>) -> Result<()> {
         let Some(growing) = self.growing.take() else {
             return Err(Error::Internal("dataset without a directory".into()));
         };
+        durable::sync_tree(growing.path())?;
         let (parent, name) = parent_and_name(&self.target)?;
-        let mut aside = None;
+        let mut old = None;
         if exists(&self.target)? {
             // Looked at again: a long conversion leaves time for something else to appear here.
-            check_replaceable(&self.target, &self.target, self.overwrite)?;
-            let folder = hidden_sibling(parent, &name, "old").map_err(Error::io(&self.target))?;
-            fs::rename(&self.target, folder.path().join(&name)).map_err(Error::io(&self.target))?;
-            aside = Some(folder);
-        }
-        if let Err(source) = fs::rename(growing.path(), &self.target) {
-            if let Some(folder) = aside {
-                let kept = folder.path().join(&name);
-                if fs::rename(&kept, &self.target).is_err() {
-                    // Rather a stray directory than a lost dataset.
-                    let _ = folder.keep();
+            self.check(&self.target)?;
+            match exchange(growing.path(), &self.target) {
+                Ok(()) => old = Some(self.check_exchanged(growing, exchange)?),
+                Err(e) if matches!(e.kind(), ErrorKind::Unsupported | ErrorKind::InvalidInput) => {
+                    old = Some(self.move_aside(parent, &name)?);
+                    self.move_in(growing, old.as_ref().map(|old| old.path().join(&name)).as_deref())?;
                 }
+                Err(source) => return Err(Error::Io { path: self.target.clone(), source }),
+            }
+        } else {
+            self.move_in(growing, None)?;
+        }
+        self.made.clear();
+        durable::sync_folder(parent);
+        // The dataset stands. Failing to delete the old one is a nuisance, not a failure of this one.
+        drop(old);
+        Ok(())
+    }
+
+    fn check(&self, folder: &Path) -> Result<()> {
+        replaceable::check(&self.target, folder, self.overwrite, &self.inputs)
+    }
+
+    /// What stood there is where nobody adds to it any more: what came to it in the last moment is seen now.
+    fn check_exchanged(&self, old: Hidden, exchange: fn(&Path, &Path) -> io::Result<()>) -> Result<Hidden> {
+        let Err(refused) = self.check(old.path()) else { return Ok(old) };
+        if exchange(old.path(), &self.target).is_err() {
+            // Rather a stray directory than a lost file.
+            let _ = old.keep();
+        }
+        Err(refused)
+    }
+
+    /// Moves what stands there into a hidden directory, where the next run finds it if this one is killed.
+    fn move_aside(&self, parent: &Path, name: &str) -> Result<Hidden> {
+        let aside = Hidden::beside(parent, name, Role::Old).map_err(Error::io(&self.target))?;
+        fs::rename(&self.target, aside.path().join(name)).map_err(Error::io(&self.target))?;
+        let kept = aside.path().join(name);
+        if let Err(refused) = self.check(&kept) {
+            if fs::rename(&kept, &self.target).is_err() {
+                let _ = aside.keep();
+            }
+            return Err(refused);
+        }
+        Ok(aside)
+    }
+
+    /// Gives the directory the name that nothing has now; if that fails, `old` gets its name back.
+    fn move_in(&self, growing: Hidden, old: Option<&Path>) -> Result<()> {
+        if let Err(source) = fs::rename(growing.path(), &self.target) {
+            if let Some(old) = old {
+                let _ = fs::rename(old, &self.target);
             }
             return Err(Error::Io { path: self.target.clone(), source });
         }
         // Renamed away: there is nothing left to remove.
         let _ = growing.keep();
-        self.made.clear();
-        sync_directory(parent);
-        // The dataset stands. Failing to delete the old one is a nuisance, not a failure of this one.
-        drop(aside);
         Ok(())
     }
 }
@@ -82,6 +126,19 @@ impl Drop for Staging {
             let _ = fs::remove_dir(folder);
         }
     }
+}
+
+/// Swaps two directories in one step, so that a kill leaves the one or the other.
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+fn exchange(a: &Path, b: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+    Ok(renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)?)
+}
+
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+fn exchange(_: &Path, _: &Path) -> io::Result<()> {
+    Err(ErrorKind::Unsupported.into())
 }
 
 /// The path of a table or file inside a dataset, refused when it could lead out of it.
@@ -116,30 +173,6 @@ fn exists(path: &Path) -> Result<bool> {
     }
 }
 
-fn check_replaceable(shown: &Path, target: &Path, overwrite: bool) -> Result<()> {
-    let shown = shown.display();
-    if !overwrite {
-        return Err(Error::Usage(format!("{shown} exists already; --overwrite replaces a dataset that stands there")));
-    }
-    if !target.is_dir() {
-        return Err(Error::Usage(format!("{shown} is no directory, so it is not replaced")));
-    }
-    let mut entries = fs::read_dir(target).map_err(Error::io(target))?;
-    if entries.next().is_none() || is_dataset(target) {
-        return Ok(());
-    }
-    Err(Error::Usage(format!("{shown} holds something else than a dataset of tracequet, so it is not replaced")))
-}
-
-/// Whether the manifest there says that tracequet wrote it: `"tool": "tracequet…"`, or an object with such a `"name"`.
-fn is_dataset(folder: &Path) -> bool {
-    let Ok(bytes) = fs::read(folder.join(MANIFEST)) else { return false };
-    let Ok(manifest) = serde_json::from_slice::<serde_json::Value>(&bytes) else { return false };
-    let Some(tool) = manifest.get("tool") else { return false };
-    let name = tool.get("name").unwrap_or(tool);
-    name.as_str().is_some_and(|name| name.split([' ', '/']).next() == Some("tracequet"))
-}
-
 fn parent_and_name(target: &Path) -> Result<(&Path, String)> {
     let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
         return Err(Error::Usage(format!("{} cannot be the directory of a dataset", target.display())));
@@ -156,22 +189,65 @@ fn missing(parent: &Path) -> Vec<PathBuf> {
     folders
 }
 
-fn hidden_sibling(parent: &Path, name: &str, role: &str) -> std::io::Result<TempDir> {
-    let prefix = format!(".{name}.{role}-");
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).rand_bytes(8);
-    // The default is for secrets (0700); a dataset is as readable as any directory its owner makes.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-    builder.tempdir_in(parent)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Makes the rename last. Best effort: not every system can sync a directory.
-fn sync_directory(folder: &Path) {
-    #[cfg(unix)]
-    if let Ok(handle) = fs::File::open(folder) {
-        let _ = handle.sync_all();
+    const MANIFEST: &str = r#"{ "tool": "tracequet", "tables": [{ "name": "gc" }] }"#;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
     }
-    #[cfg(not(unix))]
-    let _ = folder;
+
+    fn unsupported(_: &Path, _: &Path) -> io::Result<()> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    #[test]
+    fn a_dataset_is_replaced_with_and_without_an_exchange_in_one_step() {
+        for exchange in [exchange, unsupported] {
+            let parent = tempfile::tempdir().unwrap();
+            let out = parent.path().join("set");
+            for content in ["old", "new"] {
+                let staging = Staging::new(&out, true, &[]).unwrap();
+                fs::write(staging.path().join("gc.parquet"), content).unwrap();
+                fs::write(staging.path().join("manifest.json"), MANIFEST).unwrap();
+                staging.commit_with(exchange).unwrap();
+                assert_eq!(fs::read_to_string(out.join("gc.parquet")).unwrap(), content);
+                assert_eq!(names(parent.path()), ["set"]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_comes_in_the_last_moment_is_kept() {
+        fn adds_a_file(a: &Path, b: &Path) -> io::Result<()> {
+            let added = b.join("cat.jpg");
+            if b.join("gc.parquet").metadata()?.len() == 3 && !added.exists() {
+                fs::write(added, "cat")?;
+            }
+            exchange(a, b)
+        }
+        fn adds_a_file_and_fails(_: &Path, b: &Path) -> io::Result<()> {
+            fs::write(b.join("cat.jpg"), "cat")?;
+            Err(ErrorKind::Unsupported.into())
+        }
+        for exchange in [adds_a_file as fn(&Path, &Path) -> io::Result<()>, adds_a_file_and_fails] {
+            let parent = tempfile::tempdir().unwrap();
+            let out = parent.path().join("set");
+            fs::create_dir(&out).unwrap();
+            fs::write(out.join("gc.parquet"), "old").unwrap();
+            fs::write(out.join("manifest.json"), MANIFEST).unwrap();
+            let staging = Staging::new(&out, true, &[]).unwrap();
+            fs::write(staging.path().join("gc.parquet"), "newer").unwrap();
+            let error = staging.commit_with(exchange).unwrap_err().to_string();
+            assert!(error.contains("cat.jpg") || cfg!(windows), "{error}");
+            assert_eq!(names(parent.path()), ["set"]);
+            assert_eq!(names(&out), ["cat.jpg", "gc.parquet", "manifest.json"]);
+            assert_eq!(fs::read(out.join("gc.parquet")).unwrap(), b"old");
+        }
+    }
 }

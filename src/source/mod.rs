@@ -4,6 +4,7 @@
 //! stream own their bytes. The caller says by [`Source::release`] how far it is done, and the map lets those pages go,
 //! so that resident memory does not grow with the file.
 
+pub mod diagnostics;
 #[cfg(all(windows, feature = "etw"))]
 pub mod etw;
 mod file;
@@ -84,6 +85,8 @@ pub struct Stream {
     head: Vec<u8>,
     /// Size of the packed file, when known: the measure of progress.
     pub packed_len: Option<u64>,
+    /// Whether it is written while it is read.
+    is_live: bool,
 }
 
 impl Input {
@@ -121,7 +124,16 @@ impl Input {
             None => Box::new(first.chain(reader)),
         };
         let reader = BufReader::with_capacity(256 << 10, whole);
-        Ok(Input::Stream(Stream { path: path.to_owned(), reader, head, packed_len }))
+        Ok(Input::Stream(Stream { path: path.to_owned(), reader, head, packed_len, is_live: false }))
+    }
+
+    /// Reads from a stream that is written meanwhile: events are to be handed on as soon as their order is known.
+    pub fn from_live(path: &Path, reader: Box<dyn Read + Send>) -> Result<Input> {
+        let mut input = Input::from_reader(path, reader, None)?;
+        if let Input::Stream(stream) = &mut input {
+            stream.is_live = true;
+        }
+        Ok(input)
     }
 
     /// The first bytes of the (unpacked) recording, [`HEAD`] of them or all there are.
@@ -197,6 +209,7 @@ impl Input {
                     taken: 0,
                 }),
                 position: 0,
+                is_live: stream.is_live,
             },
         }
     }
@@ -205,7 +218,7 @@ impl Input {
 impl MappedFile {
     /// Begins reading at the first byte.
     pub fn source(&self) -> Source<'_> {
-        Source { inner: Inner::Map(self), position: 0 }
+        Source { inner: Inner::Map(self), position: 0, is_live: false }
     }
 }
 
@@ -262,6 +275,7 @@ fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usiz
 pub struct Source<'a> {
     inner: Inner<'a>,
     position: u64,
+    is_live: bool,
 }
 
 enum Inner<'a> {
@@ -325,6 +339,11 @@ impl<'a> Source<'a> {
             Inner::Map(map) => Some(map.bytes().len() as u64),
             Inner::Stream(_) => None,
         }
+    }
+
+    /// Whether the input is written while it is read, so that nothing should be held back longer than its order takes.
+    pub fn is_live(&self) -> bool {
+        self.is_live
     }
 
     /// Whether [`Source::len`] is known to be zero.

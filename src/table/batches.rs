@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray};
 
-use super::builders::TableBuilder;
 use super::schema;
 use super::select::Selection;
 use super::shape::TRACE_ID;
@@ -61,6 +60,20 @@ impl Batches {
             Err(e) => self.failed = Some(Error::Internal(format!("table {}: {e}", spec.name))),
         }
     }
+}
+
+/// A table while a batch of its rows is collected.
+pub trait TableBuilder: Default {
+    /// Name of the table and of its schema.
+    const NAME: &'static str;
+    /// Its row.
+    type Row<'a>;
+    /// Rows so far.
+    fn rows(&self) -> usize;
+    /// Adds rows, column by column. The clock gives the times of day.
+    fn extend(&mut self, rows: &[Self::Row<'_>], clock: &Clock);
+    /// The columns of the rows so far; the builder is empty afterwards.
+    fn finish(&mut self) -> Vec<ArrayRef>;
 }
 
 /// The builder of one table; `None` of its number when nobody wants the table.

@@ -8,7 +8,7 @@ use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Int32Array, ListArray, PrimitiveArray, StringArray};
 use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use crate::guid::Guid;
 
@@ -265,7 +265,7 @@ impl Builder for OptText {
 pub struct Words {
     keys: Optional<Int32Type>,
     words: Vec<String>,
-    index: HashMap<String, i32, FixedState>,
+    index: HashMap<String, i32, RandomState>,
     last: Option<(usize, usize, i32)>,
 }
 
@@ -396,7 +396,7 @@ impl Builder for U64List {
 pub struct OptGuid {
     keys: Optional<Int32Type>,
     text: TextBuffer,
-    index: HashMap<Guid, i32, FixedState>,
+    index: HashMap<Guid, i32, RandomState>,
     last: Option<(Guid, i32)>,
 }
 

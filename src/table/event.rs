@@ -1,15 +1,19 @@
 //! Payload tables: one per event, the union of its versions, header columns first.
 
+use std::collections::HashMap;
+
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field, Schema};
 
-use super::builders::{EventHeaderBuilder, TableBuilder};
+use super::batches::TableBuilder;
+use super::builders::EventHeaderBuilder;
 use super::columns::{Builder, OptText, TextBuffer};
-use super::payload::{PayloadColumn, snake_case, unique};
+use super::payload::{PayloadColumn, leaves, snake_case};
 use super::schema::{EVENT_HEADER, of};
+use super::unique_names::UniqueNames;
 use crate::error::Result;
 use crate::event::decode::{Column, Fit, decode};
-use crate::event::plan::{Node, Plan};
+use crate::event::plan::{Node, Plan, PlanField};
 use crate::event::rows::RowLayout;
 use crate::event::{Decoding, Event, EventInfo};
 use crate::normalize::fact::{CallsiteId, EventHeader};
@@ -27,7 +31,12 @@ const FIELD_BYTES: usize = 4;
 pub struct EventTable {
     header: EventHeaderBuilder,
     names: Vec<String>,
+    unique: UniqueNames,
+    /// Columns of a name, and of the same name with a number.
+    by_name: HashMap<String, Vec<usize>>,
     columns: Vec<PayloadColumn>,
+    /// Columns of Parquet that the fields may become.
+    max_leaves: usize,
     raw: TextBuffer,
     problem: OptText,
     bytes: usize,
@@ -39,6 +48,8 @@ pub struct Mapping {
     places: Option<Vec<usize>>,
     /// Fields of the plan that are decoded; fewer than it has when rows stand elsewhere.
     plan: Plan,
+    /// Fields behind those of the plan, for which there are no columns.
+    pub(super) left_out: usize,
     rows: Option<RowLayout>,
 }
 
@@ -75,25 +86,52 @@ fn without_rows(mut plan: Plan, info: &EventInfo) -> Plan {
 }
 
 impl EventTable {
-    /// The table of an event: the union of all versions that its provider is known to have.
-    pub fn new(info: &EventInfo, pointer_size: u8) -> EventTable {
+    /// The table of an event: the union of all versions that its provider is known to have. Its fields become `max_leaves`
+    /// columns of Parquet at most.
+    pub fn new(info: &EventInfo, pointer_size: u8, max_leaves: usize) -> EventTable {
         let mut table = EventTable {
             header: EventHeaderBuilder::default(),
             names: Vec::new(),
+            unique: UniqueNames::default(),
+            by_name: HashMap::new(),
             columns: Vec::new(),
+            max_leaves,
             raw: TextBuffer::default(),
             problem: OptText::default(),
             bytes: 0,
         };
         for plan in plans(info, pointer_size) {
-            table.place(&without_rows(plan, info), true);
+            let mut plan = without_rows(plan, info);
+            table.cut(&mut plan);
+            if table.leaves() < max_leaves {
+                table.place(&plan, true);
+            }
         }
         table
+    }
+
+    /// Columns of Parquet that the fields become.
+    pub fn leaves(&self) -> usize {
+        self.columns.iter().map(PayloadColumn::leaves).sum()
+    }
+
+    /// Takes the fields off a plan that there are no columns for. Returns how many.
+    fn cut(&self, plan: &mut Plan) -> usize {
+        let mut left = self.max_leaves;
+        let fits = |field: &&PlanField| left.checked_sub(leaves(&field.node)).map(|rest| left = rest).is_some();
+        let kept = plan.fields.iter().take_while(fits).count();
+        let cut = plan.fields.len() - kept;
+        if cut > 0 {
+            plan.fields.truncate(kept);
+            plan.narrow_booleans = None;
+        }
+        cut
     }
 
     /// Columns of the fields of a plan; fields that have none get one when `grow` is set.
     fn place(&mut self, plan: &Plan, grow: bool) -> Option<Vec<usize>> {
         let mut places = Vec::new();
+        let mut placed = vec![false; self.columns.len()];
         let header = of(EVENT_HEADER).map_or(&[][..], |header| &header.columns);
         for field in plan.fields.iter().filter(|f| !matches!(f.node, Node::Padding(_))) {
             let plain = snake_case(&field.name);
@@ -101,12 +139,11 @@ impl EventTable {
             let base = if taken { format!("payload_{plain}") } else { plain };
             let fresh = PayloadColumn::new(&field.node);
             // The same name in one plan twice is two columns; in two versions it is one, if the types agree.
-            let found = self.names.iter().enumerate().find(|(index, name)| {
-                let same = **name == base || name.strip_prefix(&base).is_some_and(is_number_suffix);
-                same && !places.contains(index) && self.columns.get(*index).is_some_and(|c| agree(c, &fresh))
+            let mut known = self.by_name.get(&base).into_iter().flatten().copied();
+            let found = known.find(|index| {
+                placed.get(*index) == Some(&false) && self.columns.get(*index).is_some_and(|c| agree(c, &fresh))
             });
-            let found = found.map(|(index, _)| index);
-            match found {
+            let index = match found {
                 Some(index) => {
                     if grow
                         && let Some(column) = self.columns.get_mut(index)
@@ -114,17 +151,32 @@ impl EventTable {
                     {
                         *column = fresh;
                     }
-                    places.push(index);
+                    index
                 }
                 None if grow => {
-                    self.names.push(unique(base, &self.names));
-                    self.columns.push(fresh);
-                    places.push(self.columns.len() - 1);
+                    self.add_column(base, fresh);
+                    placed.push(true);
+                    self.columns.len() - 1
                 }
                 None => return None,
+            };
+            if let Some(mark) = placed.get_mut(index) {
+                *mark = true;
             }
+            places.push(index);
         }
         Some(places)
+    }
+
+    fn add_column(&mut self, name: String, column: PayloadColumn) {
+        let name = self.unique.add(name);
+        // `value_2` is also found by those who look for `value`.
+        let base = name.rsplit_once('_').filter(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+        for name in [Some(name.as_str()), base.map(|(base, _)| base)].into_iter().flatten() {
+            self.by_name.entry(name.to_owned()).or_default().push(self.columns.len());
+        }
+        self.names.push(name);
+        self.columns.push(column);
     }
 
     /// How events of a type go into this table; `None` when their layout is another one.
@@ -134,13 +186,14 @@ impl EventTable {
             Decoding::Raw(_) => Plan::default(),
         };
         let rows = if info.rows_only_there() { RowLayout::new(&plan, &[]) } else { None };
-        let plan = if rows.is_some() { without_rows(plan, info) } else { plan };
+        let mut plan = if rows.is_some() { without_rows(plan, info) } else { plan };
+        let left_out = self.cut(&mut plan);
         let places = self.place(&plan, false)?;
         if matches!(info.decoding, Decoding::Described(_)) && places.len() != self.columns.len() {
             return None;
         }
         let in_order = places.iter().copied().eq(0..places.len());
-        Some(Mapping { places: (!in_order).then_some(places), plan, rows })
+        Some(Mapping { places: (!in_order).then_some(places), plan, left_out, rows })
     }
 
     /// The columns of the file and their encodings.
@@ -198,7 +251,8 @@ impl EventTable {
 
     fn decode(&mut self, plan: &Plan, mapping: &Mapping, payload: &[u8]) -> Fit {
         // A layout chosen by the payload's size is not the one that was mapped.
-        let sized = plan.fields.len() != mapping.plan.fields.len() && mapping.rows.is_none();
+        let differs = plan.fields.len() != mapping.plan.fields.len();
+        let sized = differs && mapping.rows.is_none() && mapping.left_out == 0;
         let places = if sized { self.place(plan, false) } else { mapping.places.clone() };
         let plan = if sized { plan } else { &mapping.plan };
         let fit = match &places {
@@ -255,10 +309,6 @@ impl EventTable {
     }
 }
 
-fn is_number_suffix(rest: &str) -> bool {
-    rest.strip_prefix('_').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-}
-
 /// Whether values of both kinds can stand in one column.
 fn agree(a: &PayloadColumn, b: &PayloadColumn) -> bool {
     match (a.width(), b.width()) {
@@ -271,6 +321,9 @@ fn describe(fit: &Fit, mapping: &Mapping) -> String {
     if let Some(short) = fit.short {
         let name = mapping.plan.fields.get(short.0).map_or("a row", |f| f.name.as_str());
         return format!("the payload ends inside or before {name}");
+    }
+    if mapping.left_out > 0 {
+        return format!("the table has no columns for the last {} fields", mapping.left_out);
     }
     if fit.surplus > 0 {
         return "bytes behind the last known field".into();

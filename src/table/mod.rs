@@ -1,6 +1,6 @@
 //! Facts and events to Arrow batches: the set of tables of one recording.
 
-mod batches;
+pub mod batches;
 pub mod builders;
 pub mod columns;
 pub mod event;
@@ -10,6 +10,7 @@ pub mod schema;
 pub mod select;
 mod shape;
 mod signed;
+pub mod unique_names;
 pub mod views;
 
 use std::sync::Arc;
@@ -32,6 +33,12 @@ const PAYLOAD_BYTES: usize = 16 << 20;
 /// Payload tables of one recording, at most; real ones have a few hundred kinds of events.
 const MAX_EVENT_TABLES: usize = 512;
 
+/// Columns that the fields of one kind of event become, at most. An encoder takes some 36 KB for each while it writes.
+const MAX_EVENT_COLUMNS: usize = 1 << 10;
+
+/// The same of all payload tables together. Fields beyond have no column of their own; their payloads are kept raw.
+const MAX_COLUMNS: usize = 16 << 10;
+
 /// The tables of one recording.
 pub struct Tables {
     facts: FactTables,
@@ -43,6 +50,7 @@ pub struct Tables {
     pointer_size: u8,
     shape: Shape,
     payload_bytes: usize,
+    columns_left: usize,
 }
 
 struct EventSlot {
@@ -74,6 +82,7 @@ impl Tables {
             pointer_size,
             shape,
             payload_bytes: 0,
+            columns_left: MAX_COLUMNS,
         })
     }
 
@@ -119,10 +128,11 @@ impl Tables {
         if self.events.len() >= MAX_EVENT_TABLES {
             return Ok(None);
         }
-        let mut table = EventTable::new(info, self.pointer_size);
+        let mut table = EventTable::new(info, self.pointer_size, self.columns_left.min(MAX_EVENT_COLUMNS));
         let Some(mapping) = table.mapping(info) else {
             return Err(Error::Internal(format!("{}/{}: the layout does not fit its own table", key.0, key.2)));
         };
+        self.columns_left -= table.leaves().min(self.columns_left);
         let slot = self.events.len();
         let name = self.names.add(&key, info.event_type.version, slot);
         let (schema, encodings) = table.schema()?;
@@ -137,6 +147,11 @@ impl Tables {
     /// Whether events of a kind are wanted, so that having no route for them means that there are too many tables.
     pub fn wants_event(&self, info: &EventInfo) -> bool {
         self.selection.wants_event(&info.provider, &info.name)
+    }
+
+    /// Whether the events of a route have fields for which there are no columns.
+    pub fn lacks_columns(&self, route: &EventRoute) -> bool {
+        route.mapping.left_out > 0
     }
 
     /// Name of the table of a route.

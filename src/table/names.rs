@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use sha2::{Digest, Sha256};
+
 /// Provider, event id, event name.
 pub type EventKey = (String, u32, String);
 
@@ -34,10 +36,23 @@ impl Names {
     }
 }
 
-/// A part of a path: letters, digits, `.`, `-` and `_`, at most 80 characters, no device name of Windows.
+/// Characters and bytes of a part of a path, at most: with a suffix and an extension it has to stay below the 255 bytes that
+/// most file systems allow.
+const MAX_CHARS: usize = 80;
+const MAX_BYTES: usize = 160;
+
+/// A part of a path: letters, digits, `.`, `-` and `_`, of bounded length, no device name of Windows. A name that is longer than
+/// that is cut, and a hash of the whole takes the place of its end.
 pub fn safe(name: &str) -> String {
     let keep = |c: char| if c.is_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
-    let mut out: String = name.chars().map(keep).take(80).collect();
+    let mut out: String = name.chars().map(keep).take(MAX_CHARS).collect();
+    if out.len() > MAX_BYTES {
+        let hash: String = Sha256::digest(name).iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        while out.len() + 1 + hash.len() > MAX_BYTES {
+            out.pop();
+        }
+        out = format!("{out}-{hash}");
+    }
     while out.ends_with('.') {
         out.pop();
     }
@@ -74,6 +89,10 @@ mod tests {
         ] {
             assert_eq!(safe(from), to);
         }
+        // Two long names that differ at their ends stay apart, and fit into a file name.
+        let long = |end: &str| safe(&("\u{20000}".repeat(79) + end));
+        assert!(long("a").len() <= MAX_BYTES && long("a") != long("b"), "{}", long("a"));
+        assert_eq!(safe(&"x".repeat(200)), "x".repeat(80));
         let mut names = Names::default();
         let key = |id, name: &str| ("P".to_owned(), id, name.to_owned());
         assert_eq!(names.add(&key(1, "E"), 0, 0), "event/P/E");

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use arrow_array::types::*;
-use arrow_array::{ArrayRef, BooleanArray, ListArray, StructArray};
+use arrow_array::{ArrayRef, BooleanArray, ListArray, StructArray, new_null_array};
 use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder, OffsetBuffer};
 use arrow_schema::{DataType, Field, Fields};
 
 use super::columns::{Builder, OptGuid, Optional, TextBuffer};
 use super::schema::{label, timestamp};
+use super::unique_names::UniqueNames;
 use crate::bytes::push_utf16;
 use crate::event::decode::Column;
 use crate::event::plan::{Node, PlanField};
@@ -47,6 +48,21 @@ pub struct List {
     field: Arc<Field>,
 }
 
+/// What stands for the fields of an object that has none: Parquet has no struct without a column.
+fn no_fields() -> Fields {
+    Fields::from(vec![Field::new("empty", DataType::Boolean, true)])
+}
+
+/// Columns of Parquet that the values of a node become.
+pub fn leaves(node: &Node) -> usize {
+    match node {
+        Node::Padding(_) => 0,
+        Node::Struct(fields) => fields.iter().map(|field| leaves(&field.node)).sum::<usize>().max(1),
+        Node::List(_, element) => leaves(element),
+        _ => 1,
+    }
+}
+
 fn nulls() -> NullBufferBuilder {
     NullBufferBuilder::new(0)
 }
@@ -77,6 +93,7 @@ impl PayloadColumn {
             Node::Struct(fields) => {
                 let (names, columns) = PayloadColumn::for_fields(fields);
                 let arrow = names.iter().zip(&columns).map(|(n, c)| Field::new(n, c.data_type(), true)).collect();
+                let arrow = if columns.is_empty() { no_fields() } else { arrow };
                 PayloadColumn::Struct(columns, arrow, nulls())
             }
             Node::List(_, element) => {
@@ -89,13 +106,21 @@ impl PayloadColumn {
 
     /// Columns for fields, with names that are unique whatever their case.
     pub fn for_fields(fields: &[PlanField]) -> (Vec<String>, Vec<PayloadColumn>) {
-        let mut names: Vec<String> = Vec::new();
-        let mut columns = Vec::new();
+        let (mut names, mut columns, mut unique) = (Vec::new(), Vec::new(), UniqueNames::default());
         for field in fields.iter().filter(|f| !matches!(f.node, Node::Padding(_))) {
-            names.push(unique(snake_case(&field.name), &names));
+            names.push(unique.add(snake_case(&field.name)));
             columns.push(PayloadColumn::new(&field.node));
         }
         (names, columns)
+    }
+
+    /// Columns of Parquet that this one becomes.
+    pub fn leaves(&self) -> usize {
+        match self {
+            PayloadColumn::Struct(columns, ..) => columns.iter().map(PayloadColumn::leaves).sum::<usize>().max(1),
+            PayloadColumn::List(list) => list.element.leaves(),
+            _ => 1,
+        }
     }
 
     /// The Arrow type.
@@ -175,14 +200,11 @@ impl PayloadColumn {
             PayloadColumn::Struct(columns, fields, nulls) => {
                 let len = nulls.len();
                 let nulls = nulls.finish();
-                if columns.is_empty() {
-                    return Arc::new(StructArray::new_empty_fields(len, nulls));
+                let mut arrays: Vec<ArrayRef> = columns.iter_mut().map(PayloadColumn::finish).collect();
+                if arrays.is_empty() {
+                    arrays.extend(fields.iter().map(|field| new_null_array(field.data_type(), len)));
                 }
-                Arc::new(StructArray::new(
-                    fields.clone(),
-                    columns.iter_mut().map(PayloadColumn::finish).collect(),
-                    nulls,
-                ))
+                Arc::new(StructArray::new(fields.clone(), arrays, nulls))
             }
             PayloadColumn::List(list) => {
                 let offsets = OffsetBuffer::new(std::mem::replace(&mut list.offsets, vec![0]).into());
@@ -371,15 +393,6 @@ pub fn snake_case(name: &str) -> String {
     if out.is_empty() { "value".to_owned() } else { out.to_owned() }
 }
 
-/// The name, or the name with the first number that makes it differ from those taken.
-pub fn unique(name: String, taken: &[String]) -> String {
-    if !taken.contains(&name) {
-        return name;
-    }
-    let free = (2u32..).map(|n| format!("{name}_{n}")).find(|n| !taken.contains(n));
-    free.unwrap_or(name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -400,6 +413,5 @@ mod tests {
         ] {
             assert_eq!(snake_case(from), to);
         }
-        assert_eq!(unique("a".into(), &["a".into(), "a_2".into()]), "a_3");
     }
 }

@@ -23,7 +23,8 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataR
 use tracequet::sink::{DatasetOptions, Encoding, Format, TableSpec};
 
 /// What a manifest must say for its directory to be replaceable.
-const MANIFEST: &[u8] = br#"{ "tool": "tracequet", "tables": [] }"#;
+const MANIFEST: &[u8] = br#"{ "tool": "tracequet", "inputs": [{ "trace_id": "a1" }, { "trace_id": "b2" }],
+    "tables": [{ "name": "gc" }, { "name": "event/P/E" }, { "name": "a" }, { "name": "b" }, { "name": "c" }] }"#;
 
 fn options(format: Format, threads: usize) -> DatasetOptions {
     DatasetOptions { format, threads, ..DatasetOptions::default() }

@@ -82,10 +82,45 @@ fn overwrite_replaces_datasets_and_empty_directories() {
     let out = folder.path().join("set");
     fs::create_dir(&out).unwrap();
     write(&out, overwriting(), 1).unwrap();
-    fs::write(out.join("stray"), b"of the old dataset").unwrap();
     write(&out, overwriting(), 2).unwrap();
     assert_eq!(read_parquet(&out.join("gc.parquet")).num_rows(), 2);
     assert_eq!(names(folder.path()), ["set/", "set/gc.parquet", "set/manifest.json"]);
+}
+
+/// A dataset in which something else lies is kept, and the message names what lies there.
+#[test]
+fn overwrite_replaces_no_dataset_with_other_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("set");
+    write(&out, overwriting(), 1).unwrap();
+    for (path, is_folder) in [("notes.txt", false), ("gc/trace=t1/part-1.parquet", false), ("gc_pause", true)] {
+        let stray = out.join(path);
+        if is_folder {
+            fs::create_dir(&stray).unwrap();
+        } else {
+            fs::create_dir_all(stray.parent().unwrap()).unwrap();
+            fs::write(&stray, b"mine").unwrap();
+        }
+        let before = tree(folder.path());
+        let error = write(&out, overwriting(), 2).unwrap_err();
+        let named = path.split('/').next().unwrap();
+        assert!(matches!(&error, Error::Usage(message) if message.contains(named)), "{error}");
+        assert_eq!(tree(folder.path()), before);
+        fs::remove_dir_all(out.join(named)).or_else(|_| fs::remove_file(out.join(named))).unwrap();
+    }
+    write(&out, overwriting(), 2).unwrap();
+}
+
+#[test]
+fn overwrite_replaces_nothing_that_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("set");
+    write(&out, overwriting(), 1).unwrap();
+    // Even a file of the dataset itself.
+    let options = DatasetOptions { inputs: vec![out.join("gc.parquet")], ..overwriting() };
+    let error = write(&out, options, 2).unwrap_err();
+    assert!(matches!(&error, Error::Usage(message) if message.contains("gc.parquet")), "{error}");
+    assert_eq!(read_parquet(&out.join("gc.parquet")).num_rows(), 1);
 }
 
 #[test]
@@ -110,8 +145,10 @@ fn overwrite_replaces_nothing_else() {
     }
     for manifest in [r#"{ "tool": "tracequet 1.2" }"#, r#"{ "tool": { "name": "tracequet", "version": "1" } }"#] {
         fs::write(photos.join("manifest.json"), manifest).unwrap();
+        refuse(&photos);
+        fs::rename(photos.join("cat.jpg"), folder.path().join("cat.jpg")).unwrap();
         drop(Dataset::create(&photos, overwriting()).unwrap());
-        assert!(photos.join("cat.jpg").exists());
+        fs::rename(folder.path().join("cat.jpg"), photos.join("cat.jpg")).unwrap();
     }
 }
 

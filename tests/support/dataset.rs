@@ -79,6 +79,12 @@ impl Table {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
+    /// Names of the columns.
+    pub fn names(&self) -> Vec<String> {
+        let schema = self.batches.first().map(RecordBatch::schema);
+        schema.iter().flat_map(|s| s.fields()).map(|field| field.name().clone()).collect()
+    }
+
     fn arrays<'t>(&'t self, column: &'t str) -> impl Iterator<Item = &'t ArrayRef> {
         self.batches.iter().map(move |batch| {
             batch.column_by_name(column).unwrap_or_else(|| panic!("{}: no column {column}", self.name))

@@ -19,6 +19,13 @@ pub struct Kind<'n> {
     pub name: &'n str,
 }
 
+/// The type of a field that is described.
+#[derive(Clone, Copy, Debug)]
+pub enum Type {
+    Byte,
+    EmptyObject,
+}
+
 /// One event as it is to be written. In V6 threads are indices.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
@@ -139,6 +146,29 @@ impl Writer {
             let row = Row { payload, ..Row::default() };
             self.row(&mut content, &mut before, &row);
         }
+        self.block("MetadataBlock", 3, &content)
+    }
+
+    /// Describes a kind of event with its fields (V4 only).
+    pub fn described(&mut self, kind: Kind<'_>, fields: &[(&str, Type)]) -> &mut Writer {
+        assert_eq!(self.form, Form::V4);
+        let mut payload = kind.id.to_le_bytes().to_vec();
+        utf16(&mut payload, kind.provider);
+        payload.extend(kind.event_id.to_le_bytes());
+        utf16(&mut payload, kind.name);
+        payload.extend([0; 8]);
+        payload.extend(u32::from(kind.version).to_le_bytes());
+        payload.extend([0; 4]);
+        payload.extend((fields.len() as u32).to_le_bytes());
+        for (name, kind) in fields {
+            payload.extend(match kind {
+                Type::Byte => vec![6, 0, 0, 0],
+                Type::EmptyObject => vec![1, 0, 0, 0, 0, 0, 0, 0],
+            });
+            utf16(&mut payload, name);
+        }
+        let mut content = block_header().to_vec();
+        self.row(&mut content, &mut Row::default(), &Row { payload, ..Row::default() });
         self.block("MetadataBlock", 3, &content)
     }
 

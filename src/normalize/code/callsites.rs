@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use crate::normalize::fact::{Callsite, CallsiteId, FactSink};
 use crate::reader::{ProcessKey, Stack};
@@ -14,7 +14,7 @@ const MAX_NODES: usize = 1 << 20;
 /// Numbers call stacks.
 #[derive(Default)]
 pub struct Callsites {
-    nodes: HashMap<(CallsiteId, u64, ProcessKey), (CallsiteId, u32), FixedState>,
+    nodes: HashMap<(CallsiteId, u64, ProcessKey), (CallsiteId, u32), RandomState>,
     /// Stack key of the reader to call site; valid until the reader forgets its keys.
     by_key: Vec<CallsiteId>,
     next: CallsiteId,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use crate::normalize::fact::{FactSink, Method};
 use crate::normalize::tracker::{self, Hears, Input, RUNDOWN, RUNTIME};
@@ -40,7 +40,7 @@ impl tracker::Action for Action {}
 #[derive(Default)]
 pub struct Methods {
     /// By process, id and start of the code: a method is compiled more than once.
-    seen: HashSet<(ProcessKey, u64, u64), FixedState>,
+    seen: HashSet<(ProcessKey, u64, u64), RandomState>,
 }
 
 impl Methods {

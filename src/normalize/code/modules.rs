@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use crate::guid::Guid;
 use crate::normalize::fact::{FactSink, Module};
@@ -66,10 +66,10 @@ struct Listed {
 #[derive(Default)]
 pub struct Modules {
     list: Vec<Listed>,
-    loaded: HashMap<(ProcessKey, u64), usize, FixedState>,
+    loaded: HashMap<(ProcessKey, u64), usize, RandomState>,
     /// The events that name symbols, by process id and base address, with their times: the merge step writes them with the
     /// time of an event of the image, before or after it.
-    pdbs: HashMap<(u64, u64), Vec<(i64, Pdb)>, FixedState>,
+    pdbs: HashMap<(u64, u64), Vec<(i64, Pdb)>, RandomState>,
     /// How many they are.
     pdb_count: usize,
     text: usize,
@@ -135,10 +135,16 @@ impl Modules {
 
     /// The end of the recording.
     pub fn finish(&mut self, sink: &mut impl FactSink) {
+<<<<<<< HEAD
         // When modules appear in each place, in the order of time.
         let mut places: HashMap<(u64, u64), Vec<i64>, FixedState> = HashMap::default();
         for Listed { row, first_ns, .. } in &self.list {
             places.entry((row.process_id, row.base_address)).or_default().push(*first_ns);
+=======
+        let mut places: HashMap<(u64, u64), u32, RandomState> = HashMap::default();
+        for Listed { row, .. } in &self.list {
+            *places.entry((row.process_id, row.base_address)).or_default() += 1;
+>>>>>>> main
         }
         // Live events may come late.
         places.values_mut().for_each(|starts| starts.sort_unstable());

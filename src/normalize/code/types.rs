@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use crate::event::value::Value;
 use crate::normalize::fact::{FactSink, Type};
@@ -29,7 +29,7 @@ impl tracker::Action for Action {}
 #[derive(Default)]
 pub struct Types {
     /// By process and id: whether a profiler told of it, not the runtime.
-    seen: HashMap<(ProcessKey, u64), bool, FixedState>,
+    seen: HashMap<(ProcessKey, u64), bool, RandomState>,
 }
 
 impl Types {

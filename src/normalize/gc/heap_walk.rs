@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use super::runtimes::Runtime;
 use crate::error::{Problem, Severity};
@@ -38,7 +38,7 @@ impl tracker::Action for Action {
 #[derive(Default)]
 pub struct HeapWalks {
     /// By the place of the runtime.
-    walks: HashMap<usize, Walk, FixedState>,
+    walks: HashMap<usize, Walk, RandomState>,
 }
 
 impl HeapWalks {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use super::callback_collections::CallbackGcTracker;
 use super::lengths::{CLAMP, tag};
@@ -20,7 +20,7 @@ enum Second {
 /// What waits, by thread.
 #[derive(Default)]
 pub struct Pairs {
-    waiting: HashMap<u32, Second, FixedState>,
+    waiting: HashMap<u32, Second, RandomState>,
     /// Callbacks that both versions tell of.
     pub paired: u64,
 }

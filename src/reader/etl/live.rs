@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use super::header::{self, NO_ID};
 use super::prescan::Prescan;
@@ -43,7 +43,7 @@ pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {
     });
     let mut state = State::new(visitor, Prescan::default(), None);
     let mut pieces = Pieces::default();
-    let mut met = HashSet::<u32, FixedState>::default();
+    let mut met = HashSet::<u32, RandomState>::default();
     let mut found = Vec::new();
     let (mut bytes, mut told, mut newest, mut late) = (0u64, 0u64, i64::MIN, 0u64);
     let ending = loop {

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use super::header::{Head, NO_ID};
 use super::kernel_layouts::KernelLayouts;
@@ -29,11 +29,11 @@ const MAX_TEXT: usize = 32 << 20;
 pub struct ProcessTable {
     /// Processes, in the order of their first events.
     pub processes: Vec<Process>,
-    by_process: HashMap<u32, Vec<u32>, FixedState>,
+    by_process: HashMap<u32, Vec<u32>, RandomState>,
     threads: Vec<ThreadIncarnation>,
-    by_thread: HashMap<u32, Vec<u32>, FixedState>,
+    by_thread: HashMap<u32, Vec<u32>, RandomState>,
     /// The process of threads without kernel events, from the headers of the events that they wrote.
-    writers: HashMap<u32, u32, FixedState>,
+    writers: HashMap<u32, u32, RandomState>,
     text: usize,
 }
 

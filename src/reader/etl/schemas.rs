@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 use nom::Parser;
 use nom::combinator::verify;
 
@@ -32,11 +32,11 @@ const MAX_NAMES: usize = 1 << 16;
 /// The descriptions of events in a recording.
 #[derive(Default)]
 pub struct Schemas {
-    names: HashMap<Guid, String, FixedState>,
-    infos: HashMap<(Guid, u32, u16, EtwForm), Vec<u8>, FixedState>,
-    manifests: HashMap<Guid, Vec<Manifest>, FixedState>,
+    names: HashMap<Guid, String, RandomState>,
+    infos: HashMap<(Guid, u32, u16, EtwForm), Vec<u8>, RandomState>,
+    manifests: HashMap<Guid, Vec<Manifest>, RandomState>,
     /// Which manifest of its provider a process sent last.
-    by_process: HashMap<(Guid, u32), u32, FixedState>,
+    by_process: HashMap<(Guid, u32), u32, RandomState>,
 }
 
 /// Provider, process, major and minor version of a manifest.
@@ -45,8 +45,8 @@ type Sender = (Guid, u32, u8, u8);
 /// Manifests on their way in: pieces of several processes come interleaved.
 #[derive(Default)]
 pub struct Pieces {
-    open: HashMap<Sender, Vec<Option<Vec<u8>>>, FixedState>,
-    known: HashMap<(Guid, Vec<u8>), u32, FixedState>,
+    open: HashMap<Sender, Vec<Option<Vec<u8>>>, RandomState>,
+    known: HashMap<(Guid, Vec<u8>), u32, RandomState>,
     bytes: usize,
     full: bool,
 }

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use super::body::Body;
 use super::header::{Head, NO_ID};
@@ -143,8 +143,8 @@ pub struct StackCollector {
     refs: Vec<Ref>,
     fates: Vec<Fate>,
     /// The last reference to each key that is not defined yet.
-    pending: HashMap<u64, u32, FixedState>,
-    last: HashMap<(u32, usize), Last, FixedState>,
+    pending: HashMap<u64, u32, RandomState>,
+    last: HashMap<(u32, usize), Last, RandomState>,
     ordinal: Ordinal,
     copies: Option<BufWriter<File>>,
     copied: u64,
@@ -250,7 +250,9 @@ impl StackCollector {
     /// The stacks, for the second walk, and the error of the temporary file, if there was one.
     pub fn finish(mut self) -> (Stacks, Option<std::io::Error>) {
         // Keys that are never defined.
-        for first in std::mem::take(&mut self.pending).into_values() {
+        let mut undefined: Vec<u32> = std::mem::take(&mut self.pending).into_values().collect();
+        undefined.sort_unstable();
+        for first in undefined {
             self.define(first, NOWHERE, 0);
         }
         let copies = self.copies.take().map(MappedFile::temporary).transpose().unwrap_or_else(|error| {

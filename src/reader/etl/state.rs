@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use super::header::{self, Head};
 use super::items::{self, Items};
@@ -49,12 +49,12 @@ pub struct State<'v, V: Visitor> {
     /// What the first walk found.
     pub known: Prescan,
     file: Option<&'v MappedFile>,
-    types: HashMap<Key, TypeId, FixedState>,
+    types: HashMap<Key, TypeId, RandomState>,
     wanted: Vec<bool>,
-    trace_logging: HashMap<Vec<u8>, u32, FixedState>,
+    trace_logging: HashMap<Vec<u8>, u32, RandomState>,
     schema_bytes: usize,
     fields: usize,
-    threads: HashMap<Owner, ThreadIndex, FixedState>,
+    threads: HashMap<Owner, ThreadIndex, RandomState>,
     problems: ProblemLog,
     stack: Vec<u8>,
     labels: Labels,

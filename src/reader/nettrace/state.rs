@@ -140,7 +140,7 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
         let many_labels = !V6 && self.labels.are_many();
         if self.region.is_full() || many_labels {
             self.flush(source, i64::MAX);
-        } else if self.region.wants_partial_flush() && sorted_until > i64::MIN {
+        } else if (source.is_live() || self.region.wants_partial_flush()) && sorted_until > i64::MIN {
             self.flush(source, sorted_until);
         } else if self.order == Order::File {
             self.region.delivered(Vec::new(), source);

@@ -1,0 +1,72 @@
+//! Commands about the process as a whole (command set 4).
+
+use crate::error::{Error, Result};
+use crate::frame::{Fields, Message};
+use crate::target::Target;
+use crate::wait::PATIENCE;
+
+const PROCESS: u8 = 4;
+const PROCESS_INFO: u8 = 0;
+const RESUME_RUNTIME: u8 = 1;
+const PROCESS_INFO_2: u8 = 4;
+const PROCESS_INFO_3: u8 = 8;
+
+/// What a runtime says about its process. What an older runtime does not say is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessInfo {
+    /// Process id, in the pid namespace of the process.
+    pub process: u64,
+    /// The runtime's own id, as in [`crate::Cookie`].
+    pub cookie: [u8; 16],
+    /// Command line.
+    pub command_line: String,
+    /// `Linux`, `macOS`, `Windows`.
+    pub os: String,
+    /// `x64`, `arm64`, `x86`, `arm32`.
+    pub architecture: String,
+    /// Name of the assembly with `Main` (.NET 6).
+    pub entry_assembly: String,
+    /// Version of the runtime, as `10.0.0` (.NET 6).
+    pub runtime_version: String,
+    /// Runtime identifier, as `linux-x64` (.NET 8).
+    pub runtime_identifier: String,
+}
+
+/// Asks a runtime who it is, with the newest of the three commands that it knows. .NET Core 3.1 knows none of them.
+pub fn process_info(target: &Target) -> Result<ProcessInfo> {
+    let mut last = None;
+    for command in [PROCESS_INFO_3, PROCESS_INFO_2, PROCESS_INFO] {
+        let message = Message::new(PROCESS, command).finish()?;
+        match target.connect()?.ask("ProcessInfo", message, PATIENCE) {
+            Ok((_, payload)) => return parse(command, Fields(&payload)),
+            Err(error) if error.is_unknown_command() => last = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last.unwrap_or(Error::Refused { command: "ProcessInfo", hresult: 0 }))
+}
+
+fn parse(command: u8, mut fields: Fields<'_>) -> Result<ProcessInfo> {
+    if command == PROCESS_INFO_3 {
+        fields.u32("the version of the answer")?;
+    }
+    let mut info = ProcessInfo { process: fields.u64("the process id")?, ..ProcessInfo::default() };
+    info.cookie.copy_from_slice(fields.bytes(16, "the cookie")?);
+    info.command_line = fields.string("the command line")?;
+    info.os = fields.string("the operating system")?;
+    info.architecture = fields.string("the architecture")?;
+    if command != PROCESS_INFO {
+        info.entry_assembly = fields.string("the entry assembly")?;
+        info.runtime_version = fields.string("the version of the runtime")?;
+    }
+    if command == PROCESS_INFO_3 {
+        info.runtime_identifier = fields.string("the runtime identifier")?;
+    }
+    Ok(info)
+}
+
+/// Lets a runtime go on that waits at its start.
+pub fn resume(target: &Target) -> Result<()> {
+    let message = Message::new(PROCESS, RESUME_RUNTIME).finish()?;
+    target.connect()?.ask("ResumeRuntime", message, PATIENCE).map(drop)
+}

@@ -1,0 +1,181 @@
+//! Event sessions (command set 2): the runtime streams a .nettrace through the connection on which it was asked to.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::frame::{Fields, Message};
+use crate::port::Connection;
+use crate::target::Target;
+use crate::wait::PATIENCE;
+
+const EVENT_PIPE: u8 = 2;
+const STOP_TRACING: u8 = 1;
+/// .NET Core 3.0: always with the default rundown and with stacks.
+const COLLECT_TRACING: u8 = 2;
+/// .NET 5: the rundown may be left out.
+const COLLECT_TRACING_2: u8 = 3;
+/// .NET 8: stacks may be left out.
+const COLLECT_TRACING_3: u8 = 4;
+/// .NET 9: the keywords of the rundown may be chosen.
+const COLLECT_TRACING_4: u8 = 5;
+/// The only format that is written today.
+const NETTRACE: u32 = 1;
+
+/// A provider, and how much of it is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provider {
+    /// Name.
+    pub name: String,
+    /// Events with any of these keywords.
+    pub keywords: u64,
+    /// Events up to this verbosity: 0 those that are always logged, 1 critical to 5 verbose.
+    pub level: u32,
+    /// `KEY=VALUE;...` for the provider itself; may be empty.
+    pub arguments: String,
+}
+
+/// What the runtime tells of methods and modules at the end, without which addresses of managed code have no names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rundown {
+    /// What the runtime does by itself (keywords 0x80020139).
+    Default,
+    /// None.
+    Off,
+    /// These keywords of Microsoft-Windows-DotNETRuntimeRundown.
+    Keywords(u64),
+}
+
+/// A session to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRequest {
+    /// Size of the buffer in the process, MB. When it is full, events are dropped.
+    pub buffer_mb: u32,
+    /// What is told at the end.
+    pub rundown: Rundown,
+    /// Whether events have call stacks.
+    pub stacks: bool,
+    /// What is recorded.
+    pub providers: Vec<Provider>,
+}
+
+/// A session that has begun.
+#[derive(Debug)]
+pub struct Session {
+    /// The id by which it is stopped.
+    pub id: u64,
+    /// Gives the bytes of a .nettrace, until the session is stopped or the process ends.
+    pub connection: Connection,
+    /// What this runtime is too old for, and what it does instead.
+    pub compromises: Vec<&'static str>,
+}
+
+const WHOLE_RUNDOWN: &str =
+    "this runtime cannot choose the keywords of its rundown: it tells the default ones (needs .NET 9)";
+const NO_RUNDOWN: &str = "this runtime cannot leave its rundown out: it comes all the same (needs .NET 5)";
+const ALL_STACKS: &str = "this runtime cannot leave call stacks out: they are recorded all the same (needs .NET 8)";
+
+/// Begins a session with the oldest command that says what is wanted. A runtime that does not know it is asked with the
+/// next older one.
+pub fn start_session(target: &Target, request: &SessionRequest) -> Result<Session> {
+    let mut last = None;
+    for (command, compromises) in attempts(request) {
+        let message = message(command, request).finish()?;
+        match target.connect()?.ask("CollectTracing", message, PATIENCE) {
+            Ok((connection, payload)) => {
+                let id = Fields(&payload).u64("the id of the session")?;
+                return Ok(Session { id, connection, compromises });
+            }
+            Err(error) if error.is_unknown_command() => last = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last.unwrap_or(Error::Refused { command: "CollectTracing", hresult: 0 }))
+}
+
+/// The commands to try in order, each with what it cannot say of the request.
+fn attempts(request: &SessionRequest) -> Vec<(u8, Vec<&'static str>)> {
+    let chosen = matches!(request.rundown, Rundown::Keywords(_));
+    let off = request.rundown == Rundown::Off;
+    let stacks = |compromise: &mut Vec<_>| compromise.extend((!request.stacks).then_some(ALL_STACKS));
+    let mut attempts = Vec::new();
+    if chosen {
+        attempts.push((COLLECT_TRACING_4, vec![]));
+    }
+    let rundown: Vec<_> = chosen.then_some(WHOLE_RUNDOWN).into_iter().collect();
+    if !request.stacks {
+        attempts.push((COLLECT_TRACING_3, rundown.clone()));
+    }
+    if off {
+        let mut compromises = rundown.clone();
+        stacks(&mut compromises);
+        attempts.push((COLLECT_TRACING_2, compromises));
+    }
+    let mut compromises = rundown;
+    compromises.extend(off.then_some(NO_RUNDOWN));
+    stacks(&mut compromises);
+    attempts.push((COLLECT_TRACING, compromises));
+    attempts
+}
+
+fn message(command: u8, request: &SessionRequest) -> Message {
+    let mut message = Message::new(EVENT_PIPE, command).u32(request.buffer_mb).u32(NETTRACE);
+    let wanted = request.rundown != Rundown::Off;
+    message = match command {
+        COLLECT_TRACING_2 => message.bool(wanted),
+        COLLECT_TRACING_3 => message.bool(wanted).bool(request.stacks),
+        COLLECT_TRACING_4 => {
+            let keywords = if let Rundown::Keywords(keywords) = request.rundown { keywords } else { 0 };
+            message.u64(keywords).bool(request.stacks)
+        }
+        _ => message,
+    };
+    message = message.u32(u32::try_from(request.providers.len()).unwrap_or(u32::MAX));
+    for provider in &request.providers {
+        message = message.u64(provider.keywords).u32(provider.level).string(&provider.name).string(&provider.arguments);
+    }
+    message
+}
+
+/// Ends a session, on a connection of its own. The answer comes when everything was written, the rundown included:
+/// somebody has to go on reading the session's connection meanwhile.
+pub fn stop_session(target: &Target, id: u64, limit: Duration) -> Result<()> {
+    let message = Message::new(EVENT_PIPE, STOP_TRACING).u64(id).finish()?;
+    target.connect()?.ask("StopTracing", message, limit).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(rundown: Rundown, stacks: bool) -> SessionRequest {
+        let provider = Provider { name: "A".into(), keywords: 0x11, level: 4, arguments: String::new() };
+        SessionRequest { buffer_mb: 256, rundown, stacks, providers: vec![provider] }
+    }
+
+    #[test]
+    fn the_oldest_command_that_suffices_comes_first() {
+        let commands = |rundown, stacks| {
+            attempts(&request(rundown, stacks)).into_iter().map(|(command, c)| (command, c.len())).collect::<Vec<_>>()
+        };
+        assert_eq!(commands(Rundown::Default, true), [(2, 0)]);
+        assert_eq!(commands(Rundown::Off, true), [(3, 0), (2, 1)]);
+        assert_eq!(commands(Rundown::Default, false), [(4, 0), (2, 1)]);
+        assert_eq!(commands(Rundown::Off, false), [(4, 0), (3, 1), (2, 2)]);
+        assert_eq!(commands(Rundown::Keywords(8), true), [(5, 0), (2, 1)]);
+        assert_eq!(commands(Rundown::Keywords(8), false), [(5, 0), (4, 1), (2, 2)]);
+    }
+
+    #[test]
+    fn commands_differ_before_the_providers() {
+        let payload = |command, rundown, stacks| {
+            message(command, &request(rundown, stacks)).finish().unwrap().split_off(crate::frame::HEADER)
+        };
+        let begin = [0, 1, 0, 0, 1, 0, 0, 0];
+        let providers = [1, 0, 0, 0, 0x11, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0, b'A', 0, 0, 0, 0, 0, 0, 0];
+        let whole = |middle: &[u8]| [&begin[..], middle, &providers[..]].concat();
+        assert_eq!(payload(2, Rundown::Default, true), whole(&[]));
+        assert_eq!(payload(3, Rundown::Off, true), whole(&[0]));
+        assert_eq!(payload(4, Rundown::Default, false), whole(&[1, 0]));
+        assert_eq!(payload(5, Rundown::Keywords(0x108), true), whole(&[8, 1, 0, 0, 0, 0, 0, 0, 1]));
+    }
+}

@@ -1,0 +1,137 @@
+//! The options of `collect` about processes that run or are started, and those of `ps`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use tracequet::source::diagnostics::Profiles;
+
+use super::super::values::number;
+use super::stop_on::StopOn;
+
+/// Where a process is, what is recorded of it, and when the recording ends.
+#[derive(Debug, Args)]
+pub struct LiveArgs {
+    /// Record the process with this id (see tracequet ps)
+    #[arg(short, long, value_name = "PID")]
+    pub process_id: Option<u32>,
+    /// Record the process with this name: that of its program or of its main assembly
+    #[arg(short, long, value_name = "NAME", conflicts_with = "process_id")]
+    pub name: Option<String>,
+    /// Record the process that connects to this socket (a pipe on Windows), as one with DOTNET_DiagnosticPorts=PATH does
+    ///
+    /// The socket is made. A process in a container connects when the socket's folder is mounted there.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["process_id", "name"])]
+    pub port: Option<PathBuf>,
+    /// Start this program and record it from its first instruction
+    #[arg(last = true, value_name = "PROGRAM", conflicts_with_all = ["process_id", "name", "port"])]
+    pub program: Vec<OsString>,
+    /// What to record [default: gc]
+    ///
+    /// Several are joined; --dry-run prints what they stand for.
+    #[arg(long = "for", value_name = "WHAT,...", value_delimiter = ',', value_parser = profile_names(), conflicts_with = "etw")]
+    pub wanted: Vec<String>,
+    /// Record the heap once: all objects and references
+    ///
+    /// Stops the process for a full collection, and ends when that has ended. Up to some seconds for each GB of objects.
+    #[arg(long, conflicts_with = "etw")]
+    pub heap: bool,
+    /// Record counters, and show them while recording
+    #[arg(long, conflicts_with = "etw")]
+    pub counters: bool,
+    /// Whether methods and modules are told at the end, so that stacks have names: on, off, or a mask of keywords
+    #[arg(long, value_name = "on|off|MASK", value_parser = rundown, conflicts_with = "etw")]
+    pub rundown: Option<RundownArg>,
+    /// Memory that the process may use for events which are not taken yet [default: 256, with --heap 1024]
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..=1 << 20), conflicts_with = "etw")]
+    pub buffer_size: Option<u32>,
+    /// Record call stacks with events
+    #[arg(long, overrides_with = "no_stack", conflicts_with = "etw")]
+    pub stack: bool,
+    /// Record no call stacks with events (.NET 8)
+    #[arg(long, overrides_with = "stack", conflicts_with = "etw")]
+    pub no_stack: bool,
+    /// Stop when the recording has this size: 500M, 2G
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "etw")]
+    pub max_size: Option<u64>,
+    /// Stop when this happens: exception:TYPE, or gc.pause>200ms
+    #[arg(long, value_name = "WHAT", value_parser = StopOn::parse, conflicts_with = "etw")]
+    pub stop_on: Option<StopOn>,
+    /// Keep the recording as well, in this file
+    #[arg(long, value_name = "FILE", conflicts_with = "etw")]
+    pub keep: Option<PathBuf>,
+    /// Print what would be recorded, and record nothing
+    #[arg(long, conflicts_with = "etw")]
+    pub dry_run: bool,
+}
+
+/// What is told at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RundownArg {
+    /// Whether the runtime's own default.
+    Switch(bool),
+    /// These keywords.
+    Keywords(u64),
+}
+
+fn rundown(text: &str) -> Result<RundownArg, String> {
+    match text {
+        "on" => Ok(RundownArg::Switch(true)),
+        "off" => Ok(RundownArg::Switch(false)),
+        _ => number(text).map(RundownArg::Keywords).map_err(|_| "expected on, off or a mask such as 0x80020139".into()),
+    }
+}
+
+fn profile_names() -> clap::builder::PossibleValuesParser {
+    let profiles = Profiles::shipped().map(|shipped| shipped.all.as_slice()).unwrap_or_default();
+    let value = |p: &'static tracequet::source::diagnostics::Profile| {
+        clap::builder::PossibleValue::new(p.name.as_str()).help(p.doc.as_str())
+    };
+    profiles.iter().map(value).collect::<Vec<_>>().into()
+}
+
+/// Reads a number of bytes: `1000`, `500k`, `20M`, `2G` (powers of 1024), with or without a B behind.
+fn size(text: &str) -> Result<u64, String> {
+    let expected = || "expected a size such as 500M or 2G".to_owned();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text.get(digits.len()..).unwrap_or_default().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return Err(expected()),
+    };
+    let number: u64 = digits.parse().map_err(|_| expected())?;
+    number.checked_mul(1 << shift).filter(|bytes| *bytes > 0).ok_or_else(expected)
+}
+
+/// The processes that can be recorded.
+#[derive(Debug, Args)]
+pub struct PsArgs {
+    /// Print a JSON array, one object for each process
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_powers_of_1024() {
+        let sizes = ["1000", "1b", "500k", "20M", "2GiB", "1TB"].map(|text| size(text).unwrap());
+        assert_eq!(sizes, [1000, 1, 500 << 10, 20 << 20, 2 << 30, 1 << 40]);
+        for wrong in ["", "M", "0", "-1", "1.5G", "1X", "99999999T", "1 G"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_rundown_is_a_switch_or_a_mask() {
+        assert_eq!(rundown("on"), Ok(RundownArg::Switch(true)));
+        assert_eq!(rundown("off"), Ok(RundownArg::Switch(false)));
+        assert_eq!(rundown("0x80020139"), Ok(RundownArg::Keywords(0x8002_0139)));
+        assert!(rundown("yes").is_err());
+    }
+}

@@ -1,0 +1,217 @@
+//! `tracequet collect` of processes that run or are started here, through their diagnostics port.
+
+pub mod args;
+mod counters;
+mod fields;
+mod heap;
+pub mod process;
+mod stop_on;
+mod wanted;
+mod watch;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tracequet::error::{Error, Result};
+use tracequet::pipeline::{Convert, Progress, Recorded, record};
+use tracequet::source::diagnostics::port::{SessionRequest, Target};
+use tracequet::source::diagnostics::{
+    Control, Launched, Limits, Reason, Recording, exit_text, flush_types, launch, listen,
+};
+
+use super::args::CollectArgs;
+use super::convert::{output, print};
+use super::interrupt::on_interrupt;
+use super::output::{Outcome, print_note, print_result};
+use super::progress::Bar;
+use super::text::duration;
+use args::LiveArgs;
+use process::Place;
+use watch::LiveWatch;
+
+/// How long a program that was started may take to end after its runtime has ended the recording.
+const EXIT: Duration = Duration::from_secs(5);
+/// How long a runtime may take until it begins to tell its heap.
+const HEAP_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Records until something ends it, and prints the summary.
+pub fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
+    let request = wanted::request(&args.live, args.providers.as_deref())?;
+    if args.live.dry_run {
+        print_result(&wanted::dry_run(&request))?;
+        return Ok(Outcome::Whole);
+    }
+    let limits = Limits {
+        duration: args.duration.map(|ns| Duration::from_nanos(u64::try_from(ns).unwrap_or_default())),
+        max_bytes: args.live.max_size,
+        keep: args.live.keep.clone(),
+    };
+    let place = Place::of(&args.live)?;
+    let (as_json, quiet) = (args.output.json, args.output.quiet);
+    let convert = output(args.output)?;
+    Session { live: args.live, request, limits, place, as_json, quiet }.run(&convert)
+}
+
+/// What an interrupt ends.
+#[derive(Default)]
+struct Interrupts {
+    count: u32,
+    control: Option<Control>,
+}
+
+/// One recording, as it was asked for.
+struct Session {
+    live: LiveArgs,
+    request: SessionRequest,
+    limits: Limits,
+    place: Place,
+    as_json: bool,
+    quiet: bool,
+}
+
+impl Session {
+    fn run(self, convert: &Convert) -> anyhow::Result<Outcome> {
+        let interrupts = Arc::<Mutex<Interrupts>>::default();
+        catch_interrupts(&interrupts, self.quiet)?;
+        let name = self.place.recording_name();
+        let shown = name.display().to_string();
+        let control = Arc::<Mutex<Option<Control>>>::default();
+        let mut watch = LiveWatch::new(&self.live, control.clone(), self.as_json);
+        let dump = watch.dump();
+        let mut launched = None;
+        let start = || {
+            let recording = self.start(&interrupts, &mut launched)?;
+            lock(&interrupts).control = Some(recording.control());
+            *lock(&control) = Some(recording.control());
+            if let Some(dump) = dump.clone() {
+                let control = recording.control();
+                // Nothing is said by a runtime that does nothing: only the clock can tell.
+                let watchdog = move || {
+                    std::thread::sleep(HEAP_PATIENCE);
+                    if lock(&dump).collection.is_none() {
+                        let why =
+                            format!("the runtime did not begin to tell its heap within {} s", HEAP_PATIENCE.as_secs());
+                        control.give_up(Reason::Failed(why));
+                    }
+                };
+                std::thread::Builder::new().name("heap".into()).spawn(watchdog).ok();
+            }
+            Ok(recording)
+        };
+        let mut bar = Bar::new(self.quiet || self.live.counters);
+        let mut show = |progress: Progress| bar.show(&shown, progress.position, None);
+        let recorded = record(convert, &name, start, &mut watch, &mut show);
+        bar.clear();
+        watch.finish();
+        let recorded = recorded?;
+        let outcome = print(&recorded.summary, self.as_json, self.quiet)?;
+        if !self.quiet {
+            let status = launched.as_mut().map(|launched: &mut Launched| launched.exit_status(EXIT).map(exit_text));
+            print_note(&ending(&recorded, status))?;
+        }
+        match dump.map(|dump| *lock(&dump)) {
+            Some(dump) if !dump.is_whole => {
+                Err(Error::Usage("the heap is not whole: the recording ended before its collection did".into()).into())
+            }
+            Some(dump) => {
+                if !self.quiet {
+                    let pause = dump.pause_ns.map_or("an unknown time".into(), duration);
+                    print_note(&format!("the process was stopped for {pause} to tell its heap\n"))?;
+                }
+                Ok(outcome)
+            }
+            None => Ok(outcome),
+        }
+    }
+
+    /// Reaches the process, or starts it, and begins the session.
+    fn start(&self, interrupts: &Arc<Mutex<Interrupts>>, launched: &mut Option<Launched>) -> Result<Recording> {
+        let target = match &self.place {
+            Place::Process { target, .. } => target.clone(),
+            Place::Program(program) => launched.insert(launch(program)?).target.clone(),
+            Place::Port(path) => {
+                if !self.quiet {
+                    print_note(&format!("waiting for a process with DOTNET_DiagnosticPorts={}\n", path.display())).ok();
+                }
+                let interrupted = || lock(interrupts).count > 0;
+                match listen(path, interrupted)? {
+                    Some(connected) => launched.insert(connected).target.clone(),
+                    None => {
+                        return Err(Error::Usage(
+                            "nothing was recorded: interrupted while no process connected".into(),
+                        ));
+                    }
+                }
+            }
+        };
+        let recording = self.begin(&target);
+        // Whatever became of the recording: a program that waits at its start would wait for ever.
+        let resumed = launched.as_ref().map_or(Ok(()), Launched::resume);
+        let recording = recording?;
+        resumed?;
+        Ok(recording)
+    }
+
+    fn begin(&self, target: &Target) -> Result<Recording> {
+        if self.live.heap {
+            if !self.quiet {
+                print_note("the process is stopped for a full collection while it tells its heap\n").ok();
+            }
+            flush_types(target)?;
+        }
+        let recording = Recording::start(target, &self.request, &self.limits)?;
+        if !self.quiet {
+            for compromise in recording.compromises() {
+                print_note(&format!("note: {compromise}\n")).ok();
+            }
+        }
+        Ok(recording)
+    }
+}
+
+/// The first interrupt ends the recording, the second gives the rest of it up, the third the program.
+fn catch_interrupts(interrupts: &Arc<Mutex<Interrupts>>, quiet: bool) -> anyhow::Result<()> {
+    let interrupts = interrupts.clone();
+    on_interrupt(move || {
+        let mut state = lock(&interrupts);
+        state.count += 1;
+        match (state.count, &state.control) {
+            (1, Some(control)) => {
+                control.stop(Reason::Asked);
+                if !quiet {
+                    print_note("stopping; again to give up what the runtime still has\n").ok();
+                }
+            }
+            (1, None) => {}
+            (2, Some(control)) => control.give_up(Reason::GivenUp),
+            _ => std::process::exit(130),
+        }
+    })
+}
+
+/// What ended the recording, in a line.
+fn ending(recorded: &Recorded, status: Option<Option<String>>) -> String {
+    let why = match &recorded.ending.reason {
+        Reason::Process => "the process has ended".into(),
+        Reason::Asked | Reason::Duration => String::new(),
+        Reason::Size => "stopped at --max-size".into(),
+        Reason::Trigger(what) => format!("stopped by {what}"),
+        Reason::GivenUp => "given up; what came before is kept".into(),
+        Reason::Failed(why) => format!("failed: {why}"),
+    };
+    let program = match status {
+        Some(Some(status)) => format!("the program ended: {status}"),
+        Some(None) => "the program goes on".into(),
+        None => String::new(),
+    };
+    match (why.is_empty(), program.is_empty()) {
+        (true, true) => String::new(),
+        (false, true) => format!("{why}\n"),
+        (true, false) => format!("{program}\n"),
+        (false, false) => format!("{why}; {program}\n"),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,72 @@
+//! What the options about providers mean together.
+
+use tracequet::error::{Error, Result};
+use tracequet::source::diagnostics::port::{Provider, Rundown, SessionRequest};
+use tracequet::source::diagnostics::{Profiles, Wanted, merge, parse_providers};
+
+use super::args::{LiveArgs, RundownArg};
+
+/// What is recorded when nothing is said.
+const DEFAULT: &str = "gc";
+/// A heap comes in one burst, and what does not fit into the buffer is lost.
+const HEAP_BUFFER_MB: u32 = 1024;
+/// The buffer when nothing is said.
+const BUFFER_MB: u32 = 256;
+
+/// The session that is asked for.
+pub fn request(args: &LiveArgs, providers: Option<&str>) -> Result<SessionRequest> {
+    let profiles = Profiles::shipped().map_err(Error::Internal)?;
+    let mut wanted = Wanted::default();
+    let mut names: Vec<&str> = args.wanted.iter().map(String::as_str).collect();
+    names.extend(args.heap.then_some("heap"));
+    names.extend(args.counters.then_some("counters"));
+    let by_name = !names.is_empty();
+    if !by_name && providers.is_none() {
+        names.push(DEFAULT);
+    }
+    for name in names {
+        let profile =
+            profiles.get(name).ok_or_else(|| Error::Usage(format!("--for {name}: there is no such profile")))?;
+        wanted.add(profile).map_err(Error::Internal)?;
+    }
+    if let Some(text) = providers {
+        let more = parse_providers(text).map_err(|why| Error::Usage(format!("--providers {text}: {why}")))?;
+        merge(&mut wanted.providers, more);
+        // As dotnet-trace does: nobody but the user knows what these need.
+        wanted.stacks = true;
+        wanted.rundown |= !by_name;
+    }
+    if let Some(stop_on) = &args.stop_on {
+        merge(&mut wanted.providers, vec![stop_on.provider()]);
+    }
+    let rundown = match args.rundown {
+        Some(RundownArg::Switch(true)) => Rundown::Default,
+        Some(RundownArg::Switch(false)) => Rundown::Off,
+        Some(RundownArg::Keywords(keywords)) => Rundown::Keywords(keywords),
+        None if wanted.rundown => Rundown::Default,
+        None => Rundown::Off,
+    };
+    Ok(SessionRequest {
+        buffer_mb: args.buffer_size.unwrap_or(if args.heap { HEAP_BUFFER_MB } else { BUFFER_MB }),
+        rundown,
+        stacks: if args.stack || args.no_stack { args.stack } else { wanted.stacks },
+        providers: wanted.providers,
+    })
+}
+
+/// The session as text, with providers as `--providers` takes them.
+pub fn dry_run(request: &SessionRequest) -> String {
+    let mut text = String::new();
+    for Provider { name, keywords, level, arguments } in &request.providers {
+        let arguments = if arguments.is_empty() { String::new() } else { format!(":{arguments}") };
+        text.push_str(&format!("{name}:{keywords:#x}:{level}{arguments}\n"));
+    }
+    let rundown = match request.rundown {
+        Rundown::Default => "on".to_owned(),
+        Rundown::Off => "off".to_owned(),
+        Rundown::Keywords(keywords) => format!("{keywords:#x}"),
+    };
+    let stacks = if request.stacks { "on" } else { "off" };
+    text.push_str(&format!("rundown {rundown}, stacks {stacks}, buffer {} MB\n", request.buffer_mb));
+    text
+}

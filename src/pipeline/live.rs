@@ -1,0 +1,103 @@
+//! A recording that a process makes of itself now, into a dataset: converted behind the file that its bytes are spooled to.
+
+use std::path::Path;
+
+use super::conversion::Conversion;
+use super::event_run::EventRun;
+use super::inputs::identity_of;
+use super::into_dataset;
+use super::request::{Convert, Progress};
+use super::summary::Summary;
+use super::watched::{Watch, Watched};
+use crate::error::{Error, Problem, Result, Severity};
+use crate::event::{EventVisitor, Resolver};
+use crate::reader::{self, Order};
+use crate::source::diagnostics::{Ending, Reason, Recording};
+use crate::source::{FileIdentity, Input};
+
+/// What a recording became.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Recorded {
+    /// The dataset.
+    pub summary: Summary,
+    /// What ended the recording.
+    pub ending: Ending,
+}
+
+/// Writes what a process tells through its diagnostics port into a dataset, as [`super::convert`] does with a recording
+/// that is whole, until the session or the process ends. `inputs` of the request are not looked at; `name` is the
+/// recording's.
+///
+/// The session is begun by `start` when everything else was found sound. `watch` sees events as they are converted.
+pub fn record(
+    request: &Convert,
+    name: &Path,
+    start: impl FnOnce() -> Result<Recording>,
+    watch: &mut dyn Watch,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Recorded> {
+    let (mut start, mut ending) = (Some(start), None);
+    let names = [name.to_owned()];
+    let summary = into_dataset(request, &names, &mut |input, shape, selection, dataset| {
+        let start = start.take().ok_or_else(|| Error::Internal("a recording was begun twice".into()))?;
+        let mut recording = start()?;
+        let reader = recording.take_reader().ok_or_else(|| Error::Internal("a recording without bytes".into()))?;
+        let path = recording.kept().unwrap_or(name).to_owned();
+        let input_stream = Input::from_live(&path, Box::new(reader))?;
+        if input_stream.head().is_empty() {
+            let ended = recording.ending();
+            return Err(Error::Usage(format!("nothing was recorded: {}", why_nothing(&ended.reason))));
+        }
+        let mut progress = |position, total, events| progress(Progress { input, position, total, events });
+        let conversion = Conversion { request, selection, shape, dataset, progress: &mut progress, total: None };
+        let mut run = EventRun::new(conversion);
+        let mut watched = Watched::new(&mut run, &mut *watch);
+        let mut resolver = Resolver::new(&mut watched);
+        let end = reader::read(input_stream, Order::Time, &mut resolver)?;
+        let resolved = resolver.finish();
+        let control = recording.control();
+        if !end.complete && !control.has_ended() {
+            // The tables could not be written: nobody reads what still comes.
+            control.give_up(Reason::GivenUp);
+        }
+        let ended = recording.ending();
+        for compromise in recording.compromises() {
+            run.problem(Problem::new(Severity::Info, "session_option_ignored", 0, *compromise));
+        }
+        tell(&ended, &mut run);
+        let identity = match recording.kept().and_then(identity_of) {
+            Some(hashing) => {
+                hashing.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into())))?
+            }
+            None => FileIdentity { size_bytes: ended.bytes, ..FileIdentity::default() },
+        };
+        ending = Some(ended);
+        run.finish(&path, &end, &identity, &resolved)
+    })?;
+    let ending = ending.ok_or_else(|| Error::Internal("a recording without an end".into()))?;
+    Ok(Recorded { summary, ending })
+}
+
+/// What ended the recording, where it is more than its own end.
+fn tell(ended: &Ending, visitor: &mut impl EventVisitor) {
+    let (severity, code, message) = match &ended.reason {
+        Reason::Process | Reason::Asked | Reason::Duration => return,
+        Reason::Size => (Severity::Info, "recording_stopped", "the recording was stopped at its size limit".to_owned()),
+        Reason::Trigger(what) => (Severity::Info, "recording_stopped", format!("the recording was stopped by {what}")),
+        Reason::GivenUp => {
+            let message = "the rest of the recording was given up: buffers of the runtime and its rundown are missing";
+            (Severity::DataLoss, "recording_given_up", message.to_owned())
+        }
+        Reason::Failed(why) => (Severity::Error, "stream_error", why.clone()),
+    };
+    visitor.problem(Problem::new(severity, code, ended.bytes, message));
+}
+
+fn why_nothing(reason: &Reason) -> String {
+    match reason {
+        Reason::Process => "the process ended before its runtime sent anything".into(),
+        Reason::Failed(why) => why.clone(),
+        _ => "the runtime sent nothing before the recording was ended".into(),
+    }
+}

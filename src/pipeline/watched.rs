@@ -1,0 +1,86 @@
+//! Somebody who looks at the events of a recording on their way to the tables.
+
+use std::ops::ControlFlow;
+
+use crate::error::Problem;
+use crate::event::{Event, EventInfo, EventVisitor};
+use crate::reader::{Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId};
+
+/// Looks at events while they are recorded: to show them, or to end the recording when something has happened.
+pub trait Watch {
+    /// Whether events of this kind are wanted.
+    fn wants(&mut self, info: &EventInfo) -> bool;
+
+    /// One event of a kind that is wanted, in the order of time.
+    fn event(&mut self, event: &Event<'_>);
+}
+
+/// Nobody.
+impl Watch for () {
+    fn wants(&mut self, _: &EventInfo) -> bool {
+        false
+    }
+
+    fn event(&mut self, _: &Event<'_>) {}
+}
+
+/// Hands everything to a visitor, and what is wanted to a watch before.
+pub(super) struct Watched<'a, V> {
+    inner: &'a mut V,
+    watch: &'a mut dyn Watch,
+    /// By type id.
+    wanted: Vec<bool>,
+}
+
+impl<'a, V: EventVisitor> Watched<'a, V> {
+    pub(super) fn new(inner: &'a mut V, watch: &'a mut dyn Watch) -> Watched<'a, V> {
+        Watched { inner, watch, wanted: Vec::new() }
+    }
+}
+
+impl<V: EventVisitor> EventVisitor for Watched<'_, V> {
+    fn trace(&mut self, info: &TraceInfo) {
+        self.inner.trace(info);
+    }
+
+    fn process(&mut self, process: &Process) {
+        self.inner.process(process);
+    }
+
+    fn event_type(&mut self, id: TypeId, info: &EventInfo) -> bool {
+        let watched = self.watch.wants(info);
+        self.wanted.push(watched);
+        self.inner.event_type(id, info) || watched
+    }
+
+    fn thread(&mut self, index: ThreadIndex, thread: &Thread) {
+        self.inner.thread(index, thread);
+    }
+
+    fn wants(&mut self, event: &RawEvent<'_>) -> bool {
+        self.inner.wants(event)
+    }
+
+    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        if self.wanted.get(event.raw.event_type.0 as usize) == Some(&true) {
+            self.watch.event(event);
+        }
+        self.inner.event(event)
+    }
+
+    fn stack_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        self.inner.stack_event(event)
+    }
+
+    fn stacks_forgotten(&mut self) {
+        self.inner.stacks_forgotten();
+    }
+
+    fn problem(&mut self, problem: Problem) {
+        self.inner.problem(problem);
+    }
+
+    fn progress(&mut self, position: u64) {
+        self.inner.progress(position);
+    }
+}

@@ -1,0 +1,102 @@
+//! What `overwrite` may replace: an empty directory, or a dataset of tracequet in which nothing else lies.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::Format;
+use crate::error::{Error, Result};
+
+/// File that marks a directory as one of our datasets, and says what it holds.
+const MANIFEST: &str = "manifest.json";
+/// Files of a dataset that are no tables.
+const BESIDE_TABLES: [&str; 2] = [MANIFEST, "views.sql"];
+
+/// Refuses to replace `target` unless it is a dataset of ours, or empty, and holds none of `inputs`. `shown` is its name for
+/// people.
+pub(super) fn check(shown: &Path, target: &Path, overwrite: bool, inputs: &[PathBuf]) -> Result<()> {
+    let shown = shown.display();
+    if !overwrite {
+        return Err(Error::Usage(format!("{shown} exists already; --overwrite replaces a dataset that stands there")));
+    }
+    if !target.is_dir() {
+        return Err(Error::Usage(format!("{shown} is no directory, so it is not replaced")));
+    }
+    let holds = |input: &&PathBuf| fs::canonicalize(input).is_ok_and(|input| input.starts_with(target));
+    if let Some(input) = inputs.iter().find(holds) {
+        return Err(Error::Usage(format!("{shown} holds the input {}, so it is not replaced", input.display())));
+    }
+    if fs::read_dir(target).map_err(Error::io(target))?.next().is_none() {
+        return Ok(());
+    }
+    let Some(manifest) = manifest(target) else {
+        let message = format!("{shown} holds something else than a dataset of tracequet, so it is not replaced");
+        return Err(Error::Usage(message));
+    };
+    match foreign(target, &files(&manifest))? {
+        Some(path) => {
+            let path = path.strip_prefix(target).unwrap_or(&path).display();
+            Err(Error::Usage(format!("{shown} holds {path}, which tracequet did not write, so it is not replaced")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The manifest, if it says that tracequet wrote it: `"tool": "tracequet…"`, or an object with such a `"name"`.
+fn manifest(folder: &Path) -> Option<Value> {
+    let bytes = fs::read(folder.join(MANIFEST)).ok()?;
+    let manifest: Value = serde_json::from_slice(&bytes).ok()?;
+    let tool = manifest.get("tool")?;
+    let name = tool.get("name").unwrap_or(tool).as_str()?;
+    (name.split([' ', '/']).next() == Some("tracequet")).then_some(manifest)
+}
+
+/// The files that a dataset with this manifest may have, relative to its directory. Not every recording has every table.
+fn files(manifest: &Value) -> HashSet<PathBuf> {
+    let texts = |list: &str, key: &str| -> Vec<String> {
+        let list = manifest.get(list).and_then(Value::as_array).into_iter().flatten();
+        list.filter_map(|item| item.get(key)?.as_str().map(str::to_owned)).collect()
+    };
+    let recordings = texts("inputs", "trace_id");
+    let mut files: HashSet<PathBuf> = BESIDE_TABLES.iter().map(PathBuf::from).collect();
+    for table in texts("tables", "name") {
+        for format in [Format::Parquet, Format::Arrow] {
+            files.insert(super::table_path(&table, None, format).into());
+            for recording in &recordings {
+                let partition = format!("trace={recording}");
+                files.insert(super::table_path(&table, Some(&partition), format).into());
+            }
+        }
+    }
+    files
+}
+
+/// The first thing below `folder` that is none of `known` and no folder on the way to one of them.
+fn foreign(folder: &Path, known: &HashSet<PathBuf>) -> Result<Option<PathBuf>> {
+    let folders: HashSet<&Path> = known.iter().flat_map(|file| file.ancestors().skip(1)).collect();
+    let mut open = vec![PathBuf::new()];
+    while let Some(inner) = open.pop() {
+        let path = folder.join(&inner);
+        let entries = fs::read_dir(&path).and_then(Iterator::collect);
+        let mut entries: Vec<fs::DirEntry> = entries.map_err(Error::io(&path))?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let name = inner.join(entry.file_name());
+            let kind = entry.file_type().map_err(Error::io(entry.path()))?;
+            // Nothing that we write is a link.
+            let is_ours = match kind.is_dir() {
+                true => folders.contains(name.as_path()),
+                false => kind.is_file() && known.contains(&name),
+            };
+            if !is_ours {
+                return Ok(Some(entry.path()));
+            }
+            if kind.is_dir() {
+                open.push(name);
+            }
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,34 @@
+//! What has to happen before a heap is told.
+
+use std::io::Read;
+use std::time::Duration;
+
+use diagnostics_port::{Provider, Rundown, SessionRequest, Target, start_session, stop_session};
+
+use crate::error::{Error, Result};
+
+/// How long the session may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Begins a session and ends it at once. A runtime tells the name of a type once for all sessions that listen together;
+/// after one has ended it begins anew, so that the next session is told all names.
+pub fn flush_types(target: &Target) -> Result<()> {
+    let provider = Provider {
+        name: "Microsoft-DotNETCore-SampleProfiler".into(),
+        keywords: 0,
+        level: 4,
+        arguments: String::new(),
+    };
+    let request = SessionRequest { buffer_mb: 16, rundown: Rundown::Off, stacks: true, providers: vec![provider] };
+    let session = start_session(target, &request)?;
+    let mut connection = session.connection;
+    // The answer to Stop comes when everything was read.
+    let drain = std::thread::Builder::new().name("flush".into()).spawn(move || {
+        let mut buffer = vec![0; 64 << 10];
+        while connection.read(&mut buffer).is_ok_and(|read| read > 0) {}
+    });
+    let drain = drain.map_err(Error::io("starting a thread"))?;
+    stop_session(target, session.id, PATIENCE)?;
+    drain.join().ok();
+    Ok(())
+}

@@ -1,0 +1,362 @@
+//! A session from its start to the last byte, and what ends it.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use diagnostics_port::{Session, SessionRequest, Target, start_session, stop_session};
+
+use super::spool::{SpoolReader, SpoolWriter, spool};
+use crate::error::{Error, Result};
+
+/// Bytes that are taken from the runtime at a time.
+const PIECE: usize = 256 << 10;
+/// How long a runtime that was asked to stop may send nothing: a rundown of many methods is prepared in silence.
+const SILENCE: Duration = Duration::from_secs(30);
+/// How often it is looked for that silence.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What ends a recording before its process does.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// Time.
+    pub duration: Option<Duration>,
+    /// Bytes of the recording.
+    pub max_bytes: Option<u64>,
+    /// A new file that all bytes of the recording are written to.
+    pub keep: Option<PathBuf>,
+}
+
+/// Why a recording ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The process has ended, or its runtime has ended the session.
+    Process,
+    /// Somebody asked for it.
+    Asked,
+    /// The time was over.
+    Duration,
+    /// The recording has its size.
+    Size,
+    /// Something that was waited for has happened.
+    Trigger(String),
+    /// Nobody wanted to wait for the end of it.
+    GivenUp,
+    /// It could not go on.
+    Failed(String),
+}
+
+/// How a recording ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Why.
+    pub reason: Reason,
+    /// Bytes that came.
+    pub bytes: u64,
+}
+
+#[derive(Default)]
+struct State {
+    /// Why the session is to stop, once somebody says so.
+    stop: Option<Reason>,
+    /// Why nothing comes any more.
+    ended: Option<Reason>,
+    bytes: u64,
+    /// When bytes came last.
+    heard: Option<Instant>,
+}
+
+/// What ends a recording; clones end the same one.
+#[derive(Clone)]
+pub struct Control {
+    shared: Arc<(Mutex<State>, Condvar)>,
+    spool: SpoolWriter,
+}
+
+impl Control {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the runtime to end the session. What it has in its buffers, and its rundown, still come.
+    pub fn stop(&self, reason: Reason) {
+        self.lock().stop.get_or_insert(reason);
+        self.shared.1.notify_all();
+    }
+
+    /// Ends the recording at once with what has come.
+    pub fn give_up(&self, reason: Reason) {
+        {
+            let mut state = self.lock();
+            state.stop.get_or_insert_with(|| reason.clone());
+            state.ended.get_or_insert(reason);
+        }
+        self.spool.end();
+        self.shared.1.notify_all();
+    }
+
+    /// Whether somebody has asked for the end already.
+    pub fn is_stopping(&self) -> bool {
+        self.lock().stop.is_some()
+    }
+
+    /// Whether nothing comes any more.
+    pub fn has_ended(&self) -> bool {
+        self.lock().ended.is_some()
+    }
+
+    /// Bytes that have come.
+    pub fn bytes(&self) -> u64 {
+        self.lock().bytes
+    }
+
+    /// Waits until somebody asks for the end or nothing comes any more; `false` when the time is over before.
+    fn wait(&self, limit: Option<Duration>) -> bool {
+        let state = self.lock();
+        let goes_on = |state: &mut State| state.stop.is_none() && state.ended.is_none();
+        match limit {
+            Some(limit) => {
+                let waited = self.shared.1.wait_timeout_while(state, limit, goes_on);
+                !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+            }
+            None => {
+                drop(self.shared.1.wait_while(state, goes_on));
+                true
+            }
+        }
+    }
+}
+
+/// A session that runs, and its bytes.
+pub struct Recording {
+    control: Control,
+    reader: Option<SpoolReader>,
+    keep: Option<PathBuf>,
+    compromises: Vec<&'static str>,
+    /// Ends the session when it is asked to.
+    stopper: Option<JoinHandle<()>>,
+    started: Instant,
+}
+
+impl Recording {
+    /// Begins a session and takes its bytes from then on.
+    pub fn start(target: &Target, request: &SessionRequest, limits: &Limits) -> Result<Recording> {
+        let started = Instant::now();
+        // Before the session: a file that cannot be made is no reason to disturb the process.
+        let what = limits.keep.clone().unwrap_or_else(|| "temporary file".into());
+        let (writer, reader) = spool(limits.keep.as_deref()).map_err(Error::io(what))?;
+        let session = start_session(target, request).inspect_err(|_| {
+            if let Some(path) = &limits.keep {
+                std::fs::remove_file(path).ok();
+            }
+        })?;
+        let Session { id, connection, compromises } = session;
+        let control = Control { shared: Arc::default(), spool: writer };
+        let close = connection.closer();
+        let pump = {
+            let (control, max_bytes) = (control.clone(), limits.max_bytes);
+            move || take_bytes(connection, &control, max_bytes)
+        };
+        let thread = |name: &str| std::thread::Builder::new().name(name.into());
+        thread("recording").spawn(pump).map_err(Error::io("starting a thread"))?;
+        let stopper = {
+            let (control, target, duration) = (control.clone(), target.clone(), limits.duration);
+            move || {
+                end_session(&control, &target, id, duration);
+                close();
+            }
+        };
+        let stopper = thread("recording's end").spawn(stopper).map_err(Error::io("starting a thread"))?;
+        Ok(Recording {
+            control,
+            reader: Some(reader),
+            keep: limits.keep.clone(),
+            compromises,
+            stopper: Some(stopper),
+            started,
+        })
+    }
+
+    /// What ends it.
+    pub fn control(&self) -> Control {
+        self.control.clone()
+    }
+
+    /// Its bytes: a .nettrace, as it comes. Once.
+    pub fn take_reader(&mut self) -> Option<SpoolReader> {
+        self.reader.take()
+    }
+
+    /// The file that is kept.
+    pub fn kept(&self) -> Option<&std::path::Path> {
+        self.keep.as_deref()
+    }
+
+    /// What the runtime is too old for, and what it does instead.
+    pub fn compromises(&self) -> &[&'static str] {
+        &self.compromises
+    }
+
+    /// How long ago it began.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Waits for the end, and says what it was.
+    pub fn ending(&mut self) -> Ending {
+        if let Some(stopper) = self.stopper.take() {
+            stopper.join().ok();
+        }
+        let state = self.control.lock();
+        let ended = state.ended.clone().unwrap_or(Reason::GivenUp);
+        // When we asked for it, that is why the runtime ended it.
+        let reason = match (ended, &state.stop) {
+            (Reason::Process, Some(stop)) => stop.clone(),
+            (ended, _) => ended,
+        };
+        Ending { reason, bytes: state.bytes }
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        // A conversion that failed: nobody wants the rest.
+        if self.stopper.is_some() {
+            self.control.give_up(Reason::GivenUp);
+        }
+    }
+}
+
+/// Takes the bytes of a session until it ends.
+fn take_bytes(mut connection: impl Read, control: &Control, max_bytes: Option<u64>) {
+    let mut buffer = vec![0; PIECE];
+    let reason = loop {
+        let read = match connection.read(&mut buffer) {
+            Ok(0) => break Reason::Process,
+            Ok(read) => read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            // The process was killed.
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break Reason::Process,
+            Err(error) => break Reason::Failed(format!("reading from the runtime: {error}")),
+        };
+        if let Err(error) = control.spool.write(buffer.get(..read).unwrap_or_default()) {
+            break Reason::Failed(format!("writing the recording: {error}"));
+        }
+        let mut state = control.lock();
+        state.bytes += read as u64;
+        state.heard = Some(Instant::now());
+        if state.stop.is_none() && max_bytes.is_some_and(|max| state.bytes >= max) {
+            state.stop = Some(Reason::Size);
+            control.shared.1.notify_all();
+        }
+    };
+    control.lock().ended.get_or_insert(reason);
+    control.spool.end();
+    control.shared.1.notify_all();
+}
+
+/// Waits for the time, or for somebody who asks for the end, and then asks the runtime for it.
+fn end_session(control: &Control, target: &Target, id: u64, duration: Option<Duration>) {
+    if !control.wait(duration) {
+        control.stop(Reason::Duration);
+    }
+    if control.has_ended() {
+        return;
+    }
+    control.lock().heard = Some(Instant::now());
+    let (target, failed) = (target.clone(), Arc::<Mutex<Option<String>>>::default());
+    let say = failed.clone();
+    // On a thread of its own: the answer comes after all bytes, so that only they show whether the runtime is at it.
+    let ask = move || {
+        let year = Duration::from_secs(365 * 24 * 3600);
+        if let Err(error) = stop_session(&target, id, year) {
+            *say.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+        }
+    };
+    std::thread::Builder::new().name("stop".into()).spawn(ask).ok();
+    loop {
+        let state = control.lock();
+        let ended = |state: &mut State| state.ended.is_none();
+        let waited = control.shared.1.wait_timeout_while(state, LOOK, ended);
+        let (state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if !waited.timed_out() {
+            return;
+        }
+        let silent = state.heard.is_none_or(|heard| heard.elapsed() > SILENCE);
+        drop(state);
+        if silent {
+            let why = failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let why = why.unwrap_or_else(|| "it neither answers nor sends anything".into());
+            control.give_up(Reason::Failed(format!(
+                "the runtime did not end its session within {} s: {why}",
+                SILENCE.as_secs()
+            )));
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn control() -> (Control, SpoolReader) {
+        let (spool, reader) = spool(None).unwrap();
+        (Control { shared: Arc::default(), spool }, reader)
+    }
+
+    fn bytes_of(mut reader: SpoolReader) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_stream_that_ends_ends_the_recording() {
+        let (control, reader) = control();
+        take_bytes(&b"all there is"[..], &control, None);
+        assert!(control.has_ended() && !control.is_stopping());
+        assert_eq!((bytes_of(reader), control.bytes()), (b"all there is".to_vec(), 12));
+    }
+
+    #[test]
+    fn a_recording_of_its_size_asks_for_the_end_and_takes_what_still_comes() {
+        let (control, reader) = control();
+        let stream = std::io::repeat(7).take(3 * PIECE as u64);
+        take_bytes(stream, &control, Some(100));
+        assert_eq!(control.lock().stop, Some(Reason::Size));
+        assert_eq!(bytes_of(reader).len(), 3 * PIECE);
+    }
+
+    #[test]
+    fn a_stream_that_fails_keeps_what_came() {
+        struct Fails(bool);
+        impl Read for Fails {
+            fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+                if std::mem::replace(&mut self.0, true) {
+                    Err(std::io::Error::other("no more"))
+                } else {
+                    buffer[..2].fill(1);
+                    Ok(2)
+                }
+            }
+        }
+        let (control, reader) = control();
+        take_bytes(Fails(false), &control, None);
+        assert!(matches!(&control.lock().ended, Some(Reason::Failed(why)) if why.contains("no more")));
+        assert_eq!(bytes_of(reader), [1, 1]);
+    }
+
+    #[test]
+    fn giving_up_wakes_everybody() {
+        let (control, reader) = control();
+        let other = control.clone();
+        let waiting = std::thread::spawn(move || other.wait(None));
+        control.give_up(Reason::GivenUp);
+        assert!(waiting.join().unwrap());
+        assert!(bytes_of(reader).is_empty() && control.is_stopping());
+        assert!(control.spool.write(b"late").is_err());
+    }
+}

@@ -1,0 +1,499 @@
+//! `tracequet collect` and `ps` on real runtimes: by process id, by name, from the start, through a port of ours.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::collect::Recording;
+use crate::support::dataset::Table;
+use crate::support::dual::{Runtime, runtimes};
+
+const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+
+fn each_runtime(test: &str) -> &'static [Runtime] {
+    let found = runtimes();
+    if found.is_empty() {
+        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{test}: no .NET runtime to record");
+        println!("{test}: skipped, there is no .NET runtime (samples/record.sh --print-runtime installs one)");
+    }
+    found
+}
+
+fn tracequet(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracequet"));
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Waits for an end, but not for ever.
+fn ended(mut child: Child, what: &str) -> Output {
+    let begin = Instant::now();
+    while child.try_wait().expect("a child").is_none() {
+        if begin.elapsed() > Duration::from_secs(100) {
+            child.kill().ok();
+            let output = child.wait_with_output().expect("output");
+            panic!("{what}: does not end\n{}", text(&output));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.wait_with_output().expect("output")
+}
+
+/// Runs a command line to its end.
+fn run(arguments: &[&str]) -> Output {
+    ended(tracequet(arguments).spawn().expect("it starts"), &arguments.join(" "))
+}
+
+/// A program of ours that runs; killed when it is dropped.
+struct Program {
+    child: Child,
+}
+
+impl Program {
+    /// Starts the sample program and waits for its port.
+    fn start(runtime: &Runtime, mode: &[&str]) -> Program {
+        let mut command = command(runtime, mode);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let program = Program { child: child.expect("the program starts") };
+        let begin = Instant::now();
+        while tracequet::source::diagnostics::port::find(program.id()).and_then(|port| port.connect()).is_err() {
+            assert!(begin.elapsed() < Duration::from_secs(20), "{}: no port", runtime.name);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        program
+    }
+
+    fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// The sample program: `settings` of the runtime keep its collections small and many.
+fn command(runtime: &Runtime, mode: &[&str]) -> Command {
+    let prefix = if runtime.is_old() { "COMPlus_" } else { "DOTNET_" };
+    let mut command = Command::new(&runtime.dotnet);
+    command.arg(&runtime.program).args(mode);
+    command.env(format!("{prefix}GCgen0size"), "180000").env(format!("{prefix}DbgEnableMiniDump"), "0");
+    command.env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1").env_remove("DOTNET_DiagnosticPorts");
+    command
+}
+
+fn rows(dataset: &Path, table: &str) -> usize {
+    Table::open(&dataset.join(format!("{table}.parquet"))).rows()
+}
+
+fn summary(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(output)))
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_string_lossy().into_owned()
+    }
+}
+
+#[test]
+fn a_process_is_recorded_until_the_time_is_over() {
+    for runtime in each_runtime("collect -p") {
+        let program = Program::start(runtime, &["steps", "600", "20"]);
+        let folder = Folder::new();
+        let (out, keep) = (folder.text("out"), folder.text("kept.nettrace"));
+        let pid = program.id().to_string();
+        let arguments =
+            ["collect", "-p", &pid, "--for", "gc-survival", "--duration", "2", "--keep", &keep, "-o", &out, "--json"];
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
+        assert!(rows(&folder.path("out"), "gc") > 3, "{}", runtime.name);
+        let ranges = rows(&folder.path("out"), "gc_surviving_range") + rows(&folder.path("out"), "gc_moved_range");
+        assert!(ranges > 100, "{}: {ranges} ranges", runtime.name);
+        // What was kept is the same recording.
+        let kept = Recording::open(&folder.path("kept.nettrace"));
+        assert!(kept.end.complete && kept.problems.is_empty(), "{}: {:?}", runtime.name, kept.problems);
+        let events = summary(&output)["inputs"][0]["events"].as_u64();
+        assert_eq!(events, Some(kept.events.len() as u64), "{}", runtime.name);
+        // The same tables come out of it.
+        let again = run(&["convert", &keep, "-o", &folder.text("again")]);
+        assert_eq!(again.status.code(), Some(0), "{}", text(&again));
+        for table in ["gc", "gc_pause", "gc_surviving_range", "gc_moved_range", "event_type", "thread"] {
+            assert_eq!(
+                rows(&folder.path("out"), table),
+                rows(&folder.path("again"), table),
+                "{}: {table}",
+                runtime.name
+            );
+        }
+    }
+}
+
+#[test]
+fn a_program_is_recorded_from_its_start_to_its_end() {
+    for runtime in each_runtime("collect -- program") {
+        let folder = Folder::new();
+        let out = folder.text("out");
+        let mut command = tracequet(&["collect", "--for", "gc,jit", "-o", &out, "--"]);
+        let program = self::command(runtime, &["steps", "30", "20"]);
+        command.arg(program.get_program()).args(program.get_args());
+        for (name, value) in program.get_envs() {
+            if let Some(value) = value {
+                command.env(name, value);
+            }
+        }
+        let output = ended(command.spawn().expect("it starts"), "launch");
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(0), "{}: {said}", runtime.name);
+        // The program's own output comes through, and how it ended.
+        assert!(said.contains("collections of generation") && said.contains("exit code 0"), "{}: {said}", runtime.name);
+        assert!(rows(&folder.path("out"), "gc") > 10, "{}", runtime.name);
+        if !runtime.is_old() {
+            // From its first instruction: Main itself was compiled under our eyes.
+            let methods = Table::open(&folder.path("out").join("method.parquet"));
+            let names = methods.texts("name");
+            assert!(names.iter().any(|name| name == "Main"), "{}: {} methods", runtime.name, names.len());
+        }
+    }
+}
+
+#[test]
+fn a_process_connects_to_a_port_of_ours() {
+    for runtime in each_runtime("collect --port").iter().filter(|runtime| !runtime.is_old()) {
+        let folder = Folder::new();
+        let (port, out) = (folder.text("port"), folder.text("out"));
+        let collect = tracequet(&["collect", "--port", &port, "-o", &out]).spawn().expect("it starts");
+        let begin = Instant::now();
+        while !folder.path("port").exists() && begin.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let mut command = command(runtime, &["steps", "20", "10"]);
+        command.env("DOTNET_DiagnosticPorts", &port).stdout(Stdio::null());
+        let program = command.spawn().expect("the program starts");
+        assert!(ended(program, "the program").status.success());
+        let output = ended(collect, "collect --port");
+        assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
+        assert!(text(&output).contains("waiting for a process") && rows(&folder.path("out"), "gc") > 10);
+        assert!(!folder.path("port").exists(), "the socket is removed");
+    }
+}
+
+#[test]
+fn interrupts_stop_and_drain() {
+    for runtime in each_runtime("Ctrl+C") {
+        let mut program = Program::start(runtime, &["steps", "2000", "10"]);
+        let folder = Folder::new();
+        let (out, pid) = (folder.text("out"), program.id().to_string());
+        let collect =
+            tracequet(&["collect", "-p", &pid, "--for", "gc,exceptions", "-o", &out]).spawn().expect("it starts");
+        std::thread::sleep(Duration::from_millis(2500));
+        let interrupted = Command::new("kill").args(["-INT", &collect.id().to_string()]).status();
+        assert!(interrupted.is_ok_and(|status| status.success()));
+        let output = ended(collect, "collect");
+        assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
+        assert!(text(&output).contains("stopping") && rows(&folder.path("out"), "gc") > 3, "{}", text(&output));
+        assert!(rows(&folder.path("out"), "method") > 100, "{}: no rundown", runtime.name);
+        assert!(program.child.try_wait().expect("a child").is_none(), "{}: the program was disturbed", runtime.name);
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_leaves_what_came() {
+    for runtime in each_runtime("kill -9") {
+        let mut program = Program::start(runtime, &["steps", "2000", "10"]);
+        let folder = Folder::new();
+        let (out, pid) = (folder.text("out"), program.id().to_string());
+        let collect = tracequet(&["collect", "-p", &pid, "-o", &out]).spawn().expect("it starts");
+        std::thread::sleep(Duration::from_secs(3));
+        program.child.kill().expect("a kill");
+        program.child.wait().expect("an end");
+        let output = ended(collect, "collect");
+        // What the process had in its buffers is lost, and said so.
+        assert_eq!(output.status.code(), Some(2), "{}: {}", runtime.name, text(&output));
+        assert!(text(&output).contains("the process has ended"), "{}", text(&output));
+        assert!(rows(&folder.path("out"), "gc") > 3, "{}", runtime.name);
+    }
+}
+
+#[test]
+fn a_recorder_that_is_killed_does_not_harm_the_program() {
+    for runtime in each_runtime("kill -9 of ourselves") {
+        let mut program = Program::start(runtime, &["steps", "2000", "10"]);
+        let folder = Folder::new();
+        let (out, pid) = (folder.text("out"), program.id().to_string());
+        let mut collect =
+            tracequet(&["collect", "-p", &pid, "--for", "gc-survival", "-o", &out]).spawn().expect("it starts");
+        std::thread::sleep(Duration::from_millis(1500));
+        collect.kill().expect("a kill");
+        collect.wait().expect("an end");
+        assert!(!folder.path("out").exists(), "nothing half is there");
+        // The runtime ends that session by itself, and takes another one.
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(program.child.try_wait().expect("a child").is_none(), "{}: the program has ended", runtime.name);
+        let output = run(&["collect", "-p", &pid, "--duration", "1", "-o", &out]);
+        assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
+    }
+}
+
+#[test]
+fn a_heap_is_recorded_whole() {
+    for runtime in each_runtime("collect --heap") {
+        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        let folder = Folder::new();
+        let (out, pid) = (folder.text("out"), program.id().to_string());
+        let output = run(&["collect", "-p", &pid, "--heap", "-o", &out]);
+        let said = text(&output);
+        assert!(matches!(output.status.code(), Some(0 | 2)), "{}: {said}", runtime.name);
+        assert!(said.contains("is stopped for a full collection") && said.contains("to tell its heap"), "{said}");
+        let (objects, types) = (rows(&folder.path("out"), "heap_object"), rows(&folder.path("out"), "type"));
+        assert!(objects > 1000 && types > 50, "{}: {objects} objects, {types} types", runtime.name);
+        assert!(rows(&folder.path("out"), "heap_reference") > 500, "{}", runtime.name);
+    }
+}
+
+#[test]
+fn a_recording_ends_at_an_exception_and_at_its_size() {
+    for runtime in each_runtime("collect --stop-on") {
+        let program = Program::start(runtime, &["throws", "1000", "5"]);
+        let folder = Folder::new();
+        let (out, pid) = (folder.text("out"), program.id().to_string());
+        let output =
+            run(&["collect", "-p", &pid, "--for", "gc", "--stop-on", "exception:TimeoutException", "-o", &out]);
+        assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
+        assert!(text(&output).contains("stopped by an exception System.TimeoutException"), "{}", text(&output));
+
+        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        let (small, pid) = (folder.text("small"), program.id().to_string());
+        let output = run(&["collect", "-p", &pid, "--for", "gc-survival", "--max-size", "100k", "-o", &small]);
+        assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
+        assert!(text(&output).contains("stopped at --max-size"), "{}", text(&output));
+    }
+}
+
+#[test]
+fn counters_are_shown_while_they_are_recorded() {
+    for runtime in each_runtime("collect --counters") {
+        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        let folder = Folder::new();
+        let (out, pid) = (folder.text("out"), program.id().to_string());
+        let output = run(&["collect", "-p", &pid, "--counters", "--duration", "4", "-o", &out]);
+        assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        let lines = shown.lines().filter(|line| line.contains(" System.Runtime gen-0-gc-count ")).count();
+        assert!(lines >= 2, "{}: {shown}", runtime.name);
+    }
+}
+
+#[test]
+fn processes_are_listed() {
+    for runtime in each_runtime("ps") {
+        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        let output = run(&["ps", "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        let list = summary(&output);
+        let all = list.as_array().expect("a list");
+        let ours = all.iter().find(|row| row["process_id"] == program.id()).unwrap_or_else(|| panic!("{list}"));
+        assert!(
+            ours["problem"].is_null() && ours["port"].as_str().is_some_and(|port| port.ends_with("-socket")),
+            "{ours}"
+        );
+        let version = ours["runtime_version"].as_str().unwrap_or_default();
+        assert!(version == "3.x" || version.starts_with(runtime.name.split('.').next().unwrap()), "{ours}");
+        assert!(ours["command_line"].as_str().is_some_and(|line| line.contains("steps 2000")), "{ours}");
+        let table = text(&run(&["ps"]));
+        let line = table.lines().find(|line| line.contains(&format!(" {} ", program.id())));
+        assert!(table.contains("pid") && line.is_some_and(|line| line.contains(version)), "{table}");
+    }
+}
+
+#[test]
+fn what_cannot_be_recorded_is_said_in_a_sentence() {
+    let folder = Folder::new();
+    let out = folder.text("out");
+    let ours = std::process::id().to_string();
+    let long = folder.text(&"x".repeat(120));
+    for (arguments, words) in [
+        (vec!["-p", "4000000000", "-o", &out], "there is no process 4000000000; `tracequet ps` lists"),
+        (vec!["-p", &ours, "-o", &out], "has no .NET runtime; `tracequet ps` lists"),
+        (vec!["-n", "no-such-name", "-o", &out], "no .NET process is called no-such-name"),
+        (vec!["--port", &long, "-o", &out], "choose a shorter path"),
+        (vec!["-o", &out, "--", "/no/such/program"], "there is no such program"),
+        (vec!["-o", &out, "--", "true"], "ended (exit code 0) before a .NET runtime started in it"),
+        (vec!["-p", "1", "--for", "nothing", "-o", &out], "gc-survival"),
+        (vec!["-p", "1", "--providers", "A:x", "-o", &out], "expected 0x400001"),
+        (vec!["-p", "1", "--stop-on", "monday", "-o", &out], "gc.pause>200ms"),
+        (vec!["-o", &out], "required"),
+        (vec!["-p", "1"], "--output"),
+    ] {
+        let output = run(&[&["collect"], arguments.as_slice()].concat());
+        let said = text(&output);
+        assert!(output.status.code() == Some(1) && said.contains(words), "{arguments:?}: {:?} {said}", output.status);
+        assert!(!folder.path("out").exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_dry_run_prints_what_would_be_recorded() {
+    let output = run(&["collect", "--for", "gc-survival,exceptions", "--dry-run"]);
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(said, format!("{RUNTIME}:0x408039:5\nrundown on, stacks on, buffer 256 MB\n"));
+    let arguments =
+        ["collect", "--providers", "A:10,B", "--no-stack", "--rundown", "off", "--buffer-size", "8", "--dry-run"];
+    assert_eq!(text(&run(&arguments)), "A:0x10:4\nB:0xffffffffffffffff:4\nrundown off, stacks off, buffer 8 MB\n");
+}
+
+/// What root sees is not what everybody may do.
+#[test]
+fn a_process_of_another_user_is_said_to_be_one() {
+    use std::os::unix::process::CommandExt;
+
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
+    for runtime in each_runtime("another user").iter().filter(|_| is_root) {
+        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        // A copy where nobody may read it, and a folder where nobody may write.
+        let folder = Folder::new();
+        let copy = folder.path("tracequet");
+        std::fs::copy(env!("CARGO_BIN_EXE_tracequet"), &copy).expect("a copy");
+        for (path, mode) in [(folder.0.path(), 0o777), (copy.as_path(), 0o755)] {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            std::fs::set_permissions(path, mode).expect("permissions");
+        }
+        let mut command = Command::new(&copy);
+        command.args(["collect", "-p", &program.id().to_string(), "-o", &folder.text("out")]).uid(65534).gid(65534);
+        command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = ended(command.spawn().expect("it starts"), "another user");
+        let said = text(&output);
+        assert!(output.status.code() == Some(1) && said.contains("belongs to root; run this as root"), "{said}");
+        let mut ps = Command::new(&copy);
+        let output =
+            ps.args(["ps"]).uid(65534).gid(65534).current_dir("/").stdin(Stdio::null()).output().expect("it runs");
+        assert!(text(&output).contains("(belongs to root)"), "{}", text(&output));
+    }
+}
+
+#[test]
+fn a_process_that_is_stopped_is_not_waited_for_for_ever() {
+    for runtime in each_runtime("a stopped process").iter().take(1) {
+        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        let signal = |name: &str| Command::new("kill").args([name, &program.id().to_string()]).status();
+        assert!(signal("-STOP").is_ok_and(|status| status.success()));
+        let folder = Folder::new();
+        let begin = Instant::now();
+        let output = run(&["collect", "-p", &program.id().to_string(), "-o", &folder.text("out")]);
+        signal("-CONT").ok();
+        assert!(
+            output.status.code() == Some(1) && text(&output).contains("is the process stopped"),
+            "{}",
+            text(&output)
+        );
+        assert!(begin.elapsed() < Duration::from_secs(60));
+    }
+}
+
+#[test]
+fn two_recordings_of_one_process_tell_the_same() {
+    for runtime in each_runtime("two recordings") {
+        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        let folder = Folder::new();
+        let pid = program.id().to_string();
+        let start = |name: &str, seconds: &str| {
+            let out = folder.text(name);
+            let arguments = ["collect", "-p", &pid, "--for", "gc-survival", "--duration", seconds, "-o", &out];
+            tracequet(&arguments).spawn().expect("it starts")
+        };
+        let long = start("long", "5");
+        std::thread::sleep(Duration::from_millis(1200));
+        let short = start("short", "2");
+        for (child, name) in [(short, "short"), (long, "long")] {
+            let output = ended(child, name);
+            assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
+        }
+        let ranges = |name: &str| {
+            let table = |table: &str| Table::open(&folder.path(name).join(format!("{table}.parquet")));
+            let (gc, moved) = (table("gc"), table("gc_moved_range"));
+            let numbers = gc.numbers("gc_id").into_iter().zip(gc.numbers("gc_number"));
+            let numbers: std::collections::BTreeMap<u64, u64> = numbers.collect();
+            let mut by_number: std::collections::BTreeMap<u64, Vec<[u64; 3]>> =
+                numbers.values().map(|number| (*number, Vec::new())).collect();
+            let rows = moved.numbers("old_range_start").into_iter().zip(moved.numbers("new_range_start"));
+            let rows = rows.zip(moved.numbers("range_length")).zip(moved.numbers("gc_id"));
+            for (((old, new), length), gc) in rows {
+                by_number.entry(numbers[&gc]).or_default().push([old, new, length]);
+            }
+            by_number
+        };
+        let (long, short) = (ranges("long"), ranges("short"));
+        // But for the ends: a collection that ran while a recording began or ended is in one of them in part.
+        let inner: Vec<_> = short.iter().skip(1).take(short.len().saturating_sub(2)).collect();
+        assert!(inner.len() > 3, "{}: {} collections", runtime.name, short.len());
+        for (number, rows) in inner {
+            assert_eq!(long.get(number), Some(rows), "{}: collection {number}", runtime.name);
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_ends_a_recording_and_leaves_nothing_half() {
+    let Some(disk) = SmallDisk::mount() else {
+        println!("a full disk: skipped, no file system can be mounted here");
+        return;
+    };
+    for runtime in each_runtime("a full disk") {
+        let program = Program::start(runtime, &["steps", "2000", "5"]);
+        let folder = Folder::new();
+        let (pid, out) = (program.id().to_string(), folder.text("out"));
+        let keep = disk.path.join("kept.nettrace").to_string_lossy().into_owned();
+        let arguments =
+            ["collect", "-p", &pid, "--for", "gc-survival", "--duration", "60", "--keep", &keep, "-o", &out];
+        let output = run(&arguments);
+        // What was recorded before is converted, and the reason is said.
+        assert_eq!(output.status.code(), Some(2), "{}: {}", runtime.name, text(&output));
+        assert!(text(&output).contains("writing the recording: No space left"), "{}", text(&output));
+        assert!(rows(&folder.path("out"), "gc") > 0, "{}", runtime.name);
+        std::fs::remove_file(&keep).expect("the recording is kept");
+    }
+}
+
+/// A file system of half a megabyte.
+struct SmallDisk {
+    path: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    fn mount() -> Option<SmallDisk> {
+        let folder = tempfile::tempdir().ok()?;
+        let path = folder.path().join("disk");
+        std::fs::create_dir(&path).ok()?;
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=512k", "tmpfs"]).arg(&path).stderr(Stdio::null());
+        mount.status().ok().filter(|status| status.success())?;
+        Some(SmallDisk { path, _folder: folder })
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        Command::new("umount").arg("-l").arg(&self.path).status().ok();
+    }
+}

@@ -1,0 +1,188 @@
+//! What is left when a conversion fails in the middle: full disks, no place for temporary files, a kill at each step of the
+//! commit. A dataset is there whole or not at all, and what stood there before stays until the new one is whole.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::skip::{note, skip};
+
+const TRACEQUET: &str = env!("CARGO_BIN_EXE_tracequet");
+
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
+}
+
+/// What writes a few tables. A dataset of all has a hundred files, and each is a step of its commit or of the removal of the
+/// old one.
+const FEW: [&str; 5] = ["convert", "--quiet", "--overwrite", "--tables", "gc,gc_pause"];
+const ALL: [&str; 3] = ["convert", "--quiet", "--overwrite"];
+
+fn convert(how: &[&str], recording: &Path, out: &Path) {
+    let status = Command::new(TRACEQUET).args(how).arg("-o").arg(out).arg(recording).status().unwrap();
+    assert!(matches!(status.code(), Some(0 | 2)), "{}", recording.display());
+}
+
+/// All files below a folder, with what is in them.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(at) = open.pop() {
+        for entry in std::fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                found.insert(path.strip_prefix(folder).unwrap().to_owned(), std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// A command that is killed when it enters one of the calls of a commit for the `nth` time.
+fn killed_at(nth: usize) -> Command {
+    const STEPS: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,fsync,fdatasync";
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-o", "/dev/null", "-e"]).arg(format!("trace={STEPS}"));
+    command.arg("-e").arg(format!("inject={STEPS}:signal=SIGKILL:when={nth}"));
+    command
+}
+
+#[test]
+fn a_kill_at_each_step_of_the_commit_leaves_the_old_dataset_or_the_new_one() {
+    let test = "a_kill_at_each_step_of_the_commit_leaves_the_old_dataset_or_the_new_one";
+    if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
+        return skip(test, "no strace");
+    }
+    let traced = Command::new("strace").args(["-f", "-qq", "-o", "/dev/null", "true"]).output().unwrap();
+    if !traced.status.success() {
+        return note(test, "this system does not let strace trace");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [old, new, at] = ["old", "new", "at"].map(|name| folder.path().join(name));
+    std::fs::create_dir(&at).unwrap();
+    let out = at.join("out");
+    convert(&FEW, &sample("events.nettrace"), &old);
+    convert(&FEW, &sample("gc-churn.nettrace"), &new);
+    let (old, new) = (files(&old), files(&new));
+    assert!(old != new && !old.is_empty());
+    let mut kills = 0;
+    loop {
+        convert(&FEW, &sample("events.nettrace"), &out);
+        assert_eq!(names(&at), ["out"], "what a kill left is removed by the next conversion");
+        let mut command = killed_at(kills + 1);
+        command.arg(TRACEQUET).args(FEW).arg("-o").arg(&out);
+        let status = command.arg(sample("gc-churn.nettrace")).stdout(Stdio::null()).status().unwrap();
+        let there = files(&out);
+        assert!(there == old || there == new, "kill {}: {:?}", kills + 1, names(&at));
+        if status.success() {
+            assert!(there == new);
+            break;
+        }
+        kills += 1;
+        assert!(kills < 2000, "it does not end");
+    }
+    // The exchange and the removal of the old dataset at least.
+    assert!(kills >= 3, "{kills} kills");
+    println!("{kills} kills");
+}
+
+/// Runs a script with a small file system of `kb` KiB at `$SMALL`, which is empty and gone afterwards. `None` where
+/// mounting is not allowed.
+fn with_small_disk(folder: &Path, kb: u32, script: &str) -> Option<Output> {
+    let small = folder.join("small");
+    std::fs::create_dir_all(&small).unwrap();
+    let whole = format!("mount -t tmpfs -o size={kb}k none \"$SMALL\" 2>/dev/null || exit 77\n{script}\nexit 0");
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", &whole]).env("SMALL", &small).env("TRACEQUET", TRACEQUET);
+    let output = command.stdin(Stdio::null()).output().ok()?;
+    output.status.success().then_some(output)
+}
+
+#[test]
+fn a_full_disk_leaves_what_was_there_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = folder.path().join("old");
+    convert(&ALL, &sample("events.nettrace"), &old);
+    let size: usize = files(&old).values().map(|bytes| bytes.len().next_multiple_of(4096) + 4096).sum();
+    // The old dataset has room, the new one has none, little, more, and in the end enough.
+    let (mut refused, mut last) = (0, 0);
+    for more in [0, 16, 64, 128, 256, 400, 800, 4000] {
+        let script = format!(
+            "cp -r {old:?} \"$SMALL/out\" || exit 78\n\
+             \"$TRACEQUET\" convert --quiet --overwrite {input:?} -o \"$SMALL/out\"; echo \"code $?\"\n\
+             ls -A \"$SMALL\"; diff -r {old:?} \"$SMALL/out\" >/dev/null && echo old",
+            input = sample("gc-churn.nettrace"),
+        );
+        let Some(output) = with_small_disk(folder.path(), (size / 1024) as u32 + 64 + more, &script) else {
+            assert_eq!(refused, 0, "with {more} KiB");
+            return note("a_full_disk_leaves_what_was_there_and_nothing_else", "mounting is not allowed here");
+        };
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let said: Vec<&str> = said.lines().collect();
+        if said[0] == "code 0" {
+            assert_eq!(said, ["code 0", "out"], "with {more} KiB");
+            last = more;
+            break;
+        }
+        assert_eq!(said, ["code 1", "out", "old"], "with {more} KiB: {errors}");
+        assert!(errors.contains("No space left on device"), "with {more} KiB: {errors}");
+        refused += 1;
+    }
+    assert!(refused >= 3 && last > 0, "{refused} refused, enough with {last}");
+}
+
+/// A pipe and an archive are copied to a temporary file when they have to be read more than once.
+#[test]
+fn no_place_for_temporary_files_is_said_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("machine.etl");
+    std::fs::write(&recording, crate::etl::processes::recording()).unwrap();
+    let out = folder.path().join("out");
+    let began = Instant::now();
+    for missing in ["/nonexistent", "/dev/full"] {
+        let mut command = Command::new(TRACEQUET);
+        command.args(["convert", "--quiet", "-", "-o"]).arg(&out).env("TMPDIR", missing);
+        let mut cat = Command::new("cat").arg(&recording).stdout(Stdio::piped()).spawn().unwrap();
+        let output = command.stdin(cat.stdout.take().unwrap()).output().unwrap();
+        cat.wait().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{missing}: {errors}");
+        assert!(errors.contains("temporary file"), "{missing}: {errors}");
+        assert_eq!(names(folder.path()), ["machine.etl"]);
+    }
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_full_place_for_temporary_files_is_said_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("machine.etl");
+    std::fs::write(&recording, crate::etl::processes::recording()).unwrap();
+    let script = format!(
+        "head -c 100000 /dev/zero > \"$SMALL/other\" 2>/dev/null\n\
+         cat {recording:?} | TMPDIR=\"$SMALL\" \"$TRACEQUET\" convert --quiet - -o {out:?}; echo \"code $?\"\nls -A \"$SMALL\"",
+        out = folder.path().join("out"),
+    );
+    let began = Instant::now();
+    let Some(output) = with_small_disk(folder.path(), 64, &script) else {
+        return note("a_full_place_for_temporary_files_is_said_at_once", "mounting is not allowed here");
+    };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "code 1\nother\n", "{errors}");
+    assert!(errors.contains("No space left on device"), "{errors}");
+    assert_eq!(names(folder.path()), ["machine.etl", "small"], "no dataset, whole or half");
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
