@@ -15,6 +15,7 @@ mod packed;
 use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
+use file::Opened;
 pub use file::{FileIdentity, MappedFile};
 
 use crate::error::{Error, Result};
@@ -95,15 +96,10 @@ impl Input {
         if path == Path::new("-") {
             return Input::from_reader(path, Box::new(std::io::stdin()), None);
         }
-        let map = MappedFile::open(path)?;
-        match map {
-            Some(map) if !is_packed(map.bytes()) => Ok(Input::Mapped(map)),
-            Some(map) => unpack_file(path, map),
-            None => {
-                // Not a regular file: a FIFO or a device.
-                let file = std::fs::File::open(path).map_err(Error::io(path))?;
-                Input::from_reader(path, Box::new(file), None)
-            }
+        match MappedFile::open(path)? {
+            Opened::Mapped(map) if !is_packed(map.bytes()) => Ok(Input::Mapped(map)),
+            Opened::Mapped(map) => unpack_file(path, map),
+            Opened::Stream(file) => Input::from_reader(path, Box::new(file), None),
         }
     }
 
@@ -160,30 +156,24 @@ impl Input {
         }
     }
 
-    /// Makes sure that the whole input can be addressed at once: a stream is spooled to an unnamed temporary file.
-    /// `consumed` is what was read of the stream already; it is written first.
-    pub fn into_mapped(self, consumed: &[u8]) -> Result<MappedFile> {
-        match self {
-            Input::Mapped(map) | Input::Logs(Spooled { map, .. }) => Ok(map),
-            Input::Stream(mut stream) => {
-                let mut file = tempfile::tempfile().map_err(Error::io("temporary file"))?;
-                file.write_all(consumed).map_err(Error::io("temporary file"))?;
-                std::io::copy(&mut stream.reader, &mut file).map_err(Error::io(&stream.path))?;
-                MappedFile::from_file(&stream.path, file)
-            }
-        }
+    /// Makes sure that the whole input can be addressed at once: a stream is spooled to an unnamed temporary file. Of one
+    /// that fails, what came before is kept. A packed file that expands beyond reason, or beyond half of the free space,
+    /// counts as one that fails.
+    pub fn spool(self) -> Result<Spooled> {
+        self.spool_behind(&[])
     }
 
-    /// Makes sure that the whole input can be addressed at once, like [`Input::into_mapped`]; of a stream that fails
-    /// what came before is kept. A packed file that expands beyond reason counts as one that fails.
-    pub fn spool(mut self) -> Result<Spooled> {
+    /// The same when the bytes `consumed` were read of a stream already; they come first.
+    pub fn spool_behind(mut self, consumed: &[u8]) -> Result<Spooled> {
         let path = self.path().to_owned();
-        let (mut source, limit) = match self {
+        let (mut source, packed_len) = match self {
             Input::Mapped(map) => return Ok(Spooled { map, starts: vec![0], failed: None }),
             Input::Logs(logs) => return Ok(logs),
-            Input::Stream(Stream { packed_len, .. }) => (self.source(), packed_len.map_or(u64::MAX, spool_limit)),
+            Input::Stream(Stream { packed_len, .. }) => (self.source(), packed_len),
         };
         let mut file = tempfile::tempfile().map_err(Error::io("temporary file"))?;
+        let limit = packed_len.map_or(u64::MAX, spool_limit).min(free_space(&file) / 2);
+        file.write_all(consumed).map_err(Error::io("temporary file"))?;
         loop {
             let chunk = source.take(256 << 10);
             file.write_all(&chunk).map_err(Error::io("temporary file"))?;
@@ -224,11 +214,23 @@ impl MappedFile {
 
 /// So many bytes a packed file of `packed` bytes may put into a temporary file: no recording packs that well.
 fn spool_limit(packed: u64) -> u64 {
-    packed.saturating_mul(250).max(1 << 30)
+    packed.saturating_mul(250).max(64 << 20)
+}
+
+/// Bytes that may still be written where `file` lies; no bound where the system does not say.
+fn free_space(file: &std::fs::File) -> u64 {
+    #[cfg(unix)]
+    if let Ok(space) = rustix::fs::fstatvfs(file) {
+        return space.f_bavail.saturating_mul(space.f_frsize);
+    }
+    let _ = file;
+    u64::MAX
 }
 
 fn too_large() -> std::io::Error {
-    std::io::Error::other("expands to more than 250 times its size; the rest is not read")
+    std::io::Error::other(
+        "expands to more than 250 times its size, or to more than half of the free space; the rest is not read",
+    )
 }
 
 #[cfg(feature = "packed")]

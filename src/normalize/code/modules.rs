@@ -135,16 +135,10 @@ impl Modules {
 
     /// The end of the recording.
     pub fn finish(&mut self, sink: &mut impl FactSink) {
-<<<<<<< HEAD
         // When modules appear in each place, in the order of time.
-        let mut places: HashMap<(u64, u64), Vec<i64>, FixedState> = HashMap::default();
+        let mut places: HashMap<(u64, u64), Vec<i64>, RandomState> = HashMap::default();
         for Listed { row, first_ns, .. } in &self.list {
             places.entry((row.process_id, row.base_address)).or_default().push(*first_ns);
-=======
-        let mut places: HashMap<(u64, u64), u32, RandomState> = HashMap::default();
-        for Listed { row, .. } in &self.list {
-            *places.entry((row.process_id, row.base_address)).or_default() += 1;
->>>>>>> main
         }
         // Live events may come late.
         places.values_mut().for_each(|starts| starts.sort_unstable());
