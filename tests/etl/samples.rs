@@ -70,7 +70,7 @@ fn kernel() -> Vec<u8> {
     log([&first, &second])
 }
 
-/// Two collections with their ranges, pauses and heap sizes.
+/// Two collections with their ranges, pauses and heap sizes (with a number more than the layout has, as newer runtimes write).
 fn clr() -> Vec<u8> {
     let at = |us: i64| TICKS + us * 10;
     let clr = |us, id, version, payload: &[u8]| {
@@ -93,7 +93,7 @@ fn clr() -> Vec<u8> {
             clr(us + 40, 23, 0, &range(0, 0x30_0000)),
             clr(us + 41, 23, 0, &range(1, 0x20_0000)),
             clr(us + 50, 2, 1, &[&words(&[number, generation]), instance].concat()),
-            clr(us + 55, 4, 1, &[&sizes, &words(&[3, 4, 5]), instance].concat()),
+            clr(us + 55, 4, 1, &[&sizes, &words(&[3, 4, 5, 6]), instance].concat()),
             clr(us + 60, 7, 1, instance),
             clr(us + 70, 3, 1, instance),
         ]
