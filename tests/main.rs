@@ -21,6 +21,8 @@ mod callback_damage;
 #[cfg(target_os = "linux")]
 mod callback_dual;
 #[cfg(target_os = "linux")]
+mod callback_harmless;
+#[cfg(target_os = "linux")]
 mod callback_heap;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod callback_readme;
@@ -62,6 +64,8 @@ mod interrupt;
 mod layers;
 mod limits;
 mod order;
+#[cfg(feature = "cli")]
+mod outcome;
 #[cfg(feature = "packed")]
 mod packing;
 // On Wine there is no Python with the readers, and the files are the same bytes.
