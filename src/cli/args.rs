@@ -193,6 +193,8 @@ pub struct ConvertArgs {
     #[arg(long, value_name = "FILE")]
     pub manifest: Vec<PathBuf>,
     /// Read only events at or after this time since the start: 12.5, 12.5s, 300ms, 1m30s
+    ///
+    /// Modules, methods and types are those of the whole recording.
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     pub from: Option<i64>,
     /// Read only events before this time since the start

@@ -100,6 +100,7 @@ fn role_of(file_name: &OsStr, name: &str) -> Option<Role> {
     })
 }
 
+#[cfg_attr(not(unix), allow(dead_code, reason = "only Unix locks directories"))]
 enum Lock {
     /// Held as long as the file is open.
     Taken(File),
