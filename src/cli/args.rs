@@ -249,7 +249,7 @@ pub struct OutputArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("where from").required(true).args(["etw", "process_id", "name", "port", "program", "dry_run"]))]
+#[command(group = clap::ArgGroup::new("where from").required(true).multiple(true).args(["etw", "process_id", "name", "port", "program", "dry_run"]))]
 pub struct CollectArgs {
     #[command(flatten)]
     pub live: LiveArgs,
