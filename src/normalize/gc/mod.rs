@@ -20,5 +20,6 @@ pub mod report_queue;
 pub mod roots;
 pub mod runtimes;
 pub mod sorted_runs;
+pub mod spill_queue;
 pub mod survival;
 pub mod version_pairs;
