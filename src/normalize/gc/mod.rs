@@ -5,6 +5,7 @@ pub mod bounds;
 pub mod callback_collections;
 pub mod callback_ranges;
 pub mod collections;
+pub mod contradictions;
 pub mod event_collections;
 pub mod finalizers;
 pub mod handles;
