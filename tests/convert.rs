@@ -281,8 +281,8 @@ fn overwrite_keeps_its_own_input_and_what_others_put_there() {
         tracequet(&["convert", input.to_str().unwrap(), "-o", out.to_str().unwrap(), "--overwrite", "--quiet"])
     };
     assert_eq!(code(&run(&sample("gc-churn.nettrace"))), 0);
-    // Nothing of its own is in the way.
-    assert_eq!(code(&run(&sample("events.nettrace"))), 0);
+    // Nothing of its own is in the way. (2: not all of these events are decoded.)
+    assert_eq!(code(&run(&sample("events.nettrace"))), 2);
     let (inside, notes) = (out.join("mine.nettrace"), out.join("event/notes.txt"));
     std::fs::copy(sample("gc-churn.nettrace"), &inside).unwrap();
     let refused = run(&inside);

@@ -47,6 +47,7 @@ mod dataset;
 mod docs;
 #[cfg(feature = "packed")]
 mod etl;
+mod examples;
 #[cfg(all(feature = "cli", feature = "packed", target_os = "linux"))]
 mod faults;
 #[cfg(feature = "cli")]
@@ -57,9 +58,14 @@ mod fuzzing;
 mod gc;
 #[cfg(feature = "packed")]
 mod hostile;
+// Signals, sent by a shell command.
+#[cfg(all(feature = "cli", unix))]
+mod interrupt;
 mod layers;
 mod limits;
 mod order;
+#[cfg(feature = "cli")]
+mod outcome;
 #[cfg(feature = "packed")]
 mod packing;
 // On Wine there is no Python with the readers, and the files are the same bytes.

@@ -134,7 +134,8 @@ fn lock(_: &Path) -> Lock {
     Lock::Unknown
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

@@ -8,6 +8,7 @@
 //! order over all threads. The reader merges the threads by it, and reads a few records of each ahead.
 
 mod chunks;
+#[doc(hidden)]
 pub mod decode;
 mod header;
 mod parse;

@@ -67,7 +67,7 @@ impl LogFile {
             u32le("BuffersLost"),
         );
         let (input, (session, clock, logger_name, file_name)) = (session, clock, name, name).parse(payload)?;
-        let (buffer_size, os, version, build, processors, end_time, _, mode, buffers_written, _, ..) = session;
+        let (buffer_size, os, version, build, processors, end_time, _, mode, buffers_written, ..) = session;
         let (.., pointer_size, events_lost, cpu_mhz, _) = session;
         let (_, _, boot_time, frequency, start_time, clock_type, buffers_lost) = clock;
         let header = LogFile {
