@@ -194,7 +194,8 @@ impl EventGcTracker {
         if let Some(mut open) = self.open.pop() {
             let count = if is_lost { &mut self.abandoned } else { &mut self.running };
             *count += u64::from(open.started);
-            open.row.touches_gap |= is_lost;
+            // A profiler may have told of all of it.
+            open.row.touches_gap |= is_lost && !open.row.complete;
             self.close(open, sink);
         }
     }

@@ -358,6 +358,10 @@ impl EventGcTracker {
         row.generation = row.generation.or(told.generation);
         row.reason = row.reason.or(told.reason);
         row.kind = row.kind.or(told.kind);
+        if told.complete && row.end_ts_ns.is_none() {
+            // That the runtime's end is lost does no harm.
+            row.touches_gap = false;
+        }
         row.end_ts_ns = row.end_ts_ns.or(told.end_ts_ns);
         row.complete |= told.complete;
         row.touches_gap |= told.touches_gap;
