@@ -21,6 +21,8 @@ mod callback_damage;
 #[cfg(target_os = "linux")]
 mod callback_dual;
 #[cfg(target_os = "linux")]
+mod callback_harmless;
+#[cfg(target_os = "linux")]
 mod callback_heap;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod callback_readme;
@@ -45,6 +47,7 @@ mod dataset;
 mod docs;
 #[cfg(feature = "packed")]
 mod etl;
+mod examples;
 #[cfg(all(feature = "cli", feature = "packed", target_os = "linux"))]
 mod faults;
 #[cfg(feature = "cli")]
@@ -55,9 +58,14 @@ mod fuzzing;
 mod gc;
 #[cfg(feature = "packed")]
 mod hostile;
+// Signals, sent by a shell command.
+#[cfg(all(feature = "cli", unix))]
+mod interrupt;
 mod layers;
 mod limits;
 mod order;
+#[cfg(feature = "cli")]
+mod outcome;
 #[cfg(feature = "packed")]
 mod packing;
 // On Wine there is no Python with the readers, and the files are the same bytes.

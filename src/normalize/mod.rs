@@ -120,6 +120,15 @@ impl Normalizer {
         wanted
     }
 
+    /// Whether events of a type say what ids and addresses mean: modules, methods, types, the process itself.
+    pub fn is_reference(&self, id: TypeId) -> bool {
+        let handlers = self.handlers.get(id.0 as usize).into_iter().flatten();
+        let is_reference = |handler: &Handler<Route>| {
+            matches!(handler.route, Route::Types(_) | Route::Methods(_) | Route::Modules(_) | Route::Processes(_))
+        };
+        handlers.into_iter().any(is_reference)
+    }
+
     /// One event, in the order of time.
     #[inline]
     pub fn event(&mut self, event: &Event<'_>, callsite_id: CallsiteId, sink: &mut impl FactSink) {

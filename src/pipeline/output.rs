@@ -1,4 +1,5 @@
-//! What a run writes to, whatever it reads: the tables, a count of the problems, and the end of the recording.
+//! Where a run writes its facts: the tables of the recording. It counts the problems on their way and closes the tables at
+//! the end.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -229,6 +229,8 @@ pub struct Thread {
     pub end_ticks: Option<i64>,
     /// Address of the function that it began with; 0 when the recording does not say (.etl).
     pub start_address: u64,
+    /// The thread belongs to another process and wrote events while it was attached to this one (.etl).
+    pub is_attached: bool,
 }
 
 /// The id in an .etl of no process and of no thread: events that are about none in particular stand under it.
