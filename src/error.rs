@@ -43,6 +43,16 @@ pub enum Error {
         /// What should have been there.
         expected: String,
     },
+    /// A recording is damaged, and the request was to stop there.
+    #[error("{path}: at byte {offset}: {what}; nothing was written, since damage was to be an error")]
+    Damaged {
+        /// The file, or `-` for standard input.
+        path: PathBuf,
+        /// Byte offset in the (unpacked) stream.
+        offset: u64,
+        /// What is wrong there.
+        what: String,
+    },
     /// The request itself cannot be carried out: an unknown table, an output that exists already.
     #[error("{0}")]
     Usage(String),

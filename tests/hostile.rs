@@ -56,6 +56,7 @@ const PROBLEMS: &[(&str, &[&str])] = &[
     ("h-payload-too-long.nettrace", &["damaged_event"]),
     ("h-sp-threads-huge.nettrace", &["damaged_sequence_point"]),
     ("h-stack-after-sp.nettrace", &["unknown_stack"]),
+    ("h-ts-max.nettrace", &["time_out_of_range"]),
     ("h-stack-count-wrong.nettrace", &["damaged_stack_block"]),
     ("h-stack-size-neg.nettrace", &["damaged_stack_block", "unknown_stack"]),
     ("h-typecode-unknown.nettrace", &["damaged_field_list"]),

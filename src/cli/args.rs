@@ -228,6 +228,9 @@ pub struct OutputArgs {
     /// Replace what an earlier conversion left in OUT
     #[arg(long)]
     pub overwrite: bool,
+    /// Stop at the first damage in a recording and write nothing
+    #[arg(long)]
+    pub strict: bool,
     /// Print the summary as JSON to standard output
     #[arg(long)]
     pub json: bool,

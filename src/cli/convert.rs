@@ -68,7 +68,8 @@ pub fn output(args: OutputArgs) -> Result<Convert, Error> {
         .layout(args.layout.into())
         .tables(args.tables)
         .address_type(args.address_type.into())
-        .overwrite(args.overwrite))
+        .overwrite(args.overwrite)
+        .strict(args.strict))
 }
 
 fn show(bar: &mut Bar, request: &Convert, progress: Progress) {

@@ -16,6 +16,7 @@ mod schema;
 mod survived;
 mod text;
 mod time;
+mod truncated;
 mod values;
 
 use std::ffi::OsString;
@@ -31,6 +32,7 @@ const LOSSES: u8 = 2;
 
 /// Runs one command line to its end.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    truncated::handle();
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => return print_usage(&error),

@@ -8,7 +8,7 @@ use super::output::TableOutput;
 use super::process_filter::ProcessFilter;
 use super::summary::{InputSummary, TableSummary};
 use super::threads::ThreadCounts;
-use crate::error::{Error, Problem, Result};
+use crate::error::{Error, Problem, Result, Severity};
 use crate::normalize::callbacks::CallbackNormalizer;
 use crate::normalize::fact::{self, FactSink};
 use crate::reader::callback::format::{Header, kind_name};
@@ -32,6 +32,8 @@ pub struct CallbackRun<'r> {
     wanted: bool,
     processes: ProcessFilter,
     failure: Option<Error>,
+    /// The first damage, where the request is to stop at it.
+    damage: Option<Problem>,
 }
 
 struct State {
@@ -55,6 +57,7 @@ impl<'r> CallbackRun<'r> {
             first_ns: i64::MAX,
             last_ns: i64::MIN,
             failure: None,
+            damage: None,
         }
     }
 
@@ -65,6 +68,9 @@ impl<'r> CallbackRun<'r> {
         end: &End,
         identity: &FileIdentity,
     ) -> Result<(InputSummary, Vec<TableSummary>)> {
+        if let Some(Problem { offset, message: what, .. }) = self.damage.take() {
+            return Err(Error::Damaged { path: path.to_owned(), offset, what });
+        }
         let Some(State { info, mut out, mut normalizer }) = self.state.take() else {
             return Err(self.failure.unwrap_or_else(|| Error::Internal("the recording has no header".into())));
         };
@@ -135,7 +141,9 @@ impl Visitor for CallbackRun<'_> {
     }
 
     fn record(&mut self, record: &Record<'_>) -> ControlFlow<()> {
-        let (Some(state), true) = (&mut self.state, self.failure.is_none()) else { return ControlFlow::Break(()) };
+        let (Some(state), true) = (&mut self.state, self.failure.is_none() && self.damage.is_none()) else {
+            return ControlFlow::Break(());
+        };
         let ts_ns = state.normalizer.time(record);
         if !self.wanted || !self.conversion.request.covers(ts_ns) || !self.processes.wants(record.thread) {
             return ControlFlow::Continue(());
@@ -163,6 +171,9 @@ impl Visitor for CallbackRun<'_> {
     }
 
     fn problem(&mut self, problem: Problem) {
+        if self.conversion.request.strict && problem.severity == Severity::Error && self.damage.is_none() {
+            self.damage = Some(problem.clone());
+        }
         if let Some(state) = &mut self.state {
             state.out.problem(&problem);
         }

@@ -60,6 +60,8 @@ pub struct EventRun<'r> {
     first_ns: i64,
     last_ns: i64,
     failure: Option<Error>,
+    /// The first damage, where the request is to stop at it.
+    damage: Option<Problem>,
 }
 
 /// What exists once the header is read.
@@ -83,6 +85,7 @@ impl<'r> EventRun<'r> {
             first_ns: i64::MAX,
             last_ns: i64::MIN,
             failure: None,
+            damage: None,
         }
     }
 
@@ -151,6 +154,9 @@ impl<'r> EventRun<'r> {
         identity: &FileIdentity,
         resolved: &Resolved,
     ) -> Result<(InputSummary, Vec<TableSummary>)> {
+        if let Some(Problem { offset, message: what, .. }) = self.damage.take() {
+            return Err(Error::Damaged { path: path.to_owned(), offset, what });
+        }
         let Some(State { info, mut out }) = self.state.take() else {
             return Err(self.failure.unwrap_or_else(|| Error::Internal("the recording has no header".into())));
         };
@@ -341,7 +347,7 @@ impl EventVisitor for EventRun<'_> {
 
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         self.add_event(event, false);
-        if self.failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.failure.is_some() || self.damage.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn stack_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
@@ -354,6 +360,9 @@ impl EventVisitor for EventRun<'_> {
     }
 
     fn problem(&mut self, problem: Problem) {
+        if self.conversion.request.strict && problem.severity == Severity::Error && self.damage.is_none() {
+            self.damage = Some(problem.clone());
+        }
         if let Some(state) = &mut self.state {
             state.out.problem(&problem);
         }

@@ -57,6 +57,10 @@ pub struct Convert {
     pub address_type: AddressType,
     /// Replace a dataset that is there already.
     pub overwrite: bool,
+    /// Stop at the first damage in a recording, with [`Error::Damaged`] and without a dataset. Lost events are no damage.
+    ///
+    /// [`Error::Damaged`]: crate::error::Error::Damaged
+    pub strict: bool,
 }
 
 impl Convert {
@@ -129,6 +133,11 @@ impl Convert {
     /// Sets [`Convert::overwrite`].
     pub fn overwrite(self, overwrite: bool) -> Convert {
         Convert { overwrite, ..self }
+    }
+
+    /// Sets [`Convert::strict`].
+    pub fn strict(self, strict: bool) -> Convert {
+        Convert { strict, ..self }
     }
 
     /// Whether a moment lies between `from_ns` and `to_ns`.

@@ -7,12 +7,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
 
-/// A file of which every byte can be addressed. Its length is taken once; a file that another process truncates while
-/// it is mapped ends this process with SIGBUS, as with every tool that maps files.
+/// A file of which every byte can be addressed. Its length is taken once. A file that another process truncates while
+/// it is mapped ends this process with SIGBUS; the program `tracequet` handles that signal and says what happened.
 pub struct MappedFile {
     path: PathBuf,
     map: Option<memmap2::Mmap>,
     released: AtomicUsize,
+}
+
+/// A file that was opened.
+pub enum Opened {
+    /// A regular file.
+    Mapped(MappedFile),
+    /// A FIFO or a device.
+    Stream(File),
 }
 
 /// What identifies an input beside its name: size and SHA-256.
@@ -29,17 +37,17 @@ const RELEASE_STEP: usize = 8 << 20;
 const PAGE: usize = 64 << 10;
 
 impl MappedFile {
-    /// Maps `path`; `None` when it is no regular file.
-    pub fn open(path: &Path) -> Result<Option<MappedFile>> {
+    /// Opens `path` once, and maps it when it is a regular file. A FIFO opened twice might never end.
+    pub fn open(path: &Path) -> Result<Opened> {
         // Asked first: Windows does not open one, and says that access is denied.
         if path.is_dir() {
             return Err(Error::Usage(format!("{}: is a directory, expected a recording", path.display())));
         }
         let file = File::open(path).map_err(Error::io(path))?;
         if !file.metadata().map_err(Error::io(path))?.is_file() {
-            return Ok(None);
+            return Ok(Opened::Stream(file));
         }
-        MappedFile::from_file(path, file).map(Some)
+        MappedFile::from_file(path, file).map(Opened::Mapped)
     }
 
     /// Maps an open file that goes by the name `path`.

@@ -16,9 +16,10 @@ mod spooled;
 use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
+use file::Opened;
 pub use file::{FileIdentity, MappedFile};
 pub use spooled::Spooled;
-use spooled::{Unpacked, spool_limit, too_large};
+use spooled::{Unpacked, free_space, spool_limit, too_large};
 
 use crate::error::{Error, Result};
 
@@ -88,21 +89,16 @@ impl Input {
         if path == Path::new("-") {
             return Input::from_reader(path, Box::new(std::io::stdin()), None);
         }
-        let map = MappedFile::open(path)?;
-        match map {
-            Some(map) if !is_packed(map.bytes()) => Ok(Input::Mapped(map)),
-            Some(map) => {
+        match MappedFile::open(path)? {
+            Opened::Mapped(map) if !is_packed(map.bytes()) => Ok(Input::Mapped(map)),
+            Opened::Mapped(map) => {
                 let packed_len = Some(map.bytes().len() as u64);
                 match unpack_file(path, map)? {
                     Unpacked::Stream(reader) => Input::from_reader(path, reader, packed_len),
                     Unpacked::Logs(logs) => Ok(Input::Logs(logs)),
                 }
             }
-            None => {
-                // Not a regular file: a FIFO or a device.
-                let file = std::fs::File::open(path).map_err(Error::io(path))?;
-                Input::from_reader(path, Box::new(file), None)
-            }
+            Opened::Stream(file) => Input::from_reader(path, Box::new(file), None),
         }
     }
 
@@ -159,30 +155,24 @@ impl Input {
         }
     }
 
-    /// Makes sure that the whole input can be addressed at once: a stream is spooled to an unnamed temporary file.
-    /// `consumed` is what was read of the stream already; it is written first.
-    pub fn into_mapped(self, consumed: &[u8]) -> Result<MappedFile> {
-        match self {
-            Input::Mapped(map) | Input::Logs(Spooled { map, .. }) => Ok(map),
-            Input::Stream(mut stream) => {
-                let mut file = tempfile::tempfile().map_err(Error::io("temporary file"))?;
-                file.write_all(consumed).map_err(Error::io("temporary file"))?;
-                std::io::copy(&mut stream.reader, &mut file).map_err(Error::io(&stream.path))?;
-                MappedFile::from_file(&stream.path, file)
-            }
-        }
+    /// Makes sure that the whole input can be addressed at once: a stream is spooled to an unnamed temporary file. Of one
+    /// that fails, what came before is kept. A packed file that expands beyond reason, or beyond half of the free space,
+    /// counts as one that fails.
+    pub fn spool(self) -> Result<Spooled> {
+        self.spool_behind(&[])
     }
 
-    /// Makes sure that the whole input can be addressed at once, like [`Input::into_mapped`]; of a stream that fails
-    /// what came before is kept. A packed file that expands beyond reason counts as one that fails.
-    pub fn spool(mut self) -> Result<Spooled> {
+    /// The same when the bytes `consumed` were read of a stream already; they come first.
+    pub fn spool_behind(mut self, consumed: &[u8]) -> Result<Spooled> {
         let path = self.path().to_owned();
-        let (mut source, limit) = match self {
+        let (mut source, packed_len) = match self {
             Input::Mapped(map) => return Ok(Spooled { map, starts: vec![0], failed: None }),
             Input::Logs(logs) => return Ok(logs),
-            Input::Stream(Stream { packed_len, .. }) => (self.source(), packed_len.map_or(u64::MAX, spool_limit)),
+            Input::Stream(Stream { packed_len, .. }) => (self.source(), packed_len),
         };
         let mut file = tempfile::tempfile().map_err(Error::io("temporary file"))?;
+        let limit = packed_len.map_or(u64::MAX, spool_limit).min(free_space(&file) / 2);
+        file.write_all(consumed).map_err(Error::io("temporary file"))?;
         loop {
             let chunk = source.take(256 << 10);
             file.write_all(&chunk).map_err(Error::io("temporary file"))?;

@@ -43,7 +43,8 @@ pub fn unpack_stream(path: &Path, reader: Box<dyn Read + Send>) -> Result<Box<dy
     }
 }
 
-/// A .zip with one recording in it (`app.nettrace.zip`), the first entry that looks like one, or with several logs.
+/// A .zip with a recording in it (`app.nettrace.zip`), or with the logs of one session. Of several recordings, one comes
+/// behind the other: the reader reads the first and says that there is another.
 fn unpack_zip(path: &Path, map: MappedFile) -> Result<Unpacked> {
     let len = map.bytes().len() as u64;
     let broken = |e: zip::result::ZipError| Error::Unreadable {
@@ -64,31 +65,33 @@ fn unpack_zip(path: &Path, map: MappedFile) -> Result<Unpacked> {
         let logs: Vec<usize> = names.iter().filter(is_log).filter_map(|name| archive.index_for_name(name)).collect();
         return spool_logs(path, archive, &logs, spool_limit(len));
     }
-    let found = names.iter().find(|name| is_recording(name)).or(match names.as_slice() {
-        [only] => Some(only),
-        _ => None,
-    });
-    let Some(name) = found else {
-        return Err(Error::Usage(format!("{}: no .nettrace, .netperf or .etl in this .zip", path.display())));
+    let found: Vec<&String> = match names.as_slice() {
+        [only] => vec![only],
+        names => names.iter().filter(|name| is_recording(name)).collect(),
     };
-    let index = archive.index_for_name(name).unwrap_or_default();
+    if found.is_empty() {
+        return Err(Error::Usage(format!("{}: no .nettrace, .netperf or .etl in this .zip", path.display())));
+    }
+    let found: Vec<usize> = found.iter().filter_map(|name| archive.index_for_name(name)).collect();
     // The entry is read by a thread of its own: the decoder borrows the archive, the stream must own what it reads.
     let (sender, receiver) = std::sync::mpsc::sync_channel::<std::io::Result<Vec<u8>>>(4);
     std::thread::spawn(move || {
-        let mut entry = match archive.by_index(index) {
-            Ok(entry) => entry,
-            Err(e) => return drop(sender.send(Err(std::io::Error::other(e)))),
-        };
-        loop {
-            let mut block = Vec::new();
-            match entry.by_ref().take(256 << 10).read_to_end(&mut block) {
-                Ok(0) => return,
-                Ok(_) => {
-                    if sender.send(Ok(block)).is_err() {
-                        return;
+        for index in found {
+            let mut entry = match archive.by_index(index) {
+                Ok(entry) => entry,
+                Err(e) => return drop(sender.send(Err(std::io::Error::other(e)))),
+            };
+            loop {
+                let mut block = Vec::new();
+                match entry.by_ref().take(256 << 10).read_to_end(&mut block) {
+                    Ok(0) => break,
+                    Ok(_) => {
+                        if sender.send(Ok(block)).is_err() {
+                            return;
+                        }
                     }
+                    Err(e) => return drop(sender.send(Err(e))),
                 }
-                Err(e) => return drop(sender.send(Err(e))),
             }
         }
     });

@@ -15,6 +15,7 @@ pub struct Spooled {
 }
 
 /// The inside of a packed file.
+#[cfg_attr(not(feature = "packed"), allow(dead_code, reason = "only packed files have an inside"))]
 pub(super) enum Unpacked {
     /// One recording.
     Stream(Box<dyn Read + Send>),
@@ -24,9 +25,21 @@ pub(super) enum Unpacked {
 
 /// So many bytes a packed file of `packed` bytes may put into a temporary file: no recording packs that well.
 pub(super) fn spool_limit(packed: u64) -> u64 {
-    packed.saturating_mul(250).max(1 << 30)
+    packed.saturating_mul(250).max(64 << 20)
+}
+
+/// Bytes that may still be written where `file` lies; no bound where the system does not say.
+pub(super) fn free_space(file: &std::fs::File) -> u64 {
+    #[cfg(unix)]
+    if let Ok(space) = rustix::fs::fstatvfs(file) {
+        return space.f_bavail.saturating_mul(space.f_frsize);
+    }
+    let _ = file;
+    u64::MAX
 }
 
 pub(super) fn too_large() -> std::io::Error {
-    std::io::Error::other("expands to more than 250 times its size; the rest is not read")
+    std::io::Error::other(
+        "expands to more than 250 times its size, or to more than half of the free space; the rest is not read",
+    )
 }

@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 
 use super::{End, Thread, ThreadIndex, TraceInfo};
 use crate::error::{Error, Problem, Result, Severity};
-use crate::source::Input;
+use crate::source::{Input, Spooled};
 use crate::time::Clock;
 use chunks::{Chunks, Cursor};
 /// The format itself: constants, headers, kinds of records. The recorder writes with the same crate.
@@ -84,7 +84,10 @@ impl Tally {
 /// the input is no recording of callbacks or its header cannot be used. A stream is spooled to a temporary file.
 pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
     let path = input.path().to_owned();
-    let map = input.into_mapped(&[])?;
+    let Spooled { map, failed, .. } = input.spool()?;
+    if let Some(error) = failed {
+        return Err(Error::Io { path, source: error });
+    }
     let bytes = map.bytes();
     let read = match header::header(bytes) {
         Ok((_, read)) => read,

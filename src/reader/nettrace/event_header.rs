@@ -49,6 +49,9 @@ pub struct EventHeader {
 impl EventHeader {
     /// Reads the next compressed header of a block. All arithmetic wraps: differences to a later time are written as
     /// the 64-bit complement.
+    ///
+    /// The rest is threaded by hand here: the same as a tuple of nom's `cond`s takes 84 ns a header instead of 10, since
+    /// the tuple goes through memory.
     #[inline]
     pub fn compressed<'a, const V6: bool>(&mut self, input: &'a [u8]) -> Parsed<'a, ()> {
         let (mut rest, flags) = u8le("Flags")(input)?;

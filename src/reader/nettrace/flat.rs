@@ -5,7 +5,7 @@ use std::path::Path;
 use super::blocks::damaged_event;
 use super::event_header::EventHeader;
 use super::metadata::flat_record;
-use super::resync::next_flat_event;
+use super::resync::{next_flat_event, next_recording, report_second};
 use super::state::State;
 use super::trace_object::{FLAT_FIELDS_LEN, check, flat_fields, report_start};
 use crate::bytes::{inner, u32le};
@@ -35,7 +35,7 @@ pub fn read<V: Visitor>(
     let (_, info) = flat_fields(&header, version).map_err(short)?;
     check(&info, path, fields_at)?;
     visitor.trace(&info);
-    let mut state = State::new(visitor, order, 0, false);
+    let mut state = State::new(visitor, order, &info);
     report_start(&mut state, info.start_known, fields_at);
 
     let bytes = map.bytes();
@@ -58,6 +58,10 @@ pub fn read<V: Visitor>(
             Err(e) => {
                 let error = inner(e);
                 let next = next_flat_event(rest, false, &state.types);
+                let second = if next.is_none() { next_recording(rest) } else { None };
+                if let Some(second) = second {
+                    report_second(&mut state.out, at + second as u64);
+                }
                 let lost = next.unwrap_or(rest.len());
                 // Where the file was cut, the cut is in an event: that is no news.
                 if end.is_some() || next.is_some() {

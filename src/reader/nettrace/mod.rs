@@ -29,7 +29,7 @@ mod v6;
 
 use super::{End, Order, Visitor};
 use crate::error::{Error, Problem, Result, Severity};
-use crate::source::Input;
+use crate::source::{Input, Spooled};
 use object_type::{Next, next_object};
 use resync::FAST_SERIALIZATION;
 
@@ -88,10 +88,11 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
             // Events end at a forward reference that stands at the end: the whole file is needed.
             let position = source.position();
             let consumed = [flat_head(version).as_slice(), source.looked_at()].concat();
-            let map = input.into_mapped(&consumed)?;
+            let Spooled { map, failed, .. } = input.spool_behind(&consumed)?;
             let mut source = map.source();
             source.take(usize::try_from(position).unwrap_or(usize::MAX));
-            return flat::read(&path, version as u32, &map, &mut source, order, visitor);
+            let end = flat::read(&path, version as u32, &map, &mut source, order, visitor)?;
+            return Ok(stream_error(&path, failed, end, visitor));
         }
         (name, version) => {
             let what = format!("object '{name}' version {version} for readers from {min_reader} on");
@@ -118,10 +119,12 @@ fn finished<V: Visitor>(
     end: End,
     visitor: &mut V,
 ) -> Result<End> {
-    if let Some(error) = source.take_error() {
-        let message = format!("{}: {error}", path.display());
-        visitor.problem(Problem::new(Severity::Error, "stream_error", source.position(), message));
-        return Ok(End { complete: false, ..end });
-    }
-    Ok(end)
+    Ok(stream_error(path, source.take_error(), end, visitor))
+}
+
+fn stream_error<V: Visitor>(path: &std::path::Path, error: Option<std::io::Error>, end: End, visitor: &mut V) -> End {
+    let Some(error) = error else { return end };
+    let message = format!("{}: {error}", path.display());
+    visitor.problem(Problem::new(Severity::Error, "stream_error", end.bytes, message));
+    End { complete: false, ..end }
 }

@@ -44,7 +44,7 @@ pub fn read<V: Visitor>(
     };
     check(&info, path, fields_at)?;
     visitor.trace(&info);
-    let mut state = State::new(visitor, order, info.process_id, false);
+    let mut state = State::new(visitor, order, &info);
     report_start(&mut state, info.start_known, fields_at);
     let complete = objects(&mut state, source, version);
     let bytes = source.position();

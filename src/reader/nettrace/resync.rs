@@ -241,13 +241,25 @@ fn label_form(content: &[u8]) -> Form<'_> {
 /// Where the next flat event of V1 to V3 begins (`padded`: V3), behind the first byte: its kind is described or it is a
 /// description, its lengths fit together, and behind it stands another event or nothing.
 pub fn next_flat_event(bytes: &[u8], padded: bool, types: &EventTypes) -> Option<usize> {
+    let bytes = bytes.get(..next_recording(bytes).unwrap_or(bytes.len())).unwrap_or_default();
     let step = if padded { 4 } else { 1 };
     let known = |header: &EventHeader| header.metadata_id == 0 || types.is_defined(header.metadata_id);
     (step..bytes.len()).step_by(step).find(|at| {
+        let rest = bytes.get(*at..).unwrap_or_default();
+        // Cheap, since it is asked at every byte: an event has 56 bytes at least.
+        let size = rest.first_chunk().map_or(0, |size| u32::from_le_bytes(*size) as usize);
+        if size < 56 || size > rest.len() {
+            return false;
+        }
         let mut header = EventHeader::default();
-        let Ok((rest, _)) = header.flat(bytes.get(*at..).unwrap_or_default(), padded) else { return false };
+        let Ok((rest, _)) = header.flat(rest, padded) else { return false };
         known(&header) && (rest.is_empty() || header.flat(rest, padded).is_ok())
     })
+}
+
+/// Where another recording begins.
+pub fn next_recording(bytes: &[u8]) -> Option<usize> {
+    (0..bytes.len()).find(|at| is_recording(bytes.get(*at..).unwrap_or_default()))
 }
 
 /// Whether another recording begins with these bytes.
@@ -292,7 +304,7 @@ pub fn trailing_bytes<V: Visitor>(out: &mut Reporter<'_, V>, source: &mut Source
     source.len().map_or(0, |len| len - end.min(len))
 }
 
-fn report_second<V: Visitor>(out: &mut Reporter<'_, V>, offset: u64) {
-    let message = "another recording begins here, in the same file; it is not read: cut the file here and convert both";
+pub fn report_second<V: Visitor>(out: &mut Reporter<'_, V>, offset: u64) {
+    let message = "another recording begins here, behind the first; it is not read: convert it as a file of its own";
     out.problem(Problem::new(Severity::DataLoss, "second_recording", offset, message));
 }

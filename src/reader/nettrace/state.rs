@@ -1,6 +1,6 @@
 //! What all versions share while a file is read: what ids refer to, the region, and the way of events to the visitor.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use super::drops::{Drops, SequenceSlot};
 use super::event_header::EventHeader;
@@ -13,7 +13,7 @@ use super::text::TextBudget;
 use super::threads::Threads;
 use crate::bytes::{ParseError, Parsed, inner, refuse, take};
 use crate::error::{Problem, Severity};
-use crate::reader::{EventType, Labels, Order, RawEvent, Stack, Thread, ThreadIndex, TypeId, Visitor};
+use crate::reader::{EventType, Labels, Order, RawEvent, Stack, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::source::{Chunk, Source};
 
 /// A record of zeros in compressed form, with as many zeros behind it as make up this many bytes, is a hole in the file.
@@ -35,6 +35,10 @@ pub struct State<'a, 'v, V: Visitor> {
     text: TextBudget,
     region: Region<'a>,
     newest: i64,
+    /// Ticks that can be told as a time.
+    times: RangeInclusive<i64>,
+    /// Events whose ticks cannot.
+    clamped: u64,
     late: u64,
     /// Events whose stack is not known because of a gap, and where the first of them lies.
     lost_stacks: Option<(u64, u64)>,
@@ -47,20 +51,22 @@ pub struct State<'a, 'v, V: Visitor> {
 }
 
 impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
-    pub fn new(visitor: &'v mut V, order: Order, default_process: u64, v6: bool) -> State<'a, 'v, V> {
+    pub fn new(visitor: &'v mut V, order: Order, info: &TraceInfo) -> State<'a, 'v, V> {
         State {
             out: Reporter::new(visitor),
             order,
             stopped: false,
             cut: false,
             types: EventTypes::default(),
-            threads: Threads::new(default_process),
+            threads: Threads::new(info.process_id),
             labels: RegionLabels::default(),
             stacks: Stacks::default(),
-            drops: Drops::new(v6),
+            drops: Drops::new(info.version == 6),
             text: TextBudget::default(),
             region: Region::new(),
             newest: i64::MIN,
+            times: info.clock.range(),
+            clamped: 0,
             late: 0,
             lost_stacks: None,
             gap_in_region: false,
@@ -317,6 +323,7 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
             self.late += 1;
         }
         self.newest = self.newest.max(ticks);
+        self.clamped += u64::from(!self.times.contains(&ticks));
     }
 
     #[inline]
@@ -413,6 +420,11 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
         if self.late > 0 {
             let message = "events are older than one delivered before them: the file breaks its own order";
             self.out.problem(Problem::new(Severity::Info, "out_of_order", position, message).count(self.late));
+        }
+        if self.clamped > 0 {
+            let message =
+                "events have times that 64 bits of nanoseconds cannot hold; they stand at the nearest that can";
+            self.out.problem(Problem::new(Severity::Error, "time_out_of_range", position, message).count(self.clamped));
         }
         self.out.finish();
         self.out.visitor.progress(position);

@@ -66,7 +66,7 @@ pub fn read<V: Visitor>(path: &Path, source: &mut Source<'_>, order: Order, visi
     };
     check(&info, path, start)?;
     visitor.trace(&info);
-    let mut state = State::new(visitor, order, info.process_id, true);
+    let mut state = State::new(visitor, order, &info);
     report_start(&mut state, info.start_known, start);
     let complete = blocks(&mut state, source);
     let bytes = source.position();
