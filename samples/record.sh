@@ -7,12 +7,13 @@
 #
 #   --runtime DIR|auto   the folder with `dotnet` in it. auto (default): DOTNET_ROOT, else the folder of `dotnet` on
 #                        PATH, else .NET Core 3.1 from PyPI (the wheel dotnetcore2), kept in the cache
-#   --only NAMES         record only these: gc-churn server-gc heap stacks events exit-early
+#   --only NAMES         record only these: gc-churn server-gc heap stacks events exit-early callbacks
 #   --suffix TEXT        put TEXT behind each name, as in gc-churn-3.1.nettrace
 #   --no-install         take only what is there: nothing from PyPI or apt
 #
 # The compiler is `csharp OUT.dll FILE...` in the runtime's folder, or the SDK's, or Mono's mcs (Debian: mono-mcs,
-# installed when missing). Runtime and program are kept in ${XDG_CACHE_HOME:-~/.cache}/tracequet; a lock keeps two
+# installed when missing). `callbacks` is recorded by recorder/: TRACEQUET_RECORDER is its library, built when unset.
+# Recordings are made in /tmp/churn, with copies of both. Runtime and program are kept in ${XDG_CACHE_HOME:-~/.cache}/tracequet; a lock keeps two
 # runs at once apart.
 set -euo pipefail
 
@@ -20,7 +21,9 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 sources=("$here"/src/*.cs)
 wheel=dotnetcore2 wheel_version=3.1.23
 cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/tracequet
-all="gc-churn server-gc heap stacks events exit-early"
+# Where runtime and program are copied to and run: a recording has their paths in it, and this one says nothing of a machine.
+stage=/tmp/churn
+all="gc-churn server-gc heap stacks events exit-early callbacks"
 
 say() { echo "record.sh: $*" >&2; }
 die() { say "$@"; exit 1; }
@@ -184,8 +187,18 @@ if [ $action = program ]; then printf '%s\n' "$runtime/dotnet" "$program"; exit 
 [ -n "$out" ] || out=$(mktemp -d "${TMPDIR:-/tmp}/tracequet-samples.XXXXXX")
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
-work=$(mktemp -d "${TMPDIR:-/tmp}/record.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+exec 8>"$stage.lock"
+flock 8 || die "cannot lock $stage.lock"
+rm -rf "$stage"
+mkdir "$stage" || die "cannot make $stage"
+trap 'rm -rf "$stage"' EXIT
+work=$stage/out
+mkdir "$work"
+cp -a "$runtime" "$stage/dotnet"
+cp -a "$(dirname "$program")" "$stage/app"
+runtime=$stage/dotnet program=$stage/app/Churn.dll
+export DOTNET_ROOT=$runtime TMPDIR=$work
+cd "$work"
 ulimit -c 0                                               # exit-early is to end badly, without a core file
 
 clr=Microsoft-Windows-DotNETRuntime
@@ -212,14 +225,23 @@ record() {
   finish "$name" $status
 }
 
+# finish NAME STATUS [EXTENSION FIRST_BYTES]
 finish() {
-  local name=$1 status=$2 file=$work/$1.nettrace
+  local name=$1 status=$2 extension=${3:-nettrace} magic=${4:-Nettrace} file=
+  file=$work/$name.$extension
   if [ "$name" = exit-early ] && [ "$status" != 0 ] && [ "$status" != 124 ]; then status=0; fi
-  if [ "$status" != 0 ] || [ "$(head -c 8 "$file" 2>/dev/null)" != Nettrace ]; then
+  if [ "$status" != 0 ] || [ "$(head -c 8 "$file" 2>/dev/null)" != "$magic" ]; then
     say "$name was not recorded (exit status $status):"; tail -5 "$work/$name.log" >&2; failed="$failed $name"; return 0
   fi
-  cp "$file" "$out/.$name.$$" && mv "$out/.$name.$$" "$out/$name$suffix.nettrace"
-  printf '%s\t%s bytes\n' "$out/$name$suffix.nettrace" "$(stat -c %s "$out/$name$suffix.nettrace")"
+  cp "$file" "$out/.$name.$$" && mv "$out/.$name.$$" "$out/$name$suffix.$extension"
+  printf '%s\t%s bytes\n' "$out/$name$suffix.$extension" "$(stat -c %s "$out/$name$suffix.$extension")"
+}
+
+# The library of recorder/, built if need be.
+recorder_library() {
+  if [ -n "${TRACEQUET_RECORDER:-}" ]; then echo "$TRACEQUET_RECORDER"; return 0; fi
+  (cd "$here/.." && cargo build --quiet --locked --release --package tracequet-recorder) >&2 || return 1
+  echo "${CARGO_TARGET_DIR:-$here/../target}/release/libtracequet_recorder.so"
 }
 
 say "recording with .NET $version in $runtime"
@@ -232,6 +254,17 @@ for name in $only; do
     stacks)     record $name "Microsoft-DotNETCore-SampleProfiler:0:5,$clr:0x14C14FCCBD:5" -- stacks ;;
     events)     record $name "Tracequet-Churn:0xFFFFFFFFFFFFFFFF:5,Tracequet-Churn-Described:0xFFFFFFFFFFFFFFFF:5,System.Threading.Tasks.TplEventSource:0x80:4" EventPipeRundown=0 -- events ;;
     exit-early) record $name "$clr:0x400003:5" EventPipeRundown=0 -- exit-early ;;
+    callbacks)  # with the recorder as the runtime's profiler: both versions of the callbacks, roots, handles, names
+      library=$(recorder_library) && cp "$library" "$stage/libtracequet_recorder.so" || { say "no recorder"; failed="$failed $name"; continue; }
+      status=0
+      (
+        for variable in "${!TRACEQUET_@}"; do unset "$variable"; done      # the recorder takes them for settings
+        export CORECLR_ENABLE_PROFILING=1 CORECLR_PROFILER={6c1a7a1c-53a1-4b4b-9f2a-7c6f8f0f7c01}
+        export CORECLR_PROFILER_PATH=$stage/libtracequet_recorder.so
+        export TRACEQUET_OUTPUT=$work/callbacks.corprof TRACEQUET_RANGES=both
+        run callbacks GCgen0size=180000 -- churn
+      ) || status=$?
+      finish callbacks $status corprof .corprof ;;
     heap)       # by attaching: the program asks its own runtime, over the diagnostics port, for a heap dump
       status=0; run heap -- heap "$work/heap.nettrace" || status=$?; finish heap $status ;;
   esac

@@ -55,34 +55,89 @@ const MOVES: &str = r#"
 #include "corprof.h"
 #include <stdio.h>
 int main(void) {
-    static uint8_t room[4096];
+    static uint64_t room[512];
     uint64_t old[] = { 0x1100, 0x1000, 0x1200 }, now[] = { 0x5000, 0x1000, 0x4000 }, lengths[] = { 24, 0xFFFFFFFF, 32 };
     uint64_t bounds[] = { 0, 0x1000, 0x800, 0x900, 2, 0x4000, 0x2000, 0x3000 }, non_gc[] = { 0x9000, 16, 32 };
-    corprof_out out = { room };
+    corprof_out out = { (uint8_t *)room };
     corprof_header(&out, 8, 1, 1000000000, 0, 0, 0x80, 0);
-    uint8_t *chunk = corprof_chunk(&out, 2, 0, 0), *record = corprof_record(&out, CORPROF_GC_STARTED, 1, 1);
+    uint8_t *chunk = corprof_chunk(&out, 1024, 2, 0, 0), *record = corprof_record(&out, CORPROF_GC_STARTED, 1, 1);
     corprof_varint(&out, 5), corprof_varint(&out, 0x1F), corprof_varint(&out, 1);
     corprof_bounds(&out, bounds, 2, non_gc, 1);
-    corprof_record_end(&out, record);
+    corprof_record_end(&out, chunk, record);
     record = corprof_record(&out, CORPROF_MOVED, 2, 2);
     corprof_moved(&out, old, now, lengths, 3);
-    corprof_record_end(&out, record);
+    corprof_record_end(&out, chunk, record);
     record = corprof_record(&out, CORPROF_GC_FINISHED, 3, 3);
     corprof_bounds(&out, bounds, 2, non_gc, 1);
-    corprof_record_end(&out, record);
+    corprof_record_end(&out, chunk, record);
     record = corprof_record(&out, CORPROF_END, 4, 4);
-    corprof_record_end(&out, record);
+    corprof_record_end(&out, chunk, record);
     corprof_chunk_end(&out, chunk);
-    return fwrite(room, 1, (size_t)(out.p - room), stdout) == (size_t)(out.p - room) ? 0 : 1;
+    size_t bytes = (size_t)(out.p - (uint8_t *)room);
+    return fwrite(room, 1, bytes, stdout) == bytes ? 0 : 1;
 }
 "#;
 
+/// A process that is killed in the midst of its third record: what it prints is what a mapped file would hold.
+const KILLED: &str = r#"
+#include "corprof.h"
+#include <stdio.h>
+int main(void) {
+    static uint64_t room[512];
+    uint64_t roots[] = { 0x1000, 1, 0, 7 }, references[] = { 0x2000, 0x3000 };
+    corprof_out out = { (uint8_t *)room };
+    corprof_header(&out, 8, 1, 1000000000, 0, 0, 0x80, 0);
+    uint8_t *chunk = corprof_chunk(&out, 2048, 2, 0, 0), *record = corprof_record(&out, CORPROF_ROOTS2, 1, 1);
+    corprof_columns(&out, roots, 1, 4);
+    corprof_record_end(&out, chunk, record);
+    record = corprof_record(&out, CORPROF_OBJECT, 2, 2);
+    corprof_varint(&out, 0x1000), corprof_varint(&out, 5), corprof_columns(&out, references, 2, 1);
+    corprof_flags(record, CORPROF_FLAG_CUT);
+    corprof_record_end(&out, chunk, record);
+    record = corprof_record(&out, CORPROF_THREAD_NAME, 3, 3);
+    corprof_varint(&out, 4711), corprof_text(&out, "never committed");
+    return fwrite(room, 1, sizeof room, stdout) == sizeof room ? 0 : 1;
+}
+"#;
+
+fn run(name: &str, program: &str) -> Option<Vec<u8>> {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join(name);
+    std::fs::write(&source, program).unwrap();
+    printed_by(&source)
+}
+
+#[test]
+fn a_profiler_in_c_that_is_killed_loses_the_record_at_hand_only() {
+    let Some(recording) = run("killed.c", KILLED) else { return };
+    let facts = facts(&recording).unwrap();
+    assert_eq!(facts.records, 2);
+    assert!(["cut_record", "no_end_mark", "torn_record"].iter().all(|code| facts.codes().contains(code)));
+}
+
+/// Every kind and flag of the crate stands in the header, with the same number.
+#[test]
+fn the_header_for_c_has_all_kinds() {
+    use tracequet::reader::callback::format;
+
+    let header = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("recorder/corprof.h")).unwrap();
+    let crate_ = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("corprof/src/kind.rs")).unwrap();
+    let header = header.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut found = 0;
+    for line in crate_.lines().map(str::trim).filter(|line| line.ends_with(';') && line.contains(" = ")) {
+        let Some((name, rest)) = line.split_once(" = ") else { continue };
+        let Some((number, _)) = rest.split_once(", \"") else { continue };
+        assert!([",", " }"].iter().any(|end| header.contains(&format!("CORPROF_{name} = {number}{end}"))), "{name}");
+        found += 1;
+    }
+    assert_eq!(found, format::kind::ALL.len());
+    let flags = [("FAILED", format::FLAG_FAILED), ("CONTINUES", format::FLAG_CONTINUES), ("CUT", format::FLAG_CUT)];
+    assert!(flags.iter().all(|(name, flag)| header.contains(&format!("CORPROF_FLAG_{name} = {flag}"))));
+}
+
 #[test]
 fn moved_ranges_and_bounds_written_in_c_come_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("moves.c");
-    std::fs::write(&source, MOVES).unwrap();
-    let Some(recording) = printed_by(&source) else { return };
+    let Some(recording) = run("moves.c", MOVES) else { return };
     let facts = facts(&recording).unwrap();
     let seen: Vec<_> =
         facts.moved.iter().map(|r| (r.old_range_start, r.new_range_start, r.range_length, r.length_kind)).collect();

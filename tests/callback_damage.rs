@@ -1,9 +1,10 @@
 //! Damaged recordings of callbacks: what is left is read, what is not is told, and nothing panics.
 
+use tracequet::reader::callback::Writer;
 use tracequet::reader::callback::encode;
-use tracequet::reader::callback::format::{FLAG_CUT, kind};
+use tracequet::reader::callback::format::{FLAG_CUT, Header, kind};
 
-use crate::support::callbacks::{Facts, Making, facts};
+use crate::support::callbacks::{Facts, Making, facts, header};
 
 /// A recording with something of everything.
 pub fn sample() -> Vec<u8> {
@@ -129,6 +130,183 @@ fn what_is_no_recording_is_refused_with_the_place() {
     let mut newer = sample();
     newer[8] = 2;
     assert!(facts(&newer).err().expect("an error").to_string().contains("at byte 8"));
+}
+
+/// Where in the header a field lies that cannot be right is said to the byte.
+#[test]
+fn errors_of_the_header_name_the_byte_of_the_field() {
+    let whole = sample();
+    let wrong: [(usize, &[u8], &str); 7] = [
+        (0, b"X", "magic"),
+        (8, &[9, 0], "version"),
+        (12, &[10, 0, 0, 0], "header length"),
+        (20, &[3, 0, 0, 0], "chunk alignment"),
+        (24, &[5], "pointer size"),
+        (48, &[0; 8], "clock frequency"),
+        (104, &[0xFF; 4], "text"),
+    ];
+    for (at, bytes, field) in wrong {
+        let mut damaged = whole.clone();
+        damaged[at..at + bytes.len()].copy_from_slice(bytes);
+        let error = facts(&damaged).err().expect("an error").to_string();
+        // A text that is too long has no bytes: the error is where they begin.
+        let at = if field == "text" { at + 4 } else { at };
+        assert!(error.contains(&format!("at byte {at}")) && error.contains(field), "{field}: {error}");
+    }
+}
+
+/// A recording of some megabytes as the recorder lays it out: chunks of up to 64 KiB at multiples of 4096.
+fn long(records: u64) -> Vec<u8> {
+    let header = Header { chunk_align: 4096, ..header() };
+    let mut writer = Writer::new(Vec::new(), &header).unwrap().chunk_bytes(60 << 10);
+    let threads = [100, 101, 102].map(|id| writer.thread(id));
+    let mut payload = Vec::new();
+    for n in 0..records {
+        payload.clear();
+        encode::numbers(&mut payload, &[n, n.wrapping_mul(0x9E37_79B9_7F4A_7C15)]);
+        let thread = threads[(n / 7 % 3) as usize];
+        writer.record(thread, kind::HANDLE_CREATED, 0, 1_000 + n, &payload).unwrap();
+    }
+    writer.finish(records + 2_000).unwrap()
+}
+
+#[test]
+fn a_hole_of_64_kib_anywhere_costs_little_more_than_itself() {
+    let whole = long(80_000);
+    let all = facts(&whole).unwrap();
+    assert!(all.problems.is_empty() && whole.len() > 3 << 20, "{} bytes, {:?}", whole.len(), all.problems);
+    const HOLE: usize = 64 << 10;
+    let mut worst = u64::MAX;
+    for start in (4096..whole.len() - HOLE).step_by(37_003) {
+        for noise in [false, true] {
+            let mut damaged = whole.clone();
+            for (n, byte) in damaged[start..start + HOLE].iter_mut().enumerate() {
+                *byte = if noise { (n as u32).wrapping_mul(2_654_435_761).rotate_left(9) as u8 | 1 } else { 0 };
+            }
+            let part = facts(&damaged).unwrap();
+            assert!(part.codes().contains(&"missing_records"), "{start}: {:?}", part.codes());
+            worst = worst.min(part.records);
+        }
+    }
+    println!("{worst} of {} records in the worst case", all.records);
+    assert!(worst * 100 >= all.records * 97, "{worst} of {} records", all.records);
+}
+
+/// The header of a chunk is 40 bytes; its records have CRCs of their own.
+#[test]
+fn a_damaged_chunk_header_costs_no_record() {
+    let whole = long(20_000);
+    let all = facts(&whole).unwrap();
+    let chunks: Vec<usize> = (4096..whole.len()).step_by(4096).filter(|at| whole[*at..].starts_with(b"CHNK")).collect();
+    assert!(chunks.len() > 10);
+    for at in chunks {
+        let mut damaged = whole.clone();
+        damaged[at + 4] ^= 0x40;
+        let part = facts(&damaged).unwrap();
+        assert_eq!((part.records, part.end.complete), (all.records, true), "chunk at {at}");
+        assert_eq!(part.codes(), ["damaged_chunk"], "chunk at {at}");
+    }
+}
+
+/// A profiler that writes when a callback returns: what was called within it is written first.
+#[test]
+fn records_of_a_thread_are_sorted_by_their_entry() {
+    let mut records: Vec<u64> = (1..=400).collect();
+    // Outer callbacks with 63 others within them; and some that are only swapped.
+    records[10..74].rotate_left(1);
+    records[100..164].rotate_left(1);
+    (200..300).step_by(2).for_each(|at| records.swap(at, at + 1));
+    let bytes = numbered(&records);
+    let facts = facts(&bytes).unwrap();
+    assert!(facts.problems.is_empty(), "{:?}", facts.problems);
+    assert!(facts.handles.iter().map(|handle| handle.1).eq(1..=400));
+    // Farther than that: read where it stands, and said.
+    records.rotate_left(1);
+    let facts = crate::support::callbacks::facts(&numbered(&records)).unwrap();
+    assert_eq!((facts.codes(), facts.handles.len()), (vec!["disordered_record", "missing_records"], 400));
+}
+
+/// A recording of one thread whose records have these sequence numbers, and an end.
+fn numbered(sequences: &[u64]) -> Vec<u8> {
+    use tracequet::reader::callback::format::{CHUNK_HEADER, chunk_header, commit_word, record_header};
+
+    let mut out = header().encode();
+    out.resize(out.len().next_multiple_of(8), 0);
+    let mut records = Vec::new();
+    for sequence in sequences {
+        let mut payload = Vec::new();
+        encode::numbers(&mut payload, &[*sequence, 1]);
+        records.extend(record_header(kind::HANDLE_CREATED, 0, *sequence, 1_000 + sequence, 0, &payload));
+        records.extend(payload);
+    }
+    let last = sequences.iter().max().copied().unwrap_or(0) + 1;
+    records.extend(record_header(kind::END, 0, last, 9_000, 0, &[]));
+    let capacity = (CHUNK_HEADER + records.len()).next_multiple_of(8);
+    let mut head = chunk_header(capacity as u32, 100, 0, 0);
+    head[24..32].copy_from_slice(&commit_word(records.len() as u32).to_le_bytes());
+    let end = out.len() + capacity;
+    out.extend(head);
+    out.extend(records);
+    out.resize(end, 0);
+    out
+}
+
+#[test]
+fn what_the_recorder_has_to_say_is_a_diagnostic() {
+    let mut m = Making::new();
+    m.record(0, kind::NOTE, 0, |out| encode::named(out, &[1], "TRACEQUET_RANGES=v9 is not understood"));
+    m.record(0, kind::NOTE, 0, |out| encode::named(out, &[2], "the recorder failed and stopped"));
+    let facts = m.facts();
+    assert_eq!(facts.codes(), ["recorder_failed", "recorder_setting"]);
+    assert_eq!(facts.problems[0].message, "TRACEQUET_RANGES=v9 is not understood");
+    assert!(facts.problems[1].severity > facts.problems[0].severity, "a setting is no loss");
+}
+
+/// Threads read in many places of the file, from beginning to end: pages that are done are given back.
+#[test]
+fn a_large_recording_takes_little_memory() {
+    use crate::limits::{is_alone, peak_mb};
+
+    if !is_alone("callback_damage::a_large_recording_takes_little_memory") {
+        return;
+    }
+    let mut file = std::io::BufWriter::new(tempfile::NamedTempFile::new().unwrap());
+    let header = Header { chunk_align: 4096, ..header() };
+    let mut writer = Writer::new(&mut file, &header).unwrap();
+    let threads = [100, 101].map(|id| writer.thread(id));
+    let rows: Vec<[u64; 2]> = (0..4_000).map(|n| [(n * 0x9E37_79B9) % (1 << 40), n]).collect();
+    let mut payload = Vec::new();
+    encode::columns(&mut payload, rows.iter().copied());
+    // The second thread has a record at either end only, as a thread that waits.
+    writer.record(threads[1], kind::BY_CLASS, 0, 1_000, &payload).unwrap();
+    let mut bytes = 0;
+    for n in 0.. {
+        writer.record(threads[0], kind::BY_CLASS, 0, 1_001 + n, &payload).unwrap();
+        bytes += payload.len();
+        if bytes > 200 << 20 {
+            break;
+        }
+    }
+    writer.record(threads[1], kind::BY_CLASS, 0, 9_000_000, &payload).unwrap();
+    writer.finish(9_000_001).unwrap();
+    std::io::Write::flush(&mut file).unwrap();
+    let path = file.get_ref().path().to_owned();
+
+    struct Count(u64);
+    impl tracequet::reader::callback::Visitor for Count {
+        fn record(&mut self, _: &tracequet::reader::callback::Record<'_>) -> std::ops::ControlFlow<()> {
+            self.0 += 1;
+            std::ops::ControlFlow::Continue(())
+        }
+        fn problem(&mut self, problem: tracequet::error::Problem) {
+            panic!("{problem:?}");
+        }
+    }
+    let mut count = Count(0);
+    tracequet::reader::callback::read(tracequet::source::Input::open(&path).unwrap(), &mut count).unwrap();
+    println!("{} records, {:?} MB", count.0, peak_mb());
+    assert!(count.0 > 5_000);
+    assert!(peak_mb().is_none_or(|peak| peak < 60), "{:?} MB", peak_mb());
 }
 
 /// What can be wrong with a recording: its name, its bytes, and the diagnostics that tell of it.

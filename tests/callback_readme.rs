@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::agree::complete;
 use crate::support::callbacks::facts;
-use crate::support::dual::{Runtime, each_runtime, recorder};
+use crate::support::dual::{Runtime, each_runtime, recorder, without_settings};
 
 /// The fenced blocks of a language in the section for profiler authors.
 fn blocks(language: &str) -> Vec<String> {
@@ -31,7 +31,7 @@ fn shell(runtime: &Runtime, folder: &Path, arguments: &str, lines: &str) -> (boo
     );
     let mut command = Command::new("bash");
     command.args(["-c", &script]).current_dir(folder).stdin(Stdio::null());
-    command.env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1").env_remove("TRACEQUET_OUTPUT");
+    without_settings(&mut command).env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1");
     let output = command.output().expect("bash");
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     (output.status.success(), text)
@@ -78,7 +78,8 @@ fn settings_in_the_documents_are_those_of_the_recorder() {
         let words = text.split(word).filter(|w| w.starts_with("TRACEQUET_"));
         words.map(str::to_owned).collect()
     };
-    let of_recorder = names(&settings);
+    let list = settings.split_once("const NAMES").and_then(|(_, rest)| rest.split_once("];")).expect("a list").0;
+    let of_recorder = names(list);
     let documented = names(&read("docs/PROFILER.md"));
     assert_eq!(documented, of_recorder, "docs/PROFILER.md");
     let used = names(&(blocks("sh").concat()));
@@ -95,9 +96,10 @@ fn the_c_of_the_readme_compiles_and_makes_the_payload_of_the_crate() {
     let lines = lines.replace("#include \"corprof.h\"\n", "");
     let source = format!(
         "#include \"corprof.h\"\n#include <stdio.h>\nint main(void) {{\n\
-         static uint8_t room[4096]; corprof_out out = {{ room }};\n\
+         static uint64_t room[512]; corprof_out out = {{ (uint8_t *)room }};\n\
+         uint8_t *chunk = corprof_chunk(&out, 1024, 1, 0, 0), *first = out.p;\n\
          uint64_t starts[] = {{ 0x1000, 0x2000 }}, lengths[] = {{ 0x100, 0x38 }}, sequence = 41, ticks = 7; uint32_t count = 2;\n\
-         {lines}\nfwrite(room, 1, (size_t)(out.p - room), stdout); return 0; }}\n"
+         {lines}\nfwrite(first, 1, (size_t)(out.p - first), stdout); return 0; }}\n"
     );
     let folder = tempfile::tempdir().expect("a folder");
     let (file, program) = (folder.path().join("readme.c"), folder.path().join("readme"));

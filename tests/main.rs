@@ -21,6 +21,8 @@ mod callback_damage;
 #[cfg(target_os = "linux")]
 mod callback_dual;
 #[cfg(target_os = "linux")]
+mod callback_harmless;
+#[cfg(target_os = "linux")]
 mod callback_heap;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod callback_readme;

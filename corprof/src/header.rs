@@ -7,7 +7,7 @@ pub const MAGIC: [u8; 8] = *b".corprof";
 /// Version of the format. A reader refuses a greater one.
 pub const MAJOR: u16 = 1;
 /// Minor version: additions that older readers can skip.
-pub const MINOR: u16 = 0;
+pub const MINOR: u16 = 1;
 /// Bytes of the header before its texts.
 pub const HEADER_FIXED: usize = 104;
 /// The longest header, texts included.
@@ -16,6 +16,11 @@ pub const MAX_HEADER: usize = 1 << 20;
 const MAX_TEXT: usize = 64 << 10;
 /// HRESULT that stands for "was not asked".
 pub const NOT_ASKED: u32 = 0x8000_FFFF;
+
+/// Note: a setting of the profiler was not understood, or could not be followed.
+pub const NOTE_SETTING: u64 = 1;
+/// Note: the profiler failed and stopped.
+pub const NOTE_FAILED: u64 = 2;
 
 /// Policy bit: SurvivingReferences and MovedReferences are recorded.
 pub const POLICY_V1: u32 = 1;

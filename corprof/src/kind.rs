@@ -90,4 +90,6 @@ kinds! {
     LOST = 35, "Lost";
     /// The profiler is attached.
     ATTACHED = 36, "ProfilerAttachComplete";
+    /// Something that the profiler has to say: a `NOTE_` code and a text. Since version 1.1.
+    NOTE = 37, "Note";
 }

@@ -18,6 +18,10 @@ const COLLECT_TRACING_2: u8 = 3;
 const COLLECT_TRACING_3: u8 = 4;
 /// .NET 9: the keywords of the rundown may be chosen.
 const COLLECT_TRACING_4: u8 = 5;
+/// Keyword of the runtime: collect now, and tell the heap when GCHeapDump is there, too.
+const GC_HEAP_COLLECT: u64 = 0x80_0000;
+/// How long a runtime that is to tell its heap may take: it answers when the collection is done.
+const HEAP_PATIENCE: Duration = Duration::from_secs(1800);
 /// The only format that is written today.
 const NETTRACE: u32 = 1;
 
@@ -77,10 +81,12 @@ const ALL_STACKS: &str = "this runtime cannot leave call stacks out: they are re
 /// Begins a session with the oldest command that says what is wanted. A runtime that does not know it is asked with the
 /// next older one.
 pub fn start_session(target: &Target, request: &SessionRequest) -> Result<Session> {
+    let collects = |p: &Provider| p.name == "Microsoft-Windows-DotNETRuntime" && p.keywords & GC_HEAP_COLLECT != 0;
+    let patience = if request.providers.iter().any(collects) { HEAP_PATIENCE } else { PATIENCE };
     let mut last = None;
     for (command, compromises) in attempts(request) {
         let message = message(command, request).finish()?;
-        match target.connect()?.ask("CollectTracing", message, PATIENCE) {
+        match target.connect()?.ask("CollectTracing", message, patience) {
             Ok((connection, payload)) => {
                 let id = Fields(&payload).u64("the id of the session")?;
                 return Ok(Session { id, connection, compromises });

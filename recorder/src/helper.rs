@@ -1,10 +1,11 @@
 //! A thread of our own for what callbacks must not wait for: room in the file, names, the wall clock.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use corprof as format;
+use corprof::kind;
 
 use crate::{log, names, platform};
 
@@ -12,39 +13,38 @@ const STEP: Duration = Duration::from_millis(5);
 const CLOCK_STEP: Duration = Duration::from_secs(5);
 
 static STOP: AtomicBool = AtomicBool::new(false);
-static THREAD: OnceLock<std::thread::Thread> = OnceLock::new();
 /// Held while the thread works: the runtime must not go away while names are looked up, and the file has one master.
 static BUSY: Mutex<()> = Mutex::new(());
 
 /// Starts the thread.
 pub fn start() {
     let run = || {
-        let mut said = Instant::now();
-        while !STOP.load(Ordering::Acquire) {
-            std::thread::park_timeout(STEP);
-            {
-                let _busy = BUSY.lock();
-                if !STOP.load(Ordering::Acquire) {
-                    log::map_ahead();
-                    names::resolve();
-                }
-            }
-            if said.elapsed() >= CLOCK_STEP {
-                said = Instant::now();
-                clock();
-                log::report_lost();
-            }
+        // Without it records go into memory until that is full, and are counted as lost then.
+        if catch_unwind(AssertUnwindSafe(work)).is_err() {
+            log::fail("a thread of the recorder failed");
         }
     };
     if let Ok(started) = std::thread::Builder::new().name("corprof".into()).spawn(run) {
-        THREAD.set(started.thread().clone()).ok();
+        log::set_helper(started.thread().clone());
     }
 }
 
-/// Lets it work now: there is, or soon will be, no room in the file.
-pub fn wake() {
-    if let Some(thread) = THREAD.get() {
-        thread.unpark();
+fn work() {
+    let mut said = Instant::now();
+    while !STOP.load(Ordering::Acquire) {
+        std::thread::park_timeout(STEP);
+        {
+            let _busy = BUSY.lock();
+            if !STOP.load(Ordering::Acquire) {
+                log::map_ahead();
+                names::resolve();
+            }
+        }
+        if said.elapsed() >= CLOCK_STEP {
+            said = Instant::now();
+            clock();
+            log::report_lost();
+        }
     }
 }
 
@@ -57,9 +57,9 @@ pub fn stop() {
     }
 }
 
-/// Writes down what the wall clock says.
+/// Records the wall clock.
 pub fn clock() {
     if let Some(entry) = log::enter() {
-        log::put(entry, format::kind::CLOCK, 0, &platform::utc_ns().to_le_bytes());
+        log::put(entry, kind::CLOCK, 0, &platform::utc_ns().to_le_bytes());
     }
 }

@@ -1,10 +1,11 @@
-//! ICorProfilerInfo: what the runtime answers, by slot.
+//! ICorProfilerInfo: what the runtime answers.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use crate::com::{Guid, Hr};
+use crate::com::{E_FAIL, Guid, Hr, Slot, This};
+use crate::slots::{GenerationRange, NonGcRange, enumeration, info as slot, unknown};
 use corprof::NOT_ASKED;
 use corprof::encode::BoundsSaid;
 
@@ -30,27 +31,16 @@ const INFOS: [Guid; 15] = [
 static INFO: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static VERSION: AtomicU32 = AtomicU32::new(0);
 
-/// A function of a COM object.
+/// Keeps the newest interface of what the runtime passed to Initialize. False when that is older than ICorProfilerInfo2.
 ///
 /// # Safety
-/// `object` is a COM object whose table has this slot, and `F` is the type of the function there.
-pub unsafe fn slot<F: Copy>(object: *mut c_void, slot: usize) -> F {
-    const { assert!(size_of::<F>() == size_of::<usize>()) };
-    // SAFETY: the first word of a COM object leads to its table.
-    unsafe { (*object.cast::<*const usize>()).add(slot).cast::<F>().read() }
-}
-
-/// Keeps the newest interface of what the runtime passed to Initialize.
-///
-/// # Safety
-/// `unknown` is a COM object.
-pub unsafe fn adopt(unknown: *mut c_void) -> bool {
-    type Query = unsafe extern "system" fn(*mut c_void, *const Guid, *mut *mut c_void) -> Hr;
+/// `runtime` is a COM object.
+pub unsafe fn adopt(runtime: This) -> bool {
     for (at, iid) in INFOS.iter().enumerate().rev() {
         let version = at as u32 + 1;
         let mut out = std::ptr::null_mut();
-        // SAFETY: slot 0 of every COM object is QueryInterface.
-        let hr = unsafe { slot::<Query>(unknown, 0)(unknown, iid, &mut out) };
+        // SAFETY: the caller vouches for it.
+        let hr = unsafe { unknown::QUERY_INTERFACE.of(runtime)(runtime, iid, &mut out) };
         if hr >= 0 && !out.is_null() {
             VERSION.store(version, Ordering::Relaxed);
             INFO.store(out, Ordering::Release);
@@ -65,33 +55,31 @@ pub fn version() -> u32 {
     VERSION.load(Ordering::Relaxed)
 }
 
-/// The runtime's object, once it is known and has interface `least`.
-pub fn get(least: u32) -> Option<*mut c_void> {
+/// The runtime's object, once it is known and has ICorProfilerInfo `least`: a slot of that interface may be called.
+pub fn get(least: u32) -> Option<This> {
     let info = INFO.load(Ordering::Acquire);
     (!info.is_null() && version() >= least).then_some(info)
 }
 
 /// Asks for events: SetEventMask2, or SetEventMask of runtimes that have no other.
 pub fn set_masks([low, high]: [u32; 2]) -> Hr {
-    type Set2 = unsafe extern "system" fn(*mut c_void, u32, u32) -> Hr;
-    type Set = unsafe extern "system" fn(*mut c_void, u32) -> Hr;
-    // SAFETY: slots 82 and 16 as in ICorProfilerInfo5 and ICorProfilerInfo.
     match (get(5), get(1)) {
-        (Some(info), _) => unsafe { slot::<Set2>(info, 82)(info, low, high) },
-        (None, Some(info)) => unsafe { slot::<Set>(info, 16)(info, low) },
-        _ => crate::com::E_FAIL,
+        // SAFETY: the interface has the slot.
+        (Some(info), _) => unsafe { slot::SET_EVENT_MASK2.of(info)(info, low, high) },
+        // SAFETY: as above.
+        (None, Some(info)) => unsafe { slot::SET_EVENT_MASK.of(info)(info, low) },
+        _ => E_FAIL,
     }
 }
 
 /// The events that the runtime granted.
 pub fn masks() -> [u32; 2] {
-    type Get2 = unsafe extern "system" fn(*mut c_void, *mut u32, *mut u32) -> Hr;
-    type Get = unsafe extern "system" fn(*mut c_void, *mut u32) -> Hr;
     let [mut low, mut high] = [0, 0];
-    // SAFETY: slots 81 and 6 as in ICorProfilerInfo5 and ICorProfilerInfo.
     match (get(5), get(1)) {
-        (Some(info), _) => unsafe { slot::<Get2>(info, 81)(info, &mut low, &mut high) },
-        (None, Some(info)) => unsafe { slot::<Get>(info, 6)(info, &mut low) },
+        // SAFETY: the interface has the slot.
+        (Some(info), _) => unsafe { slot::GET_EVENT_MASK2.of(info)(info, &mut low, &mut high) },
+        // SAFETY: as above.
+        (None, Some(info)) => unsafe { slot::GET_EVENT_MASK.of(info)(info, &mut low) },
         _ => 0,
     };
     [low, high]
@@ -99,65 +87,53 @@ pub fn masks() -> [u32; 2] {
 
 /// What GetRuntimeInformation says: CLR instance id, kind, version.
 pub fn runtime() -> (u16, u16, String) {
-    type Get = unsafe extern "system" fn(
-        *mut c_void,
-        *mut u16,
-        *mut u32,
-        *mut u16,
-        *mut u16,
-        *mut u16,
-        *mut u16,
-        u32,
-        *mut u32,
-        *mut u16,
-    ) -> Hr;
     let Some(info) = get(3) else { return (0, 0, String::new()) };
     let (mut id, mut kind, mut parts, mut len, mut text) = (0u16, 0u32, [0u16; 4], 0u32, [0u16; 64]);
     let [major, minor, build, fix] = &mut parts;
-    // SAFETY: slot 67 as in ICorProfilerInfo3; at most 64 units are written.
+    // SAFETY: at most 64 units are written.
     unsafe {
-        slot::<Get>(info, 67)(info, &mut id, &mut kind, major, minor, build, fix, 64, &mut len, text.as_mut_ptr());
+        let get = slot::GET_RUNTIME_INFORMATION.of(info);
+        get(info, &mut id, &mut kind, major, minor, build, fix, 64, &mut len, text.as_mut_ptr());
     }
     let version = text.split(|unit| *unit == 0).next().unwrap_or_default();
     (id, kind as u16, String::from_utf16_lossy(version))
 }
 
-/// Calls `each` with every id that an enumeration of the runtime gives: `at` is the slot that makes it.
-fn each_id(least: u32, at: usize, mut each: impl FnMut(usize)) {
-    type Make = unsafe extern "system" fn(*mut c_void, *mut *mut c_void) -> Hr;
-    type Next = unsafe extern "system" fn(*mut c_void, u32, *mut usize, *mut u32) -> Hr;
-    type Release = unsafe extern "system" fn(*mut c_void) -> u32;
+/// A slot that makes an enumeration.
+type Enumerate = Slot<unsafe extern "system" fn(This, *mut This) -> Hr>;
+
+/// Calls `each` with every id of an enumeration, which `make`, a slot of ICorProfilerInfo `least`, gives.
+fn each_id(least: u32, make: &Enumerate, mut each: impl FnMut(usize)) {
     let Some(info) = get(least) else { return };
     let mut all = std::ptr::null_mut();
-    // SAFETY: the caller names a slot of this form.
-    if unsafe { slot::<Make>(info, at)(info, &mut all) } < 0 || all.is_null() {
+    // SAFETY: the interface has the slot.
+    if unsafe { make.of(info)(info, &mut all) } < 0 || all.is_null() {
         return;
     }
     loop {
         let (mut id, mut count) = (0, 0);
-        // SAFETY: slot 7 of ICorProfilerThreadEnum and ICorProfilerModuleEnum is Next; room for one id.
-        unsafe { slot::<Next>(all, 7)(all, 1, &mut id, &mut count) };
+        // SAFETY: room for one id.
+        unsafe { enumeration::NEXT.of(all)(all, 1, &mut id, &mut count) };
         if count == 0 {
             break;
         }
         each(id);
     }
-    // SAFETY: slot 2 of every COM object is Release; this reference is ours.
-    unsafe { slot::<Release>(all, 2)(all) };
+    // SAFETY: this reference is ours.
+    unsafe { unknown::RELEASE.of(all)(all) };
 }
 
 /// Calls `each` with every module that is loaded.
 pub fn modules(each: impl FnMut(usize)) {
-    each_id(3, 66, each);
+    each_id(3, &slot::ENUM_MODULES, each);
 }
 
 /// Calls `each` with the ThreadID and the OS id of every managed thread.
 pub fn threads(mut each: impl FnMut(usize, u32)) {
-    type Get = unsafe extern "system" fn(*mut c_void, usize, *mut u32) -> Hr;
-    each_id(4, 71, |thread| {
+    each_id(4, &slot::ENUM_THREADS, |thread| {
         let mut os_id = 0;
-        // SAFETY: slot 12 of ICorProfilerInfo is GetThreadInfo.
-        if get(1).is_some_and(|info| unsafe { slot::<Get>(info, 12)(info, thread, &mut os_id) } >= 0) {
+        // SAFETY: writes one number.
+        if get(1).is_some_and(|info| unsafe { slot::GET_THREAD_INFO.of(info)(info, thread, &mut os_id) } >= 0) {
             each(thread, os_id);
         }
     });
@@ -165,38 +141,22 @@ pub fn threads(mut each: impl FnMut(usize, u32)) {
 
 /// Exact size of an object; 0 unknown.
 pub fn object_size(object: usize) -> u64 {
-    type Get = unsafe extern "system" fn(*mut c_void, usize, *mut usize) -> Hr;
     let Some(info) = get(4) else { return 0 };
     let mut size = 0;
-    // SAFETY: slot 80 as in ICorProfilerInfo4.
-    let hr = unsafe { slot::<Get>(info, 80)(info, object, &mut size) };
+    // SAFETY: writes one number.
+    let hr = unsafe { slot::GET_OBJECT_SIZE2.of(info)(info, object, &mut size) };
     if hr >= 0 { size as u64 } else { 0 }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct GenerationRange {
-    generation: u32,
-    start: usize,
-    length: usize,
-    reserved: usize,
-}
+/// A slot that fills an array: room, count, array.
+type Fill<T> = Slot<unsafe extern "system" fn(This, u32, *mut u32, *mut T) -> Hr>;
 
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct NonGcRange {
-    start: usize,
-    length: usize,
-    reserved: usize,
-}
-
-/// Calls a function that fills an array, with more room if it asks for that.
-fn fill<T: Copy + Default>(room: &mut Vec<T>, info: *mut c_void, at: usize) -> (u32, usize) {
-    type Get<T> = unsafe extern "system" fn(*mut c_void, u32, *mut u32, *mut T) -> Hr;
+/// Calls a function that fills an array, with more room if it asks for that. The HRESULT, and how many there are.
+fn fill<T: Copy + Default>(room: &mut Vec<T>, info: This, from: &Fill<T>) -> (u32, usize) {
     for _ in 0..4 {
         let mut count = 0;
-        // SAFETY: the slot takes the room, a place for the count and the array.
-        let hr = unsafe { slot::<Get<T>>(info, at)(info, room.len() as u32, &mut count, room.as_mut_ptr()) };
+        // SAFETY: the array has as much room as is said.
+        let hr = unsafe { from.of(info)(info, room.len() as u32, &mut count, room.as_mut_ptr()) };
         if hr < 0 {
             return (hr as u32, 0);
         }
@@ -224,13 +184,13 @@ pub fn bounds(each: impl FnOnce(&BoundsSaid<'_>)) {
         non_gc_rows.clear();
         let mut said = BoundsSaid { hresult: NOT_ASKED, non_gc_hresult: NOT_ASKED, ..BoundsSaid::default() };
         if let Some(info) = get(2) {
-            let (hresult, count) = fill(ranges, info, 54);
+            let (hresult, count) = fill(ranges, info, &slot::GET_GENERATION_BOUNDS);
             said.hresult = hresult;
             let known = ranges.iter().take(count);
             rows.extend(known.map(|r| [u64::from(r.generation), r.start as u64, r.length as u64, r.reserved as u64]));
         }
         if let Some(info) = get(14) {
-            let (hresult, count) = fill(non_gc, info, 112);
+            let (hresult, count) = fill(non_gc, info, &slot::GET_NON_GC_HEAP_BOUNDS);
             said.non_gc_hresult = hresult;
             let known = non_gc.iter().take(count);
             non_gc_rows.extend(known.map(|r| [r.start as u64, r.length as u64, r.reserved as u64]));

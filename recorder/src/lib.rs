@@ -1,10 +1,13 @@
 //! A .NET profiler that records what the garbage collector tells ICorProfilerCallback, to a `.corprof` file.
 //!
 //! ```text
-//! runtime -> com (vtables) -> callbacks -> log (one chunk per thread in a mapped file)
-//!                              |  ^
-//!                              v  |
-//!                             info, names (what the runtime answers)
+//! runtime -> profiler (COM object) -> callbacks -> session (begin, end)
+//!                                         |           |
+//!                                         v           v
+//!                   info, names (what the runtime     helper (a thread of our own)
+//!                   answers when it is asked)         |
+//!                                         |           v
+//!                                         +-------> log (chunks of each thread) -> file (mapped), spill (memory)
 //! ```
 //! It records what the runtime says and converts nothing; what a clamped length means is for the reader to say.
 
@@ -25,10 +28,16 @@ compile_error!("the callback table relies on callers that clean the stack: 64-bi
 
 mod callbacks;
 mod com;
+mod fault;
+mod file;
+mod guard;
 mod helper;
 mod info;
 mod log;
 mod names;
 mod platform;
+mod profiler;
+mod session;
 mod settings;
+mod slots;
 mod spill;

@@ -1,13 +1,13 @@
 //! What ids mean: classes, functions and modules, looked up outside of collections, each once.
 
 use std::collections::HashSet;
-use std::ffi::c_void;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::com::{Guid, Hr};
-use crate::info::{get, slot};
-use crate::log;
+use crate::com::{Guid, This};
+use crate::info::get;
+use crate::slots::{info as slot, metadata, unknown};
+use crate::{log, settings};
 use corprof::encode::named;
 use corprof::kind;
 
@@ -47,7 +47,7 @@ static LOOK_UP: Mutex<()> = Mutex::new(());
 
 /// Ids of which the recording has to say what they are. Skipped, until they come again, when the lock is taken.
 pub fn want(classes: impl Iterator<Item = usize>, functions: impl Iterator<Item = usize>) {
-    if !crate::settings::of_recording().names {
+    if !settings::of_recording().names {
         return;
     }
     let Ok(mut names) = NAMES.try_lock() else { return };
@@ -94,11 +94,12 @@ fn utf16(text: &[u16], len: u32) -> String {
 
 /// Writes the record of a module.
 pub fn module(id: usize) {
-    type Get = unsafe extern "system" fn(*mut c_void, usize, *mut usize, u32, *mut u32, *mut u16, *mut usize) -> Hr;
     let Some(info) = get(1) else { return };
     let (mut base, mut len, mut path, mut assembly) = (0, 0, vec![0u16; 4096], 0);
-    // SAFETY: slot 20 of ICorProfilerInfo is GetModuleInfo; at most 4096 units are written.
-    let hr = unsafe { slot::<Get>(info, 20)(info, id, &mut base, 4096, &mut len, path.as_mut_ptr(), &mut assembly) };
+    // SAFETY: at most 4096 units are written.
+    let hr = unsafe {
+        slot::GET_MODULE_INFO.of(info)(info, id, &mut base, 4096, &mut len, path.as_mut_ptr(), &mut assembly)
+    };
     if hr >= 0
         && let Some(entry) = log::enter()
     {
@@ -108,32 +109,38 @@ pub fn module(id: usize) {
 }
 
 /// IMetaDataImport of a module.
-struct Metadata(*mut c_void);
+struct Metadata(This);
 
 impl Metadata {
     fn of(module: usize) -> Option<Metadata> {
-        type Get = unsafe extern "system" fn(*mut c_void, usize, u32, *const Guid, *mut *mut c_void) -> Hr;
         let info = get(1)?;
         let mut out = std::ptr::null_mut();
-        // SAFETY: slot 21 of ICorProfilerInfo is GetModuleMetaData; 0 is ofRead.
-        let hr = unsafe { slot::<Get>(info, 21)(info, module, 0, &METADATA_IMPORT, &mut out) };
+        // SAFETY: writes one pointer; 0 is ofRead.
+        let hr = unsafe { slot::GET_MODULE_META_DATA.of(info)(info, module, 0, &METADATA_IMPORT, &mut out) };
         (hr == 0 && !out.is_null()).then_some(Metadata(out))
     }
 
     fn type_name(&self, token: u32, depth: u32) -> Option<String> {
-        type Props = unsafe extern "system" fn(*mut c_void, u32, *mut u16, u32, *mut u32, *mut u32, *mut u32) -> Hr;
-        type Nested = unsafe extern "system" fn(*mut c_void, u32, *mut u32) -> Hr;
         let (mut name, mut len, mut flags, mut base, mut outer) = ([0u16; 1024], 0, 0, 0, 0);
-        // SAFETY: slot 12 of IMetaDataImport is GetTypeDefProps; at most 1024 units are written.
+        // SAFETY: at most 1024 units are written.
         let hr = unsafe {
-            slot::<Props>(self.0, 12)(self.0, token, name.as_mut_ptr(), 1024, &mut len, &mut flags, &mut base)
+            metadata::GET_TYPE_DEF_PROPS.of(self.0)(
+                self.0,
+                token,
+                name.as_mut_ptr(),
+                1024,
+                &mut len,
+                &mut flags,
+                &mut base,
+            )
         };
         if hr < 0 {
             return None;
         }
         let name = utf16(&name, len);
-        // SAFETY: slot 62 of IMetaDataImport is GetNestedClassProps.
-        let is_nested = flags & 7 >= 2 && unsafe { slot::<Nested>(self.0, 62)(self.0, token, &mut outer) } == 0;
+        // SAFETY: writes one token.
+        let is_nested =
+            flags & 7 >= 2 && unsafe { metadata::GET_NESTED_CLASS_PROPS.of(self.0)(self.0, token, &mut outer) } == 0;
         match is_nested && depth < 8 {
             true => Some(format!("{}+{name}", self.type_name(outer, depth + 1)?)),
             false => Some(name),
@@ -141,25 +148,12 @@ impl Metadata {
     }
 
     fn method(&self, token: u32) -> Option<(String, u32)> {
-        type Props = unsafe extern "system" fn(
-            *mut c_void,
-            u32,
-            *mut u32,
-            *mut u16,
-            u32,
-            *mut u32,
-            *mut u32,
-            *mut *const u8,
-            *mut u32,
-            *mut u32,
-            *mut u32,
-        ) -> Hr;
         let (mut class, mut name, mut len, mut numbers) = (0, [0u16; 1024], 0, [0u32; 4]);
         let mut signature = std::ptr::null();
         let [attributes, size, rva, flags] = &mut numbers;
-        // SAFETY: slot 30 of IMetaDataImport is GetMethodProps; at most 1024 units are written.
+        // SAFETY: at most 1024 units are written.
         let hr = unsafe {
-            let get = slot::<Props>(self.0, 30);
+            let get = metadata::GET_METHOD_PROPS.of(self.0);
             let name = name.as_mut_ptr();
             get(self.0, token, &mut class, name, 1024, &mut len, attributes, &mut signature, size, rva, flags)
         };
@@ -169,9 +163,8 @@ impl Metadata {
 
 impl Drop for Metadata {
     fn drop(&mut self) {
-        type Release = unsafe extern "system" fn(*mut c_void) -> u32;
-        // SAFETY: slot 2 of every COM object is Release; this reference is ours.
-        unsafe { slot::<Release>(self.0, 2)(self.0) };
+        // SAFETY: this reference is ours.
+        unsafe { unknown::RELEASE.of(self.0)(self.0) };
     }
 }
 
@@ -185,33 +178,22 @@ struct ClassInfo {
 }
 
 fn class_info(id: usize, depth: u32) -> Option<ClassInfo> {
-    type IsArray = unsafe extern "system" fn(*mut c_void, usize, *mut u32, *mut usize, *mut u32) -> Hr;
-    type Get = unsafe extern "system" fn(
-        *mut c_void,
-        usize,
-        *mut usize,
-        *mut u32,
-        *mut usize,
-        u32,
-        *mut u32,
-        *mut usize,
-    ) -> Hr;
     let info = get(2)?;
     if depth > 8 || id == 0 {
         return None;
     }
     let (mut element_type, mut element, mut rank) = (0, 0, 0);
-    // SAFETY: slot 11 of ICorProfilerInfo is IsArrayClass.
-    if unsafe { slot::<IsArray>(info, 11)(info, id, &mut element_type, &mut element, &mut rank) } == 0 {
+    // SAFETY: writes three numbers.
+    if unsafe { slot::IS_ARRAY_CLASS.of(info)(info, id, &mut element_type, &mut element, &mut rank) } == 0 {
         let of = class_info(element, depth + 1);
         let of = of.map_or_else(|| primitive(element_type).to_owned(), |c| c.name);
         let name = format!("{of}[{}]", ",".repeat(rank.saturating_sub(1) as usize));
         return Some(ClassInfo { module: 0, token: 0, element_type: element_type as u8, rank, element, name });
     }
     let (mut module, mut token, mut parent, mut count, mut arguments) = (0, 0, 0, 0, [0usize; 16]);
-    // SAFETY: slot 41 of ICorProfilerInfo2 is GetClassIDInfo2; at most 16 ids are written.
+    // SAFETY: at most 16 ids are written.
     let hr = unsafe {
-        let get = slot::<Get>(info, 41);
+        let get = slot::GET_CLASS_ID_INFO2.of(info);
         get(info, id, &mut module, &mut token, &mut parent, 16, &mut count, arguments.as_mut_ptr())
     };
     if hr != 0 {
@@ -250,11 +232,10 @@ fn class(id: usize) {
 }
 
 fn function(id: usize) {
-    type Get = unsafe extern "system" fn(*mut c_void, usize, *mut usize, *mut usize, *mut u32) -> Hr;
     let Some(info) = get(1) else { return };
     let (mut class, mut module, mut token) = (0, 0, 0);
-    // SAFETY: slot 15 of ICorProfilerInfo is GetFunctionInfo.
-    let hr = unsafe { slot::<Get>(info, 15)(info, id, &mut class, &mut module, &mut token) };
+    // SAFETY: writes three numbers.
+    let hr = unsafe { slot::GET_FUNCTION_INFO.of(info)(info, id, &mut class, &mut module, &mut token) };
     if hr < 0 {
         return;
     }

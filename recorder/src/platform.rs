@@ -1,11 +1,17 @@
 //! What differs between operating systems: clocks, thread ids, room on disk.
 
 use std::fs::File;
+use std::io::Write;
 
 /// Nanoseconds since 1970.
 pub fn utc_ns() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// A line for people on standard error. `eprintln!` would panic where that is closed.
+pub fn say(line: std::fmt::Arguments<'_>) {
+    writeln!(std::io::stderr(), "tracequet-recorder: {line}").ok();
 }
 
 /// The command line, for people.
@@ -173,13 +179,13 @@ pub use unix::*;
 #[cfg(windows)]
 pub use windows::*;
 
-/// Makes sure that a file has room up to `end`, of which `from` on is new.
+/// Gives a file room from `from`, its end, to `end`: blocks are taken now, because a write through a map into a hole of the
+/// file would end the process when the disk is full.
 pub fn grow(file: &File, from: u64, end: u64) -> std::io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         use std::os::fd::AsRawFd;
         let len = (end - from) as libc::off_t;
-        // Blocks are taken now: writing into a hole of a mapped file on a full disk would end the process.
         // SAFETY: the descriptor is open.
         let done = unsafe { libc::fallocate(file.as_raw_fd(), 0, from as libc::off_t, len) } == 0;
         if done {
@@ -190,6 +196,24 @@ pub fn grow(file: &File, from: u64, end: u64) -> std::io::Result<()> {
             return Err(error);
         }
     }
-    let _ = from;
-    if file.metadata()?.len() < end { file.set_len(end) } else { Ok(()) }
+    // NTFS takes the blocks of a file when it is made longer.
+    #[cfg(windows)]
+    return if file.metadata()?.len() < end { file.set_len(end) } else { Ok(()) };
+    #[cfg(not(windows))]
+    write_zeros(file, from, end)
+}
+
+/// Takes blocks by writing: ext2, NFS, FAT and others know no other way.
+#[cfg(unix)]
+pub fn write_zeros(file: &File, from: u64, end: u64) -> std::io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    let mut at = from;
+    while at < end {
+        let step = usize::try_from(end - at).unwrap_or(usize::MAX).min(ZEROS.len());
+        file.write_all_at(ZEROS.get(..step).unwrap_or_default(), at)?;
+        at += step as u64;
+    }
+    // A file system that takes blocks late would say only now that there are none.
+    file.sync_data()
 }

@@ -50,23 +50,29 @@ impl Drop for Spill {
     }
 }
 
+/// Whether a chunk of so many bytes would fit now.
+pub fn has_room(bytes: u64) -> bool {
+    BYTES.load(Ordering::Relaxed) + bytes <= MAX_BYTES
+}
+
 /// Bytes of chunks in memory.
 #[cfg(test)]
 pub fn bytes() -> u64 {
     BYTES.load(Ordering::Relaxed)
 }
 
-/// Copies what is new to where it belongs; `place` says where that is in memory. Only one thread at a time calls this.
-pub fn replay(place: impl Fn(u64) -> std::io::Result<*mut u8>) {
+/// Copies what is new to where it belongs: `place` has the place in memory of so many bytes of the file from an offset on.
+/// Only one thread at a time calls this.
+pub fn replay(place: impl Fn(u64, u64) -> Option<*mut u8>) {
     let take = || std::mem::take(&mut *WAITING.lock().unwrap_or_else(|e| e.into_inner()));
     let mut left = take();
     left.retain_mut(|waiting| {
         // The thread has gone on to another chunk: what is here now is all.
         let done = Arc::strong_count(&waiting.spill) == 1;
         fence(Ordering::Acquire);
-        match place(waiting.spill.home) {
-            Ok(to) => waiting.copy(to),
-            Err(_) => return true,
+        match place(waiting.spill.home, waiting.spill.map.len() as u64) {
+            Some(to) => waiting.copy(to),
+            None => return true,
         }
         !done
     });

@@ -287,7 +287,8 @@ impl CallbackNormalizer {
             | Body::ThreadCreated { .. }
             | Body::Module { .. }
             | Body::ModuleUnloaded { .. }
-            | Body::Attached => {}
+            | Body::Attached
+            | Body::Note { .. } => {}
         }
         self.after(call.offset, sink);
         *last_gc_id = self.collections.last_id;

@@ -84,6 +84,15 @@ pub fn recorder() -> Option<&'static Path> {
     found.as_deref().filter(|path| path.is_file())
 }
 
+/// Takes the settings out of a program's environment that this process has: those of the tests are none of the recorder's,
+/// which says so of every name that it does not know.
+pub fn without_settings(command: &mut Command) -> &mut Command {
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TRACEQUET_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
 /// A process that is recorded, and where.
 pub struct Dual {
     pub folder: tempfile::TempDir,
@@ -122,7 +131,7 @@ impl Runtime {
         for (name, value) in pipe.iter().chain(settings) {
             command.env(format!("{prefix}{name}"), value);
         }
-        command
+        without_settings(&mut command)
             .env("CORECLR_ENABLE_PROFILING", "1")
             .env("CORECLR_PROFILER", "{6c1a7a1c-53a1-4b4b-9f2a-7c6f8f0f7c01}")
             .env("CORECLR_PROFILER_PATH", recorder)

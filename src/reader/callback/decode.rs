@@ -1,9 +1,12 @@
-//! Payloads of records: bytes to what a callback was called with.
+//! Payloads of records: from bytes to the arguments of a callback.
 
-use super::format::{FLAG_CONTINUES, FLAG_CUT, FLAG_FAILED, kind};
-use crate::bytes::{Parsed, fail, take, u8le, u32le, varuint64};
+use nom::Parser;
 
-/// One record: a callback as it was called, or something that the profiler has to say.
+use super::parse::{columns, moved_ranges, ranges, text};
+use crate::bytes::{ParseError, Parsed, i64le, inner, u8le, u32le, varuint32, varuint64};
+use corprof::{FLAG_CONTINUES, FLAG_CUT, FLAG_FAILED, kind};
+
+/// One record: a callback with its arguments, or something that the profiler has to say.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     /// Which kind of record.
@@ -24,7 +27,7 @@ pub struct Record<'a> {
     pub payload_bytes: u64,
     /// Byte offset of the record.
     pub offset: u64,
-    /// What it says.
+    /// Its payload.
     pub body: Body<'a>,
 }
 
@@ -58,8 +61,8 @@ pub struct Bounds<'a> {
     pub non_gc: &'a [[u64; 3]],
 }
 
-/// What a record says. Names follow ICorProfilerCallback; beside what the runtime passes stands what a profiler may have
-/// asked for then.
+/// The payload of a record. Names follow ICorProfilerCallback; beside the arguments stands what a profiler asked the runtime
+/// for at the same time.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "names and fields are those of ICorProfilerCallback")]
 pub enum Body<'a> {
@@ -184,6 +187,11 @@ pub enum Body<'a> {
         count: u64,
     },
     Attached,
+    Note {
+        /// A `NOTE_` code.
+        code: u64,
+        message: &'a str,
+    },
 }
 
 /// Memory for the rows of the record at hand.
@@ -196,242 +204,155 @@ pub struct Scratch {
     text: String,
 }
 
-#[inline]
-fn zigzag<'a>(input: &'a [u8], field: &'static str) -> Parsed<'a, i64> {
-    let (rest, n) = varuint64(field)(input)?;
-    Ok((rest, (n >> 1) as i64 ^ -((n & 1) as i64)))
-}
-
-fn varuint32<'a>(input: &'a [u8], field: &'static str) -> Parsed<'a, u32> {
-    crate::bytes::varuint32(field)(input)
-}
-
-/// A count of rows that take at least `min` bytes each.
-fn count<'a>(input: &'a [u8], min: usize) -> Parsed<'a, usize> {
-    let (rest, n) = varuint64("row count")(input)?;
-    match usize::try_from(n) {
-        Ok(n) if n <= rest.len() / min => Ok((rest, n)),
-        _ => Err(fail(input.len(), "row count", "as many rows as there are bytes left for")),
-    }
-}
-
-fn shift<'a>(input: &'a [u8]) -> Parsed<'a, u32> {
-    let (rest, shift) = u8le("shift")(input)?;
-    if shift > 63 { Err(fail(input.len(), "shift", "0 to 63")) } else { Ok((rest, u32::from(shift))) }
-}
-
-/// The two columns that all ranges have, into columns `S` and `L` of the rows.
-#[allow(clippy::indexing_slicing, reason = "S and L are constants below N")]
-fn ranges<'a, const N: usize, const S: usize, const L: usize>(
-    input: &'a [u8],
-    rows: &mut Vec<[u64; N]>,
-) -> Parsed<'a, u32> {
-    let (input, n) = count(input, N)?;
-    let (input, shift) = shift(input)?;
-    rows.clear();
-    rows.reserve(n);
-    // Gaps first: the starts need the lengths, which stand behind them.
-    let mut rest = input;
-    for _ in 0..n {
-        let (next, gap) = zigzag(rest, "range start")?;
-        let mut row = [0; N];
-        row[S] = gap.wrapping_shl(shift) as u64;
-        rows.push(row);
-        rest = next;
-    }
-    let mut end = 0u64;
-    for row in rows.iter_mut() {
-        let (next, length) = varuint64("range length")(rest)?;
-        row[L] = length.wrapping_shl(shift);
-        row[S] = row[S].wrapping_add(end);
-        end = row[S].wrapping_add(row[L]);
-        rest = next;
-    }
-    Ok((rest, shift))
-}
-
-fn moved<'a>(input: &'a [u8], rows: &mut Vec<[u64; 3]>) -> Parsed<'a, ()> {
-    let (mut rest, shift) = ranges::<3, 0, 2>(input, rows)?;
-    let mut end = rows.first().map_or(0, |row| row[0]);
-    for row in rows.iter_mut() {
-        let (next, gap) = zigzag(rest, "new start")?;
-        row[1] = end.wrapping_add(gap.wrapping_shl(shift) as u64);
-        end = row[1].wrapping_add(row[2]);
-        rest = next;
-    }
-    Ok((rest, ()))
-}
-
-fn columns<'a, const N: usize>(input: &'a [u8], rows: &mut Vec<[u64; N]>) -> Parsed<'a, ()> {
-    let (mut rest, n) = count(input, N)?;
-    rows.clear();
-    rows.resize(n, [0; N]);
-    for column in 0..N {
-        let (next, shift) = shift(rest)?;
-        rest = next;
-        let mut value = 0u64;
-        for row in rows.iter_mut() {
-            let (next, change) = zigzag(rest, "column")?;
-            value = value.wrapping_add(change.wrapping_shl(shift) as u64);
-            if let Some(cell) = row.get_mut(column) {
-                *cell = value;
-            }
-            rest = next;
-        }
-    }
-    Ok((rest, ()))
-}
-
-fn text<'a>(input: &'a [u8], out: &mut String) -> Parsed<'a, ()> {
-    let (rest, n) = varuint64("text length")(input)?;
-    let n = usize::try_from(n).unwrap_or(usize::MAX);
-    let (rest, bytes) = take(n, "text")(rest)?;
-    out.clear();
-    out.push_str(&String::from_utf8_lossy(bytes));
-    Ok((rest, ()))
-}
-
-fn numbers<'a, const N: usize>(input: &'a [u8]) -> Parsed<'a, [u64; N]> {
-    let mut out = [0; N];
-    let mut rest = input;
-    for number in &mut out {
-        (rest, *number) = varuint64("number")(rest)?;
-    }
-    Ok((rest, out))
-}
-
-fn bounds<'a, 's>(input: &'a [u8], scratch: &'s mut Scratch) -> Parsed<'a, Bounds<'s>> {
-    let (rest, hresult) = u32le("GetGenerationBounds result")(input)?;
-    let (rest, ()) = columns(rest, &mut scratch.four)?;
-    let (rest, non_gc_hresult) = u32le("GetNonGCHeapBounds result")(rest)?;
-    let (rest, ()) = columns(rest, &mut scratch.three)?;
-    Ok((rest, Bounds { hresult, rows: &scratch.four, non_gc_hresult, non_gc: &scratch.three }))
-}
-
 /// Reads a payload. `None` for a kind of record that this reader does not know.
-pub fn body<'s>(
-    kind: u8,
-    payload: &[u8],
-    scratch: &'s mut Scratch,
-) -> Result<Option<Body<'s>>, crate::bytes::ParseError> {
-    known(kind, payload, scratch).map(|(_, body)| body).map_err(crate::bytes::inner)
+pub fn body<'s>(kind: u8, payload: &[u8], scratch: &'s mut Scratch) -> Result<Option<Body<'s>>, ParseError> {
+    match known(kind, payload, scratch) {
+        Some(Ok((_, body))) => Ok(Some(body)),
+        Some(Err(error)) => Err(inner(error)),
+        None => Ok(None),
+    }
 }
 
-fn known<'a, 's>(kind: u8, input: &'a [u8], scratch: &'s mut Scratch) -> Parsed<'a, Option<Body<'s>>> {
-    let (rest, body) = match kind {
-        kind::END => (input, Body::End),
-        kind::CLOCK => {
-            let (rest, utc_ns) = crate::bytes::i64le("UTC")(input)?;
-            (rest, Body::Clock { utc_ns })
-        }
+/// A field that is a varint: an address, an id, a number.
+fn id<'a>(field: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, u64> {
+    varuint64(field)
+}
+
+/// The results of GetGenerationBounds and GetNonGCHeapBounds; their rows go into the two buffers.
+fn bounds<'a>(
+    rows: &mut Vec<[u64; 4]>,
+    non_gc: &mut Vec<[u64; 3]>,
+) -> impl Parser<&'a [u8], Output = (u32, (), u32, ()), Error = ParseError> {
+    (u32le("GetGenerationBounds result"), columns(rows), u32le("GetNonGCHeapBounds result"), columns(non_gc))
+}
+
+/// What was read, as a body: nom's `map` for functions that are called once, because they hand on the buffers.
+fn as_body<'a, 's, T>(read: Parsed<'a, T>, body: impl FnOnce(T) -> Body<'s>) -> Parsed<'a, Body<'s>> {
+    read.map(|(rest, fields)| (rest, body(fields)))
+}
+
+/// The payloads in the order of the table in `schemas/corprof.md`.
+fn known<'a, 's>(kind: u8, input: &'a [u8], scratch: &'s mut Scratch) -> Option<Parsed<'a, Body<'s>>> {
+    let Scratch { one, two, three, four, text: name } = scratch;
+    let nothing = |body| Ok((input, body));
+    Some(match kind {
+        kind::END => nothing(Body::End),
+        kind::CLOCK => as_body(i64le("UTC")(input), |utc_ns| Body::Clock { utc_ns }),
         kind::GC_STARTED => {
-            let (rest, generations) = varuint32(input, "generation count")?;
-            let (rest, collected) = varuint32(rest, "generations collected")?;
-            let (rest, reason) = varuint32(rest, "reason")?;
-            let (rest, bounds) = bounds(rest, scratch)?;
-            (rest, Body::Started { generations, collected, reason, bounds })
+            let numbers = (varuint32("generation count"), varuint32("generations collected"), varuint32("reason"));
+            let read = (numbers, bounds(four, three)).parse(input);
+            as_body(read, |((generations, collected, reason), (hresult, (), non_gc_hresult, ()))| {
+                let bounds = Bounds { hresult, rows: four, non_gc_hresult, non_gc: three };
+                Body::Started { generations, collected, reason, bounds }
+            })
         }
         kind::GC_FINISHED => {
-            let (rest, bounds) = bounds(input, scratch)?;
-            (rest, Body::Finished { bounds })
+            let read = bounds(four, three).parse(input);
+            as_body(read, |(hresult, (), non_gc_hresult, ())| Body::Finished {
+                bounds: Bounds { hresult, rows: four, non_gc_hresult, non_gc: three },
+            })
         }
         kind::SURVIVING | kind::SURVIVING2 => {
-            let (rest, _) = ranges::<2, 0, 1>(input, &mut scratch.two)?;
-            (rest, Body::Surviving { version: 1 + u8::from(kind == kind::SURVIVING2), rows: &scratch.two })
+            let version = 1 + u8::from(kind == kind::SURVIVING2);
+            let read = ranges(two)(input);
+            as_body(read, |()| Body::Surviving { version, rows: two })
         }
         kind::MOVED | kind::MOVED2 => {
-            let (rest, ()) = moved(input, &mut scratch.three)?;
-            (rest, Body::Moved { version: 1 + u8::from(kind == kind::MOVED2), rows: &scratch.three })
+            let version = 1 + u8::from(kind == kind::MOVED2);
+            let read = moved_ranges(three)(input);
+            as_body(read, |()| Body::Moved { version, rows: three })
         }
         kind::ROOTS => {
-            let (rest, ()) = columns(input, &mut scratch.one)?;
-            (rest, Body::Roots { objects: &scratch.one })
+            let read = columns(one)(input);
+            as_body(read, |()| Body::Roots { objects: one })
         }
         kind::ROOTS2 => {
-            let (rest, ()) = columns(input, &mut scratch.four)?;
-            (rest, Body::Roots2 { rows: &scratch.four })
+            let read = columns(four)(input);
+            as_body(read, |()| Body::Roots2 { rows: four })
         }
         kind::OBJECT => {
-            let (rest, [object_id, class_id]) = numbers(input)?;
-            let (rest, ()) = columns(rest, &mut scratch.one)?;
-            (rest, Body::Object { object_id, class_id, size: 0, references: &scratch.one })
+            let read = (id("object"), id("class"), columns(one)).parse(input);
+            as_body(read, |(object_id, class_id, ())| Body::Object { object_id, class_id, size: 0, references: one })
         }
         kind::WEAK => {
-            let (rest, ()) = columns(input, &mut scratch.three)?;
-            (rest, Body::Weak { rows: &scratch.three })
+            let read = columns(three)(input);
+            as_body(read, |()| Body::Weak { rows: three })
         }
+        kind::HANDLE_CREATED => as_body((id("handle"), id("object")).parse(input), |(handle_id, object_id)| {
+            Body::HandleCreated { handle_id, object_id }
+        }),
+        kind::HANDLE_DESTROYED => as_body(id("handle")(input), |handle_id| Body::HandleDestroyed { handle_id }),
+        kind::FINALIZEABLE => as_body((varuint32("flags"), id("object")).parse(input), |(flags, object_id)| {
+            Body::Finalizeable { flags, object_id, class_id: 0 }
+        }),
         kind::BY_CLASS => {
-            let (rest, ()) = columns(input, &mut scratch.two)?;
-            (rest, Body::ByClass { rows: &scratch.two })
-        }
-        kind::HANDLE_CREATED => {
-            let (rest, [handle_id, object_id]) = numbers(input)?;
-            (rest, Body::HandleCreated { handle_id, object_id })
-        }
-        kind::FINALIZEABLE => {
-            let (rest, flags) = varuint32(input, "flags")?;
-            let (rest, [object_id]) = numbers(rest)?;
-            (rest, Body::Finalizeable { flags, object_id, class_id: 0 })
+            let read = columns(two)(input);
+            as_body(read, |()| Body::ByClass { rows: two })
         }
         kind::ALLOCATED => {
-            let (rest, [object_id, class_id, size]) = numbers(input)?;
-            (rest, Body::Allocated { object_id, class_id, size, represented: size })
+            let read = (id("object"), id("class"), id("size")).parse(input);
+            as_body(read, |(object_id, class_id, size)| Body::Allocated {
+                object_id,
+                class_id,
+                size,
+                represented: size,
+            })
         }
-        kind::SUSPEND_STARTED => {
-            let (rest, reason) = varuint32(input, "reason")?;
-            (rest, Body::SuspendStarted { reason })
-        }
-        kind::SUSPEND_FINISHED => (input, Body::SuspendFinished),
-        kind::SUSPEND_ABORTED => (input, Body::SuspendAborted),
-        kind::RESUME_STARTED => (input, Body::ResumeStarted),
-        kind::RESUME_FINISHED => (input, Body::ResumeFinished),
-        kind::ATTACHED => (input, Body::Attached),
-        kind::THREAD_ASSIGNED => {
-            let (rest, [managed_id, os_id]) = numbers(input)?;
-            (rest, Body::ThreadAssigned { managed_id, os_id })
-        }
+        kind::SUSPEND_STARTED => as_body(varuint32("reason")(input), |reason| Body::SuspendStarted { reason }),
+        kind::SUSPEND_FINISHED => nothing(Body::SuspendFinished),
+        kind::SUSPEND_ABORTED => nothing(Body::SuspendAborted),
+        kind::RESUME_STARTED => nothing(Body::ResumeStarted),
+        kind::RESUME_FINISHED => nothing(Body::ResumeFinished),
+        kind::THREAD_SUSPENDED => as_body(id("ThreadID")(input), |managed_id| Body::ThreadSuspended { managed_id }),
+        kind::THREAD_RESUMED => as_body(id("ThreadID")(input), |managed_id| Body::ThreadResumed { managed_id }),
+        kind::THREAD_CREATED => as_body(id("ThreadID")(input), |managed_id| Body::ThreadCreated { managed_id }),
+        kind::THREAD_DESTROYED => as_body(id("ThreadID")(input), |managed_id| Body::ThreadDestroyed { managed_id }),
+        kind::THREAD_ASSIGNED => as_body((id("ThreadID"), id("OS thread id")).parse(input), |(managed_id, os_id)| {
+            Body::ThreadAssigned { managed_id, os_id }
+        }),
         kind::THREAD_NAME => {
-            let (rest, [managed_id]) = numbers(input)?;
-            let (rest, ()) = text(rest, &mut scratch.text)?;
-            (rest, Body::ThreadName { managed_id, name: &scratch.text })
+            let read = (id("ThreadID"), text(name)).parse(input);
+            as_body(read, |(managed_id, ())| Body::ThreadName { managed_id, name })
         }
         kind::CLASS => {
-            let (rest, [class_id, module_id]) = numbers(input)?;
-            let (rest, token) = varuint32(rest, "token")?;
-            let (rest, element_type) = u8le("element type")(rest)?;
-            let (rest, rank) = varuint32(rest, "rank")?;
-            let (rest, [element_class_id]) = numbers(rest)?;
-            let (rest, ()) = text(rest, &mut scratch.text)?;
-            let name = &scratch.text;
-            (rest, Body::Class { class_id, module_id, token, element_type, rank, element_class_id, name })
+            let array = (u8le("element type"), varuint32("rank"), id("ClassID of the elements"));
+            let read = (id("ClassID"), id("ModuleID"), varuint32("token"), array, text(name)).parse(input);
+            as_body(read, |(class_id, module_id, token, (element_type, rank, element_class_id), ())| Body::Class {
+                class_id,
+                module_id,
+                token,
+                element_type,
+                rank,
+                element_class_id,
+                name,
+            })
         }
         kind::FUNCTION => {
-            let (rest, [function_id, class_id, module_id]) = numbers(input)?;
-            let (rest, token) = varuint32(rest, "token")?;
-            let (rest, ()) = text(rest, &mut scratch.text)?;
-            (rest, Body::Function { function_id, class_id, module_id, token, name: &scratch.text })
+            let ids = (id("FunctionID"), id("ClassID"), id("ModuleID"), varuint32("token"));
+            let read = (ids, text(name)).parse(input);
+            as_body(read, |((function_id, class_id, module_id, token), ())| Body::Function {
+                function_id,
+                class_id,
+                module_id,
+                token,
+                name,
+            })
         }
         kind::MODULE => {
-            let (rest, [module_id, base]) = numbers(input)?;
-            let (rest, ()) = text(rest, &mut scratch.text)?;
-            (rest, Body::Module { module_id, base, path: &scratch.text })
+            let read = (id("ModuleID"), id("base address"), text(name)).parse(input);
+            as_body(read, |(module_id, base, ())| Body::Module { module_id, base, path: name })
         }
-        _ => {
-            let of: fn(u64) -> Body<'static> = match kind {
-                kind::HANDLE_DESTROYED => |handle_id| Body::HandleDestroyed { handle_id },
-                kind::THREAD_SUSPENDED => |managed_id| Body::ThreadSuspended { managed_id },
-                kind::THREAD_RESUMED => |managed_id| Body::ThreadResumed { managed_id },
-                kind::THREAD_CREATED => |managed_id| Body::ThreadCreated { managed_id },
-                kind::THREAD_DESTROYED => |managed_id| Body::ThreadDestroyed { managed_id },
-                kind::CLASS_UNLOADED => |class_id| Body::ClassUnloaded { class_id },
-                kind::FUNCTION_UNLOADED => |function_id| Body::FunctionUnloaded { function_id },
-                kind::MODULE_UNLOADED => |module_id| Body::ModuleUnloaded { module_id },
-                kind::LOST => |count| Body::Lost { count },
-                _ => return Ok((input, None)),
-            };
-            let (rest, [number]) = numbers(input)?;
-            (rest, of(number))
+        kind::CLASS_UNLOADED => as_body(id("ClassID")(input), |class_id| Body::ClassUnloaded { class_id }),
+        kind::FUNCTION_UNLOADED => {
+            as_body(id("FunctionID")(input), |function_id| Body::FunctionUnloaded { function_id })
         }
-    };
-    Ok((rest, Some(body)))
+        kind::MODULE_UNLOADED => as_body(id("ModuleID")(input), |module_id| Body::ModuleUnloaded { module_id }),
+        kind::LOST => as_body(varuint64("record count")(input), |count| Body::Lost { count }),
+        kind::ATTACHED => nothing(Body::Attached),
+        kind::NOTE => {
+            let read = (varuint64("code"), text(name)).parse(input);
+            as_body(read, |(code, ())| Body::Note { code, message: name })
+        }
+        _ => return None,
+    })
 }

@@ -1,7 +1,11 @@
 //! The header of a recording.
 
-use super::format::{HEADER_FIXED, Header, MAGIC, MAJOR, MAX_HEADER, crc32};
-use crate::bytes::{Parsed, fail, i64le, take, u8le, u16le, u32le, u64le};
+use nom::Parser;
+use nom::multi::fill;
+
+use super::parse::expect;
+use crate::bytes::{Parsed, i64le, inner, take, u8le, u16le, u32le, u64le};
+use corprof::{HEADER_FIXED, Header, MAGIC, MAJOR, MAX_HEADER, crc32};
 
 /// What could be read of a header.
 #[derive(Debug)]
@@ -16,70 +20,85 @@ pub struct ReadHeader {
     pub intact: bool,
 }
 
-/// Reads the header at the start of `bytes`.
-pub fn header(bytes: &[u8]) -> Parsed<'_, ReadHeader> {
-    let (rest, magic) = take(8, "magic")(bytes)?;
-    if magic != MAGIC {
-        return Err(fail(bytes.len(), "magic", "\".corprof\""));
-    }
-    let (rest, major) = u16le("version")(rest)?;
-    if major != MAJOR {
-        return Err(fail(bytes.len() - 8, "version", "1"));
-    }
-    let (rest, minor) = u16le("minor version")(rest)?;
-    let (rest, len) = u32le("header length")(rest)?;
-    let len = usize::try_from(len).unwrap_or(usize::MAX);
-    if !(HEADER_FIXED..=MAX_HEADER).contains(&len) {
-        return Err(fail(rest.len() + 4, "header length", "104 to 1048576"));
-    }
-    let (_, whole) = take(len, "header")(bytes)?;
-    let (_, crc) = u32le("header CRC")(rest)?;
-    let parts = (whole.get(..16).unwrap_or_default(), whole.get(20..).unwrap_or_default());
-    let intact = crc32(crc32(crc32(0, parts.0), &[0; 4]), parts.1) == crc;
-    let (_, header) = fields(whole.get(20..).unwrap_or_default())?;
-    Ok((rest, ReadHeader { header, minor, len, intact }))
+/// Why a header cannot be used.
+#[derive(Debug)]
+pub struct HeaderError {
+    /// Byte offset of the field.
+    pub offset: u64,
+    /// Its name.
+    pub field: &'static str,
+    /// What should stand there.
+    pub expected: &'static str,
 }
 
+/// What stands before the other fields: how long the header is, and its CRC.
+struct Frame {
+    minor: u16,
+    len: usize,
+    crc: u32,
+}
+
+/// Bytes of a [`Frame`].
+const FRAME: usize = 20;
+
+fn frame(input: &[u8]) -> Parsed<'_, Frame> {
+    let (rest, (_, _, minor, len, crc)) = (
+        expect(take(MAGIC.len(), "magic"), "magic", "\".corprof\"", |magic| *magic == MAGIC),
+        expect(u16le("version"), "version", "1", |major| *major == MAJOR),
+        u16le("minor version"),
+        expect(u32le("header length"), "header length", "104 to 1048576", |len| {
+            (HEADER_FIXED..=MAX_HEADER).contains(&(*len as usize))
+        }),
+        u32le("header CRC"),
+    )
+        .parse(input)?;
+    Ok((rest, Frame { minor, len: len as usize, crc }))
+}
+
+fn text(input: &[u8]) -> Parsed<'_, String> {
+    let (rest, len) = u32le("text length")(input)?;
+    let (rest, bytes) = take(len as usize, "text")(rest)?;
+    Ok((rest, String::from_utf8_lossy(bytes).into_owned()))
+}
+
+/// The fields behind the frame.
 fn fields(input: &[u8]) -> Parsed<'_, Header> {
-    let (rest, chunk_align) = u32le("chunk alignment")(input)?;
-    if !chunk_align.is_power_of_two() || !(8..=1 << 20).contains(&chunk_align) {
-        return Err(fail(input.len(), "chunk alignment", "a power of two from 8 to 1048576"));
-    }
-    let (next, pointer_size) = u8le("pointer size")(rest)?;
-    if !matches!(pointer_size, 4 | 8) {
-        return Err(fail(rest.len(), "pointer size", "4 or 8"));
-    }
-    let (rest, os) = u8le("OS")(next)?;
-    let (rest, arch) = u8le("architecture")(rest)?;
-    let (rest, attached) = u8le("attached")(rest)?;
-    let (rest, processors) = u32le("processors")(rest)?;
-    let (rest, process_id) = u64le("process id")(rest)?;
-    let (rest, process_start_utc_ns) = i64le("process start")(rest)?;
-    let (next, frequency) = u64le("clock frequency")(rest)?;
-    if frequency == 0 || i64::try_from(frequency).is_err() {
-        return Err(fail(rest.len(), "clock frequency", "1 to 2^63 - 1"));
-    }
-    let (rest, start_ticks) = u64le("start ticks")(next)?;
-    let (mut rest, start_utc_ns) = i64le("start UTC")(rest)?;
-    let mut masks = [0; 4];
-    for mask in &mut masks {
-        (rest, *mask) = u32le("event mask")(rest)?;
-    }
-    let (rest, callback_version) = u16le("callback interface")(rest)?;
-    let (rest, info_version) = u16le("info interface")(rest)?;
-    let (rest, policy) = u32le("policy")(rest)?;
-    let (rest, clr_instance_id) = u16le("CLR instance id")(rest)?;
-    let (rest, runtime_kind) = u16le("runtime kind")(rest)?;
-    let (mut rest, _) = u32le("reserved")(rest)?;
-    let mut texts: [String; 5] = Default::default();
-    for text in &mut texts {
-        let (next, len) = u32le("text length")(rest)?;
-        let (next, bytes) = take(usize::try_from(len).unwrap_or(usize::MAX), "text")(next)?;
-        *text = String::from_utf8_lossy(bytes).into_owned();
-        rest = next;
-    }
-    let [asked_low, asked_high, granted_low, granted_high] = masks;
-    let [clock_name, command_line, runtime_path, runtime_version, profiler] = texts;
+    const ALIGNMENT: &str = "a power of two from 8 to 1048576";
+    let (rest, (chunk_align, pointer_size, os, arch, attached, processors)) = (
+        expect(u32le("chunk alignment"), "chunk alignment", ALIGNMENT, |align| {
+            align.is_power_of_two() && (8..=1 << 20).contains(align)
+        }),
+        expect(u8le("pointer size"), "pointer size", "4 or 8", |size| matches!(size, 4 | 8)),
+        u8le("OS"),
+        u8le("architecture"),
+        u8le("attached"),
+        u32le("processors"),
+    )
+        .parse(input)?;
+    let (rest, (process_id, process_start_utc_ns, frequency, start_ticks, start_utc_ns)) = (
+        u64le("process id"),
+        i64le("process start"),
+        expect(u64le("clock frequency"), "clock frequency", "1 to 2^63 - 1", |frequency| {
+            *frequency > 0 && i64::try_from(*frequency).is_ok()
+        }),
+        u64le("start ticks"),
+        i64le("start UTC"),
+    )
+        .parse(rest)?;
+    let (mut asked, mut granted) = ([0; 2], [0; 2]);
+    let (rest, (_, _, callback_version, info_version, policy, clr_instance_id, runtime_kind, _)) = (
+        fill(u32le("event mask asked for"), &mut asked),
+        fill(u32le("event mask granted"), &mut granted),
+        u16le("callback interface"),
+        u16le("info interface"),
+        u32le("policy"),
+        u16le("CLR instance id"),
+        u16le("runtime kind"),
+        u32le("reserved"),
+    )
+        .parse(rest)?;
+    let (rest, (clock_name, command_line, runtime_path, runtime_version, profiler)) =
+        (text, text, text, text, text).parse(rest)?;
     let header = Header {
         chunk_align,
         pointer_size,
@@ -92,8 +111,8 @@ fn fields(input: &[u8]) -> Parsed<'_, Header> {
         frequency,
         start_ticks,
         start_utc_ns,
-        asked: [asked_low, asked_high],
-        granted: [granted_low, granted_high],
+        asked,
+        granted,
         callback_version,
         info_version,
         policy,
@@ -106,4 +125,22 @@ fn fields(input: &[u8]) -> Parsed<'_, Header> {
         profiler,
     };
     Ok((rest, header))
+}
+
+/// Reads the header at the start of `bytes`.
+pub fn header(bytes: &[u8]) -> Result<ReadHeader, HeaderError> {
+    // The offset of a field follows from what was left of the bytes that its parser began with.
+    let failed = |start: usize, len: usize| {
+        move |error| {
+            let error = inner(error);
+            HeaderError { offset: error.offset(start as u64, len), field: error.field(), expected: error.expected() }
+        }
+    };
+    let (_, Frame { minor, len, crc }) = frame(bytes).map_err(failed(0, bytes.len()))?;
+    let (_, whole) = take(len, "header")(bytes).map_err(failed(0, bytes.len()))?;
+    let behind = whole.get(FRAME..).unwrap_or_default();
+    let before = whole.get(..FRAME - 4).unwrap_or_default();
+    let intact = crc32(crc32(crc32(0, before), &[0; 4]), behind) == crc;
+    let (_, header) = fields(behind).map_err(failed(FRAME, behind.len()))?;
+    Ok(ReadHeader { header, minor, len, intact })
 }

@@ -5,31 +5,32 @@
 //!          | header | record | record | ... committed | unused |
 //! ```
 //! Each thread of the profiled process fills chunks of its own; a number taken at the entry of each callback gives the
-//! order over all threads. The reader merges the threads by it, with one record of each in memory.
+//! order over all threads. The reader merges the threads by it, and reads a few records of each ahead.
 
 mod chunks;
 pub mod decode;
 mod header;
+mod parse;
+mod records;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
 use super::{End, Thread, ThreadIndex, TraceInfo};
-use crate::error::{Error, Problem, Result, Severity};
+use crate::error::{Error, Problem, ProblemLog, Result, Severity};
 use crate::source::{Input, Spooled};
 use crate::time::Clock;
-use chunks::{Chunks, Cursor};
+use chunks::{Chunks, RELEASE_STEP};
 /// The format itself: constants, headers, kinds of records. The recorder writes with the same crate.
 pub use corprof as format;
 pub use corprof::{Writer, encode};
 pub use decode::{Body, Bounds, Record};
 use format::Header;
+use records::Cursor;
 
 /// Records between two calls of [`Visitor::progress`].
 const PROGRESS_STEP: u64 = 4096;
-/// Problems of one kind that are told one by one.
-const MAX_TOLD: u64 = 100;
 
 /// Whether these first bytes are those of a recording of callbacks.
 pub fn is_corprof(head: &[u8]) -> bool {
@@ -54,34 +55,14 @@ pub trait Visitor {
     fn progress(&mut self, _position: u64) {}
 }
 
-/// Counts problems of one kind, of which the first are told one by one.
-#[derive(Default)]
-struct Tally {
-    count: u64,
-    last: u64,
-}
-
-impl Tally {
-    fn add(&mut self, visitor: &mut impl Visitor, problem: impl FnOnce() -> Problem, offset: u64) {
-        self.count += 1;
-        self.last = offset;
-        if self.count <= MAX_TOLD {
-            visitor.problem(problem());
-        }
-    }
-
-    fn rest(&self, visitor: &mut impl Visitor, severity: Severity, code: &'static str) {
-        if self.count > MAX_TOLD {
-            let message = "more of the same";
-            visitor.problem(Problem::new(severity, code, self.last, message).count(self.count - MAX_TOLD));
-        }
-    }
-}
-
 /// Reads a recording from its first byte to its end and hands everything to `visitor`.
 ///
-/// Damage behind the header is reported to the visitor and costs as little as possible; an error is returned only when
-/// the input is no recording of callbacks or its header cannot be used. A stream is spooled to a temporary file.
+/// Damage behind the header is reported to the visitor and costs as little as possible. A stream is spooled to a temporary
+/// file.
+///
+/// # Errors
+/// [`Error::Unreadable`] when the input is no recording of callbacks or its header cannot be used; [`Error::Io`] when it
+/// cannot be read.
 pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
     let path = input.path().to_owned();
     let Spooled { map, failed, .. } = input.spool()?;
@@ -89,50 +70,42 @@ pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
         return Err(Error::Io { path, source: error });
     }
     let bytes = map.bytes();
-    let read = match header::header(bytes) {
-        Ok((_, read)) => read,
-        Err(e) => {
-            let e = crate::bytes::inner(e);
-            let (offset, what) = (e.offset(0, bytes.len()), format!("no usable {} in the header", e.field()));
-            return Err(Error::Unreadable { path, offset, what, expected: e.expected().into() });
-        }
-    };
+    let read = header::header(bytes).map_err(|e| {
+        let what = format!("no usable {} in the header", e.field);
+        Error::Unreadable { path, offset: e.offset, what, expected: e.expected.into() }
+    })?;
     let header = &read.header;
     visitor.trace(header, &info(&read));
+    let mut merge = Merge { bytes, heap: BinaryHeap::new(), visitor, log: ProblemLog::default() };
     if !read.intact {
         let message = "the CRC of the header is wrong: what it says may be wrong";
-        visitor.problem(Problem::new(Severity::Error, "damaged_header", 16, message));
+        merge.report(Problem::new(Severity::Error, "damaged_header", 16, message));
     }
-    let mut chunks = Chunks::scan(bytes, read.len, header.chunk_align, visitor);
-    for (index, thread) in (0..).zip(&chunks.threads) {
+    let Chunks { mut threads, end, .. } =
+        Chunks::scan(&map, read.len, header.chunk_align, &mut |problem| merge.report(problem));
+    for (index, thread) in (0..).zip(&threads) {
         let thread = Thread { process_id: header.process_id, thread_id: thread.thread_id, ..Thread::default() };
-        visitor.thread(index, &thread);
+        merge.visitor.thread(index, &thread);
     }
-    let mut merge = Merge { bytes, heap: BinaryHeap::new(), damaged: 0 };
-    for (index, cursor) in chunks.threads.iter_mut().enumerate() {
-        merge.advance(index, cursor, visitor);
+    for (index, cursor) in threads.iter_mut().enumerate() {
+        merge.fill(index, cursor);
     }
     let mut scratch = decode::Scratch::default();
-    let (mut next, mut missing, mut missing_at) = (1u64, 0u64, 0u64);
-    let (mut unknown, mut bad, mut disorder) = (0u64, Tally::default(), Tally::default());
-    let (mut unknown_at, mut done, mut records, mut ended) = (0, read.len as u64, 0u64, false);
+    let mut gaps = Gaps { next: 1, ..Gaps::default() };
+    let (mut unknown, mut unknown_at, mut records, mut ended) = (0, 0, 0u64, false);
+    let (mut done, mut released) = (read.len as u64, 0);
     while let Some(Reverse((sequence, index))) = merge.heap.pop() {
-        let Some(cursor) = chunks.threads.get_mut(index) else { continue };
-        let Some(raw) = cursor.current.take() else { continue };
-        if sequence < next {
-            let message = format!("record {sequence} comes behind record {}", next.saturating_sub(1));
-            let problem = || Problem::new(Severity::Error, "disordered_record", raw.offset, message);
-            disorder.add(visitor, || problem().thread(cursor.thread_id), raw.offset);
-        } else {
-            if sequence > next {
-                missing = missing.saturating_add(sequence - next);
-                missing_at = raw.offset;
-            }
-            next = sequence.saturating_add(1);
+        let Some(cursor) = threads.get_mut(index) else { continue };
+        let Some(raw) = cursor.take() else { continue };
+        if let Some(problem) = gaps.next(sequence, raw.offset) {
+            merge.report(problem.thread(cursor.thread_id));
         }
         match decode::body(raw.kind, raw.payload, &mut scratch) {
             Ok(Some(body)) => {
                 ended |= matches!(body, Body::End);
+                if let Body::Note { code, message } = body {
+                    merge.report(note(code, message, raw.offset));
+                }
                 let record = Record {
                     kind: raw.kind,
                     flags: raw.flags,
@@ -145,7 +118,7 @@ pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
                     offset: raw.offset,
                     body,
                 };
-                if visitor.record(&record).is_break() {
+                if merge.visitor.record(&record).is_break() {
                     return Ok(End { complete: false, bytes: done, ..End::default() });
                 }
             }
@@ -157,57 +130,96 @@ pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
                 let start = raw.offset + format::RECORD_HEADER as u64;
                 let offset = e.offset(start, raw.payload.len());
                 let name = format::kind_name(raw.kind).unwrap_or("record");
-                let problem = || Problem::new(Severity::Error, "bad_record", offset, format!("{name}: {e}"));
-                bad.add(visitor, || problem().thread(cursor.thread_id), offset);
+                let problem = Problem::new(Severity::Error, "bad_record", offset, format!("{name}: {e}"));
+                merge.report(problem.thread(cursor.thread_id));
             }
         }
         records += 1;
         done += (format::RECORD_HEADER + raw.payload.len()) as u64;
-        merge.advance(index, cursor, visitor);
+        merge.fill(index, cursor);
         if records.is_multiple_of(PROGRESS_STEP) {
-            visitor.progress(done);
-            let oldest = chunks.threads.iter().filter_map(|c| c.current.as_ref()).map(|r| r.offset).min();
-            map.release(oldest.unwrap_or_default());
+            merge.visitor.progress(done);
+        }
+        // Threads read in many places: pages that are still needed come back by themselves.
+        if done - released >= RELEASE_STEP as u64 {
+            map.release_all();
+            released = done;
         }
     }
-    bad.rest(visitor, Severity::Error, "bad_record");
-    disorder.rest(visitor, Severity::Error, "disordered_record");
     if unknown > 0 {
         let message = "records of a kind that this version does not know were skipped";
-        visitor.problem(Problem::new(Severity::Info, "unknown_record", unknown_at, message).count(unknown));
+        merge.report(Problem::new(Severity::Info, "unknown_record", unknown_at, message).count(unknown));
     }
+    let missing = gaps.missing;
     if missing > 0 {
         let message = "records are missing: their numbers do not occur";
-        visitor.problem(Problem::new(Severity::DataLoss, "missing_records", missing_at, message).count(missing));
+        merge.report(Problem::new(Severity::DataLoss, "missing_records", gaps.offset, message).count(missing));
     }
     if !ended {
         let message =
             "no end mark: the process was stopped, or the recording is cut; what was being written is missing";
-        visitor.problem(Problem::new(Severity::DataLoss, "no_end_mark", chunks.end, message));
+        merge.report(Problem::new(Severity::DataLoss, "no_end_mark", end, message));
     }
-    visitor.progress(bytes.len() as u64);
+    let Merge { visitor, mut log, .. } = merge;
+    log.finish(|problem| visitor.problem(problem));
     let bytes = bytes.len() as u64;
+    visitor.progress(bytes);
     Ok(End { complete: ended, bytes, trailing_bytes: 0, dropped_events: missing })
 }
 
-/// The threads in the order of their next records.
-struct Merge<'a> {
-    bytes: &'a [u8],
-    heap: BinaryHeap<Reverse<(u64, usize)>>,
-    damaged: u64,
+/// What the profiler has to say.
+fn note(code: u64, message: &str, offset: u64) -> Problem {
+    match code {
+        format::NOTE_SETTING => Problem::new(Severity::Info, "recorder_setting", offset, message),
+        format::NOTE_FAILED => Problem::new(Severity::DataLoss, "recorder_failed", offset, message),
+        _ => Problem::new(Severity::Info, "recorder_note", offset, message),
+    }
 }
 
-impl<'a> Merge<'a> {
-    fn advance(&mut self, index: usize, cursor: &mut Cursor<'a>, visitor: &mut impl Visitor) {
-        let thread_id = cursor.thread_id;
-        let damaged = &mut self.damaged;
-        cursor.advance(self.bytes, &mut |problem| {
-            *damaged += 1;
-            if *damaged <= MAX_TOLD {
-                visitor.problem(problem.thread(thread_id));
-            }
-        });
-        self.heap.extend(cursor.current.as_ref().map(|record| Reverse((record.sequence, index))));
+/// Sequence numbers that do not occur, and those that come too late.
+#[derive(Default)]
+struct Gaps {
+    /// The number that is expected next.
+    next: u64,
+    missing: u64,
+    /// Where the last gap ends.
+    offset: u64,
+}
+
+impl Gaps {
+    fn next(&mut self, sequence: u64, offset: u64) -> Option<Problem> {
+        let last = self.next.saturating_sub(1);
+        if sequence < self.next {
+            let message = format!("record {sequence} comes behind record {last}");
+            return Some(Problem::new(Severity::Error, "disordered_record", offset, message));
+        }
+        if sequence > self.next {
+            self.missing = self.missing.saturating_add(sequence - self.next);
+            self.offset = offset;
+        }
+        self.next = sequence.saturating_add(1);
+        None
+    }
+}
+
+/// The threads in the order of their next records; and the visitor, who is told of problems.
+struct Merge<'a, 'v, V> {
+    bytes: &'a [u8],
+    heap: BinaryHeap<Reverse<(u64, usize)>>,
+    visitor: &'v mut V,
+    log: ProblemLog,
+}
+
+impl<'a, V: Visitor> Merge<'a, '_, V> {
+    fn report(&mut self, problem: Problem) {
+        self.log.report(problem, |problem| self.visitor.problem(problem));
+    }
+
+    /// Reads ahead in a thread, and puts it where its next record is due.
+    fn fill(&mut self, index: usize, cursor: &mut Cursor<'a>) {
+        let Merge { bytes, heap, visitor, log } = self;
+        let next = cursor.fill(bytes, &mut |problem| log.report(problem, |problem| visitor.problem(problem)));
+        heap.extend(next.map(|sequence| Reverse((sequence, index))));
     }
 }
 

@@ -9,6 +9,8 @@ use crate::catalog;
 use crate::catalog::syntax::{FieldLayout, LayoutField, SimpleType};
 use crate::guid::Guid;
 
+/// What the merge step adds about images. The ids in the headers are those of the process that merged.
+pub const IMAGE_ID: Guid = Guid::constant("b3e675d7-2554-4f18-830b-2762732560de");
 /// Kernel groups have 5 bits.
 const GROUPS: usize = 32;
 const OPCODES: usize = 256;
@@ -62,7 +64,7 @@ impl KernelLayouts {
         for (group, class) in header::CLASSES {
             layouts.add(class, Some(group));
         }
-        layouts.add(super::subject::IMAGE_ID, None);
+        layouts.add(IMAGE_ID, None);
         layouts
     }
 

@@ -4,7 +4,7 @@
 //! Source: the layouts of the catalogue; `TraceEvent` replaces the ids of the header in the same way.
 
 use super::header::{Head, NO_ID};
-use super::kernel_layouts::KernelLayouts;
+use super::kernel_layouts::{IMAGE_ID, KernelLayouts};
 use crate::guid::Guid;
 
 /// Groups of kernel events.
@@ -16,8 +16,6 @@ const SYSTEM_CONFIG: u8 = 0x0B;
 pub const THREAD: u8 = 0x05;
 /// Stacks that are events of their own.
 pub const STACK_WALK: u8 = 0x18;
-/// What the merge step adds about images. The ids in the headers are those of the process that merged.
-pub const IMAGE_ID: Guid = Guid::constant("b3e675d7-2554-4f18-830b-2762732560de");
 /// What the merge step adds about the machine.
 const VOLUME_MAPPING: Guid = Guid::constant("9b79ee91-b5fd-41c0-a243-4248e266e9d0");
 
