@@ -5,6 +5,7 @@
 //! of references fills many events before its own. What waits is bounded in memory, not on disk.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use foldhash::fast::RandomState;
 
@@ -47,8 +48,8 @@ impl HeapWalks {
     /// An event of a walk.
     pub fn event(&mut self, action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
         let Some(rows) = input.rows else { return };
-        if !self.walks.contains_key(&runtime.index) {
-            self.walks.insert(runtime.index, Walk::default());
+        if let Entry::Vacant(place) = self.walks.entry(runtime.index) {
+            place.insert(Walk::default());
             let walks = self.walks.len();
             self.walks.values_mut().for_each(|walk| walk.share(walks));
         }
