@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn fields_end_in_front_of_what_is_not_whole() {
         let layout = KernelLayouts::get().of_kernel(&kernel(0x03, 1, 2)).unwrap();
-        let sid = [[0; 8].as_slice(), &[1, 2, 0, 0, 0, 0, 0, 5, 1, 0, 0, 0, 2, 0, 0, 0]].concat();
+        let sid = [[7; 8].as_slice(), &[1, 2, 0, 0, 0, 0, 0, 5, 1, 0, 0, 0, 2, 0, 0, 0]].concat();
         let payload = [[7; 20].as_slice(), &sid, b"a.exe\0", b"a\0 \0b\0\0\0"].concat();
         let fields: Vec<_> = layout.fields(&payload, 4).collect();
         assert_eq!(fields.len(), 8);
