@@ -132,7 +132,7 @@ fn a_process_is_recorded_until_the_time_is_over() {
         // What was kept is the same recording.
         let kept = Recording::open(&folder.path("kept.nettrace"));
         assert!(kept.end.complete && kept.problems.is_empty(), "{}: {:?}", runtime.name, kept.problems);
-        let events = summary(&output)["inputs"][0]["events"].as_u64();
+        let events = summary(&output)["inputs"][0]["event_count"].as_u64();
         assert_eq!(events, Some(kept.events.len() as u64), "{}", runtime.name);
         // The same tables come out of it.
         let again = run(&["convert", &keep, "-o", &folder.text("again")]);
