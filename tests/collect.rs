@@ -265,8 +265,9 @@ fn a_heap_is_recorded_whole() {
         assert!(matches!(output.status.code(), Some(0 | 2)), "{}: {said}", runtime.name);
         assert!(said.contains("is stopped for a full collection") && said.contains("to tell its heap"), "{said}");
         let (objects, types) = (rows(&folder.path("out"), "heap_object"), rows(&folder.path("out"), "type"));
-        assert!(objects > 1000 && types > 50, "{}: {objects} objects, {types} types", runtime.name);
-        assert!(rows(&folder.path("out"), "heap_reference") > 500, "{}", runtime.name);
+        // .NET Core 3.1 has some 280 objects when the program begins.
+        assert!(objects > 200 && types > 30, "{}: {objects} objects, {types} types", runtime.name);
+        assert!(rows(&folder.path("out"), "heap_reference") > 100, "{}", runtime.name);
     }
 }
 

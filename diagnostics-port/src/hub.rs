@@ -125,9 +125,5 @@ impl Drop for Hub {
         self.closed.store(true, Ordering::Relaxed);
         // Wakes the thread that accepts, which then closes the port.
         self.port.connect().ok();
-        // That thread may not come to it before the process ends.
-        if let Port::Socket(path) = &self.port {
-            std::fs::remove_file(path).ok();
-        }
     }
 }

@@ -258,7 +258,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
-    use crate::guard::tests::alone;
+    use crate::alone::alone;
 
     const HEADER: &[u8] = b".corprof, not a whole one";
 

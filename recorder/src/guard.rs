@@ -42,15 +42,6 @@ fn failed(panic: Box<dyn Any + Send>) {
 pub mod tests {
     use std::cell::Cell;
 
-    /// Runs a test in a process of its own: that the recording ended, and memory
-    /// that waits for its file, are things of the whole process.
-    pub fn alone(test: &str) {
-        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-        let output = child.args(["--ignored", "--exact", test]).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && said.contains("1 passed"), "{:?} {said}", output.status);
-    }
-
     thread_local! {
         static ASKED: Cell<bool> = const { Cell::new(false) };
         static PANICS: Cell<u32> = const { Cell::new(0) };

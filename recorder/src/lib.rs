@@ -26,6 +26,8 @@
 #[cfg(all(windows, target_arch = "x86"))]
 compile_error!("the callback table relies on callers that clean the stack: 64-bit Windows only");
 
+#[cfg(test)]
+mod alone;
 mod callbacks;
 mod com;
 mod fault;

@@ -139,8 +139,9 @@ pub extern "system" fn DllCanUnloadNow() -> Hr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::alone::alone;
     use crate::com::E_FAIL;
-    use crate::guard::tests::{alone, panics_within};
+    use crate::guard::tests::panics_within;
 
     type Any = unsafe extern "system" fn(usize, usize, usize, usize, usize, usize) -> Hr;
 

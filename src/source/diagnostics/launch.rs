@@ -1,7 +1,7 @@
 //! Programs that are recorded from their first instruction on: started with a port of ours, or told to connect to it.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -28,6 +28,17 @@ pub struct Launched {
     child: Option<Child>,
     /// Holds the socket.
     _folder: Option<tempfile::TempDir>,
+    _socket: Option<RemovedAtEnd>,
+}
+
+/// A socket that is removed when nobody listens any more. The thread that lets other runtimes go on may keep the listener
+/// itself longer than the process runs.
+struct RemovedAtEnd(PathBuf);
+
+impl Drop for RemovedAtEnd {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).ok();
+    }
 }
 
 /// Starts a program and waits for its runtime. .NET Core 3.1 cannot be held at its start: it is reached by its own port.
@@ -59,7 +70,14 @@ pub fn launch(command: &[OsString]) -> Result<Launched> {
             let target = Target::Reverse(hub.clone(), cookie);
             resume_others(&hub, cookie);
             let process = cookie.process;
-            return Ok(Launched { target, is_suspended: true, process, child: Some(child), _folder: folder });
+            return Ok(Launched {
+                target,
+                is_suspended: true,
+                process,
+                child: Some(child),
+                _folder: folder,
+                _socket: None,
+            });
         }
         if let Ok(Some(status)) = child.try_wait() {
             return Err(Error::Usage(format!(
@@ -69,7 +87,14 @@ pub fn launch(command: &[OsString]) -> Result<Launched> {
         }
         if let Some(target) = own_port(child.id()) {
             let process = u64::from(child.id());
-            return Ok(Launched { target, is_suspended: false, process, child: Some(child), _folder: folder });
+            return Ok(Launched {
+                target,
+                is_suspended: false,
+                process,
+                child: Some(child),
+                _folder: folder,
+                _socket: None,
+            });
         }
         if begin.elapsed() > START_UP {
             return Err(Error::Usage(format!(
@@ -87,8 +112,10 @@ pub fn listen(path: &Path, mut stop: impl FnMut() -> bool) -> Result<Option<Laun
         if let Some(cookie) = hub.wait(Duration::from_millis(100), |_| true) {
             let target = Target::Reverse(hub.clone(), cookie);
             resume_others(&hub, cookie);
-            let process = cookie.process;
-            return Ok(Some(Launched { target, is_suspended: true, process, child: None, _folder: None }));
+            let (process, socket) = (cookie.process, Some(RemovedAtEnd(path.to_owned())));
+            let launched =
+                Launched { target, is_suspended: true, process, child: None, _folder: None, _socket: socket };
+            return Ok(Some(launched));
         }
     }
     Ok(None)
