@@ -138,7 +138,6 @@ le!(u8le, u8, "1 byte");
 le!(u16le, u16, "2 bytes");
 le!(u32le, u32, "4 bytes");
 le!(u64le, u64, "8 bytes");
-le!(i16le, i16, "2 bytes");
 le!(i32le, i32, "4 bytes");
 le!(i64le, i64, "8 bytes");
 
@@ -329,6 +328,21 @@ pub fn utf16_string(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn varuints_are_read_back(value in proptest::prelude::any::<u64>(), shift in 0..64u32) {
+            let value = value >> shift;
+            let mut bytes = Vec::new();
+            corprof::encode::varint(&mut bytes, value);
+            bytes.push(0xAA);
+            let (rest, read) = varuint64("value")(&bytes).expect("a number");
+            proptest::prop_assert_eq!((read, rest), (value, &[0xAA][..]));
+            proptest::prop_assert_eq!(varuint32("value")(&bytes).ok().map(|(_, read)| u64::from(read)), u32::try_from(value).ok().map(u64::from));
+            let signed = value as i64;
+            proptest::prop_assert_eq!(zigzag(((signed << 1) ^ (signed >> 63)) as u64), signed);
+        }
+    }
 
     #[test]
     fn integers_name_the_field_that_is_short() {

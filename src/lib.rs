@@ -1,9 +1,22 @@
-//! Turns recordings of a .NET process into Arrow and Parquet tables.
+//! Turns recordings of .NET processes into Arrow and Parquet tables.
 //!
-//! In goes what EventPipe writes: `.nettrace` in versions 4 to 6 and its predecessor `.netperf`, from a file, a pipe, or
-//! packed. Out comes a directory with one table for each kind of fact (collections, pauses, surviving and moved ranges,
-//! roots, the heap graph, allocations, call stacks) and one for each kind of event. What is lost, damaged or not
-//! understood is a row of the table `diagnostic`.
+//! In goes what records a .NET process: EventPipe (`.nettrace` in versions 4 to 6 and its predecessor `.netperf`), Windows
+//! event logs (`.etl`, read on any system), recordings of profiler callbacks (`.corprof`), from a file, a pipe or packed,
+//! and live ETW sessions. Out comes a directory with one table for each kind of fact (collections, pauses, surviving and
+//! moved ranges, roots, the heap graph, allocations, call stacks) and one for each kind of event. What is lost, damaged or
+//! not understood is a row of the table `diagnostic`.
+//!
+//! | what you want | where it is |
+//! |---|---|
+//! | tables of recordings | [`pipeline::convert`] |
+//! | what is in a recording, quickly | [`inspect::inspect`] |
+//! | the events of a recording, one by one | [`event::read`] with an [`event::EventVisitor`] |
+//! | profiler callbacks, one by one | [`reader::callback::read`] |
+//! | to write a `.corprof` from a profiler | [`corprof::Writer`] |
+//! | columns of a dataset | [`dataset::Dataset`] |
+//! | what became of an object | [`analyze::survived`] |
+//!
+//! `examples/` has a program for most of them.
 //!
 //! Data flows one way, and the modules stand in the order in which it flows:
 //!
@@ -17,7 +30,8 @@
 //!                               +--- the payload itself ----+
 //! ```
 //!
-//! [`pipeline`] joins them to a conversion, [`inspect`] to a quick look.
+//! [`pipeline`] joins them to a conversion, [`inspect`] to a quick look. [`dataset`] opens what was written, [`analyze`]
+//! finds answers in it.
 //!
 //! # Converting a recording
 //!
@@ -43,51 +57,30 @@
 //!
 //! # Reading a recording event by event
 //!
-//! A reader drives and a [`reader::Visitor`] receives. Events borrow from the recording and cost no allocation; a payload
-//! is decoded when it is asked for.
+//! A reader drives and a visitor receives. Events borrow from the recording and cost no allocation; a payload is decoded
+//! when it is asked for.
 //!
 //! ```
 //! use std::ops::ControlFlow;
 //! use std::path::Path;
 //!
 //! use tracequet::error::Problem;
-//! use tracequet::event::{Event, EventInfo};
-//! use tracequet::reader::{EventType, Order, RawEvent, Thread, TraceInfo, TypeId, Visitor, nettrace};
+//! use tracequet::event::{self, Event, EventInfo, EventVisitor};
+//! use tracequet::reader::{Order, TypeId};
 //! use tracequet::source::Input;
 //!
 //! /// Prints when each collection began, and why.
-//! #[derive(Default)]
-//! struct Collections {
-//!     info: Option<TraceInfo>,
-//!     kinds: Vec<EventInfo>,
-//!     threads: Vec<Thread>,
-//!     seen: u32,
-//! }
+//! struct GcStarts(u32);
 //!
-//! impl Visitor for Collections {
-//!     fn trace(&mut self, info: &TraceInfo) {
-//!         self.info = Some(info.clone());
+//! impl EventVisitor for GcStarts {
+//!     fn event_type(&mut self, _id: TypeId, info: &EventInfo) -> bool {
+//!         info.name == "GCStart"
 //!     }
 //!
-//!     fn event_type(&mut self, _id: TypeId, event_type: &EventType) -> bool {
-//!         let pointer_size = self.info.as_ref().map_or(8, |info| info.pointer_size);
-//!         let info = EventInfo::resolve(event_type, pointer_size);
-//!         let wanted = info.name == "GCStart";
-//!         self.kinds.push(info);
-//!         wanted
-//!     }
-//!
-//!     fn thread(&mut self, _index: u32, thread: &Thread) {
-//!         self.threads.push(thread.clone());
-//!     }
-//!
-//!     fn event(&mut self, raw: &RawEvent<'_>) -> ControlFlow<()> {
-//!         self.seen += 1;
-//!         let ts_ns = self.info.as_ref().and_then(|info| info.clock.since_start(raw.ticks)).unwrap_or_default();
-//!         let info = &self.kinds[raw.event_type.0 as usize];
-//!         let event = Event { raw, info, thread: &self.threads[raw.thread as usize], ts_ns };
+//!     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+//!         self.0 += 1;
 //!         match event.fields() {
-//!             Ok((fields, _)) => println!("{:.6} s: {fields:?}", ts_ns as f64 / 1e9),
+//!             Ok((fields, _)) => println!("{:.6} s: {fields:?}", event.ts_ns as f64 / 1e9),
 //!             Err(why) => println!("not decoded: {why}"),
 //!         }
 //!         ControlFlow::Continue(())
@@ -98,11 +91,10 @@
 //!     }
 //! }
 //!
-//! let mut collections = Collections::default();
-//! let input = Input::open(Path::new("samples/gc-churn.nettrace"))?;
-//! let end = nettrace::read(input, Order::Time, &mut collections)?;
+//! let mut starts = GcStarts(0);
+//! let end = event::read(Input::open(Path::new("samples/gc-churn.nettrace"))?, Order::Time, &mut starts)?;
 //! assert!(end.complete);
-//! assert_eq!(collections.seen, 19);
+//! assert_eq!(starts.0, 19);
 //! # Ok::<(), tracequet::error::Error>(())
 //! ```
 //!
@@ -110,11 +102,18 @@
 //!
 //! | feature | builds | default |
 //! |---|---|---|
-//! | `tables` | [`table`], [`sink`], [`pipeline`], [`inspect`], with Arrow and Parquet | through `cli` |
+//! | `tables` | [`pipeline`], [`inspect`], [`dataset`], [`analyze`], with Arrow and Parquet | through `cli` |
 //! | `cli` | the program `tracequet`, and `tables` | yes |
 //! | `packed` | input in `.gz`, `.zst` and `.zip` | yes |
 //!
 //! Without any, the crate reads, decodes and normalises, and depends on neither Arrow nor Parquet.
+//!
+//! # What may change
+//!
+//! The modules that this page names are the public surface. Their types can grow (`#[non_exhaustive]`): build them with
+//! their constructors and setters, and let a `match` have a last arm. What is hidden from this documentation is there for
+//! the program, the tests and the benches, and may change with any version. Arrow's types are those of
+//! [`dataset::arrow_array`] and [`dataset::arrow_schema`]; a new major version of Arrow is one of this crate.
 //!
 //! # Errors, panics, limits
 //!
@@ -132,7 +131,8 @@
 
 #[cfg(feature = "tables")]
 pub mod analyze;
-pub mod bytes;
+mod bytes;
+#[doc(hidden)]
 pub mod catalog;
 #[cfg(feature = "tables")]
 pub mod dataset;
@@ -141,18 +141,24 @@ pub mod event;
 pub mod guid;
 #[cfg(feature = "tables")]
 pub mod inspect;
+#[doc(hidden)]
 pub mod normalize;
 #[cfg(feature = "tables")]
 pub mod pipeline;
 pub mod reader;
 #[cfg(feature = "tables")]
+#[doc(hidden)]
 pub mod sink;
 pub mod source;
 #[cfg(feature = "tables")]
+#[doc(hidden)]
 pub mod table;
 #[cfg(feature = "tables")]
+#[doc(hidden)]
 pub mod table_spec;
 pub mod time;
+
+pub use corprof;
 
 #[cfg(all(doctest, feature = "tables"))]
 #[doc = include_str!("../README.md")]

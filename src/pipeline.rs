@@ -33,7 +33,7 @@ use conversion::Conversion;
 use event_run::EventRun;
 pub use live::{Recorded, record};
 pub use request::{AddressType, Convert, DatasetLayout, Progress};
-pub use summary::{InputSummary, ProblemSummary, Summary, TableSummary};
+pub use summary::{FailedInput, InputSummary, ProblemSummary, Summary, TableSummary};
 pub use watched::Watch;
 
 /// Converts recordings into one dataset. The dataset appears whole or not at all.
@@ -93,12 +93,22 @@ fn into_dataset(request: &Convert, names: &[PathBuf], one: &mut OneInput<'_>) ->
             partition: None,
         },
     )?;
-    let mut converted = Vec::new();
+    let (mut converted, mut failed) = (Vec::new(), Vec::new());
     let mut tables: Vec<TableSummary> = Vec::new();
     for (index, key) in keys.iter().enumerate() {
         dataset.set_partition(hive.then(|| format!("trace={key}")));
         let shape = Shape { trace_id: hive.then(|| key.clone()), signed: request.address_type == AddressType::Int64 };
-        let (summary, written) = one(index, shape, &selection, &mut dataset)?;
+        let (summary, written) = match one(index, shape, &selection, &mut dataset) {
+            Ok(made) => made,
+            Err(error) => {
+                let path = names.get(index).map_or(Path::new(""), PathBuf::as_path);
+                if names.len() == 1 || !costs_itself_only(&error, path, &dataset) {
+                    return Err(error);
+                }
+                failed.push((path.to_owned(), error));
+                continue;
+            }
+        };
         converted.push(InputSummary { trace_id: key.clone(), ..summary });
         for table in written {
             match tables.iter_mut().find(|t| t.name == table.name) {
@@ -110,14 +120,27 @@ fn into_dataset(request: &Convert, names: &[PathBuf], one: &mut OneInput<'_>) ->
             }
         }
     }
+    if converted.is_empty() && !failed.is_empty() {
+        return Err(failed.swap_remove(0).1);
+    }
+    let failed = failed.into_iter().map(|(path, error)| FailedInput { path, error: error.to_string() }).collect();
     let names: Vec<&str> = tables.iter().map(|t| t.name.as_str()).collect();
     if request.format == Format::Parquet {
         dataset.file("views.sql", views::sql(&names, hive).as_bytes())?;
     }
-    let summary = Summary { inputs: converted, output: request.output.clone(), tables, elapsed_ns: 0 };
+    let summary = Summary { inputs: converted, failed, output: request.output.clone(), tables, elapsed_ns: 0 };
     dataset.file("manifest.json", manifest::text(request, &summary, hive).as_bytes())?;
     dataset.commit()?;
     Ok(Summary { elapsed_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX), ..summary })
+}
+
+/// Whether what went wrong with one of several recordings leaves the others and the dataset as they are.
+fn costs_itself_only(error: &Error, recording: &Path, dataset: &Dataset) -> bool {
+    let of_recording = match error {
+        Error::Unreadable { path, .. } | Error::Io { path, .. } => path == recording,
+        _ => false,
+    };
+    of_recording && !dataset.has_open_tables()
 }
 
 fn one_input(

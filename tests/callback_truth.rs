@@ -155,7 +155,7 @@ fn came_out(facts: &Facts) -> Vec<GcMovedRange> {
         generation_before: r.generation_before,
         generation_after: r.generation_after,
     });
-    let mut all: Vec<_> = stayed.chain(facts.moved.iter().map(|r| *r)).collect();
+    let mut all: Vec<_> = stayed.chain(facts.moved.iter().copied()).collect();
     all.sort_unstable_by_key(|r| r.old_range_start);
     all
 }

@@ -353,7 +353,7 @@ fn what_cannot_be_recorded_is_said_in_a_sentence() {
 
 #[test]
 fn a_dry_run_prints_what_would_be_recorded() {
-    let output = run(&["collect", "--for", "gc-survival,exceptions", "--dry-run"]);
+    let output = run(&["collect", "-p", "1", "--for", "gc-survival,exceptions", "--dry-run"]);
     let said = text(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert_eq!(said, format!("{RUNTIME}:0x408039:5\nrundown on, stacks on, buffer 256 MB\n"));

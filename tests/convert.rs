@@ -274,6 +274,28 @@ fn unreadable_input_leaves_nothing_behind() {
 }
 
 #[test]
+fn overwrite_keeps_its_own_input_and_what_others_put_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let run = |input: &Path| {
+        tracequet(&["convert", input.to_str().unwrap(), "-o", out.to_str().unwrap(), "--overwrite", "--quiet"])
+    };
+    assert_eq!(code(&run(&sample("gc-churn.nettrace"))), 0);
+    // Nothing of its own is in the way. (2: not all of these events are decoded.)
+    assert_eq!(code(&run(&sample("events.nettrace"))), 2);
+    let (inside, notes) = (out.join("mine.nettrace"), out.join("event/notes.txt"));
+    std::fs::copy(sample("gc-churn.nettrace"), &inside).unwrap();
+    let refused = run(&inside);
+    assert!(code(&refused) == 1 && text(&refused.stderr).contains("holds the input"), "{}", text(&refused.stderr));
+    std::fs::remove_file(&inside).unwrap();
+    std::fs::write(&notes, b"mine").unwrap();
+    let refused = run(&sample("gc-churn.nettrace"));
+    assert!(code(&refused) == 1 && text(&refused.stderr).contains("notes.txt"), "{}", text(&refused.stderr));
+    std::fs::remove_file(&notes).unwrap();
+    assert_eq!(code(&run(&sample("gc-churn.nettrace"))), 0);
+}
+
+#[test]
 fn several_recordings_make_one_dataset() {
     let dataset =
         Dataset::with(Convert::default().inputs([sample("gc-churn.nettrace"), sample("gc-churn-3.1.nettrace")]));

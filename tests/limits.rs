@@ -213,6 +213,22 @@ fn one_lost_number_is_found_where_it_is_missing() {
     }
 }
 
+/// Each thread takes memory until the end: a small file that names millions would take gigabytes.
+#[test]
+fn threads_without_end_are_one() {
+    const MOST: u32 = 1 << 18;
+    let mut writer = Writer::new(Form::V4);
+    writer.metadata(&[KIND]);
+    let rows: Vec<Row> =
+        (1..=u64::from(MOST) + 1000).map(|id| Row { capture_thread: id, thread: id, ..row(1, 5) }).collect();
+    for rows in rows.chunks(10_000) {
+        writer.events(rows);
+    }
+    let found = count(&writer.end(), false);
+    assert_eq!((found.events, found.threads), (u64::from(MOST) + 1000, MOST));
+    assert_eq!(found.codes, ["too_many_threads"]);
+}
+
 #[cfg(feature = "packed")]
 #[test]
 fn hostile_recordings_take_no_time() {

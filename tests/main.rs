@@ -24,6 +24,7 @@ mod callback_dual;
 mod callback_harmless;
 #[cfg(target_os = "linux")]
 mod callback_heap;
+mod callback_pairs;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod callback_readme;
 #[cfg(all(feature = "tables", target_os = "linux"))]
@@ -47,19 +48,27 @@ mod dataset;
 mod docs;
 #[cfg(feature = "packed")]
 mod etl;
+mod examples;
 #[cfg(all(feature = "cli", feature = "packed", target_os = "linux"))]
 mod faults;
 #[cfg(feature = "cli")]
 mod fields;
 #[cfg(feature = "packed")]
 mod fuzzing;
+#[cfg(feature = "tables")]
+mod gaps;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod gc;
 #[cfg(feature = "packed")]
 mod hostile;
+// Signals, sent by a shell command.
+#[cfg(all(feature = "cli", unix))]
+mod interrupt;
 mod layers;
 mod limits;
 mod order;
+#[cfg(feature = "cli")]
+mod outcome;
 #[cfg(feature = "packed")]
 mod packing;
 // On Wine there is no Python with the readers, and the files are the same bytes.

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tracequet::bytes::{varuint32, varuint64, zigzag};
 use tracequet::guid::Guid;
 use tracequet::reader::Order;
 
 use crate::support::collect::{Recording, mapped};
 use crate::support::compare::addresses;
-use crate::support::writer::{Form, Kind, Row, Writer, varuint};
+use crate::support::writer::{Form, Kind, Row, Writer};
 
 const KINDS: [Kind<'static>; 3] = [
     Kind { id: 1, provider: "Shop", event_id: 1, version: 0, name: "Order" },
@@ -201,19 +200,6 @@ proptest! {
             let reported: u64 = recording.problems.iter().map(|p| p.count).sum();
             prop_assert_eq!(reported, left_out);
         }
-    }
-
-    #[test]
-    fn varuints_are_read_back(value in any::<u64>(), shift in 0..64u32) {
-        let value = value >> shift;
-        let mut bytes = Vec::new();
-        varuint(&mut bytes, value);
-        bytes.push(0xAA);
-        let (rest, read) = varuint64("value")(&bytes).expect("a number");
-        prop_assert_eq!((read, rest), (value, &[0xAA][..]));
-        prop_assert_eq!(varuint32("value")(&bytes).ok().map(|(_, read)| u64::from(read)), u32::try_from(value).ok().map(u64::from));
-        let signed = value as i64;
-        prop_assert_eq!(zigzag(((signed << 1) ^ (signed >> 63)) as u64), signed);
     }
 }
 

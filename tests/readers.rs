@@ -76,5 +76,7 @@ fn queries_of_the_documents_give_rows() {
     let machine = folder.path().join("machine.etl");
     std::fs::write(&machine, crate::etl::processes::recording()).unwrap();
     arguments.push(convert_files(folder.path(), "machine", &[machine], &[]));
+    // All of them above are there alone, too.
+    arguments.push(convert(folder.path(), "several", &["gc-churn", "heap-10", "stacks"], &[]));
     run(&python, "queries.py", &arguments);
 }

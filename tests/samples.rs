@@ -57,7 +57,7 @@ fn describe(recording: &Path) -> String {
 
 #[test]
 fn every_sample_gives_the_tables_of_its_snapshot() {
-    insta::glob!("../samples", "*.nettrace", |path| {
+    insta::glob!("../samples", "*.{nettrace,corprof}", |path| {
         let text = describe(path);
         insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => "snapshots" }, {
             insta::assert_snapshot!(text);

@@ -102,7 +102,7 @@ fn answer(
     }
     connection.flush().unwrap();
     // The client closes when it has read all: on Windows closing here would throw away what is under way.
-    connection.read(&mut [0]).ok();
+    connection.read_exact(&mut [0]).ok();
 }
 
 fn request(rundown: Rundown, stacks: bool) -> SessionRequest {
@@ -172,7 +172,7 @@ fn what_refuses_or_is_no_runtime_is_told_in_a_sentence() {
             read_message(&mut connection).unwrap();
             connection.write_all(&answer).unwrap();
             if !answer.is_empty() {
-                connection.read(&mut [0]).ok();
+                connection.read_exact(&mut [0]).ok();
             }
         });
         let error = start_session(&target, &request(Rundown::Default, true)).unwrap_err().to_string();
@@ -203,7 +203,7 @@ fn connect_back(port: &Port, id: u8, commands: usize) -> std::thread::JoinHandle
             let command = read_message(&mut connection).unwrap();
             log.push((command.command_set, command.command));
             connection.write_all(&ok(Message::new(ANSWER, OK).u64(77))).unwrap();
-            connection.read(&mut [0]).ok();
+            connection.read_exact(&mut [0]).ok();
         }
         log
     })

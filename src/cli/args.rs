@@ -8,22 +8,29 @@ use tracequet::pipeline::{AddressType, Compression, DatasetLayout, Format};
 use super::live::args::{LiveArgs, PsArgs};
 use super::{time, values};
 
-const ABOUT: &str = "Turns recordings of a .NET process into Parquet and Arrow tables";
+const ABOUT: &str =
+    "Turns recordings of .NET processes (.nettrace, .netperf, .etl, .corprof, live ETW) into Parquet and Arrow tables";
 
 const LONG_ABOUT: &str = "\
-Turns recordings of a .NET process into Parquet and Arrow tables.
+Turns recordings of .NET processes into Parquet and Arrow tables.
 
-In goes what dotnet-trace, dotnet-monitor, DOTNET_EnableEventPipe or the diagnostics port write: .nettrace files in \
-every version of the format (and .netperf, its predecessor), also packed as .gz, .zst or .zip, or from a pipe. Out \
-comes a directory of tables: collections and their pauses, surviving and moved ranges, the heap graph, types, methods \
+Inputs, known by their first bytes:
+  .nettrace, .netperf  EventPipe: what dotnet-trace, dotnet-monitor and DOTNET_EnableEventPipe=1 write
+  .etl                 Windows event logs, read on any system; also .etl.zip, .etlgz, .diagsession
+  .corprof             callbacks of a profiler, written by tracequet's recorder or by your own profiler
+  live processes       `tracequet collect`: by the diagnostics port, or by ETW on Windows
+Files may be packed as .gz, .zst or .zip; - reads standard input.
+
+Output is a directory of tables: collections and their pauses, surviving and moved ranges, the heap graph, types, methods \
 and stacks, one table for each kind of event, and a table of everything that was lost or damaged.";
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0  everything was read
   1  usage error, or nothing could be read
-  2  everything that is left was read, but events were lost, the recording is damaged or cut, or a payload \
-does not fit its description; the summary and the diagnostic table say what";
+  2  everything that is left was read, but events were lost, the recording is damaged or cut, a payload \
+does not fit its description, or one of several recordings could not be read; the summary and the diagnostic table say what
+  130, 143  ended by Ctrl+C (SIGINT) or SIGTERM; what was half done is removed";
 
 /// Payloads are not decoded here; what could not be is no loss of the recording.
 const INSPECT_EXIT_CODES: &str = "\
@@ -90,18 +97,18 @@ pub enum Command {
         after_help = PS_EXAMPLES
     )]
     Ps(PsArgs),
-    /// Tell what is in a recording: process, providers, events, collections, losses
+    /// Show what is in a recording: process, providers, events, collections, losses
     #[command(
-        long_about = "Tells what is in a recording: the process, providers, kinds of events, threads, collections, and \
+        long_about = "Shows what is in a recording of any format: the process, providers, kinds of events, threads, collections, and \
             what was lost.\n\nThe recording is read once and not decoded, which is a matter of a second even for a \
             large one.",
         after_help = INSPECT_EXAMPLES,
         after_long_help = format!("{INSPECT_EXAMPLES}\n\n{INSPECT_EXIT_CODES}")
     )]
     Inspect(InspectArgs),
-    /// Tell what became of an object in a collection: alive, moved (to where), dead, or not collected
+    /// Show what became of an object in a collection: alive, moved (to where), dead, or not collected
     #[command(
-        long_about = "Tells what became of the object at an address in a collection: alive, moved (and to where), dead, \
+        long_about = "Shows what became of the object at an address in a collection: alive, moved (and to where), dead, \
             not collected (its generation was not collected, so it stays, alive or not), never collected (it is in the \
             non-GC heap), or unknown, with the reason. \
             With --follow also what became of it in the collections after that one.\n\nIN is a dataset that convert \
@@ -175,7 +182,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
-    /// Recordings; - is standard input
+    /// Recordings: .nettrace, .netperf, .etl, .corprof, packed or not; - is standard input
     #[arg(value_name = "IN", required = true)]
     pub inputs: Vec<PathBuf>,
     /// Read only events of these providers [default: all]
@@ -193,6 +200,8 @@ pub struct ConvertArgs {
     #[arg(long, value_name = "FILE")]
     pub manifest: Vec<PathBuf>,
     /// Read only events at or after this time since the start: 12.5, 12.5s, 300ms, 1m30s
+    ///
+    /// Modules, methods and types are those of the whole recording.
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     pub from: Option<i64>,
     /// Read only events before this time since the start
@@ -240,7 +249,7 @@ pub struct OutputArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("where from").required(true).args(["etw", "process_id", "name", "port", "program", "dry_run"]))]
+#[command(group = clap::ArgGroup::new("where from").required(true).multiple(true).args(["etw", "process_id", "name", "port", "program", "dry_run"]))]
 pub struct CollectArgs {
     #[command(flatten)]
     pub live: LiveArgs,
@@ -276,7 +285,7 @@ pub struct CollectArgs {
 
 #[derive(Debug, Args)]
 pub struct InspectArgs {
-    /// Recording; - is standard input
+    /// Recording: .nettrace, .netperf, .etl, .corprof, packed or not; - is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Describe events of an .etl by this instrumentation manifest (.man) of their provider; may be given again

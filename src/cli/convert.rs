@@ -6,15 +6,16 @@ use tracequet::error::{Error, Severity};
 use tracequet::pipeline::{Compression, Convert, Format, InputSummary, Progress, Summary, convert};
 
 use super::args::{ConvertArgs, OutputArgs};
-use super::json;
 use super::output::{Outcome, print_note, print_result};
 use super::progress::Bar;
 use super::text::{clean, count, counted, duration, problem, size};
+use super::{interrupt, json};
 
 /// Converts, and prints the summary: as JSON to standard output, or for a person to standard error.
 pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
     let (as_json, quiet) = (args.output.json, args.output.quiet);
     let request = request(args)?;
+    interrupt::end_at_interrupt()?;
     let mut bar = Bar::new(quiet);
     let result = convert(&request, &mut |progress| show(&mut bar, &request, progress));
     bar.clear();
@@ -23,7 +24,10 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
 
 /// Prints the summary of a dataset that was made.
 pub fn print(summary: &Summary, as_json: bool, quiet: bool) -> anyhow::Result<Outcome> {
-    let outcome = Outcome::with_losses(summary.inputs.iter().any(InputSummary::has_losses));
+    for failed in &summary.failed {
+        print_note(&format!("tracequet: {}; it is left out\n", clean(&failed.error)))?;
+    }
+    let outcome = Outcome::with_losses(summary.has_losses());
     outcome.printed(match (as_json, quiet) {
         (true, _) => print_result(&json::summary(summary)?),
         (false, false) => print_note(&text(summary)),

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use tracequet::inspect::{CollectionKind, DecodedBy, Inspection};
-use tracequet::pipeline::{InputSummary, ProblemSummary, Summary};
+use tracequet::pipeline::{FailedInput, InputSummary, ProblemSummary, Summary};
 use tracequet::reader::TraceInfo;
 use tracequet::time::format_utc;
 
@@ -270,8 +270,15 @@ struct SummaryView<'a> {
     output: String,
     elapsed_ns: u64,
     has_losses: bool,
+    failed: Vec<FailedView<'a>>,
     inputs: Vec<InputView<'a>>,
     tables: Vec<TableView<'a>>,
+}
+
+#[derive(Serialize)]
+struct FailedView<'a> {
+    path: String,
+    error: &'a str,
 }
 
 #[derive(Serialize)]
@@ -327,10 +334,15 @@ pub fn summary(summary: &Summary) -> anyhow::Result<String> {
             problems: problems(&i.problems),
         }
     };
+    let failed = |f| {
+        let f: &'_ FailedInput = f;
+        FailedView { path: f.path.to_string_lossy().into_owned(), error: &f.error }
+    };
     print(&SummaryView {
         output: summary.output.to_string_lossy().into_owned(),
         elapsed_ns: summary.elapsed_ns,
-        has_losses: summary.inputs.iter().any(InputSummary::has_losses),
+        has_losses: summary.has_losses(),
+        failed: summary.failed.iter().map(failed).collect(),
         inputs: summary.inputs.iter().map(input).collect(),
         tables: summary.tables.iter().map(|t| TableView { name: &t.name, rows: t.rows, bytes: t.bytes }).collect(),
     })

@@ -8,6 +8,7 @@ use tracequet::error::Result;
 use tracequet::pipeline::{Convert, convert};
 
 use super::args::SurvivedArgs;
+use super::interrupt;
 use super::output::{Outcome, print_result};
 use super::progress::Bar;
 use super::text::{Columns, moment};
@@ -17,7 +18,9 @@ pub fn run(args: &SurvivedArgs) -> anyhow::Result<Outcome> {
     if args.input.is_dir() {
         return print(args, &answer(args, &args.input)?, false);
     }
+    interrupt::end_at_interrupt()?;
     let folder = tempfile::tempdir()?;
+    interrupt::remove_at_end(folder.path());
     let output = folder.path().join("dataset");
     let tables = TABLES.map(str::to_owned).to_vec();
     let request = Convert::new([args.input.clone()], output).tables(tables);

@@ -2,18 +2,26 @@
 //!
 //! The same CLR payload arrives in several containers; it is decoded once, here, whatever carried it.
 
+#[doc(hidden)]
 pub mod decode;
+#[doc(hidden)]
 pub mod layout;
+#[doc(hidden)]
 pub mod plan;
+#[doc(hidden)]
 pub mod rows;
+#[doc(hidden)]
 pub mod value;
 mod visit;
 
+#[doc(hidden)]
 pub use crate::catalog;
 use crate::reader::{EtwForm, EtwLayout, EventType, Layout, RawEvent, Thread};
 use catalog::{EventLayout, Provider};
-use decode::{Column, Fit, decode};
+pub use decode::Fit;
+use decode::{Column, decode};
 use plan::Plan;
+pub use value::Value;
 pub use visit::{EventVisitor, Resolved, Resolver, read};
 
 /// What is known of one kind of event in one recording.
@@ -28,6 +36,7 @@ pub struct EventInfo {
     pub name: String,
     /// Opcode: the recording's, else the catalogue's.
     pub opcode: Option<u8>,
+    #[doc(hidden)]
     /// The catalogue of the provider, when its events are in one.
     pub catalogue: Option<&'static Provider>,
     /// How payloads are decoded.
@@ -170,7 +179,7 @@ fn by_catalogue(
 }
 
 /// The fields of one event with their names, in the order of the payload.
-pub type NamedValues<'a> = Vec<(&'a str, value::Value)>;
+pub type NamedValues<'a> = Vec<(&'a str, Value)>;
 
 /// One event with its kind and its time, borrowed from its block.
 #[derive(Clone, Copy, Debug)]
@@ -194,7 +203,8 @@ impl<'a> Event<'a> {
 }
 
 impl Event<'_> {
-    /// Decodes the payload into one column per field of the plan; an error says why it stays raw.
+    /// Decodes the payload into one column per field of the plan, for the tables; an error says why it stays raw.
+    #[doc(hidden)]
     #[inline]
     pub fn decode<C: Column>(&self, columns: &mut [C]) -> Result<Fit, &'static str> {
         Ok(decode(self.info.plan(self.raw.payload)?, self.raw.payload, columns))

@@ -10,6 +10,8 @@ use crate::event::value::{Value, ValueColumn};
 pub struct Scalars {
     names: Vec<String>,
     columns: Vec<ValueColumn>,
+    /// The size of a payload decides on its fields.
+    by_payload: bool,
 }
 
 const NULL: &Value = &Value::Null;
@@ -18,7 +20,13 @@ impl Scalars {
     /// For events decoded by `plan`.
     pub fn new(plan: &Plan) -> Scalars {
         let fields = plan.fields.iter().filter(|f| !matches!(f.node, Node::Padding(_)));
-        Scalars { names: fields.map(|f| f.name.clone()).collect(), columns: ValueColumn::for_fields(&plan.fields) }
+        let names = fields.map(|f| f.name.clone()).collect();
+        Scalars { names, columns: ValueColumn::for_fields(&plan.fields), by_payload: false }
+    }
+
+    /// For events of which several layouts have the same version.
+    pub fn by_payload() -> Scalars {
+        Scalars { by_payload: true, ..Scalars::default() }
     }
 
     /// The same for the fields before the first list only.
@@ -30,13 +38,18 @@ impl Scalars {
 
     /// Whether there is no field to look at.
     pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
+        self.names.is_empty() && !self.by_payload
     }
 
     /// Decodes an event. Fields that it does not have, or not whole, are null.
     pub fn read(&mut self, event: &Event<'_>) {
         match event.info.plan(event.raw.payload) {
-            Ok(plan) => drop(decode(plan, event.raw.payload, &mut self.columns)),
+            Ok(plan) => {
+                if self.by_payload {
+                    *self = Scalars { by_payload: true, ..Scalars::new(plan) };
+                }
+                let _fit = decode(plan, event.raw.payload, &mut self.columns);
+            }
             Err(_) => self.columns.clear(),
         }
     }

@@ -16,6 +16,8 @@ use crate::reader::ProcessKey;
 
 /// The runtime's provider.
 pub const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+/// The runtime's provider of events for its own makers.
+pub const PRIVATE: &str = "Microsoft-Windows-DotNETRuntimePrivate";
 /// The runtime's provider of what was there at the start or the end of a recording.
 pub const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
 
@@ -94,7 +96,8 @@ impl<R: Copy> Handler<R> {
         let one_layout = !matches!(&info.decoding, Decoding::Catalogue { sized, .. } if !sized.is_empty());
         let (scalars, columns) = match needs {
             Needs::Header => (Scalars::default(), None),
-            Needs::Fields => (Scalars::new(plan), None),
+            Needs::Fields if one_layout => (Scalars::new(plan), None),
+            Needs::Fields => (Scalars::by_payload(), None),
             Needs::Rows(columns) => (Scalars::default(), Some(columns)),
             Needs::FieldsAndRows(columns) => (Scalars::before_rows(plan), Some(columns)),
         };

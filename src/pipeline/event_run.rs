@@ -44,6 +44,8 @@ impl Counts {
 struct Kind {
     route: Option<EventRoute>,
     has_facts: bool,
+    /// Modules, methods or types, which are taken from the whole recording.
+    is_reference: bool,
     counts: Counts,
 }
 
@@ -102,7 +104,14 @@ impl<'r> EventRun<'r> {
         let Some(State { out, .. }) = &mut self.state else { return };
         let Event { raw, thread, ts_ns, .. } = *event;
         let Some(kind) = self.kinds.get_mut(raw.event_type.0 as usize) else { return };
-        if !self.conversion.request.covers(ts_ns) || !self.wanted.wants(raw.thread) {
+        if !self.wanted.wants(raw.thread) {
+            return;
+        }
+        if !self.conversion.request.covers(ts_ns) {
+            // What the addresses and ids in the window mean is often said outside of it.
+            if kind.is_reference {
+                self.normalizer.event(event, 0, out);
+            }
             return;
         }
         self.events += 1;
@@ -177,8 +186,12 @@ impl<'r> EventRun<'r> {
             let problem = Problem::new(Severity::Info, "trailing_bytes", end.bytes, message);
             out.problem(&problem.count(end.trailing_bytes));
         }
-        for (thread, counts) in threads().filter(|(thread, _)| thread.thread_id != NOBODY) {
-            out.add(&counts.row(thread, &info.clock));
+        let threads = resolved.threads.iter().zip(&self.threads).enumerate();
+        for (index, (thread, counts)) in threads {
+            let is_thread = thread.thread_id != NOBODY && !(thread.is_attached && counts.events == 0);
+            if is_thread && self.wanted.wants(index as ThreadIndex) {
+                out.add(&counts.row(thread, &info.clock));
+            }
         }
         let summary = self.summary(path, end, identity, info, totals.collections);
         out.close(summary, self.conversion.dataset, self.failure.take())
@@ -329,7 +342,8 @@ impl EventVisitor for EventRun<'_> {
         };
         let has_facts = wanted && self.normalizer.event_type(id, info);
         debug_assert_eq!(self.kinds.len(), id.0 as usize);
-        self.kinds.push(Kind { route, has_facts, counts: Counts::default() });
+        let is_reference = has_facts && self.normalizer.is_reference(id);
+        self.kinds.push(Kind { route, has_facts, is_reference, counts: Counts::default() });
         wanted
     }
 
@@ -353,6 +367,10 @@ impl EventVisitor for EventRun<'_> {
     fn stack_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         self.add_event(event, true);
         ControlFlow::Continue(())
+    }
+
+    fn events_lost(&mut self, thread: Option<(ThreadIndex, &Thread)>, since_ns: i64) {
+        self.normalizer.events_lost(thread, since_ns);
     }
 
     fn stacks_forgotten(&mut self) {

@@ -13,6 +13,8 @@ pub(super) fn text(request: &Convert, summary: &Summary, hive: bool) -> String {
         Format::Parquet => "parquet",
         Format::Arrow => "arrow",
     };
+    let failed: Vec<_> =
+        summary.failed.iter().map(|f| json!({ "path": f.path.display().to_string(), "error": f.error })).collect();
     let inputs: Vec<_> = summary
         .inputs
         .iter()
@@ -33,7 +35,8 @@ pub(super) fn text(request: &Convert, summary: &Summary, hive: bool) -> String {
         summary.tables.iter().map(|t| json!({ "name": t.name, "rows": t.rows, "bytes": t.bytes })).collect();
     let manifest = json!({
         "tool": "tracequet", "version": env!("CARGO_PKG_VERSION"), "schema_version": SCHEMA_VERSION,
-        "layout": if hive { "hive" } else { "flat" }, "format": extension, "inputs": inputs, "tables": tables,
+        "layout": if hive { "hive" } else { "flat" }, "format": extension, "inputs": inputs,
+        "failed": failed, "tables": tables,
     });
     let mut text = serde_json::to_string_pretty(&manifest).unwrap_or_default();
     text.push('\n');

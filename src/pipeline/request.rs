@@ -49,7 +49,8 @@ pub struct Convert {
     pub processes: Vec<String>,
     /// Instrumentation manifests (.man) of providers whose events an .etl does not describe itself.
     pub manifests: Vec<PathBuf>,
-    /// Only events at or after this many nanoseconds since the recording began.
+    /// Only events at or after this many nanoseconds since the recording began. Modules, methods, types and what is known of
+    /// processes are those of the whole recording.
     pub from_ns: Option<i64>,
     /// Only events before this many nanoseconds since the recording began.
     pub to_ns: Option<i64>,

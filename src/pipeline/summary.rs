@@ -117,16 +117,35 @@ pub struct TableSummary {
     pub bytes: u64,
 }
 
+/// A recording of several that could not be read at all. Nothing of it is in the dataset.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FailedInput {
+    /// The recording.
+    pub path: PathBuf,
+    /// What was wrong, where, and what was expected.
+    pub error: String,
+}
+
 /// What a conversion made.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Summary {
     /// The recordings.
     pub inputs: Vec<InputSummary>,
+    /// Those among several that could not be read at all.
+    pub failed: Vec<FailedInput>,
     /// The dataset's directory.
     pub output: PathBuf,
     /// Its tables.
     pub tables: Vec<TableSummary>,
     /// Wall time in nanoseconds.
     pub elapsed_ns: u64,
+}
+
+impl Summary {
+    /// Whether anything of the recordings was lost, damaged or not decoded, or one of them could not be read.
+    pub fn has_losses(&self) -> bool {
+        !self.failed.is_empty() || self.inputs.iter().any(InputSummary::has_losses)
+    }
 }

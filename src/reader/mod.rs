@@ -229,6 +229,8 @@ pub struct Thread {
     pub end_ticks: Option<i64>,
     /// Address of the function that it began with; 0 when the recording does not say (.etl).
     pub start_address: u64,
+    /// The thread belongs to another process and wrote events while it was attached to this one (.etl).
+    pub is_attached: bool,
 }
 
 /// The id in an .etl of no process and of no thread: events that are about none in particular stand under it.
@@ -378,6 +380,10 @@ pub trait Visitor {
 
     /// Keys of earlier stacks are no longer valid.
     fn stacks_forgotten(&mut self) {}
+
+    /// Events that a thread recorded (`None`: any thread) are missing, all of them later than `since_ticks`. Told before
+    /// the first event behind the gap (.nettrace from V4 on).
+    fn events_lost(&mut self, _capture_thread: Option<ThreadIndex>, _since_ticks: i64) {}
 
     /// Something lost, damaged or not understood; reading goes on where it can.
     fn problem(&mut self, problem: Problem);

@@ -118,10 +118,15 @@ impl Dataset {
         std::fs::write(&path, bytes).map_err(Error::io(path))
     }
 
+    /// Whether a table was declared that is not closed.
+    pub fn has_open_tables(&self) -> bool {
+        self.tables.iter().any(|table| table.open)
+    }
+
     /// Puts the dataset in its place. All tables must be closed.
     pub fn commit(self) -> Result<()> {
         self.workers.check()?;
-        if self.tables.iter().any(|table| table.open) {
+        if self.has_open_tables() {
             return Err(Error::Internal("a dataset is committed with open tables".into()));
         }
         self.staging.commit()

@@ -100,6 +100,7 @@ fn role_of(file_name: &OsStr, name: &str) -> Option<Role> {
     })
 }
 
+#[cfg_attr(not(unix), allow(dead_code, reason = "only Unix locks directories"))]
 enum Lock {
     /// Held as long as the file is open.
     Taken(File),
@@ -133,7 +134,8 @@ fn lock(_: &Path) -> Lock {
     Lock::Unknown
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

@@ -9,6 +9,7 @@ mod dataset;
 mod durable;
 mod failure;
 mod file;
+mod growing;
 mod leftovers;
 mod measure;
 mod order;
@@ -25,6 +26,7 @@ use std::path::PathBuf;
 
 pub use crate::table_spec::{Encoding, TableSpec};
 pub use dataset::Dataset;
+pub use growing::abandon_all;
 
 /// File format of the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

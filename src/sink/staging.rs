@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
+use super::growing::{self, Growing};
 use super::leftovers::{self, Hidden, Role};
 use super::{durable, replaceable};
 use crate::error::{Error, Result};
@@ -15,6 +16,8 @@ pub(super) struct Staging {
     overwrite: bool,
     inputs: Vec<PathBuf>,
     growing: Option<Hidden>,
+    /// On the list of what this process has not finished.
+    listed: Option<Growing>,
     /// Parents of the target that had to be made, the outermost first.
     made: Vec<PathBuf>,
 }
@@ -30,9 +33,10 @@ impl Staging {
             replaceable::check(out, &target, overwrite, inputs)?;
         }
         let (target, inputs, made) = (target.clone(), inputs.to_vec(), missing(parent));
-        let mut staging = Staging { target, overwrite, inputs, growing: None, made };
+        let mut staging = Staging { target, overwrite, inputs, growing: None, listed: None, made };
         fs::create_dir_all(parent).map_err(Error::io(parent))?;
         let growing = Hidden::beside(parent, &name, Role::New).map_err(Error::io(&staging.target))?;
+        staging.listed = Some(Growing::new(growing.path(), &staging.made));
         staging.growing = Some(growing);
         Ok(staging)
     }
@@ -53,6 +57,7 @@ impl Staging {
             return Err(Error::Internal("dataset without a directory".into()));
         };
         durable::sync_tree(growing.path())?;
+        let _committing = growing::commit();
         let (parent, name) = parent_and_name(&self.target)?;
         let mut old = None;
         if exists(&self.target)? {

@@ -21,8 +21,8 @@ const GROUP_ROWS: usize = 1 << 20;
 const GROUP_BYTES: usize = 32 << 20;
 /// Bytes of rows that wait for encoders.
 const WAITING_BYTES: usize = 4 << 20;
-/// Bytes that the encoder of one Parquet column holds whatever it is given: a compressor, a decompressor that nobody
-/// asked for, a table of distinct values.
+/// Bytes that the encoder of one Parquet column holds before it is given a row: buffers of the compressor, and a table of
+/// distinct values.
 const ENCODER_BYTES: usize = 128 << 10;
 
 /// A table in the making.
@@ -35,7 +35,7 @@ pub(super) struct Table {
     order: Order,
     rows: u64,
     group: Group,
-    /// What encoders take.
+    /// Bytes that its encoders hold.
     encoder_bytes: usize,
 }
 

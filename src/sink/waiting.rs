@@ -1,7 +1,7 @@
 //! Rows of a row group that have no encoders yet.
 //!
-//! An encoder takes the same whether it is given one row or a million, and a recording has hundreds of tables, most of
-//! them small: so rows wait as they are until they are worth the encoders. Rows that come late find their place meanwhile.
+//! An encoder holds the same memory for one row as for a million, and a recording has hundreds of tables, most of them
+//! small. So rows wait unencoded until there are enough of them. Rows that come late are sorted into place meanwhile.
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;

@@ -40,7 +40,7 @@ struct State {
     space: Condvar,
 }
 
-/// A claim on the room for bytes in flight. All jobs of one batch share it; the last to end gives it back.
+/// A share of the bytes that may be in flight. All jobs of one batch hold it; the last to end gives it back.
 #[derive(Debug)]
 pub(super) struct Ticket {
     bytes: usize,
@@ -68,7 +68,7 @@ impl Workers {
         self.workers.len()
     }
 
-    /// Waits until `bytes` more may be in flight. What is larger than the whole room waits until it is alone.
+    /// Waits until `bytes` more may be in flight. A batch that is larger than the limit waits until nothing else is in flight.
     pub(super) fn admit(&self, bytes: usize) -> Arc<Ticket> {
         let mut in_flight = lock(&self.state.in_flight);
         while *in_flight > 0 && *in_flight + bytes > IN_FLIGHT {

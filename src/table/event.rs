@@ -23,7 +23,7 @@ use crate::time::Clock;
 /// Rows and bytes after which a batch is handed on.
 const BATCH_ROWS: usize = 16 << 10;
 const BATCH_BYTES: usize = 2 << 20;
-/// Bytes of a row in the columns that all payload tables have, and in each of their own, but for what the payload holds.
+/// An estimate of the bytes of a row beside its payload: in the header columns, and in each column of the payload.
 const HEADER_BYTES: usize = 96;
 const FIELD_BYTES: usize = 4;
 
@@ -46,7 +46,7 @@ pub struct EventTable {
 pub struct Mapping {
     /// Column of each field of the plan; `None` when they are the first columns in order.
     places: Option<Vec<usize>>,
-    /// Fields of the plan that are decoded; fewer than it has when rows stand elsewhere.
+    /// The fields that are decoded: without rows that stand in another table, and without fields that have no column.
     plan: Plan,
     /// Fields behind those of the plan, for which there are no columns.
     pub(super) left_out: usize,

@@ -1,4 +1,4 @@
-//! Names of payload tables: `event/<provider>/<event>`, safe as a path on every system and unique whatever their case.
+//! Names of payload tables: `event/<provider>/<event>`. They are valid paths on every system, and unique without regard to case.
 
 use std::collections::{HashMap, HashSet};
 

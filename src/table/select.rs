@@ -1,4 +1,4 @@
-//! Which tables a person asked for.
+//! Which tables a request asks for.
 
 use crate::error::{Error, Result};
 
@@ -23,7 +23,7 @@ impl Selection {
         Ok(Selection { names: names.to_vec() })
     }
 
-    /// Whether a table is wanted. Losses are always told.
+    /// Whether a table is wanted. `trace` and `diagnostic` always are: they say what was lost.
     pub fn wants(&self, table: &str) -> bool {
         self.names.is_empty() || matches!(table, "trace" | "diagnostic") || self.names.iter().any(|n| n == table)
     }

@@ -1,4 +1,4 @@
-//! Names that differ from each other whatever their case.
+//! Names that stay different from each other when case is ignored.
 
 use std::collections::{HashMap, HashSet};
 

@@ -2,7 +2,7 @@
 
 use tracequet::pipeline::{Convert, convert};
 
-use super::expected::shared;
+use super::expected::{shared, shared_file};
 use super::writer::*;
 use crate::support::dataset::Dataset;
 
@@ -31,7 +31,7 @@ fn every_real_file_becomes_tables() {
 
 #[test]
 fn collections_of_several_processes_do_not_mix() {
-    let Some(file) = shared("collections").into_iter().find(|f| f.name == "net.4.5.2.x64.etl") else { return };
+    let Some(file) = shared_file("collections", "net.4.5.2.x64.etl") else { return };
     let dataset = Dataset::of(&file.path);
     let gc = dataset.table("gc");
     let numbers: Vec<_> = gc.numbers("process_id").into_iter().zip(gc.numbers("gc_number")).collect();
@@ -69,7 +69,7 @@ fn collections_of_several_processes_do_not_mix() {
 
 #[test]
 fn the_collections_of_a_trace_are_those_of_its_events() {
-    let Some(file) = shared("collections").into_iter().find(|f| f.name == "gcevents.etl") else { return };
+    let Some(file) = shared_file("collections", "gcevents.etl") else { return };
     let dataset = Dataset::of(&file.path);
     let gc = dataset.table("gc");
     assert_eq!((gc.rows(), gc.bools("complete")), (2, vec![true, true]));

@@ -44,6 +44,13 @@ pub fn shared(test: &str) -> Vec<Shared> {
     found
 }
 
+/// One of them by its name.
+pub fn shared_file(test: &str, name: &str) -> Option<Shared> {
+    let files = shared(test);
+    assert!(files.is_empty() || files.iter().any(|file| file.name == name), "{name} is not among the shared traces");
+    files.into_iter().find(|file| file.name == name)
+}
+
 fn etw(event_type: &EventType) -> &EtwLayout {
     match &event_type.layout {
         Layout::Etw(etw) => etw,
@@ -157,6 +164,7 @@ fn counts_and_payloads_of_real_files() {
         events += recording.events.len();
     }
     println!("{events} events of {files} files");
+    assert!(files == 0 || events > 200_000, "{events} events of {files} files");
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
@@ -168,7 +176,9 @@ fn first_events_of_real_files() {
         let shares = recording.events.iter().all(|e| e.processor == u32::MAX);
         let lines = std::fs::File::open(path.with_file_name(format!("{name}.first-events.jsonl.gz"))).expect("a list");
         let lines = BufReader::new(flate2::read::MultiGzDecoder::new(lines)).lines();
+        let mut listed = 0;
         for line in lines {
+            listed += 1;
             let expected: Json = serde_json::from_str(&line.expect("a line")).expect("valid JSON");
             let index = expected["i"].as_u64().expect("a number") as usize;
             let seen = &recording.events[index];
@@ -186,6 +196,7 @@ fn first_events_of_real_files() {
                 }
             }
         }
+        assert!(listed > 0, "{name}: no event is listed");
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tracequet::pipeline::{Convert, convert};
 
-use super::expected::shared;
+use super::expected::shared_file;
 use super::hostile::{PROVIDER, RUNTIME};
 use super::writer::*;
 use crate::limits::{is_alone, peak_mb};
@@ -107,9 +107,7 @@ fn copies_of_a_real_log_take_little_memory() {
     if !is_alone("etl::memory::copies_of_a_real_log_take_little_memory") {
         return;
     }
-    let Some(log) = shared("copies_of_a_real_log_take_little_memory").into_iter().find(|f| f.name == name) else {
-        return;
-    };
+    let Some(log) = shared_file("copies_of_a_real_log_take_little_memory", name) else { return };
     // 221 of them are a GB, which takes 20 MB more than 60.
     let copies = if std::env::var_os("TRACEQUET_TEST_LARGE").is_some() { 60 } else { 12 };
     let folder = tempfile::tempdir().expect("a folder");

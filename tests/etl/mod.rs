@@ -12,6 +12,8 @@ mod hostile_schemas;
 #[cfg(feature = "tables")]
 mod live;
 #[cfg(feature = "tables")]
+mod machine;
+#[cfg(feature = "tables")]
 mod manifest;
 #[cfg(feature = "tables")]
 mod memory;
@@ -24,7 +26,10 @@ mod profiler;
 mod profiler_joined;
 #[cfg(all(feature = "tables", target_os = "linux"))]
 mod profiler_retold;
+mod resync;
 mod sample;
+#[cfg(feature = "tables")]
+mod samples;
 mod stacks;
 mod writer;
 

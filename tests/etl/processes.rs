@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use tracequet::pipeline::Convert;
 
-use super::expected::{Shared, shared};
+use super::expected::{Shared, shared_file};
 use super::writer::*;
 use crate::support::collect::Recording;
 use crate::support::dataset::{Dataset, Table};
@@ -159,7 +159,7 @@ fn samples_of_eventpipe_are_rows_of_the_same_table() {
 }
 
 fn x64(test: &str) -> Option<Shared> {
-    shared(test).into_iter().find(|f| f.name == "net.4.5.2.x64.etl")
+    shared_file(test, "net.4.5.2.x64.etl")
 }
 
 /// Whom kernel events are about, against the first five events of each kind that TraceEvent printed.

@@ -13,6 +13,10 @@ pub const BUFFER_SIZE: u32 = 4096;
 pub const RUNTIME: [u8; 16] =
     [0x23, 0x0D, 0x3C, 0xE1, 0xBC, 0xCC, 0x12, 0x4E, 0x93, 0x1B, 0xD9, 0xCC, 0x2E, 0xEE, 0x27, 0xE4];
 
+/// What the merge step adds about images, b3e675d7-2554-4f18-830b-2762732560de.
+pub const IMAGE_ID: [u8; 16] =
+    [0xD7, 0x75, 0xE6, 0xB3, 0x54, 0x25, 0x18, 0x4F, 0x83, 0x0B, 0x27, 0x62, 0x73, 0x25, 0x60, 0xDE];
+
 /// What a buffer's header says beside its contents.
 pub struct Head {
     pub kind: u16,
@@ -53,7 +57,8 @@ pub fn buffer(head: &Head, events: &[Vec<u8>]) -> Vec<u8> {
     sized_buffer(head, events, BUFFER_SIZE)
 }
 
-fn sized_buffer(head: &Head, events: &[Vec<u8>], size: u32) -> Vec<u8> {
+/// A buffer of a size.
+pub fn sized_buffer(head: &Head, events: &[Vec<u8>], size: u32) -> Vec<u8> {
     let mut body = Vec::new();
     for event in events {
         body.extend(event);
@@ -254,11 +259,10 @@ pub fn image(opcode: u8, ticks: i64, process_id: u32, base: u64, path: &str) -> 
 
 /// The symbols of an image, as a merged file names them; its header names nobody.
 pub fn pdb_id(ticks: i64, process_id: u32, base: u64) -> Vec<u8> {
-    let class = [0xD7, 0x75, 0xE6, 0xB3, 0x54, 0x25, 0x18, 0x4F, 0x83, 0x0B, 0x27, 0x62, 0x73, 0x25, 0x60, 0xDE];
     let mut payload = base.to_le_bytes().to_vec();
     payload.extend(process_id.to_le_bytes());
     payload.extend([[7; 16].as_slice(), &[3, 0, 0, 0], b"app.pdb\0"].concat());
-    let mut event = by(full(class, 36, ticks, &payload), 0, 0);
+    let mut event = by(full(IMAGE_ID, 36, ticks, &payload), 0, 0);
     event[6] = 2;
     event
 }

@@ -13,18 +13,18 @@ use super::stop_on::StopOn;
 #[derive(Debug, Args)]
 pub struct LiveArgs {
     /// Record the process with this id (see tracequet ps)
-    #[arg(short, long, value_name = "PID")]
+    #[arg(short, long, value_name = "PID", conflicts_with = "etw")]
     pub process_id: Option<u32>,
     /// Record the process with this name: that of its program or of its main assembly
-    #[arg(short, long, value_name = "NAME", conflicts_with = "process_id")]
+    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["process_id", "etw"])]
     pub name: Option<String>,
     /// Record the process that connects to this socket (a pipe on Windows), as one with DOTNET_DiagnosticPorts=PATH does
     ///
     /// The socket is made. A process in a container connects when the socket's folder is mounted there.
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["process_id", "name"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["process_id", "name", "etw"])]
     pub port: Option<PathBuf>,
     /// Start this program and record it from its first instruction
-    #[arg(last = true, value_name = "PROGRAM", conflicts_with_all = ["process_id", "name", "port"])]
+    #[arg(last = true, value_name = "PROGRAM", conflicts_with_all = ["process_id", "name", "port", "etw"])]
     pub program: Vec<OsString>,
     /// What to record [default: gc]
     ///

@@ -21,7 +21,7 @@ use tracequet::source::diagnostics::{
 
 use super::args::CollectArgs;
 use super::convert::{output, print};
-use super::interrupt::on_interrupt;
+use super::interrupt::{end, on_interrupt};
 use super::output::{Outcome, print_note, print_result};
 use super::progress::Bar;
 use super::text::duration;
@@ -172,7 +172,7 @@ impl Session {
 /// The first interrupt ends the recording, the second gives the rest of it up, the third the program.
 fn catch_interrupts(interrupts: &Arc<Mutex<Interrupts>>, quiet: bool) -> anyhow::Result<()> {
     let interrupts = interrupts.clone();
-    on_interrupt(move || {
+    on_interrupt(move |asked| {
         let mut state = lock(&interrupts);
         state.count += 1;
         match (state.count, &state.control) {
@@ -184,7 +184,7 @@ fn catch_interrupts(interrupts: &Arc<Mutex<Interrupts>>, quiet: bool) -> anyhow:
             }
             (1, None) => {}
             (2, Some(control)) => control.give_up(Reason::GivenUp),
-            _ => std::process::exit(130),
+            _ => end(asked),
         }
     })
 }

@@ -12,6 +12,9 @@ use crate::reader::ProcessKey;
 /// A recording of a whole machine holds tens of thousands at most; past it modules are left out and counted.
 const MAX_MODULES: usize = 1 << 17;
 
+/// Events that name symbols. A module that is listed at the start and at the end has two.
+const MAX_PDBS: usize = 2 * MAX_MODULES;
+
 /// Bytes of their paths, at most.
 const MAX_TEXT: usize = 32 << 20;
 
@@ -55,6 +58,8 @@ struct Pdb {
 struct Listed {
     row: Module<'static>,
     path: String,
+    /// From when on it is known.
+    first_ns: i64,
 }
 
 /// The modules of a recording, in the order of first sight.
@@ -62,8 +67,11 @@ struct Listed {
 pub struct Modules {
     list: Vec<Listed>,
     loaded: HashMap<(ProcessKey, u64), usize, RandomState>,
-    /// By process id and base address: what tells of symbols is written when the recording ends.
-    pdbs: HashMap<(u64, u64), Pdb, RandomState>,
+    /// The events that name symbols, by process id and base address, with their times: the merge step writes them with the
+    /// time of an event of the image, before or after it.
+    pdbs: HashMap<(u64, u64), Vec<(i64, Pdb)>, RandomState>,
+    /// How many they are.
+    pdb_count: usize,
     text: usize,
     /// Modules that did not fit.
     pub lost: u64,
@@ -107,33 +115,50 @@ impl Modules {
             unload_ts_ns: (action == Action::Unload).then_some(input.ts_ns()),
             ..Module::default()
         };
-        self.list.push(Listed { row, path: path.to_owned() });
+        self.list.push(Listed { row, path: path.to_owned(), first_ns: input.ts_ns() });
     }
 
     /// An event that names the symbols of a module.
     fn symbols(&mut self, input: &Input<'_>) {
-        if self.pdbs.len() < MAX_MODULES
+        if self.pdb_count < MAX_PDBS
             && self.text <= MAX_TEXT
             && let Some(guid) = input.fields.get("PdbGuid").as_guid()
         {
             let path = input.fields.text("PdbName").map(str::to_owned);
             self.text += path.as_ref().map_or(0, String::len);
             let pdb = Pdb { guid, age: input.fields.small("Age"), path };
-            self.pdbs.insert((input.number("ProcessId"), input.number("ImageBase")), pdb);
+            let place = (input.number("ProcessId"), input.number("ImageBase"));
+            self.pdb_count += 1;
+            self.pdbs.entry(place).or_default().push((input.ts_ns(), pdb));
         }
     }
 
     /// The end of the recording.
     pub fn finish(&mut self, sink: &mut impl FactSink) {
-        let mut places: HashMap<(u64, u64), u32, RandomState> = HashMap::default();
-        for Listed { row, .. } in &self.list {
-            *places.entry((row.process_id, row.base_address)).or_default() += 1;
+        // When modules appear in each place, in the order of time.
+        let mut places: HashMap<(u64, u64), Vec<i64>, RandomState> = HashMap::default();
+        for Listed { row, first_ns, .. } in &self.list {
+            places.entry((row.process_id, row.base_address)).or_default().push(*first_ns);
         }
-        for Listed { row, path } in self.list.drain(..) {
+        // Live events may come late.
+        places.values_mut().for_each(|starts| starts.sort_unstable());
+        self.pdbs.values_mut().for_each(|named| named.sort_by_key(|(ts_ns, _)| *ts_ns));
+        for Listed { row, path, first_ns } in self.list.drain(..) {
             let mut module = Module { path: &path, ..row };
             let place = (row.process_id, row.base_address);
-            // Of several modules that were in the same place, one after the other, it is not said which is meant.
-            if let Some(pdb) = self.pdbs.get(&place).filter(|_| places.get(&place) == Some(&1)) {
+            let named = self.pdbs.get(&place).map(Vec::as_slice).unwrap_or_default();
+            let starts = places.get(&place).map(Vec::as_slice).unwrap_or_default();
+            let pdb = match starts {
+                [_] => named.last(),
+                // Of several modules in the same place, one after the other, the one that was there at that time.
+                _ => {
+                    let next = starts.get(starts.partition_point(|start| *start <= first_ns));
+                    let until = row.unload_ts_ns.unwrap_or(i64::MAX).min(next.map_or(i64::MAX, |next| next - 1));
+                    let before = named.get(..named.partition_point(|(ts_ns, _)| *ts_ns <= until));
+                    before.and_then(<[_]>::last).filter(|(ts_ns, _)| *ts_ns >= first_ns)
+                }
+            };
+            if let Some((_, pdb)) = pdb {
                 (module.pdb_guid, module.pdb_age) = (pdb.guid, pdb.age);
                 module.pdb_path = pdb.path.as_deref();
             }

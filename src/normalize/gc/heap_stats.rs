@@ -3,7 +3,7 @@
 use super::runtimes::Runtime;
 use crate::event::value::Value;
 use crate::normalize::fact::{FactSink, GcHeapStats};
-use crate::normalize::tracker::{self, Hears, Input, RUNTIME};
+use crate::normalize::tracker::{self, Hears, Input, PRIVATE, RUNTIME};
 
 /// What an event sums up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,14 +17,21 @@ pub enum Action {
 }
 
 /// The events.
-pub const HEARS: &[Hears<Action>] = &[Hears {
-    provider: RUNTIME,
-    events: &[
-        ("GCHeapStats", Action::HeapStats),
-        ("GCGlobalHeapHistory", Action::GlobalHistory),
-        ("GCPerHeapHistory", Action::PerHeapHistory),
-    ],
-}];
+pub const HEARS: &[Hears<Action>] = &[
+    Hears {
+        provider: RUNTIME,
+        events: &[
+            ("GCHeapStats", Action::HeapStats),
+            ("GCGlobalHeapHistory", Action::GlobalHistory),
+            ("GCPerHeapHistory", Action::PerHeapHistory),
+        ],
+    },
+    // .NET Framework up to 4.5.2, which has no such events in its other provider.
+    Hears {
+        provider: PRIVATE,
+        events: &[("GCGlobalHeapHistory", Action::GlobalHistory), ("GCPerHeapHistory", Action::PerHeapHistory)],
+    },
+];
 
 impl tracker::Action for Action {}
 
@@ -35,7 +42,7 @@ pub fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink:
         Action::GlobalHistory => {
             if let Some(row) = runtime.collections.current() {
                 row.heap_count = input.fields.small("NumHeaps").unwrap_or_default();
-                row.memory_load_percent = input.fields.small("MemoryPressure");
+                row.memory_load_percent = input.fields.small("MemoryPressure").or(row.memory_load_percent);
                 row.mechanisms = input.fields.small("GlobalMechanisms");
             }
         }
@@ -43,6 +50,8 @@ pub fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink:
             if let Some(row) = runtime.collections.current() {
                 let before = row.size_before_bytes.unwrap_or_default();
                 row.size_before_bytes = Some(before.saturating_add(size_before(input)));
+                // In the private provider it stands here.
+                row.memory_load_percent = row.memory_load_percent.or(input.fields.small("MemoryPressure"));
             }
         }
     }
@@ -78,8 +87,8 @@ fn heap_stats(input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl Fact
 
 /// Bytes in the generations of one heap before the collection: the first field of each.
 fn size_before(input: &Input<'_>) -> u64 {
-    let generations = input.fields.get("Values").as_list().iter();
-    let sizes = generations.filter_map(|value| match value {
+    let generations = ["Values", "Generations"].map(|name| input.fields.get(name).as_list());
+    let sizes = generations.into_iter().flatten().filter_map(|value| match value {
         Value::Struct(fields) => fields.first().and_then(Value::as_u64),
         _ => None,
     });

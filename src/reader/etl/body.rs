@@ -1,4 +1,4 @@
-//! The events of one buffer: its bytes, expanded if need be, and where in them the events lie.
+//! The body of one buffer: its bytes, expanded if they were compressed, and the places of its events.
 
 use super::buffer::HEADER;
 use super::chain::{Link, Session};
@@ -19,13 +19,13 @@ pub struct EventStart {
 pub struct Body<'m> {
     mapped: Option<&'m [u8]>,
     own: Vec<u8>,
-    /// Whether it was compressed, so that its bytes stand nowhere in the file.
+    /// Whether it was compressed: then its expanded bytes have no place in the file.
     compressed: bool,
     /// Its events, in the order of time.
     pub events: Vec<EventStart>,
     /// Offset of its first byte in the file.
     pub offset: u64,
-    /// Processor; `u32::MAX` when the session does not tell.
+    /// Processor; `u32::MAX` when all processors of the session share buffers.
     pub processor: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The chain of buffers: a header of 0x48 bytes in front of each, whose first number leads to the next.
+//! The header of a buffer. Its first number is the distance to the next buffer.
 //!
 //! ```text
 //!  0x00 u32 bytes to the next buffer          0x28 u16 processor (8 bits when flag 0x20 is clear)
@@ -94,7 +94,7 @@ pub enum Compression {
     Xpress,
     /// XPRESS with Huffman codes.
     Huffman,
-    /// A number that stands for no known compression.
+    /// A number that is no known compression.
     Unknown(u16),
 }
 

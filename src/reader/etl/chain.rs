@@ -6,6 +6,7 @@ use std::path::Path;
 use super::buffer::{BUFFER_LOST, Buffer, Compression, EVENTS_LOST, HEADER, MAX_BUFFER};
 use super::header::{self, Head};
 use super::logfile::LogFile;
+use super::resync::Finder;
 use crate::bytes::inner;
 use crate::error::{Error, Problem, Report, Result, Severity};
 use crate::source::MappedFile;
@@ -102,7 +103,7 @@ impl Session {
         Ok(Session { base, logs, problems })
     }
 
-    /// What the headers say that has no field of its own; of several logs that of the base, and the names of all.
+    /// Facts of the header that have no field in [`crate::reader::TraceInfo`]: those of the base, and the names of all logs.
     pub fn key_values(&self) -> Vec<(String, String)> {
         let mut pairs = self.base.header.key_values();
         if self.logs.len() > 1 {
@@ -187,6 +188,7 @@ impl Log {
     fn chain(&self, map: &MappedFile, index: u16, chain: &mut Chain, report: &mut Report<'_>) {
         let file = map.bytes().get(..self.bytes.end).unwrap_or_default();
         let (mut at, mut buffers, mut lossy, mut skipped) = (self.bytes.start, 0u64, 0u64, 0u64);
+        let finder = Finder { file, buffer_size: self.header.buffer_size as usize };
         loop {
             let rest = file.get(at..).unwrap_or_default();
             let Ok((_, buffer)) = Buffer::parse(rest) else {
@@ -198,13 +200,27 @@ impl Log {
                 break;
             };
             let offset = at as u64;
-            let size = buffer.size as usize;
-            if !(HEADER..=MAX_BUFFER).contains(&size) {
-                let message = format!("a buffer of {size} bytes; {} bytes from here on are not read", rest.len());
-                report(Problem::new(Severity::Error, "bad_buffer_size", offset, message));
+            if !finder.may_be_header(at) {
+                let next = finder.find_behind(at, map);
+                let gap = next.unwrap_or(file.len()) - at;
+                let message = format!("no buffer begins here; {gap} bytes up to the next one are not read");
+                report(Problem::new(Severity::Error, "bad_buffer_size", offset, message).count(gap as u64));
                 chain.whole = false;
-                break;
+                let Some(next) = next else { break };
+                at = next;
+                continue;
             }
+            let mut size = buffer.size as usize;
+            if size > rest.len() || size < rest.len() && !finder.may_be_header(at + size) {
+                // Its size is damaged, or the next header, or the file ends here.
+                if let Some(next) = finder.find(at + HEADER..at.saturating_add(size).min(file.len())) {
+                    let message = format!("a buffer of {size} bytes, but another one begins in it");
+                    report(Problem::new(Severity::Error, "bad_buffer_size", offset, message));
+                    chain.whole = false;
+                    size = next - at;
+                }
+            }
+            let left = rest.len().min(size);
             let cut = size > rest.len();
             if cut {
                 let message = format!("the file ends {} bytes before the end of its last buffer", size - rest.len());
@@ -214,7 +230,7 @@ impl Log {
             lossy += u64::from(buffer.flags & (EVENTS_LOST | BUFFER_LOST) != 0);
             if !buffer.holds_events() {
                 skipped += 1;
-            } else if let Some(link) = self.link(&buffer, offset, rest.len(), cut, index, report) {
+            } else if let Some(link) = self.link(&buffer, offset, left, cut, index, report) {
                 if chain.links.len() >= MAX_BUFFERS {
                     let message = "more buffers than can be put in order; the rest is not read";
                     report(Problem::new(Severity::DataLoss, "too_many_buffers", offset, message));

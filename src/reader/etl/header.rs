@@ -1,4 +1,4 @@
-//! The header in front of every event: about a dozen forms, told apart by the first four bytes.
+//! The header of an event. It has one of a dozen forms; the first four bytes say which.
 //!
 //! ```text
 //!  b0 b1: size or version   b2: form   b3: 0xC0 an ordinary header, 0x90 a WPP message
@@ -7,6 +7,9 @@
 //! The 32 or 64 of a form is the pointer width of the process that wrote the event, not of the machine.
 //! Source: phnt's `ntwmi.h` and Geoff Chappell's notes; SYSTEM, PERFINFO64, FULL, EVENT and MESSAGE are checked on files,
 //! COMPACT, INSTANCE and PERFINFO32 were never seen.
+//!
+//! Tuples of nom cost nothing here, though every event passes three times: reading 180,000 events takes 711 million
+//! instructions, and took 728 million with fields read one by one.
 
 use nom::Parser;
 use nom::combinator::cond;

@@ -15,7 +15,7 @@ use crate::guid::Guid;
 /// More items than this are not looked at: Windows writes one of each type at most.
 const MAX_ITEMS: usize = 64;
 
-/// What the items of one event say.
+/// The items of one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Items<'a> {
     /// Related activity id; all zero when there is none.

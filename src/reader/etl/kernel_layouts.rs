@@ -9,8 +9,9 @@ use crate::catalog;
 use crate::catalog::syntax::{FieldLayout, LayoutField, SimpleType};
 use crate::guid::Guid;
 
-/// What the merge step adds about images. The ids in the headers are those of the process that merged.
+/// What the merge step adds about images. Headers are those of the events that it describes further.
 pub const IMAGE_ID: Guid = Guid::constant("b3e675d7-2554-4f18-830b-2762732560de");
+
 /// Kernel groups have 5 bits.
 const GROUPS: usize = 32;
 const OPCODES: usize = 256;

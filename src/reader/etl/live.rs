@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use foldhash::fast::RandomState;
 
 use super::header::{self, NO_ID};
+use super::prescan::Prescan;
 use super::schemas::Pieces;
 use super::state::State;
 use crate::error::{Problem, Result, Severity};
@@ -17,7 +18,7 @@ use crate::time::{Clock, FILE_TIME_UNIX_EPOCH};
 
 /// Processes whose names are asked for at most.
 const MAX_PROCESSES: usize = 1 << 14;
-/// Progress is told whenever so many bytes more are read.
+/// Progress is reported after so many more bytes.
 const PROGRESS_STEP: u64 = 1 << 20;
 
 /// Reads a session until it ends, in the order in which the system delivers. Each packet is one event with the header EVENT or FULL and its extended items (`header.rs`, `items.rs`).
@@ -40,7 +41,7 @@ pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {
         sampling_ns: 0,
         key_values: vec![("logger_name".into(), live.name().to_owned())],
     });
-    let mut state = State::new(visitor, None);
+    let mut state = State::new(visitor, Prescan::default(), None);
     let mut pieces = Pieces::default();
     let mut met = HashSet::<u32, RandomState>::default();
     let mut found = Vec::new();

@@ -1,6 +1,6 @@
 //! The first event of a file: `TRACE_LOGFILE_HEADER`, what the session was and how its clock runs.
 //!
-//! Two forms, by the pointer width of who wrote it: two pointers stand in the middle, and what follows them shifts.
+//! It has two forms, because two pointers of the process that wrote it stand in the middle.
 //! Source: `evntrace.h` of the SDK; offsets and facts checked on files of Windows Vista to 11.
 
 use nom::Parser;
@@ -67,7 +67,7 @@ impl LogFile {
             u32le("BuffersLost"),
         );
         let (input, (session, clock, logger_name, file_name)) = (session, clock, name, name).parse(payload)?;
-        let (buffer_size, os, version, build, processors, end_time, _, mode, buffers_written, _, ..) = session;
+        let (buffer_size, os, version, build, processors, end_time, _, mode, buffers_written, ..) = session;
         let (.., pointer_size, events_lost, cpu_mhz, _) = session;
         let (_, _, boot_time, frequency, start_time, clock_type, buffers_lost) = clock;
         let header = LogFile {
@@ -103,8 +103,8 @@ impl LogFile {
         self.clock_type == 2
     }
 
-    /// How many buffers are missing of those that were written. A session that was not closed does not say, and one that
-    /// overwrites old buffers counts them too.
+    /// How many of the buffers that were written are missing. 0 for a session that was not closed (its number is not final)
+    /// and for one that overwrites old buffers.
     pub fn missing_buffers(&self, found: u64) -> u64 {
         let says = self.end_time != 0 && self.mode & MODE_CIRCULAR == 0;
         if says { u64::from(self.buffers_written).saturating_sub(found) } else { 0 }

@@ -58,8 +58,8 @@ const MAX_FIELDS: usize = 4096;
 /// What an element of the text costs as a part of a manifest.
 const COST: usize = 256;
 
-/// Reads all providers of a manifest, as well as it can be read. The first thing in it that is wrong stands beside them;
-/// an error when it is no XML.
+/// Reads all providers of a manifest. Returned with them is the first thing that is wrong; the rest is read all the same.
+/// An error when the text is no XML.
 pub fn parse(text: &str) -> Result<(Vec<Manifest>, Option<Fault>), Fault> {
     let document = xml::parse(text)?;
     let mut reader = Reader { text, fault: None, strings: HashMap::new() };

@@ -1,4 +1,4 @@
-//! Manifests that a user has in files (`.man`): what they say of events that a recording does not describe itself.
+//! Manifests in files (`.man`) that a user gives for events that a recording does not describe.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

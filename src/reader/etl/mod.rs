@@ -31,6 +31,7 @@ mod prescan;
 mod process_table;
 mod processes;
 mod refs;
+mod resync;
 mod schemas;
 mod stacks;
 mod state;
@@ -43,7 +44,7 @@ mod xpress;
 use std::ops::ControlFlow;
 
 use super::{End, Order, TraceInfo, Visitor};
-use crate::error::{Problem, Result, Severity};
+use crate::error::{Problem, ProblemLog, Result, Severity};
 use crate::source::{Input, Spooled};
 use chain::{Log, Session};
 pub use live::read_live;
@@ -71,6 +72,26 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
     let session = Session::open(&map, &starts)?;
     let header = &session.base.header;
     let headers = || session.logs.iter().map(|log| &log.header);
+    // The visitor hears of the recording before it hears of problems.
+    let (mut problems, mut log) = (Vec::new(), ProblemLog::default());
+    let mut report = |problem: Problem| log.report(problem, |problem| problems.push(problem));
+    session.problems.iter().for_each(|problem| report(problem.clone()));
+    for Log { header, bytes, .. } in &session.logs {
+        let offset = bytes.start as u64;
+        if header.clock(0).1 {
+            let message = format!("clock frequency {}; 10 MHz is assumed", header.frequency);
+            report(Problem::new(Severity::Error, "bad_clock_frequency", offset, message));
+        }
+        if header.start_utc_ns().is_none() {
+            let message = "the start time cannot be read; times count from 1970";
+            report(Problem::new(Severity::Error, "bad_start_time", offset, message));
+        }
+    }
+    let chain = session.chain(&map, &mut report);
+    map.rewind();
+    let (sorted, gaps) = chain.sorted();
+    let known = prescan(&map, &session, &sorted, order, &mut report);
+    log.finish(|problem| problems.push(problem));
     visitor.trace(&TraceInfo {
         container: super::ETL_CONTAINER,
         version: u32::from(header.version.0),
@@ -80,26 +101,11 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
         pointer_size: if headers().all(|h| h.pointer_size == 4) { 4 } else { 8 },
         process_id: 0,
         processor_count: headers().map(|h| u64::from(h.processors)).max().unwrap_or_default(),
-        sampling_ns: 0,
+        sampling_ns: known.sampling_ns,
         key_values: session.key_values(),
     });
-    let mut state = State::new(visitor, Some(&map));
-    session.problems.iter().for_each(|problem| state.problem(problem.clone()));
-    for Log { header, bytes, .. } in &session.logs {
-        let offset = bytes.start as u64;
-        if header.clock(0).1 {
-            let message = format!("clock frequency {}; 10 MHz is assumed", header.frequency);
-            state.problem(Problem::new(Severity::Error, "bad_clock_frequency", offset, message));
-        }
-        if header.start_utc_ns().is_none() {
-            let message = "the start time cannot be read; times count from 1970";
-            state.problem(Problem::new(Severity::Error, "bad_start_time", offset, message));
-        }
-    }
-    let chain = session.chain(&map, &mut |p| state.problem(p));
-    map.rewind();
-    let (sorted, gaps) = chain.sorted();
-    state.known = prescan(&map, &session, &sorted, order, &mut |p| state.problem(p));
+    let mut state = State::new(visitor, known, Some(&map));
+    problems.into_iter().for_each(|problem| state.problem(problem));
     state.announce_processes();
     map.rewind();
     let mut out = Delivery { state: &mut state };

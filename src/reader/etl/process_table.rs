@@ -189,7 +189,9 @@ impl ProcessTable {
     pub fn describe(&self, owner: Owner) -> Thread {
         let incarnations = self.by_thread.get(&owner.thread_id);
         let index = incarnations.and_then(|incarnations| incarnations.get(owner.thread_incarnation as usize));
-        let known = index.and_then(|i| self.threads.get(*i as usize)).filter(|t| t.process_id == owner.process_id);
+        let known = index.and_then(|i| self.threads.get(*i as usize));
+        let elsewhere = known.is_some_and(|t| t.process_id != owner.process_id);
+        let known = known.filter(|_| !elsewhere);
         Thread {
             process_id: owner.process_id.into(),
             process_incarnation: owner.process_incarnation,
@@ -198,6 +200,7 @@ impl ProcessTable {
             start_ticks: known.and_then(|t| t.start),
             end_ticks: known.and_then(|t| t.end),
             start_address: known.map_or(0, |t| t.start_address),
+            is_attached: elsewhere,
         }
     }
 }

@@ -14,10 +14,12 @@ const END: u8 = 2;
 /// The lists at the start and the end of the session.
 const RUNDOWN_START: u8 = 3;
 const RUNDOWN_END: u8 = 4;
+/// In the lists: a process that has ended, but of which somebody has a handle.
+const DEFUNCT: u8 = 39;
 
 /// The process that an event of this class describes; `None` when it is another event, or its payload is not whole.
 pub fn of_event(head: &Head, class: &Guid, payload: &[u8]) -> Option<Process> {
-    let describes = matches!(head.opcode, START | END | RUNDOWN_START | RUNDOWN_END);
+    let describes = matches!(head.opcode, START | END | RUNDOWN_START | RUNDOWN_END | DEFUNCT);
     if !describes || Some(*class) != header::class_of(0x03, START) {
         return None;
     }
@@ -29,7 +31,7 @@ pub fn of_event(head: &Head, class: &Guid, payload: &[u8]) -> Option<Process> {
             "ProcessId" => process.process_id = word().into(),
             "ParentId" => process.parent_id = word().into(),
             // Of a process that still runs the field means nothing.
-            "ExitStatus" if head.opcode == END => process.exit_code = Some(word().cast_signed()),
+            "ExitStatus" if matches!(head.opcode, END | DEFUNCT) => process.exit_code = Some(word().cast_signed()),
             "ImageFileName" => process.name = String::from_utf8_lossy(bytes).into_owned(),
             "CommandLine" => {
                 process.command_line = utf16_string(bytes);

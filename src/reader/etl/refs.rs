@@ -1,5 +1,5 @@
-//! The stacks that are events of their own, by the events that they belong to: a sorted list that lies in a temporary file
-//! when it is long, because it is read once, from its beginning to its end.
+//! The stacks that are events of their own, sorted by the events that they belong to. A long list is kept in a temporary
+//! file, because it is read once, from its beginning to its end.
 
 use std::io::{BufWriter, Write};
 
@@ -8,11 +8,11 @@ use crate::source::MappedFile;
 /// Longer lists are put into a temporary file (8 MB).
 const IN_MEMORY: usize = 256 << 10;
 /// Bytes of a stack in the file.
-const SIZE: usize = 28;
+const SIZE: usize = 30;
 /// After so many stacks that were looked at, the pages of the file are given back.
 const RELEASE_STEP: u32 = 64 << 10;
 
-/// Which part of a stack. Inner frames first: the kernel's stand before the user's.
+/// Which part of a stack. Frames go from the innermost outwards, so that the kernel's come before the user's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// In the kernel.
@@ -40,15 +40,17 @@ pub struct Ref {
     pub part: Part,
     /// Whether addresses have 4 bytes.
     pub narrow: bool,
+    /// Processor, of a stack of the idle thread: each processor has one, all with the id 0. Else 0.
+    pub lane: u16,
 }
 
-/// What stacks are sorted by: time, thread, part.
-pub type Key = (i64, u32, Part);
+/// What stacks are sorted by: time, thread, part, lane.
+pub type Key = (i64, u32, Part, u16);
 
 impl Ref {
     /// Its place in the list.
     pub fn key(&self) -> Key {
-        (self.ticks, self.thread_or_ordinal, self.part)
+        (self.ticks, self.thread_or_ordinal, self.part, self.lane)
     }
 
     fn bytes(&self) -> [u8; SIZE] {
@@ -57,10 +59,12 @@ impl Ref {
         let (place, rest) = rest.split_at_mut(8);
         let (thread_or_ordinal, rest) = rest.split_at_mut(4);
         let (carrier, rest) = rest.split_at_mut(4);
+        let (lane, rest) = rest.split_at_mut(2);
         ticks.copy_from_slice(&self.ticks.to_le_bytes());
         place.copy_from_slice(&self.place.to_le_bytes());
         thread_or_ordinal.copy_from_slice(&self.thread_or_ordinal.to_le_bytes());
         carrier.copy_from_slice(&self.carrier.to_le_bytes());
+        lane.copy_from_slice(&self.lane.to_le_bytes());
         let [low, high] = self.len.to_le_bytes();
         rest.copy_from_slice(&[low, high, self.part as u8, self.narrow.into()]);
         bytes
@@ -71,6 +75,7 @@ impl Ref {
         let (place, rest) = rest.split_first_chunk()?;
         let (thread_or_ordinal, rest) = rest.split_first_chunk()?;
         let (carrier, rest) = rest.split_first_chunk()?;
+        let (lane, rest) = rest.split_first_chunk()?;
         let [low, high, part, narrow] = *rest.first_chunk()?;
         Some(Ref {
             ticks: i64::from_le_bytes(*ticks),
@@ -80,11 +85,12 @@ impl Ref {
             len: u16::from_le_bytes([low, high]),
             part: [Part::Kernel, Part::User].get(usize::from(part)).copied().unwrap_or(Part::Runtime),
             narrow: narrow != 0,
+            lane: u16::from_le_bytes(*lane),
         })
     }
 }
 
-/// Stacks by time, thread and part; those that are alike in the order in which they came.
+/// Stacks sorted by time, thread, part and lane, then by their order in the recording.
 #[derive(Default)]
 pub struct Refs {
     list: List,
@@ -167,6 +173,7 @@ mod tests {
             len: n as u16,
             part: [Part::Kernel, Part::User, Part::Runtime][n as usize % 3],
             narrow: n.is_multiple_of(5),
+            lane: (n % 7) as u16,
         };
         (0..count).rev().map(one).collect()
     }
@@ -182,10 +189,10 @@ mod tests {
         for (from, wanted) in [(0, 0), (0, 1), (5, 5), (5, 1000), (1000, sorted.len() - 1)] {
             let key = sorted[wanted].key();
             assert_eq!(refs.find(from, key), wanted.max(from));
-            let between = (key.0 + 1, 0, Part::Kernel);
+            let between = (key.0 + 1, 0, Part::Kernel, 0);
             assert_eq!(refs.find(from, between), sorted.partition_point(|r| r.key() < between));
         }
-        assert_eq!(refs.find(7, (i64::MAX, 0, Part::User)), sorted.len());
-        assert_eq!(Refs::default().find(0, (0, 0, Part::User)), 0);
+        assert_eq!(refs.find(7, (i64::MAX, 0, Part::User, 0)), sorted.len());
+        assert_eq!(Refs::default().find(0, (0, 0, Part::User, 0)), 0);
     }
 }

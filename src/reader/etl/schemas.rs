@@ -9,6 +9,7 @@ use nom::combinator::verify;
 
 use super::header::Head;
 use super::manifest::Manifest;
+use super::subject::EVENT_INFO;
 use super::tdh_types::Description;
 use super::{event_info, items};
 use crate::bytes::{Parsed, u8le, u16le};
@@ -21,8 +22,6 @@ const MANIFEST_EVENT: u32 = 0xFFFE;
 /// The text of a piece is XML.
 const ENVELOPE_FORMAT: u8 = 1;
 const ENVELOPE_MAGIC: u8 = 0x5B;
-/// The class of the schemas that the merge step writes; opcode 32 is one `TRACE_EVENT_INFO`.
-const EVENT_INFO: Guid = Guid::constant("bbccf6c1-6cd1-48c4-80ff-839482e37671");
 
 /// Bounds on what a file can make the reader remember.
 const MAX_CHUNKS: usize = 256;
@@ -30,7 +29,7 @@ const MAX_MANIFEST: usize = 16 << 20;
 const MAX_ALL: usize = 64 << 20;
 const MAX_NAMES: usize = 1 << 16;
 
-/// What the recording says of its own events.
+/// The descriptions of events in a recording.
 #[derive(Default)]
 pub struct Schemas {
     names: HashMap<Guid, String, RandomState>,
@@ -52,7 +51,7 @@ pub struct Pieces {
     full: bool,
 }
 
-/// What stands in front of each piece of a manifest.
+/// The header of a piece of a manifest.
 struct Envelope {
     major: u8,
     minor: u8,
@@ -152,7 +151,7 @@ impl Schemas {
         }
     }
 
-    /// What is said of a kind of event.
+    /// The description of a kind of event.
     pub fn describe(
         &self,
         guid: &Guid,

@@ -22,7 +22,7 @@ use super::body::Body;
 use super::header::{Head, NO_ID};
 use super::kernel_layouts::KernelLayouts;
 use super::refs::{Key, Part, Ref, Refs};
-use super::subject::STACK_WALK;
+use super::subject::{self, STACK_WALK};
 use crate::guid::Guid;
 use crate::source::MappedFile;
 
@@ -113,7 +113,7 @@ fn part_of(addresses: &[u8], narrow: bool) -> Part {
     if highest.is_some_and(|byte| byte & 0x80 != 0) { Part::Kernel } else { Part::User }
 }
 
-/// Numbers events of the same time, alike in both walks.
+/// Numbers the events of one time. Both walks give the same numbers.
 #[derive(Default)]
 struct Ordinal {
     ticks: i64,
@@ -169,17 +169,28 @@ impl StackCollector {
         let number = self.fates.len() as u32;
         let narrow = head.pointer_size == 4;
         let mut fate = Fate::Unattached;
-        let mut new =
-            Ref { ticks, place: NOWHERE, thread_or_ordinal: 0, carrier: number, len: 0, part: Part::User, narrow };
+        let mut new = Ref {
+            ticks,
+            place: NOWHERE,
+            thread_or_ordinal: 0,
+            carrier: number,
+            len: 0,
+            part: Part::User,
+            narrow,
+            lane: 0,
+        };
+        let lane = |thread| lane_of(thread, body.processor);
         match carrier {
             Carrier::Whole(ticks, thread_or_ordinal, addresses) => {
                 let part = part_of(addresses, narrow);
                 let place = self.place(addresses, payload, head, body, at);
-                self.refs.push(Ref { ticks, place, thread_or_ordinal, len: len(addresses), part, ..new });
+                let lane = lane(thread_or_ordinal);
+                self.refs.push(Ref { ticks, place, thread_or_ordinal, len: len(addresses), part, lane, ..new });
             }
             Carrier::Keyed(ticks, thread_or_ordinal, part, key) => {
                 let before = self.pending.insert(key, self.refs.len() as u32).unwrap_or(NO_REF);
-                self.refs.push(Ref { ticks, place: before.into(), thread_or_ordinal, part, ..new });
+                let lane = lane(thread_or_ordinal);
+                self.refs.push(Ref { ticks, place: before.into(), thread_or_ordinal, part, lane, ..new });
             }
             Carrier::Definition(key, addresses) => {
                 if let Some(first) = self.pending.remove(&key) {
@@ -236,7 +247,7 @@ impl StackCollector {
         Ok(place)
     }
 
-    /// The stacks, for the second walk; beside them the error of the temporary file, if it had one.
+    /// The stacks, for the second walk, and the error of the temporary file, if there was one.
     pub fn finish(mut self) -> (Stacks, Option<std::io::Error>) {
         // Keys that are never defined.
         let mut undefined: Vec<u32> = std::mem::take(&mut self.pending).into_values().collect();
@@ -251,6 +262,11 @@ impl StackCollector {
         let stacks = Stacks { refs: Refs::sorted(self.refs), fates: self.fates, copies, ..Stacks::default() };
         (stacks, self.failed)
     }
+}
+
+/// Every processor has an idle thread with the id 0. The kernel writes its stacks on the same processor.
+fn lane_of(thread: u32, processor: u32) -> u16 {
+    if thread == 0 { processor as u16 } else { 0 }
 }
 
 fn len(addresses: &[u8]) -> u16 {
@@ -278,7 +294,7 @@ pub struct Stacks {
     cursor: usize,
     now: Option<i64>,
     frames: Vec<u8>,
-    /// Events that are stacks and stand at theirs.
+    /// Events that are stacks and were delivered with the event that they belong to.
     pub attached: u64,
     /// Events that are stacks and whose own event is not there.
     pub unattached: u64,
@@ -288,14 +304,14 @@ pub struct Stacks {
 pub struct Sources<'s> {
     /// From the current event on to the end of its buffer.
     pub bytes: &'s [u8],
-    /// Where in the file they are, if they stand there.
+    /// Their offset in the file; `None` when the buffer was compressed.
     pub place: Option<u64>,
     /// The file.
     pub file: Option<&'s MappedFile>,
 }
 
 impl Sources<'_> {
-    /// Bytes of the current buffer: most stacks stand right behind their events.
+    /// Bytes of the current buffer: most stacks follow their events at once.
     fn near(&self, place: u64, len: u16) -> Option<&[u8]> {
         let at = usize::try_from(place.checked_sub(self.place?)?).ok()?;
         self.bytes.get(at..at.checked_add(len.into())?)
@@ -322,26 +338,38 @@ impl Stacks {
         Turn::Carrier(self.carriers - 1)
     }
 
-    /// The stack of an event, as 8-byte addresses; empty when there is none. `threads` are those under which its stack
-    /// may be filed: the one that wrote it and the one that it is about.
-    pub fn of_event(&mut self, head: &Head, ordinal: u32, ticks: i64, threads: [u32; 2], from: &Sources<'_>) -> &[u8] {
+    /// The stack of an event, as 8-byte addresses; empty when there is none. `at` is its time and processor, `threads` are
+    /// those under which its stack may be filed: the one that wrote it and the one that it is about.
+    pub fn of_event(
+        &mut self,
+        head: &Head,
+        ordinal: u32,
+        (ticks, processor): (i64, u32),
+        threads: [u32; 2],
+        from: &Sources<'_>,
+    ) -> &[u8] {
         self.frames.clear();
         if self.now != Some(ticks) {
             let start = if self.now.is_some_and(|now| ticks < now) { 0 } else { self.cursor };
-            self.cursor = self.refs.find(start, (ticks, 0, Part::Kernel));
+            self.cursor = self.refs.find(start, (ticks, 0, Part::Kernel, 0));
             self.now = Some(ticks);
         }
         if self.refs.get(self.cursor).is_none_or(|r| r.ticks != ticks) {
             return &self.frames;
         }
         if provider(head).is_some() {
-            self.take((ticks, ordinal, Part::Runtime), from);
+            self.take((ticks, ordinal, Part::Runtime, 0), from);
+        }
+        if subject::is_added_by_merge(head) {
+            // It has the time and the thread of the event that it describes further, but is no event of the kernel.
+            return &self.frames;
         }
         let [writer, about] = threads;
         for thread in [writer, about].into_iter().take(if writer == about { 1 } else { 2 }) {
             if self.frames.is_empty() && thread != NO_ID {
-                self.take((ticks, thread, Part::Kernel), from);
-                self.take((ticks, thread, Part::User), from);
+                let lane = lane_of(thread, processor);
+                self.take((ticks, thread, Part::Kernel, lane), from);
+                self.take((ticks, thread, Part::User, lane), from);
             }
         }
         &self.frames
@@ -389,7 +417,14 @@ impl Stacks {
     }
 
     /// Of an event that is a stack: whether its own event has it. If not, its addresses, so that they are not lost.
-    pub fn of_carrier(&mut self, number: usize, head: &Head, payload: &[u8], from: &Sources<'_>) -> (bool, &[u8]) {
+    pub fn of_carrier(
+        &mut self,
+        number: usize,
+        head: &Head,
+        payload: &[u8],
+        processor: u32,
+        from: &Sources<'_>,
+    ) -> (bool, &[u8]) {
         self.frames.clear();
         let taken = self.fates.get(number) == Some(&Fate::Taken);
         let narrow = head.pointer_size == 4;
@@ -401,7 +436,8 @@ impl Stacks {
                 widen(addresses, narrow, &mut self.frames);
             }
             Some(Carrier::Keyed(ticks, thread, part, _)) => {
-                if let Some(own) = self.first(0, (ticks, thread, part), |r, _| r.carrier as usize == number) {
+                let key = (ticks, thread, part, lane_of(thread, processor));
+                if let Some(own) = self.first(0, key, |r, _| r.carrier as usize == number) {
                     self.read(&own, from);
                 }
             }

@@ -61,10 +61,10 @@ pub struct State<'v, V: Visitor> {
 }
 
 impl<'v, V: Visitor> State<'v, V> {
-    pub fn new(visitor: &'v mut V, file: Option<&'v MappedFile>) -> State<'v, V> {
+    pub fn new(visitor: &'v mut V, known: Prescan, file: Option<&'v MappedFile>) -> State<'v, V> {
         State {
             visitor,
-            known: Prescan::default(),
+            known,
             file,
             types: HashMap::default(),
             wanted: Vec::new(),
@@ -102,7 +102,8 @@ impl<'v, V: Visitor> State<'v, V> {
         }
     }
 
-    /// Delivers the event that begins `bytes`, which stand at `place` in the file, or in what was compressed at `offset`.
+    /// Delivers the event at the start of `bytes`. `place` is its offset in the file, `None` in a compressed buffer; `offset`
+    /// is that of the event or of its compressed buffer, for messages.
     pub fn event(
         &mut self,
         bytes: &[u8],
@@ -146,10 +147,10 @@ impl<'v, V: Visitor> State<'v, V> {
             match turn {
                 Turn::Event(ordinal) => {
                     let threads = [writer.thread_id, about.thread_id];
-                    addresses = stacks.of_event(&head, ordinal, ticks, threads, &sources);
+                    addresses = stacks.of_event(&head, ordinal, (ticks, processor), threads, &sources);
                 }
                 Turn::Carrier(number) => {
-                    (taken, addresses) = stacks.of_carrier(number, &head, payload, &sources);
+                    (taken, addresses) = stacks.of_carrier(number, &head, payload, processor, &sources);
                 }
             }
         }
@@ -184,7 +185,7 @@ impl<'v, V: Visitor> State<'v, V> {
     fn type_of(&mut self, head: &Head, items: &Items<'_>, offset: u64) -> TypeId {
         let mut form = head.form;
         let mut schema = 0;
-        // Kernel events of a group without a class are told apart by their group.
+        // Kernel events of a group without a known class go by their group.
         let mut guid = head.guid.unwrap_or(Guid([head.group; 16]));
         if let Some(blob) = items.schema {
             let known = self.trace_logging.get(blob).copied();

@@ -19,6 +19,19 @@ pub const STACK_WALK: u8 = 0x18;
 /// What the merge step adds about the machine.
 const VOLUME_MAPPING: Guid = Guid::constant("9b79ee91-b5fd-41c0-a243-4248e266e9d0");
 
+/// Schemas that the merge step adds; opcode 32 is one `TRACE_EVENT_INFO`.
+pub const EVENT_INFO: Guid = Guid::constant("bbccf6c1-6cd1-48c4-80ff-839482e37671");
+/// Groups and opcodes of lists. The thread that begins or ends the session writes them while it is attached to each process
+/// in turn, so that its id says nothing of the process.
+const PROCESS: u8 = 0x03;
+const IMAGE: u8 = 0x14;
+const LISTS: [(u8, u8); 6] = [(PROCESS, 3), (PROCESS, 4), (PROCESS, 33), (PROCESS, 39), (IMAGE, 3), (IMAGE, 4)];
+
+/// Whether the merge step added the event. It was no event of the session.
+pub fn is_added_by_merge(head: &Head) -> bool {
+    !head.is_kernel && matches!(head.guid, Some(IMAGE_ID | VOLUME_MAPPING | EVENT_INFO))
+}
+
 /// Ids of the process and the thread that an event is about; [`NO_ID`] where it is about none in particular.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subject {
@@ -68,7 +81,8 @@ fn both(payload: &[u8], process: u16, thread: u16) -> Option<Subject> {
 /// The thread of the header stays when it belongs to the process that the event is about.
 fn of_process(head: &Head, payload: &[u8], process: u16) -> Option<Subject> {
     let process_id = word(payload, process)?;
-    let thread_id = if process_id == head.process_id { head.thread_id } else { NO_ID };
+    let is_list = is_added_by_merge(head) || LISTS.contains(&(head.group, head.opcode));
+    let thread_id = if process_id == head.process_id && !is_list { head.thread_id } else { NO_ID };
     Some(Subject { process_id, thread_id })
 }
 

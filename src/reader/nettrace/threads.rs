@@ -9,8 +9,8 @@ use super::text::TextBudget;
 use crate::error::{Problem, Severity};
 use crate::reader::{Thread, ThreadIndex, Visitor};
 
-/// Threads in one recording; the last place is for all that do not fit.
-const MAX_THREADS: usize = 1 << 20;
+/// Threads in one recording; the last place is for all that do not fit. Each takes half a kilobyte until the end.
+const MAX_THREADS: usize = 1 << 18;
 
 /// The threads of one recording.
 #[derive(Default)]

@@ -1,0 +1,124 @@
+//! How the program ends when not all can be read, or not all can be printed.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::support::dataset::Table;
+
+const GC_CHURN: &str = "samples/gc-churn.nettrace";
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracequet"));
+    command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
+    command
+}
+
+/// What a command line gave: exit code, standard output, standard error.
+struct Run {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Run {
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let closed = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        writer
+    };
+    for arguments in [
+        &["inspect", GC_CHURN][..],
+        &["inspect", GC_CHURN, "--json"],
+        &["schema", "--events", "Microsoft-Windows-DotNETRuntime"],
+        &["generate", "zsh"],
+        &["--help"],
+        &["--version"],
+    ] {
+        let output = command(arguments).stdout(closed()).stderr(Stdio::piped()).spawn().unwrap();
+        let run = Run::from(output.wait_with_output().unwrap());
+        assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+    // Losses stay losses, even when nobody reads of them.
+    let folder = tempfile::tempdir().unwrap();
+    let lossy = "samples/exit-early.nettrace";
+    let (out, quiet) = (folder.path().join("out"), folder.path().join("quiet"));
+    for arguments in [
+        &["inspect", lossy][..],
+        &["inspect", lossy, "--json"],
+        &["convert", lossy, "-o", out.to_str().unwrap(), "--json"],
+        &["convert", lossy, "-o", quiet.to_str().unwrap(), "--quiet"],
+    ] {
+        let output = command(arguments).stdout(closed()).stderr(Stdio::piped()).spawn().unwrap();
+        let run = Run::from(output.wait_with_output().unwrap());
+        assert_eq!((run.code, run.err.as_str()), (Some(2), ""), "{arguments:?}");
+    }
+    // An error stays one, even when nobody reads about it.
+    for arguments in [&["inspect", "missing"][..], &["inspect"]] {
+        assert_eq!(command(arguments).stderr(closed()).status().unwrap().code(), Some(1), "{arguments:?}");
+    }
+}
+
+/// One file of many that is empty, no recording, or not there costs itself.
+#[test]
+fn an_unreadable_input_among_many_costs_only_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (out, empty, text, missing) = (at("out"), at("empty.nettrace"), at("text.nettrace"), at("missing.nettrace"));
+    std::fs::write(&empty, b"").unwrap();
+    std::fs::write(&text, b"this is no recording at all, whatever its name says").unwrap();
+    let run = |arguments: &[&str]| Run::from(command(arguments).output().unwrap());
+    let all = run(&["convert", &empty, GC_CHURN, &text, &missing, "-o", &out, "--json"]);
+    assert_eq!(all.code, Some(2), "{}", all.err);
+    let said: Vec<&str> = all.err.lines().filter(|line| line.contains("it is left out")).collect();
+    assert_eq!(said.len(), 3, "{}", all.err);
+    assert!([&empty, &text, &missing].iter().zip(&said).all(|(path, line)| line.contains(path.as_str())), "{said:?}");
+    let summary: Value = serde_json::from_str(&all.out).unwrap();
+    assert_eq!((&summary["has_losses"], summary["inputs"].as_array().unwrap().len()), (&true.into(), 1));
+    assert_eq!(summary["failed"].as_array().unwrap().len(), 3);
+    let manifest: Value = serde_json::from_slice(&std::fs::read(at("out/manifest.json")).unwrap()).unwrap();
+    assert_eq!(manifest["failed"][0]["path"], empty.as_str());
+    let rows = Table::open(Path::new(&at("out/gc/trace=gc-churn/part-0.parquet"))).rows();
+    assert_eq!(rows, 19);
+
+    // Alone, or when none can be read, it is an error as before, and leaves nothing.
+    for inputs in [&[empty.as_str()][..], &[&empty, &text]] {
+        let none = at("none");
+        let run = run(&[&["convert"], inputs, &["-o", &none]].concat());
+        assert_eq!(run.code, Some(1), "{}", run.err);
+        assert!(run.err.contains("empty.nettrace") && !Path::new(&none).exists(), "{}", run.err);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_a_failure() {
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let child = command(&["inspect", GC_CHURN]).stdout(full()).stderr(Stdio::piped()).spawn().unwrap();
+    let run = Run::from(child.wait_with_output().unwrap());
+    assert_eq!(run.code, Some(1));
+    assert!(run.err.starts_with("tracequet: standard output: No space left on device"), "{}", run.err);
+    // Losses come first: whoever looks at the code alone must learn of them.
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let lossy = "samples/exit-early.nettrace";
+    for arguments in [
+        &["inspect", lossy][..],
+        &["inspect", lossy, "--json"],
+        &["convert", lossy, "-o", out.to_str().unwrap(), "--json"],
+    ] {
+        let child = command(arguments).stdout(full()).stderr(Stdio::piped()).spawn().unwrap();
+        let run = Run::from(child.wait_with_output().unwrap());
+        assert_eq!(run.code, Some(2), "{arguments:?}");
+        assert!(run.err.contains("tracequet: standard output: No space left on device"), "{}", run.err);
+    }
+}
