@@ -210,6 +210,13 @@ fn circles_are_found() {
     let mut both_ways = handed_on;
     both_ways[3].1 = "use crate::a::B;\npub struct C;";
     assert_eq!(circles_of(&both_ways), circle(&["a/b.rs", "a/c.rs"]));
+    // Modules that import all of each other, and each what none of them has.
+    let names: Vec<String> = (0..12).map(|n| format!("m{n}")).collect();
+    let all = |name: &String| format!("pub use crate::{name}::*;\n");
+    let text = names.iter().map(all).collect::<String>() + "use crate::m3::Missing;\n";
+    let everybody: Vec<_> = names.iter().map(|name| (format!("{name}.rs"), text.clone())).collect();
+    let everybody: Vec<_> = everybody.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    assert!(circles_of(&everybody).len() <= 1);
     // Comments, literals and tests may name anything, and the program is a crate of its own.
     let c = "// use crate::b::B;\n/* crate::b::B */\npub struct C;\nconst T: &str = \"crate::b::B\";\n\
              const R: &str = r#\"crate::b::B \"quoted\" \"#;\nconst Q: char = '\"';\n\

@@ -62,7 +62,9 @@ impl Graph {
             let imported = module.imports.values().filter(|import| !import.handed_on || import.used);
             let imported = imported.map(|import| (&import.target, import.line));
             for (path, line) in module.paths.iter().map(|(path, line)| (path, *line)).chain(imported) {
-                let Some(to) = defining(&modules, path, 0).and_then(|name| index.get(&name)) else { continue };
+                let Some(to) = defining(&modules, path, &mut BTreeSet::new()).and_then(|name| index.get(&name)) else {
+                    continue;
+                };
                 if *to != from {
                     let first = uses[from].entry(*to).or_insert(line);
                     *first = line.min(*first);
@@ -129,23 +131,27 @@ fn module_of(path: &Path, declared_by_main: &BTreeSet<String>) -> Vec<String> {
     name
 }
 
-/// The module whose file defines what a path names.
-fn defining(modules: &BTreeMap<Vec<String>, Module>, path: &[String], depth: usize) -> Option<Vec<String>> {
+/// The module whose file defines what a path names. `seen` are the paths that were followed to here: modules may import all
+/// of each other.
+fn defining(
+    modules: &BTreeMap<Vec<String>, Module>,
+    path: &[String],
+    seen: &mut BTreeSet<Vec<String>>,
+) -> Option<Vec<String>> {
     let length = (0..=path.len()).rev().find(|length| modules.contains_key(&path[..*length]))?;
     let (name, rest) = path.split_at(length);
     let module = &modules[name];
     let Some(item) = rest.first() else { return Some(name.to_vec()) };
-    // Import of an import of an import: nobody does that, and two modules that import all of each other end here.
-    if module.defines.contains(item) || depth > 8 {
+    if module.defines.contains(item) || !seen.insert(path.to_vec()) {
         return Some(name.to_vec());
     }
     if let Some(import) = module.imports.get(item) {
         let full: Vec<String> = import.target.iter().chain(&rest[1..]).cloned().collect();
-        return defining(modules, &full, depth + 1);
+        return defining(modules, &full, seen);
     }
     for glob in &module.globs {
         let full: Vec<String> = glob.iter().chain(rest).cloned().collect();
-        let target = defining(modules, &full, depth + 1);
+        let target = defining(modules, &full, seen);
         if target.as_ref().is_some_and(|target| modules[target].defines.contains(item)) {
             return target;
         }
