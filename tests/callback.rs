@@ -214,7 +214,7 @@ fn a_recording_that_ends_in_a_collection_leaves_it_incomplete() {
     let facts = crate::support::callbacks::facts(&m.cut()).unwrap();
     assert_eq!(shapes(&facts), [(Some(0), Some("blocking"), false)]);
     assert_eq!(facts.survived(), [(0x1000, 24, "exact")]);
-    assert_eq!(facts.codes(), ["no_end_mark", "open_collection"]);
+    assert_eq!(facts.codes(), ["no_end_mark", "running_collection"]);
     assert!(!facts.end.complete);
 }
 

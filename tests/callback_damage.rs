@@ -336,7 +336,11 @@ fn damaged() -> Vec<(&'static str, Vec<u8>, &'static [&'static str])> {
         ),
         ("a first version that contradicts its second", unpaired.finished(&[]).bytes(), &["v1_contradicts_v2"]),
         ("an end without a start", Making::new().finished(&[]).bytes(), &["finished_without_started"]),
-        ("a start without an end", Making::new().started(0, &[]).bytes(), &["open_collection"]),
+        (
+            "a start without an end",
+            Making::new().started(0, &[]).started(0, &[]).finished(&[]).bytes(),
+            &["open_collection"],
+        ),
         (
             "unaligned ranges",
             Making::new().started(0, &[]).surviving(0, 2, &[[0x1001, 24]]).finished(&[]).bytes(),
@@ -372,14 +376,16 @@ fn damage_gives_what_could_be_read_a_diagnostic_and_exit_code_2() {
         let inspect = program().arg("inspect").arg(&recording).output().unwrap();
         assert_eq!(inspect.status.code(), Some(2), "{name}: inspect");
     }
-    // And a whole one ends with 0.
-    std::fs::write(&recording, sample()).unwrap();
-    let output = folder.path().join("whole");
-    let mut whole = Command::new(env!("CARGO_BIN_EXE_tracequet"));
-    assert_eq!(
-        whole.args(["convert", "-q", "-o"]).arg(output).arg(&recording).output().unwrap().status.code(),
-        Some(0)
-    );
+    // And a whole one ends with 0, also where a collection was running when the recording was stopped.
+    for (name, bytes) in [("whole", sample()), ("running", Making::new().started(0, &[]).bytes())] {
+        std::fs::write(&recording, bytes).unwrap();
+        let convert = || Command::new(env!("CARGO_BIN_EXE_tracequet"));
+        let output = folder.path().join(name);
+        let status = convert().args(["convert", "-q", "-o"]).arg(output).arg(&recording).output().unwrap().status;
+        assert_eq!(status.code(), Some(0), "{name}");
+        let status = convert().arg("inspect").arg(&recording).output().unwrap().status;
+        assert_eq!(status.code(), Some(0), "{name}: inspect");
+    }
 }
 
 /// The tables of a recording that is cut anywhere are whole, and say so.

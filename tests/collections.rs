@@ -6,22 +6,22 @@ use crate::support::dataset::Dataset;
 use crate::support::writer::{Form, Kind, Row, Writer};
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
-const START: u32 = 1;
-const END: u32 = 2;
-const RESTART_END: u32 = 3;
-const SUSPEND_END: u32 = 8;
+pub const START: u32 = 1;
+pub const END: u32 = 2;
+pub const RESTART_END: u32 = 3;
+pub const SUSPEND_END: u32 = 8;
 const SUSPEND_BEGIN: u32 = 9;
 const SURVIVING: u32 = 21;
 const MOVED: u32 = 22;
 const BOUND: u32 = 23;
 const MARK: u32 = 202;
 
-const BLOCKING: u32 = 0;
-const BACKGROUND: u32 = 1;
+pub const BLOCKING: u32 = 0;
+pub const BACKGROUND: u32 = 1;
 
 /// Events of a runtime, told in order.
 #[derive(Default)]
-struct Story {
+pub struct Story {
     rows: Vec<Row>,
     sequences: std::collections::BTreeMap<u64, u32>,
     /// Which runtime of the process speaks from now on.
@@ -29,7 +29,7 @@ struct Story {
 }
 
 impl Story {
-    fn event(&mut self, ticks: i64, thread: u64, id: u32, payload: Vec<u8>) -> &mut Story {
+    pub fn event(&mut self, ticks: i64, thread: u64, id: u32, payload: Vec<u8>) -> &mut Story {
         let sequence = self.sequences.entry(thread).or_default();
         *sequence += 1;
         let (sequence, capture_thread) = (*sequence, thread);
@@ -37,25 +37,31 @@ impl Story {
         self
     }
 
-    fn runtime(&mut self, runtime: u16) -> &mut Story {
+    /// Events of a thread are dropped: its numbers go on behind them.
+    pub fn dropped(&mut self, thread: u64, count: u32) -> &mut Story {
+        *self.sequences.entry(thread).or_default() += count;
+        self
+    }
+
+    pub fn runtime(&mut self, runtime: u16) -> &mut Story {
         self.runtime = runtime;
         self
     }
 
-    fn start(&mut self, ticks: i64, thread: u64, number: u32, generation: u32, kind: u32) -> &mut Story {
+    pub fn start(&mut self, ticks: i64, thread: u64, number: u32, generation: u32, kind: u32) -> &mut Story {
         let mut payload: Vec<u8> = [number, generation, 0, kind].iter().flat_map(|v| v.to_le_bytes()).collect();
         payload.extend(self.runtime.to_le_bytes());
         payload.extend([0; 8]);
         self.event(ticks, thread, START, payload)
     }
 
-    fn end(&mut self, ticks: i64, thread: u64, number: u32, generation: u32) -> &mut Story {
+    pub fn end(&mut self, ticks: i64, thread: u64, number: u32, generation: u32) -> &mut Story {
         let mut payload: Vec<u8> = [number, generation].iter().flat_map(|v| v.to_le_bytes()).collect();
         payload.extend(self.runtime.to_le_bytes());
         self.event(ticks, thread, END, payload)
     }
 
-    fn rows_of(&mut self, ticks: i64, thread: u64, id: u32, rows: &[&[u64]]) -> &mut Story {
+    pub fn rows_of(&mut self, ticks: i64, thread: u64, id: u32, rows: &[&[u64]]) -> &mut Story {
         let mut payload = 0u32.to_le_bytes().to_vec();
         payload.extend((rows.len() as u32).to_le_bytes());
         payload.extend(self.runtime.to_le_bytes());
@@ -63,33 +69,33 @@ impl Story {
         self.event(ticks, thread, id, payload)
     }
 
-    fn surviving(&mut self, ticks: i64, thread: u64, rows: &[[u64; 2]]) -> &mut Story {
+    pub fn surviving(&mut self, ticks: i64, thread: u64, rows: &[[u64; 2]]) -> &mut Story {
         self.rows_of(ticks, thread, SURVIVING, &rows.iter().map(|r| r.as_slice()).collect::<Vec<_>>())
     }
 
-    fn moved(&mut self, ticks: i64, thread: u64, rows: &[[u64; 3]]) -> &mut Story {
+    pub fn moved(&mut self, ticks: i64, thread: u64, rows: &[[u64; 3]]) -> &mut Story {
         self.rows_of(ticks, thread, MOVED, &rows.iter().map(|r| r.as_slice()).collect::<Vec<_>>())
     }
 
-    fn bound(&mut self, ticks: i64, thread: u64, generation: u8, start: u64, length: u64) -> &mut Story {
+    pub fn bound(&mut self, ticks: i64, thread: u64, generation: u8, start: u64, length: u64) -> &mut Story {
         let mut payload = vec![generation];
         payload.extend([start, length, length].iter().flat_map(|v| v.to_le_bytes()));
         payload.extend(self.runtime.to_le_bytes());
         self.event(ticks, thread, BOUND, payload)
     }
 
-    fn suspend(&mut self, ticks: i64, thread: u64, reason: u32) -> &mut Story {
+    pub fn suspend(&mut self, ticks: i64, thread: u64, reason: u32) -> &mut Story {
         let mut payload = reason.to_le_bytes().to_vec();
         payload.extend([0; 4 + 2]);
         self.event(ticks, thread, SUSPEND_BEGIN, payload)
     }
 
-    fn simple(&mut self, ticks: i64, thread: u64, id: u32) -> &mut Story {
+    pub fn simple(&mut self, ticks: i64, thread: u64, id: u32) -> &mut Story {
         let payload = if id == MARK { vec![0; 4 + 2 + 4 + 8] } else { vec![0; 2] };
         self.event(ticks, thread, id, payload)
     }
 
-    fn tell(&self) -> Dataset {
+    pub fn tell(&self) -> Dataset {
         let versions = [
             (START, 2),
             (END, 1),
@@ -206,8 +212,10 @@ fn ranges_before_any_start_belong_to_an_incomplete_collection() {
     assert_eq!(gc.signed("end_ts_ns"), [Some(600), None]);
     assert_eq!(dataset.table("gc_surviving_range").numbers("gc_id"), [1, 2]);
     let problem = &dataset.summary.inputs[0].problems;
-    assert!(problem.iter().any(|p| p.code == "open_collection" && p.count == 1), "{problem:?}");
-    assert!(dataset.summary.inputs[0].has_losses());
+    // It was running when the recording was stopped: nothing is lost.
+    assert!(problem.iter().any(|p| p.code == "running_collection" && p.count == 1), "{problem:?}");
+    assert!(!dataset.summary.inputs[0].has_losses());
+    assert_eq!(gc.bools("touches_gap"), [false, false]);
 }
 
 #[test]

@@ -81,6 +81,25 @@ fn every_rule_about_callbacks_has_a_test_that_names_it() {
     }
 }
 
+#[test]
+fn tests_that_a_promise_names_exist() {
+    let text = std::fs::read_to_string(root().join("docs/RELIABILITY.md")).expect("docs/RELIABILITY.md");
+    let mut named = 0;
+    for (file, test) in text.split('`').skip(1).step_by(2).filter_map(|span| span.split_once("::")) {
+        if file == "file" {
+            continue;
+        }
+        let places = ["tests", "tests/sink", "tests/etl"].map(|folder| root().join(folder).join(format!("{file}.rs")));
+        let source = places.iter().find_map(|path| std::fs::read_to_string(path).ok());
+        let source =
+            source.or_else(|| std::fs::read_to_string(root().join("tests/etl").join(format!("{test}.rs"))).ok());
+        let source = source.unwrap_or_else(|| panic!("{file}::{test}: no such file"));
+        assert!(file == "etl" || source.contains(&format!("fn {test}()")), "{file}.rs has no test {test}");
+        named += 1;
+    }
+    assert!(named > 20, "{named}");
+}
+
 /// Words of a command line, as far as a document needs them.
 fn words(line: &str) -> Vec<String> {
     let ends = |c: char| c.is_whitespace() || matches!(c, '`' | '"' | '\'' | '|' | ';' | ')' | '(' | ',');

@@ -24,6 +24,7 @@ mod callback_dual;
 mod callback_harmless;
 #[cfg(target_os = "linux")]
 mod callback_heap;
+mod callback_pairs;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod callback_readme;
 #[cfg(all(feature = "tables", target_os = "linux"))]
@@ -54,6 +55,8 @@ mod faults;
 mod fields;
 #[cfg(feature = "packed")]
 mod fuzzing;
+#[cfg(feature = "tables")]
+mod gaps;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod gc;
 #[cfg(feature = "packed")]

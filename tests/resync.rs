@@ -158,6 +158,18 @@ fn a_zeroed_block_header_is_not_the_end() {
     assert_eq!((at + 4, blocks), (bytes.len(), 27));
 }
 
+/// Of both, one header in front of a sequence point is zeroed, its kind or all of it.
+#[cfg(feature = "packed")]
+#[test]
+fn real_recordings_with_a_zeroed_header_lose_no_event() {
+    let Some(folder) = shared_traces("real_recordings_with_a_zeroed_header_lose_no_event") else { return };
+    for name in ["v6-zero1.nettrace.zst", "v6-zero4.nettrace.zst"] {
+        let recording = Recording::open(&folder.join("hostile").join(name));
+        assert_eq!(recording.events.len(), 200_006, "{name}: {:#?}", recording.problems);
+        assert_eq!(recording.codes(), ["damaged_container"], "{name}");
+    }
+}
+
 #[test]
 fn what_damage_hides_was_not_dropped() {
     for form in [Form::V4, Form::V6] {

@@ -7,6 +7,7 @@ use crate::error::{Problem, Result};
 use crate::reader::etl::Manifests;
 use crate::reader::{self, End, EventType, Order, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::source::Input;
+use crate::time::Clock;
 
 /// Receives the events of a recording with their meaning. Implement what you need: only [`EventVisitor::event`] and
 /// [`EventVisitor::problem`] have no default.
@@ -43,6 +44,10 @@ pub trait EventVisitor {
 
     /// Keys of earlier stacks ([`reader::Stack::key`]) are no longer valid.
     fn stacks_forgotten(&mut self) {}
+
+    /// Events that a thread recorded (`None`: any thread) are missing, all of them later than `since_ns`. Told before the
+    /// first event behind the gap (.nettrace from V4 on).
+    fn events_lost(&mut self, _capture_thread: Option<(ThreadIndex, &Thread)>, _since_ns: i64) {}
 
     /// Something lost, damaged or not understood; reading goes on where it can.
     fn problem(&mut self, problem: Problem);
@@ -100,10 +105,15 @@ impl<'v, V: EventVisitor> Resolver<'v, V> {
         }
         let info = self.resolved.kinds.get(raw.event_type.0 as usize)?;
         let thread = self.resolved.threads.get(raw.thread as usize)?;
-        let clock = self.info.as_ref()?.clock;
-        let ts_ns = clock.since_start(raw.ticks).unwrap_or(if raw.ticks < 0 { i64::MIN } else { i64::MAX });
+        let ts_ns = time(&self.info.as_ref()?.clock, raw.ticks);
         Some((self.visitor, Event { raw, info, thread, ts_ns }))
     }
+}
+
+/// Nanoseconds since the recording began, clamped to 64 bits.
+#[inline]
+fn time(clock: &Clock, ticks: i64) -> i64 {
+    clock.since_start(ticks).unwrap_or(if ticks < 0 { i64::MIN } else { i64::MAX })
 }
 
 impl<V: EventVisitor> Visitor for Resolver<'_, V> {
@@ -135,6 +145,12 @@ impl<V: EventVisitor> Visitor for Resolver<'_, V> {
         debug_assert_eq!(self.resolved.threads.len(), index as usize);
         self.resolved.threads.push(thread.clone());
         self.visitor.thread(index, thread);
+    }
+
+    fn events_lost(&mut self, capture_thread: Option<ThreadIndex>, since_ticks: i64) {
+        let Some(info) = &self.info else { return };
+        let thread = capture_thread.and_then(|index| Some((index, self.resolved.threads.get(index as usize)?)));
+        self.visitor.events_lost(thread, time(&info.clock, since_ticks));
     }
 
     #[inline]

@@ -100,6 +100,12 @@ impl Visitor for Counter<'_> {
         ControlFlow::Continue(())
     }
 
+    fn records_lost(&mut self) {
+        if let Some((_, _, normalizer)) = &mut self.state {
+            normalizer.records_lost();
+        }
+    }
+
     fn problem(&mut self, problem: Problem) {
         ProblemSummary::note(&mut self.found.problems, &(&problem).into());
     }

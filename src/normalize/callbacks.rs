@@ -51,6 +51,7 @@ pub struct CallbackNormalizer {
     pub thread_names: HashMap<u64, String, RandomState>,
     object_parts: u64,
     heap_bounds_failed: u64,
+    bad_generations: u64,
     cut_records: u64,
     lost: u64,
     last_gc_id: GcId,
@@ -107,6 +108,7 @@ impl CallbackNormalizer {
             thread_names: HashMap::default(),
             object_parts: 0,
             heap_bounds_failed: 0,
+            bad_generations: 0,
             cut_records: 0,
             lost: 0,
             last_gc_id: 0,
@@ -134,13 +136,17 @@ impl CallbackNormalizer {
             thread_id: record.thread_id,
             callsite_id: 0,
             wide: self.wide,
-            alone: record.failed(),
+            alone: false,
+            failed: record.failed(),
             continues: record.continues(),
             offset: record.offset,
             body: record.body,
         };
         let mut last_gc_id = self.last_gc_id;
         self.call(&call, &mut last_gc_id, sink);
+        if record.is_cut() {
+            self.collections.rows_lost();
+        }
         self.last_gc_id = last_gc_id;
     }
 
@@ -148,10 +154,9 @@ impl CallbackNormalizer {
     pub fn call(&mut self, call: &Call<'_>, last_gc_id: &mut GcId, sink: &mut impl FactSink) {
         let ts_ns = call.ts_ns;
         self.collections.last_id = *last_gc_id;
-        if !matches!(
-            call.body,
-            Body::Surviving { version: 1, .. } | Body::Moved { version: 1, .. } | Body::Roots { .. }
-        ) {
+        // Both versions may come in several records: `pairs` sees to those itself.
+        if !matches!(call.body, Body::Surviving { .. } | Body::Moved { .. } | Body::Roots { .. } | Body::Roots2 { .. })
+        {
             self.ranges.pairs.flush(call.thread, &mut self.collections, ts_ns);
         }
         match call.body {
@@ -181,7 +186,7 @@ impl CallbackNormalizer {
             }
             Body::Roots { objects } => self.ranges.roots1(call, objects, &mut self.collections, sink),
             Body::Roots2 { rows } => {
-                self.ranges.pairs.roots2(call, rows.iter().map(|row| row[0]));
+                self.ranges.pairs.roots2(call, rows.iter().map(|row| row[0]), &mut self.collections);
                 let open = self.collections.innermost(ts_ns);
                 open.row.root_count += rows.len() as u64;
                 for [object_id, kind, flags, root_id] in rows {
@@ -279,7 +284,10 @@ impl CallbackNormalizer {
             Body::FunctionUnloaded { function_id } => {
                 self.methods.remove(&function_id);
             }
-            Body::Lost { count } => self.lost = self.lost.saturating_add(count),
+            Body::Lost { count } => {
+                self.lost = self.lost.saturating_add(count);
+                self.collections.records_lost();
+            }
             Body::End
             | Body::Clock { .. }
             | Body::ThreadSuspended { .. }
@@ -316,6 +324,9 @@ impl CallbackNormalizer {
             anomalies.overlapping_bounds,
             "generation bounds overlap: there the generation is unknown",
         );
+        doubt("survived_and_moved", anomalies.survived_and_moved, "ranges that survived in place and moved as well");
+        doubt("one_target", anomalies.one_target, "ranges that moved to where another one is");
+        doubt("range_wraps", anomalies.wrapping, "ranges that end behind the last address");
         doubt("too_many_bounds", anomalies.bounds_left_out, TOO_MANY_BOUNDS);
         doubt("range_beyond_bounds", anomalies.beyond_bounds, "ranges of 4 GiB or more in less room than that");
     }
@@ -323,10 +334,12 @@ impl CallbackNormalizer {
     fn bounds(&mut self, bounds: &Bounds<'_>, at_end: bool) -> Vec<GcGenerationRange> {
         self.heap_bounds_failed += u64::from(bounds.hresult as i32 != 0 && bounds.hresult != NOT_ASKED);
         let at = range_time(at_end);
-        let rows = bounds.rows.iter().map(|[generation, start, length, reserved]| GcGenerationRange {
+        let known = bounds.rows.iter().filter(|[generation, ..]| *generation < u64::from(NON_GC_HEAP));
+        self.bad_generations += (bounds.rows.len() - known.clone().count()) as u64;
+        let rows = known.map(|[generation, start, length, reserved]| GcGenerationRange {
             gc_id: 0,
             at,
-            generation: u8::try_from(*generation).unwrap_or(u8::MAX),
+            generation: *generation as u8,
             range_start: *start,
             range_length: *length,
             range_length_reserved: *reserved,
@@ -400,25 +413,37 @@ impl CallbackNormalizer {
         Totals { collections: u64::from(self.collections.last_id) }
     }
 
-    /// Nothing more comes of what is open.
+    /// Records were lost. Told before the record behind the gap.
+    pub fn records_lost(&mut self) {
+        self.collections.records_lost();
+    }
+
+    /// Nothing more comes of what is open: its end is lost.
     pub fn interrupt(&mut self, offset: u64, sink: &mut impl FactSink) {
-        self.collections.finish(sink);
+        self.collections.finish(true, sink);
         self.after(offset, sink);
     }
 
     /// The last call was made: open collections are incomplete, and what was only counted is reported.
     pub fn end(&mut self, position: u64, sink: &mut impl FactSink) {
         self.ranges.pairs.flush_all(&mut self.collections, self.process.last_ts_ns);
-        self.interrupt(position, sink);
+        self.collections.finish(false, sink);
+        self.after(position, sink);
         let loss = Severity::DataLoss;
-        let message = "collections whose end is not in the recording";
+        let message = "collections whose end is lost: another one starts before it";
         report(sink, loss, "open_collection", self.collections.abandoned, position, message);
+        let message = "collections that were running when the recording ended";
+        report(sink, Severity::Info, "running_collection", self.collections.running, position, message);
+        let message = "collections of which neither start nor end is in the recording: ranges or roots outside any";
+        report(sink, Severity::Error, "outside_collection", self.collections.outside, position, message);
         let message = "collections of generation 2 of which it is not known whether they ran in the background";
         report(sink, Severity::Info, "uncertain_pairs", self.collections.uncertain, position, message);
         self.ranges.finish(position, sink);
         report(sink, loss, "lost_records", self.lost, position, "records that the profiler could not write");
         let message = "records of which the profiler left rows out";
         report(sink, loss, "cut_record", self.cut_records, position, message);
+        let message = "bounds of generations that do not exist were left out";
+        report(sink, Severity::Error, "bad_generation", self.bad_generations, position, message);
         let message = "generation bounds were asked for in vain";
         report(sink, Severity::Info, "no_bounds", self.heap_bounds_failed, position, message);
         let message = "callbacks told twice, by both versions, and in agreement";

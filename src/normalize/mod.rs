@@ -15,7 +15,7 @@ mod tracker;
 
 use crate::error::{Problem, Severity};
 use crate::event::{Event, EventInfo};
-use crate::reader::{self, ProcessKey, TypeId};
+use crate::reader::{self, ProcessKey, Thread, ThreadIndex, TypeId};
 use crate::time::Clock;
 use fact::{CallsiteId, FactSink};
 use gc::join::Moment;
@@ -139,6 +139,13 @@ impl Normalizer {
                 self.trackers.event(route, &input, sink);
             }
         }
+    }
+
+    /// Events that a thread recorded (`None`: any thread) were lost, all of them later than `since_ns`. Told before the first
+    /// event behind the gap.
+    pub fn events_lost(&mut self, capture_thread: Option<(ThreadIndex, &Thread)>, since_ns: i64) {
+        let process = capture_thread.map(|(_, thread)| thread.process());
+        self.trackers.runtimes.events_lost(process, capture_thread.map(|(index, _)| index), since_ns);
     }
 
     /// The end of the recording: open collections are incomplete, and what was only counted is reported.

@@ -170,6 +170,12 @@ impl Visitor for CallbackRun<'_> {
         ControlFlow::Continue(())
     }
 
+    fn records_lost(&mut self) {
+        if let Some(state) = &mut self.state {
+            state.normalizer.records_lost();
+        }
+    }
+
     fn problem(&mut self, problem: Problem) {
         if self.conversion.request.strict && problem.severity == Severity::Error && self.damage.is_none() {
             self.damage = Some(problem.clone());

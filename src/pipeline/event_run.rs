@@ -369,6 +369,10 @@ impl EventVisitor for EventRun<'_> {
         ControlFlow::Continue(())
     }
 
+    fn events_lost(&mut self, thread: Option<(ThreadIndex, &Thread)>, since_ns: i64) {
+        self.normalizer.events_lost(thread, since_ns);
+    }
+
     fn stacks_forgotten(&mut self) {
         self.callsites.forget_keys();
     }

@@ -89,7 +89,11 @@ impl TableOutput {
         self.write(dataset)?;
         let written = dataset.close_tables(&footer(&row))?;
         let tables = written.into_iter().map(|t| TableSummary { name: t.name, rows: t.rows, bytes: t.bytes }).collect();
-        summary.incomplete_collections = self.problems.get("open_collection").map_or(0, |p| p.count);
+        summary.incomplete_collections = ["open_collection", "running_collection"]
+            .iter()
+            .filter_map(|code| self.problems.get(code))
+            .map(|p| p.count)
+            .sum();
         summary.problems = self.problems.into_values().collect();
         Ok((summary, tables))
     }

@@ -381,6 +381,10 @@ pub trait Visitor {
     /// Keys of earlier stacks are no longer valid.
     fn stacks_forgotten(&mut self) {}
 
+    /// Events that a thread recorded (`None`: any thread) are missing, all of them later than `since_ticks`. Told before
+    /// the first event behind the gap (.nettrace from V4 on).
+    fn events_lost(&mut self, _capture_thread: Option<ThreadIndex>, _since_ticks: i64) {}
+
     /// Something lost, damaged or not understood; reading goes on where it can.
     fn problem(&mut self, problem: Problem);
 

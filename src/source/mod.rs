@@ -11,12 +11,15 @@ mod file;
 pub mod live;
 #[cfg(feature = "packed")]
 mod packed;
+mod spooled;
 
 use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use file::Opened;
 pub use file::{FileIdentity, MappedFile};
+pub use spooled::Spooled;
+use spooled::{Unpacked, free_space, spool_limit, too_large};
 
 use crate::error::{Error, Result};
 
@@ -67,16 +70,6 @@ pub enum Input {
     Logs(Spooled),
 }
 
-/// A whole input of which every byte can be addressed.
-pub struct Spooled {
-    /// The bytes.
-    pub map: MappedFile,
-    /// Where each log in it begins, the first at 0.
-    pub starts: Vec<u64>,
-    /// The error that ended it early, if one did; what came before it is there.
-    pub failed: Option<std::io::Error>,
-}
-
 /// A stream of bytes with the name it goes by in messages.
 pub struct Stream {
     /// The file, or `-` for standard input.
@@ -98,7 +91,13 @@ impl Input {
         }
         match MappedFile::open(path)? {
             Opened::Mapped(map) if !is_packed(map.bytes()) => Ok(Input::Mapped(map)),
-            Opened::Mapped(map) => unpack_file(path, map),
+            Opened::Mapped(map) => {
+                let packed_len = Some(map.bytes().len() as u64);
+                match unpack_file(path, map)? {
+                    Unpacked::Stream(reader) => Input::from_reader(path, reader, packed_len),
+                    Unpacked::Logs(logs) => Ok(Input::Logs(logs)),
+                }
+            }
             Opened::Stream(file) => Input::from_reader(path, Box::new(file), None),
         }
     }
@@ -212,27 +211,6 @@ impl MappedFile {
     }
 }
 
-/// So many bytes a packed file of `packed` bytes may put into a temporary file: no recording packs that well.
-fn spool_limit(packed: u64) -> u64 {
-    packed.saturating_mul(250).max(64 << 20)
-}
-
-/// Bytes that may still be written where `file` lies; no bound where the system does not say.
-fn free_space(file: &std::fs::File) -> u64 {
-    #[cfg(unix)]
-    if let Ok(space) = rustix::fs::fstatvfs(file) {
-        return space.f_bavail.saturating_mul(space.f_frsize);
-    }
-    let _ = file;
-    u64::MAX
-}
-
-fn too_large() -> std::io::Error {
-    std::io::Error::other(
-        "expands to more than 250 times its size, or to more than half of the free space; the rest is not read",
-    )
-}
-
 #[cfg(feature = "packed")]
 use packed::{is_packed, unpack_file, unpack_stream};
 
@@ -242,8 +220,8 @@ fn is_packed(_: &[u8]) -> bool {
 }
 
 #[cfg(not(feature = "packed"))]
-fn unpack_file(_: &Path, map: MappedFile) -> Result<Input> {
-    Ok(Input::Mapped(map))
+fn unpack_file(path: &Path, _: MappedFile) -> Result<Unpacked> {
+    Err(Error::Usage(format!("{}: packed, which this build does not read", path.display())))
 }
 
 #[cfg(not(feature = "packed"))]

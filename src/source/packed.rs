@@ -3,7 +3,8 @@
 use std::io::{Read, Write};
 use std::path::Path;
 
-use super::{Input, MappedFile, Spooled};
+use super::MappedFile;
+use super::spooled::{Spooled, Unpacked, spool_limit, too_large};
 use crate::error::{Error, Result};
 
 const GZIP: &[u8] = &[0x1F, 0x8B];
@@ -18,13 +19,12 @@ pub fn is_packed(head: &[u8]) -> bool {
 }
 
 /// Opens a packed file.
-pub fn unpack_file(path: &Path, map: MappedFile) -> Result<Input> {
-    let len = map.bytes().len() as u64;
+pub(super) fn unpack_file(path: &Path, map: MappedFile) -> Result<Unpacked> {
     if map.bytes().starts_with(ZIP) {
         return unpack_zip(path, map);
     }
     let file = std::fs::File::open(path).map_err(Error::io(path))?;
-    Input::from_reader(path, Box::new(file), Some(len))
+    Ok(Unpacked::Stream(Box::new(file)))
 }
 
 /// The inside of a .gz or .zst stream.
@@ -45,7 +45,7 @@ pub fn unpack_stream(path: &Path, reader: Box<dyn Read + Send>) -> Result<Box<dy
 
 /// A .zip with a recording in it (`app.nettrace.zip`), or with the logs of one session. Of several recordings, one comes
 /// behind the other: the reader reads the first and says that there is another.
-fn unpack_zip(path: &Path, map: MappedFile) -> Result<Input> {
+fn unpack_zip(path: &Path, map: MappedFile) -> Result<Unpacked> {
     let len = map.bytes().len() as u64;
     let broken = |e: zip::result::ZipError| Error::Unreadable {
         path: path.to_owned(),
@@ -63,7 +63,7 @@ fn unpack_zip(path: &Path, map: MappedFile) -> Result<Input> {
     let is_log = |name: &&String| name.to_ascii_lowercase().ends_with(".etl");
     if names.iter().filter(is_log).count() > 1 {
         let logs: Vec<usize> = names.iter().filter(is_log).filter_map(|name| archive.index_for_name(name)).collect();
-        return spool_logs(path, archive, &logs, super::spool_limit(len));
+        return spool_logs(path, archive, &logs, spool_limit(len));
     }
     let found: Vec<&String> = match names.as_slice() {
         [only] => vec![only],
@@ -95,7 +95,7 @@ fn unpack_zip(path: &Path, map: MappedFile) -> Result<Input> {
             }
         }
     });
-    Input::from_reader(path, Box::new(Blocks { receiver, block: std::io::Cursor::default() }), Some(len))
+    Ok(Unpacked::Stream(Box::new(Blocks { receiver, block: std::io::Cursor::default() })))
 }
 
 /// The logs of one session that come in one archive (`.diagsession`; `app.etl` and `app.kernel.etl` in a .zip), one
@@ -105,7 +105,7 @@ fn spool_logs(
     mut archive: zip::ZipArchive<std::io::BufReader<std::fs::File>>,
     logs: &[usize],
     limit: u64,
-) -> Result<Input> {
+) -> Result<Unpacked> {
     let mut file = tempfile::tempfile().map_err(Error::io("temporary file"))?;
     let (mut starts, mut failed, mut at) = (Vec::new(), None, 0u64);
     let mut block = Vec::new();
@@ -135,14 +135,14 @@ fn spool_logs(
             starts.push(begin);
         }
         if at > limit {
-            failed.get_or_insert_with(super::too_large);
+            failed.get_or_insert_with(too_large);
             break;
         }
     }
     if logs.len() > MAX_LOGS {
         failed.get_or_insert_with(|| std::io::Error::other("holds more than 64 logs; the rest is not read"));
     }
-    Ok(Input::Logs(Spooled { map: MappedFile::from_file(path, file)?, starts, failed }))
+    Ok(Unpacked::Logs(Spooled { map: MappedFile::from_file(path, file)?, starts, failed }))
 }
 
 struct Blocks {

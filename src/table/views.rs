@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 const GC_SUMMARY: &str = "-- Collections with their pauses and what survived them (NULL when no range was recorded).
 CREATE OR REPLACE VIEW gc_summary AS
-SELECT gc_id, gc_number, generation, kind, reason, start_ts, pause_ns / 1e6 AS pause_ms,
+SELECT gc_id, gc_number, generation, kind, reason, start_ts, complete, pause_ns / 1e6 AS pause_ms,
        promoted_bytes, size_before_bytes, size_after_bytes,
        CASE WHEN surviving_range_count + moved_range_count > 0 THEN surviving_bytes + moved_bytes END AS survived_bytes,
        surviving_range_count + moved_range_count AS range_count
@@ -92,7 +92,7 @@ CREATE OR REPLACE MACRO survived(@gc, address) AS (
           FROM gc c WHERE @c.gc_id = gc) c);
 CREATE OR REPLACE MACRO address_after(@gc, address) AS (
     CASE WHEN survived(@gc, address) IN ('not_collected', 'never_collected') THEN address_bits(address)::UBIGINT
-         ELSE survivor_at(@gc, address)::UBIGINT END);
+         ELSE try_cast(survivor_at(@gc, address) AS UBIGINT) END);
 ";
 
 /// The script for a dataset with these tables; `hive` as in `OUT/<table>/trace=<key>/`.

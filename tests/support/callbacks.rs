@@ -225,6 +225,10 @@ impl Visitor for Reading {
         ControlFlow::Continue(())
     }
 
+    fn records_lost(&mut self) {
+        self.normalizer.as_mut().expect("a header").records_lost();
+    }
+
     fn problem(&mut self, problem: Problem) {
         self.facts.problems.push(problem);
     }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use tracequet::error::{Problem, Result};
 use tracequet::event::{self, Event, EventInfo, EventVisitor};
 use tracequet::normalize::Normalizer;
-use tracequet::reader::{Order, Process, TraceInfo, TypeId};
+use tracequet::reader::{Order, Process, Thread, TraceInfo, TypeId};
 use tracequet::source::Input;
 use tracequet::time::Clock;
 
@@ -43,6 +43,10 @@ impl EventVisitor for Reading {
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         self.normalizer.event(event, 0, &mut self.facts);
         ControlFlow::Continue(())
+    }
+
+    fn events_lost(&mut self, thread: Option<(u32, &Thread)>, since_ns: i64) {
+        self.normalizer.events_lost(thread, since_ns);
     }
 
     fn problem(&mut self, problem: Problem) {

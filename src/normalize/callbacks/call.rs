@@ -16,8 +16,10 @@ pub struct Call<'a> {
     pub callsite_id: CallsiteId,
     /// Whether the process has pointers of 8 bytes.
     pub wide: bool,
-    /// Whether this is a second version after which the first is not recorded.
+    /// Whether this is a second version after which the first is never recorded.
     pub alone: bool,
+    /// Whether the callback returned a failure: after that of a second version the runtime does not call the first.
+    pub failed: bool,
     /// Whether more rows of the same call follow.
     pub continues: bool,
     /// Byte offset in the recording.

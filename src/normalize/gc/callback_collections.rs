@@ -35,6 +35,8 @@ pub struct Open {
     resumed: bool,
     background: bool,
     nested: bool,
+    /// Neither its start nor its end is in the recording.
+    is_outside: bool,
     /// The runtime's own events tell of it, too: it is not reported from here.
     pub(super) joined: bool,
     /// An end that is its own unless it turns out to be a background collection.
@@ -71,6 +73,10 @@ pub struct CallbackGcTracker {
     waiting: Option<Vec<u64>>,
     /// Collections whose end never came.
     pub abandoned: u64,
+    /// Collections that were running when the recording ended.
+    pub running: u64,
+    /// What was told of no collection: neither its start nor its end came.
+    pub outside: u64,
     /// Ends that may belong to another collection.
     pub uncertain: u64,
     /// An error of a spill file.
@@ -128,7 +134,7 @@ impl CallbackGcTracker {
             if goes_on {
                 break;
             }
-            self.abandon(sink);
+            self.abandon(true, sink);
         }
         self.report(sink);
         let mut open = self.new_open(ts_ns);
@@ -218,6 +224,7 @@ impl CallbackGcTracker {
     }
 
     fn close(&mut self, mut closed: Open, sink: &mut impl FactSink) {
+        self.outside += u64::from(closed.is_outside);
         closed.row.kind = self.kind(&closed);
         // Objects that wait for their finalizers, where they are now.
         closed.queue.sort_unstable();
@@ -233,6 +240,7 @@ impl CallbackGcTracker {
             }
         };
         if let Err(e) = closed.ranges.finish(&mut closed.row, sink, each) {
+            closed.row.touches_gap = true;
             self.failed = Some(e);
         }
         now.sort_unstable();
@@ -240,6 +248,9 @@ impl CallbackGcTracker {
         let anomalies = closed.ranges.anomalies();
         self.anomalies.overlapping += anomalies.overlapping;
         self.anomalies.empty += anomalies.empty;
+        self.anomalies.survived_and_moved += anomalies.survived_and_moved;
+        self.anomalies.one_target += anomalies.one_target;
+        self.anomalies.wrapping += anomalies.wrapping;
         self.anomalies.overlapping_bounds += anomalies.overlapping_bounds;
         self.anomalies.beyond_bounds += anomalies.beyond_bounds;
         if closed.joined {
@@ -248,8 +259,30 @@ impl CallbackGcTracker {
         self.closed.push(closed.row);
     }
 
-    /// Nothing more comes of the innermost collection.
-    pub(super) fn abandon(&mut self, sink: &mut impl FactSink) {
+    /// Rows of a record were lost: what is open may lack something.
+    pub fn rows_lost(&mut self) {
+        self.open.iter_mut().for_each(|open| open.row.touches_gap = true);
+    }
+
+    /// Records were lost.
+    pub fn records_lost(&mut self) {
+        self.rows_lost();
+        self.pauses.events_lost(None);
+        self.mark_lost_pauses();
+    }
+
+    /// A collection of which a pause is lost cannot be trusted.
+    fn mark_lost_pauses(&mut self) {
+        for gc_id in self.pauses.take_lost() {
+            let mut rows = self.open.iter_mut().map(|open| &mut open.row).chain(self.closed.iter_mut());
+            if let Some(row) = rows.find(|row| row.gc_id == gc_id) {
+                row.touches_gap = true;
+            }
+        }
+    }
+
+    /// Nothing more comes of the innermost collection: its end is lost, or (`false`) the recording ends before it.
+    pub(super) fn abandon(&mut self, is_lost: bool, sink: &mut impl FactSink) {
         let Some(mut lost) = self.open.pop() else { return };
         if let Some((end_ns, bounds)) = lost.provisional_end.take() {
             // It started and ended without ever working in the background.
@@ -258,7 +291,11 @@ impl CallbackGcTracker {
             lost.row.complete = lost.started;
             self.decided(lost.row.gc_id, "blocking");
         } else {
-            self.abandoned += u64::from(lost.started);
+            let count = if is_lost { &mut self.abandoned } else { &mut self.running };
+            *count += u64::from(lost.started);
+            // Of a joined one the runtime tells whether it is whole.
+            lost.row.touches_gap |= is_lost && !lost.joined;
+            lost.is_outside = !lost.started;
         }
         self.close(lost, sink);
     }
@@ -290,6 +327,7 @@ impl CallbackGcTracker {
             _ => 0,
         };
         self.pauses.begin(thread, enum_names::callback_suspend_reason(reason), gc_id, ts_ns);
+        self.mark_lost_pauses();
     }
 
     /// RuntimeSuspendFinished.
@@ -306,6 +344,7 @@ impl CallbackGcTracker {
     pub fn resume_started(&mut self, ts_ns: i64, sink: &mut impl FactSink) {
         while self.open.last().is_some_and(|top| !top.started) {
             if let Some(mut open) = self.open.pop() {
+                open.is_outside = true;
                 open.row.end_ts_ns = Some(ts_ns);
                 self.close(open, sink);
             }
@@ -324,11 +363,11 @@ impl CallbackGcTracker {
         self.closed.report(self.open.first().map(|o| o.row.gc_id), sink);
     }
 
-    /// The end of the recording: what is open is incomplete.
-    pub fn finish(&mut self, sink: &mut impl FactSink) {
+    /// Nothing more comes of what is open: the ends are lost, or (`false`) the recording ends before them.
+    pub fn finish(&mut self, is_lost: bool, sink: &mut impl FactSink) {
         while !self.open.is_empty() {
-            self.abandon(sink);
+            self.abandon(is_lost, sink);
         }
-        self.report(sink);
+        self.closed.finish(sink);
     }
 }

@@ -14,6 +14,7 @@ pub struct CallbackRanges {
     pub pairs: Pairs,
     bad_lengths: u64,
     unaligned: u64,
+    too_high: u64,
     contradictions: u64,
 }
 
@@ -21,6 +22,11 @@ pub struct CallbackRanges {
 fn is_unaligned(wide: bool, starts: u64, length: u64) -> bool {
     let length = if wide && length == CLAMP { 0 } else { length };
     (starts | length) & if wide { 7 } else { 3 } != 0
+}
+
+/// Whether a range ends behind 4 GiB in a 32-bit process.
+fn is_too_high(wide: bool, start: u64, length: u64) -> bool {
+    !wide && start.saturating_add(length) > 1 << 32
 }
 
 /// The length that v1 stands for, and how well it is known.
@@ -42,15 +48,16 @@ impl CallbackRanges {
         sink: &mut impl FactSink,
     ) {
         let fits = |row: &&[u64; 2]| row[1] < MAX_LENGTH;
-        self.bad_lengths += rows.iter().filter(|row| !fits(row)).count() as u64;
+        self.leave_out(rows.iter().filter(|row| !fits(row)).count(), collections);
         let wide = call.wide;
         self.unaligned += rows.iter().filter(|row| is_unaligned(wide, row[0], row[1])).count() as u64;
+        self.too_high += rows.iter().filter(|row| is_too_high(wide, row[0], row[1])).count() as u64;
         let rows = rows.iter().filter(fits).copied();
         if version == 2 {
             // A v2 that failed, or of which v1 is not recorded, is not followed by its v1.
-            return self.pairs.surviving2(call, rows, collections, call.ts_ns);
+            return self.pairs.surviving2(call, rows, collections);
         }
-        match self.pairs.surviving1(call.thread, rows.clone(), collections, call.ts_ns) {
+        match self.pairs.surviving1(call, rows.clone(), collections) {
             Some(true) => {}
             Some(false) => self.contradiction(call, sink),
             None => {
@@ -74,14 +81,15 @@ impl CallbackRanges {
         sink: &mut impl FactSink,
     ) {
         let fits = |row: &&[u64; 3]| row[2] < MAX_LENGTH;
-        self.bad_lengths += rows.iter().filter(|row| !fits(row)).count() as u64;
+        self.leave_out(rows.iter().filter(|row| !fits(row)).count(), collections);
         let wide = call.wide;
         self.unaligned += rows.iter().filter(|row| is_unaligned(wide, row[0] | row[1], row[2])).count() as u64;
+        self.too_high += rows.iter().filter(|row| is_too_high(wide, row[0].max(row[1]), row[2])).count() as u64;
         let rows = rows.iter().filter(fits).copied();
         if version == 2 {
-            return self.pairs.moved2(call, rows, collections, call.ts_ns);
+            return self.pairs.moved2(call, rows, collections);
         }
-        match self.pairs.moved1(call.thread, rows.clone(), collections, call.ts_ns) {
+        match self.pairs.moved1(call, rows.clone(), collections) {
             Some(true) => {}
             Some(false) => self.contradiction(call, sink),
             None => {
@@ -103,7 +111,7 @@ impl CallbackRanges {
         collections: &mut CallbackGcTracker,
         sink: &mut impl FactSink,
     ) {
-        match self.pairs.roots1(call.thread, objects, collections, call.ts_ns) {
+        match self.pairs.roots1(call, objects, collections) {
             Some(true) => {}
             Some(false) => self.contradiction(call, sink),
             None => {
@@ -114,6 +122,13 @@ impl CallbackRanges {
                     sink.add(&GcRoot { gc_id, object_id, root_kind: "unknown", ..GcRoot::default() });
                 }
             }
+        }
+    }
+
+    fn leave_out(&mut self, rows: usize, collections: &mut CallbackGcTracker) {
+        if rows > 0 {
+            self.bad_lengths += rows as u64;
+            collections.rows_lost();
         }
     }
 
@@ -136,6 +151,10 @@ impl CallbackRanges {
         report(Severity::Error, "bad_length", self.bad_lengths, "ranges with impossible lengths were left out");
         let message = "ranges where no object can begin or end";
         report(Severity::Error, "unaligned_range", self.unaligned, message);
+        let message = "ranges behind 4 GiB in a 32-bit process";
+        report(Severity::Error, "range_beyond_pointer", self.too_high, message);
+        let message = "first versions of callbacks whose second version failed: the runtime does not call them then";
+        report(Severity::Error, "v1_after_failed_v2", self.pairs.after_failure, message);
         let more = self.contradictions.saturating_sub(100);
         report(Severity::Error, "v1_contradicts_v2", more, "more callbacks that disagree with their second version");
     }

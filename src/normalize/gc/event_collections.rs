@@ -34,9 +34,15 @@ pub struct EventGcTracker {
     pub(super) open: Vec<OpenCollection>,
     pub(super) closed: ReportQueue,
     last_ended: Option<GcId>,
+    /// The same, until threads are suspended again or another collection starts: summaries that come later are of another.
+    to_be_summed_up: Option<GcId>,
     pauses: Pauses,
+    /// Events were lost, and no suspension began since: that of the next collection may be among them.
+    lost_before_start: bool,
     /// Collections whose end never came.
     pub abandoned: u64,
+    /// Collections that were running when the recording ended.
+    pub running: u64,
     /// Bounds that were too many.
     pub bounds_left_out: u64,
     /// An error of a spill file.
@@ -44,6 +50,9 @@ pub struct EventGcTracker {
     /// Its memory is used again.
     spare: Option<Ranges>,
 }
+
+/// Collections that are held back so that a gap can be told of them, where readers tell of gaps.
+const HELD_FOR_GAPS: usize = 256;
 
 /// What GCStart says.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,8 +69,36 @@ pub struct Start {
 
 impl EventGcTracker {
     /// For one runtime of one process.
-    pub fn new(process: ProcessKey, clr_instance_id: u16) -> EventGcTracker {
-        EventGcTracker { process, clr_instance_id, ..EventGcTracker::default() }
+    pub fn new(process: ProcessKey, clr_instance_id: u16, tells_gaps: bool) -> EventGcTracker {
+        let closed = ReportQueue::holding(if tells_gaps { HELD_FOR_GAPS } else { 0 });
+        EventGcTracker { process, clr_instance_id, closed, ..EventGcTracker::default() }
+    }
+
+    /// Whether this is a runtime of that process.
+    pub fn is_in(&self, process: ProcessKey) -> bool {
+        self.process == process
+    }
+
+    /// Events of a thread (`None`: of any) were lost, all of them later than `since_ns`. What was going on meanwhile may lack
+    /// something.
+    pub fn events_lost(&mut self, thread: Option<u32>, since_ns: i64) {
+        self.open.iter_mut().for_each(|open| open.row.touches_gap = true);
+        for row in self.closed.iter_mut().filter(|row| row.end_ts_ns.is_none_or(|end| end >= since_ns)) {
+            row.touches_gap = true;
+        }
+        self.pauses.events_lost(thread);
+        self.mark_lost_pauses();
+        self.lost_before_start = true;
+    }
+
+    /// A collection of which a pause is lost cannot be trusted.
+    fn mark_lost_pauses(&mut self) {
+        for gc_id in self.pauses.take_lost() {
+            let mut rows = self.open.iter_mut().map(|open| &mut open.row).chain(self.closed.iter_mut());
+            if let Some(row) = rows.find(|row| row.gc_id == gc_id) {
+                row.touches_gap = true;
+            }
+        }
     }
 
     /// Whether this is the state of that runtime.
@@ -87,7 +124,7 @@ impl EventGcTracker {
         }
         // Only a background collection goes on while another starts.
         while self.open.last().is_some_and(|o| o.row.kind != Some("background") || start.kind == Some("background")) {
-            self.abandon(sink);
+            self.abandon(true, sink);
         }
         self.report(sink);
         *next_id += 1;
@@ -101,6 +138,7 @@ impl EventGcTracker {
                 reason: start.reason,
                 kind: start.kind,
                 start_ts_ns: ts_ns,
+                touches_gap: std::mem::take(&mut self.lost_before_start),
                 ..Gc::default()
             },
             ranges: self.spare.take().unwrap_or_default(),
@@ -122,7 +160,12 @@ impl EventGcTracker {
         let index = match self.ended_by(number) {
             Some(index) => index,
             None => {
-                self.innermost(ts_ns, next_id);
+                // The start of this one is lost, and so are the ends of those that started before it.
+                let is_older = |o: &OpenCollection| o.row.kind != Some("background") && o.row.gc_number < number;
+                while self.open.last().is_some_and(is_older) {
+                    self.abandon(true, sink);
+                }
+                self.open.push(self.without_start(ts_ns, next_id));
                 self.open.len() - 1
             }
         };
@@ -132,11 +175,13 @@ impl EventGcTracker {
         closed.row.generation = closed.row.generation.or(generation);
         closed.row.complete |= closed.started;
         self.last_ended = Some(closed.row.gc_id);
+        self.to_be_summed_up = self.last_ended;
         self.close(closed, sink);
     }
 
     fn close(&mut self, mut closed: OpenCollection, sink: &mut impl FactSink) {
         if let Err(e) = closed.ranges.finish(&mut closed.row, sink, |_, _, _| {}) {
+            closed.row.touches_gap = true;
             self.failed = Some(e);
         }
         self.bounds_left_out += closed.ranges.anomalies().bounds_left_out;
@@ -144,26 +189,34 @@ impl EventGcTracker {
         self.closed.push(closed.row);
     }
 
-    fn abandon(&mut self, sink: &mut impl FactSink) {
-        if let Some(lost) = self.open.pop() {
-            self.abandoned += u64::from(lost.started);
-            self.close(lost, sink);
+    /// The end of the innermost collection is lost (`false`: it is still running when the recording ends).
+    fn abandon(&mut self, is_lost: bool, sink: &mut impl FactSink) {
+        if let Some(mut open) = self.open.pop() {
+            let count = if is_lost { &mut self.abandoned } else { &mut self.running };
+            *count += u64::from(open.started);
+            open.row.touches_gap |= is_lost;
+            self.close(open, sink);
         }
+    }
+
+    fn without_start(&self, ts_ns: i64, next_id: &mut GcId) -> OpenCollection {
+        *next_id += 1;
+        let row = Gc {
+            gc_id: *next_id,
+            process_id: self.process.id,
+            clr_instance_id: self.clr_instance_id,
+            start_ts_ns: ts_ns,
+            touches_gap: self.lost_before_start,
+            ..Gc::default()
+        };
+        OpenCollection { row, ..OpenCollection::default() }
     }
 
     /// The innermost open collection; one without a start is opened when there is none.
     #[allow(clippy::indexing_slicing, reason = "one was pushed if there was none")]
     pub fn innermost(&mut self, ts_ns: i64, next_id: &mut GcId) -> &mut OpenCollection {
         if self.open.is_empty() {
-            *next_id += 1;
-            let row = Gc {
-                gc_id: *next_id,
-                process_id: self.process.id,
-                clr_instance_id: self.clr_instance_id,
-                start_ts_ns: ts_ns,
-                ..Gc::default()
-            };
-            self.open.push(OpenCollection { row, ..OpenCollection::default() });
+            self.open.push(self.without_start(ts_ns, next_id));
         }
         let last = self.open.len() - 1;
         &mut self.open[last]
@@ -174,9 +227,9 @@ impl EventGcTracker {
         if self.open.is_empty() { self.ended() } else { self.open.last_mut().map(|o| &mut o.row) }
     }
 
-    /// The collection that ended last, if it is not reported yet.
+    /// The collection that ended last, as long as its summaries may come.
     pub fn ended(&mut self) -> Option<&mut Gc> {
-        let id = self.last_ended?;
+        let id = self.to_be_summed_up?;
         self.closed.iter_mut().find(|row| row.gc_id == id)
     }
 
@@ -205,6 +258,8 @@ impl EventGcTracker {
         self.report(sink);
         let gc_id = self.open.last().filter(|_| is_for_gc(reason)).map_or(0, |o| o.row.gc_id);
         self.pauses.begin(thread, reason, gc_id, ts_ns);
+        self.mark_lost_pauses();
+        self.lost_before_start &= !is_for_gc(reason);
     }
 
     /// All threads stand still.
@@ -219,14 +274,20 @@ impl EventGcTracker {
     }
 
     fn report(&mut self, sink: &mut impl FactSink) {
-        self.closed.report(self.open.first().map(|o| o.row.gc_id), sink);
+        // The last pause of a collection ends behind it.
+        let oldest_open = self.open.first().map(|o| o.row.gc_id);
+        if oldest_open.is_none_or(|open| self.to_be_summed_up <= Some(open)) {
+            self.to_be_summed_up = None;
+        }
+        let oldest = oldest_open.into_iter().chain(self.pauses.oldest_collection()).min();
+        self.closed.report(oldest, sink);
     }
 
     /// The end of the recording: what is open is incomplete.
     pub fn finish(&mut self, sink: &mut impl FactSink) {
         while !self.open.is_empty() {
-            self.abandon(sink);
+            self.abandon(false, sink);
         }
-        self.report(sink);
+        self.closed.finish(sink);
     }
 }

@@ -1,13 +1,16 @@
 //! Walks of the heap: objects and their references, which come as two separate lists in the same order.
 //!
 //! GCBulkNode lists objects with the number of references each holds; GCBulkEdge lists the targets of all of them, one
-//! after the other. Both are cut into events independently, so whichever is ahead waits for the other.
+//! after the other. Both are cut into events independently, so whichever is ahead waits for the other: an array of millions
+//! of references fills many events before its own. What waits is bounded in memory, not on disk.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use foldhash::fast::RandomState;
 
 use super::runtimes::Runtime;
+use super::spill_queue::{MAX_IN_MEMORY, SpillQueue};
 use crate::error::{Problem, Severity};
 use crate::normalize::fact::{FactSink, GcId, HeapObject, HeapReference};
 use crate::normalize::tracker::{self, Hears, Input, Needs, RUNTIME};
@@ -45,31 +48,41 @@ impl HeapWalks {
     /// An event of a walk.
     pub fn event(&mut self, action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
         let Some(rows) = input.rows else { return };
-        let sharers = self.walks.len();
-        let walk = self.walks.entry(runtime.index).or_default();
-        walk.sharers = sharers;
+        if let Entry::Vacant(place) = self.walks.entry(runtime.index) {
+            place.insert(Walk::default());
+            let walks = self.walks.len();
+            self.walks.values_mut().for_each(|walk| walk.share(walks));
+        }
+        let Some(walk) = self.walks.get_mut(&runtime.index) else { return };
         let row = &mut runtime.open_collection().row;
         let gc_id = row.gc_id;
+        walk.gc_id = gc_id;
         match action {
             Action::Nodes => {
-                walk.node_event(input.index);
+                walk.node_event(input.index, gc_id, sink);
                 row.heap_object_count += rows.len() as u64;
                 for [object_id, size_bytes, type_id, reference_count] in rows.values() {
                     walk.object(&HeapObject { gc_id, object_id, size_bytes, type_id, reference_count }, sink);
                 }
             }
             Action::Edges => {
-                walk.edge_event(input.index);
+                walk.edge_event(input.index, gc_id, sink);
                 for [target, field] in rows.values() {
                     walk.target(gc_id, target, field, sink);
                 }
             }
         }
+        walk.report_failure(input.offset(), sink);
     }
 
     /// The end of the recording.
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) {
-        let lost = self.walks.values_mut().map(Walk::finish).fold(0, u64::saturating_add);
+        let mut lost = 0u64;
+        for walk in self.walks.values_mut() {
+            walk.end(walk.gc_id, sink);
+            walk.report_failure(position, sink);
+            lost = lost.saturating_add(walk.lost_references);
+        }
         if lost > 0 {
             let message = "references of heap objects could not be attributed: a part of the walk is missing";
             sink.problem(&Problem::new(Severity::DataLoss, "lost_references", position, message).count(lost));
@@ -77,49 +90,61 @@ impl HeapWalks {
     }
 }
 
-/// Objects or targets that wait at most; a walk that exceeds it has lost one of its lists.
-const MAX_WAITING: usize = 2 << 20;
-
 /// References of the current walk of one runtime that are not joined yet.
+///
+/// A missing event of one list leaves a gap in its numbers. What came before it is joined still; objects behind a gap of
+/// theirs, and targets behind a gap of theirs, cannot be: such objects keep only their count, such targets have object 0.
 #[derive(Debug, Default)]
 struct Walk {
-    /// Objects with references that are still to come.
-    objects: VecDeque<(u64, u64)>,
-    /// Targets (and fields) whose objects are still to come.
-    targets: VecDeque<(u64, u64)>,
+    /// Objects with the number of their references that are still to come.
+    objects: SpillQueue,
+    /// Targets and fields whose objects are still to come.
+    targets: SpillQueue,
     next_node_event: u64,
     next_edge_event: u64,
-    /// Lists are out of step: targets are no longer attributed to objects.
-    broken: bool,
-    /// How many walks share the memory: those of several processes in one recording.
-    sharers: usize,
-    /// References that could not be attributed.
+    nodes_have_gap: bool,
+    edges_have_gap: bool,
+    /// Whether any reference of this walk is joined.
+    has_joined: bool,
+    /// References of objects without a target, and targets without an object.
+    without_target: u64,
+    without_object: u64,
+    /// References of earlier walks that could not be attributed.
     lost_references: u64,
+    /// The collection of its last event.
+    gc_id: GcId,
+    /// An error of a temporary file.
+    failed: Option<std::io::Error>,
 }
 
 impl Walk {
+    /// Other walks share the memory: those of several processes in one recording.
+    fn share(&mut self, walks: usize) {
+        let rows = MAX_IN_MEMORY / walks.max(1);
+        self.objects.limit(rows);
+        self.targets.limit(rows);
+    }
+
     /// Takes note of the number of a GCBulkNode event; a gap means that objects are missing.
-    fn node_event(&mut self, index: u64) {
-        if index == 0 {
-            self.restart();
+    fn node_event(&mut self, index: u64, gc_id: GcId, sink: &mut impl FactSink) {
+        if index == 0 && self.next_node_event > 0 {
+            // The first targets of a walk may come before its first objects, and wait already.
+            if self.has_joined || self.nodes_have_gap || !self.objects.is_empty() {
+                self.end(gc_id, sink);
+            }
+            self.next_node_event = 0;
         }
-        self.broken |= index != self.next_node_event;
+        self.nodes_have_gap |= index != self.next_node_event;
         self.next_node_event = index + 1;
     }
 
     /// Takes note of the number of a GCBulkEdge event; a gap means that targets are missing.
-    fn edge_event(&mut self, index: u64) {
-        self.broken |= index != self.next_edge_event && index != 0;
+    fn edge_event(&mut self, index: u64, gc_id: GcId, sink: &mut impl FactSink) {
+        if index == 0 && self.next_edge_event > 0 {
+            self.end(gc_id, sink);
+        }
+        self.edges_have_gap |= index != self.next_edge_event;
         self.next_edge_event = index + 1;
-    }
-
-    /// A new walk begins.
-    fn restart(&mut self) {
-        let left: u64 = self.objects.iter().map(|(_, count)| *count).sum();
-        self.lost_references += left + self.targets.len() as u64;
-        self.objects.clear();
-        self.targets.clear();
-        (self.next_node_event, self.next_edge_event, self.broken) = (0, 0, false);
     }
 
     /// An object.
@@ -129,43 +154,185 @@ impl Walk {
         if object.reference_count == 0 {
             return;
         }
-        if self.broken {
-            self.lost_references += object.reference_count;
+        if self.nodes_have_gap {
+            self.without_target = self.without_target.saturating_add(object.reference_count);
             return;
         }
-        self.objects.push_back((object.object_id, object.reference_count));
+        let pushed = self.objects.push([object.object_id, object.reference_count]);
+        self.done(pushed);
         self.join(object.gc_id, sink);
     }
 
     /// A target.
     #[inline]
     fn target(&mut self, gc_id: GcId, target: u64, field: u64, sink: &mut impl FactSink) {
-        if self.broken {
-            sink.add(&HeapReference { gc_id, object_id: 0, target_object_id: target, field_id: field });
+        if self.edges_have_gap || self.nodes_have_gap && self.objects.is_empty() {
+            self.orphan(gc_id, target, field, sink);
             return;
         }
-        self.targets.push_back((target, field));
+        let pushed = self.targets.push([target, field]);
+        self.done(pushed);
         self.join(gc_id, sink);
     }
 
-    fn join(&mut self, gc_id: GcId, sink: &mut impl FactSink) {
-        while let (Some((object_id, left)), Some((target, field))) = (self.objects.front_mut(), self.targets.front()) {
-            sink.add(&HeapReference { gc_id, object_id: *object_id, target_object_id: *target, field_id: *field });
-            self.targets.pop_front();
-            *left -= 1;
-            if *left == 0 {
-                self.objects.pop_front();
-            }
-        }
-        if self.objects.len().max(self.targets.len()) > MAX_WAITING / self.sharers.max(1) {
-            self.restart();
-            self.broken = true;
+    fn orphan(&mut self, gc_id: GcId, target_object_id: u64, field_id: u64, sink: &mut impl FactSink) {
+        self.without_object = self.without_object.saturating_add(1);
+        sink.add(&HeapReference { gc_id, object_id: 0, target_object_id, field_id });
+    }
+
+    /// Takes note of an error: rows in the file are lost, and with them the order.
+    #[inline]
+    fn done(&mut self, result: std::io::Result<()>) {
+        if let Err(error) = result {
+            self.failed = Some(error);
+            self.objects.clear();
+            self.targets.clear();
+            (self.nodes_have_gap, self.edges_have_gap) = (true, true);
         }
     }
 
-    /// The end of the recording: what waits is lost.
-    fn finish(&mut self) -> u64 {
-        self.restart();
-        std::mem::take(&mut self.lost_references)
+    fn report_failure(&mut self, offset: u64, sink: &mut impl FactSink) {
+        if let Some(error) = self.failed.take() {
+            let message = format!("references are missing, the temporary file failed: {error}");
+            sink.problem(&Problem::new(Severity::DataLoss, "spill_failed", offset, message));
+        }
+    }
+
+    fn join(&mut self, gc_id: GcId, sink: &mut impl FactSink) {
+        let joined = self.try_join(gc_id, sink);
+        self.done(joined);
+    }
+
+    #[inline]
+    fn try_join(&mut self, gc_id: GcId, sink: &mut impl FactSink) -> std::io::Result<()> {
+        while let Some([object_id, left]) = self.objects.front()? {
+            let Some([target_object_id, field_id]) = self.targets.pop()? else { break };
+            self.has_joined = true;
+            sink.add(&HeapReference { gc_id, object_id: *object_id, target_object_id, field_id });
+            *left -= 1;
+            if *left == 0 {
+                self.objects.pop()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn empty(&mut self, gc_id: GcId, sink: &mut impl FactSink) -> std::io::Result<()> {
+        while let Some([target, field]) = self.targets.pop()? {
+            self.orphan(gc_id, target, field, sink);
+        }
+        while let Some([_, left]) = self.objects.pop()? {
+            self.without_target = self.without_target.saturating_add(left);
+        }
+        Ok(())
+    }
+
+    /// The walk is over: what waits has lost its other half. Targets become references of no known object.
+    fn end(&mut self, gc_id: GcId, sink: &mut impl FactSink) {
+        let emptied = self.empty(gc_id, sink);
+        self.done(emptied);
+        // A reference is lost once, whichever of its halves is missing.
+        let lost = self.without_target.max(self.without_object);
+        *self = Walk {
+            lost_references: self.lost_references.saturating_add(lost),
+            gc_id: self.gc_id,
+            failed: self.failed.take(),
+            objects: std::mem::take(&mut self.objects),
+            targets: std::mem::take(&mut self.targets),
+            ..Walk::default()
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normalize::fact::Fact;
+
+    #[derive(Default)]
+    struct References {
+        joined: u64,
+        orphans: u64,
+        wrong: u64,
+    }
+
+    impl FactSink for References {
+        fn fact(&mut self, fact: Fact<'_>) {
+            let Fact::HeapReference(rows) = fact else { return };
+            for row in rows {
+                self.joined += u64::from(row.object_id != 0);
+                self.orphans += u64::from(row.object_id == 0);
+                // In these tests object n holds targets n * 10,000,000 + 1, 2, 3 and so on.
+                self.wrong += u64::from(row.object_id != 0 && row.target_object_id / 10_000_000 != row.object_id);
+            }
+        }
+    }
+
+    fn object(object_id: u64, reference_count: u64) -> HeapObject {
+        HeapObject { gc_id: 1, object_id, reference_count, ..HeapObject::default() }
+    }
+
+    fn targets(walk: &mut Walk, sink: &mut References, of: u64, numbers: std::ops::Range<u64>) {
+        for number in numbers {
+            walk.target(1, of * 10_000_000 + number, 0, sink);
+        }
+    }
+
+    #[test]
+    fn one_list_may_run_ahead_of_the_other_as_far_as_it_likes() {
+        const MANY: u64 = 3_000_000;
+        let (mut walk, mut sink) = (Walk::default(), References::default());
+        // Targets first: one array of three million, and an object behind it.
+        walk.edge_event(0, 1, &mut sink);
+        targets(&mut walk, &mut sink, 1, 0..MANY);
+        targets(&mut walk, &mut sink, 2, 0..5);
+        assert_eq!(sink.joined, 0);
+        walk.node_event(0, 1, &mut sink);
+        walk.object(&object(1, MANY), &mut sink);
+        walk.object(&object(2, 5), &mut sink);
+        // Then objects first.
+        for _ in 0..MANY {
+            walk.object(&object(3, 1), &mut sink);
+        }
+        targets(&mut walk, &mut sink, 3, 0..MANY);
+        walk.end(1, &mut sink);
+        assert_eq!((sink.joined, sink.orphans, sink.wrong), (2 * MANY + 5, 0, 0));
+        assert_eq!(walk.lost_references, 0);
+    }
+
+    #[test]
+    fn a_gap_costs_what_is_behind_it_and_is_counted_once() {
+        let (mut walk, mut sink) = (Walk::default(), References::default());
+        walk.node_event(0, 1, &mut sink);
+        walk.object(&object(1, 10), &mut sink);
+        walk.edge_event(0, 1, &mut sink);
+        targets(&mut walk, &mut sink, 1, 0..4);
+        // The second event of objects is missing, with object 2 in it.
+        walk.node_event(2, 1, &mut sink);
+        walk.object(&object(3, 7), &mut sink);
+        walk.edge_event(1, 1, &mut sink);
+        targets(&mut walk, &mut sink, 1, 4..10);
+        targets(&mut walk, &mut sink, 2, 0..5);
+        targets(&mut walk, &mut sink, 3, 0..7);
+        // The next walk begins.
+        walk.node_event(0, 1, &mut sink);
+        assert_eq!((sink.joined, sink.orphans, sink.wrong), (10, 12, 0));
+        assert_eq!(walk.lost_references, 12);
+        walk.edge_event(0, 1, &mut sink);
+        walk.object(&object(4, 1), &mut sink);
+        targets(&mut walk, &mut sink, 4, 0..1);
+        assert_eq!((sink.joined, sink.wrong), (11, 0));
+    }
+
+    #[test]
+    fn made_up_counts_do_not_overflow() {
+        let (mut walk, mut sink) = (Walk::default(), References::default());
+        for index in [0, 7, 9] {
+            walk.node_event(index, 1, &mut sink);
+            walk.object(&object(1, u64::MAX), &mut sink);
+            walk.object(&object(2, u64::MAX - 1), &mut sink);
+        }
+        walk.end(1, &mut sink);
+        assert_eq!(walk.lost_references, u64::MAX);
     }
 }

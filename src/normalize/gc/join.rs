@@ -17,6 +17,7 @@ use super::callback_collections::CallbackGcTracker;
 use super::event_collections::EventGcTracker;
 use super::profiler::{ProfilerEvent, Scratch, Translated, translate};
 use super::ranges::Ranges;
+use super::report_queue;
 use crate::error::{Problem, Severity};
 use crate::normalize::callbacks::CallbackNormalizer;
 use crate::normalize::callbacks::call::Call;
@@ -278,7 +279,7 @@ impl Profiler {
     fn add_rows(&mut self, runtimes: &mut [EventGcTracker], sink: &mut impl FactSink) {
         for row in self.calls.collections.shared.closed.drain(..) {
             if !runtimes.iter_mut().any(|runtime| runtime.add(&row)) {
-                sink.add(&row);
+                report_queue::report(row, sink);
             }
         }
     }
@@ -324,7 +325,7 @@ impl CallbackGcTracker {
         let Some(top) = self.open.last_mut().filter(|top| top.joined && top.row.gc_id == gc_id) else { return 0 };
         let lacking = top.ranges.also_told(told);
         if top.provisional_end.is_some() {
-            self.abandon(sink);
+            self.abandon(true, sink);
         }
         lacking
     }
@@ -359,6 +360,7 @@ impl EventGcTracker {
         row.kind = row.kind.or(told.kind);
         row.end_ts_ns = row.end_ts_ns.or(told.end_ts_ns);
         row.complete |= told.complete;
+        row.touches_gap |= told.touches_gap;
         row.surviving_range_count += told.surviving_range_count;
         row.surviving_bytes = row.surviving_bytes.saturating_add(told.surviving_bytes);
         row.moved_range_count += told.moved_range_count;

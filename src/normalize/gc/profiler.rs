@@ -178,6 +178,7 @@ pub fn translate<'a>(event: ProfilerEvent, input: &Input<'a>, scratch: &'a mut S
         callsite_id: input.callsite_id,
         wide,
         alone: true,
+        failed: false,
         continues: false,
         offset: input.offset(),
         body,

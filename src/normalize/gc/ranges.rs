@@ -5,6 +5,7 @@
 //! that of a new address off the bounds at its end; without bounds it stays unknown.
 
 use super::bounds::Bounds;
+use super::contradictions::Contradictions;
 use super::large_objects::LargeParts;
 use super::lengths::untag;
 use super::sorted_runs::Runs;
@@ -41,6 +42,12 @@ pub struct RangeAnomalies {
     pub overlapping: u64,
     /// Ranges without a byte.
     pub empty: u64,
+    /// Ranges that survived where they were and moved as well.
+    pub survived_and_moved: u64,
+    /// Ranges that moved to where another one moved.
+    pub one_target: u64,
+    /// Ranges that end behind the last address.
+    pub wrapping: u64,
     /// Bounds that overlap others; what lies there has no generation.
     pub overlapping_bounds: u64,
     /// Ranges of 4 GiB and more that are longer than the bounds they lie in.
@@ -131,6 +138,7 @@ impl Ranges {
         let tagged = self.tagged;
         let mut large = self.large_ends(&mut after)?;
         let mut anomalies = self.anomalies;
+        let mut contradictions = Contradictions::new(tagged, self.surviving.count(), self.moved.count());
         let mut last_end = 0;
         let mut check = |last_end: &mut u64, start: u64, new_start: u64, tagged_length: u64| {
             if !tagged {
@@ -138,6 +146,7 @@ impl Ranges {
             }
             let (length, kind) = untag(tagged_length);
             anomalies.empty += u64::from(length == 0);
+            anomalies.wrapping += u64::from(start.max(new_start).checked_add(length).is_none());
             anomalies.overlapping += u64::from(start < *last_end);
             *last_end = start.saturating_add(length);
             if kind != LengthKind::Clamped {
@@ -152,6 +161,7 @@ impl Ranges {
         batch.clear();
         self.surviving.drain(|[start, length]| {
             let (length, length_kind) = check(&mut last_end, *start, *start, *length);
+            contradictions.survived(*start, length);
             collection.surviving_range_count += 1;
             collection.surviving_bytes = collection.surviving_bytes.saturating_add(length);
             batch.push(GcSurvivingRange {
@@ -176,6 +186,7 @@ impl Ranges {
         batch.clear();
         self.moved.drain(|[old_start, new_start, length]| {
             let (length, length_kind) = check(&mut last_end, *old_start, *new_start, *length);
+            contradictions.moved(*old_start, *new_start, length);
             if tagged {
                 each(*old_start, *new_start, length);
             }
@@ -198,6 +209,7 @@ impl Ranges {
         if !batch.is_empty() {
             sink.add(batch.as_slice());
         }
+        (anomalies.survived_and_moved, anomalies.one_target) = contradictions.count();
         self.anomalies = anomalies;
         self.failed.take().map_or(Ok(()), Err)
     }

@@ -1,4 +1,5 @@
-//! Collections that are over, and wait for an older one: they are handed on in the order of their starts.
+//! Collections that are over, and wait: they are handed on in the order of their starts, once nothing more can be learned
+//! of them.
 
 use std::collections::VecDeque;
 
@@ -9,28 +10,56 @@ const MAX_WAITING: usize = 4096;
 
 /// What waits, in the order of numbers.
 #[derive(Debug, Default)]
-pub struct ReportQueue(VecDeque<Gc>);
+pub struct ReportQueue {
+    rows: VecDeque<Gc>,
+    /// How many of the youngest are held back in any case: a gap in the events of a thread is seen only behind it.
+    hold: usize,
+}
 
 impl ReportQueue {
+    /// So many of the youngest collections are held back.
+    pub fn holding(hold: usize) -> ReportQueue {
+        ReportQueue { rows: VecDeque::new(), hold }
+    }
+
     /// A collection is over.
     pub fn push(&mut self, row: Gc) {
-        let at = self.0.partition_point(|other| other.gc_id < row.gc_id);
-        self.0.insert(at, row);
+        let at = self.rows.partition_point(|other| other.gc_id < row.gc_id);
+        self.rows.insert(at, row);
     }
 
     /// What waits.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Gc> {
-        self.0.iter_mut()
+        self.rows.iter_mut()
     }
 
     /// Hands on what is older than `oldest_open` (`None`: none is open), and more when too many wait.
     pub fn report(&mut self, oldest_open: Option<GcId>, sink: &mut impl FactSink) {
-        while let Some(row) = self.0.front() {
-            if oldest_open.is_some_and(|open| row.gc_id > open) && self.0.len() < MAX_WAITING {
+        while let Some(row) = self.rows.front() {
+            let waits = oldest_open.is_some_and(|open| row.gc_id >= open) || self.rows.len() <= self.hold;
+            if waits && self.rows.len() < MAX_WAITING {
                 break;
             }
-            sink.add(row);
-            self.0.pop_front();
+            self.report_first(sink);
         }
     }
+
+    /// Hands on everything.
+    pub fn finish(&mut self, sink: &mut impl FactSink) {
+        while !self.rows.is_empty() {
+            self.report_first(sink);
+        }
+    }
+
+    fn report_first(&mut self, sink: &mut impl FactSink) {
+        if let Some(row) = self.rows.pop_front() {
+            report(row, sink);
+        }
+    }
+}
+
+/// Hands on a collection. One that lost something is not complete.
+pub fn report(mut row: Gc, sink: &mut impl FactSink) {
+    row.complete &= !row.touches_gap;
+    sink.add(&row);
 }

@@ -6,7 +6,7 @@ use super::join::{Join, Moment};
 use crate::error::{Problem, Severity};
 use crate::normalize::fact::{FactSink, GcId};
 use crate::normalize::tracker::Input;
-use crate::reader::ProcessKey;
+use crate::reader::{Layout, ProcessKey};
 
 /// No machine runs so many; in a made-up recording the further ones share the last.
 const MAX_RUNTIMES: usize = 1024;
@@ -36,12 +36,12 @@ impl Runtime<'_> {
 }
 
 impl Runtimes {
-    fn index(&mut self, process: ProcessKey, clr_instance_id: u16) -> usize {
+    fn index(&mut self, process: ProcessKey, clr_instance_id: u16, tells_gaps: bool) -> usize {
         match self.list.iter().position(|runtime| runtime.is_of(process, clr_instance_id)) {
             Some(index) => index,
             None if self.list.len() >= MAX_RUNTIMES => self.list.len() - 1,
             None => {
-                self.list.push(EventGcTracker::new(process, clr_instance_id));
+                self.list.push(EventGcTracker::new(process, clr_instance_id, tells_gaps));
                 self.list.len() - 1
             }
         }
@@ -56,7 +56,9 @@ impl Runtimes {
         sink: &mut S,
         tracker: impl FnOnce(&mut Runtime<'_>, &mut S),
     ) {
-        let index = self.index(input.process(), input.clr_instance_id);
+        // Of an .etl it is known how many events are lost, not where.
+        let tells_gaps = !matches!(input.event.info.event_type.layout, Layout::Etw(_));
+        let index = self.index(input.process(), input.clr_instance_id, tells_gaps);
         join.runtime_moves_on(moment, input, &mut self.list, index, sink);
         let number = join.number(input.process());
         let Some(collections) = self.list.get_mut(index) else { return };
@@ -73,6 +75,12 @@ impl Runtimes {
         join.numbered(input.process(), number, last_gc_id);
     }
 
+    /// Events of a thread (`None`: of any) of a process (`None`: of any) were lost, all of them later than `since_ns`.
+    pub fn events_lost(&mut self, process: Option<ProcessKey>, thread: Option<u32>, since_ns: i64) {
+        let of_process = self.list.iter_mut().filter(|runtime| process.is_none_or(|process| runtime.is_in(process)));
+        of_process.for_each(|runtime| runtime.events_lost(thread, since_ns));
+    }
+
     /// The collections of each runtime.
     pub fn all(&mut self) -> &mut [EventGcTracker] {
         &mut self.list
@@ -85,18 +93,22 @@ impl Runtimes {
 
     /// The end of the recording: what is open is incomplete.
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) {
-        let (mut abandoned, mut left_out) = (0, 0);
+        let (mut abandoned, mut running, mut left_out) = (0, 0, 0);
         for runtime in &mut self.list {
             runtime.finish(sink);
             abandoned += runtime.abandoned;
+            running += runtime.running;
             left_out += runtime.bounds_left_out;
         }
-        let mut report = |code, count: u64, message: &str| {
+        let mut report = |severity, code, count: u64, message: &str| {
             if count > 0 {
-                sink.problem(&Problem::new(Severity::DataLoss, code, position, message).count(count));
+                sink.problem(&Problem::new(severity, code, position, message).count(count));
             }
         };
-        report("too_many_bounds", left_out, super::bounds::TOO_MANY_BOUNDS);
-        report("open_collection", abandoned, "collections whose end is not in the recording");
+        report(Severity::DataLoss, "too_many_bounds", left_out, super::bounds::TOO_MANY_BOUNDS);
+        let message = "collections whose end is lost: another one starts before it";
+        report(Severity::DataLoss, "open_collection", abandoned, message);
+        let message = "collections that were running when the recording ended";
+        report(Severity::Info, "running_collection", running, message);
     }
 }

@@ -45,6 +45,9 @@ impl Action {
 
 /// An event of a collection. What it tells becomes facts when the collection is over.
 pub fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>) {
+    if input.rows.is_some_and(|rows| rows.is_short()) {
+        runtime.open_collection().row.touches_gap = true;
+    }
     match (action, input.rows) {
         (Action::Surviving, Some(rows)) => runtime.open_collection().ranges.survived(rows.values()),
         (Action::Moved, Some(rows)) => runtime.open_collection().ranges.moved(rows.values()),

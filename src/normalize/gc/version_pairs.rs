@@ -1,5 +1,5 @@
 //! The two versions of a callback: the second is called first, and the first right after it on the same thread, with
-//! the same rows and 32-bit lengths.
+//! the same rows and 32-bit lengths. A call with many rows is several records of one version, one after the other.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,21 @@ use super::lengths::{CLAMP, tag};
 use crate::normalize::callbacks::call::Call;
 use crate::normalize::fact::LengthKind;
 
-/// A second version whose first may follow.
-enum Second {
+/// The rows of a second version whose first may follow.
+enum Rows {
     Surviving(Vec<[u64; 2]>),
     Moved(Vec<[u64; 3]>),
     Roots(Vec<u64>),
+}
+
+struct Second {
+    rows: Rows,
+    /// More rows of this call follow.
+    continues: bool,
+    failed: bool,
+    /// How many rows the first version has told so far, and whether they agree.
+    told: usize,
+    agrees: bool,
 }
 
 /// What waits, by thread.
@@ -23,21 +33,43 @@ pub struct Pairs {
     waiting: HashMap<u32, Second, RandomState>,
     /// Callbacks that both versions tell of.
     pub paired: u64,
+    /// First versions after a second that failed.
+    pub after_failure: u64,
 }
 
-impl Second {
+impl Rows {
     fn put(self, kind: LengthKind, collections: &mut CallbackGcTracker, ts_ns: i64) {
         match self {
-            Second::Surviving(rows) => {
+            Rows::Surviving(rows) => {
                 let rows = rows.into_iter().map(|[start, length]| [start, tag(length, kind)]);
                 collections.innermost(ts_ns).ranges.survived(rows);
             }
-            Second::Moved(rows) => {
+            Rows::Moved(rows) => {
                 let rows = rows.into_iter().map(|[old, new, length]| [old, new, tag(length, kind)]);
                 collections.innermost(ts_ns).ranges.moved(rows);
             }
-            Second::Roots(_) => {}
+            // They are facts already.
+            Rows::Roots(_) => {}
         }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Rows::Surviving(rows) => rows.len(),
+            Rows::Moved(rows) => rows.len(),
+            Rows::Roots(rows) => rows.len(),
+        }
+    }
+
+    /// Adds the rows of another record of the same call. Gives them back when they are of another callback.
+    fn append(&mut self, other: Rows) -> Result<(), Rows> {
+        match (self, other) {
+            (Rows::Surviving(rows), Rows::Surviving(more)) => rows.extend(more),
+            (Rows::Moved(rows), Rows::Moved(more)) => rows.extend(more),
+            (Rows::Roots(rows), Rows::Roots(more)) => rows.extend(more),
+            (_, other) => return Err(other),
+        }
+        Ok(())
     }
 }
 
@@ -48,23 +80,31 @@ impl Pairs {
         if !self.waiting.is_empty()
             && let Some(second) = self.waiting.remove(&thread)
         {
-            second.put(LengthKind::Exact, collections, ts_ns);
+            second.rows.put(LengthKind::Exact, collections, ts_ns);
         }
     }
 
     /// A collection starts or ends: nothing waits any longer.
     pub fn flush_all(&mut self, collections: &mut CallbackGcTracker, ts_ns: i64) {
         for (_, second) in self.waiting.drain() {
-            second.put(LengthKind::Exact, collections, ts_ns);
+            second.rows.put(LengthKind::Exact, collections, ts_ns);
         }
     }
 
-    fn wait(&mut self, call: &Call<'_>, second: Second, collections: &mut CallbackGcTracker, ts_ns: i64) {
+    fn wait(&mut self, call: &Call<'_>, rows: Rows, collections: &mut CallbackGcTracker) {
         if call.alone {
-            second.put(LengthKind::Exact, collections, ts_ns);
-        } else {
-            self.waiting.insert(call.thread, second);
+            return rows.put(LengthKind::Exact, collections, call.ts_ns);
         }
+        let mut rows = rows;
+        if let Some(second) = self.waiting.get_mut(&call.thread).filter(|second| second.continues) {
+            match second.rows.append(rows) {
+                Ok(()) => return second.continues = call.continues,
+                Err(other) => rows = other,
+            }
+        }
+        self.flush(call.thread, collections, call.ts_ns);
+        let (continues, failed) = (call.continues, call.failed);
+        self.waiting.insert(call.thread, Second { rows, continues, failed, told: 0, agrees: true });
     }
 
     /// SurvivingReferences2.
@@ -73,9 +113,8 @@ impl Pairs {
         call: &Call<'_>,
         rows: impl Iterator<Item = [u64; 2]>,
         collections: &mut CallbackGcTracker,
-        ts_ns: i64,
     ) {
-        self.wait(call, Second::Surviving(rows.collect()), collections, ts_ns);
+        self.wait(call, Rows::Surviving(rows.collect()), collections);
     }
 
     /// MovedReferences2.
@@ -84,91 +123,92 @@ impl Pairs {
         call: &Call<'_>,
         rows: impl Iterator<Item = [u64; 3]>,
         collections: &mut CallbackGcTracker,
-        ts_ns: i64,
     ) {
-        self.wait(call, Second::Moved(rows.collect()), collections, ts_ns);
+        self.wait(call, Rows::Moved(rows.collect()), collections);
     }
 
     /// RootReferences2: its rows are facts already, only the objects are kept.
-    pub fn roots2(&mut self, call: &Call<'_>, objects: impl Iterator<Item = u64>) {
+    pub fn roots2(&mut self, call: &Call<'_>, objects: impl Iterator<Item = u64>, collections: &mut CallbackGcTracker) {
         if !call.alone {
-            self.waiting.insert(call.thread, Second::Roots(objects.collect()));
+            self.wait(call, Rows::Roots(objects.collect()), collections);
         }
     }
 
-    /// Takes up what waits on the thread, if it is `fits`.
-    fn take(
+    /// A record of a first version. `compare` looks at the rows of the second from the given one on, and tells how many
+    /// rows this record has and whether they agree; `None` when the second is that of another callback.
+    fn first(
         &mut self,
-        thread: u32,
+        call: &Call<'_>,
         collections: &mut CallbackGcTracker,
-        ts_ns: i64,
-        fits: fn(&Second) -> bool,
-    ) -> Option<Second> {
-        let second = self.waiting.remove(&thread)?;
-        if fits(&second) {
-            return Some(second);
-        }
-        second.put(LengthKind::Exact, collections, ts_ns);
-        None
-    }
-
-    fn settle(
-        &mut self,
-        second: Second,
-        agrees: bool,
-        collections: &mut CallbackGcTracker,
-        ts_ns: i64,
+        compare: impl FnOnce(&Rows, usize) -> Option<(usize, bool)>,
     ) -> Option<bool> {
+        let second = self.waiting.get_mut(&call.thread)?;
+        let Some((rows, agrees)) = compare(&second.rows, second.told) else {
+            self.flush(call.thread, collections, call.ts_ns);
+            return None;
+        };
+        if second.failed && second.told == 0 && !agrees {
+            // As it should be: the first version is that of another call.
+            self.flush(call.thread, collections, call.ts_ns);
+            return None;
+        }
+        second.told += rows;
+        second.agrees &= agrees;
+        if call.continues {
+            return Some(true);
+        }
+        let second = self.waiting.remove(&call.thread)?;
+        let agrees = second.agrees && second.told == second.rows.len() && !second.continues;
+        self.after_failure += u64::from(second.failed);
         self.paired += u64::from(agrees);
-        second.put(if agrees { LengthKind::Paired } else { LengthKind::Exact }, collections, ts_ns);
+        let kind = if agrees { LengthKind::Paired } else { LengthKind::Exact };
+        second.rows.put(kind, collections, call.ts_ns);
         Some(agrees)
     }
 
     /// SurvivingReferences: whether it agrees with its second version; `None` when there is none.
     pub fn surviving1(
         &mut self,
-        thread: u32,
+        call: &Call<'_>,
         rows: impl Iterator<Item = [u64; 2]>,
         collections: &mut CallbackGcTracker,
-        ts_ns: i64,
     ) -> Option<bool> {
-        let second = self.take(thread, collections, ts_ns, |s| matches!(s, Second::Surviving(_)))?;
-        let agrees = match &second {
-            Second::Surviving(known) => rows.eq(known.iter().map(|[start, length]| [*start, (*length).min(CLAMP)])),
-            _ => false,
-        };
-        self.settle(second, agrees, collections, ts_ns)
+        self.first(call, collections, |second, told| {
+            let Rows::Surviving(known) = second else { return None };
+            let known = known.iter().skip(told).map(|[start, length]| [*start, (*length).min(CLAMP)]);
+            Some(compare(rows, known))
+        })
     }
 
     /// MovedReferences, in the same way.
     pub fn moved1(
         &mut self,
-        thread: u32,
+        call: &Call<'_>,
         rows: impl Iterator<Item = [u64; 3]>,
         collections: &mut CallbackGcTracker,
-        ts_ns: i64,
     ) -> Option<bool> {
-        let second = self.take(thread, collections, ts_ns, |s| matches!(s, Second::Moved(_)))?;
-        let agrees = match &second {
-            Second::Moved(known) => rows.eq(known.iter().map(|[old, new, length]| [*old, *new, (*length).min(CLAMP)])),
-            _ => false,
-        };
-        self.settle(second, agrees, collections, ts_ns)
+        self.first(call, collections, |second, told| {
+            let Rows::Moved(known) = second else { return None };
+            let known = known.iter().skip(told).map(|[old, new, length]| [*old, *new, (*length).min(CLAMP)]);
+            Some(compare(rows, known))
+        })
     }
 
     /// RootReferences, in the same way.
     pub fn roots1(
         &mut self,
-        thread: u32,
+        call: &Call<'_>,
         objects: &[[u64; 1]],
         collections: &mut CallbackGcTracker,
-        ts_ns: i64,
     ) -> Option<bool> {
-        let second = self.take(thread, collections, ts_ns, |s| matches!(s, Second::Roots(_)))?;
-        let agrees = match &second {
-            Second::Roots(known) => objects.iter().map(|[object]| *object).eq(known.iter().copied()),
-            _ => false,
-        };
-        self.settle(second, agrees, collections, ts_ns)
+        self.first(call, collections, |second, told| {
+            let Rows::Roots(known) = second else { return None };
+            Some(compare(objects.iter().map(|[object]| *object), known.iter().skip(told).copied()))
+        })
     }
+}
+
+/// How many rows there are, and whether they are those that come first in `known`.
+fn compare<T: PartialEq>(rows: impl Iterator<Item = T>, mut known: impl Iterator<Item = T>) -> (usize, bool) {
+    rows.fold((0, true), |(count, agrees), row| (count + 1, agrees && known.next() == Some(row)))
 }

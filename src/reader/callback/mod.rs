@@ -49,6 +49,9 @@ pub trait Visitor {
     /// One record. `Break` stops the reader.
     fn record(&mut self, record: &Record<'_>) -> ControlFlow<()>;
 
+    /// Records are missing, or one cannot be read. Told before the record behind the gap.
+    fn records_lost(&mut self) {}
+
     /// Something lost, damaged or not understood; reading goes on where it can.
     fn problem(&mut self, problem: Problem);
 
@@ -98,6 +101,9 @@ pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
     while let Some(Reverse((sequence, index))) = merge.heap.pop() {
         let Some(cursor) = threads.get_mut(index) else { continue };
         let Some(raw) = cursor.take() else { continue };
+        if sequence > gaps.next {
+            merge.visitor.records_lost();
+        }
         if let Some(problem) = gaps.next(sequence, raw.offset) {
             merge.report(problem.thread(cursor.thread_id));
         }
@@ -133,6 +139,7 @@ pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
                 let name = format::kind_name(raw.kind).unwrap_or("record");
                 let problem = Problem::new(Severity::Error, "bad_record", offset, format!("{name}: {e}"));
                 merge.report(problem.thread(cursor.thread_id));
+                merge.visitor.records_lost();
             }
         }
         records += 1;

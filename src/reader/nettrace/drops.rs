@@ -13,6 +13,8 @@ const MAX_THREADS: usize = 1 << 20;
 pub struct Drops {
     slots: HashMap<u64, SequenceSlot, RandomState>,
     last: Vec<Option<u32>>,
+    /// Time of the last event of each thread.
+    ticks: Vec<i64>,
     /// In V6 every thread starts at 0; in V4 the first number seen is taken as it comes.
     starts_at_zero: bool,
     /// Events proven lost so far.
@@ -39,8 +41,21 @@ impl Drops {
         }
         let slot = SequenceSlot(self.last.len() as u32);
         self.last.push(None);
+        self.ticks.push(i64::MIN);
         self.slots.insert(thread, slot);
         slot
+    }
+
+    /// Takes note of the time of an event; returns that of the event before it on the thread (`i64::MIN`: none).
+    #[inline]
+    pub fn time(&mut self, slot: SequenceSlot, ticks: i64) -> i64 {
+        self.ticks.get_mut(slot.0 as usize).map_or(i64::MIN, |last| std::mem::replace(last, ticks))
+    }
+
+    /// Time of the last event of a thread (`i64::MIN`: none).
+    pub fn last_time(&mut self, thread: u64) -> i64 {
+        let slot = self.slot(thread);
+        self.ticks.get(slot.0 as usize).copied().unwrap_or(i64::MIN)
     }
 
     /// Takes note of an event; returns how many were lost before it.
@@ -102,6 +117,7 @@ impl Drops {
     pub fn forget_all(&mut self) {
         self.slots.clear();
         self.last.clear();
+        self.ticks.clear();
     }
 
     /// Bytes of the file cannot be read: the next number of each thread is taken as it comes, since what is missing from

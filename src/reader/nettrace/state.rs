@@ -6,6 +6,7 @@ use super::drops::{Drops, SequenceSlot};
 use super::event_header::EventHeader;
 use super::event_types::{EventTypes, Overrides};
 use super::labels::RegionLabels;
+use super::losses::Losses;
 use super::region::{Pending, Region};
 use super::report::Reporter;
 use super::stacks::Stacks;
@@ -48,6 +49,8 @@ pub struct State<'a, 'v, V: Visitor> {
     flags: u32,
     /// Gaps in sequence numbers that the block at hand shows; told when it is read without damage.
     gaps: Vec<Problem>,
+    /// Where events are missing, to be told in the order of time.
+    losses: Losses,
 }
 
 impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
@@ -72,6 +75,7 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
             gap_in_region: false,
             flags: 0,
             gaps: Vec::new(),
+            losses: Losses::default(),
         }
     }
 
@@ -183,6 +187,7 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
         self.gaps.clear();
         self.drops.total = dropped_before;
         self.drops.lose_track();
+        self.losses.hole(self.newest);
         if !self.out.damage_known {
             let message =
                 format!("event block is damaged; what stands before is kept, {unread} bytes are lost: {error}");
@@ -212,8 +217,11 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
             resolved.thread = self.thread_of::<V6>(header.thread, offset);
             resolved.thread_raw = Some(header.thread);
         }
+        let since = self.drops.time(resolved.slot, header.ticks);
         let gap = self.drops.event(resolved.slot, header.sequence);
+        self.losses.event_behind_hole(header.ticks);
         if gap > 0 {
+            self.losses.add(Some(resolved.capture), since, header.ticks);
             let problem = self.gap_problem(resolved.capture, gap, offset);
             self.gaps.push(problem);
         }
@@ -259,7 +267,10 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
         };
         match self.order {
             Order::Time => self.region.push(pending),
-            Order::File => self.deliver(&pending, payload, block_start + payload_at as u64),
+            Order::File => {
+                self.losses.tell(i64::MAX, self.out.visitor);
+                self.deliver(&pending, payload, block_start + payload_at as u64);
+            }
         }
     }
 
@@ -288,6 +299,8 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
         let gap = self.drops.point(raw, sequence);
         if gap > 0 {
             let thread = thread(self);
+            let since = self.drops.last_time(raw);
+            self.losses.add(Some(thread), since, i64::MAX);
             let problem = self.gap_problem(thread, gap, offset);
             self.out.problem(problem);
         }
@@ -366,10 +379,14 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
             if self.stopped {
                 break;
             }
+            self.losses.tell(event.ticks, self.out.visitor);
             let (offset, chunk) = region.chunk(event.chunk);
             let start = event.start as usize;
             let payload = chunk.get(start..start + event.len as usize).unwrap_or_default();
             self.deliver(event, payload, offset + u64::from(event.start));
+        }
+        if until == i64::MAX {
+            self.losses.tell(until, self.out.visitor);
         }
         self.region = region;
         self.region.delivered(ready, source);
@@ -406,6 +423,7 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
         self.labels.forget_ids();
         self.forget_by_flags(self.flags);
         self.drops.lose_track();
+        self.losses.hole(self.newest);
         self.gap_in_region = true;
     }
 
