@@ -2,38 +2,15 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::support::callbacks::Making;
 use crate::support::dataset::Table;
+use crate::support::program::{Run, command, run};
 
 const GC_CHURN: &str = "samples/gc-churn.nettrace";
-
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tracequet"));
-    command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
-    command
-}
-
-/// What a command line gave: exit code, standard output, standard error.
-struct Run {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl From<Output> for Run {
-    fn from(output: Output) -> Run {
-        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-        Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
-    }
-}
-
-fn run(arguments: &[&str]) -> Run {
-    command(arguments).output().expect("the program starts").into()
-}
 
 fn run_with_input(arguments: &[&str], input: &[u8]) -> Run {
     let mut command = command(arguments);

@@ -1,11 +1,11 @@
 //! What is left when a conversion fails in the middle: full disks, no place for temporary files, a kill at each step of the
 //! commit. A dataset is there whole or not at all, and what stood there before stays until the new one is whole.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::files::files;
 use crate::support::skip::{note, skip};
 
 const TRACEQUET: &str = env!("CARGO_BIN_EXE_tracequet");
@@ -22,23 +22,6 @@ const ALL: [&str; 3] = ["convert", "--quiet", "--overwrite"];
 fn convert(how: &[&str], recording: &Path, out: &Path) {
     let status = Command::new(TRACEQUET).args(how).arg("-o").arg(out).arg(recording).status().unwrap();
     assert!(matches!(status.code(), Some(0 | 2)), "{}", recording.display());
-}
-
-/// All files below a folder, with what is in them.
-fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut open = vec![folder.to_owned()];
-    while let Some(at) = open.pop() {
-        for entry in std::fs::read_dir(at).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                open.push(path);
-            } else {
-                found.insert(path.strip_prefix(folder).unwrap().to_owned(), std::fs::read(&path).unwrap());
-            }
-        }
-    }
-    found
 }
 
 fn names(folder: &Path) -> Vec<String> {

@@ -1,33 +1,14 @@
 //! How the program ends when not all can be read, or not all can be printed.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::support::dataset::Table;
+use crate::support::program::{Run, command, run};
 
 const GC_CHURN: &str = "samples/gc-churn.nettrace";
-
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tracequet"));
-    command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
-    command
-}
-
-/// What a command line gave: exit code, standard output, standard error.
-struct Run {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl From<Output> for Run {
-    fn from(output: Output) -> Run {
-        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-        Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
-    }
-}
 
 #[test]
 fn a_reader_that_has_seen_enough_is_no_failure() {
@@ -76,7 +57,6 @@ fn an_unreadable_input_among_many_costs_only_itself() {
     let (out, empty, text, missing) = (at("out"), at("empty.nettrace"), at("text.nettrace"), at("missing.nettrace"));
     std::fs::write(&empty, b"").unwrap();
     std::fs::write(&text, b"this is no recording at all, whatever its name says").unwrap();
-    let run = |arguments: &[&str]| Run::from(command(arguments).output().unwrap());
     let all = run(&["convert", &empty, GC_CHURN, &text, &missing, "-o", &out, "--json"]);
     assert_eq!(all.code, Some(2), "{}", all.err);
     let said: Vec<&str> = all.err.lines().filter(|line| line.contains("it is left out")).collect();

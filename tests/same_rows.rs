@@ -12,6 +12,7 @@ use arrow_array::{Array, ArrayRef, ListArray, RecordBatch};
 use arrow_schema::Field;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use crate::support::files::files;
 use crate::support::skip::skip;
 
 /// One recording of each format, with much in it.
@@ -43,24 +44,6 @@ fn convert(mut command: Command, input: &str, out: &Path, options: &[&str]) -> i
     let code = output.status.code().unwrap();
     assert!(matches!(code, 0 | 2), "{command:?}: {code}: {errors}");
     code
-}
-
-/// All files below a folder by their names in it.
-fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut open = vec![folder.to_owned()];
-    while let Some(at) = open.pop() {
-        for entry in std::fs::read_dir(at).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                open.push(path);
-            } else {
-                let name = path.strip_prefix(folder).unwrap().to_string_lossy().into_owned();
-                found.insert(name, std::fs::read(&path).unwrap());
-            }
-        }
-    }
-    found
 }
 
 /// The columns of a table without dictionaries, each in one piece.

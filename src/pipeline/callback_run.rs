@@ -8,7 +8,7 @@ use super::output::TableOutput;
 use super::process_filter::ProcessFilter;
 use super::summary::{InputSummary, TableSummary};
 use super::threads::ThreadCounts;
-use crate::error::{Error, Problem, Result, Severity};
+use crate::error::{Error, Problem, Result};
 use crate::normalize::callbacks::CallbackNormalizer;
 use crate::normalize::fact::{self, FactSink};
 use crate::reader::callback::format::{Header, kind_name};
@@ -177,7 +177,7 @@ impl Visitor for CallbackRun<'_> {
     }
 
     fn problem(&mut self, problem: Problem) {
-        if self.conversion.request.strict && problem.severity == Severity::Error && self.damage.is_none() {
+        if self.damage.is_none() && self.conversion.ends_at(&problem) {
             self.damage = Some(problem.clone());
         }
         if let Some(state) = &mut self.state {

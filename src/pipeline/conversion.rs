@@ -1,7 +1,7 @@
 //! One input of a request on its way into the dataset.
 
 use super::request::Convert;
-use crate::error::Result;
+use crate::error::{Problem, Result, Severity};
 use crate::reader::TraceInfo;
 use crate::sink::Dataset;
 use crate::table::select::Selection;
@@ -19,6 +19,11 @@ pub(super) struct Conversion<'r> {
 }
 
 impl Conversion<'_> {
+    /// Whether the request is not to go on behind this problem: `--strict` stops at damage.
+    pub(super) fn ends_at(&self, problem: &Problem) -> bool {
+        self.request.strict && problem.severity == Severity::Error
+    }
+
     /// The tables of a recording whose header was read.
     pub(super) fn tables(&self, info: &TraceInfo) -> Result<Tables> {
         Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.shape.clone())

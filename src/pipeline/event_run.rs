@@ -378,7 +378,7 @@ impl EventVisitor for EventRun<'_> {
     }
 
     fn problem(&mut self, problem: Problem) {
-        if self.conversion.request.strict && problem.severity == Severity::Error && self.damage.is_none() {
+        if self.damage.is_none() && self.conversion.ends_at(&problem) {
             self.damage = Some(problem.clone());
         }
         if let Some(state) = &mut self.state {

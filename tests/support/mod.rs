@@ -13,8 +13,11 @@ pub mod dual;
 pub mod events;
 #[cfg(feature = "packed")]
 pub mod expected;
+pub mod files;
 pub mod imports;
 pub mod mutate;
+#[cfg(feature = "cli")]
+pub mod program;
 #[cfg(feature = "cli")]
 pub mod python;
 pub mod skip;

@@ -1,0 +1,29 @@
+//! The program as a person starts it, and what it gave.
+
+use std::process::{Command, Output, Stdio};
+
+/// The program with its arguments, in the folder of the project and without standard input.
+pub fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracequet"));
+    command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
+    command
+}
+
+/// What a command line gave: exit code, standard output, standard error.
+pub struct Run {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Run {
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+/// Runs the program to its end.
+pub fn run(arguments: &[&str]) -> Run {
+    command(arguments).output().expect("the program starts").into()
+}
