@@ -105,8 +105,10 @@ fn the_batches_of_every_sample_are_the_tables_of_its_dataset() {
                 sample.display(),
                 table.name
             );
-            // Alone, it has the same rows.
-            if table.rows > 0 && (table.name.starts_with("event/") || table.name.starts_with("gc")) {
+            // Alone, it has the same rows. Tried where reading it again is quick.
+            let is_quick =
+                ["gc-churn.nettrace", "described.etl", "callbacks.corprof"].iter().any(|n| sample.ends_with(n));
+            if is_quick && table.rows > 0 && (table.name.starts_with("event/") || table.name.starts_with("gc")) {
                 let one = Convert::default().inputs([&sample]).tables([listed.selection.clone()]);
                 let (mut alone, _) = collect(&one);
                 assert!(!alone.contains_key("trace") && !alone.contains_key("diagnostic"));
