@@ -38,6 +38,7 @@ mod callback_truth;
 mod cli;
 #[cfg(feature = "tables")]
 mod collections;
+mod column_names;
 // Sockets, signals and a .NET runtime for Linux.
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod collect;
