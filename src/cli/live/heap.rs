@@ -1,4 +1,4 @@
-//! The heap of a process: which collection tells it, and how long that stopped the process.
+//! The heap of a process: which collection lists it, and how long that stopped the process.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ const GC_START: u32 = 1;
 const GC_END: u32 = 2;
 const RESTART_END: u32 = 3;
 const SUSPEND_BEGIN: u32 = 9;
-/// Type of a collection beside which threads run: not the one that tells the heap.
+/// Type of a collection beside which threads run: not the one that lists the heap.
 const BACKGROUND: u64 = 1;
 /// The whole heap.
 const OLDEST_GENERATION: u64 = 2;
@@ -18,7 +18,7 @@ const OLDEST_GENERATION: u64 = 2;
 /// What is known of the dump so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dump {
-    /// Number of the collection that tells the heap.
+    /// Number of the collection that lists the heap.
     pub collection: Option<u64>,
     /// Whether that collection has ended: the heap is whole.
     pub is_whole: bool,
@@ -26,7 +26,7 @@ pub struct Dump {
     pub pause_ns: Option<i64>,
 }
 
-/// Looks for the collection that tells the heap.
+/// Looks for the collection that lists the heap.
 #[derive(Debug, Default)]
 pub struct HeapWatch {
     suspended_ns: Option<i64>,
@@ -47,7 +47,7 @@ impl HeapWatch {
     /// Whether the heap is whole with this event.
     ///
     /// The runtime is told to collect when the session begins. The collection is the first of the whole heap that is no
-    /// background one; what it tells is whole at its end.
+    /// background one; its list is whole at its end.
     pub fn event(&mut self, event: &Event<'_>) -> bool {
         let number = |name| field_number(event, name);
         let mut dump = self.dump.lock().unwrap_or_else(PoisonError::into_inner);
