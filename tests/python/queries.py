@@ -93,6 +93,7 @@ def run_queries(document, datasets, failures):
     answered = set()
     for dataset in datasets:
         connection = connect(dataset)
+        os.chdir(dataset.path)
         for number, (heading, sql) in enumerate(queries):
             if dataset.hive != (SEVERAL in sql):
                 continue
