@@ -118,8 +118,9 @@ impl Column {
             ("int64", None, _) => "i64",
             ("text", None, _) => "&'a str",
             ("label", None, _) => "&'static str",
-            ("bool", None, false) => "bool",
-            ("timestamp", None, false) => "i64",
+            ("float64", None, _) => "f64",
+            ("bool", None, _) => "bool",
+            ("timestamp", None, _) => "i64",
             ("list<uint64>", None, false) => "&'a [u64]",
             ("label", Some("guid"), true) => return Ok("Guid".into()),
             _ => return Err(self.unknown(table)),
@@ -137,8 +138,9 @@ impl Column {
             ("int64", None, _) => "I64",
             ("text", None, _) => "Text",
             ("label", None, _) => "Label",
-            ("bool", None, false) => "Bool",
-            ("timestamp", None, false) => "Time",
+            ("float64", None, _) => "F64",
+            ("bool", None, _) => "Bool",
+            ("timestamp", None, _) => "Time",
             ("list<uint64>", None, false) => "U64List",
             ("label", Some("guid"), true) => return Ok("OptGuid".into()),
             _ => return Err(self.unknown(table)),
@@ -150,10 +152,18 @@ impl Column {
     fn value(&self, table: &Table) -> Result<String> {
         let Some(from) = &self.from else { return Ok(format!("row.{}", self.name)) };
         let value = match (from.split_once(" - "), self.kind.as_str()) {
-            (None, "timestamp") => format!("utc_ns(clock, row.{})", table.column(from)?.name),
+            (None, "timestamp") => {
+                let from = table.column(from)?;
+                match (self.nullable, from.nullable) {
+                    (false, false) => format!("utc_ns(clock, row.{})", from.name),
+                    (true, true) => format!("row.{}.map(|ns| utc_ns(clock, ns))", from.name),
+                    _ => return Err(self.unknown(table)),
+                }
+            }
             (Some((to, start)), "int64") => {
                 let (to, start) = (table.column(to)?, table.column(start)?);
                 match (to.nullable, start.nullable) {
+                    _ if self.nullable != to.nullable => return Err(self.unknown(table)),
                     (false, false) => format!("row.{}.saturating_sub(row.{})", to.name, start.name),
                     (true, false) => format!("row.{}.map(|to| to.saturating_sub(row.{}))", to.name, start.name),
                     _ => return Err(self.unknown(table)),

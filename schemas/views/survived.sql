@@ -11,7 +11,7 @@ CREATE OR REPLACE MACRO holds(start, length, address) AS
     AND address_bits(address) < unsigned_bits(start) + unsigned_bits(length);
 CREATE OR REPLACE MACRO generation_at_start(recording, gc, address) AS (
     SELECT CASE WHEN count(DISTINCT b.generation) = 1 THEN min(b.generation) END FROM gc_generation_range b
-    WHERE b.trace_id = recording AND b.gc_id = gc AND b."at" = 'start' AND holds(b.range_start, b.range_length, address));
+    WHERE b.trace_id = recording AND b.gc_id = gc AND b.phase = 'start' AND holds(b.range_start, b.range_length, address));
 CREATE OR REPLACE MACRO survivor_at(recording, gc, address) AS (
     SELECT min(u.now) FROM (
         SELECT address_bits(address) AS now FROM gc_surviving_range s
@@ -23,7 +23,7 @@ CREATE OR REPLACE MACRO survivor_at(recording, gc, address) AS (
 CREATE OR REPLACE MACRO behind_clamped(recording, gc, address) AS (
     SELECT coalesce(max(n.start) FILTER (WHERE n.kind = 'clamped') = max(n.start) AND max(n.start) >= (
         SELECT min(unsigned_bits(b.range_start)) FROM gc_generation_range b
-        WHERE b.trace_id = recording AND b.gc_id = gc AND b."at" = 'start' AND holds(b.range_start, b.range_length, address)), false)
+        WHERE b.trace_id = recording AND b.gc_id = gc AND b.phase = 'start' AND holds(b.range_start, b.range_length, address)), false)
     FROM (SELECT unsigned_bits(s.range_start) AS start, s.length_kind AS kind FROM gc_surviving_range s
           WHERE s.trace_id = recording AND s.gc_id = gc AND unsigned_bits(s.range_start) <= address_bits(address)
           UNION ALL
