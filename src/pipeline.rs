@@ -23,7 +23,7 @@ use crate::reader::{self, Order};
 pub use crate::sink::{Compression, Format};
 use crate::sink::{Dataset, DatasetOptions};
 use crate::source::live::Live;
-use crate::source::{FileIdentity, Input};
+use crate::source::{FileIdentity, RecordingPath};
 use crate::table::Shape;
 use crate::table::select::Selection;
 use crate::table::views;
@@ -44,10 +44,18 @@ pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<
         return Err(Error::Usage("no recording was given".into()));
     }
     let manifests = Manifests::open(&request.manifests)?;
-    into_dataset(request, &request.inputs, &mut |index, shape, selection, dataset| {
-        let path = request.inputs.get(index).map_or(Path::new(""), PathBuf::as_path);
-        one_input(request, &manifests, path, shape, selection, dataset, &mut |position, total, events| {
-            progress(Progress { input: index, position, total, events });
+    let (mut recordings, mut input_of) = (Vec::new(), Vec::new());
+    for (input, path) in request.inputs.iter().enumerate() {
+        recordings.extend(RecordingPath::all_in(path));
+        input_of.resize(recordings.len(), input);
+    }
+    let names: Vec<PathBuf> = recordings.iter().map(RecordingPath::name).collect();
+    into_dataset(request, &names, &mut |index, shape, selection, dataset| {
+        let (Some(recording), Some(input)) = (recordings.get(index), input_of.get(index).copied()) else {
+            return Err(Error::Internal("a recording without an input".into()));
+        };
+        one_input(request, &manifests, recording, shape, selection, dataset, &mut |position, total, events| {
+            progress(Progress { input, position, total, events });
         })
     })
 }
@@ -88,7 +96,7 @@ fn into_dataset(request: &Convert, names: &[PathBuf], one: &mut OneInput<'_>) ->
             format: request.format,
             compression: request.compression,
             overwrite: request.overwrite,
-            inputs: names.iter().chain(&request.manifests).cloned().collect(),
+            inputs: names.iter().chain(&request.inputs).chain(&request.manifests).cloned().collect(),
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
             partition: None,
         },
@@ -146,32 +154,29 @@ fn costs_itself_only(error: &Error, recording: &Path, dataset: &Dataset) -> bool
 fn one_input(
     request: &Convert,
     manifests: &Manifests,
-    path: &Path,
+    recording: &RecordingPath,
     shape: Shape,
     selection: &Selection,
     dataset: &mut Dataset,
     progress: &mut dyn FnMut(u64, Option<u64>, u64),
 ) -> Result<(InputSummary, Vec<TableSummary>)> {
     // The hash is taken while the recording is read: both are in the page cache then.
-    let hashing = inputs::identity_of(path);
-    let input = Input::open(path)?;
+    let hashing = inputs::identity_of(recording);
+    let path = &recording.name();
+    let input = recording.open()?;
     let total = input.size();
     let is_callbacks = reader::Format::detect(input.head()) == Some(reader::Format::Callbacks);
-    let identity = || {
-        hashing.map_or_else(
-            || Ok(FileIdentity::default()),
-            |handle| handle.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into()))),
-        )
-    };
+    // What cannot be hashed was read nevertheless: it has no identity, and costs nothing else.
+    let identity = || hashing.and_then(|thread| thread.join().ok().flatten()).unwrap_or_default();
     let conversion = Conversion { request, selection, shape, dataset, progress, total };
     if is_callbacks {
         let mut run = CallbackRun::new(conversion);
         let end = reader::callback::read(input, &mut run)?;
-        return run.finish(path, &end, &identity()?);
+        return run.finish(path, &end, &identity());
     }
     let mut run = EventRun::new(conversion);
     let mut resolver = Resolver::new(&mut run).with_manifests(manifests);
     let end = reader::read(input, Order::Time, &mut resolver)?;
     let resolved = resolver.finish();
-    run.finish(path, &end, &identity()?, &resolved)
+    run.finish(path, &end, &identity(), &resolved)
 }
