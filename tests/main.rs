@@ -66,6 +66,8 @@ mod hostile;
 mod interrupt;
 mod layers;
 mod limits;
+#[cfg(all(feature = "cli", feature = "packed"))]
+mod long_names;
 mod order;
 #[cfg(feature = "cli")]
 mod outcome;
