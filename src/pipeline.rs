@@ -1,11 +1,13 @@
 //! Joins the layers: one recording through reader, event, normalize, table and sink. The only file that knows them all.
 
+mod batches;
 mod callback_run;
 mod conversion;
 mod event_run;
 mod inputs;
 mod live;
 mod manifest;
+mod one_input;
 mod output;
 mod process_filter;
 mod request;
@@ -18,20 +20,21 @@ use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::event::Resolver;
+use crate::reader;
 use crate::reader::etl::Manifests;
-use crate::reader::{self, Order};
 pub use crate::sink::{Compression, Format};
 use crate::sink::{Dataset, DatasetOptions};
+use crate::source::FileIdentity;
 use crate::source::live::Live;
-use crate::source::{FileIdentity, RecordingPath};
 use crate::table::Shape;
 use crate::table::select::Selection;
 use crate::table::views;
-use callback_run::CallbackRun;
+pub use batches::{FoundTable, Rows, batches, tables};
 pub use callback_run::PROVIDER as CALLBACK_PROVIDER;
 use conversion::Conversion;
 use event_run::EventRun;
 pub use live::{Recorded, record};
+use one_input::one_input;
 pub use request::{AddressType, Convert, DatasetLayout, Progress};
 pub use summary::{FailedInput, InputSummary, ProblemSummary, Summary, TableSummary};
 pub use watched::Watch;
@@ -44,18 +47,14 @@ pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<
         return Err(Error::Usage("no recording was given".into()));
     }
     let manifests = Manifests::open(&request.manifests)?;
-    let (mut recordings, mut input_of) = (Vec::new(), Vec::new());
-    for (input, path) in request.inputs.iter().enumerate() {
-        recordings.extend(RecordingPath::all_in(path));
-        input_of.resize(recordings.len(), input);
-    }
-    let names: Vec<PathBuf> = recordings.iter().map(RecordingPath::name).collect();
+    let recordings = inputs::recordings(&request.inputs);
+    let names: Vec<PathBuf> = recordings.iter().map(|(_, recording)| recording.name()).collect();
     into_dataset(request, &names, &mut |index, shape, selection, dataset| {
-        let (Some(recording), Some(input)) = (recordings.get(index), input_of.get(index).copied()) else {
+        let Some((input, recording)) = recordings.get(index) else {
             return Err(Error::Internal("a recording without an input".into()));
         };
-        one_input(request, &manifests, recording, shape, selection, dataset, &mut |position, total, events| {
-            progress(Progress { input, position, total, events });
+        one_input(request, &manifests, recording, shape, selection, dataset, true, &mut |position, total, events| {
+            progress(Progress { input: *input, position, total, events });
         })
     })
 }
@@ -133,9 +132,9 @@ fn into_dataset(request: &Convert, names: &[PathBuf], one: &mut OneInput<'_>) ->
     }
     let failed = failed.into_iter().map(|(path, error)| FailedInput { path, error: error.to_string() }).collect();
     let names: Vec<&str> = tables.iter().map(|t| t.name.as_str()).collect();
-    if request.format == Format::Parquet {
-        dataset.file("views.sql", views::sql(&names, hive).as_bytes())?;
-    }
+    let only_trace = keys.first().filter(|_| !hive).map(String::as_str);
+    let files = views::Files { only_trace, arrow: request.format == Format::Arrow };
+    dataset.file("views.sql", views::sql(&names, files).as_bytes())?;
     let summary = Summary { inputs: converted, failed, output: request.output.clone(), tables, elapsed_ns: 0 };
     dataset.file("manifest.json", manifest::text(request, &summary, hive).as_bytes())?;
     dataset.commit()?;
@@ -149,34 +148,4 @@ fn costs_itself_only(error: &Error, recording: &Path, dataset: &Dataset) -> bool
         _ => false,
     };
     of_recording && !dataset.has_open_tables()
-}
-
-fn one_input(
-    request: &Convert,
-    manifests: &Manifests,
-    recording: &RecordingPath,
-    shape: Shape,
-    selection: &Selection,
-    dataset: &mut Dataset,
-    progress: &mut dyn FnMut(u64, Option<u64>, u64),
-) -> Result<(InputSummary, Vec<TableSummary>)> {
-    // The hash is taken while the recording is read: both are in the page cache then.
-    let hashing = inputs::identity_of(recording);
-    let path = &recording.name();
-    let input = recording.open()?;
-    let total = input.size();
-    let is_callbacks = reader::Format::detect(input.head()) == Some(reader::Format::Callbacks);
-    // What cannot be hashed was read nevertheless: it has no identity, and costs nothing else.
-    let identity = || hashing.and_then(|thread| thread.join().ok().flatten()).unwrap_or_default();
-    let conversion = Conversion { request, selection, shape, dataset, progress, total };
-    if is_callbacks {
-        let mut run = CallbackRun::new(conversion);
-        let end = reader::callback::read(input, &mut run)?;
-        return run.finish(path, &end, &identity());
-    }
-    let mut run = EventRun::new(conversion);
-    let mut resolver = Resolver::new(&mut run).with_manifests(manifests);
-    let end = reader::read(input, Order::Time, &mut resolver)?;
-    let resolved = resolver.finish();
-    run.finish(path, &end, &identity(), &resolved)
 }

@@ -186,7 +186,7 @@ fn generations_come_from_the_bounds_at_start_and_end() {
         .end(20, 1, 1, 1)
         .tell();
     let bounds = dataset.table("gc_generation_range");
-    assert_eq!(bounds.texts("at"), ["start", "start", "end", "end"]);
+    assert_eq!(bounds.texts("phase"), ["start", "start", "end", "end"]);
     let surviving = dataset.table("gc_surviving_range");
     assert_eq!(surviving.optional("generation_before"), [Some(0), None], "an address in no bounds has no generation");
     assert_eq!(surviving.optional("generation_after"), [Some(1), None]);

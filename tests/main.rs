@@ -11,6 +11,8 @@
 // The fuzz targets ask for libfuzzer's macro: here it is one of tests/fuzzing.rs.
 extern crate self as libfuzzer_sys;
 
+#[cfg(feature = "tables")]
+mod batches;
 mod callback;
 #[cfg(target_os = "linux")]
 mod callback_attach;
@@ -36,6 +38,7 @@ mod callback_truth;
 mod cli;
 #[cfg(feature = "tables")]
 mod collections;
+mod column_names;
 // Sockets, signals and a .NET runtime for Linux.
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod collect;

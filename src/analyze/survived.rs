@@ -276,7 +276,7 @@ fn collections(recording: &Recording<'_>) -> Result<BTreeMap<u32, Gc>> {
 
 /// Reads the bounds of the collections that have a place in `heaps`, all of which are among `ids`.
 fn bounds(recording: &Recording<'_>, ids: &RangeInclusive<u32>, heaps: &mut HashMap<u32, Heap>) -> Result<()> {
-    let names = ["gc_id", "at", "generation", "range_start", "range_length"];
+    let names = ["gc_id", "phase", "generation", "range_start", "range_length"];
     batches(recording, "gc_generation_range", &names, ids, |batch| {
         let [id, at, generation, start, length] = names.map(|name| Column::of(batch, name));
         let (id, at, generation, start, length) = (id?, at?, generation?, start?, length?);

@@ -14,7 +14,7 @@ use foldhash::fast::RandomState;
 use super::enum_names::callback_root_kind;
 use super::fact::{
     Allocation, FactSink, GcFinalizable, GcGenerationRange, GcHandle, GcId, GcRoot, GcWeakElement, HeapObject,
-    HeapReference, Method, NON_GC_HEAP, Process, Type, range_time,
+    HeapReference, Method, NON_GC_HEAP, Process, Type, range_phase,
 };
 use super::gc::bounds::TOO_MANY_BOUNDS;
 use super::gc::callback_collections::CallbackGcTracker;
@@ -333,12 +333,12 @@ impl CallbackNormalizer {
 
     fn bounds(&mut self, bounds: &Bounds<'_>, at_end: bool) -> Vec<GcGenerationRange> {
         self.heap_bounds_failed += u64::from(bounds.hresult as i32 != 0 && bounds.hresult != NOT_ASKED);
-        let at = range_time(at_end);
+        let phase = range_phase(at_end);
         let known = bounds.rows.iter().filter(|[generation, ..]| *generation < u64::from(NON_GC_HEAP));
         self.bad_generations += (bounds.rows.len() - known.clone().count()) as u64;
         let rows = known.map(|[generation, start, length, reserved]| GcGenerationRange {
             gc_id: 0,
-            at,
+            phase,
             generation: *generation as u8,
             range_start: *start,
             range_length: *length,
@@ -346,7 +346,7 @@ impl CallbackNormalizer {
         });
         let non_gc = bounds.non_gc.iter().map(|[start, length, reserved]| GcGenerationRange {
             gc_id: 0,
-            at,
+            phase,
             generation: NON_GC_HEAP,
             range_start: *start,
             range_length: *length,

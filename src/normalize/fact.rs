@@ -59,15 +59,15 @@ impl Diagnostic<'_> {
 /// runtime has no such generation: GetGenerationBounds and GCGenerationRange number 0 to 4.
 pub const NON_GC_HEAP: u8 = 5;
 
-/// `at` of a [`GcGenerationRange`]: the state at the start or at the end of the collection.
-pub fn range_time(at_end: bool) -> &'static str {
+/// `phase` of a [`GcGenerationRange`]: the state at the start or at the end of the collection.
+pub fn range_phase(at_end: bool) -> &'static str {
     if at_end { "end" } else { "start" }
 }
 
 impl GcGenerationRange {
     /// Whether this is the state at the end of the collection.
     pub fn is_at_end(&self) -> bool {
-        self.at == range_time(true)
+        self.phase == range_phase(true)
     }
 }
 

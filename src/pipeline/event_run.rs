@@ -370,7 +370,9 @@ impl EventVisitor for EventRun<'_> {
     }
 
     fn events_lost(&mut self, thread: Option<(ThreadIndex, &Thread)>, since_ns: i64) {
-        self.normalizer.events_lost(thread, since_ns);
+        if let Some(state) = &mut self.state {
+            self.normalizer.events_lost(thread, since_ns, &mut state.out);
+        }
     }
 
     fn stacks_forgotten(&mut self) {
@@ -388,5 +390,8 @@ impl EventVisitor for EventRun<'_> {
 
     fn progress(&mut self, position: u64) {
         (self.conversion.progress)(position, self.conversion.total, self.events);
+        if let Err(e) = self.conversion.dataset.check() {
+            self.failure.get_or_insert(e);
+        }
     }
 }

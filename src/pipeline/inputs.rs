@@ -9,6 +9,12 @@ use crate::source::{FileIdentity, RecordingPath};
 use crate::table::names::safe;
 use crate::table::unique_names::UniqueNames;
 
+/// The recordings of the inputs, each with which input holds it: an archive may hold several.
+pub(super) fn recordings(inputs: &[PathBuf]) -> Vec<(usize, RecordingPath)> {
+    let of_input = |(input, path): (usize, &PathBuf)| RecordingPath::all_in(path).into_iter().map(move |r| (input, r));
+    inputs.iter().enumerate().flat_map(of_input).collect()
+}
+
 /// A key for each input: its file name, begun with a letter (a bare number would be read as one), and unique whatever its
 /// case: keys are names of directories.
 pub(super) fn trace_keys(inputs: &[PathBuf]) -> Vec<String> {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::table_spec::{Encoding, TableSpec};
 
 /// Version of the set of tables and columns; grows with every change to them.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// One table, as its file declares it. (What only `build.rs` needs of the file is left out.)
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -31,7 +31,7 @@ pub struct TableSchema {
 pub struct ColumnSchema {
     /// Name.
     pub name: String,
-    /// `uint8` to `uint64`, `int64`, `bool`, `timestamp` (microseconds, UTC), `text`, `label` (one of few words),
+    /// `uint8` to `uint64`, `int64`, `float64`, `bool`, `timestamp` (microseconds, UTC), `text`, `label` (one of few words),
     /// `list<uint64>`.
     #[serde(rename = "type")]
     pub kind: String,
@@ -66,6 +66,7 @@ impl ColumnSchema {
             "uint32" => DataType::UInt32,
             "uint64" => DataType::UInt64,
             "int64" => DataType::Int64,
+            "float64" => DataType::Float64,
             "bool" => DataType::Boolean,
             "timestamp" => timestamp(),
             "text" => DataType::Utf8,

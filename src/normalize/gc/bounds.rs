@@ -69,13 +69,13 @@ impl Bounds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::normalize::fact::range_time;
+    use crate::normalize::fact::range_phase;
 
     #[test]
     fn a_generation_is_read_off_half_open_bounds() {
         let bound = |generation, range_start, range_length, at_end| {
-            let at = range_time(at_end);
-            GcGenerationRange { at, generation, range_start, range_length, ..GcGenerationRange::default() }
+            let phase = range_phase(at_end);
+            GcGenerationRange { phase, generation, range_start, range_length, ..GcGenerationRange::default() }
         };
         let list =
             [bound(0, 100, 50, false), bound(2, 200, 10, false), bound(1, 300, 0, false), bound(1, 100, 50, true)];

@@ -2,7 +2,7 @@
 
 use super::join::Moment;
 use super::runtimes::Runtime;
-use crate::normalize::fact::{GcGenerationRange, range_time};
+use crate::normalize::fact::{GcGenerationRange, range_phase};
 use crate::normalize::tracker::{self, Hears, Input, Needs, RUNTIME};
 
 /// What an event tells of.
@@ -52,10 +52,10 @@ pub fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>) {
         (Action::Surviving, Some(rows)) => runtime.open_collection().ranges.survived(rows.values()),
         (Action::Moved, Some(rows)) => runtime.open_collection().ranges.moved(rows.values()),
         (Action::Bound, _) => {
-            let at = range_time(!runtime.collections.is_starting(input.capture_thread()));
+            let phase = range_phase(!runtime.collections.is_starting(input.capture_thread()));
             runtime.open_collection().ranges.bound(GcGenerationRange {
                 gc_id: 0,
-                at,
+                phase,
                 generation: input.fields.small("Generation").unwrap_or(u8::MAX),
                 range_start: input.number("RangeStart"),
                 range_length: input.number("RangeUsedLength"),
