@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracequet::pipeline::{AddressType, Compression, DatasetLayout, Format};
 
+use super::heap::HeapArgs;
 use super::live::args::{LiveArgs, PsArgs};
 use super::{time, values};
 
@@ -116,6 +117,16 @@ pub enum Command {
         after_help = SURVIVED_EXAMPLES
     )]
     Survived(SurvivedArgs),
+    /// Show which types fill the heap, what they retain, and what keeps an object alive
+    #[command(
+        long_about = "Shows the heap as a walk of it found it: types with the number and bytes of their objects, and the bytes \
+            that they retain, which is what would be garbage without them. With --type or --object: a shortest path from a \
+            root, and apart from it the dominators, through which every path leads.\n\n\
+            IN is a dataset that convert made, or a recording of a heap dump (collect --heap, or the keywords 0x1980001 of \
+            the runtime).",
+        after_help = super::heap::EXAMPLES
+    )]
+    Heap(HeapArgs),
     /// Print the tables, what each column means, and how event payloads are laid out
     #[command(
         long_about = "Prints the tables of this version of tracequet with type, unit and meaning of each column; with \

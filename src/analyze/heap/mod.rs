@@ -1,0 +1,24 @@
+//! The heap graph of one walk of the heap: which objects keep which alive, and how many bytes each of them retains.
+//!
+//! An object *dominates* another when every path from the roots to the other leads through it. What an object retains is
+//! what would be garbage without it: the objects that it dominates, and itself.
+
+mod csr;
+mod distance;
+mod dominators;
+mod explain;
+mod graph;
+mod names;
+mod read;
+mod roots;
+mod snapshots;
+mod types;
+
+pub use csr::Csr;
+pub use dominators::Dominators;
+pub use explain::{Explanation, Step, explain};
+pub use graph::{HeapGraph, Unresolved};
+pub use read::{BYTES_PER_OBJECT, BYTES_PER_REFERENCE, TABLES, read};
+pub use roots::Root;
+pub use snapshots::{Snapshot, snapshot, snapshots};
+pub use types::{Retention, TypeRow};
