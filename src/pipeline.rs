@@ -1,11 +1,13 @@
 //! Joins the layers: one recording through reader, event, normalize, table and sink. The only file that knows them all.
 
+mod batches;
 mod callback_run;
 mod conversion;
 mod event_run;
 mod inputs;
 mod live;
 mod manifest;
+mod one_input;
 mod output;
 mod process_filter;
 mod request;
@@ -18,20 +20,21 @@ use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::event::Resolver;
+use crate::reader;
 use crate::reader::etl::Manifests;
-use crate::reader::{self, Order};
 pub use crate::sink::{Compression, Format};
 use crate::sink::{Dataset, DatasetOptions};
+use crate::source::FileIdentity;
 use crate::source::live::Live;
-use crate::source::{FileIdentity, Input};
 use crate::table::Shape;
 use crate::table::select::Selection;
 use crate::table::views;
-use callback_run::CallbackRun;
+pub use batches::{FoundTable, Rows, batches, tables};
 pub use callback_run::PROVIDER as CALLBACK_PROVIDER;
 use conversion::Conversion;
 use event_run::EventRun;
 pub use live::{Recorded, record};
+use one_input::one_input;
 pub use request::{AddressType, Convert, DatasetLayout, Progress};
 pub use summary::{FailedInput, InputSummary, ProblemSummary, Summary, TableSummary};
 pub use watched::Watch;
@@ -46,7 +49,7 @@ pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<
     let manifests = Manifests::open(&request.manifests)?;
     into_dataset(request, &request.inputs, &mut |index, shape, selection, dataset| {
         let path = request.inputs.get(index).map_or(Path::new(""), PathBuf::as_path);
-        one_input(request, &manifests, path, shape, selection, dataset, &mut |position, total, events| {
+        one_input(request, &manifests, path, shape, selection, dataset, true, &mut |position, total, events| {
             progress(Progress { input: index, position, total, events });
         })
     })
@@ -141,37 +144,4 @@ fn costs_itself_only(error: &Error, recording: &Path, dataset: &Dataset) -> bool
         _ => false,
     };
     of_recording && !dataset.has_open_tables()
-}
-
-fn one_input(
-    request: &Convert,
-    manifests: &Manifests,
-    path: &Path,
-    shape: Shape,
-    selection: &Selection,
-    dataset: &mut Dataset,
-    progress: &mut dyn FnMut(u64, Option<u64>, u64),
-) -> Result<(InputSummary, Vec<TableSummary>)> {
-    // The hash is taken while the recording is read: both are in the page cache then.
-    let hashing = inputs::identity_of(path);
-    let input = Input::open(path)?;
-    let total = input.size();
-    let is_callbacks = reader::Format::detect(input.head()) == Some(reader::Format::Callbacks);
-    let identity = || {
-        hashing.map_or_else(
-            || Ok(FileIdentity::default()),
-            |handle| handle.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into()))),
-        )
-    };
-    let conversion = Conversion { request, selection, shape, dataset, progress, total };
-    if is_callbacks {
-        let mut run = CallbackRun::new(conversion);
-        let end = reader::callback::read(input, &mut run)?;
-        return run.finish(path, &end, &identity()?);
-    }
-    let mut run = EventRun::new(conversion);
-    let mut resolver = Resolver::new(&mut run).with_manifests(manifests);
-    let end = reader::read(input, Order::Time, &mut resolver)?;
-    let resolved = resolver.finish();
-    run.finish(path, &end, &identity()?, &resolved)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::summary::{InputSummary, ProblemSummary, TableSummary};
 use crate::error::{Error, Result, Severity};
 use crate::normalize::fact::{Fact, FactSink, Trace};
-use crate::sink::{Dataset, TableId};
+use crate::sink::{TableId, TableSink};
 use crate::table::Tables;
 use crate::table::schema::SCHEMA_VERSION;
 
@@ -36,7 +36,7 @@ impl TableOutput {
     }
 
     /// Declares new tables and hands batches on, in order.
-    pub(super) fn write(&mut self, dataset: &mut Dataset) -> Result<()> {
+    pub(super) fn write(&mut self, dataset: &mut dyn TableSink) -> Result<()> {
         for spec in self.tables.specs().iter().skip(self.table_ids.len()) {
             self.table_ids.push(dataset.table(spec.clone())?);
         }
@@ -52,7 +52,7 @@ impl TableOutput {
     pub(super) fn close(
         mut self,
         mut summary: InputSummary,
-        dataset: &mut Dataset,
+        dataset: &mut dyn TableSink,
         failure: Option<Error>,
     ) -> Result<(InputSummary, Vec<TableSummary>)> {
         let undamaged = !self.problems.values().any(|p| p.severity == Severity::Error);

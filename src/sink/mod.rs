@@ -5,6 +5,7 @@
 //! thread encodes a column) is decided on the caller's thread from counted rows and bytes, never from timing.
 
 mod arrow;
+mod batches;
 mod dataset;
 mod durable;
 mod failure;
@@ -25,6 +26,7 @@ mod workers;
 use std::path::PathBuf;
 
 pub use crate::table_spec::{Encoding, TableSpec};
+pub use batches::{BatchSink, TableSink};
 pub use dataset::Dataset;
 pub use growing::abandon_all;
 
