@@ -245,6 +245,9 @@ pub struct OutputArgs {
     /// Type of addresses, lengths and ids of 64 bits
     #[arg(long, value_enum, default_value_t = AddressTypeArg::Uint64)]
     pub address_type: AddressTypeArg,
+    /// Say what the objects of each walk of the heap retain, in the table heap_dominator, with at most so much memory
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = super::live::args::size)]
+    pub retained: Option<u64>,
     /// Replace what an earlier conversion left in OUT
     #[arg(long)]
     pub overwrite: bool,

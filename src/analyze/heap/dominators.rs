@@ -264,7 +264,8 @@ mod tests {
         for round in 0..6000 {
             let nodes = 1 + dice.below(if round % 20 == 0 { 60 } else { 14 });
             // From trees to tangles, with loops, double edges and targets that are no nodes.
-            let edges = dice.below(1 + nodes * (1 + dice.below(4)));
+            let density = 1 + dice.below(4);
+            let edges = dice.below(1 + nodes * density);
             let edges: Vec<_> = (0..edges).map(|_| (dice.below(nodes), dice.below(nodes + nodes / 8 + 1))).collect();
             let roots: Vec<_> = (0..1 + dice.below(3)).map(|_| dice.below(nodes + 1)).collect();
             check(nodes, &edges, &roots);

@@ -1,6 +1,5 @@
 //! The snapshots of a recording: collections in which the heap was walked.
 
-use super::read::number;
 use crate::dataset::{Column, Recording};
 use crate::error::{Error, Result};
 
@@ -20,6 +19,18 @@ pub struct Snapshot {
     pub complete: bool,
     /// Objects that the walk listed, with those that it listed twice.
     pub objects: u64,
+}
+
+impl Snapshot {
+    /// One of which only the walk is known.
+    pub(super) fn stored(gc_id: u32, objects: u64) -> Snapshot {
+        Snapshot { gc_id, gc_number: 0, process_id: 0, start_ns: 0, complete: true, objects }
+    }
+}
+
+/// A number of a column; 0 where there is none.
+pub(super) fn number(column: &Column<'_>, row: usize) -> u64 {
+    column.number(row).unwrap_or_default()
 }
 
 /// The snapshots of a recording, the oldest first.
