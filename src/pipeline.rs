@@ -128,9 +128,9 @@ fn into_dataset(request: &Convert, names: &[PathBuf], one: &mut OneInput<'_>) ->
     }
     let failed = failed.into_iter().map(|(path, error)| FailedInput { path, error: error.to_string() }).collect();
     let names: Vec<&str> = tables.iter().map(|t| t.name.as_str()).collect();
-    if request.format == Format::Parquet {
-        dataset.file("views.sql", views::sql(&names, hive).as_bytes())?;
-    }
+    let only_trace = keys.first().filter(|_| !hive).map(String::as_str);
+    let files = views::Files { only_trace, arrow: request.format == Format::Arrow };
+    dataset.file("views.sql", views::sql(&names, files).as_bytes())?;
     let summary = Summary { inputs: converted, failed, output: request.output.clone(), tables, elapsed_ns: 0 };
     dataset.file("manifest.json", manifest::text(request, &summary, hive).as_bytes())?;
     dataset.commit()?;
