@@ -256,3 +256,21 @@ fn the_command_answers_from_a_recording_and_from_a_dataset() {
         assert!((code, text.as_str()) == (1, "") && error.contains(message), "{arguments:?}: {text} {error}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn the_views_say_what_the_command_says() {
+    let Some(python) = crate::support::python::python("the_views_say_what_the_command_says") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("set");
+    let request = Convert::new(["heap.nettrace", "heap-10.nettrace"].map(sample), &path).retained(1 << 20);
+    convert(&request, &mut |_| {}).unwrap();
+    let mut arguments = vec![path.clone()];
+    for recording in Dataset::open(&path).unwrap().recordings() {
+        let (code, answer, error) = heap(&[path.to_str().unwrap(), "--json", "--trace", &recording.trace_id]);
+        assert_eq!((code, error.as_str()), (0, ""));
+        arguments.push(folder.path().join(format!("{}.json", recording.trace_id)));
+        std::fs::write(arguments.last().unwrap(), answer).unwrap();
+    }
+    crate::readers::run(&python, "heap.py", &arguments);
+}
