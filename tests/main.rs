@@ -62,6 +62,8 @@ mod fuzzing;
 mod gaps;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod gc;
+#[cfg(feature = "cli")]
+mod heap;
 #[cfg(feature = "packed")]
 mod hostile;
 // Signals, sent by a shell command.
