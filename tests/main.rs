@@ -92,5 +92,7 @@ mod shared;
 #[cfg(feature = "tables")]
 mod sink;
 mod support;
+#[cfg(feature = "cli")]
+mod survival;
 #[cfg(all(windows, feature = "cli"))]
 mod windows;
