@@ -8,7 +8,7 @@
 //! Collections nest: foreground collections run inside a background one. Facts go to the innermost open collection. A
 //! collection whose start is not in the recording is opened by its first fact, and counts as incomplete.
 
-use super::generations::LastSizes;
+use super::last_sizes::LastSizes;
 use super::pauses::{Pauses, is_for_gc};
 use super::ranges::Ranges;
 use super::report_queue::ReportQueue;

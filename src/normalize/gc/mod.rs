@@ -14,6 +14,7 @@ pub mod heap_stats;
 pub mod heap_walk;
 pub mod join;
 pub mod large_objects;
+pub mod last_sizes;
 pub mod lengths;
 pub mod marks;
 pub mod pauses;
