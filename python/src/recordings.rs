@@ -72,7 +72,12 @@ impl Recordings {
         columns: Option<Vec<String>>,
     ) -> PyResult<Stream> {
         let chosen = merge::choose(name, &schema.0, columns.as_deref()).map_err(|error| exception(py, &error))?;
-        let request = self.request.clone().tables([selection]);
+        let mut selected = vec![selection];
+        if matches!(name, "event_type" | "diagnostic") {
+            // They tell of payloads that do not fit, which takes decoding them.
+            selected.push("event".into());
+        }
+        let request = self.request.clone().tables(selected);
         let feed = Reading::new(request, name, chosen.clone(), self.summaries.clone());
         Ok(Stream::new(chosen, Box::new(feed)))
     }
