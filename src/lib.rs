@@ -16,6 +16,7 @@
 //! | to write a `.corprof` from a profiler | [`corprof::Writer`] |
 //! | columns of a dataset | [`dataset::Dataset`] |
 //! | what became of an object | [`analyze::survived`] |
+//! | what fills the heap, and what keeps it alive | [`analyze::heap`] |
 //!
 //! `examples/` has a program for most of them.
 //!

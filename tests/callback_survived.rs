@@ -249,8 +249,11 @@ fn the_sql_macros_say_the_same() {
         .iter()
         .map(|(_, _, fate, after)| format!("{fate} {}", after.map_or("None".into(), |a| a.to_string())))
         .collect();
-    for made in every_form(folder.path()).iter().filter(|made| made.path.join("views.sql").is_file()) {
-        // With several recordings, or the layout for them, the first argument is the recording.
+    // DuckDB reads Arrow files with an extension, which not every machine can install.
+    let is_parquet =
+        |path: &Path| std::fs::read_to_string(path.join("views.sql")).expect("views.sql").contains("read_parquet");
+    for made in every_form(folder.path()).iter().filter(|made| is_parquet(&made.path)) {
+        // With several recordings the first argument is the recording.
         let (trace, column) =
             if made.path.join("gc.parquet").is_file() { ("", "") } else { ("'made', ", "trace_id, ") };
         let asked: Vec<_> = CASES.iter().enumerate().map(|(n, (gc, a, ..))| format!("({n}, {gc}, {a})")).collect();

@@ -73,6 +73,7 @@ pub fn output(args: OutputArgs) -> Result<Convert, Error> {
         .tables(args.tables)
         .address_type(args.address_type.into())
         .overwrite(args.overwrite)
+        .retained(args.retained)
         .strict(args.strict))
 }
 

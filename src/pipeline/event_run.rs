@@ -323,7 +323,9 @@ impl EventVisitor for EventRun<'_> {
     fn trace(&mut self, info: &TraceInfo) {
         self.callsites = Callsites::new(info.stack_width());
         match self.conversion.tables(info) {
-            Ok(tables) => self.state = Some(State { info: info.clone(), out: TableOutput::new(tables) }),
+            Ok(tables) => {
+                self.state = Some(State { info: info.clone(), out: TableOutput::new(tables, self.conversion.request) })
+            }
             Err(e) => self.failure = Some(e),
         }
     }
@@ -370,7 +372,9 @@ impl EventVisitor for EventRun<'_> {
     }
 
     fn events_lost(&mut self, thread: Option<(ThreadIndex, &Thread)>, since_ns: i64) {
-        self.normalizer.events_lost(thread, since_ns);
+        if let Some(state) = &mut self.state {
+            self.normalizer.events_lost(thread, since_ns, &mut state.out);
+        }
     }
 
     fn stacks_forgotten(&mut self) {

@@ -7,6 +7,7 @@ pub mod callback;
 pub mod etl;
 mod format;
 pub mod nettrace;
+mod text;
 
 use std::ops::ControlFlow;
 

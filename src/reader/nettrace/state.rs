@@ -10,10 +10,10 @@ use super::losses::Losses;
 use super::region::{Pending, Region};
 use super::report::Reporter;
 use super::stacks::Stacks;
-use super::text::TextBudget;
 use super::threads::Threads;
 use crate::bytes::{ParseError, Parsed, inner, refuse, take};
 use crate::error::{Problem, Severity};
+use crate::reader::text::TextBudget;
 use crate::reader::{EventType, Labels, Order, RawEvent, Stack, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::source::{Chunk, Source};
 
