@@ -138,7 +138,7 @@ def test_a_dataset_opens_in_either_format_and_layout(tmp_path, dataset, lake):
     both = tracequet.open(lake)
     assert len(both.recordings) == 2
     assert both.sql("SELECT count(DISTINCT trace_id) FROM trace").fetchall() == [(2,)]
-    table = both["gc"].to_arrow()
+    table = both["thread"].to_arrow()
     assert table.column_names[0] == "trace_id" and len(set(table["trace_id"].to_pylist())) == 2
     with pytest.raises(tracequet.UsageError, match="as it was written"):
         tracequet.open(dataset, providers=["x"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -266,8 +267,6 @@ class RecordingTrace(Trace):
         for option, values in (("--providers", "providers"), ("--process", "processes")):
             if self._filters[values]:
                 arguments += [option, ",".join(self._filters[values])]
-        import json
-
         summary = json.loads(_commands.run([*arguments, "--", *self.paths]).stdout)
         warn(_commands.losses(summary), self._known, stacklevel=6)
         return output
@@ -322,6 +321,10 @@ class DatasetTrace(Trace):
         names = ("trace_id", "path", "size_bytes", "event_count", "dropped_event_count", "complete")
         return [dict(zip(names, recording)) for recording in self._reader.recordings()]
 
+    def _is_arrow(self) -> bool:
+        with open_text(os.path.join(self.paths[0], "manifest.json")) as manifest:
+            return json.load(manifest).get("format") == "arrow"
+
     def _schema(self, name: str) -> "_tracequet.Schema":
         if name not in self.tables:
             raise UsageError(f"no table {name} in the dataset; there are {', '.join(self.tables)}")
@@ -332,12 +335,12 @@ class DatasetTrace(Trace):
 
     def _prepare(self, connection: Any, query: str) -> None:
         path = self.paths[0]
-        if os.path.isfile(os.path.join(path, "views.sql")):
+        if os.path.isfile(os.path.join(path, "views.sql")) and not self._is_arrow():
             if not self._views_made:
                 _views(connection, path)
                 self._views_made = True
             return
-        # An Arrow dataset has no views: the tables that are named are read into memory.
+        # DuckDB reads Arrow files with an extension only: the tables that are named are read into memory, without views.
         for name in self.tables:
             if re.search(rf"(?<![\w/]){re.escape(name)}(?![\w/])", query):
                 connection.register(name, self[name].to_arrow())
