@@ -120,12 +120,12 @@ impl Normalizer {
         Normalizer::default()
     }
 
-    /// A process that the recording tells of.
+    /// A process that the recording describes.
     pub fn process(&mut self, process: &reader::Process, clock: &Clock) {
         self.trackers.processes.told(process, clock);
     }
 
-    /// So many events of a process, from the first to the last; told before the end.
+    /// So many events of a process, from the first to the last; reported before the end.
     pub fn counted(&mut self, process: ProcessKey, events: u64, first_ns: i64, last_ns: i64) {
         self.trackers.processes.counted(process, events, first_ns, last_ns);
     }
@@ -172,7 +172,7 @@ impl Normalizer {
         }
     }
 
-    /// Events that a thread recorded (`None`: any thread) were lost, all of them later than `since_ns`. Told before the first
+    /// Events that a thread recorded (`None`: any thread) were lost, all of them later than `since_ns`. Reported before the first
     /// event behind the gap.
     pub fn events_lost(
         &mut self,
