@@ -71,6 +71,8 @@ mod hostile;
 mod interrupt;
 mod layers;
 mod limits;
+#[cfg(all(feature = "cli", feature = "packed"))]
+mod long_names;
 mod order;
 #[cfg(feature = "cli")]
 mod outcome;
@@ -91,6 +93,8 @@ mod samples;
 mod shared;
 #[cfg(feature = "tables")]
 mod sink;
+#[cfg(feature = "tables")]
+mod subjects;
 mod support;
 #[cfg(feature = "cli")]
 mod survival;

@@ -213,7 +213,7 @@ pub struct ConvertArgs {
     pub providers: Vec<String>,
     /// Read only events of these processes, by name or id [default: all]
     ///
-    /// An .etl holds all processes of a machine. Names can be told only when kernel events of processes were recorded.
+    /// An .etl holds all processes of a machine. Names are known only when kernel events of processes were recorded.
     /// Kernel events belong to the process that they are about; those about the machine as a whole belong to each.
     #[arg(long, value_name = "NAME|PID,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub process: Vec<String>,
