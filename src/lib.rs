@@ -17,6 +17,7 @@
 //! | columns of a dataset | [`dataset::Dataset`] |
 //! | what became of an object | [`analyze::survived`] |
 //! | what fills the heap, and what keeps it alive | [`analyze::heap`] |
+//! | survival over time, by when bytes came into being | [`analyze::cohort`] |
 //!
 //! `examples/` has a program for most of them.
 //!
