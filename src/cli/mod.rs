@@ -1,6 +1,7 @@
 //! What a person can type: the commands, and how each ends.
 
 mod args;
+mod batch;
 mod collect;
 mod convert;
 mod failure;
@@ -49,6 +50,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match result {
         Ok(Outcome::Whole) => ExitCode::SUCCESS,
         Ok(Outcome::Losses) => ExitCode::from(LOSSES),
+        Ok(Outcome::Nothing) => ExitCode::from(FAILED),
         Err(error) if failure::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             failure::print(&error);

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::manifest::{Layout, Manifest, RecordingInfo, TableInfo};
+use super::manifest::{FailedRecording, Layout, Manifest, RecordingInfo, TableInfo};
 use super::table::Table;
 use crate::error::{Error, Result};
 use crate::sink::Format;
@@ -43,7 +43,12 @@ impl Dataset {
         self.manifest.layout
     }
 
-    /// The recordings, in the order in which they were converted.
+    /// The recordings that could not be read. Each has a row in `trace`, and no other rows.
+    pub fn failed(&self) -> &[FailedRecording] {
+        &self.manifest.failed
+    }
+
+    /// The recordings, in the order of their keys.
     pub fn recordings(&self) -> &[RecordingInfo] {
         &self.manifest.recordings
     }

@@ -35,6 +35,14 @@ SELECT o.gc_id, coalesce(nullif(t.name, ''), printf('type %x', o.type_id)) AS ty
 FROM heap_object o LEFT JOIN type t USING (type_id) GROUP BY ALL;
 ";
 
+const LABELS: &str = "
+-- The recordings with their labels: FROM labelled_trace WHERE labels['branch'] = 'main'.
+CREATE OR REPLACE VIEW labelled_trace AS
+SELECT t.*, coalesce(l.labels, MAP {}) AS labels
+FROM trace t LEFT JOIN (SELECT trace_id, map_from_entries(list({'key': name, 'value': value} ORDER BY name)) AS labels
+                        FROM trace_label GROUP BY trace_id) l USING (trace_id);
+";
+
 const STACK: &str = "-- The frames of a call stack, innermost first: FROM stack(callsite_id).
 CREATE OR REPLACE MACRO stack(id) AS TABLE
 WITH RECURSIVE frames AS (
@@ -107,6 +115,18 @@ pub fn sql(tables: &[&str], hive: bool) -> String {
         let files = if hive { format!("{path}/*/*.parquet") } else { format!("{path}.parquet") };
         writeln!(out, "CREATE OR REPLACE VIEW \"{view}\" AS SELECT * FROM read_parquet('{files}');").ok();
     }
+    for name in tables.iter().filter(|_| hive) {
+        // The layout is a part of the name. Where there is only one, the name without it is good, too.
+        let Some(event) = without_layout(name) else { continue };
+        let layouts = tables.iter().filter(|other| without_layout(other) == Some(event) || **other == event).count();
+        if layouts == 1 {
+            let (view, of) = (event.replace('"', "\"\""), name.replace('"', "\"\""));
+            writeln!(out, "CREATE OR REPLACE VIEW \"{view}\" AS SELECT * FROM \"{of}\";").ok();
+        }
+    }
+    if hive && tables.contains(&"trace") && tables.contains(&"trace_label") {
+        out.push_str(LABELS);
+    }
     let have = |names: &[&str]| names.iter().all(|n| tables.contains(n));
     // Numbers of collections and call sites count within one recording only.
     for (needs, view) in [
@@ -126,6 +146,13 @@ pub fn sql(tables: &[&str], hive: bool) -> String {
         out.push_str(&survived(hive));
     }
     out
+}
+
+/// The name of an event's table without the layout, if it has one.
+fn without_layout(name: &str) -> Option<&str> {
+    let (event, layout) = name.rsplit_once('.')?;
+    let is_hash = layout.len() == 8 && layout.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    (is_hash && event.starts_with("event/")).then_some(event)
 }
 
 /// The macros about objects; with several recordings their first argument is a `trace_id`.

@@ -1,0 +1,55 @@
+//! One recording through the layers: a file that is read from its beginning to its end.
+
+use std::path::{Path, PathBuf};
+
+use super::callback_run::CallbackRun;
+use super::conversion::Conversion;
+use super::event_run::EventRun;
+use super::request::Convert;
+use super::summary::{InputSummary, TableSummary};
+use crate::error::Result;
+use crate::event::Resolver;
+use crate::reader::etl::Manifests;
+use crate::reader::{self, Order};
+use crate::sink::{Dataset, DatasetOptions};
+use crate::source::{FileIdentity, Input};
+use crate::table::Shape;
+use crate::table::select::Selection;
+
+/// How the dataset of a request is written. `inputs` are files that it may not replace.
+pub(super) fn options(request: &Convert, inputs: &[PathBuf]) -> DatasetOptions {
+    DatasetOptions {
+        format: request.format,
+        compression: request.compression,
+        overwrite: request.overwrite,
+        inputs: inputs.iter().chain(&request.manifests).cloned().collect(),
+        threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+        partition: None,
+    }
+}
+
+/// Reads a recording into the dataset. `identity` is asked for at the end.
+pub(super) fn read_one(
+    request: &Convert,
+    manifests: &Manifests,
+    path: &Path,
+    (shape, selection): (Shape, &Selection),
+    dataset: &mut Dataset,
+    progress: &mut dyn FnMut(u64, Option<u64>, u64),
+    identity: impl FnOnce() -> Result<FileIdentity>,
+) -> Result<(InputSummary, Vec<TableSummary>)> {
+    let input = Input::open(path)?;
+    let total = input.size();
+    let is_callbacks = reader::Format::detect(input.head()) == Some(reader::Format::Callbacks);
+    let conversion = Conversion { request, selection, shape, dataset, progress, total };
+    if is_callbacks {
+        let mut run = CallbackRun::new(conversion);
+        let end = reader::callback::read(input, &mut run)?;
+        return run.finish(path, &end, &identity()?);
+    }
+    let mut run = EventRun::new(conversion);
+    let mut resolver = Resolver::new(&mut run).with_manifests(manifests);
+    let end = reader::read(input, Order::Time, &mut resolver)?;
+    let resolved = resolver.finish();
+    run.finish(path, &end, &identity()?, &resolved)
+}
