@@ -2,7 +2,8 @@
 //!
 //! - `rows.rs`, included by `src/normalize/fact.rs`: for each table the struct of a row, and the enum `Fact`;
 //! - `builders.rs`, included by `src/table/builders.rs`: for each table the builder of its columns, and the set of all;
-//! - `schema_files.rs`, included by `src/table/schema.rs`: the files themselves.
+//! - `schema_files.rs`, included by `src/table/schema.rs`: the files themselves;
+//! - `view_files.rs`, included by `src/table/views.rs`: the files of `schemas/views`.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -74,6 +75,7 @@ fn main() -> Result<()> {
     std::fs::write(out.join("rows.rs"), rows(&tables)?)?;
     std::fs::write(out.join("builders.rs"), builders(&tables)?)?;
     std::fs::write(out.join("schema_files.rs"), schema_files(&tables)?)?;
+    std::fs::write(out.join("view_files.rs"), view_files(&folder.with_file_name("views"))?)?;
     Ok(())
 }
 
@@ -308,6 +310,28 @@ fn schema_files(tables: &[Table]) -> Result<String> {
     let mut out = String::from("&[\n");
     for Table { name, .. } in tables {
         writeln!(out, "    include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/schemas/tables/{name}.toml\")),")?;
+    }
+    out.push_str("]\n");
+    Ok(out)
+}
+
+/// Name and text of each file of views, in the order of names.
+fn view_files(folder: &Path) -> Result<String> {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        if path.extension().is_none_or(|extension| extension != "sql") {
+            return Err(format!("{} is no .sql file", path.display()).into());
+        }
+        names.push(name.to_owned());
+    }
+    names.sort();
+    let mut out = String::from("&[\n");
+    for name in names {
+        let file = format!("concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/schemas/views/{name}.sql\")");
+        writeln!(out, "    ({name:?}, include_str!({file})),")?;
     }
     out.push_str("]\n");
     Ok(out)

@@ -9,6 +9,7 @@
 //! | what you want | where it is |
 //! |---|---|
 //! | tables of recordings | [`pipeline::convert`] |
+//! | the same as batches in memory | [`pipeline::batches`] |
 //! | what is in a recording, quickly | [`inspect::inspect`] |
 //! | the events of a recording, one by one | [`event::read`] with an [`event::EventVisitor`] |
 //! | profiler callbacks, one by one | [`reader::callback::read`] |

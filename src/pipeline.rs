@@ -1,6 +1,7 @@
 //! Joins the layers: recordings through reader, event, normalize, table and sink. The only files that know them all.
 
 mod batch;
+mod batches;
 mod callback_run;
 mod conversion;
 mod event_run;
@@ -33,6 +34,7 @@ use crate::source::live::Live;
 use crate::table::Shape;
 use crate::table::select::Selection;
 use crate::table::views;
+pub use batches::{FoundTable, Rows, batches, tables};
 pub use callback_run::PROVIDER as CALLBACK_PROVIDER;
 use conversion::Conversion;
 use event_run::EventRun;
@@ -71,10 +73,7 @@ pub fn convert_each(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Resul
     let manifests = Manifests::open(&request.manifests)?;
     // The hash is taken while the recording is read: both are in the page cache then.
     let hashing = inputs::identity_aside(path);
-    let mut identity = Some(|| match hashing {
-        Some(thread) => thread.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into()))),
-        None => Ok(FileIdentity::default()),
-    });
+    let mut identity = Some(|| inputs::joined(hashing));
     into_dataset(request, path, &mut |shape, selection, dataset| {
         let mut progress =
             |position, total, events| watch(Step::Progress(Progress { input: 0, position, total, events }));
@@ -128,10 +127,10 @@ fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_>) -> Resul
         }
         None => manifest::of_one(request, &input, &tables),
     };
-    if request.format == Format::Parquet {
-        let names: Vec<&str> = tables.iter().map(|t| t.name.as_str()).collect();
-        dataset.file("views.sql", views::sql(&names, hive.is_some()).as_bytes())?;
-    }
+    let names: Vec<&str> = tables.iter().map(|t| t.name.as_str()).collect();
+    let only_trace = hive.is_none().then_some(input.trace_id.as_str());
+    let files = views::Files { only_trace, arrow: request.format == Format::Arrow };
+    dataset.file("views.sql", views::sql(&names, files).as_bytes())?;
     dataset.file("manifest.json", manifest.as_bytes())?;
     dataset.commit()?;
     Ok(Summary {

@@ -21,17 +21,15 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
     let mut batch = Batch::of(&request, quiet);
     let as_lines = as_json && batch.is_batch();
     let mut printing = Ok(());
-    let result = convert_each(&request, &mut |step| {
-        match step {
-            Step::Progress(progress) => batch.progress(&progress),
-            Step::Done { input, done } => {
-                batch.done(input, done);
-                if as_lines && printing.is_ok() {
-                    printing = json::recording(done).and_then(|line| print_result(&line));
-                }
+    let result = convert_each(&request, &mut |step| match step {
+        Step::Progress(progress) => batch.progress(&progress),
+        Step::Done { input, done } => {
+            batch.done(input, done);
+            if as_lines && printing.is_ok() {
+                printing = json::recording(done).and_then(|line| print_result(&line));
             }
-            _ => {}
         }
+        _ => {}
     });
     batch.clear();
     let summary = result?;

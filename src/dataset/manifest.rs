@@ -196,8 +196,8 @@ impl Manifest {
         for (key, bytes) in entries {
             let path = || root.join("manifest").join(format!("{key}.json"));
             let wrong = |what: String, expected: String| Error::Dataset { path: path(), what, expected };
-            let entry: Entry = serde_json::from_slice(&bytes)
-                .map_err(|e| wrong(e.to_string(), "the entry of a recording".into()))?;
+            let entry: Entry =
+                serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string(), "the entry of a recording".into()))?;
             if entry.schema_version != SCHEMA_VERSION {
                 let what = format!("its tables are of version {}", entry.schema_version);
                 let expected = format!("version {SCHEMA_VERSION}: convert it again with --append --refresh");

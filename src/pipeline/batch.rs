@@ -6,7 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::inputs::{identity_of, key_of_place, stamp, trace_key};
+use super::inputs::{identity_of, stamp, trace_key};
 use super::known::{Known, Plan, check_head};
 use super::memory::Memory;
 use super::one::{options, read_one};
@@ -78,12 +78,9 @@ pub(super) fn run(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Result<
     }
     batch.lake.describe(|entries| {
         let (text, names) = manifest::of_several(request, entries)?;
-        let mut files = vec![("manifest.json", text)];
-        if request.format == Format::Parquet {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            files.push(("views.sql", views::sql(&names, true)));
-        }
-        Ok(files)
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let files = views::Files { only_trace: None, arrow: request.format == Format::Arrow };
+        Ok(vec![("manifest.json", text), ("views.sql", views::sql(&names, files))])
     })?;
     if let Some(whole) = whole {
         whole.commit()?;
@@ -248,12 +245,11 @@ impl Batch<'_> {
         if !of_recording || self.request.fail_fast {
             return Err(error);
         }
-        let trace_id = match identity.sha256.is_empty() {
-            true => key_of_place(path),
-            false => trace_key(path, &identity.sha256),
-        };
-        let offset = if let Error::Unreadable { offset, .. } = &error { Some(*offset) } else { None };
-        let input = FailedInput { path: path.to_owned(), trace_id, identity, error: error.to_string(), offset };
+        let mut input = FailedInput::of(path.to_owned(), &error);
+        if !identity.sha256.is_empty() {
+            input.trace_id = trace_key(path, &identity.sha256);
+            input.identity = identity;
+        }
         let mut part = self.part(&input.trace_id)?;
         let tables = failed::write(self.request, &input, self.shape(&input.trace_id), &mut part)?;
         let entry = manifest::failed_entry(self.request, &input, &tables);

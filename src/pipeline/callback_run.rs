@@ -186,5 +186,8 @@ impl Visitor for CallbackRun<'_> {
 
     fn progress(&mut self, position: u64) {
         (self.conversion.progress)(position, self.conversion.total, self.records);
+        if let Err(e) = self.conversion.dataset.check() {
+            self.failure.get_or_insert(e);
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::output::TableOutput;
 use super::request::Convert;
 use crate::error::{Problem, Result, Severity};
 use crate::reader::TraceInfo;
-use crate::sink::Dataset;
+use crate::sink::TableSink;
 use crate::table::select::Selection;
 use crate::table::{Shape, Tables};
 
@@ -13,7 +13,7 @@ pub(super) struct Conversion<'r> {
     pub(super) request: &'r Convert,
     pub(super) selection: &'r Selection,
     pub(super) shape: Shape,
-    pub(super) dataset: &'r mut Dataset,
+    pub(super) dataset: &'r mut dyn TableSink,
     pub(super) progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
     /// Size of the input, if it is known.
     pub(super) total: Option<u64>,

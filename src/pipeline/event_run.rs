@@ -388,5 +388,8 @@ impl EventVisitor for EventRun<'_> {
 
     fn progress(&mut self, position: u64) {
         (self.conversion.progress)(position, self.conversion.total, self.events);
+        if let Err(e) = self.conversion.dataset.check() {
+            self.failure.get_or_insert(e);
+        }
     }
 }

@@ -195,9 +195,8 @@ mod tests {
 
     #[test]
     fn patterns_fit_names() {
-        let fits = |name: &str, pattern: &str| {
-            fits(&name.chars().collect::<Vec<_>>(), &pattern.chars().collect::<Vec<_>>())
-        };
+        let fits =
+            |name: &str, pattern: &str| fits(&name.chars().collect::<Vec<_>>(), &pattern.chars().collect::<Vec<_>>());
         for (name, pattern) in [
             ("a.nettrace", "*.nettrace"),
             ("a.nettrace", "?.net*e"),
@@ -209,7 +208,8 @@ mod tests {
         ] {
             assert!(fits(name, pattern), "{name} {pattern}");
         }
-        for (name, pattern) in [("a.etl", "*.nettrace"), ("run", "run?"), ("runx", "run[0-9]"), ("ab", "a"), ("a", "")] {
+        for (name, pattern) in [("a.etl", "*.nettrace"), ("run", "run?"), ("runx", "run[0-9]"), ("ab", "a"), ("a", "")]
+        {
             assert!(!fits(name, pattern), "{name} {pattern}");
         }
         assert!(!fits(&"a".repeat(200), &("*a".repeat(50) + "b")), "in no time");

@@ -67,6 +67,14 @@ pub(super) fn identity_aside(path: &Path) -> Option<JoinHandle<Result<FileIdenti
     path.is_file().then(|| std::thread::spawn(move || identity_of(&path)))
 }
 
+/// What that thread found.
+pub(super) fn joined(hashing: Option<JoinHandle<Result<FileIdentity>>>) -> Result<FileIdentity> {
+    match hashing {
+        Some(thread) => thread.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into()))),
+        None => Ok(FileIdentity::default()),
+    }
+}
+
 /// By what a file is seen to be written: its length and the time of its last change.
 pub(super) fn stamp(path: &Path) -> Option<(u64, Option<SystemTime>)> {
     let found = std::fs::metadata(path).ok()?;

@@ -53,8 +53,8 @@ impl Known {
         for (key, bytes) in entries {
             let path = || request.output.join("manifest").join(format!("{key}.json"));
             let wrong = |what: String, expected: String| Error::Dataset { path: path(), what, expected };
-            let entry: Entry = serde_json::from_slice(bytes)
-                .map_err(|e| wrong(e.to_string(), "the entry of a recording".into()))?;
+            let entry: Entry =
+                serde_json::from_slice(bytes).map_err(|e| wrong(e.to_string(), "the entry of a recording".into()))?;
             if entry.schema_version != SCHEMA_VERSION && !request.refresh {
                 let what = format!("its tables are of version {} (tracequet {})", entry.schema_version, entry.version);
                 let expected = format!("version {SCHEMA_VERSION}: --refresh converts it again if it is given");
@@ -72,9 +72,8 @@ impl Known {
     /// What is to be done with a recording. One that failed before is tried again: its file may have been repaired, or
     /// was still being written.
     pub(super) fn plan(&self, request: &Convert, path: &Path, identity: &FileIdentity) -> Plan {
-        let same_file = |entry: &&Entry| {
-            entry.path == path || !entry.sha256.is_empty() && entry.sha256 == identity.sha256
-        };
+        let same_file =
+            |entry: &&Entry| entry.path == path || !entry.sha256.is_empty() && entry.sha256 == identity.sha256;
         let mut replaced: Vec<String> = self.failed.iter().filter(same_file).map(|e| e.trace_id.clone()).collect();
         if let Some(entry) = self.by_hash.get(&identity.sha256).filter(|_| !identity.sha256.is_empty()) {
             let differs = entry.options != request.options();
@@ -114,7 +113,8 @@ pub(super) fn check_head(request: &Convert) -> Result<()> {
             if out.join("manifest").is_dir() || entries.next().is_none() {
                 return Ok(());
             }
-            let message = format!("{} holds something else than a dataset of tracequet, so nothing is added", out.display());
+            let message =
+                format!("{} holds something else than a dataset of tracequet, so nothing is added", out.display());
             return Err(Error::Usage(message));
         }
         Err(source) => return Err(Error::Io { path, source }),
@@ -134,13 +134,18 @@ pub(super) fn check_head(request: &Convert) -> Result<()> {
         return refuse("is no dataset of tracequet".into());
     }
     if head.layout != "hive" {
-        return refuse("is a dataset of one recording (expected one of several, as --append or --layout hive makes it)".into());
+        return refuse(
+            "is a dataset of one recording (expected one of several, as --append or --layout hive makes it)".into(),
+        );
     }
     if head.format != format {
         return refuse(format!("its tables are {} files, expected --format {}", head.format, head.format));
     }
     if !head.address_type.is_empty() && head.address_type != addresses {
-        return refuse(format!("its addresses are {}, expected --address-type {}", head.address_type, head.address_type));
+        return refuse(format!(
+            "its addresses are {}, expected --address-type {}",
+            head.address_type, head.address_type
+        ));
     }
     Ok(())
 }

@@ -20,7 +20,11 @@ pub(super) fn of_one(request: &Convert, input: &InputSummary, tables: &[TableSum
 
 /// The entry of a recording in a dataset of several.
 pub(super) fn entry(request: &Convert, input: &InputSummary, tables: &[TableSummary]) -> Vec<u8> {
-    with_tables(request, recording(request, input), tables)
+    let mut entry = recording(request, input);
+    if let Some(entry) = entry.as_object_mut() {
+        entry.insert("options".to_owned(), request.options().into());
+    }
+    with_tables(entry, tables)
 }
 
 /// The entry of a recording that could not be read.
@@ -30,7 +34,7 @@ pub(super) fn failed_entry(request: &Convert, failed: &FailedInput, tables: &[Ta
         "size_bytes": failed.identity.size_bytes, "sha256": failed.identity.sha256, "status": "failed",
         "error": failed.error, "offset": failed.offset, "labels": labels(request),
     });
-    with_tables(request, entry, tables)
+    with_tables(entry, tables)
 }
 
 /// The text of the file of a dataset of several, by its entries; and the names of its tables, those of facts first.
@@ -58,7 +62,11 @@ pub(super) fn of_several(request: &Convert, entries: &[(String, Vec<u8>)]) -> Re
                 known.bytes += number("bytes");
             }
         }
-        if entry.get("status").and_then(Value::as_str) == Some("failed") { failed.push(entry) } else { inputs.push(entry) }
+        if entry.get("status").and_then(Value::as_str) == Some("failed") {
+            failed.push(entry)
+        } else {
+            inputs.push(entry)
+        }
     }
     let order: Vec<&str> = schema::all()?.iter().map(|table| table.name.as_str()).collect();
     let place = |table: &TableSummary| order.iter().position(|name| *name == table.name).unwrap_or(order.len());
@@ -82,18 +90,21 @@ fn recording(request: &Convert, input: &InputSummary) -> Value {
     })
 }
 
-fn with_tables(request: &Convert, mut entry: Value, tables: &[TableSummary]) -> Vec<u8> {
+fn with_tables(mut entry: Value, tables: &[TableSummary]) -> Vec<u8> {
     if let Some(entry) = entry.as_object_mut() {
-        let options = request.options();
-        let more = [("version", VERSION.into()), ("schema_version", SCHEMA_VERSION.into()), ("options", options.into())];
+        let more = [("version", VERSION.into()), ("schema_version", SCHEMA_VERSION.into()), ("tables", list(tables))];
         entry.extend(more.map(|(name, value)| (name.to_owned(), value)));
-        entry.insert("tables".to_owned(), list(tables));
     }
     pretty(&entry).into_bytes()
 }
 
 fn labels(request: &Convert) -> Value {
-    request.labels.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect::<serde_json::Map<_, _>>().into()
+    request
+        .labels
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone().into()))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 fn list(tables: &[TableSummary]) -> Value {

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::event::Resolver;
 use crate::reader::etl::Manifests;
 use crate::reader::{self, Order};
-use crate::sink::{Dataset, DatasetOptions};
+use crate::sink::{DatasetOptions, TableSink};
 use crate::source::{FileIdentity, Input};
 use crate::table::Shape;
 use crate::table::select::Selection;
@@ -34,7 +34,7 @@ pub(super) fn read_one(
     manifests: &Manifests,
     path: &Path,
     (shape, selection): (Shape, &Selection),
-    dataset: &mut Dataset,
+    dataset: &mut dyn TableSink,
     progress: &mut dyn FnMut(u64, Option<u64>, u64),
     identity: impl FnOnce() -> Result<FileIdentity>,
 ) -> Result<(InputSummary, Vec<TableSummary>)> {

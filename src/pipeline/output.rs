@@ -7,7 +7,7 @@ use std::path::Path;
 use super::summary::{FailedInput, InputSummary, ProblemSummary, TableSummary};
 use crate::error::{Error, Result, Severity};
 use crate::normalize::fact::{Fact, FactSink, Trace, TraceLabel};
-use crate::sink::{Dataset, TableId};
+use crate::sink::{TableId, TableSink};
 use crate::table::Tables;
 use crate::table::schema::SCHEMA_VERSION;
 
@@ -37,7 +37,7 @@ impl TableOutput {
     }
 
     /// Declares new tables and hands batches on, in order.
-    pub(super) fn write(&mut self, dataset: &mut Dataset) -> Result<()> {
+    pub(super) fn write(&mut self, dataset: &mut dyn TableSink) -> Result<()> {
         for spec in self.tables.specs().iter().skip(self.table_ids.len()) {
             self.table_ids.push(dataset.table(spec.clone())?);
         }
@@ -53,7 +53,7 @@ impl TableOutput {
     pub(super) fn close(
         mut self,
         mut summary: InputSummary,
-        dataset: &mut Dataset,
+        dataset: &mut dyn TableSink,
         failure: Option<Error>,
     ) -> Result<(InputSummary, Vec<TableSummary>)> {
         summary.problems = self.problems.values().cloned().collect();
@@ -102,7 +102,11 @@ impl TableOutput {
     }
 
     /// The tables of a recording that could not be read: its row, and its labels.
-    pub(super) fn close_failed(mut self, failed: &FailedInput, dataset: &mut Dataset) -> Result<Vec<TableSummary>> {
+    pub(super) fn close_failed(
+        mut self,
+        failed: &FailedInput,
+        dataset: &mut dyn TableSink,
+    ) -> Result<Vec<TableSummary>> {
         let path = failed.path.display().to_string();
         let row = Trace {
             path: &path,

@@ -194,7 +194,10 @@ impl Convert {
             ("providers", providers.join(",")),
             ("process", processes.join(",")),
             ("manifest", manifests.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(",")),
-            ("window", if (from_ns, to_ns) == (&None, &None) { String::new() } else { format!("{from_ns:?} {to_ns:?}") }),
+            (
+                "window",
+                if (from_ns, to_ns) == (&None, &None) { String::new() } else { format!("{from_ns:?} {to_ns:?}") },
+            ),
         ];
         let given = all.iter().filter(|(_, value)| !value.is_empty());
         given.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ")

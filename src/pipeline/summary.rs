@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::error::Severity;
+use super::inputs::key_of_place;
+use crate::error::{Error, Severity};
 use crate::normalize::fact::Diagnostic;
 use crate::reader::TraceInfo;
 use crate::source::FileIdentity;
@@ -136,6 +137,20 @@ pub struct FailedInput {
     pub error: String,
     /// Byte offset in the (unpacked) recording, when it was a matter of its bytes.
     pub offset: Option<u64>,
+}
+
+impl FailedInput {
+    /// Of a recording that nothing more is known of.
+    pub(super) fn of(path: PathBuf, error: &Error) -> FailedInput {
+        let offset = if let Error::Unreadable { offset, .. } = error { Some(*offset) } else { None };
+        FailedInput {
+            trace_id: key_of_place(&path),
+            path,
+            identity: FileIdentity::default(),
+            error: error.to_string(),
+            offset,
+        }
+    }
 }
 
 /// A recording that was not converted because the dataset has it.

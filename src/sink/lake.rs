@@ -106,7 +106,10 @@ impl Lake {
 
     /// Replaces files of the dataset that are no tables, in one step each. `make` sees the recordings that there are now;
     /// nobody else changes them meanwhile.
-    pub fn describe(&self, make: impl FnOnce(&[(String, Vec<u8>)]) -> Result<Vec<(&'static str, String)>>) -> Result<()> {
+    pub fn describe(
+        &self,
+        make: impl FnOnce(&[(String, Vec<u8>)]) -> Result<Vec<(&'static str, String)>>,
+    ) -> Result<()> {
         let _lock = self.lock()?;
         for (name, text) in make(&self.entries()?)? {
             let path = self.root.join(staging::relative(name)?);

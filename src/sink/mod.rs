@@ -5,6 +5,7 @@
 //! thread encodes a column) is decided on the caller's thread from counted rows and bytes, never from timing.
 
 mod arrow;
+mod batches;
 mod dataset;
 mod durable;
 mod entries;
@@ -27,6 +28,7 @@ mod workers;
 use std::path::PathBuf;
 
 pub use crate::table_spec::{Encoding, TableSpec};
+pub use batches::{BatchSink, TableSink};
 pub use dataset::Dataset;
 pub use entries::entries;
 pub use growing::abandon_all;

@@ -30,7 +30,9 @@ impl Selection {
 
     /// Whether a table is wanted. `trace`, `trace_label` and `diagnostic` always are: they say what it is, and what was lost.
     pub fn wants(&self, table: &str) -> bool {
-        self.names.is_empty() || matches!(table, "trace" | "trace_label" | "diagnostic") || self.names.iter().any(|n| n == table)
+        self.names.is_empty()
+            || matches!(table, "trace" | "trace_label" | "diagnostic")
+            || self.names.iter().any(|n| n == table)
     }
 
     /// Whether the payload table of an event is wanted.

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import duckdb
+import pyarrow
+import pyarrow.ipc
 
 
 class Dataset:
@@ -27,11 +29,23 @@ class Dataset:
 
 
 def connect(dataset):
-    """DuckDB with the views of a dataset. Their paths are relative, so the process moves into it."""
-    os.chdir(dataset.path)
+    """DuckDB with the views of a dataset, from another directory as views.sql says how. What DuckDB needs an extension for
+    that not every machine can install, the files of an Arrow dataset, it gets as tables of pyarrow.
+    """
+    os.chdir("/")
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
-    connection.execute((dataset.path / "views.sql").read_text())
+    connection.execute(f"SET file_search_path = '{dataset.path}'")
+    script = (dataset.path / "views.sql").read_text()
+    if dataset.format == "arrow":
+        script = re.sub(r"^(INSTALL|LOAD) nanoarrow.*$", "", script, flags=re.MULTILINE)
+        for number, place in enumerate(re.findall(r"read_arrow\('(.*?)'\)", script)):
+            files = sorted(dataset.path.glob(place))
+            tables = [pyarrow.ipc.open_file(pyarrow.memory_map(str(file))).read_all() for file in files]
+            # Payload tables of two recordings may differ, as DuckDB's readers do not mind.
+            connection.register(f"arrow_{number}", pyarrow.concat_tables(tables, promote_options="permissive"))
+            script = script.replace(f"read_arrow('{place}')", f"arrow_{number}")
+    connection.execute(script)
     return connection
 
 

@@ -1,0 +1,288 @@
+//! Recordings as batches in memory, without files, and which tables there are in a recording.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use super::inputs;
+use super::one::read_one;
+use super::request::{AddressType, Convert, DatasetLayout, Progress};
+use super::summary::{FailedInput, InputSummary, Summary, TableSummary};
+use crate::error::{Error, Problem, Result};
+use crate::event::{Event, EventInfo, EventVisitor, Resolver};
+use crate::reader::callback::{self, Record};
+use crate::reader::etl::Manifests;
+use crate::reader::{self, Order, Thread, ThreadIndex, TraceInfo, TypeId};
+use crate::sink::BatchSink;
+use crate::source::Input;
+use crate::table::names::safe;
+use crate::table::select::Selection;
+use crate::table::{Shape, Tables};
+
+/// Rows of one table of one recording.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Rows<'a> {
+    /// Which of the inputs.
+    pub input: usize,
+    /// The table, such as `gc` or `event/<provider>/<event>`.
+    pub table: &'a str,
+    /// The rows, at most some thousands. Those of a batch are in the order of the table; a batch may begin before the one
+    /// in front of it ends.
+    pub rows: RecordBatch,
+}
+
+/// Reads recordings and hands the rows of their tables to `receive`: the tables that [`super::convert`] writes, with the
+/// same rows and columns, and no files. Nothing is copied; what `receive` does not keep is gone.
+///
+/// The first batch of each table of a recording has no rows: it says which columns the table has. `output`, `format`,
+/// `compression` and `overwrite` of the request are not looked at. The tables `trace` and `diagnostic` come only if `tables`
+/// names them, or nothing.
+///
+/// `receive` ends it by [`ControlFlow::Break`], `progress` by `false`; the result is then `None`. Of several recordings one that
+/// cannot be read is in [`Summary::failed`]. Fails as [`super::convert`] does.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use tracequet::pipeline::{Convert, batches};
+///
+/// let request = Convert::default().inputs(["samples/gc-churn.nettrace"]).tables(["gc_moved_range"]);
+/// let mut rows = 0;
+/// let summary = batches(
+///     &request,
+///     &mut |batch| {
+///         rows += batch.rows.num_rows();
+///         ControlFlow::Continue(())
+///     },
+///     &mut |_| true,
+/// )?;
+/// assert_eq!(rows, 3400);
+/// assert!(!summary.is_some_and(|summary| summary.has_losses()));
+/// # Ok::<(), tracequet::error::Error>(())
+/// ```
+pub fn batches(
+    request: &Convert,
+    receive: &mut dyn FnMut(Rows<'_>) -> ControlFlow<()>,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Option<Summary>> {
+    if request.inputs.is_empty() {
+        return Err(Error::Usage("no recording was given".into()));
+    }
+    let started = Instant::now();
+    let manifests = Manifests::open(&request.manifests)?;
+    let selection = Selection::new(&request.tables)?;
+    let wants = |table: &str| {
+        let is_extra = matches!(table, "trace" | "trace_label" | "diagnostic");
+        !is_extra || request.tables.is_empty() || request.tables.iter().any(|name| name == table)
+    };
+    let shapes = shapes(request, true)?;
+    let (mut converted, mut failed, mut tables) = (Vec::new(), Vec::new(), Vec::<TableSummary>::new());
+    for (input, (path, shape)) in request.inputs.iter().zip(&shapes).enumerate() {
+        let stop = Cell::new(false);
+        let mut has_rows = false;
+        let mut receive_rows = |table: &str, rows: RecordBatch| {
+            if wants(table) {
+                has_rows |= rows.num_rows() > 0;
+                stop.set(stop.get() || receive(Rows { input, table, rows }).is_break());
+            }
+            !stop.get()
+        };
+        let go_on = || !stop.get();
+        let mut told = |position, total, events| {
+            if !progress(Progress { input, position, total, events }) {
+                stop.set(true);
+            }
+        };
+        let mut sink = BatchSink::new(&mut receive_rows, &go_on);
+        // The hash is taken while the recording is read: both are in the page cache then.
+        let hashing = if wants("trace") { inputs::identity_aside(path) } else { None };
+        let identity = || inputs::joined(hashing);
+        let how = (shape.clone(), &selection);
+        let made = read_one(request, &manifests, path, how, &mut sink, &mut told, identity);
+        if stop.get() {
+            return Ok(None);
+        }
+        match made {
+            Ok((summary, written)) => {
+                let trace_id = shape.trace_id.clone();
+                let trace_id = trace_id.unwrap_or_else(|| inputs::trace_key(path, &summary.identity.sha256));
+                converted.push(InputSummary { trace_id, ..summary });
+                add(&mut tables, written.into_iter().filter(|table| wants(&table.name)));
+            }
+            Err(error) if request.inputs.len() > 1 && !has_rows && is_about(&error, path) => {
+                failed.push((path.clone(), error));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if converted.is_empty() && !failed.is_empty() {
+        return Err(failed.swap_remove(0).1);
+    }
+    let failed = failed.into_iter().map(|(path, error)| FailedInput::of(path, &error)).collect();
+    let elapsed_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let skipped = Vec::new();
+    Ok(Some(Summary { inputs: converted, failed, skipped, output: PathBuf::new(), tables, elapsed_ns }))
+}
+
+/// What the tables of each input look like. Of several, each has a key, for which its hash is taken if it `has_rows`.
+fn shapes(request: &Convert, has_rows: bool) -> Result<Vec<Shape>> {
+    let hive = request.layout == DatasetLayout::Hive || request.inputs.len() > 1;
+    let signed = request.address_type == AddressType::Int64;
+    let shape = |path: &PathBuf| {
+        // What cannot be hashed cannot be read either, which is told then.
+        let hash = |path| if has_rows { inputs::identity_of(path).unwrap_or_default() } else { Default::default() };
+        let trace_id = hive.then(|| inputs::trace_key(path, &hash(path).sha256));
+        Ok(Shape { trace_id, signed })
+    };
+    request.inputs.iter().map(shape).collect()
+}
+
+/// Whether an error is about the recording, and not about the request.
+fn is_about(error: &Error, recording: &Path) -> bool {
+    matches!(error, Error::Unreadable { path, .. } | Error::Io { path, .. } if path == recording)
+}
+
+fn add(tables: &mut Vec<TableSummary>, written: impl Iterator<Item = TableSummary>) {
+    for table in written {
+        match tables.iter_mut().find(|known| known.name == table.name) {
+            Some(known) => {
+                known.rows += table.rows;
+                known.bytes += table.bytes;
+            }
+            None => tables.push(table),
+        }
+    }
+}
+
+/// A table that a recording has.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FoundTable {
+    /// Name, such as `gc` or `event/<provider>/<event>`.
+    pub name: String,
+    /// What to write in [`Convert::tables`] to get it; other tables may come with it.
+    pub selection: String,
+    /// Its columns.
+    pub schema: SchemaRef,
+}
+
+/// The tables that each input of a request has, in the order in which [`batches`] begins them. Payload tables are found by
+/// reading the recording to its end without decoding it, which is as quick as [`crate::inspect::inspect`]; `tables` of the
+/// request restricts what is looked for, and without payload tables only the header is read.
+///
+/// Fails for the first recording that cannot be read.
+pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
+    let manifests = Manifests::open(&request.manifests)?;
+    let selection = Selection::new(&request.tables)?;
+    let list = |(path, shape): (&PathBuf, Shape)| {
+        let mut lister =
+            Lister { request, selection: &selection, shape, tables: None, keys: HashMap::new(), failure: None };
+        let input = Input::open(path)?;
+        let read = if reader::Format::detect(input.head()) == Some(reader::Format::Callbacks) {
+            callback::read(input, &mut lister).map(drop)
+        } else {
+            let mut resolver = Resolver::new(&mut lister).with_manifests(&manifests);
+            reader::read(input, Order::File, &mut resolver).map(drop)
+        };
+        read?;
+        lister.finish()
+    };
+    request.inputs.iter().zip(shapes(request, false)?).map(list).collect()
+}
+
+/// Gives each kind of event its table, and looks at nothing else.
+struct Lister<'r> {
+    request: &'r Convert,
+    selection: &'r Selection,
+    shape: Shape,
+    tables: Option<Tables>,
+    /// Provider and name of the events of a payload table, by its name.
+    keys: HashMap<String, (String, String)>,
+    failure: Option<Error>,
+}
+
+impl Lister<'_> {
+    fn begin(&mut self, info: &TraceInfo) {
+        match Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.shape.clone()) {
+            Ok(tables) => self.tables = Some(tables),
+            Err(e) => self.failure = Some(e),
+        }
+    }
+
+    fn finish(self) -> Result<Vec<FoundTable>> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        // Names of tables are unique; what their events are called may differ by letters that a name cannot have.
+        let plain = |(provider, event): &(String, String)| (safe(provider).to_lowercase(), safe(event).to_lowercase());
+        let mut owners = HashMap::<_, Vec<&(String, String)>>::new();
+        for key in self.keys.values() {
+            let same = owners.entry(plain(key)).or_default();
+            if !same.contains(&key) {
+                same.push(key);
+            }
+        }
+        let specs = self.tables.as_ref().map_or(&[][..], Tables::specs);
+        let found = specs.iter().map(|spec| {
+            let selection = match self.keys.get(&spec.name) {
+                None => spec.name.clone(),
+                Some(key) if owners.get(&plain(key)).is_some_and(|same| same.len() > 1) => "event".to_owned(),
+                Some((provider, event)) => format!("event/{provider}/{event}"),
+            };
+            FoundTable { name: spec.name.clone(), selection, schema: spec.schema.clone() }
+        });
+        Ok(found.collect())
+    }
+}
+
+impl EventVisitor for Lister<'_> {
+    fn trace(&mut self, info: &TraceInfo) {
+        self.begin(info);
+    }
+
+    fn event_type(&mut self, _: TypeId, info: &EventInfo) -> bool {
+        let Some(tables) = &mut self.tables else { return false };
+        let providers = &self.request.providers;
+        if !providers.is_empty() && !providers.contains(&info.provider) {
+            return false;
+        }
+        match tables.route(info) {
+            Ok(Some(route)) => {
+                let key = || (info.provider.clone(), info.name.clone());
+                if let Some(name) = tables.route_name(&route) {
+                    self.keys.entry(name.to_owned()).or_insert_with(key);
+                }
+            }
+            Ok(None) => {}
+            Err(e) => self.failure = Some(e),
+        }
+        // Where no payload tables are looked for, the first event ends the reading.
+        !self.selection.wants_events()
+    }
+
+    fn event(&mut self, _: &Event<'_>) -> ControlFlow<()> {
+        ControlFlow::Break(())
+    }
+
+    fn problem(&mut self, _: Problem) {}
+}
+
+impl callback::Visitor for Lister<'_> {
+    fn trace(&mut self, _: &callback::format::Header, info: &TraceInfo) {
+        self.begin(info);
+    }
+
+    fn thread(&mut self, _: ThreadIndex, _: &Thread) {}
+
+    fn record(&mut self, _: &Record<'_>) -> ControlFlow<()> {
+        // Callbacks have no payload tables.
+        ControlFlow::Break(())
+    }
+
+    fn problem(&mut self, _: Problem) {}
+}
