@@ -61,24 +61,23 @@ pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<
 
 /// The same, and tells of each of several recordings when it is done.
 pub fn convert_each(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Result<Summary> {
-    let [path] = request.inputs.as_slice() else {
-        if request.inputs.is_empty() {
-            return Err(Error::Usage("no recording was given".into()));
-        }
-        return batch::run(request, watch);
-    };
-    if request.append || request.layout == DatasetLayout::Hive {
-        return batch::run(request, watch);
+    if request.inputs.is_empty() {
+        return Err(Error::Usage("no recording was given".into()));
     }
+    let recordings = inputs::recordings(&request.inputs);
+    let recording = match recordings.as_slice() {
+        [(_, one)] if !request.append && request.layout != DatasetLayout::Hive => one,
+        _ => return batch::run(request, &recordings, watch),
+    };
     let manifests = Manifests::open(&request.manifests)?;
     // The hash is taken while the recording is read: both are in the page cache then.
-    let hashing = inputs::identity_aside(path);
-    let mut identity = Some(|| inputs::joined(hashing));
-    into_dataset(request, path, &mut |shape, selection, dataset| {
+    let hashing = inputs::identity_aside(recording);
+    let mut identity = Some(|| inputs::joined(hashing).unwrap_or_default());
+    into_dataset(request, &recording.name(), &mut |shape, selection, dataset| {
         let mut progress =
             |position, total, events| watch(Step::Progress(Progress { input: 0, position, total, events }));
         let identity = identity.take().ok_or_else(|| Error::Internal("a recording was begun twice".into()))?;
-        one::read_one(request, &manifests, path, (shape, selection), dataset, &mut progress, identity)
+        one::read_one(request, &manifests, recording, (shape, selection), dataset, &mut progress, identity)
     })
 }
 
@@ -113,7 +112,8 @@ fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_>) -> Resul
     let selection = Selection::new(&request.tables)?;
     // A session that runs: the key of any other recording of a dataset of several is made by `batch`.
     let hive = (request.layout == DatasetLayout::Hive).then(|| inputs::trace_key(name, ""));
-    let mut dataset = Dataset::create(&request.output, one::options(request, &[name.to_owned()]))?;
+    let files: Vec<PathBuf> = request.inputs.iter().cloned().chain([name.to_owned()]).collect();
+    let mut dataset = Dataset::create(&request.output, one::options(request, &files))?;
     dataset.set_partition(hive.as_ref().map(|key| format!("trace={key}")));
     let shape = Shape { trace_id: hive.clone(), signed: request.address_type == AddressType::Int64 };
     let (summary, tables) = one(shape, &selection, &mut dataset)?;

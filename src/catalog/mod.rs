@@ -87,6 +87,29 @@ impl ValueMap {
     pub fn name(&self, value: u64) -> Option<&str> {
         self.values.get(&value.to_string()).map(String::as_str)
     }
+
+    /// Values and their names, in the order of the values.
+    pub fn entries(&self) -> Vec<(u64, &str)> {
+        let parsed = self.values.iter().filter_map(|(value, name)| Some((value.parse().ok()?, name.as_str())));
+        let mut entries: Vec<(u64, &str)> = parsed.collect();
+        entries.sort_unstable();
+        entries
+    }
+
+    /// The names of the bits of a value, joined by `|`; bits without a name as one number in hexadecimal.
+    pub fn words(&self, value: u64) -> String {
+        let (mut words, mut rest) = (Vec::new(), value);
+        for (bit, name) in self.entries() {
+            if bit.is_power_of_two() && value & bit != 0 {
+                words.push(name.to_owned());
+                rest &= !bit;
+            }
+        }
+        if rest != 0 {
+            words.push(format!("{rest:#x}"));
+        }
+        words.join("|")
+    }
 }
 
 /// One version of one event.

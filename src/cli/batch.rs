@@ -75,7 +75,7 @@ impl Batch {
     }
 
     fn count(&self) -> String {
-        format!("{}/{}", self.finished, self.names.len())
+        format!("{}/{}", self.finished, self.names.len().max(self.finished))
     }
 
     fn failures(&self) -> String {

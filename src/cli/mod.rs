@@ -6,10 +6,12 @@ mod collect;
 mod convert;
 mod failure;
 mod generate;
+mod heap;
 mod inspect;
 mod interrupt;
 mod json;
 mod live;
+mod opened;
 mod output;
 mod progress;
 mod ps;
@@ -44,6 +46,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Ps(args) => ps::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Survived(args) => survived::run(&args),
+        Command::Heap(args) => heap::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Generate(args) => generate::run(&args),
     };

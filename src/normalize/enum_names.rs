@@ -10,6 +10,11 @@ pub fn collection_kind(value: u64) -> Option<&'static str> {
     }
 }
 
+/// Bits of MethodFlagsMap that say how well a method was optimised: a value of OptimizationTier.
+pub fn optimization_tier(method_flags: u64) -> u8 {
+    (method_flags >> 7 & 7) as u8
+}
+
 /// GCRootKindMap, in the words of the table. (ICorProfilerCallback numbers its kinds differently.)
 pub fn event_root_kind(value: u64) -> &'static str {
     match value {

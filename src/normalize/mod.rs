@@ -8,6 +8,8 @@ pub mod code;
 mod enum_names;
 pub mod fact;
 mod gc;
+mod loader;
+mod nested;
 mod processes;
 mod scalars;
 mod threads;
@@ -64,7 +66,14 @@ trackers! {
     Types = code::types,
     Methods = code::methods,
     Modules = code::modules,
+    Assemblies = loader::assemblies,
+    ManagedModules = loader::managed_modules,
+    AssemblyLoads = loader::assembly_loads,
+    Compilations = loader::compilation,
     Samples = threads::samples,
+    Exceptions = threads::exceptions,
+    Waits = threads::waits,
+    Pool = threads::pool,
     Processes = processes,
 }
 
@@ -86,6 +95,13 @@ struct Trackers {
     types: code::types::Types,
     methods: code::methods::Methods,
     modules: code::modules::Modules,
+    assemblies: loader::assemblies::Assemblies,
+    managed_modules: loader::managed_modules::ManagedModules,
+    assembly_loads: loader::assembly_loads::AssemblyLoads,
+    compilations: loader::compilation::Compilations,
+    exceptions: threads::exceptions::Exceptions,
+    waits: threads::waits::Waits,
+    pool: threads::pool::Pool,
     processes: processes::Processes,
 }
 
@@ -95,12 +111,12 @@ impl Normalizer {
         Normalizer::default()
     }
 
-    /// A process that the recording tells of.
+    /// A process that the recording describes.
     pub fn process(&mut self, process: &reader::Process, clock: &Clock) {
         self.trackers.processes.told(process, clock);
     }
 
-    /// So many events of a process, from the first to the last; told before the end.
+    /// So many events of a process, from the first to the last; reported before the end.
     pub fn counted(&mut self, process: ProcessKey, events: u64, first_ns: i64, last_ns: i64) {
         self.trackers.processes.counted(process, events, first_ns, last_ns);
     }
@@ -124,7 +140,9 @@ impl Normalizer {
     pub fn is_reference(&self, id: TypeId) -> bool {
         let handlers = self.handlers.get(id.0 as usize).into_iter().flatten();
         let is_reference = |handler: &Handler<Route>| {
-            matches!(handler.route, Route::Types(_) | Route::Methods(_) | Route::Modules(_) | Route::Processes(_))
+            let Handler { route, .. } = handler;
+            matches!(route, Route::Types(_) | Route::Methods(_) | Route::Modules(_) | Route::Processes(_))
+                || matches!(route, Route::Assemblies(_) | Route::ManagedModules(_))
         };
         handlers.into_iter().any(is_reference)
     }
@@ -141,16 +159,25 @@ impl Normalizer {
         }
     }
 
-    /// Events that a thread recorded (`None`: any thread) were lost, all of them later than `since_ns`. Told before the first
+    /// Events that a thread recorded (`None`: any thread) were lost, all of them later than `since_ns`. Reported before the first
     /// event behind the gap.
-    pub fn events_lost(&mut self, capture_thread: Option<(ThreadIndex, &Thread)>, since_ns: i64) {
+    pub fn events_lost(
+        &mut self,
+        capture_thread: Option<(ThreadIndex, &Thread)>,
+        since_ns: i64,
+        sink: &mut impl FactSink,
+    ) {
         let process = capture_thread.map(|(_, thread)| thread.process());
-        self.trackers.runtimes.events_lost(process, capture_thread.map(|(index, _)| index), since_ns);
+        let thread = capture_thread.map(|(index, _)| index);
+        self.trackers.runtimes.events_lost(process, thread, since_ns);
+        self.trackers.unpair(process, thread, sink);
     }
 
     /// The end of the recording: open collections are incomplete, and what was only counted is reported.
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
-        let Trackers { runtimes, join, heap_walks, modules, processes, .. } = &mut self.trackers;
+        self.trackers.unpair(None, None, sink);
+        let Trackers { runtimes, join, heap_walks, modules, assemblies, managed_modules, processes, .. } =
+            &mut self.trackers;
         join.finish(position, runtimes.all(), sink);
         runtimes.finish(position, sink);
         let (short_rows, at) = self.short_rows.total();
@@ -159,19 +186,31 @@ impl Normalizer {
             sink.problem(&Problem::new(Severity::DataLoss, "short_bulk_event", at, message).count(short_rows));
         }
         heap_walks.finish(position, sink);
-        if modules.lost > 0 {
-            let message = "more modules than are remembered";
-            sink.problem(&Problem::new(Severity::DataLoss, "too_many_modules", position, message).count(modules.lost));
+        let lost = modules.lost + assemblies.lost() + managed_modules.lost();
+        if lost > 0 {
+            let message = "more modules or assemblies than are remembered";
+            sink.problem(&Problem::new(Severity::DataLoss, "too_many_modules", position, message).count(lost));
         }
         processes.finish(sink);
         modules.finish(sink);
+        assemblies.finish(sink);
+        managed_modules.finish(sink);
         Totals { collections: join.collections() }
     }
 }
 
 impl Trackers {
+    /// Nothing that is open is joined with what comes: events of a thread (`None`: of any) were lost, or the recording ends.
+    fn unpair(&mut self, process: Option<ProcessKey>, thread: Option<ThreadIndex>, sink: &mut impl FactSink) {
+        self.assembly_loads.events_lost(thread, sink);
+        self.compilations.events_lost(thread, sink);
+        self.exceptions.events_lost(thread, sink);
+        self.waits.events_lost(thread, sink);
+        self.pool.events_lost(process, sink);
+    }
+
     fn event(&mut self, route: Route, input: &Input<'_>, sink: &mut impl FactSink) {
-        let Trackers { runtimes, join, heap_walks, types, methods, modules, processes } = self;
+        let Trackers { runtimes, join, heap_walks, types, methods, modules, processes, .. } = self;
         match route {
             Route::Collections(action) => {
                 runtimes.event(input, action.moment(input), join, sink, |runtime, sink| {
@@ -220,7 +259,14 @@ impl Trackers {
             Route::Types(action) => types.event(action, input, sink),
             Route::Methods(action) => methods.event(action, input, sink),
             Route::Modules(action) => modules.event(action, input),
+            Route::Assemblies(action) => self.assemblies.event(action, input),
+            Route::ManagedModules(action) => self.managed_modules.event(action, input),
+            Route::AssemblyLoads(action) => self.assembly_loads.event(action, input, sink),
+            Route::Compilations(action) => self.compilations.event(action, input, sink),
             Route::Samples(action) => threads::samples::event(action, input, sink),
+            Route::Exceptions(action) => self.exceptions.event(action, input, sink),
+            Route::Waits(action) => self.waits.event(action, input, sink),
+            Route::Pool(action) => self.pool.event(action, input, sink),
             Route::Processes(action) => processes.event(action, input),
         }
     }

@@ -70,6 +70,14 @@ impl Scalars {
         self.number(name).and_then(|v| T::try_from(v).ok())
     }
 
+    /// A floating-point number by its name.
+    pub fn float(&self, name: &str) -> Option<f64> {
+        match self.get(name) {
+            Value::Float(value) => Some(*value),
+            _ => None,
+        }
+    }
+
     /// A text by its name.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.get(name).as_str()

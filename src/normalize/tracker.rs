@@ -203,9 +203,25 @@ impl<'a> Input<'a> {
         self.fields.text(name).unwrap_or_default()
     }
 
+    /// A field that is a floating-point number.
+    pub fn float(&self, name: &str) -> Option<f64> {
+        self.fields.float(name)
+    }
+
     /// The name that one of the provider's maps gives to the value of a field.
     pub fn name_of(&self, map: &str, field: &str) -> Option<&'static str> {
-        self.catalogue?.maps.get(map)?.name(self.fields.number(field)?)
+        self.name_in(map, self.fields.number(field)?)
+    }
+
+    /// The name that one of the provider's maps gives to a value.
+    pub fn name_in(&self, map: &str, value: u64) -> Option<&'static str> {
+        self.catalogue?.maps.get(map)?.name(value)
+    }
+
+    /// The names that one of the provider's maps gives to the bits of a field, joined by `|`.
+    pub fn words_of(&self, map: &str, field: &str) -> String {
+        let map = self.catalogue.and_then(|catalogue| catalogue.maps.get(map));
+        map.zip(self.fields.number(field)).map_or_else(String::new, |(map, value)| map.words(value))
     }
 }
 

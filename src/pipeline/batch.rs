@@ -1,6 +1,5 @@
 //! Several recordings into one dataset: side by side, each for itself, and a failure of one costs only that one.
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -16,13 +15,17 @@ use super::{failed, manifest};
 use crate::error::{Error, Result};
 use crate::reader::etl::Manifests;
 use crate::sink::{Dataset, Encoders, Format, Lake, Put};
-use crate::source::FileIdentity;
+use crate::source::{FileIdentity, RecordingPath};
 use crate::table::Shape;
 use crate::table::select::Selection;
 use crate::table::views;
 
 /// Converts all inputs of a request into a dataset of several recordings.
-pub(super) fn run(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Result<Summary> {
+pub(super) fn run(
+    request: &Convert,
+    recordings: &[(usize, RecordingPath)],
+    watch: &mut dyn FnMut(Step<'_>),
+) -> Result<Summary> {
     let started = Instant::now();
     let selection = Selection::new(&request.tables)?;
     let manifests = Manifests::open(&request.manifests)?;
@@ -43,13 +46,14 @@ pub(super) fn run(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Result<
     let known = Known::of(request, &lake.entries()?)?;
     let batch = Batch {
         request,
+        recordings,
         selection,
         manifests,
         lake,
         encoders,
         known,
         memory: Memory::new(request.memory),
-        hashes: Hashes::new(request.inputs.len()),
+        hashes: Hashes::new(recordings.len()),
         next: AtomicUsize::new(0),
         stopped: AtomicBool::new(false),
     };
@@ -91,6 +95,7 @@ pub(super) fn run(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Result<
 
 struct Batch<'b> {
     request: &'b Convert,
+    recordings: &'b [(usize, RecordingPath)],
     selection: Selection,
     manifests: Manifests,
     lake: Lake,
@@ -128,7 +133,7 @@ impl Batch<'_> {
         let mut broken = None;
         std::thread::scope(|scope| {
             let (sender, receiver) = channel();
-            for job in 0..jobs.min(self.request.inputs.len()).max(1) {
+            for job in 0..jobs.min(self.recordings.len()).max(1) {
                 let own = sender.clone();
                 let thread = std::thread::Builder::new().name(format!("job-{job}"));
                 if let Err(source) = thread.spawn_scoped(scope, move || self.work(&own)) {
@@ -144,7 +149,7 @@ impl Batch<'_> {
                 match message {
                     Message::Progress(progress) => watch(Step::Progress(progress)),
                     Message::Done(index, outcome) => {
-                        watch(Step::Done { input: index, done: &outcome.done });
+                        watch(Step::Done { input: self.input(index), done: &outcome.done });
                         done.push((index, *outcome));
                     }
                     Message::Broken(error) => {
@@ -159,8 +164,8 @@ impl Batch<'_> {
     fn work(&self, messages: &Sender<Message>) {
         while !self.stopped.load(Ordering::Acquire) {
             let index = self.next.fetch_add(1, Ordering::AcqRel);
-            let Some(path) = self.request.inputs.get(index) else { return };
-            let message = match self.one(index, path, messages) {
+            let Some((_, recording)) = self.recordings.get(index) else { return };
+            let message = match self.one(index, recording, messages) {
                 Ok(outcome) => Message::Done(index, Box::new(outcome)),
                 Err(error) => {
                     self.stopped.store(true, Ordering::Release);
@@ -172,16 +177,22 @@ impl Batch<'_> {
         }
     }
 
-    fn one(&self, index: usize, path: &Path, messages: &Sender<Message>) -> Result<Outcome> {
-        let before = stamp(path);
-        let hashed = self.hashes.publish(index, || identity_of(path));
+    /// The input that holds a recording.
+    fn input(&self, index: usize) -> usize {
+        self.recordings.get(index).map_or(0, |(input, _)| *input)
+    }
+
+    fn one(&self, index: usize, recording: &RecordingPath, messages: &Sender<Message>) -> Result<Outcome> {
+        let path = &recording.name();
+        let before = stamp(recording.file());
+        let hashed = self.hashes.publish(index, || identity_of(recording));
         let identity = match hashed {
             Ok(identity) => identity,
-            Err(error) => return self.failed(path, FileIdentity::default(), error, Vec::new()),
+            Err(error) => return self.failed(recording, FileIdentity::default(), error, Vec::new()),
         };
         if let Some(first) = self.hashes.earlier(index, &identity.sha256) {
-            let first = self.request.inputs.get(first).map_or(Path::new(""), PathBuf::as_path);
-            let trace_id = trace_key(first, &identity.sha256);
+            let first = self.recordings.get(first).map(|(_, recording)| recording.name()).unwrap_or_default();
+            let trace_id = trace_key(&first, &identity.sha256);
             let skipped = SkippedInput { path: path.to_owned(), trace_id, differs: false };
             return Ok(Outcome { done: Done::Skipped(skipped), tables: Vec::new(), failure: None });
         }
@@ -194,22 +205,23 @@ impl Batch<'_> {
         let _share = self.memory.take(identity.size_bytes);
         let key = trace_key(path, &identity.sha256);
         let mut part = self.part(&key)?;
+        let input = self.input(index);
         let mut progress = |position, total, events| {
-            let _ = messages.send(Message::Progress(Progress { input: index, position, total, events }));
+            let _ = messages.send(Message::Progress(Progress { input, position, total, events }));
         };
         let shape = self.shape(&key);
-        let identified = || Ok(identity.clone());
+        let identified = || identity.clone();
         let made = read_one(
             self.request,
             &self.manifests,
-            path,
+            recording,
             (shape, &self.selection),
             &mut part,
             &mut progress,
             identified,
         );
         match made {
-            Ok(_) if before != stamp(path) => {
+            Ok(_) if before != stamp(recording.file()) => {
                 let error = Error::Unreadable {
                     path: path.to_owned(),
                     offset: 0,
@@ -217,7 +229,7 @@ impl Batch<'_> {
                     expected: "a recording that is not being written".into(),
                 };
                 drop(part);
-                self.failed(path, FileIdentity::default(), error, replaced)
+                self.failed(recording, FileIdentity::default(), error, replaced)
             }
             Ok((summary, tables)) => {
                 let input = InputSummary { trace_id: key.clone(), ..summary };
@@ -230,24 +242,31 @@ impl Batch<'_> {
             }
             Err(error) => {
                 drop(part);
-                self.failed(path, identity, error, replaced)
+                self.failed(recording, identity, error, replaced)
             }
         }
     }
 
     /// A failure becomes a row, if it is one of the recording alone.
-    fn failed(&self, path: &Path, identity: FileIdentity, error: Error, mut replaced: Vec<String>) -> Result<Outcome> {
+    fn failed(
+        &self,
+        recording: &RecordingPath,
+        identity: FileIdentity,
+        error: Error,
+        mut replaced: Vec<String>,
+    ) -> Result<Outcome> {
+        let (path, file) = (recording.name(), recording.file());
         let of_recording = match &error {
             Error::Unreadable { .. } | Error::Usage(_) => true,
-            Error::Io { path: at, .. } => at == path,
+            Error::Io { path: at, .. } => *at == path || at == file,
             _ => false,
         };
         if !of_recording || self.request.fail_fast {
             return Err(error);
         }
-        let mut input = FailedInput::of(path.to_owned(), &error);
+        let mut input = FailedInput::of(path, &error);
         if !identity.sha256.is_empty() {
-            input.trace_id = trace_key(path, &identity.sha256);
+            input.trace_id = trace_key(&input.path, &identity.sha256);
             input.identity = identity;
         }
         let mut part = self.part(&input.trace_id)?;

@@ -19,7 +19,7 @@ use crate::reader::callback::{self, Record};
 use crate::reader::etl::Manifests;
 use crate::reader::{self, Order, Thread, ThreadIndex, TraceInfo, TypeId};
 use crate::sink::BatchSink;
-use crate::source::Input;
+use crate::source::{FileIdentity, RecordingPath};
 use crate::table::names::safe;
 use crate::table::select::Selection;
 use crate::table::{Shape, Tables};
@@ -80,9 +80,11 @@ pub fn batches(
         let is_extra = matches!(table, "trace" | "trace_label" | "diagnostic");
         !is_extra || request.tables.is_empty() || request.tables.iter().any(|name| name == table)
     };
-    let shapes = shapes(request, true)?;
+    let recordings = inputs::recordings(&request.inputs);
+    let shapes = shapes(request, &recordings, true);
     let (mut converted, mut failed, mut tables) = (Vec::new(), Vec::new(), Vec::<TableSummary>::new());
-    for (input, (path, shape)) in request.inputs.iter().zip(&shapes).enumerate() {
+    for ((input, recording), shape) in recordings.iter().zip(&shapes) {
+        let input = *input;
         let stop = Cell::new(false);
         let mut has_rows = false;
         let mut receive_rows = |table: &str, rows: RecordBatch| {
@@ -100,22 +102,23 @@ pub fn batches(
         };
         let mut sink = BatchSink::new(&mut receive_rows, &go_on);
         // The hash is taken while the recording is read: both are in the page cache then.
-        let hashing = if wants("trace") { inputs::identity_aside(path) } else { None };
-        let identity = || inputs::joined(hashing);
+        let hashing = if wants("trace") { inputs::identity_aside(recording) } else { None };
+        let identity = || inputs::joined(hashing).unwrap_or_default();
         let how = (shape.clone(), &selection);
-        let made = read_one(request, &manifests, path, how, &mut sink, &mut told, identity);
+        let made = read_one(request, &manifests, recording, how, &mut sink, &mut told, identity);
         if stop.get() {
             return Ok(None);
         }
         match made {
             Ok((summary, written)) => {
                 let trace_id = shape.trace_id.clone();
-                let trace_id = trace_id.unwrap_or_else(|| inputs::trace_key(path, &summary.identity.sha256));
+                let trace_id =
+                    trace_id.unwrap_or_else(|| inputs::trace_key(&recording.name(), &summary.identity.sha256));
                 converted.push(InputSummary { trace_id, ..summary });
                 add(&mut tables, written.into_iter().filter(|table| wants(&table.name)));
             }
-            Err(error) if request.inputs.len() > 1 && !has_rows && is_about(&error, path) => {
-                failed.push((path.clone(), error));
+            Err(error) if recordings.len() > 1 && !has_rows && is_about(&error, &recording.name()) => {
+                failed.push((recording.name(), error));
             }
             Err(error) => return Err(error),
         }
@@ -129,17 +132,18 @@ pub fn batches(
     Ok(Some(Summary { inputs: converted, failed, skipped, output: PathBuf::new(), tables, elapsed_ns }))
 }
 
-/// What the tables of each input look like. Of several, each has a key, for which its hash is taken if it `has_rows`.
-fn shapes(request: &Convert, has_rows: bool) -> Result<Vec<Shape>> {
-    let hive = request.layout == DatasetLayout::Hive || request.inputs.len() > 1;
+/// What the tables of each recording look like. Of several, each has a key, for which its hash is taken if there are
+/// to be rows.
+fn shapes(request: &Convert, recordings: &[(usize, RecordingPath)], for_rows: bool) -> Vec<Shape> {
+    let hive = request.layout == DatasetLayout::Hive || recordings.len() > 1;
     let signed = request.address_type == AddressType::Int64;
-    let shape = |path: &PathBuf| {
+    let key = |recording: &RecordingPath| {
         // What cannot be hashed cannot be read either, which is told then.
-        let hash = |path| if has_rows { inputs::identity_of(path).unwrap_or_default() } else { Default::default() };
-        let trace_id = hive.then(|| inputs::trace_key(path, &hash(path).sha256));
-        Ok(Shape { trace_id, signed })
+        let identity =
+            if for_rows { inputs::identity_of(recording).unwrap_or_default() } else { FileIdentity::default() };
+        inputs::trace_key(&recording.name(), &identity.sha256)
     };
-    request.inputs.iter().map(shape).collect()
+    recordings.iter().map(|(_, recording)| Shape { trace_id: hive.then(|| key(recording)), signed }).collect()
 }
 
 /// Whether an error is about the recording, and not about the request.
@@ -175,14 +179,14 @@ pub struct FoundTable {
 /// reading the recording to its end without decoding it, which is as quick as [`crate::inspect::inspect`]; `tables` of the
 /// request restricts what is looked for, and without payload tables only the header is read.
 ///
-/// Fails for the first recording that cannot be read.
+/// Of an archive that holds several recordings, each table stands once. Fails for the first recording that cannot be read.
 pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
     let manifests = Manifests::open(&request.manifests)?;
     let selection = Selection::new(&request.tables)?;
-    let list = |(path, shape): (&PathBuf, Shape)| {
+    let list = |recording: &RecordingPath, shape: Shape| {
         let mut lister =
             Lister { request, selection: &selection, shape, tables: None, keys: HashMap::new(), failure: None };
-        let input = Input::open(path)?;
+        let input = recording.open()?;
         let read = if reader::Format::detect(input.head()) == Some(reader::Format::Callbacks) {
             callback::read(input, &mut lister).map(drop)
         } else {
@@ -192,7 +196,17 @@ pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
         read?;
         lister.finish()
     };
-    request.inputs.iter().zip(shapes(request, false)?).map(list).collect()
+    let recordings = inputs::recordings(&request.inputs);
+    let mut found: Vec<Vec<FoundTable>> = request.inputs.iter().map(|_| Vec::new()).collect();
+    for ((input, recording), shape) in recordings.iter().zip(shapes(request, &recordings, false)) {
+        let listed = list(recording, shape)?;
+        let Some(known) = found.get_mut(*input) else { continue };
+        // The recordings of an archive have most of their tables in common.
+        let is_new = |table: &FoundTable| known.iter().all(|other| other.name != table.name);
+        let new: Vec<FoundTable> = listed.into_iter().filter(is_new).collect();
+        known.extend(new);
+    }
+    Ok(found)
 }
 
 /// Gives each kind of event its table, and looks at nothing else.

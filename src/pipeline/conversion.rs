@@ -28,6 +28,6 @@ impl Conversion<'_> {
     /// Where the tables of a recording whose header was read come out.
     pub(super) fn output(&self, info: &TraceInfo) -> Result<TableOutput> {
         let tables = Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.shape.clone())?;
-        Ok(TableOutput::new(tables, &self.request.labels))
+        Ok(TableOutput::new(tables, self.request))
     }
 }

@@ -370,7 +370,9 @@ impl EventVisitor for EventRun<'_> {
     }
 
     fn events_lost(&mut self, thread: Option<(ThreadIndex, &Thread)>, since_ns: i64) {
-        self.normalizer.events_lost(thread, since_ns);
+        if let Some(state) = &mut self.state {
+            self.normalizer.events_lost(thread, since_ns, &mut state.out);
+        }
     }
 
     fn stacks_forgotten(&mut self) {

@@ -19,5 +19,5 @@ pub(super) fn write(
     // When it began is not known: the row has the start of time.
     let clock = Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1 };
     let tables = Tables::new(Selection::least(), clock, 8, shape)?;
-    TableOutput::new(tables, &request.labels).close_failed(failed, dataset)
+    TableOutput::new(tables, request).close_failed(failed, dataset)
 }

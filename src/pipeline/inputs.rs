@@ -1,15 +1,14 @@
 //! What is known of an input by its file: a key for it, its size and its hash.
 
-use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::source::FileIdentity;
+use crate::source::{FileIdentity, RecordingPath};
 use crate::table::names::safe;
 
 /// Digits of the hash in a key.
@@ -41,38 +40,45 @@ pub(super) fn key_of_place(path: &Path) -> String {
     trace_key(path, &hex(&Sha256::digest(place.to_string_lossy().as_bytes())))
 }
 
-/// Size and SHA-256 of a regular file; nothing of anything else.
-pub(super) fn identity_of(path: &Path) -> Result<FileIdentity> {
-    if !path.is_file() {
-        return Ok(FileIdentity::default());
-    }
-    let mut file = File::open(path).map_err(Error::io(path))?;
+/// The recordings of the inputs, each with which input holds it: an archive may hold several.
+pub(super) fn recordings(inputs: &[PathBuf]) -> Vec<(usize, RecordingPath)> {
+    let of_input = |(input, path): (usize, &PathBuf)| RecordingPath::all_in(path).into_iter().map(move |r| (input, r));
+    inputs.iter().enumerate().flat_map(of_input).collect()
+}
+
+/// Size and SHA-256 of a recording that is a regular file or a part of an archive; nothing of anything else.
+pub(super) fn identity_of(recording: &RecordingPath) -> Result<FileIdentity> {
+    recording.bytes().map_or_else(|| Ok(FileIdentity::default()), |bytes| hashed(&recording.name(), bytes?))
+}
+
+fn hashed(name: &Path, mut bytes: impl Read) -> Result<FileIdentity> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0u8; 256 << 10];
     let mut size_bytes = 0u64;
     loop {
-        let n = file.read(&mut buffer).map_err(Error::io(path))?;
-        if n == 0 {
-            break;
+        match bytes.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => {
+                size_bytes += n as u64;
+                hash.update(buffer.get(..n).unwrap_or_default());
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(source) => return Err(Error::Io { path: name.to_owned(), source }),
         }
-        size_bytes += n as u64;
-        hash.update(buffer.get(..n).unwrap_or_default());
     }
     Ok(FileIdentity { size_bytes, sha256: hex(&hash.finalize()) })
 }
 
-/// Size and SHA-256 of a regular file, taken by a thread of its own.
-pub(super) fn identity_aside(path: &Path) -> Option<JoinHandle<Result<FileIdentity>>> {
-    let path = path.to_owned();
-    path.is_file().then(|| std::thread::spawn(move || identity_of(&path)))
+/// Size and SHA-256 of a recording, taken by a thread of its own. Where no thread can be made, neither is known.
+pub(super) fn identity_aside(recording: &RecordingPath) -> Option<JoinHandle<Result<FileIdentity>>> {
+    let bytes = recording.bytes()?.ok()?;
+    let name = recording.name();
+    std::thread::Builder::new().spawn(move || hashed(&name, bytes)).ok()
 }
 
-/// What that thread found.
-pub(super) fn joined(hashing: Option<JoinHandle<Result<FileIdentity>>>) -> Result<FileIdentity> {
-    match hashing {
-        Some(thread) => thread.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into()))),
-        None => Ok(FileIdentity::default()),
-    }
+/// What that thread found. What cannot be hashed was read nevertheless: it has no identity, and costs nothing else.
+pub(super) fn joined(hashing: Option<JoinHandle<Result<FileIdentity>>>) -> Option<FileIdentity> {
+    hashing.and_then(|thread| thread.join().ok()?.ok())
 }
 
 /// By what a file is seen to be written: its length and the time of its last change.
@@ -108,8 +114,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("abc");
         std::fs::write(&path, "abc").unwrap();
-        let identity = identity_of(&path).unwrap();
+        let identity = identity_of(&RecordingPath::of_file(&path)).unwrap();
         assert_eq!((identity.size_bytes, &identity.sha256[..8]), (3, "ba7816bf"));
-        assert_eq!(identity_of(folder.path()).unwrap(), FileIdentity::default());
+        assert_eq!(identity_of(&RecordingPath::of_file(folder.path())).unwrap(), FileIdentity::default());
     }
 }

@@ -1,6 +1,6 @@
 //! One recording through the layers: a file that is read from its beginning to its end.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::callback_run::CallbackRun;
 use super::conversion::Conversion;
@@ -12,7 +12,7 @@ use crate::event::Resolver;
 use crate::reader::etl::Manifests;
 use crate::reader::{self, Order};
 use crate::sink::{DatasetOptions, TableSink};
-use crate::source::{FileIdentity, Input};
+use crate::source::{FileIdentity, RecordingPath};
 use crate::table::Shape;
 use crate::table::select::Selection;
 
@@ -32,24 +32,25 @@ pub(super) fn options(request: &Convert, inputs: &[PathBuf]) -> DatasetOptions {
 pub(super) fn read_one(
     request: &Convert,
     manifests: &Manifests,
-    path: &Path,
+    recording: &RecordingPath,
     (shape, selection): (Shape, &Selection),
     dataset: &mut dyn TableSink,
     progress: &mut dyn FnMut(u64, Option<u64>, u64),
-    identity: impl FnOnce() -> Result<FileIdentity>,
+    identity: impl FnOnce() -> FileIdentity,
 ) -> Result<(InputSummary, Vec<TableSummary>)> {
-    let input = Input::open(path)?;
+    let path = &recording.name();
+    let input = recording.open()?;
     let total = input.size();
     let is_callbacks = reader::Format::detect(input.head()) == Some(reader::Format::Callbacks);
     let conversion = Conversion { request, selection, shape, dataset, progress, total };
     if is_callbacks {
         let mut run = CallbackRun::new(conversion);
         let end = reader::callback::read(input, &mut run)?;
-        return run.finish(path, &end, &identity()?);
+        return run.finish(path, &end, &identity());
     }
     let mut run = EventRun::new(conversion);
     let mut resolver = Resolver::new(&mut run).with_manifests(manifests);
     let end = reader::read(input, Order::Time, &mut resolver)?;
     let resolved = resolver.finish();
-    run.finish(path, &end, &identity()?, &resolved)
+    run.finish(path, &end, &identity(), &resolved)
 }

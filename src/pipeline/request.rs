@@ -76,6 +76,9 @@ pub struct Convert {
     /// Bytes of memory that recordings converted side by side are meant to keep to: fewer run at once when they would need
     /// more. `None`: half of what is free.
     pub memory: Option<u64>,
+    /// Fill the table `heap_dominator`, with at most so many bytes of memory for the walks of a recording: 112 for each
+    /// object and root, and 40 for each reference. Beyond that the table stays empty, and a diagnostic says so.
+    pub retained: Option<u64>,
 }
 
 impl Convert {
@@ -155,6 +158,11 @@ impl Convert {
         Convert { strict, ..self }
     }
 
+    /// Sets [`Convert::retained`].
+    pub fn retained(self, retained: impl Into<Option<u64>>) -> Convert {
+        Convert { retained: retained.into(), ..self }
+    }
+
     /// Sets [`Convert::labels`].
     pub fn labels(self, labels: impl IntoIterator<Item = (String, String)>) -> Convert {
         Convert { labels: labels.into_iter().collect(), ..self }
@@ -189,7 +197,9 @@ impl Convert {
     /// are not alike.
     pub(super) fn options(&self) -> String {
         let Convert { tables, providers, processes, manifests, from_ns, to_ns, .. } = self;
-        let all: [(&str, String); 5] = [
+        let retained = if self.retained.is_some() { "yes".to_owned() } else { String::new() };
+        let all: [(&str, String); 6] = [
+            ("retained", retained),
             ("tables", tables.join(",")),
             ("providers", providers.join(",")),
             ("process", processes.join(",")),

@@ -42,7 +42,7 @@ impl Dataset {
     pub fn create(out: &Path, options: DatasetOptions) -> Result<Dataset> {
         properties::check(options.format, options.compression)?;
         let staging = Staging::new(out, options.overwrite, &options.inputs)?;
-        let encoders = Encoders::start(options.threads).map_err(Error::io(out))?;
+        let encoders = Encoders::start(options.threads).map_err(Error::io("starting a thread"))?;
         Ok(Dataset::growing_in(staging, encoders, options))
     }
 

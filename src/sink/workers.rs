@@ -63,14 +63,17 @@ pub(super) struct Ticket {
 }
 
 impl Encoders {
-    /// Starts `count` threads, at least one.
+    /// Starts `count` threads, or as many as the system lets it have. None at all is an error.
     pub fn start(count: usize) -> std::io::Result<Arc<Encoders>> {
         let mut encoders = Encoders { threads: Vec::new(), budget: Arc::default() };
         for index in 0..count.max(1) {
             let (jobs, queue) = channel();
-            let thread =
-                std::thread::Builder::new().name(format!("sink-{index}")).spawn(move || work_through(&queue))?;
-            encoders.threads.push(Encoder { jobs, thread });
+            let named = std::thread::Builder::new().name(format!("sink-{index}"));
+            match named.spawn(move || work_through(&queue)) {
+                Ok(thread) => encoders.threads.push(Encoder { jobs, thread }),
+                Err(error) if index == 0 => return Err(error),
+                Err(_) => break,
+            }
         }
         Ok(Arc::new(encoders))
     }

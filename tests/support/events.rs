@@ -46,7 +46,7 @@ impl EventVisitor for Reading {
     }
 
     fn events_lost(&mut self, thread: Option<(u32, &Thread)>, since_ns: i64) {
-        self.normalizer.events_lost(thread, since_ns);
+        self.normalizer.events_lost(thread, since_ns, &mut self.facts);
     }
 
     fn problem(&mut self, problem: Problem) {

@@ -51,7 +51,7 @@ pub struct EventGcTracker {
     spare: Option<Ranges>,
 }
 
-/// Collections that are held back so that a gap can be told of them, where readers tell of gaps.
+/// Collections that are held back so that a gap in them can be reported, where readers report gaps.
 const HELD_FOR_GAPS: usize = 256;
 
 /// What GCStart says.

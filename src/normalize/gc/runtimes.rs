@@ -86,7 +86,7 @@ impl Runtimes {
         &mut self.list
     }
 
-    /// A thread goes on: what it has told of the start of a collection is complete.
+    /// A thread goes on: what it has reported of the start of a collection is complete.
     pub fn end_start_phase(&mut self, thread: u32) {
         self.list.iter_mut().for_each(|runtime| runtime.end_start_phase(thread));
     }

@@ -1,0 +1,97 @@
+//! Requests to the loader for assemblies, with the time they took and what came of them.
+
+use crate::normalize::fact::{AssemblyLoad, FactSink};
+use crate::normalize::nested::Nested;
+use crate::normalize::tracker::{self, Hears, Input, RUNTIME};
+
+/// What an event tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Somebody asks for an assembly.
+    Start,
+    /// The answer.
+    Stop,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] =
+    &[Hears { provider: RUNTIME, events: &[("AssemblyLoadStart", Action::Start), ("AssemblyLoadStop", Action::Stop)] }];
+
+impl tracker::Action for Action {}
+
+/// A request: its row, but for the text.
+#[derive(Debug)]
+struct Open {
+    row: AssemblyLoad<'static>,
+    name: String,
+    path: String,
+    requesting: String,
+    context: String,
+}
+
+impl Open {
+    fn row(&self) -> AssemblyLoad<'_> {
+        AssemblyLoad {
+            name: &self.name,
+            path: &self.path,
+            requesting_assembly: &self.requesting,
+            load_context: &self.context,
+            ..self.row
+        }
+    }
+}
+
+/// The requests that go on.
+#[derive(Debug, Default)]
+pub struct AssemblyLoads {
+    /// The names may have 64 KB.
+    open: Nested<Open, 512>,
+}
+
+impl AssemblyLoads {
+    /// An event of a request.
+    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+        let thread = input.capture_thread();
+        match action {
+            Action::Start => {
+                let text = |name| input.text(name).to_owned();
+                let open = Open {
+                    row: AssemblyLoad {
+                        start_ts_ns: input.ts_ns(),
+                        process_id: input.process_id(),
+                        thread_id: input.thread_id(),
+                        callsite_id: input.callsite_id,
+                        ..AssemblyLoad::default()
+                    },
+                    name: text("AssemblyName"),
+                    path: text("AssemblyPath"),
+                    requesting: text("RequestingAssembly"),
+                    context: text("AssemblyLoadContext"),
+                };
+                if let Some(evicted) = self.open.begin(thread, open) {
+                    sink.add(&evicted.row());
+                }
+            }
+            Action::Stop => {
+                let name = input.text("AssemblyName");
+                let ended = self.open.end(thread, |open| open.name == name, |inner| sink.add(&inner.row()));
+                if let Some(open) = ended {
+                    let found = |name: &str| input.fields.text(name).filter(|text| !text.is_empty());
+                    sink.add(&AssemblyLoad {
+                        end_ts_ns: Some(input.ts_ns()),
+                        success: input.fields.number("Success").map(|value| value != 0),
+                        cached: input.fields.number("Cached").map(|value| value != 0),
+                        result_name: found("ResultAssemblyName"),
+                        result_path: found("ResultAssemblyPath"),
+                        ..open.row()
+                    });
+                }
+            }
+        }
+    }
+
+    /// Events of a thread (`None`: of any) were lost: what is open may have ended in the gap.
+    pub fn events_lost(&mut self, thread: Option<u32>, sink: &mut impl FactSink) {
+        self.open.take(thread).iter().for_each(|open| sink.add(&open.row()));
+    }
+}

@@ -1,0 +1,137 @@
+//! Compiling methods, and looking up code that was compiled before: how long it took and what came of it.
+
+use crate::normalize::enum_names;
+use crate::normalize::fact::{FactSink, MethodCompilation};
+use crate::normalize::nested::Nested;
+use crate::normalize::tracker::{self, Hears, Input, RUNTIME};
+
+/// What an event tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The compiler begins.
+    JitStart,
+    /// The code is there.
+    Loaded,
+    /// A lookup begins.
+    LookupStart,
+    /// What it found.
+    LookupStop,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[Hears {
+    provider: RUNTIME,
+    events: &[
+        ("MethodJittingStarted", Action::JitStart),
+        ("MethodLoadVerbose", Action::Loaded),
+        ("MethodLoad", Action::Loaded),
+        ("R2RGetEntryPointStart", Action::LookupStart),
+        ("R2RGetEntryPoint", Action::LookupStop),
+    ],
+}];
+
+impl tracker::Action for Action {}
+
+/// A compilation: its row, but for the text.
+#[derive(Debug)]
+struct Open {
+    row: MethodCompilation<'static>,
+    namespace: String,
+    name: String,
+    signature: String,
+}
+
+impl Open {
+    fn new(kind: &'static str, input: &Input<'_>) -> Open {
+        let text = |name| input.text(name).to_owned();
+        Open {
+            row: MethodCompilation { kind, ..about(input) },
+            namespace: text("MethodNamespace"),
+            name: text("MethodName"),
+            signature: text("MethodSignature"),
+        }
+    }
+
+    fn row(&self) -> MethodCompilation<'_> {
+        MethodCompilation { namespace: &self.namespace, name: &self.name, signature: &self.signature, ..self.row }
+    }
+}
+
+/// Who compiles what, and since when.
+fn about(input: &Input<'_>) -> MethodCompilation<'static> {
+    MethodCompilation {
+        start_ts_ns: input.ts_ns(),
+        process_id: input.process_id(),
+        thread_id: input.thread_id(),
+        callsite_id: input.callsite_id,
+        method_id: input.number("MethodID"),
+        module_id: input.number("ModuleID"),
+        token: input.number("MethodToken") as u32,
+        il_size_bytes: input.fields.small("MethodILSize"),
+        ..MethodCompilation::default()
+    }
+}
+
+const JIT: &str = "jit";
+const LOOKUP: &str = "r2r";
+
+/// The compilations that go on.
+#[derive(Debug, Default)]
+pub struct Compilations {
+    /// The names may have 64 KB.
+    open: Nested<Open, 512>,
+}
+
+impl Compilations {
+    /// An event of the compiler or of the loader of code.
+    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+        let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());
+        let method_id = input.number("MethodID");
+        let is_it = |kind: &'static str| move |open: &Open| (open.row.kind, open.row.method_id) == (kind, method_id);
+        match action {
+            Action::JitStart | Action::LookupStart => {
+                let kind = if action == Action::JitStart { JIT } else { LOOKUP };
+                if let Some(evicted) = self.open.begin(thread, Open::new(kind, input)) {
+                    sink.add(&evicted.row());
+                }
+            }
+            Action::Loaded => {
+                let ended = self.open.end(thread, is_it(JIT), |inner| sink.add(&inner.row()));
+                if let Some(open) = ended {
+                    let tier = enum_names::optimization_tier(input.number("MethodFlags"));
+                    sink.add(&MethodCompilation {
+                        end_ts_ns: Some(ts_ns),
+                        tier_number: Some(tier),
+                        tier: input.name_in("OptimizationTier", u64::from(tier)),
+                        rejit_id: input.number("ReJITID"),
+                        native_size_bytes: input.fields.small("MethodSize"),
+                        start_address: input.number("MethodStartAddress"),
+                        ..open.row()
+                    });
+                }
+            }
+            Action::LookupStop => {
+                let ended = self.open.end(thread, is_it(LOOKUP), |inner| sink.add(&inner.row()));
+                // Before .NET 5 only the end of a lookup is told.
+                let begun = ended.map_or_else(|| about(input), |open| open.row);
+                let start_address = input.number("EntryPoint");
+                sink.add(&MethodCompilation {
+                    kind: LOOKUP,
+                    end_ts_ns: (begun.kind == LOOKUP).then_some(ts_ns),
+                    namespace: input.text("MethodNamespace"),
+                    name: input.text("MethodName"),
+                    signature: input.text("MethodSignature"),
+                    tier: (start_address != 0).then_some("ReadyToRun"),
+                    native_size_bytes: input.fields.small("MethodSize"),
+                    start_address,
+                    ..begun
+                });
+            }
+        }
+    }
+
+    /// Events of a thread (`None`: of any) were lost: what is open may have ended in the gap.
+    pub fn events_lost(&mut self, thread: Option<u32>, sink: &mut impl FactSink) {
+        self.open.take(thread).iter().for_each(|open| sink.add(&open.row()));
+    }
+}

@@ -1,0 +1,120 @@
+//! Exceptions: where they are thrown, and which handler catches them.
+//!
+//! ```text
+//!  Thrown   FilterStart ..   FinallyStart ..   CatchStart .. CatchStop
+//! ```
+//! All of it is on one thread. An exception that is thrown while another one is handled is the inner one of two.
+
+use crate::normalize::fact::{Exception, FactSink};
+use crate::normalize::nested::Nested;
+use crate::normalize::tracker::{self, Hears, Input, RUNTIME};
+
+/// What an event tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It is thrown.
+    Thrown,
+    /// A filter is asked.
+    Filter,
+    /// A finally or fault block begins.
+    Finally,
+    /// A handler begins.
+    Catch,
+    /// A handler ends.
+    CatchEnd,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[Hears {
+    provider: RUNTIME,
+    events: &[
+        ("ExceptionThrown", Action::Thrown),
+        ("ExceptionFilterStart", Action::Filter),
+        ("ExceptionFinallyStart", Action::Finally),
+        ("ExceptionCatchStart", Action::Catch),
+        ("ExceptionCatchStop", Action::CatchEnd),
+    ],
+}];
+
+impl tracker::Action for Action {}
+
+/// An exception: its row, but for the text.
+#[derive(Debug, Default)]
+struct Open {
+    row: Exception<'static>,
+    type_name: String,
+    message: String,
+    flags: String,
+    handler: Option<String>,
+}
+
+impl Open {
+    fn report(&self, sink: &mut impl FactSink) {
+        sink.add(&Exception {
+            type_name: &self.type_name,
+            message: &self.message,
+            flags_text: &self.flags,
+            catch_method_name: self.handler.as_deref(),
+            ..self.row
+        });
+    }
+}
+
+/// The exceptions that no handler is known to have dealt with.
+#[derive(Debug, Default)]
+pub struct Exceptions {
+    /// A message may have 64 KB.
+    open: Nested<Open, 1024>,
+}
+
+impl Exceptions {
+    /// An event of an exception.
+    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+        let thread = input.capture_thread();
+        if action == Action::Thrown {
+            let thrown = Open {
+                row: Exception {
+                    ts_ns: input.ts_ns(),
+                    process_id: input.process_id(),
+                    thread_id: input.thread_id(),
+                    callsite_id: input.callsite_id,
+                    hresult: input.number("ExceptionHRESULT") as u32,
+                    flags: input.number("ExceptionFlags") as u32,
+                    instruction_pointer: input.number("ExceptionEIP"),
+                    ..Exception::default()
+                },
+                type_name: input.text("ExceptionType").to_owned(),
+                message: input.text("ExceptionMessage").to_owned(),
+                flags: input.words_of("ExceptionThrownFlagsMap", "ExceptionFlags"),
+                handler: None,
+            };
+            if let Some(evicted) = self.open.begin(thread, thrown) {
+                evicted.report(sink);
+            }
+            return;
+        }
+        let Some(open) = self.open.innermost(thread) else { return };
+        match action {
+            Action::Thrown => {}
+            Action::Filter => open.row.filter_count += 1,
+            Action::Finally => open.row.finally_count += 1,
+            Action::Catch => {
+                open.row.catch_count += 1;
+                open.row.catch_ts_ns = Some(input.ts_ns());
+                open.row.catch_method_id = input.number("MethodID");
+                open.handler = input.fields.text("MethodName").map(str::to_owned);
+            }
+            Action::CatchEnd => {
+                if let Some(mut ended) = self.open.end(thread, |_| true, |_| {}) {
+                    ended.row.end_ts_ns = Some(input.ts_ns());
+                    ended.report(sink);
+                }
+            }
+        }
+    }
+
+    /// Events of a thread (`None`: of any) were lost: what comes behind the gap may be of other exceptions.
+    pub fn events_lost(&mut self, thread: Option<u32>, sink: &mut impl FactSink) {
+        self.open.take(thread).iter().for_each(|open| open.report(sink));
+    }
+}

@@ -1,0 +1,133 @@
+//! The thread pool: how many workers it has and why, and how long work waits for one.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use crate::normalize::fact::{FactSink, ThreadPool, ThreadPoolWork};
+use crate::normalize::tracker::{self, Hears, Input, RUNTIME};
+use crate::reader::ProcessKey;
+
+/// What an event tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Something of the pool, by this word of the table.
+    Pool(&'static str),
+    /// A work item (`work` or `io`) is queued.
+    Queued(&'static str, &'static str),
+    /// A worker takes it.
+    Taken(&'static str, &'static str),
+}
+
+/// The events. An action of the queue names the field with the id of the item.
+pub const HEARS: &[Hears<Action>] = &[
+    Hears {
+        provider: RUNTIME,
+        events: &[
+            ("ThreadPoolWorkerThreadStart", Action::Pool("worker_start")),
+            ("ThreadPoolWorkerThreadStop", Action::Pool("worker_stop")),
+            ("ThreadPoolWorkerThreadWait", Action::Pool("worker_wait")),
+            ("ThreadPoolWorkerThreadRetirementStart", Action::Pool("retirement_start")),
+            ("ThreadPoolWorkerThreadRetirementStop", Action::Pool("retirement_stop")),
+            ("ThreadPoolWorkerThreadAdjustmentSample", Action::Pool("sample")),
+            ("ThreadPoolWorkerThreadAdjustmentAdjustment", Action::Pool("adjustment")),
+            ("ThreadPoolWorkerThreadAdjustmentStats", Action::Pool("stats")),
+            ("ThreadPoolMinMaxThreads", Action::Pool("min_max")),
+            ("ThreadPoolWorkingThreadCount", Action::Pool("working_count")),
+            ("IOThreadCreate", Action::Pool("io_create")),
+            ("IOThreadTerminate", Action::Pool("io_terminate")),
+            ("IOThreadRetire", Action::Pool("io_retire")),
+            ("IOThreadUnretire", Action::Pool("io_unretire")),
+            ("ThreadPoolEnqueue", Action::Queued("work", "WorkID")),
+            ("ThreadPoolDequeue", Action::Taken("work", "WorkID")),
+            ("ThreadPoolIOEnqueue", Action::Queued("io", "NativeOverlapped")),
+            ("ThreadPoolIODequeue", Action::Taken("io", "NativeOverlapped")),
+        ],
+    },
+    Hears {
+        provider: "System.Diagnostics.Eventing.FrameworkEventSource",
+        events: &[
+            ("ThreadPoolEnqueueWork", Action::Queued("work", "workID")),
+            ("ThreadPoolDequeueWork", Action::Taken("work", "workID")),
+        ],
+    },
+];
+
+impl tracker::Action for Action {}
+
+/// Work items that wait, at most; past it all are reported as they are.
+const MAX_QUEUED: usize = 1 << 17;
+
+/// The work items that wait.
+#[derive(Debug, Default)]
+pub struct Pool {
+    queued: HashMap<(ProcessKey, &'static str, u64), ThreadPoolWork, RandomState>,
+}
+
+impl Pool {
+    /// An event of the pool.
+    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+        match action {
+            Action::Pool(kind) => pool(kind, input, sink),
+            Action::Queued(kind, field) => {
+                let work_id = input.number(field);
+                if self.queued.len() >= MAX_QUEUED {
+                    self.report(|_| true, sink);
+                }
+                let row = ThreadPoolWork {
+                    queue_ts_ns: input.ts_ns(),
+                    process_id: input.process_id(),
+                    thread_id: input.thread_id(),
+                    callsite_id: input.callsite_id,
+                    kind,
+                    work_id,
+                    ..ThreadPoolWork::default()
+                };
+                // The id is given out again: the item that had it before was taken unseen.
+                if let Some(before) = self.queued.insert((input.process(), kind, work_id), row) {
+                    sink.add(&before);
+                }
+            }
+            Action::Taken(kind, field) => {
+                if let Some(mut row) = self.queued.remove(&(input.process(), kind, input.number(field))) {
+                    row.start_ts_ns = Some(input.ts_ns());
+                    row.worker_thread_id = input.thread_id();
+                    sink.add(&row);
+                }
+            }
+        }
+    }
+
+    /// Events of a process (`None`: of any) were lost. Any thread may have taken an item in the gap, and queued another one
+    /// with its id.
+    pub fn events_lost(&mut self, process: Option<ProcessKey>, sink: &mut impl FactSink) {
+        self.report(|key| process.is_none_or(|process| key == process), sink);
+    }
+
+    fn report(&mut self, which: impl Fn(ProcessKey) -> bool, sink: &mut impl FactSink) {
+        let mut rows: Vec<_> = self.queued.extract_if(|key, _| which(key.0)).map(|(_, row)| row).collect();
+        rows.sort_unstable_by_key(|row| (row.queue_ts_ns, row.process_id, row.work_id, row.kind));
+        sink.add(rows.as_slice());
+    }
+}
+
+fn pool(kind: &'static str, input: &Input<'_>, sink: &mut impl FactSink) {
+    let first = |names: &[&str]| names.iter().find_map(|name| input.fields.small(name));
+    sink.add(&ThreadPool {
+        ts_ns: input.ts_ns(),
+        process_id: input.process_id(),
+        thread_id: input.thread_id(),
+        callsite_id: input.callsite_id,
+        kind,
+        worker_count: match kind {
+            "working_count" => first(&["Count"]),
+            _ => first(&["ActiveWorkerThreadCount", "NewWorkerThreadCount", "MinWorkerThreads"]),
+        },
+        retired_worker_count: first(&["RetiredWorkerThreadCount", "MaxWorkerThreads"]),
+        io_count: first(&["IOThreadCount", "MinIOCompletionThreads"]),
+        retired_io_count: first(&["RetiredIOThreads", "MaxIOCompletionThreads"]),
+        reason_number: first(&["Reason"]),
+        reason: input.name_of("ThreadAdjustmentReasonMap", "Reason"),
+        throughput: input.float("Throughput").or(input.float("AverageThroughput")),
+    });
+}

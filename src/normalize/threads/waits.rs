@@ -1,0 +1,98 @@
+//! Threads that wait: for locks that others hold, and for anything else.
+
+use crate::normalize::fact::{Contention, FactSink, Wait};
+use crate::normalize::nested::Nested;
+use crate::normalize::tracker::{self, Hears, Input, RUNTIME};
+
+/// What an event tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A thread wants a lock that another one has.
+    LockStart,
+    /// It has it.
+    LockStop,
+    /// A thread begins to wait.
+    WaitStart,
+    /// It goes on.
+    WaitStop,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[Hears {
+    provider: RUNTIME,
+    events: &[
+        ("ContentionStart", Action::LockStart),
+        ("ContentionStop", Action::LockStop),
+        ("WaitHandleWaitStart", Action::WaitStart),
+        ("WaitHandleWaitStop", Action::WaitStop),
+    ],
+}];
+
+impl tracker::Action for Action {}
+
+/// The waits that go on.
+#[derive(Debug, Default)]
+pub struct Waits {
+    locks: Nested<Contention, { 1 << 16 }>,
+    waits: Nested<Wait, { 1 << 16 }>,
+}
+
+impl Waits {
+    /// An event of a wait.
+    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+        let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());
+        match action {
+            Action::LockStart => {
+                let row = Contention {
+                    start_ts_ns: ts_ns,
+                    process_id: input.process_id(),
+                    thread_id: input.thread_id(),
+                    callsite_id: input.callsite_id,
+                    kind: input.name_of("ContentionFlagsMap", "ContentionFlags"),
+                    lock_id: input.number("LockID"),
+                    object_id: input.number("AssociatedObjectID"),
+                    owner_thread_id: input.number("LockOwnerThreadID"),
+                    ..Contention::default()
+                };
+                if let Some(evicted) = self.locks.begin(thread, row) {
+                    sink.add(&evicted);
+                }
+            }
+            Action::LockStop => {
+                let kind = input.name_of("ContentionFlagsMap", "ContentionFlags");
+                let ended = self.locks.end(thread, |open| open.kind == kind, |inner| sink.add(&inner));
+                if let Some(mut row) = ended {
+                    row.end_ts_ns = Some(ts_ns);
+                    row.reported_ns = input.float("DurationNs").map(|ns| ns as i64);
+                    sink.add(&row);
+                }
+            }
+            Action::WaitStart => {
+                let row = Wait {
+                    start_ts_ns: ts_ns,
+                    process_id: input.process_id(),
+                    thread_id: input.thread_id(),
+                    callsite_id: input.callsite_id,
+                    source: input.name_of("WaitHandleWaitSourceMap", "WaitSource"),
+                    object_id: input.number("AssociatedObjectID"),
+                    ..Wait::default()
+                };
+                if let Some(evicted) = self.waits.begin(thread, row) {
+                    sink.add(&evicted);
+                }
+            }
+            Action::WaitStop => {
+                if let Some(mut row) = self.waits.end(thread, |_| true, |_| {}) {
+                    row.end_ts_ns = Some(ts_ns);
+                    sink.add(&row);
+                }
+            }
+        }
+    }
+
+    /// Events of a thread (`None`: of any) were lost: what is open may have ended in the gap.
+    pub fn events_lost(&mut self, thread: Option<u32>, sink: &mut impl FactSink) {
+        sink.add(self.locks.take(thread).as_slice());
+        sink.add(self.waits.take(thread).as_slice());
+    }
+}
