@@ -70,13 +70,12 @@ pub fn convert_each(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Resul
         _ => return batch::run(request, &recordings, watch),
     };
     let manifests = Manifests::open(&request.manifests)?;
-    // The hash is taken while the recording is read: both are in the page cache then.
-    let hashing = inputs::identity_aside(recording);
-    let mut identity = Some(|| inputs::joined(hashing).unwrap_or_default());
     into_dataset(request, &recording.name(), &mut |shape, selection, dataset| {
         let mut progress =
             |position, total, events| watch(Step::Progress(Progress { input: 0, position, total, events }));
-        let identity = identity.take().ok_or_else(|| Error::Internal("a recording was begun twice".into()))?;
+        // The hash is taken while the recording is read: both are in the page cache then.
+        let hashing = inputs::identity_aside(recording);
+        let identity = || inputs::joined(hashing).unwrap_or_default();
         one::read_one(request, &manifests, recording, (shape, selection), dataset, &mut progress, identity)
     })
 }
