@@ -21,6 +21,9 @@ use crate::error::{Error, Result};
 
 const FORMAT: &str = "an Arrow IPC file";
 
+/// Bytes that a batch may expand to. Ours have some megabytes.
+const MAX_EXPANDED: u64 = 1 << 30;
+
 /// The end of the file: the footer's length and the magic.
 const TAIL: u64 = 10;
 
@@ -90,8 +93,33 @@ impl ArrowBatches {
 
     fn read(&mut self, block: &Block) -> Result<Option<RecordBatch>> {
         let bytes = self.block(block)?;
+        if !expands_soundly(block, &bytes) {
+            return Err(damaged(&self.path, FORMAT, "a batch says that it expands to more than a gigabyte".to_owned()));
+        }
         guarded(&self.path, FORMAT, || self.decoder.read_record_batch(block, &bytes))
     }
+}
+
+/// Whether the buffers of a batch expand to a size that can be meant. arrow-rs allocates by the sizes in front of the
+/// compressed buffers, and ends the program when there is no such memory. What is no batch at all is left to it.
+fn expands_soundly(block: &Block, bytes: &[u8]) -> bool {
+    // A message has its length in front, and newer ones a mark in front of that.
+    let prefix = if bytes.starts_with(&[0xFF; 4]) { 8 } else { 4 };
+    let body_at = usize::try_from(block.metaDataLength()).unwrap_or_default();
+    let message = bytes.get(prefix..body_at).and_then(|message| arrow_ipc::root_as_message(message).ok());
+    let batch = message.as_ref().and_then(|message| message.header_as_record_batch());
+    let Some((batch, body)) = batch.zip(bytes.get(body_at..)) else { return true };
+    if batch.compression().is_none() {
+        return true;
+    }
+    let mut total = 0u64;
+    for buffer in batch.buffers().into_iter().flatten() {
+        let at = usize::try_from(buffer.offset()).unwrap_or(usize::MAX);
+        let size = body.get(at..).and_then(|rest| rest.first_chunk::<8>()).map_or(0, |size| i64::from_le_bytes(*size));
+        // -1 stands for a buffer that is not compressed.
+        total = total.saturating_add(u64::try_from(size).unwrap_or_default());
+    }
+    total <= MAX_EXPANDED
 }
 
 fn read_at(mut file: &File, at: u64, bytes: &mut [u8]) -> std::io::Result<()> {
