@@ -17,6 +17,7 @@
 //! | columns of a dataset | [`dataset::Dataset`] |
 //! | what became of an object | [`analyze::survived`] |
 //! | what fills the heap, and what keeps it alive | [`analyze::heap`] |
+//! | survival over time, by when bytes came into being | [`analyze::cohort`] |
 //!
 //! `examples/` has a program for most of them.
 //!
@@ -129,7 +130,7 @@
 //!   may do the same (see [`source::lost_map`]).
 //! - Memory is bounded whatever the size of the recording; `docs/ARCHITECTURE.md` says by what. Rows of one collection
 //!   that do not fit are sorted through a temporary file.
-//! - Times are clamped to 64 bits of nanoseconds, some 292 years about the start of the recording, and a problem tells
+//! - Times are clamped to 64 bits of nanoseconds, some 292 years about the start of the recording, and a problem says
 //!   how many of an EventPipe recording were.
 
 #[cfg(feature = "tables")]

@@ -93,6 +93,10 @@ mod samples;
 mod shared;
 #[cfg(feature = "tables")]
 mod sink;
+#[cfg(feature = "tables")]
+mod subjects;
 mod support;
+#[cfg(feature = "cli")]
+mod survival;
 #[cfg(all(windows, feature = "cli"))]
 mod windows;

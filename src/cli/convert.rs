@@ -1,4 +1,4 @@
-//! `tracequet convert`: checks the request, shows progress, and tells what came of it.
+//! `tracequet convert`: checks the request, shows progress, and reports what came of it.
 
 use std::path::Path;
 

@@ -25,7 +25,7 @@ pub struct Recorded {
     pub ending: Ending,
 }
 
-/// Writes what a process tells through its diagnostics port into a dataset, as [`super::convert`] does with a recording
+/// Writes what a process records through its diagnostics port into a dataset, as [`super::convert`] does with a recording
 /// that is whole, until the session or the process ends. `inputs` of the request are not looked at; `name` is the
 /// recording's.
 ///

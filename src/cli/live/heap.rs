@@ -1,4 +1,4 @@
-//! The heap of a process: which collection tells it, and how long that stopped the process.
+//! The heap of a process: which collection lists it, and how long that stopped the process.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ const RESTART_END: u32 = 3;
 const SUSPEND_BEGIN: u32 = 9;
 const BULK_NODE: u32 = 18;
 const SAYS_SOMETHING: [u32; 5] = [GC_START, GC_END, RESTART_END, SUSPEND_BEGIN, BULK_NODE];
-/// Type of a collection beside which threads run: not the one that tells the heap.
+/// Type of a collection beside which threads run: not the one that lists the heap.
 const BACKGROUND: u64 = 1;
 /// The whole heap.
 const OLDEST_GENERATION: u64 = 2;
@@ -20,7 +20,7 @@ const OLDEST_GENERATION: u64 = 2;
 /// What is known of the dump so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dump {
-    /// Number of the collection that tells the heap.
+    /// Number of the collection that lists the heap.
     pub collection: Option<u64>,
     /// Whether that collection has ended: the heap is whole.
     pub is_whole: bool,
@@ -28,7 +28,7 @@ pub struct Dump {
     pub pause_ns: Option<i64>,
 }
 
-/// Looks for the collection that tells the heap.
+/// Looks for the collection that lists the heap.
 #[derive(Debug, Default)]
 pub struct HeapWatch {
     suspended_ns: Option<i64>,

@@ -11,7 +11,7 @@ use crate::reader::ProcessKey;
 /// Methods remembered; past it the memory starts anew and one may appear twice.
 const MAX_SEEN: usize = 1 << 20;
 
-/// What an event tells of a method.
+/// What an event says about a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// It is there.

@@ -43,7 +43,7 @@ impl EventTypes {
         self.wanted.get(id.0 as usize).copied().unwrap_or(true)
     }
 
-    /// The number of a kind of event; a new one is told to the visitor.
+    /// The number of a kind of event; a new one is reported to the visitor.
     fn intern<V: Visitor>(
         &mut self,
         event_type: EventType,

@@ -27,7 +27,7 @@ impl Threads {
         Threads { default_process, ..Threads::default() }
     }
 
-    /// The number of a thread; a new one is told to the visitor.
+    /// The number of a thread; a new one is reported to the visitor.
     pub fn intern<V: Visitor>(
         &mut self,
         thread: Thread,
