@@ -42,7 +42,7 @@ pub struct LiveArgs {
     /// Whether methods and modules are written at the end, so that stacks have names: on, off, or a mask of keywords
     #[arg(long, value_name = "on|off|MASK", value_parser = rundown, conflicts_with = "etw")]
     pub rundown: Option<RundownArg>,
-    /// Memory that the process may use for events which are not taken yet [default: 256, with --heap 1024]
+    /// Memory that the process may use for events which are not taken yet [default: 256, with --heap 4096]
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..=1 << 20), conflicts_with = "etw")]
     pub buffer_size: Option<u32>,
     /// Record call stacks with events

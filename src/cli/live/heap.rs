@@ -24,6 +24,8 @@ pub struct Dump {
     pub collection: Option<u64>,
     /// Whether that collection has ended: the heap is whole.
     pub is_whole: bool,
+    /// Whether threads run again after it.
+    pub has_resumed: bool,
     /// How long all threads stood still for it, nanoseconds.
     pub pause_ns: Option<i64>,
 }
@@ -48,7 +50,7 @@ impl HeapWatch {
         info.provider == RUNTIME && SAYS_SOMETHING.contains(&info.event_type.event_id)
     }
 
-    /// Whether the heap is whole with this event.
+    /// Whether the recording can end with this event: the heap is whole, or threads run again and its end was dropped.
     ///
     /// The runtime is told to collect when the session begins. The collection is the first of the whole heap, and no
     /// background one, in which objects are told: the program may make collections of its own before it, which tell
@@ -60,7 +62,7 @@ impl HeapWatch {
             GC_START => self.started(number("Count"), number("Depth"), number("Type")),
             BULK_NODE => self.told(),
             GC_END => return self.ended(number("Count")),
-            RESTART_END => self.resumed(event.ts_ns),
+            RESTART_END => return self.resumed(event.ts_ns),
             _ => {}
         }
         false
@@ -92,12 +94,15 @@ impl HeapWatch {
         is_it
     }
 
-    fn resumed(&mut self, ts_ns: i64) {
+    fn resumed(&mut self, ts_ns: i64) -> bool {
         let suspended_ns = self.suspended_ns.take();
         let mut dump = self.dump_now();
-        if dump.collection.is_some() && dump.pause_ns.is_none() {
-            dump.pause_ns = suspended_ns.map(|begin| ts_ns.saturating_sub(begin));
+        if dump.collection.is_none() || dump.has_resumed {
+            return false;
         }
+        dump.has_resumed = true;
+        dump.pause_ns = suspended_ns.map(|begin| ts_ns.saturating_sub(begin));
+        !dump.is_whole
     }
 }
 
@@ -114,7 +119,7 @@ mod tests {
         watch.suspended_ns = Some(10);
         watch.started(Some(7), Some(2), Some(0));
         assert!(!watch.ended(Some(7)), "it told nothing");
-        watch.resumed(20);
+        assert!(!watch.resumed(20));
         assert_eq!(now(), Dump::default());
         // A young one and a background one beside the forced one.
         watch.suspended_ns = Some(30);
@@ -127,7 +132,22 @@ mod tests {
         assert!(!watch.ended(Some(8)) && !now().is_whole);
         watch.told();
         assert!(watch.ended(Some(10)) && !watch.ended(Some(10)), "whole once");
-        watch.resumed(90);
-        assert_eq!(now(), Dump { collection: Some(10), is_whole: true, pause_ns: Some(60) });
+        assert!(!watch.resumed(90), "the recording ends at the end of the collection");
+        assert_eq!(now(), Dump { collection: Some(10), is_whole: true, has_resumed: true, pause_ns: Some(60) });
+    }
+
+    /// The buffer of the runtime was full: the end of the collection is among what was dropped.
+    #[test]
+    fn the_recording_ends_when_threads_run_again_though_the_end_of_the_collection_was_dropped() {
+        let mut watch = HeapWatch::default();
+        let dump = watch.dump();
+        watch.suspended_ns = Some(30);
+        assert!(!watch.resumed(40), "nothing was told");
+        watch.suspended_ns = Some(50);
+        watch.started(Some(10), Some(2), Some(0));
+        watch.told();
+        assert!(watch.resumed(90));
+        let dump = *dump.lock().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(dump, Dump { collection: Some(10), is_whole: false, has_resumed: true, pause_ns: Some(40) });
     }
 }

@@ -110,6 +110,10 @@ impl Session {
             print_note(&ending(&recorded, status))?;
         }
         match dump.map(|dump| *lock(&dump)) {
+            Some(dump) if dump.has_resumed && !dump.is_whole => {
+                print_note("the heap is not whole: the runtime dropped a part of it; try a larger --buffer-size\n")?;
+                Ok(outcome)
+            }
             Some(dump) if !dump.is_whole => {
                 Err(Error::Usage("the heap is not whole: the recording ended before its collection did".into()).into())
             }

@@ -8,8 +8,9 @@ use super::args::{LiveArgs, RundownArg};
 
 /// What is recorded when nothing is said.
 const DEFAULT: &str = "gc";
-/// A heap comes in one burst, and what does not fit into the buffer is lost.
-const HEAP_BUFFER_MB: u32 = 1024;
+/// A heap comes in one burst, and what does not fit into the buffer is lost: about 110 bytes an object. The runtime takes
+/// memory for the buffer only as it fills.
+const HEAP_BUFFER_MB: u32 = 4096;
 /// The buffer when nothing is said.
 const BUFFER_MB: u32 = 256;
 
