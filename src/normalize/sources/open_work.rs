@@ -35,7 +35,8 @@ impl Ids {
         common
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -106,7 +107,7 @@ pub struct OpenWork {
 }
 
 impl OpenWork {
-    /// Work begins. Without any id no stop can be known to be its own.
+    /// Work begins. Without any id no stop can be known to be its own: it is told at once.
     pub fn begin(&mut self, key: Key, work: Work, sink: &mut impl FactSink) {
         if key.2.is_none() && work.ids.is_empty() {
             return work.report(&self.names, None, sink);
