@@ -80,6 +80,11 @@ pub fn convert_each(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Resul
     })
 }
 
+/// Removes recordings of a dataset of several, each whole. Fails when one is not there.
+pub fn remove(dataset: &Path, keys: &[String]) -> Result<()> {
+    batch::remove(dataset, keys)
+}
+
 /// Writes the events of a session that runs into a dataset, as [`convert`] does with those of a recording, until the
 /// session ends. `inputs` of the request are not looked at. The session is begun by `start` when what else the request names
 /// was found sound.

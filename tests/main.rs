@@ -75,6 +75,8 @@ mod layers;
 mod limits;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod long_names;
+#[cfg(feature = "cli")]
+mod metrics;
 mod order;
 #[cfg(feature = "cli")]
 mod outcome;

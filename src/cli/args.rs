@@ -5,8 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracequet::pipeline::{AddressType, Compression, DatasetLayout, Format};
 
+use super::check::{CheckArgs, CompareArgs};
+use super::dataset::DatasetArgs;
 use super::heap::HeapArgs;
 use super::live::args::{LiveArgs, PsArgs};
+use super::stats::StatsArgs;
 use super::survival::SurvivalArgs;
 use super::{time, values};
 
@@ -123,6 +126,33 @@ pub enum Command {
         after_help = SURVIVED_EXAMPLES
     )]
     Survived(SurvivedArgs),
+    /// Show the figures of recordings: pauses, allocations, exceptions, compiling
+    #[command(
+        long_about = "Shows the figures of a recording or of all recordings of a dataset: pauses, sizes of the heap, \
+            allocations, samples, exceptions, locks, compiling. docs/METRICS.md says what each is, with its SQL.",
+        after_help = super::stats::EXAMPLES,
+        after_long_help = format!("{}\n\n{EXIT_CODES}", super::stats::EXAMPLES)
+    )]
+    Stats(StatsArgs),
+    /// Check rules about the figures of recordings: bounds, and comparisons with a baseline
+    #[command(
+        long_about = "Checks the rules of a file on recordings, in comparison with others where a rule says so. Each recording \
+            is a run, and the runs are the samples: medians are compared, and a difference that chance alone makes is none. \
+            See docs/CI.md.",
+        after_help = super::check::EXAMPLES,
+        after_long_help = format!("{}\n\n{}", super::check::EXAMPLES, super::check::EXIT_CODES)
+    )]
+    Check(CheckArgs),
+    /// Compare the figures of recordings with those of others
+    #[command(
+        long_about = "Compares all figures of recordings with those of others: medians, and how likely chance alone makes \
+            such a difference (the test of Mann and Whitney over the runs).",
+        after_help = super::check::COMPARE_EXAMPLES
+    )]
+    Compare(CompareArgs),
+    /// List, remove or verify the recordings of a dataset
+    #[command(after_help = super::dataset::EXAMPLES)]
+    Dataset(DatasetArgs),
     /// Show which types fill the heap, what they retain, and what keeps an object alive
     #[command(
         long_about = "Shows the heap as a walk of it found it: types with the number and bytes of their objects, and the bytes \
