@@ -93,6 +93,8 @@ mod samples;
 mod shared;
 #[cfg(feature = "tables")]
 mod sink;
+#[cfg(feature = "tables")]
+mod subjects;
 mod support;
 #[cfg(all(windows, feature = "cli"))]
 mod windows;

@@ -6,12 +6,14 @@
 pub mod callbacks;
 pub mod code;
 mod enum_names;
+mod enum_values;
 pub mod fact;
 mod gc;
 mod loader;
 mod nested;
 mod processes;
 mod scalars;
+mod sources;
 mod threads;
 mod tracker;
 
@@ -57,6 +59,9 @@ trackers! {
     Collections = gc::collections,
     Survival = gc::survival,
     HeapStats = gc::heap_stats,
+    Generations = gc::generations,
+    Marks = gc::marks,
+    Tuning = gc::tuning,
     HeapWalk = gc::heap_walk,
     Roots = gc::roots,
     Handles = gc::handles,
@@ -74,6 +79,8 @@ trackers! {
     Exceptions = threads::exceptions,
     Waits = threads::waits,
     Pool = threads::pool,
+    Counters = sources::counters,
+    Activities = sources::activities,
     Processes = processes,
 }
 
@@ -92,6 +99,7 @@ struct Trackers {
     runtimes: gc::runtimes::Runtimes,
     join: gc::join::Join,
     heap_walks: gc::heap_walk::HeapWalks,
+    marks: gc::marks::Marks,
     types: code::types::Types,
     methods: code::methods::Methods,
     modules: code::modules::Modules,
@@ -102,6 +110,7 @@ struct Trackers {
     exceptions: threads::exceptions::Exceptions,
     waits: threads::waits::Waits,
     pool: threads::pool::Pool,
+    activities: sources::activities::Activities,
     processes: processes::Processes,
 }
 
@@ -127,8 +136,12 @@ impl Normalizer {
         if self.handlers.len() <= index {
             self.handlers.resize_with(index + 1, Box::default);
         }
-        let routes = routes(info).into_iter();
-        let handlers: Box<[_]> = routes.filter_map(|(route, needs)| Handler::new(route, needs, info)).collect();
+        let mut routes = routes(info);
+        if let Some(action) = sources::activities::action(info) {
+            routes.push((Route::Activities(action), action.needs()));
+        }
+        let handlers: Box<[_]> =
+            routes.into_iter().filter_map(|(route, needs)| Handler::new(route, needs, info)).collect();
         let wanted = !handlers.is_empty();
         if let Some(place) = self.handlers.get_mut(index) {
             *place = handlers;
@@ -195,6 +208,7 @@ impl Normalizer {
         modules.finish(sink);
         assemblies.finish(sink);
         managed_modules.finish(sink);
+        enum_values::report(sink);
         Totals { collections: join.collections() }
     }
 }
@@ -202,15 +216,17 @@ impl Normalizer {
 impl Trackers {
     /// Nothing that is open is joined with what comes: events of a thread (`None`: of any) were lost, or the recording ends.
     fn unpair(&mut self, process: Option<ProcessKey>, thread: Option<ThreadIndex>, sink: &mut impl FactSink) {
+        self.marks.forget();
         self.assembly_loads.events_lost(thread, sink);
         self.compilations.events_lost(thread, sink);
         self.exceptions.events_lost(thread, sink);
         self.waits.events_lost(thread, sink);
         self.pool.events_lost(process, sink);
+        self.activities.events_lost(process, sink);
     }
 
     fn event(&mut self, route: Route, input: &Input<'_>, sink: &mut impl FactSink) {
-        let Trackers { runtimes, join, heap_walks, types, methods, modules, processes, .. } = self;
+        let Trackers { runtimes, join, heap_walks, marks, types, methods, modules, processes, .. } = self;
         match route {
             Route::Collections(action) => {
                 runtimes.event(input, action.moment(input), join, sink, |runtime, sink| {
@@ -227,6 +243,13 @@ impl Trackers {
                     gc::heap_stats::event(action, input, runtime, sink);
                 });
             }
+            Route::Generations(action) => {
+                if let Some((_, runtime)) = runtimes.of(input) {
+                    gc::generations::event(action, input, runtime, sink);
+                }
+            }
+            Route::Marks(action) => marks.event(action, input, runtimes.of(input), sink),
+            Route::Tuning(action) => gc::tuning::event(action, input, runtimes.of(input), sink),
             Route::HeapWalk(action) => {
                 runtimes.event(input, Moment::Within, join, sink, |runtime, sink| {
                     heap_walks.event(action, input, runtime, sink);
@@ -267,6 +290,8 @@ impl Trackers {
             Route::Exceptions(action) => self.exceptions.event(action, input, sink),
             Route::Waits(action) => self.waits.event(action, input, sink),
             Route::Pool(action) => self.pool.event(action, input, sink),
+            Route::Counters(action) => sources::counters::event(action, input, sink),
+            Route::Activities(action) => self.activities.event(action, input, sink),
             Route::Processes(action) => processes.event(action, input),
         }
     }
