@@ -128,9 +128,7 @@ def test_ctrl_c_ends_a_reading(tmp_path):
     long = tmp_path / "long"
     long.mkdir()
     for number in range(400):
-        os.link(CHURN, long / f"{number}.nettrace") if os.stat(CHURN).st_dev == os.stat(long).st_dev else (
-            long / f"{number}.nettrace"
-        ).write_bytes(CHURN.read_bytes())
+        (long / f"{number}.nettrace").symlink_to(CHURN)
     code = f"""
 import tracequet, time, sys
 trace = tracequet.open({str(long)!r})
@@ -159,9 +157,13 @@ def read_everything(path):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", tracequet.LossWarning)
         try:
+            began = time.monotonic()
             trace = tracequet.open(path)
-            for name in ("gc", "gc_surviving_range", "diagnostic", "event_type", "callsite"):
+            for name in ("diagnostic", "gc", "gc_surviving_range", "event_type", "callsite"):
                 trace[name].collect()
+                # Some are made to be slow.
+                if time.monotonic() - began > 3:
+                    break
             payloads = [name for name in trace.tables if name.startswith("event/")]
             for name in payloads[:2]:
                 trace[name].collect()
