@@ -72,7 +72,7 @@ fn the_recordings_and_tables_of_a_dataset_are_listed() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = Dataset::open(make(folder.path(), &[NONE, MANY], |_| {})).unwrap();
     let [none, many] = dataset.recordings() else { panic!("{:?}", dataset.recordings()) };
-    assert_eq!((none.trace_id.as_str(), many.trace_id.as_str()), ("events", "gc-churn"));
+    assert_eq!((none.trace_id.as_str(), many.trace_id.as_str()), ("events-5c60f5f0", "gc-churn-7be25f48"));
     assert_eq!((many.path.to_str(), many.complete, many.dropped_events), (Some(MANY), true, 0));
     assert_eq!(many.size_bytes, std::fs::metadata(MANY).unwrap().len());
     let tables_of = |trace| {
@@ -93,7 +93,7 @@ fn the_recordings_and_tables_of_a_dataset_are_listed() {
     assert_eq!(listed.rows, 3400);
     for trace in [None, Some("neither")] {
         let error = dataset.recording(trace).unwrap_err().to_string();
-        assert!(error.contains("choose one with --trace: events, gc-churn"), "{error}");
+        assert!(error.contains("choose one with --trace: events-5c60f5f0, gc-churn-7be25f48"), "{error}");
     }
 }
 
@@ -219,4 +219,27 @@ fn damaged_files_are_errors() {
         }
         assert!(failures > 50, "{format:?}: {failures}");
     }
+}
+
+/// A batch that is made to expand takes as much memory as it says, for a few bytes.
+#[test]
+fn a_batch_that_expands_without_bound_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = make(folder.path(), &[MANY], |request| {
+        (request.format, request.compression) = (Format::Arrow, Compression::default());
+        request.tables = vec!["gc".into()];
+    });
+    let dataset = Dataset::open(&path).unwrap();
+    let table = dataset.recording(None).unwrap().table("gc").unwrap();
+    let mut bytes = std::fs::read(table.path()).unwrap();
+    // The length of a compressed buffer stands in front of it.
+    let frames: Vec<usize> = (8..bytes.len() - 4).filter(|at| bytes[*at..].starts_with(b"\x28\xB5\x2F\xFD")).collect();
+    assert!(frames.len() > 10);
+    for at in frames {
+        bytes[at - 8..at].copy_from_slice(&(1i64 << 40).to_le_bytes());
+    }
+    std::fs::write(table.path(), bytes).unwrap();
+    let read = table.scan().batches().and_then(|batches| batches.collect::<Result<Vec<_>>>());
+    let error = read.expect_err("a refusal").to_string();
+    assert!(error.contains("says that it expands to"), "{error}");
 }

@@ -11,6 +11,8 @@
 // The fuzz targets ask for libfuzzer's macro: here it is one of tests/fuzzing.rs.
 extern crate self as libfuzzer_sys;
 
+#[cfg(feature = "cli")]
+mod batch;
 #[cfg(feature = "tables")]
 mod batches;
 mod callback;
@@ -96,5 +98,7 @@ mod sink;
 #[cfg(feature = "tables")]
 mod subjects;
 mod support;
+#[cfg(feature = "cli")]
+mod survival;
 #[cfg(all(windows, feature = "cli"))]
 mod windows;

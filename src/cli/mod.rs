@@ -1,6 +1,7 @@
 //! What a person can type: the commands, and how each ends.
 
 mod args;
+mod batch;
 mod collect;
 mod convert;
 mod failure;
@@ -15,6 +16,7 @@ mod output;
 mod progress;
 mod ps;
 mod schema;
+mod survival;
 mod survived;
 mod text;
 mod time;
@@ -46,12 +48,14 @@ pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Inspect(args) => inspect::run(&args),
         Command::Survived(args) => survived::run(&args),
         Command::Heap(args) => heap::run(&args),
+        Command::Survival(args) => survival::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Generate(args) => generate::run(&args),
     };
     match result {
         Ok(Outcome::Whole) => WHOLE,
         Ok(Outcome::Losses) => LOSSES,
+        Ok(Outcome::Nothing) => FAILED,
         Err(error) if failure::is_closed_pipe(&error) => WHOLE,
         Err(error) => {
             failure::print(&error);
