@@ -169,7 +169,7 @@ class TraceDataSource(DataSource):
                 break
         if known is None:
             raise failure or UsageError(f"no table {table} in the recordings")
-        return _fields(known)
+        return _fields(known.insert(0, pyarrow.field("trace_id", pyarrow.string())))
 
     def reader(self, schema: StructType) -> "DataSourceReader":
         return _TraceReader(dict(self.options), self._table(), self._paths(), schema)
@@ -192,7 +192,8 @@ def _reader(path: str, options: Dict[str, str]) -> "_tracequet.Recordings":
         start_ns=_commands.nanoseconds(options.get("start")),
         end_ns=_commands.nanoseconds(options.get("end")),
         signed=True,
-        hive=True,
+        # The name of the recording is put in here: the partitions know it.
+        hive=False,
     )
 
 
