@@ -127,28 +127,13 @@ pub enum Command {
     )]
     Survived(SurvivedArgs),
     /// Show the figures of recordings: pauses, allocations, exceptions, compiling
-    #[command(
-        long_about = "Shows the figures of a recording or of all recordings of a dataset: pauses, sizes of the heap, \
-            allocations, samples, exceptions, locks, compiling. docs/METRICS.md says what each is, with its SQL.",
-        after_help = super::stats::EXAMPLES,
-        after_long_help = format!("{}\n\n{EXIT_CODES}", super::stats::EXAMPLES)
-    )]
+    #[command(long_about = super::stats::ABOUT, after_help = super::stats::EXAMPLES)]
     Stats(StatsArgs),
     /// Check rules about the figures of recordings: bounds, and comparisons with a baseline
-    #[command(
-        long_about = "Checks the rules of a file on recordings, in comparison with others where a rule says so. Each recording \
-            is a run, and the runs are the samples: medians are compared, and a difference that chance alone makes is none. \
-            See docs/CI.md.",
-        after_help = super::check::EXAMPLES,
-        after_long_help = format!("{}\n\n{}", super::check::EXAMPLES, super::check::EXIT_CODES)
-    )]
+    #[command(long_about = super::check::ABOUT, after_help = super::check::EXAMPLES)]
     Check(CheckArgs),
     /// Compare the figures of recordings with those of others
-    #[command(
-        long_about = "Compares all figures of recordings with those of others: medians, and how likely chance alone makes \
-            such a difference (the test of Mann and Whitney over the runs).",
-        after_help = super::check::COMPARE_EXAMPLES
-    )]
+    #[command(long_about = super::check::COMPARE_ABOUT, after_help = super::check::COMPARE_EXAMPLES)]
     Compare(CompareArgs),
     /// List, remove or verify the recordings of a dataset
     #[command(after_help = super::dataset::EXAMPLES)]

@@ -13,6 +13,20 @@ use super::output::{Outcome, print_note, print_result};
 use super::stats::{runs_of, shown};
 use super::text::{Columns, clean};
 
+pub const ABOUT: &str = "\
+Checks the rules of a file on recordings, in comparison with others where a rule says so. Each recording is a run, and the runs \
+are the samples: medians are compared, and a difference that chance alone makes is none. See docs/CI.md.
+
+Exit codes:
+  0  every rule is kept, or its severity is warn
+  1  usage error, or nothing could be read
+  2  a rule is undecided: events were lost, the runs cannot be compared, or there are none
+  3  a rule is broken";
+
+pub const COMPARE_ABOUT: &str = "\
+Compares all figures of recordings with those of others: medians, and how likely chance alone makes such a difference (the test \
+of Mann and Whitney over the runs).";
+
 pub const EXAMPLES: &str = "\
 Examples:
   tracequet check lake --rules perf.toml
@@ -24,13 +38,6 @@ Examples:
   tracequet compare before.nettrace after.nettrace
   tracequet compare lake-of-main lake-of-branch
   tracequet compare lake --baseline branch=main --new branch=feature";
-
-pub const EXIT_CODES: &str = "\
-Exit codes:
-  0  every rule is kept (or its severity is warn)
-  1  usage error, or nothing could be read
-  2  a rule is undecided: events were lost, the runs cannot be compared, or there are none
-  3  a rule is broken";
 
 #[derive(Debug, Args)]
 pub struct CheckArgs {

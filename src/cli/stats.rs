@@ -15,6 +15,10 @@ use super::interrupt;
 use super::output::{Outcome, print_result};
 use super::text::{Columns, clean, count, duration, size};
 
+pub const ABOUT: &str = "\
+Shows the figures of a recording or of all recordings of a dataset: pauses, sizes of the heap, allocations, samples, exceptions, \
+locks, compiling. docs/METRICS.md says what each is, with its SQL. The exit code is 2 when a recording has losses.";
+
 pub const EXAMPLES: &str = "\
 Examples:
   tracequet stats app.nettrace
