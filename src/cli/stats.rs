@@ -36,6 +36,9 @@ pub struct StatsArgs {
     /// Form of the output
     #[arg(long, value_enum, default_value_t = StatsFormat::Text)]
     pub format: StatsFormat,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -54,7 +57,8 @@ pub fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
     if args.latest {
         runs = latest(&runs);
     }
-    let text = match args.format {
+    let format = if args.json { StatsFormat::Json } else { args.format };
+    let text = match format {
         StatsFormat::Text => text(&runs),
         StatsFormat::Json => json(&runs)?,
         StatsFormat::Markdown => markdown(&runs),
