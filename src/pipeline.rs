@@ -4,6 +4,7 @@ mod batches;
 mod callback_run;
 mod conversion;
 mod event_run;
+mod gcdump_run;
 mod inputs;
 mod live;
 mod manifest;

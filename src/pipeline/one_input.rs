@@ -3,6 +3,7 @@
 use super::callback_run::CallbackRun;
 use super::conversion::Conversion;
 use super::event_run::EventRun;
+use super::gcdump_run;
 use super::inputs;
 use super::request::Convert;
 use super::summary::{InputSummary, TableSummary};
@@ -32,11 +33,15 @@ pub(super) fn one_input(
     let path = &recording.name();
     let input = recording.open()?;
     let total = input.size();
-    let is_callbacks = reader::Format::detect(input.head()) == Some(reader::Format::Callbacks);
+    let format = reader::Format::detect(input.head());
     // What cannot be hashed was read nevertheless: it has no identity, and costs nothing else.
     let identity = || hashing.and_then(|thread| thread.join().ok().flatten()).unwrap_or_default();
     let conversion = Conversion { request, selection, shape, dataset, progress, total };
-    if is_callbacks {
+    if format == Some(reader::Format::GcDump) {
+        let dump = reader::gcdump::read(input)?;
+        return gcdump_run::run(conversion, &dump, path, &identity());
+    }
+    if format == Some(reader::Format::Callbacks) {
         let mut run = CallbackRun::new(conversion);
         let end = reader::callback::read(input, &mut run)?;
         return run.finish(path, &end, &identity());
