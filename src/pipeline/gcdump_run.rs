@@ -41,7 +41,7 @@ pub(super) fn run(
     identity: &FileIdentity,
 ) -> Result<(InputSummary, Vec<TableSummary>)> {
     let info = info(dump);
-    let mut out = TableOutput::new(conversion.tables(&info)?, conversion.request);
+    let mut out = conversion.output(&info)?;
     let mut failure = None;
     if let Some(problem) = &dump.problem {
         if conversion.ends_at(problem) {
