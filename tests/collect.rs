@@ -267,7 +267,7 @@ fn a_heap_is_recorded_whole() {
             assert!(said.contains("is stopped for a full collection") && said.contains("to tell its heap"), "{said}");
             found.push(whole_heap(&out.path("out")));
         }
-        assert!(matches!(found.last(), Some([201.., 31.., 101..])), "{}: {found:?}", runtime.name);
+        assert!(found.last().is_some_and(|n| n[0] > 200 && n[1] > 30 && n[2] > 100), "{}: {found:?}", runtime.name);
     }
 }
 
