@@ -7,6 +7,7 @@ mod conversion;
 mod event_run;
 mod expand;
 mod failed;
+mod gcdump_run;
 mod inputs;
 mod known;
 mod live;

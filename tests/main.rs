@@ -64,6 +64,8 @@ mod fuzzing;
 mod gaps;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod gc;
+#[cfg(feature = "tables")]
+mod gcdump;
 #[cfg(feature = "cli")]
 mod heap;
 #[cfg(feature = "packed")]

@@ -19,6 +19,7 @@ Turns recordings of .NET processes into Parquet and Arrow tables.
 Inputs, known by their first bytes:
   .nettrace, .netperf  EventPipe: what dotnet-trace, dotnet-monitor and DOTNET_EnableEventPipe=1 write
   .etl                 Windows event logs, read on any system; also .etl.zip, .etlgz, .diagsession
+  .gcdump              heap dumps of dotnet-gcdump and PerfView, version 9 and later
   .corprof             callbacks of a profiler, written by tracequet's recorder or by your own profiler
   live processes       `tracequet collect`: by the diagnostics port, or by ETW on Windows
 Files may be packed as .gz, .zst or .zip; - reads standard input.
