@@ -97,6 +97,8 @@ mod same_rows;
 mod samples;
 #[cfg(feature = "packed")]
 mod shared;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod shrink;
 #[cfg(feature = "tables")]
 mod sink;
 #[cfg(feature = "tables")]
