@@ -9,6 +9,9 @@ mod enum_names;
 mod enum_values;
 pub mod fact;
 mod gc;
+pub mod heap_dump;
+mod kernel;
+mod listed;
 mod loader;
 mod nested;
 mod processes;
@@ -17,6 +20,7 @@ mod sources;
 mod threads;
 mod tracker;
 
+use crate::catalog::Provider;
 use crate::error::{Problem, Severity};
 use crate::event::{Event, EventInfo};
 use crate::reader::{self, ProcessKey, Thread, ThreadIndex, TypeId};
@@ -79,6 +83,9 @@ trackers! {
     Exceptions = threads::exceptions,
     Waits = threads::waits,
     Pool = threads::pool,
+    Disk = kernel::disk,
+    Files = kernel::files,
+    Network = kernel::network,
     Counters = sources::counters,
     Activities = sources::activities,
     Processes = processes,
@@ -91,6 +98,8 @@ pub struct Normalizer {
     handlers: Vec<Box<[Handler<Route>]>>,
     trackers: Trackers,
     short_rows: ShortRows,
+    /// The providers of the catalogue that the recording has events of.
+    catalogues: Vec<&'static Provider>,
 }
 
 /// The trackers, as far as they remember anything.
@@ -111,6 +120,8 @@ struct Trackers {
     waits: threads::waits::Waits,
     pool: threads::pool::Pool,
     activities: sources::activities::Activities,
+    files: kernel::files::Files,
+    clock: Option<Clock>,
     processes: processes::Processes,
 }
 
@@ -118,6 +129,11 @@ impl Normalizer {
     /// For one recording.
     pub fn new() -> Normalizer {
         Normalizer::default()
+    }
+
+    /// The clock of the recording, told before its events.
+    pub fn clock(&mut self, clock: &Clock) {
+        self.trackers.clock = Some(*clock);
     }
 
     /// A process that the recording describes.
@@ -135,6 +151,11 @@ impl Normalizer {
         let index = id.0 as usize;
         if self.handlers.len() <= index {
             self.handlers.resize_with(index + 1, Box::default);
+        }
+        if let Some(catalogue) = info.catalogue
+            && !self.catalogues.iter().any(|known| known.provider == catalogue.provider)
+        {
+            self.catalogues.push(catalogue);
         }
         let mut routes = routes(info);
         if let Some(action) = sources::activities::action(info) {
@@ -155,7 +176,7 @@ impl Normalizer {
         let is_reference = |handler: &Handler<Route>| {
             let Handler { route, .. } = handler;
             matches!(route, Route::Types(_) | Route::Methods(_) | Route::Modules(_) | Route::Processes(_))
-                || matches!(route, Route::Assemblies(_) | Route::ManagedModules(_))
+                || matches!(route, Route::Assemblies(_) | Route::ManagedModules(_) | Route::Files(_))
         };
         handlers.into_iter().any(is_reference)
     }
@@ -189,7 +210,7 @@ impl Normalizer {
     /// The end of the recording: open collections are incomplete, and what was only counted is reported.
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
         self.trackers.unpair(None, None, sink);
-        let Trackers { runtimes, join, heap_walks, modules, assemblies, managed_modules, processes, .. } =
+        let Trackers { runtimes, join, heap_walks, modules, assemblies, managed_modules, files, processes, .. } =
             &mut self.trackers;
         join.finish(position, runtimes.all(), sink);
         runtimes.finish(position, sink);
@@ -204,11 +225,18 @@ impl Normalizer {
             let message = "more modules or assemblies than are remembered";
             sink.problem(&Problem::new(Severity::DataLoss, "too_many_modules", position, message).count(lost));
         }
+        if files.lost() > 0 {
+            let problem =
+                Problem::new(Severity::DataLoss, "too_many_files", position, "more files than are remembered");
+            sink.problem(&problem.count(files.lost()));
+        }
+        files.finish(sink);
         processes.finish(sink);
         modules.finish(sink);
         assemblies.finish(sink);
         managed_modules.finish(sink);
-        enum_values::report(sink);
+        self.catalogues.sort_unstable_by(|a, b| a.provider.cmp(&b.provider));
+        enum_values::report(&self.catalogues, sink);
         Totals { collections: join.collections() }
     }
 }
@@ -290,6 +318,9 @@ impl Trackers {
             Route::Exceptions(action) => self.exceptions.event(action, input, sink),
             Route::Waits(action) => self.waits.event(action, input, sink),
             Route::Pool(action) => self.pool.event(action, input, sink),
+            Route::Disk(action) => kernel::disk::event(action, input, self.clock.as_ref(), sink),
+            Route::Files(action) => self.files.event(action, input),
+            Route::Network(action) => kernel::network::event(action, input, sink),
             Route::Counters(action) => sources::counters::event(action, input, sink),
             Route::Activities(action) => self.activities.event(action, input, sink),
             Route::Processes(action) => processes.event(action, input),

@@ -321,6 +321,7 @@ fn report_kind(info: &EventInfo, kind: &Kind, out: &mut TableOutput) {
 
 impl EventVisitor for EventRun<'_> {
     fn trace(&mut self, info: &TraceInfo) {
+        self.normalizer.clock(&info.clock);
         self.callsites = Callsites::new(info.stack_width());
         match self.conversion.output(info) {
             Ok(out) => self.state = Some(State { info: info.clone(), out }),

@@ -1,9 +1,10 @@
 //! Work that has begun and not ended.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
 
-use foldhash::fast::{FixedState, RandomState};
+use foldhash::fast::RandomState;
+
+use super::work_event::number;
 
 use crate::guid::Guid;
 use crate::normalize::fact::{Activity, FactSink};
@@ -20,7 +21,6 @@ pub struct Ids(Vec<(u64, u64)>);
 impl Ids {
     /// Adds one.
     pub fn add(&mut self, name: &str, value: &str) {
-        let number = |text: &str| FixedState::with_seed(1).hash_one(text);
         self.0.push((number(name), number(value)));
     }
 
@@ -35,13 +35,14 @@ impl Ids {
         common
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The same number for the same ids in any order.
     fn number(&self) -> u64 {
-        let numbers = self.0.iter().map(|id| FixedState::with_seed(2).hash_one(id));
+        let numbers = self.0.iter().map(number);
         numbers.fold(0, u64::wrapping_add)
     }
 }
@@ -50,8 +51,8 @@ impl Ids {
 #[derive(Debug)]
 pub struct Work {
     pub row: Activity<'static>,
-    pub provider: String,
-    pub name: String,
+    /// Number of its kind.
+    pub kind: u64,
     pub fields: Option<String>,
     pub ids: Ids,
     pub failed: bool,
@@ -59,14 +60,35 @@ pub struct Work {
 
 impl Work {
     /// A row, with what the stop says of success.
-    pub fn report(&self, outcome: Option<&str>, sink: &mut impl FactSink) {
+    pub fn report(&self, names: &Names, outcome: Option<&str>, sink: &mut impl FactSink) {
+        let (provider_name, name) = names.of(self.kind);
         sink.add(&Activity {
-            provider_name: &self.provider,
-            name: &self.name,
+            provider_name,
+            name,
             start_fields: self.fields.as_deref(),
             outcome: if self.failed { Some("failed") } else { outcome },
             ..self.row
         });
+    }
+}
+
+/// Providers and names of the kinds of work.
+#[derive(Debug, Default)]
+pub struct Names(HashMap<u64, (String, String), RandomState>);
+
+/// Kinds of work with a name, at most.
+const MAX_NAMES: usize = 1 << 14;
+
+impl Names {
+    /// A kind has a provider and a name, which `get` gives.
+    pub fn add(&mut self, kind: u64, get: impl FnOnce() -> (String, String)) {
+        if self.0.len() < MAX_NAMES {
+            self.0.entry(kind).or_insert_with(get);
+        }
+    }
+
+    fn of(&self, kind: u64) -> (&str, &str) {
+        self.0.get(&kind).map_or(("", ""), |(provider, name)| (provider, name))
     }
 }
 
@@ -80,13 +102,15 @@ pub struct OpenWork {
     /// The activity ids of open work by its other ids: a stop may have lost its activity id.
     by_ids: HashMap<(ProcessKey, u64, u64), Vec<Guid>, RandomState>,
     count: usize,
+    /// What kinds of work are called.
+    pub names: Names,
 }
 
 impl OpenWork {
-    /// Work begins. Without any id no stop can be known to be its own.
+    /// Work begins. Without any id no stop can be known to be its own: it is told at once.
     pub fn begin(&mut self, key: Key, work: Work, sink: &mut impl FactSink) {
         if key.2.is_none() && work.ids.is_empty() {
-            return work.report(None, sink);
+            return work.report(&self.names, None, sink);
         }
         if self.count >= MAX_OPEN {
             self.forget(None, sink);
@@ -100,7 +124,7 @@ impl OpenWork {
         self.count += 1;
         if let Some(evicted) = evicted {
             self.removed(&key, &evicted);
-            evicted.report(None, sink);
+            evicted.report(&self.names, None, sink);
         }
     }
 
@@ -174,9 +198,9 @@ impl OpenWork {
         self.by_ids.retain(|ids, _| !is_lost(ids.0));
         taken.sort_by(|a, b| {
             let key = |work: &Work| (work.row.start_ts_ns, work.row.thread_id);
-            key(a).cmp(&key(b)).then_with(|| (&a.provider, &a.name).cmp(&(&b.provider, &b.name)))
+            key(a).cmp(&key(b)).then_with(|| self.names.of(a.kind).cmp(&self.names.of(b.kind)))
         });
-        taken.iter().for_each(|work| work.report(None, sink));
+        taken.iter().for_each(|work| work.report(&self.names, None, sink));
     }
 }
 
@@ -205,7 +229,7 @@ mod tests {
 
     fn work(start_ts_ns: i64, ids: Ids) -> Work {
         let row = Activity { start_ts_ns, ..Activity::default() };
-        Work { row, provider: String::new(), name: String::new(), fields: None, ids, failed: false }
+        Work { row, kind: 1, fields: None, ids, failed: false }
     }
 
     fn key(process: u64, activity: u8) -> Key {
