@@ -300,6 +300,8 @@ struct InputView<'a> {
     raw: u64,
     collection_count: u64,
     incomplete_collection_count: u64,
+    frame_count: u64,
+    named_frame_count: u64,
     problems: Vec<Problem<'a>>,
 }
 
@@ -331,6 +333,8 @@ pub fn summary(summary: &Summary) -> anyhow::Result<String> {
             raw: i.raw,
             collection_count: i.collections,
             incomplete_collection_count: i.incomplete_collections,
+            frame_count: i.frames.frames,
+            named_frame_count: i.frames.named,
             problems: problems(&i.problems),
         }
     };

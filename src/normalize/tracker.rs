@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 
+use super::code::frames::FrameCounts;
 use super::fact::CallsiteId;
 use super::scalars::Scalars;
 use crate::catalog::Provider;
@@ -26,6 +27,8 @@ pub const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
 pub struct Totals {
     /// Collections.
     pub collections: u64,
+    /// Frames of call stacks.
+    pub frames: FrameCounts,
 }
 
 /// The events of one provider that a tracker hears, by name: the catalogue's (`schemas/events`), or that of the recording

@@ -80,6 +80,8 @@ impl TableOutput {
             dropped_event_count: summary.dropped_events,
             complete: summary.complete && undamaged,
             key_values: pairs.as_deref(),
+            frame_count: summary.frames.frames,
+            named_frame_count: summary.frames.named,
         };
         self.tables.add(&row);
         self.tables.finish();

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::error::Severity;
+use crate::normalize::code::frames::FrameCounts;
 use crate::normalize::fact::Diagnostic;
 use crate::reader::TraceInfo;
 use crate::source::FileIdentity;
@@ -43,6 +44,8 @@ pub struct InputSummary {
     pub collections: u64,
     /// See `collections`.
     pub incomplete_collections: u64,
+    /// Frames of call stacks, and how many of them have a name.
+    pub frames: FrameCounts,
     /// Rows of the `diagnostic` table by kind: code, severity, rows, sum of counts. In the order of codes.
     pub problems: Vec<ProblemSummary>,
 }
