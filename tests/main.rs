@@ -56,6 +56,8 @@ mod examples;
 mod faults;
 #[cfg(feature = "cli")]
 mod fields;
+#[cfg(all(feature = "packed", feature = "tables"))]
+mod frames;
 #[cfg(feature = "packed")]
 mod fuzzing;
 #[cfg(feature = "tables")]
