@@ -16,6 +16,7 @@
 //! | to write a `.corprof` from a profiler | [`corprof::Writer`] |
 //! | columns of a dataset | [`dataset::Dataset`] |
 //! | what became of an object | [`analyze::survived`] |
+//! | what fills the heap, and what keeps it alive | [`analyze::heap`] |
 //!
 //! `examples/` has a program for most of them.
 //!
@@ -127,7 +128,7 @@
 //!   files. The program `tracequet` handles the signal and says what happened; a host of the library may do the same.
 //! - Memory is bounded whatever the size of the recording; `docs/ARCHITECTURE.md` says by what. Rows of one collection
 //!   that do not fit are sorted through a temporary file.
-//! - Times are clamped to 64 bits of nanoseconds, some 292 years about the start of the recording, and a problem tells
+//! - Times are clamped to 64 bits of nanoseconds, some 292 years about the start of the recording, and a problem says
 //!   how many of an EventPipe recording were.
 
 #[cfg(feature = "tables")]

@@ -47,10 +47,14 @@ pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<
         return Err(Error::Usage("no recording was given".into()));
     }
     let manifests = Manifests::open(&request.manifests)?;
-    into_dataset(request, &request.inputs, &mut |index, shape, selection, dataset| {
-        let path = request.inputs.get(index).map_or(Path::new(""), PathBuf::as_path);
-        one_input(request, &manifests, path, shape, selection, dataset, true, &mut |position, total, events| {
-            progress(Progress { input: index, position, total, events });
+    let recordings = inputs::recordings(&request.inputs);
+    let names: Vec<PathBuf> = recordings.iter().map(|(_, recording)| recording.name()).collect();
+    into_dataset(request, &names, &mut |index, shape, selection, dataset| {
+        let Some((input, recording)) = recordings.get(index) else {
+            return Err(Error::Internal("a recording without an input".into()));
+        };
+        one_input(request, &manifests, recording, shape, selection, dataset, true, &mut |position, total, events| {
+            progress(Progress { input: *input, position, total, events });
         })
     })
 }
@@ -91,7 +95,7 @@ fn into_dataset(request: &Convert, names: &[PathBuf], one: &mut OneInput<'_>) ->
             format: request.format,
             compression: request.compression,
             overwrite: request.overwrite,
-            inputs: names.iter().chain(&request.manifests).cloned().collect(),
+            inputs: names.iter().chain(&request.inputs).chain(&request.manifests).cloned().collect(),
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
             partition: None,
         },

@@ -26,12 +26,14 @@ impl Clock {
         i64::try_from(ns).ok()
     }
 
-    /// The ticks for which [`Clock::since_start`] has a value.
+    /// The ticks for which [`Clock::since_start`] and, from that, [`Clock::utc_ns`] have a value.
     pub fn range(&self) -> std::ops::RangeInclusive<i64> {
         let (frequency, sync) = (i128::from(self.frequency.max(1)), i128::from(self.sync_ticks));
         let first_at_or_above = |ns: i128| -(-ns * frequency).div_euclid(1_000_000_000) + sync;
         let clamp = |ticks: i128| i64::try_from(ticks).unwrap_or(if ticks < 0 { i64::MIN } else { i64::MAX });
-        let (first, end) = (first_at_or_above(i64::MIN.into()), first_at_or_above(i128::from(i64::MAX) + 1));
+        let utc = i128::from(self.sync_utc_ns);
+        let (least, most) = (i128::from(i64::MIN) - utc.min(0), i128::from(i64::MAX) - utc.max(0));
+        let (first, end) = (first_at_or_above(least), first_at_or_above(most + 1));
         clamp(first)..=clamp(end - 1)
     }
 
@@ -116,16 +118,19 @@ mod tests {
     fn the_range_of_a_clock_is_where_its_times_have_64_bits() {
         for frequency in [1, 3, 10_000_000, 1_000_000_000, 3_000_000_000, i64::MAX] {
             for sync_ticks in [0, -5, i64::MIN, i64::MAX, 1 << 40] {
-                let clock = Clock { sync_ticks, sync_utc_ns: 0, frequency };
-                let range = clock.range();
-                for ticks in [*range.start(), *range.end()] {
-                    assert!(clock.since_start(ticks).is_some(), "{clock:?} {ticks}");
-                }
-                if let Some(before) = range.start().checked_sub(1) {
-                    assert_eq!(clock.since_start(before), None, "{clock:?} {before}");
-                }
-                if let Some(behind) = range.end().checked_add(1) {
-                    assert_eq!(clock.since_start(behind), None, "{clock:?} {behind}");
+                for sync_utc_ns in [0, -1_000_000_000, 9_000_000_000_000_000_000] {
+                    let clock = Clock { sync_ticks, sync_utc_ns, frequency };
+                    let utc = |ticks| clock.since_start(ticks).and_then(|ns| clock.utc_ns(ns));
+                    let range = clock.range();
+                    for ticks in [*range.start(), *range.end()] {
+                        assert!(utc(ticks).is_some(), "{clock:?} {ticks}");
+                    }
+                    if let Some(before) = range.start().checked_sub(1) {
+                        assert_eq!(utc(before), None, "{clock:?} {before}");
+                    }
+                    if let Some(behind) = range.end().checked_add(1) {
+                        assert_eq!(utc(behind), None, "{clock:?} {behind}");
+                    }
                 }
             }
         }

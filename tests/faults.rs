@@ -169,3 +169,40 @@ fn a_full_place_for_temporary_files_is_said_at_once() {
     assert_eq!(names(folder.path()), ["machine.etl", "small"], "no dataset, whole or half");
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }
+
+/// Runs the program where a thread takes a gigabyte of address space, of which there are `limit` kilobytes.
+#[cfg(target_os = "linux")]
+fn with_few_threads(limit: &str, out: &Path) -> Output {
+    let script = format!("ulimit -v {limit}; exec \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, "sh", TRACEQUET]).args(ALL).arg("-o").arg(out).arg(sample("events.nettrace"));
+    command.env("RUST_MIN_STACK", (1 << 30).to_string()).output().unwrap()
+}
+
+/// Each thread that cannot be made is done without; where none can be made, that is an error and no panic.
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_that_cannot_be_made_are_done_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let [out, all] = ["out", "all"].map(|name| folder.path().join(name));
+    convert(&ALL, &sample("events.nettrace"), &all);
+    let mut codes = Vec::new();
+    for gigabytes in 0..7 {
+        let limit = ((gigabytes << 20) + 500_000).to_string();
+        let output = with_few_threads(&limit, &out);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!message.contains("panic"), "{gigabytes}: {message}");
+        codes.push(output.status.code());
+        match output.status.code() {
+            Some(1) => assert!(!out.exists() && message.contains("Resource temporarily unavailable"), "{message}"),
+            Some(0 | 2) => {
+                assert_eq!(names(&out), names(&all), "{gigabytes}");
+                std::fs::remove_dir_all(&out).unwrap();
+            }
+            other => panic!("{gigabytes}: {other:?} {message}"),
+        }
+    }
+    assert_eq!(codes.first(), Some(&Some(1)), "without any thread");
+    assert_eq!(codes.last(), codes.get(2), "with all of them, and with two: {codes:?}");
+    assert_ne!(codes.first(), codes.last());
+}

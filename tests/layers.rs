@@ -27,7 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("dataset", &["table_spec", "table", "sink"]),
     ("analyze", &["dataset", "normalize"]),
     ("inspect", &["source", "reader", "event", "normalize", "pipeline"]),
-    ("pipeline", &["source", "reader", "event", "normalize", "table_spec", "table", "sink"]),
+    ("pipeline", &["source", "reader", "event", "normalize", "table_spec", "table", "sink", "analyze"]),
 ];
 
 /// The crates of the workspace, by the folders of their source.

@@ -64,6 +64,8 @@ mod fuzzing;
 mod gaps;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod gc;
+#[cfg(feature = "cli")]
+mod heap;
 #[cfg(feature = "packed")]
 mod hostile;
 // Signals, sent by a shell command.
@@ -71,6 +73,8 @@ mod hostile;
 mod interrupt;
 mod layers;
 mod limits;
+#[cfg(all(feature = "cli", feature = "packed"))]
+mod long_names;
 mod order;
 #[cfg(feature = "cli")]
 mod outcome;
@@ -91,6 +95,8 @@ mod samples;
 mod shared;
 #[cfg(feature = "tables")]
 mod sink;
+#[cfg(feature = "tables")]
+mod subjects;
 mod support;
 #[cfg(all(windows, feature = "cli"))]
 mod windows;

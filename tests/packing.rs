@@ -20,14 +20,22 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("memory")
 }
 
-fn zip(name: &str, bytes: &[u8]) -> Vec<u8> {
+fn zip_of(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let options = zip::write::SimpleFileOptions::default();
-    for (name, bytes) in [("readme.txt", b"not this one".as_slice()), (name, bytes)] {
-        archive.start_file(name, options).expect("an entry");
+    for (name, bytes) in files {
+        archive.start_file(*name, options).expect("an entry");
         archive.write_all(bytes).expect("memory");
     }
     archive.finish().expect("memory").into_inner()
+}
+
+fn zip(name: &str, bytes: &[u8]) -> Vec<u8> {
+    zip_of(&[("readme.txt", b"not this one"), (name, bytes)])
+}
+
+fn sample(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)).expect("a sample")
 }
 
 #[test]
@@ -102,5 +110,103 @@ fn what_is_no_recording_is_refused_with_a_reason() {
     let unrelated = folder.path().join("unrelated.zip");
     std::fs::write(&unrelated, zip("picture.png", b"PNG")).expect("room");
     let error = Input::open(&unrelated).err().map(|e| e.to_string()).unwrap_or_default();
-    assert!(error.contains("no .nettrace, .netperf or .etl in this .zip"), "{error}");
+    assert!(error.contains("no .nettrace, .netperf, .etl or .corprof in this .zip"), "{error}");
+}
+
+/// Recordings of every format, logs of one session, a broken one, and names that lead out of the archive.
+fn archive_of_several() -> Vec<u8> {
+    let [events, churn, clr, kernel, callbacks] =
+        ["events.nettrace", "gc-churn.nettrace", "clr.etl", "kernel.etl", "callbacks.corprof"].map(sample);
+    let packed = gzip(&events);
+    let files: [(&str, &[u8]); 8] = [
+        ("one/app.nettrace", &events),
+        ("readme.txt", b"no recording"),
+        ("../../app.nettrace", &churn),
+        ("session/clr.etl", &clr),
+        ("/etc/broken.nettrace", b"Nettrace, it says"),
+        ("callbacks.corprof", &callbacks),
+        ("session/kernel.etl", &kernel),
+        ("AGAIN.nettrace.gz", &packed),
+    ];
+    zip_of(&files)
+}
+
+#[cfg(feature = "tables")]
+#[test]
+fn every_recording_of_an_archive_is_converted() {
+    use sha2::Digest;
+    use tracequet::pipeline::{Convert, convert};
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("all.zip");
+    std::fs::write(&path, archive_of_several()).expect("room");
+    let out = folder.path().join("out");
+    let mut of_inputs = Vec::new();
+    let request = Convert::new([path.clone()], &out);
+    let summary = convert(&request, &mut |progress| of_inputs.push(progress.input)).expect("a dataset");
+    assert!(of_inputs.iter().all(|input| *input == 0), "one input was given");
+    let names: Vec<_> = summary.inputs.iter().map(|input| (input.trace_id.as_str(), input.path.clone())).collect();
+    let inside = |name: &str| std::path::PathBuf::from(format!("{}/{name}", path.display()));
+    let wanted = [
+        ("app", inside("one/app.nettrace")),
+        ("app_2", inside("../../app.nettrace")),
+        ("clr", inside("session/clr.etl")),
+        ("callbacks", inside("callbacks.corprof")),
+        ("AGAIN", inside("AGAIN.nettrace.gz")),
+    ];
+    assert_eq!(names, wanted);
+    let failed: Vec<_> = summary.failed.iter().map(|failed| failed.path.clone()).collect();
+    assert_eq!((failed, summary.has_losses()), (vec![inside("/etc/broken.nettrace")], true));
+    // Each as it is alone.
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+    let names = ["events.nettrace", "gc-churn.nettrace", "", "callbacks.corprof", "events.nettrace"];
+    for (input, name) in summary.inputs.iter().zip(names).filter(|(_, name)| !name.is_empty()) {
+        let out = folder.path().join("alone");
+        let request = Convert::new([samples.join(name)], &out).overwrite(true);
+        let alone = convert(&request, &mut |_| {}).expect("a dataset");
+        let [alone] = alone.inputs.as_slice() else { panic!("one input") };
+        assert_eq!((input.events, input.bytes, input.complete), (alone.events, alone.bytes, alone.complete), "{name}");
+    }
+    let bytes = sample("events.nettrace");
+    let sha256: String = sha2::Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let identity = &summary.inputs[0].identity;
+    assert_eq!((identity.size_bytes, &identity.sha256), (bytes.len() as u64, &sha256), "that of the entry");
+    let logs = &summary.inputs[2];
+    assert_eq!(
+        logs.bytes,
+        (sample("clr.etl").len() + sample("kernel.etl").len()) as u64,
+        "both logs are one recording"
+    );
+}
+
+#[cfg(feature = "cli")]
+#[test]
+fn every_recording_of_an_archive_is_inspected() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("all.zip");
+    std::fs::write(&path, archive_of_several()).expect("room");
+    let path = path.to_str().expect("text");
+    let run = crate::support::program::run(&["inspect", path]);
+    assert_eq!(run.code, Some(2), "{}", run.err);
+    assert_eq!(run.out.matches("\nProviders (").count(), 5, "{}", run.out);
+    assert!(run.err.contains("/etc/broken.nettrace") && run.err.contains("left out"), "{}", run.err);
+    let run = crate::support::program::run(&["inspect", "--json", path]);
+    let documents = serde_json::Deserializer::from_str(&run.out).into_iter::<serde_json::Value>();
+    let paths: Vec<_> = documents.map(|document| document.expect("JSON")["path"].to_string()).collect();
+    assert_eq!((paths.len(), run.code), (5, Some(2)), "{paths:?}");
+}
+
+/// An archive in which a thousand entries share the same bytes would expand to a thousand times as much.
+#[test]
+fn entries_that_overlap_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("overlap.zip");
+    let mut archive = zip::ZipWriter::new(std::fs::File::create(&path).expect("a file"));
+    archive.start_file("a.nettrace", zip::write::SimpleFileOptions::default()).expect("an entry");
+    archive.write_all(&sample("events.nettrace")).expect("room");
+    archive.shallow_copy_file("a.nettrace", "b.nettrace").expect("an entry");
+    archive.finish().expect("room");
+    let recordings = tracequet::source::RecordingPath::all_in(&path);
+    assert_eq!(recordings.len(), 1, "what is wrong is said once");
+    let refused = recordings[0].open().err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(refused.contains("overlap"), "{refused}");
 }

@@ -27,7 +27,7 @@ fn convert_files(folder: &Path, name: &str, recordings: &[PathBuf], options: &[&
     out
 }
 
-fn run(python: &Path, script: &str, arguments: &[PathBuf]) {
+pub fn run(python: &Path, script: &str, arguments: &[PathBuf]) {
     let mut command = Command::new(python);
     // No .pyc files among the sources.
     command.current_dir(root()).env("PYTHONDONTWRITEBYTECODE", "1");

@@ -1,10 +1,15 @@
-//! Commands about the process as a whole (command set 4).
+//! Commands about the process as a whole (command set 4), and the one that loads a profiler (command set 3).
 
-use crate::error::{Error, Result};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::error::{Error, RUNTIME_UNINITIALIZED, Result};
 use crate::frame::{Fields, Message};
 use crate::target::Target;
 use crate::wait::PATIENCE;
 
+const PROFILER: u8 = 3;
+const ATTACH_PROFILER: u8 = 1;
 const PROCESS: u8 = 4;
 const PROCESS_INFO: u8 = 0;
 const RESUME_RUNTIME: u8 = 1;
@@ -69,4 +74,30 @@ fn parse(command: u8, mut fields: Fields<'_>) -> Result<ProcessInfo> {
 pub fn resume(target: &Target) -> Result<()> {
     let message = Message::new(PROCESS, RESUME_RUNTIME).finish()?;
     target.connect()?.ask("ResumeRuntime", message, PATIENCE).map(drop)
+}
+
+/// Loads the profiler at `library` into a runtime that runs, as the class `class` (a CLSID as it lies in memory) and with
+/// `data`, which its `InitializeForAttach` gets. The profiler has `patience` to begin, and so has the runtime if it has just
+/// been started: its port opens before it can take a profiler.
+pub fn attach_profiler(
+    target: &Target,
+    class: [u8; 16],
+    library: &Path,
+    data: &[u8],
+    patience: Duration,
+) -> Result<()> {
+    let milliseconds = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
+    let message = Message::new(PROFILER, ATTACH_PROFILER).u32(milliseconds).raw(&class);
+    let message = message.string(&library.to_string_lossy());
+    let message = message.u32(u32::try_from(data.len()).unwrap_or(u32::MAX)).raw(data).finish()?;
+    let begin = std::time::Instant::now();
+    loop {
+        // The runtime answers when the profiler has begun.
+        match target.connect()?.ask("AttachProfiler", message.clone(), patience + PATIENCE) {
+            Err(Error::Refused { hresult: RUNTIME_UNINITIALIZED, .. }) if begin.elapsed() < patience => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            answer => return answer.map(drop),
+        }
+    }
 }

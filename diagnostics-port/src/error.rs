@@ -82,6 +82,9 @@ pub(crate) const BAD_ENCODING: u32 = 0x8013_1384;
 pub(crate) const UNKNOWN_COMMAND: u32 = 0x8013_1385;
 pub(crate) const UNKNOWN_MAGIC: u32 = 0x8013_1386;
 const UNKNOWN_ERROR: u32 = 0x8013_1387;
+/// `CORPROF_E_RUNTIME_UNINITIALIZED` and `CORPROF_E_PROFILER_ALREADY_ACTIVE`.
+pub(crate) const RUNTIME_UNINITIALIZED: u32 = 0x8013_135B;
+const PROFILER_ALREADY_ACTIVE: u32 = 0x8013_136A;
 
 impl Error {
     /// Wraps what the system said while `what` was done.
@@ -147,6 +150,8 @@ impl fmt::Display for Error {
                     UNKNOWN_ERROR | 0x8000_4005 => {
                         "it says no more; a smaller --buffer-size or fewer sessions at a time may help"
                     }
+                    RUNTIME_UNINITIALIZED => "it has not started yet; try again in a moment",
+                    PROFILER_ALREADY_ACTIVE => "the process has a profiler already, and can have one only",
                     _ => "its reason is not a known one",
                 };
                 write!(f, "the runtime refuses {command} ({hresult:#010x}): {why}")

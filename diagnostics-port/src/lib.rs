@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  find(pid) ----> Port ----+
-//!                           +--> Target --> process_info, resume, start_session, stop_session
+//!                           +--> Target --> process_info, resume, attach_profiler, start_session, stop_session
 //!  Hub::listen --> cookie --+
 //! ```
 //! A program that is to be recorded from its first instruction is started with `DOTNET_DiagnosticPorts=PATH`: its runtime
@@ -32,7 +32,7 @@ mod target;
 mod wait;
 
 pub use candidate::Candidate;
-pub use command::{ProcessInfo, process_info, resume};
+pub use command::{ProcessInfo, attach_profiler, process_info, resume};
 pub use error::{Error, Result};
 pub use find::{candidates, find};
 pub use hub::{Cookie, Hub};

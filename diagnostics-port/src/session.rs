@@ -54,7 +54,7 @@ pub enum Rundown {
 pub struct SessionRequest {
     /// Size of the buffer in the process, MB. When it is full, events are dropped.
     pub buffer_mb: u32,
-    /// What is told at the end.
+    /// What is written at the end.
     pub rundown: Rundown,
     /// Whether events have call stacks.
     pub stacks: bool,

@@ -1,3 +1,4 @@
 //! Answers that are found in the tables of a dataset, whatever it was converted from.
 
+pub mod heap;
 pub mod survived;

@@ -1,7 +1,7 @@
 //! What became of an object: whether it survived a collection, and where it is now. Read from the tables of a dataset.
 //!
 //! An object at `o` survived when `start <= o < start + length` for any surviving range, or any moved range by its old
-//! start. One that is in none is dead only if its generation was collected, and if the recording tells all of that.
+//! start. One that is in none is dead only if its generation was collected, and if the recording has all of that.
 
 use std::collections::{BTreeMap, HashMap};
 use std::iter::Peekable;

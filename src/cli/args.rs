@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracequet::pipeline::{AddressType, Compression, DatasetLayout, Format};
 
+use super::heap::HeapArgs;
 use super::live::args::{LiveArgs, PsArgs};
 use super::{time, values};
 
@@ -116,6 +117,16 @@ pub enum Command {
         after_help = SURVIVED_EXAMPLES
     )]
     Survived(SurvivedArgs),
+    /// Show which types fill the heap, what they retain, and what keeps an object alive
+    #[command(
+        long_about = "Shows the heap as a walk of it found it: types with the number and bytes of their objects, and the bytes \
+            that they retain, which is what would be garbage without them. With --type or --object: a shortest path from a \
+            root, and apart from it the dominators, through which every path leads.\n\n\
+            IN is a dataset that convert made, or a recording of a heap dump (collect --heap, or the keywords 0x1980001 of \
+            the runtime).",
+        after_help = super::heap::EXAMPLES
+    )]
+    Heap(HeapArgs),
     /// Print the tables, what each column means, and how event payloads are laid out
     #[command(
         long_about = "Prints the tables of this version of tracequet with type, unit and meaning of each column; with \
@@ -192,7 +203,7 @@ pub struct ConvertArgs {
     pub providers: Vec<String>,
     /// Read only events of these processes, by name or id [default: all]
     ///
-    /// An .etl holds all processes of a machine. Names can be told only when kernel events of processes were recorded.
+    /// An .etl holds all processes of a machine. Names are known only when kernel events of processes were recorded.
     /// Kernel events belong to the process that they are about; those about the machine as a whole belong to each.
     #[arg(long, value_name = "NAME|PID,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub process: Vec<String>,
@@ -234,6 +245,9 @@ pub struct OutputArgs {
     /// Type of addresses, lengths and ids of 64 bits
     #[arg(long, value_enum, default_value_t = AddressTypeArg::Uint64)]
     pub address_type: AddressTypeArg,
+    /// Say what the objects of each walk of the heap retain, in the table heap_dominator, with at most so much memory
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = super::live::args::size)]
+    pub retained: Option<u64>,
     /// Replace what an earlier conversion left in OUT
     #[arg(long)]
     pub overwrite: bool,

@@ -1,4 +1,4 @@
-//! `tracequet convert`: checks the request, shows progress, and tells what came of it.
+//! `tracequet convert`: checks the request, shows progress, and reports what came of it.
 
 use std::path::Path;
 
@@ -73,6 +73,7 @@ pub fn output(args: OutputArgs) -> Result<Convert, Error> {
         .tables(args.tables)
         .address_type(args.address_type.into())
         .overwrite(args.overwrite)
+        .retained(args.retained)
         .strict(args.strict))
 }
 

@@ -1,14 +1,15 @@
 //! `tracequet inspect`: what is in a recording, as text or as JSON.
 
 use tracequet::error::Severity;
-use tracequet::inspect::{Collection, CollectionKind, DecodedBy, EventTypeCount, Inspection, inspect_with};
+use tracequet::inspect::{Collection, CollectionKind, DecodedBy, EventTypeCount, Inspection, inspect_recording};
 use tracequet::reader::NOBODY;
 use tracequet::reader::etl::Manifests;
+use tracequet::source::RecordingPath;
 use tracequet::time::format_utc;
 
 use super::args::InspectArgs;
 use super::json;
-use super::output::{Outcome, print_result};
+use super::output::{Outcome, print_note, print_result};
 use super::progress::Bar;
 use super::text::{Columns, clean, count, counted, duration, moment, problem, size};
 
@@ -16,16 +17,33 @@ use super::text::{Columns, clean, count, counted, duration, moment, problem, siz
 const TOP: usize = 20;
 const TOP_THREADS: usize = 10;
 
-/// Reads the recording and prints what is in it.
+/// Reads the recording and prints what is in it; of an archive with several, of one after the other.
 pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
     let mut bar = Bar::new(false);
-    let name = args.file.to_string_lossy().into_owned();
     let manifests = Manifests::open(&args.manifest)?;
-    let result = inspect_with(&args.file, &manifests, &mut |position, total| bar.show(&name, position, total));
-    bar.clear();
-    let inspection = result?;
-    let text = if args.json { json::inspection(&inspection)? } else { text(&inspection, args.all) };
-    Outcome::with_losses(inspection.has_losses()).printed(print_result(&text))
+    let recordings = RecordingPath::all_in(&args.file);
+    let (mut texts, mut failed) = (Vec::new(), Vec::new());
+    let mut losses = false;
+    for recording in &recordings {
+        let name = recording.name().to_string_lossy().into_owned();
+        let result = inspect_recording(recording, &manifests, &mut |position, total| bar.show(&name, position, total));
+        bar.clear();
+        match result {
+            Ok(inspection) => {
+                losses |= inspection.has_losses();
+                texts.push(if args.json { json::inspection(&inspection)? } else { text(&inspection, args.all) });
+            }
+            Err(error) => failed.push(error),
+        }
+    }
+    if texts.is_empty() && !failed.is_empty() {
+        return Err(failed.swap_remove(0).into());
+    }
+    for error in &failed {
+        print_note(&format!("tracequet: {}; it is left out\n", clean(&error.to_string())))?;
+    }
+    let text = texts.join(if args.json { "" } else { "\n" });
+    Outcome::with_losses(losses || !failed.is_empty()).printed(print_result(&text))
 }
 
 fn text(inspection: &Inspection, all: bool) -> String {

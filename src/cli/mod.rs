@@ -5,10 +5,12 @@ mod collect;
 mod convert;
 mod failure;
 mod generate;
+mod heap;
 mod inspect;
 mod interrupt;
 mod json;
 mod live;
+mod opened;
 mod output;
 mod progress;
 mod ps;
@@ -20,18 +22,18 @@ mod truncated;
 mod values;
 
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 use clap::Parser;
 
 use args::{Cli, Command};
 use output::Outcome;
 
+const WHOLE: u8 = 0;
 const FAILED: u8 = 1;
 const LOSSES: u8 = 2;
 
-/// Runs one command line to its end.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+/// Runs one command line to its end, and gives the exit code.
+pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     truncated::handle();
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
@@ -43,25 +45,26 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Ps(args) => ps::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Survived(args) => survived::run(&args),
+        Command::Heap(args) => heap::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Generate(args) => generate::run(&args),
     };
     match result {
-        Ok(Outcome::Whole) => ExitCode::SUCCESS,
-        Ok(Outcome::Losses) => ExitCode::from(LOSSES),
-        Err(error) if failure::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Ok(Outcome::Whole) => WHOLE,
+        Ok(Outcome::Losses) => LOSSES,
+        Err(error) if failure::is_closed_pipe(&error) => WHOLE,
         Err(error) => {
             failure::print(&error);
-            ExitCode::from(FAILED)
+            FAILED
         }
     }
 }
 
 /// Help and version are results; anything else that clap has to say is a usage error, for which clap's own code is 2.
-fn print_usage(error: &clap::Error) -> ExitCode {
+fn print_usage(error: &clap::Error) -> u8 {
     match error.print() {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::from(FAILED),
-        _ if error.use_stderr() => ExitCode::from(FAILED),
-        _ => ExitCode::SUCCESS,
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => FAILED,
+        _ if error.use_stderr() => FAILED,
+        _ => WHOLE,
     }
 }

@@ -22,11 +22,13 @@ struct Row {
 /// Prints the list.
 pub fn run(args: &PsArgs) -> anyhow::Result<Outcome> {
     // A process that does not answer keeps nobody else waiting.
+    let ask = |candidate| std::thread::Builder::new().spawn(move || row(candidate));
     let asking: Vec<_> = candidates()
         .map_err(tracequet::error::Error::from)?
         .into_iter()
-        .map(|candidate| std::thread::spawn(move || row(candidate)))
-        .collect();
+        .map(ask)
+        .collect::<std::io::Result<_>>()
+        .map_err(tracequet::error::Error::io("starting a thread"))?;
     let rows: Vec<Row> = asking.into_iter().filter_map(|thread| thread.join().ok()).collect();
     print_result(&if args.json { as_json(&rows)? } else { as_text(&rows) })?;
     Ok(Outcome::Whole)

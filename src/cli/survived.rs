@@ -1,41 +1,17 @@
 //! `tracequet survived`: what became of an object.
 
-use std::path::Path;
-
 use tracequet::analyze::survived::{Fate, Step, TABLES, survived};
-use tracequet::dataset::Dataset;
-use tracequet::error::Result;
-use tracequet::pipeline::{Convert, convert};
 
 use super::args::SurvivedArgs;
-use super::interrupt;
+use super::opened;
 use super::output::{Outcome, print_result};
-use super::progress::Bar;
 use super::text::{Columns, moment};
 
 /// Answers from a dataset, or from a recording that is converted for it.
 pub fn run(args: &SurvivedArgs) -> anyhow::Result<Outcome> {
-    if args.input.is_dir() {
-        return print(args, &answer(args, &args.input)?, false);
-    }
-    interrupt::end_at_interrupt()?;
-    let folder = tempfile::tempdir()?;
-    interrupt::remove_at_end(folder.path());
-    let output = folder.path().join("dataset");
-    let tables = TABLES.map(str::to_owned).to_vec();
-    let request = Convert::new([args.input.clone()], output).tables(tables);
-    let mut bar = Bar::new(false);
-    let name = args.input.to_string_lossy().into_owned();
-    let result = convert(&request, &mut |progress| bar.show(&name, progress.position, progress.total));
-    bar.clear();
-    let summary = result?;
-    let losses = summary.inputs.iter().any(|input| input.has_losses());
-    print(args, &answer(args, &request.output)?, losses)
-}
-
-fn answer(args: &SurvivedArgs, path: &Path) -> Result<Vec<Step>> {
-    let dataset = Dataset::open(path)?;
-    survived(&dataset.recording(args.trace.as_deref())?, args.gc, args.address, args.follow)
+    let opened = opened::open(&args.input, &TABLES)?;
+    let recording = opened.dataset.recording(args.trace.as_deref())?;
+    print(args, &survived(&recording, args.gc, args.address, args.follow)?, opened.losses)
 }
 
 fn print(args: &SurvivedArgs, steps: &[Step], losses: bool) -> anyhow::Result<Outcome> {

@@ -97,6 +97,10 @@ pub enum Side {
     Right,
 }
 
+/// No column is wider: a cell that is longer moves only what stands behind it. Names in recordings have no bound, formatted
+/// widths have one of 65,535, and each row would be as long as the longest name.
+const WIDEST: usize = 200;
+
 /// Rows of cells in aligned columns, two blanks apart and two from the edge. A column without content is left out.
 pub struct Columns {
     sides: Vec<Side>,
@@ -122,7 +126,7 @@ impl Columns {
         let width = |column: usize| {
             let lengths = || self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
             let has_content = self.rows.len() == 1 || lengths().skip(1).any(|length| length > 0);
-            if has_content { lengths().max() } else { None }
+            if has_content { lengths().max().map(|widest| widest.min(WIDEST)) } else { None }
         };
         let widths: Vec<Option<usize>> = (0..self.sides.len()).map(width).collect();
         for row in &self.rows {
@@ -150,6 +154,17 @@ pub fn problem(p: &ProblemSummary) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_cell_moves_only_its_own_row() {
+        let mut columns = Columns::new(&["name", ">n"]);
+        columns.row(["a".into(), "1".into()]);
+        columns.row(["b".repeat(100_000), "2".into()]);
+        let mut out = String::new();
+        columns.print(&mut out);
+        let lengths: Vec<usize> = out.lines().map(str::len).collect();
+        assert_eq!(lengths, [2 + WIDEST + 3, 2 + WIDEST + 3, 2 + 100_000 + 3]);
+    }
 
     #[test]
     fn numbers_have_three_digits_and_a_unit() {

@@ -13,7 +13,7 @@ pub struct Plan {
     /// How many fields are remembered as element counts of later ones.
     pub slots: usize,
     /// The same fields with one-byte booleans. `EventSource.Write` writes those while its metadata says four bytes;
-    /// only the exact fit of a payload tells.
+    /// only the exact fit of a payload shows.
     pub narrow_booleans: Option<Vec<PlanField>>,
 }
 

@@ -45,7 +45,7 @@ pub trait EventVisitor {
     /// Keys of earlier stacks ([`reader::Stack::key`]) are no longer valid.
     fn stacks_forgotten(&mut self) {}
 
-    /// Events that a thread recorded (`None`: any thread) are missing, all of them later than `since_ns`. Told before the
+    /// Events that a thread recorded (`None`: any thread) are missing, all of them later than `since_ns`. Reported before the
     /// first event behind the gap (.nettrace from V4 on).
     fn events_lost(&mut self, _capture_thread: Option<(ThreadIndex, &Thread)>, _since_ns: i64) {}
 

@@ -20,7 +20,7 @@ pub use report::{DecodedBy, EventTypeCount, Inspection, ProcessCount, ProviderCo
 use crate::error::Result;
 use crate::reader::Format;
 use crate::reader::etl::Manifests;
-use crate::source::Input;
+use crate::source::{Input, RecordingPath};
 
 /// Reads a recording of any format (`-`: standard input) and says what is in it. `progress` is called with the bytes of
 /// the (unpacked) recording that are read, and with how many there are, when that is known.
@@ -34,7 +34,24 @@ pub fn inspect_with(
     manifests: &Manifests,
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<Inspection> {
-    let input = Input::open(path)?;
+    inspect_input(path, Input::open(path)?, manifests, progress)
+}
+
+/// The same of one recording of an archive that holds several.
+pub fn inspect_recording(
+    recording: &RecordingPath,
+    manifests: &Manifests,
+    progress: &mut dyn FnMut(u64, Option<u64>),
+) -> Result<Inspection> {
+    inspect_input(&recording.name(), recording.open()?, manifests, progress)
+}
+
+fn inspect_input(
+    path: &Path,
+    input: Input,
+    manifests: &Manifests,
+    progress: &mut dyn FnMut(u64, Option<u64>),
+) -> Result<Inspection> {
     if Format::detect(input.head()) == Some(Format::Callbacks) {
         return callbacks::inspect(path, input, progress);
     }

@@ -1,8 +1,8 @@
 //! Recorded ICorProfilerCallback calls to facts: the same facts as from events, by the rules of `docs/PROFILER.md`.
-//! The calls come from a `.corprof`, or from events of a profiler that tells them to ETW (`etw_profiler`).
+//! The calls come from a `.corprof`, or from events of a profiler that writes them to ETW (`etw_profiler`).
 //!
 //! Callbacks carry no number of the collection: a call belongs to the innermost collection that is open. Which
-//! collection is over at GarbageCollectionFinished is decided in `gc::callback_collections`, what ranges are told twice in `gc::version_pairs`.
+//! collection is over at GarbageCollectionFinished is decided in `gc::callback_collections`, which ranges are reported twice in `gc::version_pairs`.
 
 pub mod call;
 
@@ -413,7 +413,7 @@ impl CallbackNormalizer {
         Totals { collections: u64::from(self.collections.last_id), ..Totals::default() }
     }
 
-    /// Records were lost. Told before the record behind the gap.
+    /// Records were lost. Reported before the record behind the gap.
     pub fn records_lost(&mut self) {
         self.collections.records_lost();
     }

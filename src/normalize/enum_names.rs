@@ -1,5 +1,7 @@
 //! Names of enumerated values as the tables have them: of the events, and of the profiling interface.
 
+use std::sync::LazyLock;
+
 /// GCTypeMap, in the words of the table.
 pub fn collection_kind(value: u64) -> Option<&'static str> {
     match value {
@@ -9,6 +11,22 @@ pub fn collection_kind(value: u64) -> Option<&'static str> {
         _ => None,
     }
 }
+
+/// GCGlobalMechanisms: its bits as words, joined by `|`. Bits that have no name are left out.
+pub fn mechanisms(bits: u32) -> &'static str {
+    static WORDS: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let join = |bits: u32| {
+            let of_bit = |(bit, name): (u32, &&'static str)| (bits >> bit & 1 == 1).then_some(*name);
+            (0..).zip(MECHANISMS).filter_map(of_bit).collect::<Vec<_>>().join("|")
+        };
+        (0..1 << MECHANISMS.len()).map(join).collect()
+    });
+    let known = bits & ((1 << MECHANISMS.len()) - 1);
+    WORDS.get(known as usize).map_or("", String::as_str)
+}
+
+/// The names of the lowest bits (gcrecord.h).
+const MECHANISMS: &[&str] = &["Concurrent", "Compaction", "Promotion", "Demotion", "CardBundles", "Elevation"];
 
 /// Bits of MethodFlagsMap that say how well a method was optimised: a value of OptimizationTier.
 pub fn optimization_tier(method_flags: u64) -> u8 {

@@ -6,12 +6,14 @@
 pub mod callbacks;
 pub mod code;
 mod enum_names;
+mod enum_values;
 pub mod fact;
 mod gc;
 mod loader;
 mod nested;
 mod processes;
 mod scalars;
+mod sources;
 mod threads;
 mod tracker;
 
@@ -57,6 +59,9 @@ trackers! {
     Collections = gc::collections,
     Survival = gc::survival,
     HeapStats = gc::heap_stats,
+    Generations = gc::generations,
+    Marks = gc::marks,
+    Tuning = gc::tuning,
     HeapWalk = gc::heap_walk,
     Roots = gc::roots,
     Handles = gc::handles,
@@ -75,6 +80,8 @@ trackers! {
     Exceptions = threads::exceptions,
     Waits = threads::waits,
     Pool = threads::pool,
+    Counters = sources::counters,
+    Activities = sources::activities,
     Processes = processes,
 }
 
@@ -93,6 +100,7 @@ struct Trackers {
     runtimes: gc::runtimes::Runtimes,
     join: gc::join::Join,
     heap_walks: gc::heap_walk::HeapWalks,
+    marks: gc::marks::Marks,
     types: code::types::Types,
     callsites: code::callsites::Callsites,
     methods: code::methods::Methods,
@@ -105,6 +113,7 @@ struct Trackers {
     exceptions: threads::exceptions::Exceptions,
     waits: threads::waits::Waits,
     pool: threads::pool::Pool,
+    activities: sources::activities::Activities,
     processes: processes::Processes,
 }
 
@@ -126,12 +135,12 @@ impl Normalizer {
         self.trackers.callsites.forget_keys();
     }
 
-    /// A process that the recording tells of.
+    /// A process that the recording describes.
     pub fn process(&mut self, process: &reader::Process, clock: &Clock) {
         self.trackers.processes.told(process, clock);
     }
 
-    /// So many events of a process, from the first to the last; told before the end.
+    /// So many events of a process, from the first to the last; reported before the end.
     pub fn counted(&mut self, process: ProcessKey, events: u64, first_ns: i64, last_ns: i64) {
         self.trackers.processes.counted(process, events, first_ns, last_ns);
     }
@@ -142,8 +151,12 @@ impl Normalizer {
         if self.handlers.len() <= index {
             self.handlers.resize_with(index + 1, Box::default);
         }
-        let routes = routes(info).into_iter();
-        let handlers: Box<[_]> = routes.filter_map(|(route, needs)| Handler::new(route, needs, info)).collect();
+        let mut routes = routes(info);
+        if let Some(action) = sources::activities::action(info) {
+            routes.push((Route::Activities(action), action.needs()));
+        }
+        let handlers: Box<[_]> =
+            routes.into_iter().filter_map(|(route, needs)| Handler::new(route, needs, info)).collect();
         let wanted = !handlers.is_empty();
         if let Some(place) = self.handlers.get_mut(index) {
             *place = handlers;
@@ -175,7 +188,7 @@ impl Normalizer {
         }
     }
 
-    /// Events that a thread recorded (`None`: any thread) were lost, all of them later than `since_ns`. Told before the first
+    /// Events that a thread recorded (`None`: any thread) were lost, all of them later than `since_ns`. Reported before the first
     /// event behind the gap.
     pub fn events_lost(
         &mut self,
@@ -217,6 +230,7 @@ impl Normalizer {
         mappings.finish(sink);
         assemblies.finish(sink);
         managed_modules.finish(sink);
+        enum_values::report(sink);
         Totals { frames, ..totals }
     }
 }
@@ -224,15 +238,17 @@ impl Normalizer {
 impl Trackers {
     /// Nothing that is open is joined with what comes: events of a thread (`None`: of any) were lost, or the recording ends.
     fn unpair(&mut self, process: Option<ProcessKey>, thread: Option<ThreadIndex>, sink: &mut impl FactSink) {
+        self.marks.forget();
         self.assembly_loads.events_lost(thread, sink);
         self.compilations.events_lost(thread, sink);
         self.exceptions.events_lost(thread, sink);
         self.waits.events_lost(thread, sink);
         self.pool.events_lost(process, sink);
+        self.activities.events_lost(process, sink);
     }
 
     fn event(&mut self, route: Route, input: &Input<'_>, sink: &mut impl FactSink) {
-        let Trackers { runtimes, join, heap_walks, types, callsites, methods, modules, processes, .. } = self;
+        let Trackers { runtimes, join, heap_walks, marks, types, callsites, methods, modules, processes, .. } = self;
         match route {
             Route::Collections(action) => {
                 runtimes.event(input, action.moment(input), join, sink, |runtime, sink| {
@@ -249,6 +265,13 @@ impl Trackers {
                     gc::heap_stats::event(action, input, runtime, sink);
                 });
             }
+            Route::Generations(action) => {
+                if let Some((_, runtime)) = runtimes.of(input) {
+                    gc::generations::event(action, input, runtime, sink);
+                }
+            }
+            Route::Marks(action) => marks.event(action, input, runtimes.of(input), sink),
+            Route::Tuning(action) => gc::tuning::event(action, input, runtimes.of(input), sink),
             Route::HeapWalk(action) => {
                 runtimes.event(input, Moment::Within, join, sink, |runtime, sink| {
                     heap_walks.event(action, input, runtime, sink);
@@ -290,6 +313,8 @@ impl Trackers {
             Route::Exceptions(action) => self.exceptions.event(action, input, sink),
             Route::Waits(action) => self.waits.event(action, input, sink),
             Route::Pool(action) => self.pool.event(action, input, sink),
+            Route::Counters(action) => sources::counters::event(action, input, sink),
+            Route::Activities(action) => self.activities.event(action, input, sink),
             Route::Processes(action) => processes.event(action, input),
         }
     }

@@ -9,7 +9,7 @@ use super::tracker::{self, Hears, Input, RUNDOWN, RUNTIME};
 use crate::reader::{self, NOBODY, ProcessKey};
 use crate::time::Clock;
 
-/// What an event tells of its process.
+/// What an event says about its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Its command line, system or runtime.
@@ -41,7 +41,7 @@ struct Known {
 pub struct Processes {
     list: Vec<Known>,
     by_key: HashMap<ProcessKey, usize, RandomState>,
-    /// Those that the recording tells of.
+    /// Those that the recording describes.
     told: HashMap<ProcessKey, Known, RandomState>,
 }
 
@@ -65,7 +65,7 @@ impl Processes {
         self.list.get_mut(index)
     }
 
-    /// The recording tells of a process; a row of the table comes of it when events of it follow.
+    /// The recording describes a process; a row of the table comes of it when events of it follow.
     pub fn told(&mut self, process: &reader::Process, clock: &Clock) {
         if self.told.len() < MAX_PROCESSES {
             let time = |ticks: Option<i64>| ticks.and_then(|ticks| clock.since_start(ticks));

@@ -60,6 +60,11 @@ impl Scalars {
         index.and_then(|i| self.columns.get(i)).map_or(NULL, ValueColumn::value)
     }
 
+    /// All fields with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.names.iter().map(String::as_str).zip(self.columns.iter().map(ValueColumn::value))
+    }
+
     /// A number by its name.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.get(name).as_u64()

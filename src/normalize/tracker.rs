@@ -22,6 +22,9 @@ pub const PRIVATE: &str = "Microsoft-Windows-DotNETRuntimePrivate";
 /// The runtime's provider of what was there at the start or the end of a recording.
 pub const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
 
+/// Every provider that is not in the catalogue.
+pub const ANY: &str = "*";
+
 /// What normalisation counted, for the summary.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
@@ -63,7 +66,8 @@ pub enum Needs {
 
 /// The action of a tracker for events of a type, if it hears them.
 pub fn action<A: Copy>(hears: &[Hears<A>], info: &EventInfo) -> Option<A> {
-    let of_provider = hears.iter().filter(|hears| hears.provider == info.provider);
+    let is_heard = |provider| provider == info.provider || (provider == ANY && info.catalogue.is_none());
+    let of_provider = hears.iter().filter(|hears| is_heard(hears.provider));
     let mut events = of_provider.flat_map(|hears| hears.events);
     events.find(|(name, _)| is_called(info, name)).map(|(_, action)| *action)
 }

@@ -19,7 +19,7 @@ use crate::reader::callback::{self, Record};
 use crate::reader::etl::Manifests;
 use crate::reader::{self, Order, Thread, ThreadIndex, TraceInfo, TypeId};
 use crate::sink::BatchSink;
-use crate::source::Input;
+use crate::source::RecordingPath;
 use crate::table::names::safe;
 use crate::table::select::Selection;
 use crate::table::{Shape, Tables};
@@ -80,9 +80,11 @@ pub fn batches(
         let is_extra = matches!(table, "trace" | "diagnostic");
         !is_extra || request.tables.is_empty() || request.tables.iter().any(|name| name == table)
     };
-    let shapes = shapes(request);
+    let recordings = inputs::recordings(&request.inputs);
+    let shapes = shapes(request, &recordings);
     let (mut inputs, mut failed, mut tables) = (Vec::new(), Vec::new(), Vec::<TableSummary>::new());
-    for (input, (path, shape)) in request.inputs.iter().zip(&shapes).enumerate() {
+    for ((input, recording), shape) in recordings.iter().zip(&shapes) {
+        let input = *input;
         let stop = Cell::new(false);
         let mut has_rows = false;
         let mut receive_rows = |table: &str, rows: RecordBatch| {
@@ -100,7 +102,8 @@ pub fn batches(
         };
         let mut sink = BatchSink::new(&mut receive_rows, &go_on);
         let wants_hash = wants("trace");
-        let made = one_input(request, &manifests, path, shape.1.clone(), &selection, &mut sink, wants_hash, &mut told);
+        let made =
+            one_input(request, &manifests, recording, shape.1.clone(), &selection, &mut sink, wants_hash, &mut told);
         if stop.get() {
             return Ok(None);
         }
@@ -109,8 +112,8 @@ pub fn batches(
                 inputs.push(InputSummary { trace_id: shape.0.clone(), ..summary });
                 add(&mut tables, written.into_iter().filter(|table| wants(&table.name)));
             }
-            Err(error) if request.inputs.len() > 1 && !has_rows && is_about(&error, path) => {
-                failed.push((path.clone(), error));
+            Err(error) if recordings.len() > 1 && !has_rows && is_about(&error, &recording.name()) => {
+                failed.push((recording.name(), error));
             }
             Err(error) => return Err(error),
         }
@@ -123,11 +126,12 @@ pub fn batches(
     Ok(Some(Summary { inputs, failed, output: PathBuf::new(), tables, elapsed_ns }))
 }
 
-/// The key of each input, and what its tables look like.
-fn shapes(request: &Convert) -> Vec<(String, Shape)> {
-    let hive = request.layout == DatasetLayout::Hive || request.inputs.len() > 1;
+/// The key of each recording, and what its tables look like.
+fn shapes(request: &Convert, recordings: &[(usize, RecordingPath)]) -> Vec<(String, Shape)> {
+    let hive = request.layout == DatasetLayout::Hive || recordings.len() > 1;
+    let names: Vec<PathBuf> = recordings.iter().map(|(_, recording)| recording.name()).collect();
     let signed = request.address_type == AddressType::Int64;
-    let keys = inputs::trace_keys(&request.inputs).into_iter();
+    let keys = inputs::trace_keys(&names).into_iter();
     keys.map(|key| (key.clone(), Shape { trace_id: hive.then_some(key), signed })).collect()
 }
 
@@ -164,14 +168,14 @@ pub struct FoundTable {
 /// reading the recording to its end without decoding it, which is as quick as [`crate::inspect::inspect`]; `tables` of the
 /// request restricts what is looked for, and without payload tables only the header is read.
 ///
-/// Fails for the first recording that cannot be read.
+/// Of an archive that holds several recordings, each table stands once. Fails for the first recording that cannot be read.
 pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
     let manifests = Manifests::open(&request.manifests)?;
     let selection = Selection::new(&request.tables)?;
-    let list = |(path, (_, shape)): (&PathBuf, (String, Shape))| {
+    let list = |recording: &RecordingPath, shape: Shape| {
         let mut lister =
             Lister { request, selection: &selection, shape, tables: None, keys: HashMap::new(), failure: None };
-        let input = Input::open(path)?;
+        let input = recording.open()?;
         let read = if reader::Format::detect(input.head()) == Some(reader::Format::Callbacks) {
             callback::read(input, &mut lister).map(drop)
         } else {
@@ -181,7 +185,17 @@ pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
         read?;
         lister.finish()
     };
-    request.inputs.iter().zip(shapes(request)).map(list).collect()
+    let recordings = inputs::recordings(&request.inputs);
+    let mut found: Vec<Vec<FoundTable>> = request.inputs.iter().map(|_| Vec::new()).collect();
+    for ((input, recording), (_, shape)) in recordings.iter().zip(shapes(request, &recordings)) {
+        let listed = list(recording, shape)?;
+        let Some(known) = found.get_mut(*input) else { continue };
+        // The recordings of an archive have most of their tables in common.
+        let is_new = |table: &FoundTable| known.iter().all(|other| other.name != table.name);
+        let new: Vec<FoundTable> = listed.into_iter().filter(is_new).collect();
+        known.extend(new);
+    }
+    Ok(found)
 }
 
 /// Gives each kind of event its table, and looks at nothing else.

@@ -128,7 +128,7 @@ impl Visitor for CallbackRun<'_> {
     fn trace(&mut self, header: &Header, info: &TraceInfo) {
         match self.conversion.tables(info) {
             Ok(tables) => {
-                let out = TableOutput::new(tables);
+                let out = TableOutput::new(tables, self.conversion.request);
                 let normalizer = CallbackNormalizer::new(header, info.clock);
                 self.state = Some(State { info: info.clone(), out, normalizer });
             }

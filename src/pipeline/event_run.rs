@@ -321,7 +321,9 @@ impl EventVisitor for EventRun<'_> {
     fn trace(&mut self, info: &TraceInfo) {
         self.normalizer = Normalizer::new(info.stack_width());
         match self.conversion.tables(info) {
-            Ok(tables) => self.state = Some(State { info: info.clone(), out: TableOutput::new(tables) }),
+            Ok(tables) => {
+                self.state = Some(State { info: info.clone(), out: TableOutput::new(tables, self.conversion.request) })
+            }
             Err(e) => self.failure = Some(e),
         }
     }

@@ -1,14 +1,19 @@
 //! What is known of an input by its file: a key for it, its size and its hash.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
-use crate::error::{Error, Result};
-use crate::source::FileIdentity;
+use crate::source::{FileIdentity, RecordingPath};
 use crate::table::names::safe;
 use crate::table::unique_names::UniqueNames;
+
+/// The recordings of the inputs, each with which input holds it: an archive may hold several.
+pub(super) fn recordings(inputs: &[PathBuf]) -> Vec<(usize, RecordingPath)> {
+    let of_input = |(input, path): (usize, &PathBuf)| RecordingPath::all_in(path).into_iter().map(move |r| (input, r));
+    inputs.iter().enumerate().flat_map(of_input).collect()
+}
 
 /// A key for each input: its file name, begun with a letter (a bare number would be read as one), and unique whatever its
 /// case: keys are names of directories.
@@ -28,28 +33,29 @@ pub(super) fn trace_keys(inputs: &[PathBuf]) -> Vec<String> {
     keys
 }
 
-/// Size and SHA-256 of a regular file, taken by a thread of its own.
-pub(super) fn identity_of(path: &Path) -> Option<std::thread::JoinHandle<Result<FileIdentity>>> {
-    if !path.is_file() {
-        return None;
-    }
-    let path = path.to_owned();
-    Some(std::thread::spawn(move || {
-        let mut file = std::fs::File::open(&path).map_err(Error::io(&path))?;
+/// Size and SHA-256 of a recording that is a regular file or a part of an archive, taken by a thread of its own. Where no
+/// thread can be made, and where the file can no longer be read, neither is known.
+pub(super) fn identity_of(recording: &RecordingPath) -> Option<std::thread::JoinHandle<Option<FileIdentity>>> {
+    let mut bytes = recording.bytes()?.ok()?;
+    let hashing = move || {
         let mut hash = Sha256::new();
         let mut buffer = vec![0u8; 256 << 10];
         let mut size_bytes = 0u64;
         loop {
-            let n = file.read(&mut buffer).map_err(Error::io(&path))?;
-            if n == 0 {
-                break;
+            match bytes.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(n) => {
+                    size_bytes += n as u64;
+                    hash.update(buffer.get(..n).unwrap_or_default());
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => return None,
             }
-            size_bytes += n as u64;
-            hash.update(buffer.get(..n).unwrap_or_default());
         }
         let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(FileIdentity { size_bytes, sha256 })
-    }))
+        Some(FileIdentity { size_bytes, sha256 })
+    };
+    std::thread::Builder::new().spawn(hashing).ok()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::error::{Error, Problem, Result, Severity};
 use crate::event::{EventVisitor, Resolver};
 use crate::reader::{self, Order};
 use crate::source::diagnostics::{Ending, Reason, Recording};
-use crate::source::{FileIdentity, Input};
+use crate::source::{FileIdentity, Input, RecordingPath};
 
 /// What a recording became.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Recorded {
     pub ending: Ending,
 }
 
-/// Writes what a process tells through its diagnostics port into a dataset, as [`super::convert`] does with a recording
+/// Writes what a process records through its diagnostics port into a dataset, as [`super::convert`] does with a recording
 /// that is whole, until the session or the process ends. `inputs` of the request are not looked at; `name` is the
 /// recording's.
 ///
@@ -66,12 +66,9 @@ pub fn record(
             run.problem(Problem::new(Severity::Info, "session_option_ignored", 0, *compromise));
         }
         tell(&ended, &mut run);
-        let identity = match recording.kept().and_then(identity_of) {
-            Some(hashing) => {
-                hashing.join().unwrap_or_else(|_| Err(Error::Internal("the hashing thread died".into())))?
-            }
-            None => FileIdentity { size_bytes: ended.bytes, ..FileIdentity::default() },
-        };
+        let hashing = recording.kept().and_then(|path| identity_of(&RecordingPath::of_file(path)));
+        let identity = hashing.and_then(|thread| thread.join().ok().flatten());
+        let identity = identity.unwrap_or(FileIdentity { size_bytes: ended.bytes, ..FileIdentity::default() });
         ending = Some(ended);
         run.finish(&path, &end, &identity, &resolved)
     })?;

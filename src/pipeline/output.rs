@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::request::Convert;
 use super::summary::{InputSummary, ProblemSummary, TableSummary};
-use crate::error::{Error, Result, Severity};
+use crate::analyze::heap::StoredWalks;
+use crate::error::{Error, Problem, Result, Severity};
 use crate::normalize::fact::{Fact, FactSink, Trace};
 use crate::sink::{TableId, TableSink};
 use crate::table::Tables;
@@ -16,6 +18,8 @@ pub(super) struct TableOutput {
     pub(super) tables: Tables,
     problems: BTreeMap<&'static str, ProblemSummary>,
     table_ids: Vec<TableId>,
+    /// The walks of the heap, when it was asked what their objects retain.
+    walks: Option<StoredWalks>,
 }
 
 impl FactSink for TableOutput {
@@ -25,14 +29,31 @@ impl FactSink for TableOutput {
                 self.problems.entry(row.code).or_insert_with(|| ProblemSummary::of(row)).add(row);
             }
         }
+        if let Some(walks) = &mut self.walks {
+            walks.fact(&fact);
+        }
         self.tables.fact(fact);
     }
 }
 
 impl TableOutput {
     /// For tables of which nothing is written yet.
-    pub(super) fn new(tables: Tables) -> TableOutput {
-        TableOutput { tables, problems: BTreeMap::new(), table_ids: Vec::new() }
+    pub(super) fn new(tables: Tables, request: &Convert) -> TableOutput {
+        let walks = request.retained.map(StoredWalks::new);
+        TableOutput { tables, problems: BTreeMap::new(), table_ids: Vec::new(), walks }
+    }
+
+    /// The rows of `heap_dominator`, which can be told only when all else is known.
+    fn retained(&mut self, position: u64, dataset: &mut dyn TableSink) -> Result<()> {
+        let Some(walks) = self.walks.take() else { return Ok(()) };
+        if let Some(message) = walks.refused() {
+            self.problem(&Problem::new(Severity::DataLoss, "heap_too_large", position, message));
+            return Ok(());
+        }
+        walks.finish(|row| {
+            self.tables.add(row);
+            if self.tables.has_ready() { self.write(dataset) } else { Ok(()) }
+        })
     }
 
     /// Declares new tables and hands batches on, in order.
@@ -55,6 +76,9 @@ impl TableOutput {
         dataset: &mut dyn TableSink,
         failure: Option<Error>,
     ) -> Result<(InputSummary, Vec<TableSummary>)> {
+        if failure.is_none() {
+            self.retained(summary.bytes, dataset)?;
+        }
         let undamaged = !self.problems.values().any(|p| p.severity == Severity::Error);
         let info = &summary.info;
         let pairs: serde_json::Map<String, serde_json::Value> =

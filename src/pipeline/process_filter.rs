@@ -23,7 +23,7 @@ impl ProcessFilter {
         ProcessFilter { asked: asked.to_vec(), ..ProcessFilter::default() }
     }
 
-    /// The recording tells of a process.
+    /// The recording describes a process.
     pub fn process(&mut self, process: &Process) {
         if self.asked.iter().any(|asked| is_name(&process.name, asked)) {
             self.named.insert(process.key());

@@ -62,6 +62,9 @@ pub struct Convert {
     ///
     /// [`Error::Damaged`]: crate::error::Error::Damaged
     pub strict: bool,
+    /// Fill the table `heap_dominator`, with at most so many bytes of memory for the walks of a recording: 112 for each
+    /// object and root, and 40 for each reference. Beyond that the table stays empty, and a diagnostic says so.
+    pub retained: Option<u64>,
 }
 
 impl Convert {
@@ -139,6 +142,11 @@ impl Convert {
     /// Sets [`Convert::strict`].
     pub fn strict(self, strict: bool) -> Convert {
         Convert { strict, ..self }
+    }
+
+    /// Sets [`Convert::retained`].
+    pub fn retained(self, retained: impl Into<Option<u64>>) -> Convert {
+        Convert { retained: retained.into(), ..self }
     }
 
     /// Whether a moment lies between `from_ns` and `to_ns`.

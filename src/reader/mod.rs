@@ -7,6 +7,7 @@ pub mod callback;
 pub mod etl;
 mod format;
 pub mod nettrace;
+mod text;
 
 use std::ops::ControlFlow;
 
@@ -217,7 +218,7 @@ pub enum FieldType {
 pub struct Thread {
     /// OS process id.
     pub process_id: u64,
-    /// How many processes had this id before, as far as the recording tells (.etl): ids are reused.
+    /// How many processes had this id before, as far as the recording says (.etl): ids are reused.
     pub process_incarnation: u32,
     /// OS thread id.
     pub thread_id: u64,
@@ -252,7 +253,7 @@ impl Thread {
     }
 }
 
-/// A process of a recording that holds several, as far as the recording tells of it.
+/// A process of a recording that holds several, as far as the recording describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Process {
@@ -270,7 +271,7 @@ pub struct Process {
     pub end_ticks: Option<i64>,
     /// What it returned; `None` when its end is not in the recording.
     pub exit_code: Option<i32>,
-    /// How many processes had this id before, as far as the recording tells.
+    /// How many processes had this id before, as far as the recording says.
     pub incarnation: u32,
 }
 
@@ -381,7 +382,7 @@ pub trait Visitor {
     /// Keys of earlier stacks are no longer valid.
     fn stacks_forgotten(&mut self) {}
 
-    /// Events that a thread recorded (`None`: any thread) are missing, all of them later than `since_ticks`. Told before
+    /// Events that a thread recorded (`None`: any thread) are missing, all of them later than `since_ticks`. Reported before
     /// the first event behind the gap (.nettrace from V4 on).
     fn events_lost(&mut self, _capture_thread: Option<ThreadIndex>, _since_ticks: i64) {}
 

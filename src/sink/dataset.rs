@@ -42,7 +42,7 @@ impl Dataset {
     pub fn create(out: &Path, options: DatasetOptions) -> Result<Dataset> {
         properties::check(options.format, options.compression)?;
         let staging = Staging::new(out, options.overwrite, &options.inputs)?;
-        let workers = Workers::start(options.threads).map_err(Error::io(out))?;
+        let workers = Workers::start(options.threads).map_err(Error::io("starting a thread"))?;
         let loads = vec![0; workers.count()];
         Ok(Dataset { workers, staging, options, taken: HashSet::new(), tables: Vec::new(), loads, open_bytes: 0 })
     }

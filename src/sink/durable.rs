@@ -8,6 +8,12 @@ use crate::error::{Error, Result};
 /// Files that are synced at once: a journal writes what comes together in one go.
 const AT_ONCE: usize = 16;
 
+/// The files of one thread.
+enum Share<'s> {
+    Begun(std::thread::ScopedJoinHandle<'s, Result<()>>),
+    Done(Result<()>),
+}
+
 /// Syncs all files below a folder, and the folders themselves.
 pub(super) fn sync_tree(folder: &Path) -> Result<()> {
     let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
@@ -22,9 +28,17 @@ pub(super) fn sync_tree(folder: &Path) -> Result<()> {
     }
     let share = files.len().div_ceil(AT_ONCE).max(1);
     std::thread::scope(|scope| {
-        let threads: Vec<_> = files.chunks(share).map(|share| scope.spawn(|| sync_files(share))).collect();
-        let ended = threads.into_iter().map(|thread| {
-            thread.join().unwrap_or_else(|_| Err(Error::Internal("a thread that syncs files died".into())))
+        let start = |share| match std::thread::Builder::new().spawn_scoped(scope, move || sync_files(share)) {
+            Ok(thread) => Share::Begun(thread),
+            // No thread can be had: this one does it.
+            Err(_) => Share::Done(sync_files(share)),
+        };
+        let shares: Vec<_> = files.chunks(share).map(start).collect();
+        let ended = shares.into_iter().map(|share| match share {
+            Share::Begun(thread) => {
+                thread.join().unwrap_or_else(|_| Err(Error::Internal("a thread that syncs files died".into())))
+            }
+            Share::Done(outcome) => outcome,
         });
         ended.collect::<Result<Vec<()>>>()
     })?;

@@ -48,17 +48,19 @@ pub(super) struct Ticket {
 }
 
 impl Workers {
-    /// Starts `count` threads, at least one.
+    /// Starts `count` threads, or as many as the system lets it have. None at all is an error.
     pub(super) fn start(count: usize) -> std::io::Result<Workers> {
         let state = Arc::new(State::default());
         let mut workers = Workers { workers: Vec::new(), state: state.clone() };
         for index in 0..count.max(1) {
             let (jobs, queue) = channel();
             let state = state.clone();
-            let thread = std::thread::Builder::new()
-                .name(format!("sink-{index}"))
-                .spawn(move || work_through(&queue, &state))?;
-            workers.workers.push(Worker { jobs, thread });
+            let named = std::thread::Builder::new().name(format!("sink-{index}"));
+            match named.spawn(move || work_through(&queue, &state)) {
+                Ok(thread) => workers.workers.push(Worker { jobs, thread }),
+                Err(error) if index == 0 => return Err(error),
+                Err(_) => break,
+            }
         }
         Ok(workers)
     }

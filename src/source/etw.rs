@@ -77,16 +77,22 @@ pub fn start(request: &Request) -> Result<Live> {
 
     let stop = live.stop();
     let (done, processed) = mpsc::channel();
-    std::thread::spawn(move || {
+    let no_thread = |error: std::io::Error| {
+        control(&request.name, EVENT_TRACE_CONTROL_STOP);
+        Error::io("starting a thread")(error)
+    };
+    let deliver = move || {
         // Returns when the session has ended and all of it was delivered.
         done.send(UserTrace::process_from_handle(handle)).ok();
         stop.request();
-    });
+    };
+    std::thread::Builder::new().name("etw".into()).spawn(deliver).map_err(no_thread)?;
     let (stop, name, duration) = (live.stop(), name.clone(), request.duration);
-    let session = std::thread::spawn(move || {
+    let end = move || {
         stop.wait(duration);
         feed.end(finish(trace, handle, &name, &processed));
-    });
+    };
+    let session = std::thread::Builder::new().name("end of etw".into()).spawn(end).map_err(no_thread)?;
     Ok(live.of_session(session))
 }
 

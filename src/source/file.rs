@@ -1,4 +1,4 @@
-//! A regular file, mapped into memory (the only `unsafe` of this room).
+//! A regular file, mapped into memory (the only `unsafe` code of this layer).
 
 use std::fs::File;
 use std::io::BufWriter;

@@ -162,7 +162,7 @@ pub struct Live {
 
 impl Live {
     /// A queue without a session behind it: whoever holds the [`Feed`] is the session. `start` is its beginning in 100 ns
-    /// units since 1601 (UTC), the clock of its events; `process_name` tells the file name of a process that runs.
+    /// units since 1601 (UTC), the clock of its events; `process_name` gives the file name of a process that runs.
     pub fn new(name: &str, start: i64, process_name: fn(u32) -> Option<String>) -> (Feed, Live) {
         let (sender, receiver) = std::sync::mpsc::channel();
         let shared = Arc::<Shared>::default();

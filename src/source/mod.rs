@@ -11,6 +11,7 @@ mod file;
 pub mod live;
 #[cfg(feature = "packed")]
 mod packed;
+mod recording_path;
 mod spooled;
 
 use std::io::{BufReader, Read, Write};
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use file::Opened;
 pub use file::{FileIdentity, MappedFile};
+pub use recording_path::RecordingPath;
 pub use spooled::Spooled;
 use spooled::{Unpacked, free_space, spool_limit, too_large};
 

@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::path::Path;
 
-use super::MappedFile;
 use super::spooled::{Spooled, Unpacked, spool_limit, too_large};
+use super::{Input, MappedFile};
 use crate::error::{Error, Result};
 
 const GZIP: &[u8] = &[0x1F, 0x8B];
@@ -43,40 +43,130 @@ pub fn unpack_stream(path: &Path, reader: Box<dyn Read + Send>) -> Result<Box<dy
     }
 }
 
-/// A .zip with a recording in it (`app.nettrace.zip`), or with the logs of one session. Of several recordings, one comes
-/// behind the other: the reader reads the first and says that there is another.
-fn unpack_zip(path: &Path, map: MappedFile) -> Result<Unpacked> {
-    let len = map.bytes().len() as u64;
-    let broken = |e: zip::result::ZipError| Error::Unreadable {
+type Archive = zip::ZipArchive<std::io::BufReader<std::fs::File>>;
+
+fn open_zip(path: &Path) -> Result<Archive> {
+    let broken = |what: String| Error::Unreadable {
         path: path.to_owned(),
         offset: 0,
-        what: format!("damaged .zip: {e}"),
+        what,
         expected: "a .zip with a recording in it".into(),
     };
     let file = std::fs::File::open(path).map_err(Error::io(path))?;
-    let mut archive = zip::ZipArchive::new(std::io::BufReader::new(file)).map_err(broken)?;
-    let is_recording = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        [".nettrace", ".netperf", ".etl"].iter().any(|end| name.ends_with(end))
-    };
+    let mut archive =
+        zip::ZipArchive::new(std::io::BufReader::new(file)).map_err(|e| broken(format!("damaged .zip: {e}")))?;
+    // Entries that share their bytes make a small archive expand without bound.
+    match archive.has_overlapping_entries() {
+        Ok(true) => Err(broken("damaged .zip: its entries overlap".into())),
+        _ => Ok(archive),
+    }
+}
+
+/// What of an archive is one recording: an entry, or the logs of one session.
+struct Held {
+    /// The name of the first entry.
+    name: String,
+    entries: Vec<usize>,
+    is_logs: bool,
+}
+
+/// The recordings of an archive in the order of its directory. All its .etl are the logs of one session. An archive with
+/// one entry holds a recording, whatever its name.
+fn held(archive: &Archive) -> Vec<Held> {
     let names: Vec<String> = archive.file_names().filter_map(|name| Some(name.ok()?.into_owned())).collect();
-    let is_log = |name: &&String| name.to_ascii_lowercase().ends_with(".etl");
-    if names.iter().filter(is_log).count() > 1 {
-        let logs: Vec<usize> = names.iter().filter(is_log).filter_map(|name| archive.index_for_name(name)).collect();
-        return spool_logs(path, archive, &logs, spool_limit(len));
+    let mut all: Vec<Held> = Vec::new();
+    for name in &names {
+        let Some(index) = archive.index_for_name(name) else { continue };
+        let lower = name.to_ascii_lowercase();
+        let lower = [".gz", ".zst"].iter().find_map(|end| lower.strip_suffix(end)).unwrap_or(&lower);
+        let is_log = lower.ends_with(".etl");
+        let is_recording = is_log || [".nettrace", ".netperf", ".corprof"].iter().any(|end| lower.ends_with(end));
+        if !is_recording && names.len() > 1 {
+            continue;
+        }
+        match all.iter_mut().find(|held| held.is_logs && is_log) {
+            Some(logs) => logs.entries.push(index),
+            None => all.push(Held { name: name.clone(), entries: vec![index], is_logs: is_log }),
+        }
     }
-    let found: Vec<&String> = match names.as_slice() {
-        [only] => vec![only],
-        names => names.iter().filter(|name| is_recording(name)).collect(),
+    all
+}
+
+/// The names of the recordings in a .zip; none of anything else.
+pub(super) fn recordings_in(path: &Path) -> Vec<String> {
+    let is_zip = || {
+        let mut head = [0; 4];
+        let file = path.is_file().then(|| std::fs::File::open(path).ok())?;
+        file?.read_exact(&mut head).ok()?;
+        (head == *ZIP).then_some(())
     };
-    if found.is_empty() {
-        return Err(Error::Usage(format!("{}: no .nettrace, .netperf or .etl in this .zip", path.display())));
+    match is_zip().and_then(|()| open_zip(path).ok()) {
+        Some(archive) => held(&archive).into_iter().map(|held| held.name).collect(),
+        None => Vec::new(),
     }
-    let found: Vec<usize> = found.iter().filter_map(|name| archive.index_for_name(name)).collect();
-    // The entry is read by a thread of its own: the decoder borrows the archive, the stream must own what it reads.
+}
+
+/// One recording of a .zip, which goes by the name `shown` in messages.
+fn held_as(path: &Path, entry: &str, shown: &Path) -> Result<(Archive, Held)> {
+    let archive = open_zip(path)?;
+    match held(&archive).into_iter().find(|held| held.name == entry) {
+        Some(held) => Ok((archive, held)),
+        None => Err(Error::Unreadable {
+            path: shown.to_owned(),
+            offset: 0,
+            what: "no such recording in this .zip".into(),
+            expected: "the archive that was looked at".into(),
+        }),
+    }
+}
+
+/// Opens one recording of a .zip.
+pub(super) fn open_entry(path: &Path, entry: &str, shown: &Path) -> Result<Input> {
+    let len = std::fs::metadata(path).map_err(Error::io(path))?.len();
+    let (archive, held) = held_as(path, entry, shown)?;
+    match unpack_held(shown, len, archive, vec![held])? {
+        Unpacked::Stream(reader) => Input::from_reader(shown, reader, Some(len)),
+        Unpacked::Logs(logs) => Ok(Input::Logs(logs)),
+    }
+}
+
+/// The bytes of one recording of a .zip.
+pub(super) fn bytes_of(path: &Path, entry: &str, shown: &Path) -> Result<Box<dyn Read + Send>> {
+    let len = std::fs::metadata(path).map_err(Error::io(path))?.len();
+    let (archive, held) = held_as(path, entry, shown)?;
+    Ok(Box::new(stream(archive, held.entries).take(spool_limit(len))))
+}
+
+/// A .zip with a recording in it (`app.nettrace.zip`), or with the logs of one session. Of several recordings, one comes
+/// behind the other: the reader reads the first and says that there is another. Whoever wants all of them asks
+/// [`super::RecordingPath`].
+fn unpack_zip(path: &Path, map: MappedFile) -> Result<Unpacked> {
+    let len = map.bytes().len() as u64;
+    let archive = open_zip(path)?;
+    let all = held(&archive);
+    unpack_held(path, len, archive, all)
+}
+
+/// The inside of an archive of `len` bytes: logs if there are several, or else one recording behind the other.
+fn unpack_held(path: &Path, len: u64, archive: Archive, all: Vec<Held>) -> Result<Unpacked> {
+    if let Some(logs) = all.iter().find(|held| held.entries.len() > 1) {
+        return spool_logs(path, archive, &logs.entries, spool_limit(len));
+    }
+    if all.is_empty() {
+        let message = format!("{}: no .nettrace, .netperf, .etl or .corprof in this .zip", path.display());
+        return Err(Error::Usage(message));
+    }
+    let entries = all.into_iter().flat_map(|held| held.entries).collect();
+    Ok(Unpacked::Stream(Box::new(stream(archive, entries))))
+}
+
+/// The bytes of some entries, one behind the other. They are read by a thread of their own: the decoder borrows the
+/// archive, the stream must own what it reads.
+fn stream(mut archive: Archive, entries: Vec<usize>) -> Blocks {
     let (sender, receiver) = std::sync::mpsc::sync_channel::<std::io::Result<Vec<u8>>>(4);
-    std::thread::spawn(move || {
-        for index in found {
+    let unsent = sender.clone();
+    let reading = std::thread::Builder::new().spawn(move || {
+        for index in entries {
             let mut entry = match archive.by_index(index) {
                 Ok(entry) => entry,
                 Err(e) => return drop(sender.send(Err(std::io::Error::other(e)))),
@@ -95,17 +185,15 @@ fn unpack_zip(path: &Path, map: MappedFile) -> Result<Unpacked> {
             }
         }
     });
-    Ok(Unpacked::Stream(Box::new(Blocks { receiver, block: std::io::Cursor::default() })))
+    if let Err(no_thread) = reading {
+        unsent.send(Err(no_thread)).ok();
+    }
+    Blocks { receiver, block: std::io::Cursor::default() }
 }
 
 /// The logs of one session that come in one archive (`.diagsession`; `app.etl` and `app.kernel.etl` in a .zip), one
 /// behind the other in a temporary file. All other files in it (symbols, metadata) are passed over.
-fn spool_logs(
-    path: &Path,
-    mut archive: zip::ZipArchive<std::io::BufReader<std::fs::File>>,
-    logs: &[usize],
-    limit: u64,
-) -> Result<Unpacked> {
+fn spool_logs(path: &Path, mut archive: Archive, logs: &[usize], limit: u64) -> Result<Unpacked> {
     let mut file = tempfile::tempfile().map_err(Error::io("temporary file"))?;
     let (mut starts, mut failed, mut at) = (Vec::new(), None, 0u64);
     let mut block = Vec::new();

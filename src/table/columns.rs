@@ -67,6 +67,23 @@ impl<T: ArrowPrimitiveType> Optional<T> {
         self.nulls.append(value.is_some());
     }
 
+    /// Adds rows; a run of values without a null is noted at once.
+    #[inline]
+    fn append_all(&mut self, values: impl Iterator<Item = Option<T::Native>>) {
+        self.values.reserve(values.size_hint().0);
+        let mut run = 0;
+        for value in values {
+            self.values.push(value.unwrap_or_default());
+            if value.is_some() {
+                run += 1;
+            } else {
+                self.nulls.append_n_non_nulls(std::mem::take(&mut run));
+                self.nulls.append_null();
+            }
+        }
+        self.nulls.append_n_non_nulls(run);
+    }
+
     /// The rows so far.
     pub fn take(&mut self) -> PrimitiveArray<T> {
         PrimitiveArray::new(ScalarBuffer::from(emptied(&mut self.values)), self.nulls.finish())
@@ -100,6 +117,10 @@ macro_rules! numbers {
             #[inline]
             fn push(&mut self, value: Option<$native>) {
                 self.append(value);
+            }
+            #[inline]
+            fn extend<'a>(&mut self, values: impl Iterator<Item = Self::Value<'a>>) {
+                self.append_all(values);
             }
             fn finish(&mut self) -> ArrayRef {
                 Arc::new(self.take())

@@ -31,6 +31,7 @@ mod sample;
 #[cfg(feature = "tables")]
 mod samples;
 mod stacks;
-mod writer;
+mod text;
+pub mod writer;
 
 pub use sample::{MANIFEST, seeds};

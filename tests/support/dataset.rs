@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::types::{Float64Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -114,6 +114,11 @@ impl Table {
     /// A column of 64-bit signed numbers.
     pub fn signed(&self, column: &str) -> Vec<Option<i64>> {
         self.arrays(column).flat_map(|a| a.as_primitive::<Int64Type>().iter().collect::<Vec<_>>()).collect()
+    }
+
+    /// A column of floating-point numbers.
+    pub fn floats(&self, column: &str) -> Vec<Option<f64>> {
+        self.arrays(column).flat_map(|a| a.as_primitive::<Float64Type>().iter().collect::<Vec<_>>()).collect()
     }
 
     /// A column of truth values.

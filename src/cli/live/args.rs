@@ -39,7 +39,7 @@ pub struct LiveArgs {
     /// Record counters, and show them while recording
     #[arg(long, conflicts_with = "etw")]
     pub counters: bool,
-    /// Whether methods and modules are told at the end, so that stacks have names: on, off, or a mask of keywords
+    /// Whether methods and modules are written at the end, so that stacks have names: on, off, or a mask of keywords
     #[arg(long, value_name = "on|off|MASK", value_parser = rundown, conflicts_with = "etw")]
     pub rundown: Option<RundownArg>,
     /// Memory that the process may use for events which are not taken yet [default: 256, with --heap 1024]
@@ -65,7 +65,7 @@ pub struct LiveArgs {
     pub dry_run: bool,
 }
 
-/// What is told at the end.
+/// What is written at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RundownArg {
     /// Whether the runtime's own default.
@@ -91,7 +91,7 @@ fn profile_names() -> clap::builder::PossibleValuesParser {
 }
 
 /// Reads a number of bytes: `1000`, `500k`, `20M`, `2G` (powers of 1024), with or without a B behind.
-fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     let expected = || "expected a size such as 500M or 2G".to_owned();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text.get(digits.len()..).unwrap_or_default().to_ascii_lowercase().as_str() {

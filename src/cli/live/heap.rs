@@ -1,6 +1,6 @@
-//! The heap of a process: which collection tells it, and how long that stopped the process.
+//! The heap of a process: which collection lists it, and how long that stopped the process.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracequet::event::{Event, EventInfo};
 
@@ -10,7 +10,9 @@ const GC_START: u32 = 1;
 const GC_END: u32 = 2;
 const RESTART_END: u32 = 3;
 const SUSPEND_BEGIN: u32 = 9;
-/// Type of a collection beside which threads run: not the one that tells the heap.
+const BULK_NODE: u32 = 18;
+const SAYS_SOMETHING: [u32; 5] = [GC_START, GC_END, RESTART_END, SUSPEND_BEGIN, BULK_NODE];
+/// Type of a collection beside which threads run: not the one that lists the heap.
 const BACKGROUND: u64 = 1;
 /// The whole heap.
 const OLDEST_GENERATION: u64 = 2;
@@ -18,7 +20,7 @@ const OLDEST_GENERATION: u64 = 2;
 /// What is known of the dump so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dump {
-    /// Number of the collection that tells the heap.
+    /// Number of the collection that lists the heap.
     pub collection: Option<u64>,
     /// Whether that collection has ended: the heap is whole.
     pub is_whole: bool,
@@ -26,10 +28,12 @@ pub struct Dump {
     pub pause_ns: Option<i64>,
 }
 
-/// Looks for the collection that tells the heap.
+/// Looks for the collection that lists the heap.
 #[derive(Debug, Default)]
 pub struct HeapWatch {
     suspended_ns: Option<i64>,
+    /// Number of the collection of the whole heap that runs.
+    running: Option<u64>,
     dump: Arc<Mutex<Dump>>,
 }
 
@@ -41,33 +45,89 @@ impl HeapWatch {
 
     /// Whether events of this kind say something about it.
     pub fn wants(&self, info: &EventInfo) -> bool {
-        info.provider == RUNTIME && [GC_START, GC_END, RESTART_END, SUSPEND_BEGIN].contains(&info.event_type.event_id)
+        info.provider == RUNTIME && SAYS_SOMETHING.contains(&info.event_type.event_id)
     }
 
     /// Whether the heap is whole with this event.
     ///
-    /// The runtime is told to collect when the session begins. The collection is the first of the whole heap that is no
-    /// background one; what it tells is whole at its end.
+    /// The runtime is told to collect when the session begins. The collection is the first of the whole heap, and no
+    /// background one, in which objects are told: the program may make collections of its own before it, which tell
+    /// nothing. What it tells is whole at its end.
     pub fn event(&mut self, event: &Event<'_>) -> bool {
         let number = |name| field_number(event, name);
-        let mut dump = self.dump.lock().unwrap_or_else(PoisonError::into_inner);
         match event.info.event_type.event_id {
             SUSPEND_BEGIN => self.suspended_ns = Some(event.ts_ns),
-            GC_START => {
-                let of_heap = number("Depth") == Some(OLDEST_GENERATION) && number("Type") != Some(BACKGROUND);
-                if dump.collection.is_none() && of_heap {
-                    dump.collection = number("Count");
-                }
-            }
-            GC_END if !dump.is_whole && dump.collection.is_some() && number("Count") == dump.collection => {
-                dump.is_whole = true;
-                return true;
-            }
-            RESTART_END if dump.collection.is_some() && dump.pause_ns.is_none() => {
-                dump.pause_ns = self.suspended_ns.take().map(|begin| event.ts_ns - begin);
-            }
+            GC_START => self.started(number("Count"), number("Depth"), number("Type")),
+            BULK_NODE => self.told(),
+            GC_END => return self.ended(number("Count")),
+            RESTART_END => self.resumed(event.ts_ns),
             _ => {}
         }
         false
+    }
+
+    fn dump_now(&self) -> MutexGuard<'_, Dump> {
+        self.dump.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn started(&mut self, count: Option<u64>, generation: Option<u64>, kind: Option<u64>) {
+        if generation == Some(OLDEST_GENERATION) && kind != Some(BACKGROUND) {
+            self.running = count;
+        }
+    }
+
+    fn told(&mut self) {
+        let running = self.running;
+        let mut dump = self.dump_now();
+        dump.collection = dump.collection.or(running);
+    }
+
+    fn ended(&mut self, count: Option<u64>) -> bool {
+        if self.running == count {
+            self.running = None;
+        }
+        let mut dump = self.dump_now();
+        let is_it = !dump.is_whole && dump.collection.is_some() && dump.collection == count;
+        dump.is_whole |= is_it;
+        is_it
+    }
+
+    fn resumed(&mut self, ts_ns: i64) {
+        let suspended_ns = self.suspended_ns.take();
+        let mut dump = self.dump_now();
+        if dump.collection.is_some() && dump.pause_ns.is_none() {
+            dump.pause_ns = suspended_ns.map(|begin| ts_ns.saturating_sub(begin));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that collects its whole heap now and then does so while the session begins.
+    #[test]
+    fn a_collection_of_the_program_is_not_taken_for_the_one_that_tells_the_heap() {
+        let mut watch = HeapWatch::default();
+        let dump = watch.dump();
+        let now = || *dump.lock().unwrap_or_else(PoisonError::into_inner);
+        watch.suspended_ns = Some(10);
+        watch.started(Some(7), Some(2), Some(0));
+        assert!(!watch.ended(Some(7)), "it told nothing");
+        watch.resumed(20);
+        assert_eq!(now(), Dump::default());
+        // A young one and a background one beside the forced one.
+        watch.suspended_ns = Some(30);
+        watch.started(Some(8), Some(1), Some(0));
+        watch.started(Some(9), Some(2), Some(BACKGROUND));
+        watch.told();
+        assert_eq!(now().collection, None, "objects outside of a collection of the whole heap");
+        watch.started(Some(10), Some(2), Some(0));
+        watch.told();
+        assert!(!watch.ended(Some(8)) && !now().is_whole);
+        watch.told();
+        assert!(watch.ended(Some(10)) && !watch.ended(Some(10)), "whole once");
+        watch.resumed(90);
+        assert_eq!(now(), Dump { collection: Some(10), is_whole: true, pause_ns: Some(60) });
     }
 }

@@ -3,7 +3,7 @@
 use crate::normalize::fact::CallsiteId;
 use crate::reader::callback::Body;
 
-/// A call, as a record of a `.corprof` or an event tells of it.
+/// A call, as a record of a `.corprof` or an event describes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// Nanoseconds since the recording began.

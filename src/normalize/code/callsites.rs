@@ -176,8 +176,7 @@ mod tests {
         let process = ProcessKey { id: 7, incarnation: 0 };
         let mut callsites = Callsites::new(8);
         let stack = bytes(&[0x1010, 0x2020]);
-        let mut intern =
-            |callsites: &mut Callsites, ts_ns| callsites.intern(&Stack::new(&stack, Some(3)), process, ts_ns);
+        let intern = |callsites: &mut Callsites, ts_ns| callsites.intern(&Stack::new(&stack, Some(3)), process, ts_ns);
         let first = intern(&mut callsites, 1);
         assert_eq!(intern(&mut callsites, 2), first);
         callsites.code_changed(process, 0x5000, 0x100);

@@ -18,7 +18,7 @@ const MAX_SEEN: usize = 1 << 20;
 const MAX_CODE: usize = 1 << 19;
 const MAX_TEXT: usize = 64 << 20;
 
-/// What an event tells of a method.
+/// What an event says about a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// It was loaded or compiled now.

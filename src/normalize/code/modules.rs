@@ -19,7 +19,7 @@ const MAX_PDBS: usize = 2 * MAX_MODULES;
 /// Bytes of their paths, at most.
 const MAX_TEXT: usize = 32 << 20;
 
-/// What an event tells of a module.
+/// What an event says about a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// It is loaded.

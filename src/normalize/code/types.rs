@@ -13,7 +13,7 @@ use crate::reader::ProcessKey;
 /// Types remembered; past it the memory starts anew and one may appear twice.
 const MAX_SEEN: usize = 1 << 20;
 
-/// What an event tells of types.
+/// What an event says about types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Many at once.
@@ -28,7 +28,7 @@ impl tracker::Action for Action {}
 /// Which types are known.
 #[derive(Default)]
 pub struct Types {
-    /// By process and id: whether a profiler told of it, not the runtime.
+    /// By process and id: whether a profiler reported it, not the runtime.
     seen: HashMap<(ProcessKey, u64), bool, RandomState>,
 }
 
@@ -43,7 +43,7 @@ impl Types {
         is_new
     }
 
-    /// A class that a profiler tells of, which sees to it that it tells of it once: known already if the runtime told of it.
+    /// A class that a profiler reports, once for each class; known already if the runtime reported it.
     pub fn profiled(&mut self, process: ProcessKey, found: &Type<'_>, sink: &mut impl FactSink) {
         let key = (process, found.type_id);
         if self.is_new(process, found.type_id) {

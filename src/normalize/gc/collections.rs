@@ -7,7 +7,7 @@ use crate::normalize::enum_names;
 use crate::normalize::fact::FactSink;
 use crate::normalize::tracker::{self, Hears, Input, Needs, RUNTIME};
 
-/// What an event tells of.
+/// What an event says about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// A collection starts.

@@ -8,6 +8,7 @@
 //! Collections nest: foreground collections run inside a background one. Facts go to the innermost open collection. A
 //! collection whose start is not in the recording is opened by its first fact, and counts as incomplete.
 
+use super::last_sizes::LastSizes;
 use super::pauses::{Pauses, is_for_gc};
 use super::ranges::Ranges;
 use super::report_queue::ReportQueue;
@@ -37,6 +38,7 @@ pub struct EventGcTracker {
     /// The same, until threads are suspended again or another collection starts: summaries that come later are of another.
     to_be_summed_up: Option<GcId>,
     pauses: Pauses,
+    sizes: LastSizes,
     /// Events were lost, and no suspension began since: that of the next collection may be among them.
     lost_before_start: bool,
     /// Collections whose end never came.
@@ -51,7 +53,7 @@ pub struct EventGcTracker {
     spare: Option<Ranges>,
 }
 
-/// Collections that are held back so that a gap can be told of them, where readers tell of gaps.
+/// Collections that are held back so that a gap in them can be reported, where readers report gaps.
 const HELD_FOR_GAPS: usize = 256;
 
 /// What GCStart says.
@@ -87,6 +89,7 @@ impl EventGcTracker {
             row.touches_gap = true;
         }
         self.pauses.events_lost(thread);
+        self.sizes.forget();
         self.mark_lost_pauses();
         self.lost_before_start = true;
     }
@@ -226,6 +229,18 @@ impl EventGcTracker {
     /// The innermost open collection, or the one that ended last: some summaries come before the end, some behind it.
     pub fn current(&mut self) -> Option<&mut Gc> {
         if self.open.is_empty() { self.ended() } else { self.open.last_mut().map(|o| &mut o.row) }
+    }
+
+    /// The same, with the sizes of the heap at the end of the one that told of them before.
+    pub fn current_with_sizes(&mut self) -> Option<(&mut Gc, &mut LastSizes)> {
+        let row = match self.open.last_mut() {
+            Some(open) => Some(&mut open.row),
+            None => {
+                let id = self.to_be_summed_up?;
+                self.closed.iter_mut().find(|row| row.gc_id == id)
+            }
+        };
+        row.map(|row| (row, &mut self.sizes))
     }
 
     /// The collection that ended last, as long as its summaries may come.

@@ -2,6 +2,7 @@
 
 use super::runtimes::Runtime;
 use crate::event::value::Value;
+use crate::normalize::enum_names;
 use crate::normalize::fact::{FactSink, GcHeapStats};
 use crate::normalize::tracker::{self, Hears, Input, PRIVATE, RUNTIME};
 
@@ -44,6 +45,9 @@ pub fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink:
                 row.heap_count = input.fields.small("NumHeaps").unwrap_or_default();
                 row.memory_load_percent = input.fields.small("MemoryPressure").or(row.memory_load_percent);
                 row.mechanisms = input.fields.small("GlobalMechanisms");
+                row.mechanisms_text = row.mechanisms.map(enum_names::mechanisms);
+                row.pause_mode = input.name_of("GCPauseMode", "PauseMode");
+                row.gen0_budget_bytes = input.fields.number("FinalYoungestDesired");
             }
         }
         Action::PerHeapHistory => {

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::io;
 
 use foldhash::fast::RandomState;
 
@@ -62,7 +63,7 @@ impl HeapWalks {
                 walk.node_event(input.index, gc_id, sink);
                 row.heap_object_count += rows.len() as u64;
                 for [object_id, size_bytes, type_id, reference_count] in rows.values() {
-                    walk.object(&HeapObject { gc_id, object_id, size_bytes, type_id, reference_count }, sink);
+                    walk.object(HeapObject { gc_id, object_id, size_bytes, type_id, reference_count }, sink);
                 }
             }
             Action::Edges => {
@@ -72,6 +73,7 @@ impl HeapWalks {
                 }
             }
         }
+        walk.hand_on(sink);
         walk.report_failure(input.offset(), sink);
     }
 
@@ -90,7 +92,12 @@ impl HeapWalks {
     }
 }
 
+/// Rows that are handed on at once.
+const BATCH: usize = 1024;
+
 /// References of the current walk of one runtime that are not joined yet.
+///
+/// Of the two lists at most one waits: what comes is joined with what waits, or waits itself.
 ///
 /// A missing event of one list leaves a gap in its numbers. What came before it is joined still; objects behind a gap of
 /// theirs, and targets behind a gap of theirs, cannot be: such objects keep only their count, such targets have object 0.
@@ -100,6 +107,9 @@ struct Walk {
     objects: SpillQueue,
     /// Targets and fields whose objects are still to come.
     targets: SpillQueue,
+    /// Rows that are not handed on yet: objects, and references.
+    object_rows: Vec<HeapObject>,
+    reference_rows: Vec<HeapReference>,
     next_node_event: u64,
     next_edge_event: u64,
     nodes_have_gap: bool,
@@ -114,7 +124,7 @@ struct Walk {
     /// The collection of its last event.
     gc_id: GcId,
     /// An error of a temporary file.
-    failed: Option<std::io::Error>,
+    failed: Option<io::Error>,
 }
 
 impl Walk {
@@ -149,18 +159,36 @@ impl Walk {
 
     /// An object.
     #[inline]
-    fn object(&mut self, object: &HeapObject, sink: &mut impl FactSink) {
-        sink.add(object);
-        if object.reference_count == 0 {
+    fn object(&mut self, object: HeapObject, sink: &mut impl FactSink) {
+        let HeapObject { gc_id, object_id, reference_count, .. } = object;
+        self.object_rows.push(object);
+        if self.object_rows.len() >= BATCH {
+            sink.add(self.object_rows.as_slice());
+            self.object_rows.clear();
+        }
+        if reference_count == 0 {
             return;
         }
         if self.nodes_have_gap {
-            self.without_target = self.without_target.saturating_add(object.reference_count);
+            self.without_target = self.without_target.saturating_add(reference_count);
             return;
         }
-        let pushed = self.objects.push([object.object_id, object.reference_count]);
-        self.done(pushed);
-        self.join(object.gc_id, sink);
+        let joined = self.join_object(gc_id, object_id, reference_count, sink);
+        self.done(joined);
+    }
+
+    /// Joins an object with the targets that wait; it waits for the others.
+    #[inline]
+    fn join_object(&mut self, gc_id: GcId, object_id: u64, mut left: u64, sink: &mut impl FactSink) -> io::Result<()> {
+        while left > 0 {
+            let Some([target_object_id, field_id]) = self.targets.pop()? else {
+                return self.objects.push([object_id, left]);
+            };
+            self.has_joined = true;
+            self.reference(HeapReference { gc_id, object_id, target_object_id, field_id }, sink);
+            left -= 1;
+        }
+        Ok(())
     }
 
     /// A target.
@@ -170,19 +198,61 @@ impl Walk {
             self.orphan(gc_id, target, field, sink);
             return;
         }
-        let pushed = self.targets.push([target, field]);
-        self.done(pushed);
-        self.join(gc_id, sink);
+        let joined = self.join_target(gc_id, target, field, sink);
+        self.done(joined);
+    }
+
+    /// Joins a target with the first object that waits, or lets it wait.
+    #[inline]
+    fn join_target(
+        &mut self,
+        gc_id: GcId,
+        target_object_id: u64,
+        field_id: u64,
+        sink: &mut impl FactSink,
+    ) -> io::Result<()> {
+        let Some([object_id, left]) = self.objects.front()? else {
+            return self.targets.push([target_object_id, field_id]);
+        };
+        let object_id = *object_id;
+        *left -= 1;
+        if *left == 0 {
+            self.objects.pop()?;
+        }
+        self.has_joined = true;
+        self.reference(HeapReference { gc_id, object_id, target_object_id, field_id }, sink);
+        Ok(())
+    }
+
+    #[inline]
+    fn reference(&mut self, reference: HeapReference, sink: &mut impl FactSink) {
+        self.reference_rows.push(reference);
+        if self.reference_rows.len() >= BATCH {
+            sink.add(self.reference_rows.as_slice());
+            self.reference_rows.clear();
+        }
     }
 
     fn orphan(&mut self, gc_id: GcId, target_object_id: u64, field_id: u64, sink: &mut impl FactSink) {
         self.without_object = self.without_object.saturating_add(1);
-        sink.add(&HeapReference { gc_id, object_id: 0, target_object_id, field_id });
+        self.reference(HeapReference { gc_id, object_id: 0, target_object_id, field_id }, sink);
+    }
+
+    /// Hands the last rows on.
+    fn hand_on(&mut self, sink: &mut impl FactSink) {
+        if !self.object_rows.is_empty() {
+            sink.add(self.object_rows.as_slice());
+            self.object_rows.clear();
+        }
+        if !self.reference_rows.is_empty() {
+            sink.add(self.reference_rows.as_slice());
+            self.reference_rows.clear();
+        }
     }
 
     /// Takes note of an error: rows in the file are lost, and with them the order.
     #[inline]
-    fn done(&mut self, result: std::io::Result<()>) {
+    fn done(&mut self, result: io::Result<()>) {
         if let Err(error) = result {
             self.failed = Some(error);
             self.objects.clear();
@@ -198,26 +268,7 @@ impl Walk {
         }
     }
 
-    fn join(&mut self, gc_id: GcId, sink: &mut impl FactSink) {
-        let joined = self.try_join(gc_id, sink);
-        self.done(joined);
-    }
-
-    #[inline]
-    fn try_join(&mut self, gc_id: GcId, sink: &mut impl FactSink) -> std::io::Result<()> {
-        while let Some([object_id, left]) = self.objects.front()? {
-            let Some([target_object_id, field_id]) = self.targets.pop()? else { break };
-            self.has_joined = true;
-            sink.add(&HeapReference { gc_id, object_id: *object_id, target_object_id, field_id });
-            *left -= 1;
-            if *left == 0 {
-                self.objects.pop()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn empty(&mut self, gc_id: GcId, sink: &mut impl FactSink) -> std::io::Result<()> {
+    fn empty(&mut self, gc_id: GcId, sink: &mut impl FactSink) -> io::Result<()> {
         while let Some([target, field]) = self.targets.pop()? {
             self.orphan(gc_id, target, field, sink);
         }
@@ -231,6 +282,7 @@ impl Walk {
     fn end(&mut self, gc_id: GcId, sink: &mut impl FactSink) {
         let emptied = self.empty(gc_id, sink);
         self.done(emptied);
+        self.hand_on(sink);
         // A reference is lost once, whichever of its halves is missing.
         let lost = self.without_target.max(self.without_object);
         *self = Walk {
@@ -239,6 +291,8 @@ impl Walk {
             failed: self.failed.take(),
             objects: std::mem::take(&mut self.objects),
             targets: std::mem::take(&mut self.targets),
+            object_rows: std::mem::take(&mut self.object_rows),
+            reference_rows: std::mem::take(&mut self.reference_rows),
             ..Walk::default()
         };
     }
@@ -276,6 +330,7 @@ mod tests {
         for number in numbers {
             walk.target(1, of * 10_000_000 + number, 0, sink);
         }
+        walk.hand_on(sink);
     }
 
     #[test]
@@ -288,11 +343,11 @@ mod tests {
         targets(&mut walk, &mut sink, 2, 0..5);
         assert_eq!(sink.joined, 0);
         walk.node_event(0, 1, &mut sink);
-        walk.object(&object(1, MANY), &mut sink);
-        walk.object(&object(2, 5), &mut sink);
+        walk.object(object(1, MANY), &mut sink);
+        walk.object(object(2, 5), &mut sink);
         // Then objects first.
         for _ in 0..MANY {
-            walk.object(&object(3, 1), &mut sink);
+            walk.object(object(3, 1), &mut sink);
         }
         targets(&mut walk, &mut sink, 3, 0..MANY);
         walk.end(1, &mut sink);
@@ -304,12 +359,12 @@ mod tests {
     fn a_gap_costs_what_is_behind_it_and_is_counted_once() {
         let (mut walk, mut sink) = (Walk::default(), References::default());
         walk.node_event(0, 1, &mut sink);
-        walk.object(&object(1, 10), &mut sink);
+        walk.object(object(1, 10), &mut sink);
         walk.edge_event(0, 1, &mut sink);
         targets(&mut walk, &mut sink, 1, 0..4);
         // The second event of objects is missing, with object 2 in it.
         walk.node_event(2, 1, &mut sink);
-        walk.object(&object(3, 7), &mut sink);
+        walk.object(object(3, 7), &mut sink);
         walk.edge_event(1, 1, &mut sink);
         targets(&mut walk, &mut sink, 1, 4..10);
         targets(&mut walk, &mut sink, 2, 0..5);
@@ -319,8 +374,9 @@ mod tests {
         assert_eq!((sink.joined, sink.orphans, sink.wrong), (10, 12, 0));
         assert_eq!(walk.lost_references, 12);
         walk.edge_event(0, 1, &mut sink);
-        walk.object(&object(4, 1), &mut sink);
+        walk.object(object(4, 1), &mut sink);
         targets(&mut walk, &mut sink, 4, 0..1);
+        walk.hand_on(&mut sink);
         assert_eq!((sink.joined, sink.wrong), (11, 0));
     }
 
@@ -329,8 +385,8 @@ mod tests {
         let (mut walk, mut sink) = (Walk::default(), References::default());
         for index in [0, 7, 9] {
             walk.node_event(index, 1, &mut sink);
-            walk.object(&object(1, u64::MAX), &mut sink);
-            walk.object(&object(2, u64::MAX - 1), &mut sink);
+            walk.object(object(1, u64::MAX), &mut sink);
+            walk.object(object(2, u64::MAX - 1), &mut sink);
         }
         walk.end(1, &mut sink);
         assert_eq!(walk.lost_references, u64::MAX);

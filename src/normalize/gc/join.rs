@@ -1,11 +1,11 @@
-//! Joins what PerfView's profiler (ETWClrProfiler) and the runtime itself tell of the same collections.
+//! Joins what PerfView's profiler (ETWClrProfiler) and the runtime itself report of the same collections.
 //!
 //! Mostly both are recorded:
 //! ```text
 //!   GCStart (profiler)   GCStart   bounds   ranges of both   GCStop (profiler)   bounds   GCEnd
 //! ```
 //! (So it is on .NET Core 3.1 and .NET 10.) The one that starts second takes the number of the first. The bounds of the
-//! runtime hold for the ranges of the profiler, and these are left out when the runtime tells of ranges itself. The row
+//! runtime hold for the ranges of the profiler, and these are left out when the runtime reports ranges itself. The row
 //! of the profiler is added to that of the runtime.
 //!
 //! [`Join`] is the only way in: it is given the events of profilers, hears of each event of a runtime before its tracker
@@ -34,7 +34,7 @@ const MAX_PROCESSES: usize = 4096;
 pub enum Moment {
     /// The collection of this number starts.
     Start(u32),
-    /// A bound of a generation, which belongs to the start until its thread tells of something else.
+    /// A bound of a generation, which belongs to the start until its thread reports something else.
     Bounds,
     /// The collection of this number ends.
     End(u32),
@@ -47,9 +47,9 @@ pub enum Moment {
 /// The profiler in one process. Its events are calls, and go where those of a `.corprof` go.
 struct Profiler {
     calls: CallbackNormalizer,
-    /// The profiler's number of the collection that it told of last.
+    /// The profiler's number of the collection that it reported last.
     number: Option<u32>,
-    /// The last collection of which the runtime tells, too.
+    /// The last collection that the runtime reports, too.
     joined: GcId,
 }
 
@@ -58,7 +58,7 @@ struct Profiler {
 pub struct Join {
     profilers: BTreeMap<ProcessKey, Profiler>,
     scratch: Scratch,
-    /// Number of the collection that began last, whoever told of it.
+    /// Number of the collection that began last, whoever reported it.
     last_gc_id: GcId,
     missing_collections: u64,
     unpaired_ranges: u64,
@@ -71,7 +71,7 @@ pub struct Join {
 pub struct Numbering {
     /// The next number follows this one.
     pub last_gc_id: GcId,
-    /// The number of a collection of which only the profiler has told so far.
+    /// The number of a collection that only the profiler has reported so far.
     profiled: Option<GcId>,
 }
 
@@ -141,7 +141,7 @@ impl Join {
         }
     }
 
-    /// An event of a runtime comes next. Where it ends a collection, or begins another, what a profiler tells of it is over,
+    /// An event of a runtime comes next. Where it ends a collection, or begins another, what a profiler reports of it is over,
     /// too.
     pub fn runtime_moves_on(
         &mut self,
@@ -172,7 +172,7 @@ impl Join {
         profiler.add_rows(runtimes, sink);
     }
 
-    /// How the next collection of a runtime of this process is numbered: as that which a profiler tells of, if one does.
+    /// How the next collection of a runtime of this process is numbered: as the one that a profiler reports, if there is one.
     #[inline]
     pub fn number(&self, process: ProcessKey) -> Numbering {
         let profiled = match self.profilers.is_empty() {
@@ -243,7 +243,7 @@ impl Profiler {
         self.starts(number)
     }
 
-    /// A call, while the runtime tells of the collection `open`.
+    /// A call, while the runtime reports the collection `open`.
     fn call(&mut self, call: &Call<'_>, open: Option<GcId>, last_gc_id: &mut GcId, sink: &mut impl FactSink) {
         let shared = &mut self.calls.collections.shared;
         shared.end_is_provisional = open == Some(self.joined);
@@ -261,7 +261,7 @@ impl Profiler {
         }
     }
 
-    /// The runtime's own events of a collection end, which told of these ranges. Returns how many ranges they lack.
+    /// The runtime's own events of a collection end, which reported these ranges. Returns how many ranges they lack.
     fn runtime_ends(&mut self, (gc_id, ranges): (GcId, &Ranges), offset: u64, sink: &mut impl FactSink) -> u64 {
         let lacking = self.calls.collections.joined_ends(gc_id, ranges, sink);
         self.calls.after(offset, sink);
@@ -351,7 +351,7 @@ impl EventGcTracker {
         (open.row.kind != Some("background")).then_some((open.row.gc_id, &open.ranges))
     }
 
-    /// Adds what a profiler tells of a collection that is not reported yet. Returns whether there is one of its number.
+    /// Adds what a profiler reports of a collection that is not reported yet. Returns whether there is one of its number.
     fn add(&mut self, told: &Gc) -> bool {
         let mut rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
         let Some(row) = rows.find(|row| row.gc_id == told.gc_id) else { return false };
@@ -376,7 +376,7 @@ impl EventGcTracker {
 }
 
 impl Ranges {
-    /// The collection is also told as `other`, whose bounds hold here, too, and whose rows are handed on in place of
+    /// The collection is also reported as `other`, whose bounds hold here, too, and whose rows are handed on in place of
     /// these when it has any. Returns how many rows it has less.
     fn also_told(&mut self, other: &Ranges) -> u64 {
         self.bounds.clone_from(&other.bounds);

@@ -161,7 +161,9 @@ impl Ranges {
         batch.clear();
         self.surviving.drain(|[start, length]| {
             let (length, length_kind) = check(&mut last_end, *start, *start, *length);
-            contradictions.survived(*start, length);
+            if tagged {
+                contradictions.survived(*start, length);
+            }
             collection.surviving_range_count += 1;
             collection.surviving_bytes = collection.surviving_bytes.saturating_add(length);
             batch.push(GcSurvivingRange {
@@ -186,8 +188,8 @@ impl Ranges {
         batch.clear();
         self.moved.drain(|[old_start, new_start, length]| {
             let (length, length_kind) = check(&mut last_end, *old_start, *new_start, *length);
-            contradictions.moved(*old_start, *new_start, length);
             if tagged {
+                contradictions.moved(*old_start, *new_start, length);
                 each(*old_start, *new_start, length);
             }
             collection.moved_range_count += 1;

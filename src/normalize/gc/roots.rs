@@ -1,6 +1,6 @@
 //! What keeps objects alive: roots, COM objects, static fields, and pairs of a key and a value (dependent handles).
 //!
-//! The runtime tells of them on its walk of the heap (GCHeapDump keyword), each time within a collection.
+//! The runtime reports them on its walk of the heap (GCHeapDump keyword), each time within a collection.
 
 use super::runtimes::Runtime;
 use crate::event::value::Value;
@@ -8,7 +8,7 @@ use crate::normalize::enum_names;
 use crate::normalize::fact::{FactSink, GcId, GcRoot, GcWeakElement};
 use crate::normalize::tracker::{self, Hears, Input, Needs, RUNTIME};
 
-/// What an event tells of.
+/// What an event says about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Stacks, handles, the finalizer queue.

@@ -75,6 +75,12 @@ impl Runtimes {
         join.numbered(input.process(), number, last_gc_id);
     }
 
+    /// The collections of the runtime that wrote an event, with its place among all, for trackers that only look at them.
+    pub fn of(&mut self, input: &Input<'_>) -> Option<(usize, &mut EventGcTracker)> {
+        let mut all = self.list.iter_mut().enumerate();
+        all.find(|(_, runtime)| runtime.is_of(input.process(), input.clr_instance_id))
+    }
+
     /// Events of a thread (`None`: of any) of a process (`None`: of any) were lost, all of them later than `since_ns`.
     pub fn events_lost(&mut self, process: Option<ProcessKey>, thread: Option<u32>, since_ns: i64) {
         let of_process = self.list.iter_mut().filter(|runtime| process.is_none_or(|process| runtime.is_in(process)));
@@ -86,7 +92,7 @@ impl Runtimes {
         &mut self.list
     }
 
-    /// A thread goes on: what it has told of the start of a collection is complete.
+    /// A thread goes on: what it has reported of the start of a collection is complete.
     pub fn end_start_phase(&mut self, thread: u32) {
         self.list.iter_mut().for_each(|runtime| runtime.end_start_phase(thread));
     }

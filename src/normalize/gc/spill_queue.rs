@@ -46,6 +46,7 @@ impl SpillQueue {
     }
 
     /// Whether no row waits.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.front.is_empty() && self.back.is_empty() && self.read == self.written
     }
@@ -81,7 +82,7 @@ impl SpillQueue {
     /// The row that waits longest, to be changed in place.
     #[inline]
     pub fn front(&mut self) -> Result<Option<&mut [u64; 2]>> {
-        if self.front.is_empty() {
+        if self.front.is_empty() && !self.is_empty() {
             self.refill()?;
         }
         Ok(self.front.front_mut())
@@ -90,12 +91,13 @@ impl SpillQueue {
     /// Takes the row that waits longest.
     #[inline]
     pub fn pop(&mut self) -> Result<Option<[u64; 2]>> {
-        if self.front.is_empty() {
+        if self.front.is_empty() && !self.is_empty() {
             self.refill()?;
         }
         Ok(self.front.pop_front())
     }
 
+    #[cold]
     fn refill(&mut self) -> Result<()> {
         if let Some(file) = &mut self.file
             && self.read < self.written

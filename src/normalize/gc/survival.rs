@@ -5,7 +5,7 @@ use super::runtimes::Runtime;
 use crate::normalize::fact::{GcGenerationRange, range_phase};
 use crate::normalize::tracker::{self, Hears, Input, Needs, RUNTIME};
 
-/// What an event tells of.
+/// What an event says about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Memory that survived where it was.

@@ -49,7 +49,7 @@ pub trait Visitor {
     /// One record. `Break` stops the reader.
     fn record(&mut self, record: &Record<'_>) -> ControlFlow<()>;
 
-    /// Records are missing, or one cannot be read. Told before the record behind the gap.
+    /// Records are missing, or one cannot be read. Reported before the record behind the gap.
     fn records_lost(&mut self) {}
 
     /// Something lost, damaged or not understood; reading goes on where it can.
@@ -210,7 +210,7 @@ impl Gaps {
     }
 }
 
-/// The threads in the order of their next records; and the visitor, who is told of problems.
+/// The threads in the order of their next records; and the visitor, who receives problems.
 struct Merge<'a, 'v, V> {
     bytes: &'a [u8],
     heap: BinaryHeap<Reverse<(u64, usize)>>,

@@ -25,15 +25,16 @@ const PROGRESS_STEP: u64 = 1 << 20;
 ///
 /// A process is named when it is first seen, if it still runs then.
 pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {
+    let clock = Clock {
+        sync_ticks: live.start(),
+        sync_utc_ns: live.start().saturating_sub(FILE_TIME_UNIX_EPOCH).saturating_mul(100),
+        frequency: 10_000_000,
+    };
     visitor.trace(&TraceInfo {
         container: crate::reader::LIVE_CONTAINER,
         version: 0,
         minor: 0,
-        clock: Clock {
-            sync_ticks: live.start(),
-            sync_utc_ns: live.start().saturating_sub(FILE_TIME_UNIX_EPOCH).saturating_mul(100),
-            frequency: 10_000_000,
-        },
+        clock,
         start_known: true,
         pointer_size: size_of::<usize>() as u8,
         process_id: 0,
@@ -41,7 +42,7 @@ pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {
         sampling_ns: 0,
         key_values: vec![("logger_name".into(), live.name().to_owned())],
     });
-    let mut state = State::new(visitor, Prescan::default(), None);
+    let mut state = State::new(visitor, Prescan::default(), &clock, None);
     let mut pieces = Pieces::default();
     let mut met = HashSet::<u32, RandomState>::default();
     let mut found = Vec::new();
@@ -97,7 +98,7 @@ pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {
     if let Some(failure) = &ending.failure {
         state.total(Severity::Error, "stream_error", 1, bytes, failure);
     }
-    state.finish();
+    state.finish(bytes);
     Ok(End {
         complete: !stopped && ending.failure.is_none(),
         bytes,

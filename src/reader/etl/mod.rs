@@ -92,11 +92,12 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
     let (sorted, gaps) = chain.sorted();
     let known = prescan(&map, &session, &sorted, order, &mut report);
     log.finish(|problem| problems.push(problem));
+    let clock = session.base.clock();
     visitor.trace(&TraceInfo {
         container: super::ETL_CONTAINER,
         version: u32::from(header.version.0),
         minor: u32::from(header.version.1),
-        clock: session.base.clock(),
+        clock,
         start_known: header.start_utc_ns().is_some(),
         pointer_size: if headers().all(|h| h.pointer_size == 4) { 4 } else { 8 },
         process_id: 0,
@@ -104,7 +105,7 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
         sampling_ns: known.sampling_ns,
         key_values: session.key_values(),
     });
-    let mut state = State::new(visitor, known, Some(&map));
+    let mut state = State::new(visitor, known, &clock, Some(&map));
     problems.into_iter().for_each(|problem| state.problem(problem));
     state.announce_processes();
     map.rewind();
@@ -138,7 +139,7 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
         let message = format!("{}: {error}", map.path().display());
         state.problem(Problem::new(Severity::Error, "stream_error", end, message));
     }
-    state.finish();
+    state.finish(end);
     Ok(End {
         complete: chain.whole && unclosed == 0 && failed.is_none(),
         bytes: chain.bytes,

@@ -16,14 +16,12 @@ use super::processes;
 use super::subject::{self, Subject};
 use crate::bytes::utf16_string;
 use crate::guid::Guid;
+use crate::reader::text::TextBudget;
 use crate::reader::{EtwForm, Process, Thread};
 
 /// Bounds on what a file can make the reader remember.
 const MAX_PROCESSES: usize = 1 << 14;
 const MAX_THREADS: usize = 1 << 18;
-/// Bytes of names and command lines; those beyond are left empty.
-const MAX_TEXT: usize = 32 << 20;
-
 /// The processes and threads that kernel events describe.
 #[derive(Default)]
 pub struct ProcessTable {
@@ -34,7 +32,30 @@ pub struct ProcessTable {
     by_thread: HashMap<u32, Vec<u32>, RandomState>,
     /// The process of threads without kernel events, from the headers of the events that they wrote.
     writers: HashMap<u32, u32, RandomState>,
-    text: usize,
+    /// Names and command lines.
+    pub texts: Texts,
+    /// Descriptions of processes and of threads beyond the bounds, which are not kept.
+    pub unkept: (u64, u64),
+}
+
+/// Names of processes and threads, within the budget for text.
+#[derive(Default)]
+pub struct Texts {
+    /// What is left.
+    pub budget: TextBudget,
+    /// Names that did not fit.
+    pub unkept: u64,
+}
+
+impl Texts {
+    /// The text if it fits, or else nothing.
+    fn kept(&mut self, text: String) -> String {
+        if self.budget.take(text.len()) {
+            return text;
+        }
+        self.unkept += 1;
+        String::new()
+    }
 }
 
 #[derive(Default)]
@@ -90,9 +111,6 @@ impl ProcessTable {
     fn process(&mut self, head: &Head, class: &Guid, payload: &[u8]) {
         let Some(mut new) = processes::of_event(head, class, payload) else { return };
         let Ok(id) = u32::try_from(new.process_id) else { return };
-        if self.text > MAX_TEXT {
-            (new.name, new.command_line) = (String::new(), String::new());
-        }
         let incarnations = self.by_process.get(&id);
         let last = incarnations.and_then(|incarnations| incarnations.last().copied());
         let is_full = self.processes.len() >= MAX_PROCESSES;
@@ -102,15 +120,15 @@ impl ProcessTable {
                 last.end_ticks = new.end_ticks.or(last.end_ticks);
                 last.exit_code = new.exit_code.or(last.exit_code);
                 if last.command_line.is_empty() {
-                    self.text += new.command_line.len();
-                    last.command_line = new.command_line;
+                    last.command_line = self.texts.kept(new.command_line);
                 }
             }
-            _ if is_full => {}
+            _ if is_full => self.unkept.0 += 1,
             _ => {
                 let incarnations = self.by_process.entry(id).or_default();
                 new.incarnation = incarnations.len() as u32;
-                self.text += new.name.len() + new.command_line.len();
+                new.name = self.texts.kept(new.name);
+                new.command_line = self.texts.kept(new.command_line);
                 incarnations.push(self.processes.len() as u32);
                 self.processes.push(new);
             }
@@ -128,22 +146,25 @@ impl ProcessTable {
         for (field, bytes) in layout.fields(payload, head.pointer_size) {
             match field {
                 "Win32StartAddress" => start_address = pointer(bytes),
-                "ThreadName" if !bytes.is_empty() && self.text <= MAX_TEXT => name = Some(utf16_string(bytes)),
+                "ThreadName" if !bytes.is_empty() => name = Some(utf16_string(bytes)),
                 _ => {}
             }
         }
-        self.text += name.as_ref().map_or(0, String::len);
         let last = self.by_thread.get(&thread_id).and_then(|incarnations| incarnations.last().copied());
         let end = head.ticks.filter(|_| head.opcode == 2);
         let is_full = self.threads.len() >= MAX_THREADS;
         match last.and_then(|index| self.threads.get_mut(index as usize)) {
             Some(last) if head.opcode != 1 && (last.process_id == process_id && last.end.is_none()) => {
                 last.end = end;
-                last.name = name.or(last.name.take());
+                if let Some(name) = name {
+                    self.texts.budget.give_back(last.name.as_ref().map_or(0, String::len));
+                    last.name = Some(self.texts.kept(name)).filter(|name| !name.is_empty());
+                }
                 last.start_address = if last.start_address == 0 { start_address } else { last.start_address };
             }
-            _ if is_full => {}
+            _ if is_full => self.unkept.1 += 1,
             _ => {
+                let name = name.map(|name| self.texts.kept(name)).filter(|name| !name.is_empty());
                 let incarnations = self.by_thread.entry(thread_id).or_default();
                 let start = head.ticks.filter(|_| head.opcode == 1);
                 let from = if incarnations.is_empty() && start.is_none() { None } else { head.ticks };

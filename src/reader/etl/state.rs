@@ -1,28 +1,31 @@
 //! The second walk over all events: hands each to the visitor, with its kind, its thread and its stack.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use foldhash::fast::RandomState;
 
 use super::header::{self, Head};
 use super::items::{self, Items};
 use super::prescan::Prescan;
-use super::process_table::Owner;
+use super::process_table::{Owner, ProcessTable};
 use super::stacks::{self, Sources, Turn};
 use super::subject::{self, Subject};
 use super::tdh_types::Description;
 use super::tracelogging;
 use crate::error::{Problem, ProblemLog, Severity};
 use crate::guid::Guid;
+use crate::reader::text::text_of;
 use crate::reader::{
-    EtwForm, EtwLayout, EventType, Field, FieldType, Labels, Layout, RawEvent, Stack, ThreadIndex, TypeId, Visitor,
+    EtwForm, EtwLayout, EventType, Field, FieldType, Labels, Layout, RawEvent, Stack, Thread, ThreadIndex, TypeId,
+    Visitor,
 };
 use crate::source::MappedFile;
+use crate::time::Clock;
 
 /// Bounds on what a file can make the reader remember.
 const MAX_TYPES: usize = 1 << 16;
-const MAX_THREADS: usize = 1 << 20;
+const MAX_THREADS: usize = 1 << 18;
 const MAX_SCHEMA_BYTES: usize = 64 << 20;
 /// Fields of all kinds of events together, members of structures too.
 const MAX_FIELDS: usize = 1 << 19;
@@ -55,13 +58,18 @@ pub struct State<'v, V: Visitor> {
     schema_bytes: usize,
     fields: usize,
     threads: HashMap<Owner, ThreadIndex, RandomState>,
+    /// Threads whose names were left out.
+    nameless: u64,
+    /// The ticks that have a time, and how many events have none.
+    times: RangeInclusive<i64>,
+    clamped: u64,
     problems: ProblemLog,
     stack: Vec<u8>,
     labels: Labels,
 }
 
 impl<'v, V: Visitor> State<'v, V> {
-    pub fn new(visitor: &'v mut V, known: Prescan, file: Option<&'v MappedFile>) -> State<'v, V> {
+    pub fn new(visitor: &'v mut V, known: Prescan, clock: &Clock, file: Option<&'v MappedFile>) -> State<'v, V> {
         State {
             visitor,
             known,
@@ -72,6 +80,9 @@ impl<'v, V: Visitor> State<'v, V> {
             schema_bytes: 0,
             fields: 0,
             threads: HashMap::default(),
+            nameless: 0,
+            times: clock.range(),
+            clamped: 0,
             problems: ProblemLog::default(),
             stack: Vec::new(),
             labels: Labels::default(),
@@ -90,8 +101,20 @@ impl<'v, V: Visitor> State<'v, V> {
         }
     }
 
-    /// Reports what was folded.
-    pub fn finish(&mut self) {
+    /// Reports what was counted and what was folded.
+    pub fn finish(&mut self, offset: u64) {
+        let message = "events have times that 64 bits of nanoseconds cannot hold; they stand at the nearest that can";
+        self.total(Severity::Error, "time_out_of_range", self.clamped, offset, message);
+        let ProcessTable { texts, unkept: (processes, threads), .. } = &self.known.processes;
+        let (processes, threads, unkept) = (*processes, *threads, texts.unkept + self.nameless);
+        if unkept > 0 {
+            let problem = texts.budget.exceeded("processes, threads and kinds of events; the others have none", offset);
+            self.problem(problem.count(unkept));
+        }
+        let message = "more processes than can be remembered; what describes the others is not used";
+        self.total(Severity::DataLoss, "too_many_processes", processes, offset, message);
+        let message = "more threads than can be remembered; what describes the others is not used";
+        self.total(Severity::DataLoss, "too_many_threads", threads, offset, message);
         self.problems.finish(|problem| self.visitor.problem(problem));
     }
 
@@ -154,9 +177,11 @@ impl<'v, V: Visitor> State<'v, V> {
                 }
             }
         }
+        let in_range = ticks.clamp(*self.times.start(), *self.times.end());
+        self.clamped += u64::from(ticks != in_range);
         let event = RawEvent {
             event_type,
-            ticks,
+            ticks: in_range,
             thread,
             capture_thread,
             processor,
@@ -174,10 +199,23 @@ impl<'v, V: Visitor> State<'v, V> {
             return *index;
         }
         let index = self.threads.len() as ThreadIndex;
-        if self.threads.len() >= MAX_THREADS {
+        if self.threads.len() > MAX_THREADS {
             return index - 1;
         }
-        self.visitor.thread(index, &self.known.processes.describe(owner));
+        let mut thread = self.known.processes.describe(owner);
+        if self.threads.len() == MAX_THREADS {
+            let message = format!("more than {MAX_THREADS} threads; the others are shown as one without an id");
+            self.problem(Problem::new(Severity::DataLoss, "too_many_threads", 0, message));
+            thread = Thread { name: Some("other threads".to_owned()), ..Thread::default() };
+        }
+        // A thread has a row for each process that had its id.
+        if let Some(name) = &thread.name
+            && !self.known.processes.texts.budget.take(name.len())
+        {
+            self.nameless += 1;
+            thread.name = None;
+        }
+        self.visitor.thread(index, &thread);
         self.threads.insert(owner, index);
         index
     }
@@ -237,6 +275,12 @@ impl<'v, V: Visitor> State<'v, V> {
                 if self.fields > MAX_FIELDS {
                     event_type.layout = Layout::Unreadable("more fields are described than can be remembered");
                 }
+            }
+            if !self.known.processes.texts.budget.take(text_of(&event_type)) {
+                self.nameless += 1;
+                let EventType { event_id, version, opcode, level, keywords, provider_guid, .. } = event_type;
+                let bare = EventType { name: String::new(), ..stand_in() };
+                event_type = EventType { event_id, version, opcode, level, keywords, provider_guid, ..bare };
             }
             event_type
         };

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::report::Reporter;
-use super::text::TextBudget;
 use crate::error::{Problem, Severity};
-use crate::reader::{EventType, Field, FieldType, Layout, TypeId, Visitor};
+use crate::reader::text::{TextBudget, text_of};
+use crate::reader::{EventType, Layout, TypeId, Visitor};
 
 /// Kinds of events in one recording; the last place is for all that do not fit.
 const MAX_TYPES: usize = 1 << 17;
@@ -43,7 +43,7 @@ impl EventTypes {
         self.wanted.get(id.0 as usize).copied().unwrap_or(true)
     }
 
-    /// The number of a kind of event; a new one is told to the visitor.
+    /// The number of a kind of event; a new one is reported to the visitor.
     fn intern<V: Visitor>(
         &mut self,
         event_type: EventType,
@@ -64,7 +64,7 @@ impl EventTypes {
             return self.add(unknown_type("other_events".to_owned()), out);
         }
         if !text.take(text_of(&event_type)) {
-            text.report("kinds of events; the others are kept raw without their names", out, offset);
+            out.problem(text.exceeded("kinds of events; the others are kept raw without their names", offset));
             let EventType { event_id, version, opcode, level, keywords, provider_guid, .. } = event_type;
             let bare = unknown_type(String::new());
             let bare = EventType { event_id, version, opcode, level, keywords, provider_guid, ..bare };
@@ -157,27 +157,6 @@ impl EventTypes {
             self.overridden.insert((base, overrides), id);
         }
         id
-    }
-}
-
-/// Bytes of memory that the texts and fields of a kind of event take.
-fn text_of(event_type: &EventType) -> usize {
-    let fields = match &event_type.layout {
-        Layout::Fields(fields) => fields_of(fields),
-        _ => 0,
-    };
-    event_type.provider.len() + event_type.name.len() + event_type.message.as_ref().map_or(0, String::len) + fields
-}
-
-fn fields_of(fields: &[Field]) -> usize {
-    fields.iter().map(|field| size_of::<Field>() + field.name.len() + parts_of(&field.kind)).sum()
-}
-
-fn parts_of(kind: &FieldType) -> usize {
-    match kind {
-        FieldType::Object(fields) => fields_of(fields),
-        FieldType::Array(element) | FieldType::FixedArray(element, _) => size_of::<FieldType>() + parts_of(element),
-        _ => 0,
     }
 }
 

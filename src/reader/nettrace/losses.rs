@@ -1,10 +1,10 @@
-//! Where events are missing, told to the visitor in the order of time, as the events are.
+//! Where events are missing, reported to the visitor in the order of time, as the events are.
 //!
 //! A gap shows when the block with the event behind it is read. The events of the region are delivered later, sorted.
 
 use crate::reader::{ThreadIndex, Visitor};
 
-/// More gaps than this in one region are told as one, of any thread.
+/// More gaps than this in one region are reported as one, of any thread.
 const MAX_LOSSES: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,7 +16,7 @@ struct Loss {
     until: i64,
 }
 
-/// Gaps that are not told yet.
+/// Gaps that are not reported yet.
 #[derive(Default)]
 pub struct Losses {
     /// The one that ends last comes first.
@@ -55,7 +55,7 @@ impl Losses {
         }
     }
 
-    /// Tells of the gaps that end at `ticks` or before.
+    /// Reports the gaps that end at `ticks` or before.
     #[inline]
     pub fn tell(&mut self, ticks: i64, visitor: &mut impl Visitor) {
         while let Some(loss) = self.waiting.last().copied().filter(|loss| loss.until <= ticks) {

@@ -23,7 +23,6 @@ mod resync;
 mod rows_v6;
 mod stacks;
 mod state;
-mod text;
 mod threads;
 mod trace_object;
 mod v6;

@@ -132,7 +132,7 @@ enum Step {
     Cut,
 }
 
-/// How a block ends, as far as its size tells.
+/// How a block ends, judged by its size.
 enum BlockEnd {
     /// With its end tag, and behind it an object, the end mark, or the end of the file.
     Good,

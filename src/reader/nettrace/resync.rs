@@ -43,7 +43,7 @@ pub enum Found {
     Nothing(u64),
 }
 
-/// Tells a beginning: the bytes from there on, and whether the file ends with them.
+/// Recognises a beginning: the bytes from there on, and whether the file ends with them.
 pub type Beginning = fn(bytes: &[u8], at_end: bool) -> bool;
 
 /// Looks for a beginning in `window`, before `limit`.

@@ -10,10 +10,10 @@ use super::losses::Losses;
 use super::region::{Pending, Region};
 use super::report::Reporter;
 use super::stacks::Stacks;
-use super::text::TextBudget;
 use super::threads::Threads;
 use crate::bytes::{ParseError, Parsed, inner, refuse, take};
 use crate::error::{Problem, Severity};
+use crate::reader::text::TextBudget;
 use crate::reader::{EventType, Labels, Order, RawEvent, Stack, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::source::{Chunk, Source};
 
@@ -36,7 +36,7 @@ pub struct State<'a, 'v, V: Visitor> {
     text: TextBudget,
     region: Region<'a>,
     newest: i64,
-    /// Ticks that can be told as a time.
+    /// Ticks that can be shown as a time.
     times: RangeInclusive<i64>,
     /// Events whose ticks cannot.
     clamped: u64,
@@ -47,9 +47,9 @@ pub struct State<'a, 'v, V: Visitor> {
     gap_in_region: bool,
     /// Flags of V6 sequence points seen so far.
     flags: u32,
-    /// Gaps in sequence numbers that the block at hand shows; told when it is read without damage.
+    /// Gaps in sequence numbers that the block at hand shows; reported when it is read without damage.
     gaps: Vec<Problem>,
-    /// Where events are missing, to be told in the order of time.
+    /// Where events are missing, to be reported in the order of time.
     losses: Losses,
 }
 

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::report::Reporter;
-use super::text::TextBudget;
 use crate::error::{Problem, Severity};
+use crate::reader::text::TextBudget;
 use crate::reader::{Thread, ThreadIndex, Visitor};
 
 /// Threads in one recording; the last place is for all that do not fit. Each takes half a kilobyte until the end.
@@ -27,7 +27,7 @@ impl Threads {
         Threads { default_process, ..Threads::default() }
     }
 
-    /// The number of a thread; a new one is told to the visitor.
+    /// The number of a thread; a new one is reported to the visitor.
     pub fn intern<V: Visitor>(
         &mut self,
         thread: Thread,
@@ -47,7 +47,7 @@ impl Threads {
             return self.add(Thread { name: Some("other threads".to_owned()), ..Thread::default() }, out);
         }
         if !text.take(thread.name.as_ref().map_or(0, String::len)) {
-            text.report("threads; the others have none", out, offset);
+            out.problem(text.exceeded("threads; the others have none", offset));
             let nameless = Thread { name: None, ..thread };
             return self.by_content.get(&nameless).copied().unwrap_or_else(|| self.add(nameless, out));
         }

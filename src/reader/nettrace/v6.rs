@@ -130,7 +130,7 @@ enum Step {
     Cut,
 }
 
-/// How a block ends, as far as its size tells.
+/// How a block ends, judged by its size.
 enum BlockEnd {
     /// Before another block, the end mark, or the end of the file.
     Good,

@@ -1,4 +1,4 @@
-//! What has to happen before a heap is told.
+//! What has to happen before a heap is recorded.
 
 use std::io::Read;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 /// How long the session may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Begins a session and ends it at once. A runtime tells the name of a type once for all sessions that listen together;
-/// after one has ended it begins anew, so that the next session is told all names.
+/// Begins a session and ends it at once. A runtime writes the name of a type once for all sessions that listen together;
+/// after one has ended it begins anew, so that the next session gets all names.
 pub fn flush_types(target: &Target) -> Result<()> {
     let provider = Provider {
         name: "Microsoft-DotNETCore-SampleProfiler".into(),

@@ -19,7 +19,7 @@ pub struct Profile {
     pub name: String,
     /// What it is for, in a phrase.
     pub doc: String,
-    /// Whether methods and modules are told at the end.
+    /// Whether methods and modules are written at the end.
     pub rundown: bool,
     /// Whether events have call stacks.
     pub stacks: bool,
@@ -40,7 +40,7 @@ pub struct Profiles {
 pub struct Wanted {
     /// Providers, each once.
     pub providers: Vec<Provider>,
-    /// Whether methods and modules are told at the end.
+    /// Whether methods and modules are written at the end.
     pub rundown: bool,
     /// Whether events have call stacks.
     pub stacks: bool,

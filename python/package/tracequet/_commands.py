@@ -1,0 +1,210 @@
+"""The commands of the program, each in a process of its own, with results as Python objects.
+
+A process of its own can be ended by Ctrl+C at any moment, removes what is half done, and keeps what goes wrong in it (a file that
+another process truncates while it is mapped) away from this one.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Union
+
+from ._errors import DatasetError, Error, Loss, RecordingError, UsageError, warn
+
+Path = Union[str, "os.PathLike[str]"]
+Time = Union[int, float, str, datetime.timedelta]
+
+WHOLE, FAILED, LOSSES, RULE_FAILED = 0, 1, 2, 3
+
+_UNITS = {"h": 3_600_000_000_000, "m": 60_000_000_000, "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+def nanoseconds(time: Optional[Time]) -> Optional[int]:
+    """A time since the start of a recording: seconds, a `timedelta`, or a text such as `1m30s`."""
+    if time is None:
+        return None
+    if isinstance(time, datetime.timedelta):
+        return (time.days * 86_400 + time.seconds) * 1_000_000_000 + time.microseconds * 1_000
+    if isinstance(time, int):
+        return time * 1_000_000_000
+    if isinstance(time, float):
+        return round(time * 1e9)
+    if re.fullmatch(r"\d+(\.\d*)?|\.\d+", time):
+        return round(float(time) * 1e9)
+    parts = re.findall(r"(\d+(?:\.\d*)?)(h|ms|us|ns|m|s)", time)
+    if not parts or "".join(number + unit for number, unit in parts) != time:
+        raise UsageError(f"{time!r} is no time, expected seconds (12.5) or numbers with units h, m, s, ms, us, ns (1m30s)")
+    return sum(round(float(number) * _UNITS[unit]) for number, unit in parts)
+
+
+def texts(values: Any) -> List[str]:
+    """One value or several as texts."""
+    if values is None:
+        return []
+    if isinstance(values, (str, int, os.PathLike)):
+        values = [values]
+    return [os.fspath(value) if isinstance(value, os.PathLike) else str(value) for value in values]
+
+
+def run(arguments: Sequence[str], codes: Iterable[int] = (WHOLE, LOSSES)) -> "subprocess.CompletedProcess[bytes]":
+    """Runs a command line to its end. An exit code that is none of `codes` is an exception."""
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    code = f"import sys; sys.path.insert(0, {folder!r}); from tracequet.__main__ import main; main()"
+    command = [sys.executable, "-I", "-c", code, *arguments]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        out, err = process.communicate()
+    except BaseException:
+        # Ctrl+C in a terminal has reached the process already; in a notebook it has not.
+        process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
+        try:
+            process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+        raise
+    if process.returncode not in codes:
+        raise _failure(err.decode("utf-8", "replace"), process.returncode)
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _failure(text: str, code: int) -> Exception:
+    """The exception that a message of the program stands for."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith(("tracequet: ", "error: "))]
+    message = (ours or lines or [f"the program ended with {code}"])[0]
+    message = message[len("tracequet: ") :] if message.startswith("tracequet: ") else message
+    placed = re.match(r"(?P<path>.+?): at byte (?P<offset>\d+): ", message)
+    if placed:
+        return RecordingError(message, placed["path"], int(placed["offset"]))
+    missing = re.match(r"(?P<path>.+?): .*\(os error (?P<number>\d+)\)", message)
+    if missing:
+        number = int(missing["number"])
+        return OSError(number, os.strerror(number), missing["path"])
+    if message.startswith("internal: "):
+        return Error(message)
+    if "manifest.json: " in message or ", expected the table " in message:
+        return DatasetError(message, message.split(": ", 1)[0])
+    if code == FAILED:
+        return UsageError(message)
+    return Error(f"{message} (exit code {code})")
+
+
+def _options(options: Dict[str, Any]) -> List[str]:
+    """Named arguments as options of the command line: `address_type="int64"` is `--address-type int64`."""
+    arguments: List[str] = []
+    for name, value in options.items():
+        option = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            arguments.append(option)
+        elif isinstance(value, dict):
+            for key, of_key in value.items():
+                arguments += [option, f"{key}={of_key}"]
+        elif isinstance(value, (list, tuple, set)):
+            for one in value:
+                arguments += [option, str(one)]
+        else:
+            arguments += [option, str(value)]
+    return arguments
+
+
+def losses(summary: Dict[str, Any]) -> List[Loss]:
+    """What was lost, by the summary of a conversion."""
+    found = []
+    for one in summary.get("inputs", []):
+        if not one.get("has_losses"):
+            continue
+        lost = [p for p in one.get("problems", []) if p["severity"] != "info"]
+        for p in lost:
+            offset = p["first_byte_offset"]
+            found.append(
+                Loss(one["path"], p["code"], p["severity"], p["rows"], p["count"], p["first_message"], offset)
+            )
+        if not lost:
+            message = "the recording does not reach its end mark"
+            found.append(Loss(one["path"], "incomplete", "data_loss", 1, 1, message, None))
+    for one in summary.get("failed", []):
+        found.append(Loss(one["path"], "unreadable", "error", 1, 1, one["error"], None))
+    return found
+
+
+def convert(
+    inputs: Union[Path, Sequence[Path]],
+    output: Path,
+    *,
+    tables: Optional[Sequence[str]] = None,
+    providers: Optional[Sequence[str]] = None,
+    processes: Optional[Sequence[Union[str, int]]] = None,
+    start: Optional[Time] = None,
+    end: Optional[Time] = None,
+    **options: Any,
+) -> Dict[str, Any]:
+    """Writes the tables of recordings into the directory `output`, as `tracequet convert` does, and returns its summary.
+
+    Other named arguments are options of the command: `format="arrow"`, `layout="hive"`, `overwrite=True`, `strict=True`,
+    `address_type="int64"`. What was lost is a `LossWarning`, and in the summary.
+    """
+    arguments = ["convert", "--output", os.fspath(output), "--json"]
+    if tables is not None:
+        arguments += ["--tables", ",".join(texts(tables))]
+    if providers is not None:
+        arguments += ["--providers", ",".join(texts(providers))]
+    if processes is not None:
+        arguments += ["--process", ",".join(texts(processes))]
+    for option, time in (("--from", start), ("--to", end)):
+        if time is not None:
+            arguments += [option, f"{nanoseconds(time)}ns"]
+    done = run([*arguments, *_options(options), "--", *texts(inputs)])
+    summary = json.loads(done.stdout)
+    warn(losses(summary), [])
+    return summary
+
+
+def inspect(path: Path, *, manifest: Optional[Sequence[Path]] = None) -> Dict[str, Any]:
+    """What is in a recording, as `tracequet inspect --json` tells: process, providers, kinds of events, collections, losses."""
+    done = run(["inspect", "--json", *_options({"manifest": texts(manifest)}), "--", os.fspath(path)])
+    return json.loads(done.stdout)
+
+
+def survived(
+    path: Path, gc: int, address: Union[int, str], *, follow: bool = False, trace: Optional[str] = None
+) -> List[Dict[str, Any]]:
+    """What became of the object at `address` in the collection `gc`; with `follow` also in those after it. `path` is a dataset
+    or a recording, `trace` the `trace_id` in a dataset of several."""
+    options = _options({"follow": follow, "trace": trace})
+    return json.loads(run(["survived", "--json", *options, "--", os.fspath(path), str(gc), str(address)]).stdout)
+
+
+def schema(table: Optional[str] = None) -> List[Dict[str, Any]]:
+    """The tables, with type, unit and meaning of each column; one table by its name."""
+    return json.loads(run(["schema", "--format", "json", *([table] if table else [])]).stdout)
+
+
+def _later(command: str, arguments: List[str], codes: Iterable[int]) -> Any:
+    """A command that an older program does not have."""
+    try:
+        return json.loads(run([command, "--json", *arguments], codes).stdout)
+    except UsageError as error:
+        if "unrecognized subcommand" in str(error):
+            raise NotImplementedError(f"this version of tracequet has no command {command}") from None
+        raise
+
+
+def stats(path: Path, **options: Any) -> Any:
+    """Figures of a recording or a dataset, as `tracequet stats --json` prints them."""
+    return _later("stats", [*_options(options), "--", os.fspath(path)], (WHOLE, LOSSES))
+
+
+def check(path: Path, rules: Path, **options: Any) -> Any:
+    """Holds a recording or a dataset against rules, as `tracequet check --json` does. A rule that fails is part of the result, and
+    no exception."""
+    arguments = ["--rules", os.fspath(rules), *_options(options), "--", os.fspath(path)]
+    return _later("check", arguments, (WHOLE, LOSSES, RULE_FAILED))

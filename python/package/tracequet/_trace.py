@@ -1,0 +1,435 @@
+"""Traces and their tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+import weakref
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+from . import _commands, _html, _inputs, _tracequet
+from ._commands import Path, Time
+from ._errors import Loss, UsageError, warn
+
+Progress = Union[bool, None, Callable[[int, int], None]]
+
+
+class Table:
+    """A table of a trace, an Arrow stream by the PyCapsule interface: pyarrow, pandas, Polars and DuckDB take it as it is.
+
+    Nothing is read before somebody asks for rows, and each time they are asked for the recording is read anew: keep what
+    `to_arrow` gives, if it is needed twice.
+    """
+
+    def __init__(self, trace: "Trace", name: str, schema: "_tracequet.Schema", columns: Optional[List[str]]) -> None:
+        self._trace, self.name, self._schema, self._columns = trace, name, schema, columns
+
+    @property
+    def columns(self) -> List[str]:
+        """Names of the columns."""
+        names = self._schema.names()
+        return names if self._columns is None else [name for name in names if name in self._columns]
+
+    @property
+    def types(self) -> Dict[str, str]:
+        """The Arrow type of each column."""
+        chosen = set(self.columns)
+        return {name: kind for name, kind in self._schema.columns() if name in chosen}
+
+    def select(self, *columns: str) -> "Table":
+        """The same table with these columns only."""
+        missing = [name for name in columns if name not in self.columns]
+        if missing:
+            raise UsageError(f"{self.name}: no column {missing[0]}; there are {', '.join(self.columns)}")
+        return Table(self._trace, self.name, self._schema, list(columns))
+
+    def __arrow_c_schema__(self) -> Any:
+        if self._columns is None:
+            return self._schema.__arrow_c_schema__()
+        import pyarrow
+
+        return pyarrow.schema([pyarrow.schema(self._schema).field(name) for name in self.columns]).__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """A new stream over all rows. Memory is bounded: some batches wait, whatever the size of the table."""
+        return self._trace._stream(self).__arrow_c_stream__(requested_schema)
+
+    def collect(self) -> "_tracequet.Batches":
+        """All rows in memory, as Arrow batches. Ctrl+C ends it. What was lost is a `LossWarning`."""
+        return self._trace._collect(self)
+
+    def to_arrow(self) -> Any:
+        """All rows as a `pyarrow.Table`. Nothing is copied."""
+        import pyarrow
+
+        return pyarrow.table(self.collect())
+
+    def to_pandas(self, **options: Any) -> Any:
+        """All rows as a `pandas.DataFrame`; `options` are those of `pyarrow.Table.to_pandas`."""
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> Any:
+        """All rows as a `polars.DataFrame`."""
+        import polars
+
+        return polars.DataFrame(self.collect())
+
+    def batches(self) -> Any:
+        """The rows as a `pyarrow.RecordBatchReader`, which reads batch by batch."""
+        import pyarrow
+
+        return pyarrow.RecordBatchReader.from_stream(self)
+
+    def __repr__(self) -> str:
+        return f"<tracequet table {self.name}: {', '.join(self.columns)}>"
+
+    def _repr_html_(self) -> str:
+        return _html.table(self.name, self.types)
+
+
+class Trace:
+    """Recordings, or a dataset: see `open`."""
+
+    def __init__(self, paths: List[str], folder: Optional[str], progress: Progress) -> None:
+        self.paths = paths
+        self._folders: List[str] = [] if folder is None else [folder]
+        self._known: List[Loss] = []
+        self._connection: Any = None
+        self._progress = progress
+        self._finalizer = weakref.finalize(self, _remove, self._folders)
+
+    @property
+    def tables(self) -> List[str]:
+        """Names of the tables. Those of events are `event/<provider>/<event>`."""
+        raise NotImplementedError
+
+    @property
+    def diagnostics(self) -> Table:
+        """The table of everything that was lost, damaged or not understood."""
+        return self["diagnostic"]
+
+    @property
+    def warnings(self) -> List[Loss]:
+        """What was lost, as far as it is known from what was read until now."""
+        return list(self._known)
+
+    def __getitem__(self, name: str) -> Table:
+        return Table(self, name, self._schema(name), None)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.tables
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def _ipython_key_completions_(self) -> List[str]:
+        return self.tables
+
+    def sql(self, query: str, **parameters: Any) -> Any:
+        """The answer of DuckDB to a query over all tables and views (docs/QUERIES.md), as a `duckdb.DuckDBPyRelation`: `.df()`,
+        `.pl()`, `.arrow()`, `.fetchall()`. Payload tables are named in double quotes: `FROM "event/<provider>/<event>"`.
+
+        A recording is converted into a temporary directory for the first query: once for all tables of facts, and for the
+        payload tables that a query names. It is removed with the trace.
+        """
+        if self._connection is None:
+            try:
+                import duckdb
+            except ImportError:
+                raise UsageError("sql needs DuckDB: pip install duckdb") from None
+            self._connection = duckdb.connect()
+        self._prepare(self._connection, query)
+        return self._connection.sql(query, params=parameters or None)
+
+    def survived(
+        self, gc: int, address: Union[int, str], *, follow: bool = False, trace: Optional[str] = None
+    ) -> List[Dict[str, Any]]:
+        """What became of the object at `address` in the collection `gc`; with `follow` also in those after it. With several
+        recordings `trace` is the `trace_id` of one."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Removes what is temporary. The trace cannot be used any more."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._finalizer()
+
+    def __enter__(self) -> "Trace":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _schema(self, name: str) -> "_tracequet.Schema":
+        raise NotImplementedError
+
+    def _stream(self, table: Table) -> "_tracequet.Stream":
+        raise NotImplementedError
+
+    def _prepare(self, connection: Any, query: str) -> None:
+        raise NotImplementedError
+
+    def _take_losses(self) -> List[Loss]:
+        return []
+
+    def _collect(self, table: Table) -> "_tracequet.Batches":
+        shown = _html.progress(self._progress, table.name)
+        try:
+            batches = self._stream(table).collect(shown)
+        finally:
+            if shown is not None and hasattr(shown, "done"):
+                shown.done()
+        warn(self._take_losses(), self._known, stacklevel=5)
+        return batches
+
+    def __repr__(self) -> str:
+        shown = ", ".join(self.paths[:3]) + (", ..." if len(self.paths) > 3 else "")
+        return f"<tracequet trace of {shown}>"
+
+
+class RecordingTrace(Trace):
+    """Recordings, which are read anew for each table."""
+
+    def __init__(self, paths: List[str], folder: Optional[str], progress: Progress, filters: Dict[str, Any]) -> None:
+        super().__init__(paths, folder, progress)
+        self._filters = filters
+        self._found: Dict[str, Tuple[str, _tracequet.Schema]] = {}
+        self._payloads_found = False
+        self._views: Dict[str, str] = {}
+        self._reader = self._open(paths)
+        # Reads the headers: what is no recording is an error now, or with several of them a warning.
+        found, failed = self._find(["gc"])
+        bad = {path for path, _ in failed}
+        if failed:
+            if len(bad) == len(paths):
+                # All of them: the first says why.
+                self._open(paths[:1]).tables(["gc"])
+            warn((Loss(path, "unreadable", "error", 1, 1, why, None) for path, why in failed), self._known, stacklevel=5)
+            self.paths = [path for path in paths if path not in bad]
+            self._reader = self._open(self.paths)
+        self._several = len(paths) > 1
+
+    def _open(self, paths: List[str]) -> "_tracequet.Recordings":
+        return _tracequet.Recordings(paths, **self._filters)
+
+    def _find(self, names: Optional[List[str]]) -> Any:
+        found, failed = self._reader.tables(names)
+        extra = ("trace", "diagnostic")
+        for name, selection, schema in found:
+            if names is None or name in names or name.startswith("event/") or name in extra:
+                self._found[name] = (selection, schema)
+        return found, failed
+
+    @property
+    def tables(self) -> List[str]:
+        if not self._payloads_found:
+            self._find(None)
+            self._payloads_found = True
+        return list(self._found)
+
+    def _schema(self, name: str) -> "_tracequet.Schema":
+        return self._entry(name)[1]
+
+    def _entry(self, name: str) -> Tuple[str, "_tracequet.Schema"]:
+        if name not in self._found:
+            if not name.startswith("event/"):
+                self._find([name])  # An unknown name is an error that lists those there are.
+            else:
+                self.tables
+        if name not in self._found:
+            raise UsageError(f"no table {name}; trace.tables lists them")
+        return self._found[name]
+
+    def _stream(self, table: Table) -> "_tracequet.Stream":
+        selection, schema = self._entry(table.name)
+        return self._reader.stream(table.name, selection, schema, table._columns)
+
+    def _take_losses(self) -> List[Loss]:
+        return [Loss(*loss) for loss in self._reader.take_losses()]
+
+    def _convert(self, tables: List[str]) -> str:
+        """A temporary dataset with these tables."""
+        folder = tempfile.mkdtemp(prefix="tracequet-")
+        self._folders.append(folder)
+        output = os.path.join(folder, "dataset")
+        options: Dict[str, Any] = {"layout": "hive" if self._filters["hive"] else None, "manifest": self._filters["manifests"]}
+        for option, time in (("from", self._filters["start_ns"]), ("to", self._filters["end_ns"])):
+            options[option] = None if time is None else f"{time}ns"
+        chosen = ",".join(tables)
+        arguments = ["convert", "--output", output, "--json", "--tables", chosen, *_commands._options(options)]
+        for option, values in (("--providers", "providers"), ("--process", "processes")):
+            if self._filters[values]:
+                arguments += [option, ",".join(self._filters[values])]
+        summary = json.loads(_commands.run([*arguments, "--", *self.paths]).stdout)
+        warn(_commands.losses(summary), self._known, stacklevel=6)
+        return output
+
+    def _facts(self) -> str:
+        """The temporary dataset of all tables but those of events."""
+        if "" not in self._views:
+            names = [table["name"] for table in _commands.schema() if table["name"] != "event_header"]
+            self._views[""] = self._convert(names)
+        return self._views[""]
+
+    def _prepare(self, connection: Any, query: str) -> None:
+        if "" not in self._views:
+            _views(connection, self._facts())
+        payloads = [name for name in re.findall(r'"(event/[^"]+)"', query) if name not in self._views]
+        if not payloads:
+            return
+        selected = sorted({self._entry(name)[0] for name in payloads})
+        output = self._convert(selected)
+        _views(connection, output, only_events=True)
+        for name in payloads:
+            self._views[name] = output
+
+    def survived(
+        self, gc: int, address: Union[int, str], *, follow: bool = False, trace: Optional[str] = None
+    ) -> List[Dict[str, Any]]:
+        return _commands.survived(self._facts(), gc, address, follow=follow, trace=trace)
+
+    def inspect(self) -> List[Dict[str, Any]]:
+        """What `tracequet.inspect` says of each recording."""
+        return [_commands.inspect(path, manifest=self._filters["manifests"]) for path in self.paths]
+
+    def _repr_html_(self) -> str:
+        return _html.recordings(self.paths, self._known)
+
+
+class DatasetTrace(Trace):
+    """A dataset that `convert` wrote."""
+
+    def __init__(self, path: str, progress: Progress) -> None:
+        super().__init__([path], None, progress)
+        self._reader = _tracequet.Dataset(path)
+        self._views_made = False
+
+    @property
+    def tables(self) -> List[str]:
+        return [name for name, _, _ in self._reader.tables()]
+
+    @property
+    def recordings(self) -> List[Dict[str, Any]]:
+        """The recordings that the dataset was made of."""
+        names = ("trace_id", "path", "size_bytes", "event_count", "dropped_event_count", "complete")
+        return [dict(zip(names, recording)) for recording in self._reader.recordings()]
+
+    def _is_arrow(self) -> bool:
+        with open_text(os.path.join(self.paths[0], "manifest.json")) as manifest:
+            return json.load(manifest).get("format") == "arrow"
+
+    def _schema(self, name: str) -> "_tracequet.Schema":
+        if name not in self.tables:
+            raise UsageError(f"no table {name} in the dataset; there are {', '.join(self.tables)}")
+        return self._reader.schema(name)
+
+    def _stream(self, table: Table) -> "_tracequet.Stream":
+        return self._reader.stream(table.name, table._schema, table._columns)
+
+    def _prepare(self, connection: Any, query: str) -> None:
+        path = self.paths[0]
+        if os.path.isfile(os.path.join(path, "views.sql")) and not self._is_arrow():
+            if not self._views_made:
+                _views(connection, path)
+                self._views_made = True
+            return
+        # DuckDB reads Arrow files with an extension only: the tables that are named are read into memory, without views.
+        for name in self.tables:
+            if re.search(rf"(?<![\w/]){re.escape(name)}(?![\w/])", query):
+                connection.register(name, self[name].to_arrow())
+
+    def survived(
+        self, gc: int, address: Union[int, str], *, follow: bool = False, trace: Optional[str] = None
+    ) -> List[Dict[str, Any]]:
+        return _commands.survived(self.paths[0], gc, address, follow=follow, trace=trace)
+
+    def _repr_html_(self) -> str:
+        return _html.dataset(self.paths[0], self.recordings, self._reader.tables())
+
+
+def _views(connection: Any, dataset: str, only_events: bool = False) -> None:
+    """Makes the views of a dataset, whose script names files relative to its directory."""
+    with open_text(os.path.join(dataset, "views.sql")) as script:
+        text = script.read()
+    if only_events:
+        # The views of facts are those of the whole dataset already.
+        lines = [line for line in text.splitlines() if line.startswith('CREATE OR REPLACE VIEW "event/')]
+        text = "\n".join(lines)
+    root = os.path.abspath(dataset).replace("'", "''")
+    text = re.sub(r"read_parquet\('", lambda _: f"read_parquet('{root}/", text)
+    connection.execute(text)
+
+
+def _remove(folders: List[str]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def open_text(path: str) -> Any:
+    """The built-in `open`, whose name is taken here."""
+    import io
+
+    return io.open(path, encoding="utf-8")
+
+
+def open(
+    path: Union[Path, Sequence[Path]],
+    *,
+    providers: Optional[Sequence[str]] = None,
+    processes: Optional[Sequence[Union[str, int]]] = None,
+    start: Optional[Time] = None,
+    end: Optional[Time] = None,
+    manifests: Optional[Sequence[Path]] = None,
+    address_type: str = "uint64",
+    progress: Progress = None,
+) -> Trace:
+    """Opens recordings or a dataset.
+
+    `path` is a recording (.nettrace, .netperf, .etl, .corprof, packed or not), a list of them, a directory of them, a pattern such as
+    `night/*.nettrace`, an address (http, https, s3 and what pyarrow knows; it is copied into a temporary directory), or the
+    directory of a dataset. Several recordings have a column `trace_id` in each table, and one that cannot be read is a
+    `LossWarning`.
+
+    `providers` and `processes` (names or ids) restrict what is read, `start` and `end` too: times since the start of the recording
+    in seconds, as a `timedelta`, or as a text such as `1m30s`. `manifests` describe events of an .etl. `address_type="int64"` gives
+    unsigned 64-bit numbers as signed ones. `progress` is called with bytes read and bytes in all; True shows a line, and in
+    notebooks that is the default.
+
+    Raises `RecordingError` with path and offset when a file is no recording, `OSError` when it cannot be read.
+    """
+    if address_type not in ("uint64", "int64"):
+        raise UsageError(f"address_type {address_type!r}, expected uint64 or int64")
+    paths = _commands.texts(path)
+    if not paths:
+        raise UsageError("no recording was given")
+    chosen = (providers, processes, start, end, manifests)
+    if len(paths) == 1 and os.path.isdir(paths[0]) and _inputs.is_dataset(paths[0]):
+        if any(value is not None for value in chosen) or address_type != "uint64":
+            raise UsageError(f"{paths[0]}: a dataset is read as it was written; choose rows by sql, or columns by select")
+        return DatasetTrace(paths[0], progress)
+    paths, folder = _inputs.fetch(paths)
+    try:
+        recordings = [
+            recording for one in paths for recording in ([one] if folder and one.startswith(folder) else _inputs.expand(one))
+        ]
+        filters = {
+            "providers": _commands.texts(providers),
+            "processes": _commands.texts(processes),
+            "manifests": _commands.texts(manifests),
+            "start_ns": _commands.nanoseconds(start),
+            "end_ns": _commands.nanoseconds(end),
+            "signed": address_type == "int64",
+            "hive": len(recordings) > 1,
+        }
+        return RecordingTrace(recordings, folder, progress, filters)
+    except BaseException:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise

@@ -1,0 +1,33 @@
+//! The part of the Python package `tracequet` that is written in Rust: tables of recordings and datasets as streams of Arrow
+//! batches, and the command line. Everything that a user of the package sees is in `package/tracequet`.
+
+mod capsule;
+#[path = "../../src/cli/mod.rs"]
+mod cli;
+mod dataset;
+mod errors;
+mod feed;
+mod merge;
+mod recordings;
+mod stream;
+
+use std::ffi::OsString;
+
+use pyo3::prelude::*;
+
+/// Runs a command line, the program's name first, and gives its exit code. The process may end in it (Ctrl+C).
+#[pyfunction]
+fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+    py.detach(|| cli::code(arguments))
+}
+
+#[pymodule]
+fn _tracequet(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(main, module)?)?;
+    module.add_class::<recordings::Recordings>()?;
+    module.add_class::<dataset::Dataset>()?;
+    module.add_class::<stream::Stream>()?;
+    module.add_class::<stream::Batches>()?;
+    module.add_class::<stream::Schema>()
+}

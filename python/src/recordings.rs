@@ -1,0 +1,153 @@
+//! Recordings that are read anew for each table that is asked for.
+
+use std::path::PathBuf;
+use std::sync::PoisonError;
+
+use pyo3::prelude::*;
+use tracequet::error::{Error, Result, Severity};
+use tracequet::pipeline::{self, AddressType, Convert, DatasetLayout, Summary};
+
+use super::errors::exception;
+use super::feed::{Reading, Summaries};
+use super::merge;
+use super::stream::{Schema, Stream};
+
+/// Recordings, and which of their events are wanted.
+#[pyclass(frozen, module = "tracequet._tracequet")]
+pub struct Recordings {
+    request: Convert,
+    summaries: Summaries,
+}
+
+/// Name of a table, what selects it, its columns.
+type Found = (String, String, Schema);
+/// Path and message of a recording that cannot be read.
+type Failed = (String, String);
+/// Path, code, severity, rows, sum of counts, first message and first offset of what was lost.
+type Loss = (String, String, String, u64, u64, String, Option<u64>);
+
+#[pymethods]
+impl Recordings {
+    #[new]
+    #[pyo3(signature = (inputs, *, providers, processes, manifests, start_ns, end_ns, signed, hive))]
+    #[allow(clippy::too_many_arguments, reason = "named, as in Python")]
+    fn new(
+        inputs: Vec<PathBuf>,
+        providers: Vec<String>,
+        processes: Vec<String>,
+        manifests: Vec<PathBuf>,
+        start_ns: Option<i64>,
+        end_ns: Option<i64>,
+        signed: bool,
+        hive: bool,
+    ) -> Recordings {
+        let request = Convert::default()
+            .inputs(inputs)
+            .providers(providers)
+            .processes(processes)
+            .manifests(manifests)
+            .from_ns(start_ns)
+            .to_ns(end_ns)
+            .address_type(if signed { AddressType::Int64 } else { AddressType::Uint64 })
+            .layout(if hive { DatasetLayout::Hive } else { DatasetLayout::Auto });
+        Recordings { request, summaries: Summaries::default() }
+    }
+
+    /// The tables that `names` select, with the columns that they have over all recordings, and the recordings that cannot be
+    /// read. `None` means all tables. One recording alone that cannot be read is an exception.
+    #[pyo3(signature = (names = None))]
+    fn tables(&self, py: Python<'_>, names: Option<Vec<String>>) -> PyResult<(Vec<Found>, Vec<Failed>)> {
+        let request = self.request.clone().tables(names.unwrap_or_default());
+        py.detach(|| list(&request)).map_err(|error| exception(py, &error))
+    }
+
+    /// The rows of a table. Nothing is read before the first batch is asked for.
+    #[pyo3(signature = (name, selection, schema, columns = None))]
+    fn stream(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        selection: String,
+        schema: &Schema,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Stream> {
+        let chosen = merge::choose(name, &schema.0, columns.as_deref()).map_err(|error| exception(py, &error))?;
+        let mut selected = vec![selection];
+        if matches!(name, "event_type" | "diagnostic") {
+            // They tell of payloads that do not fit, which takes decoding them.
+            selected.push("event".into());
+        }
+        let request = self.request.clone().tables(selected);
+        let feed = Reading::new(request, name, chosen.clone(), self.summaries.clone());
+        Ok(Stream::new(chosen, Box::new(feed)))
+    }
+
+    /// What was lost, as readings that have come to their end told; each is told once.
+    fn take_losses(&self) -> Vec<Loss> {
+        let mut summaries = self.summaries.lock().unwrap_or_else(PoisonError::into_inner);
+        summaries.drain(..).flat_map(|summary| losses(&summary)).collect()
+    }
+}
+
+fn list(request: &Convert) -> Result<(Vec<Found>, Vec<Failed>)> {
+    let mut found: Vec<(String, String, arrow_schema::Schema)> = Vec::new();
+    let mut failed = Vec::new();
+    let one_alone = request.inputs.len() == 1;
+    let layout = if one_alone { request.layout } else { DatasetLayout::Hive };
+    for input in &request.inputs {
+        let tables = match pipeline::tables(&request.clone().inputs([input]).layout(layout)) {
+            Ok(tables) => tables,
+            Err(error @ (Error::Unreadable { .. } | Error::Io { .. })) if !one_alone => {
+                failed.push((input.display().to_string(), error.to_string()));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        for table in tables.into_iter().flatten() {
+            match found.iter_mut().find(|(name, ..)| *name == table.name) {
+                Some((name, selection, schema)) => {
+                    *schema = merge::add(name, Some(schema.clone()), &table.schema)?;
+                    if *selection != table.selection {
+                        *selection = "event".to_owned();
+                    }
+                }
+                None => {
+                    found.push((table.name.clone(), table.selection, merge::add(&table.name, None, &table.schema)?))
+                }
+            }
+        }
+    }
+    let found = found.into_iter().map(|(name, selection, schema)| (name, selection, Schema(schema.into()))).collect();
+    Ok((found, failed))
+}
+
+fn losses(summary: &Summary) -> Vec<Loss> {
+    let mut all = Vec::new();
+    for input in summary.inputs.iter().filter(|input| input.has_losses()) {
+        let path = input.path.display().to_string();
+        let problems = input.problems.iter().filter(|problem| problem.severity > Severity::Info);
+        all.extend(problems.map(|problem| {
+            let severity = problem.severity.as_str().to_owned();
+            let message = problem.message.clone();
+            (
+                path.clone(),
+                problem.code.to_owned(),
+                severity,
+                problem.rows,
+                problem.count,
+                message,
+                Some(problem.offset),
+            )
+        }));
+        if all.is_empty() {
+            let message = "the recording does not reach its end mark".to_owned();
+            all.push((path, "incomplete".into(), "data_loss".into(), 1, 1, message, None));
+        }
+    }
+    let failed = summary.failed.iter().map(|failed| {
+        let path = failed.path.display().to_string();
+        (path, "unreadable".into(), "error".into(), 1, 1, failed.error.clone(), None)
+    });
+    all.extend(failed);
+    all
+}

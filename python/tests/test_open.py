@@ -1,0 +1,279 @@
+"""Opening recordings and datasets, and what their tables give to other libraries."""
+
+import datetime
+import gc
+import gzip
+import http.server
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+
+import duckdb
+import pandas
+import polars
+import pyarrow
+import pyarrow.compute
+import pytest
+
+import tracequet
+from conftest import CHURN, SAMPLES, recordings
+
+
+def test_the_lines_of_the_readme():
+    trace = tracequet.open(CHURN)
+    assert len(trace["gc"].to_pandas()) == 19
+    answer = trace.sql("SELECT count(*) AS n, max(pause_ms) > 0 AS paused FROM gc_summary")
+    assert answer.fetchall() == [(19, True)]
+    assert "gc-churn" in trace._repr_html_() and "19" not in repr(trace)
+    assert trace["gc_moved_range"].to_arrow().num_rows == 3400
+
+
+def test_every_table_of_every_sample_is_that_of_the_dataset(tmp_path):
+    for number, sample in enumerate(recordings()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tracequet.LossWarning)
+            tracequet.convert(sample, tmp_path / str(number))
+        stored, trace = tracequet.open(tmp_path / str(number)), tracequet.open(sample)
+        assert sorted(trace.tables) == sorted(stored.tables)
+        filled = [name for name, rows, _ in stored._reader.tables() if rows]
+        # Each table reads the whole sample: of the larger samples some tables are enough.
+        chosen = filled if sample.stat().st_size < 200_000 else filled[:12]
+        for name in chosen:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", tracequet.LossWarning)
+                ours, theirs = trace[name].to_arrow(), stored[name].to_arrow()
+            assert ours.schema.equals(theirs.schema), name
+            assert ours.num_rows == theirs.num_rows
+            if name not in ("trace",):
+                keys = [(c, "ascending") for c in ours.column_names if pyarrow.types.is_integer(ours.schema.field(c).type)]
+                numbers = [c for c, _ in keys]
+                if keys:
+                    assert ours.select(numbers).sort_by(keys).equals(theirs.select(numbers).sort_by(keys)), (sample, name)
+
+
+def sums(values):
+    """Sum of each numeric column, exactly."""
+    return {name: sum(int(v) for v in column if v is not None) for name, column in values.items()}
+
+
+def test_pandas_polars_duckdb_and_pyarrow_agree_on_the_sums_of_every_table():
+    trace = tracequet.open(CHURN)
+    compared = 0
+    for name in trace.tables:
+        table = trace[name].to_arrow()
+        integers = [f.name for f in table.schema if pyarrow.types.is_integer(f.type)]
+        if not table.num_rows or not integers:
+            continue
+        expected = sums({c: table[c].to_pylist() for c in integers})
+        frame = trace[name].to_polars()
+        assert sums({c: frame[c].to_list() for c in integers}) == expected, name
+        own = trace[name]
+        listed = ", ".join(f'sum("{c}"::HUGEINT)' for c in integers)
+        row = duckdb.connect().execute(f"SELECT {listed} FROM own").fetchone()
+        assert {c: int(v or 0) for c, v in zip(integers, row)} == expected, name
+        data = trace[name].to_pandas(types_mapper=pandas.ArrowDtype)
+        assert sums({c: data[c].dropna().tolist() for c in integers}) == expected, name
+        compared += 1
+    assert compared > 15
+
+
+def test_a_table_gives_a_new_stream_each_time_and_takes_chosen_columns():
+    table = tracequet.open(CHURN)["gc"]
+    assert pyarrow.table(table).num_rows == pyarrow.table(table).num_rows == 19
+    assert polars.DataFrame(table).height == 19
+    chosen = table.select("pause_ns", "gc_id")
+    assert chosen.columns == ["gc_id", "pause_ns"]
+    assert chosen.to_arrow().column_names == ["gc_id", "pause_ns"]
+    assert pyarrow.schema(chosen).names == ["gc_id", "pause_ns"]
+    assert list(table.types)[0] == table.columns[0]
+    assert sum(batch.num_rows for batch in table.batches()) == 19
+    assert "gc_id" in table._repr_html_()
+    with pytest.raises(tracequet.UsageError, match="no column nothing"):
+        table.select("nothing")
+    stream = tracequet.open(CHURN)._stream(table)
+    stream.__arrow_c_stream__()
+    with pytest.raises(ValueError, match="read already"):
+        stream.__arrow_c_stream__()
+
+
+def test_streams_that_are_not_read_to_their_end_end_their_thread():
+    trace = tracequet.open(SAMPLES / "stacks.nettrace")
+    before = threads()
+    for _ in range(20):
+        reader = trace["event_type"].batches()
+        del reader
+        reader = pyarrow.RecordBatchReader.from_stream(trace["callsite"])
+        reader.read_next_batch()
+        del reader
+    gc.collect()
+    for _ in range(100):
+        if threads() <= before:
+            break
+        threading.Event().wait(0.05)
+    assert threads() <= before
+
+
+def threads():
+    """The threads of this process that read."""
+    own = pathlib.Path("/proc/self/task")
+    if not own.exists():
+        return 0
+    return sum((task / "comm").read_text().strip() == "tracequet" for task in own.iterdir())
+
+
+def test_a_dataset_opens_in_either_format_and_layout(tmp_path, dataset, lake):
+    arrow = tmp_path / "arrow"
+    tracequet.convert(CHURN, arrow, format="arrow")
+    for path in (dataset, arrow):
+        trace = tracequet.open(path)
+        assert trace["gc"].to_arrow().num_rows == 19
+        assert trace["gc"].select("gc_id").to_arrow().column_names == ["gc_id"]
+        assert trace.sql("SELECT count(*) FROM gc").fetchall() == [(19,)]
+        assert str(CHURN) in trace._repr_html_()
+    both = tracequet.open(lake)
+    assert len(both.recordings) == 2
+    assert both.sql("SELECT count(DISTINCT trace_id) FROM trace").fetchall() == [(2,)]
+    table = both["thread"].to_arrow()
+    assert table.column_names[0] == "trace_id" and len(set(table["trace_id"].to_pylist())) == 2
+    with pytest.raises(tracequet.UsageError, match="as it was written"):
+        tracequet.open(dataset, providers=["x"])
+    with pytest.raises(tracequet.UsageError, match="no table nothing"):
+        tracequet.open(dataset)["nothing"]
+    shutil.copytree(dataset, tmp_path / "cut")
+    with open(tmp_path / "cut" / "gc.parquet", "r+b") as file:
+        file.truncate(100)
+    with pytest.raises(tracequet.DatasetError, match="gc.parquet"):
+        tracequet.open(tmp_path / "cut")["gc"].to_arrow()
+
+
+def test_several_recordings_are_one_trace(tmp_path):
+    for name in ("gc-churn.nettrace", "events.nettrace"):
+        shutil.copy(SAMPLES / name, tmp_path)
+    (tmp_path / "notes.txt").write_text("not a recording")
+    (tmp_path / "deep").mkdir()
+    with open(CHURN, "rb") as file, gzip.open(tmp_path / "deep" / "packed.nettrace.gz", "wb") as packed:
+        shutil.copyfileobj(file, packed)
+    (tmp_path / "broken.nettrace").write_bytes(b"Nettracf")
+    with pytest.warns(tracequet.LossWarning, match="broken.nettrace.*at byte") as told:
+        trace = tracequet.open(tmp_path)
+    assert len(told) == 1 and len(trace.warnings) == 1
+    assert len(trace.paths) == 3
+    table = trace["gc"].to_pandas()
+    counts = table.groupby("trace_id", observed=True).size().to_dict()
+    assert sorted(counts.values())[-2:] == [19, 19] and len(counts) in (2, 3)
+    # Payload tables that only one recording has, and those that several have.
+    names = [name for name in trace.tables if name.startswith("event/")]
+    assert names
+    assert trace[names[0]].to_arrow().column_names[0] == "trace_id"
+    assert trace.sql("SELECT count(*) FROM gc").fetchall()[0][0] == len(table)
+    by_pattern = tracequet.open(str(tmp_path / "**" / "*.gz"))
+    assert by_pattern["gc"].to_arrow().num_rows == 19
+    assert tracequet.open([CHURN, SAMPLES / "events.nettrace"])["gc"].columns[0] == "trace_id"
+
+
+def test_filters():
+    whole = tracequet.open(CHURN)["gc"].to_arrow()
+    half = whole["start_ts_ns"].to_pylist()[9]
+    first = tracequet.open(CHURN, end=half / 1e9)["gc"].to_arrow().num_rows
+    assert 0 < first < 19
+    same = tracequet.open(CHURN, end=datetime.timedelta(microseconds=half // 1000))["gc"].to_arrow().num_rows
+    assert abs(same - first) <= 1
+    assert tracequet.open(CHURN, start="1h")["gc"].to_arrow().num_rows == 0
+    with pytest.raises(tracequet.UsageError, match="is no time"):
+        tracequet.open(CHURN, start="soon")
+    with pytest.raises(tracequet.UsageError, match="no events of process 4"):
+        tracequet.open(CHURN, processes=[4])["gc"].to_arrow()
+    only = tracequet.open(CHURN, providers=["Nobody"])
+    assert only["gc"].to_arrow().num_rows == 0 and not any(t.startswith("event/") for t in only.tables)
+    assert only.sql("SELECT count(*) FROM gc").fetchall() == [(0,)]
+    signed = tracequet.open(CHURN, address_type="int64")["gc_moved_range"]
+    assert not any(kind == "UInt64" for kind in signed.types.values())
+    assert signed.to_arrow().schema.field("old_range_start").type == pyarrow.int64()
+
+
+def test_payload_tables_in_sql():
+    trace = tracequet.open(CHURN)
+    name = next(t for t in trace.tables if t.startswith("event/") and t.endswith("GCStart"))
+    rows = trace[name].to_arrow().num_rows
+    assert rows == 19
+    assert trace.sql(f'SELECT count(*) FROM "{name}"').fetchall() == [(rows,)]
+    assert trace.sql(f'SELECT count(*) FROM "{name}" JOIN gc ON true').fetchall() == [(rows * 19,)]
+    assert trace.sql("SELECT count(*) FROM gc WHERE generation >= $least", least=0).fetchall() == [(19,)]
+    with pytest.raises(tracequet.UsageError, match="no table event/x/y"):
+        trace.sql('SELECT * FROM "event/x/y"')
+
+
+def test_nothing_is_left_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    with tracequet.open(CHURN) as trace:
+        trace.sql("SELECT count(*) FROM gc").fetchall()
+        assert list(tmp_path.iterdir())
+    assert not list(tmp_path.iterdir())
+    trace = tracequet.open(CHURN)
+    trace.sql("SELECT count(*) FROM gc").fetchall()
+    del trace
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_address_is_copied(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *arguments, **named):
+            super().__init__(*arguments, directory=str(SAMPLES), **named)
+
+        def log_message(self, *arguments):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        base = f"http://127.0.0.1:{server.server_port}"
+        with tracequet.open(f"{base}/gc-churn.nettrace") as trace:
+            assert trace["gc"].to_arrow().num_rows == 19
+        with pytest.raises(OSError, match="404"):
+            tracequet.open(f"{base}/nothing.nettrace")
+        server.shutdown()
+    assert not list(tmp_path.iterdir())
+
+
+def test_progress_is_told():
+    told = []
+    trace = tracequet.open(CHURN, progress=lambda position, total: told.append((position, total)))
+    trace["gc"].to_arrow()
+    assert told and told[-1][1] == os.path.getsize(CHURN)
+
+
+def test_a_summary_for_notebooks_escapes_what_is_in_a_recording(tmp_path):
+    odd = tmp_path / "a<b>.nettrace"
+    shutil.copy(CHURN, odd)
+    text = tracequet.open(odd)._repr_html_()
+    assert "a&lt;b&gt;" in text and "<b>." not in text
+    assert "of generation" in text
+
+
+def test_python_is_not_held_up_while_a_recording_is_read():
+    """Another thread runs meanwhile: the GIL is released."""
+    trace = tracequet.open(SAMPLES / "stacks.nettrace")
+    ran, stop = [0], threading.Event()
+
+    def count():
+        while not stop.is_set():
+            ran[0] += 1
+            stop.wait(0.0005)
+
+    other = threading.Thread(target=count)
+    other.start()
+    before = ran[0]
+    for _ in range(20):
+        trace["callsite"].to_arrow()
+    after = ran[0]
+    stop.set()
+    other.join()
+    assert after - before > 5

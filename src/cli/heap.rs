@@ -1,0 +1,313 @@
+//! `tracequet heap`: which types fill the heap, what they retain, and what keeps an object alive.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use tracequet::analyze::heap::{
+    Explanation, HeapGraph, Retention, Snapshot, Step, TABLES, TypeRow, explain, read, snapshot, snapshots,
+};
+
+use super::live::args::size as parse_size;
+use super::output::{Outcome, print_result};
+use super::text::{Columns, clean, count, counted, moment, size};
+use super::{opened, values};
+
+/// Examples of the command line.
+pub const EXAMPLES: &str = "\
+Examples:
+  tracequet heap app.nettrace
+  tracequet heap app --by count --all
+  tracequet heap app --type MyApp.Order
+  tracequet heap app --object 0x7f3b2c001020
+  tracequet heap app --gc 12 --json | jq '.types[0]'";
+
+/// Types that are shown without --all.
+const SHOWN: usize = 25;
+
+/// Steps of a path that are shown without --all: as many of its beginning and of its end.
+const PATH_ENDS: usize = 12;
+
+#[derive(Debug, Args)]
+pub struct HeapArgs {
+    /// Dataset (a directory) or recording
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// Collection in which the heap was walked: its gc_id [default: the last one]
+    #[arg(long, value_name = "N")]
+    pub gc: Option<u32>,
+    /// What keeps the objects of this type alive: the paths to the one that retains most
+    #[arg(long = "type", value_name = "NAME", conflicts_with = "object")]
+    pub type_name: Option<String>,
+    /// What keeps the object at this address alive
+    #[arg(long, value_name = "ADDRESS", value_parser = values::address)]
+    pub object: Option<u64>,
+    /// Order of the types
+    #[arg(long, value_enum, default_value_t = OrderArg::Retained)]
+    pub by: OrderArg,
+    /// All types and steps, not only the first
+    #[arg(long)]
+    pub all: bool,
+    /// Recording in a dataset of several: its trace_id
+    #[arg(long, value_name = "KEY")]
+    pub trace: Option<String>,
+    /// Most memory for the graph: 64 bytes an object or root and 8 bytes a reference; a larger heap is refused
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size)]
+    pub memory: u64,
+    /// Print one JSON object, with all types
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OrderArg {
+    /// Bytes that would be garbage without the objects of the type
+    Retained,
+    /// Bytes of the objects
+    Size,
+    /// Number of objects
+    Count,
+}
+
+/// Answers from a dataset, or from a recording that is converted for it.
+pub fn run(args: &HeapArgs) -> anyhow::Result<Outcome> {
+    let opened = opened::open(&args.input, &TABLES)?;
+    let recording = opened.dataset.recording(args.trace.as_deref())?;
+    let all = snapshots(&recording)?;
+    let graph = read(&recording, &snapshot(&recording, args.gc)?, args.memory)?;
+    let retention = Retention::of(&graph)?;
+    let mut rows = retention.by_type(&graph);
+    match args.by {
+        OrderArg::Retained => {}
+        OrderArg::Size => rows.sort_by_key(|row| std::cmp::Reverse(row.size_bytes)),
+        OrderArg::Count => rows.sort_by_key(|row| std::cmp::Reverse(row.objects)),
+    }
+    let subject = subject(args, &graph, &retention, &rows)?;
+    let heap = Heap { args, graph: &graph, retention: &retention, rows: &rows, all: &all };
+    let text = match (args.json, subject) {
+        (true, subject) => serde_json::to_string_pretty(&heap.json(subject.as_ref()))? + "\n",
+        (false, Some(subject)) => heap.head() + &heap.explained(&subject),
+        (false, None) => heap.head() + &heap.types(),
+    };
+    Outcome::with_losses(opened.losses).printed(print_result(&text))
+}
+
+/// The object that is asked about, and its type where that was asked for.
+struct Subject<'r> {
+    explanation: Explanation,
+    of_type: Option<&'r TypeRow>,
+}
+
+fn subject<'r>(
+    args: &HeapArgs,
+    graph: &HeapGraph,
+    retention: &Retention,
+    rows: &'r [TypeRow],
+) -> anyhow::Result<Option<Subject<'r>>> {
+    if let Some(address) = args.object {
+        let node = graph.find(address).ok_or_else(|| {
+            anyhow::anyhow!("there is no object at {address:#x} in the walk of collection {}", graph.snapshot.gc_id)
+        })?;
+        return Ok(Some(Subject { explanation: explain(graph, retention, node), of_type: None }));
+    }
+    let Some(name) = &args.type_name else { return Ok(None) };
+    let Some(row) = rows.iter().find(|row| *row.name == **name) else {
+        let wanted = name.to_lowercase();
+        let near = rows.iter().filter(|row| row.name.to_lowercase().contains(&wanted)).map(|row| clean(&row.name));
+        let near: Vec<String> = near.take(10).collect();
+        let near = if near.is_empty() { String::new() } else { format!("; there are {}", near.join(", ")) };
+        anyhow::bail!("no object of the type {} is on the heap{near}", clean(name));
+    };
+    let of_type = |node: &u32| **graph.type_name(*node) == **name;
+    let nodes = (0..graph.sizes.len() as u32).filter(of_type);
+    let largest = nodes.max_by_key(|node| (retention.bytes.get(*node as usize).copied(), std::cmp::Reverse(*node)));
+    let node = largest.ok_or_else(|| anyhow::anyhow!("no object of the type {} is on the heap", clean(name)))?;
+    Ok(Some(Subject { explanation: explain(graph, retention, node), of_type: Some(row) }))
+}
+
+struct Heap<'r> {
+    args: &'r HeapArgs,
+    graph: &'r HeapGraph,
+    retention: &'r Retention,
+    rows: &'r [TypeRow],
+    all: &'r [Snapshot],
+}
+
+impl Heap<'_> {
+    fn head(&self) -> String {
+        let graph = self.graph;
+        let Snapshot { gc_id, gc_number, start_ns, complete, .. } = graph.snapshot;
+        let mut out = format!(
+            "Heap in collection {gc_id} (number {gc_number} of the runtime) at {} s: {} of {} in all, {}, {}\n",
+            moment(start_ns),
+            counted(graph.sizes.len() as u64, "object", "objects"),
+            size(graph.size_bytes()),
+            counted(graph.reference_count, "reference", "references"),
+            counted(graph.roots.len() as u64, "object with a root", "objects with roots"),
+        );
+        let mut note = |text: String| out.push_str(&format!("  {text}\n"));
+        let others: Vec<_> =
+            self.all.iter().filter(|other| other.gc_id != gc_id).map(|s| s.gc_id.to_string()).collect();
+        if !others.is_empty() {
+            let listed = others.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ");
+            note(format!("other walks of the heap: in collection {listed} (--gc)"));
+        }
+        let (unreachable, bytes) = self.retention.unreachable(graph);
+        if unreachable > 0 {
+            let objects = counted(unreachable, "object", "objects");
+            note(format!("no root leads to {objects} of {} in all", size(bytes)));
+        }
+        let missing = graph.unresolved;
+        if !complete || missing.without_object > 0 {
+            note("a part of the walk is missing from the recording: sizes and paths are those of the rest".into());
+        }
+        for (number, what) in
+            [(missing.without_object, "of no known object"), (missing.without_target, "to no listed object")]
+        {
+            if number > 0 {
+                note(format!("left out: {} {what}", counted(number, "reference", "references")));
+            }
+        }
+        for (number, one, many) in [
+            (missing.roots, "root of no listed object", "roots of no listed object"),
+            (missing.repeated_objects, "object that is listed again", "objects that are listed again"),
+        ] {
+            if number > 0 {
+                note(format!("left out: {}", counted(number, one, many)));
+            }
+        }
+        out.push('\n');
+        out
+    }
+
+    fn types(&self) -> String {
+        let mut columns = Columns::new(&[">retained", ">%", ">bytes", ">objects", "type"]);
+        let whole = self.graph.size_bytes().max(1) as f64;
+        let shown = if self.args.all { usize::MAX } else { SHOWN };
+        for row in self.rows.iter().take(shown) {
+            columns.row([
+                size(row.retained_bytes),
+                format!("{:.1}", row.retained_bytes as f64 * 100.0 / whole),
+                size(row.size_bytes),
+                count(row.objects),
+                clean(&row.name),
+            ]);
+        }
+        let mut out = String::new();
+        columns.print(&mut out);
+        let rest = self.rows.len().saturating_sub(shown);
+        if rest > 0 {
+            out.push_str(&format!("  and {} (--all)\n", counted(rest as u64, "other type", "other types")));
+        }
+        out
+    }
+
+    fn explained(&self, subject: &Subject<'_>) -> String {
+        let Explanation { object, root, shortest, dominators, retained_objects, .. } = &subject.explanation;
+        let mut out = String::new();
+        if let Some(row) = subject.of_type {
+            out.push_str(&format!(
+                "{}: {} of {}, which retain {}. The one that retains most:\n",
+                clean(&row.name),
+                counted(row.objects, "object", "objects"),
+                size(row.size_bytes),
+                size(row.retained_bytes)
+            ));
+        }
+        out.push_str(&format!(
+            "{:#x} {}: {}, retains {} in {}\n\n",
+            object.address,
+            clean(&object.type_name),
+            size(object.size_bytes),
+            size(object.retained_bytes),
+            counted(u64::from(*retained_objects), "object", "objects")
+        ));
+        let Some(root) = root else {
+            out.push_str("No root leads to it.\n");
+            return out;
+        };
+        out.push_str("Shortest path from a root:\n");
+        out.push_str(&format!("  {}\n", clean(&root.describe())));
+        out.push_str(&self.path(shortest));
+        out.push_str("\nDominators (every path from any root leads through each of these):\n");
+        if dominators.len() < 2 {
+            out.push_str("  none: it has a root of its own, or it is held in several ways\n");
+        } else {
+            out.push_str(&self.path(dominators));
+        }
+        out
+    }
+
+    fn path(&self, steps: &[Step]) -> String {
+        let mut columns = Columns::new(&["  object", ">bytes", ">retained", "type"]);
+        let is_long = !self.args.all && steps.len() > 2 * PATH_ENDS + 1;
+        for (index, step) in steps.iter().enumerate() {
+            if is_long && (PATH_ENDS..steps.len() - PATH_ENDS).contains(&index) {
+                if index == PATH_ENDS {
+                    let more = format!("  ... {} more", count((steps.len() - 2 * PATH_ENDS) as u64));
+                    columns.row([more, String::new(), String::new(), "(--all)".into()]);
+                }
+                continue;
+            }
+            columns.row([
+                format!("  {:#x}", step.address),
+                size(step.size_bytes),
+                size(step.retained_bytes),
+                clean(&step.type_name),
+            ]);
+        }
+        let mut out = String::new();
+        columns.print(&mut out);
+        out
+    }
+
+    fn json(&self, subject: Option<&Subject<'_>>) -> Value {
+        let graph = self.graph;
+        let (unreachable, unreachable_bytes) = self.retention.unreachable(graph);
+        let types: Vec<Value> = self
+            .rows
+            .iter()
+            .map(|row| {
+                json!({
+                    "type": &*row.name, "objects": row.objects, "size_bytes": row.size_bytes,
+                    "retained_bytes": row.retained_bytes, "retained_objects": row.retained_objects,
+                    "unreachable_objects": row.unreachable,
+                })
+            })
+            .collect();
+        let mut object = json!({
+            "gc_id": graph.snapshot.gc_id, "gc_number": graph.snapshot.gc_number, "start_ts_ns": graph.snapshot.start_ns,
+            "complete": graph.snapshot.complete,
+            "snapshots": self.all.iter().map(|snapshot| snapshot.gc_id).collect::<Vec<_>>(),
+            "objects": graph.sizes.len(), "size_bytes": graph.size_bytes(), "references": graph.reference_count,
+            "dependent_handles": graph.dependent_count, "rooted_objects": graph.roots.len(), "weak_roots": graph.weak_roots,
+            "unreachable_objects": unreachable, "unreachable_bytes": unreachable_bytes,
+            "left_out": {
+                "repeated_objects": graph.unresolved.repeated_objects, "roots": graph.unresolved.roots,
+                "references_without_object": graph.unresolved.without_object,
+                "references_without_target": graph.unresolved.without_target,
+            },
+            "types": types,
+        });
+        if let (Some(subject), Some(object)) = (subject, object.as_object_mut()) {
+            let Explanation { object: about, root, shortest, dominators, retained_objects, .. } = &subject.explanation;
+            let steps = |steps: &[Step]| steps.iter().map(step_json).collect::<Vec<_>>();
+            let root = root.as_ref().map(|root| {
+                json!({ "kind": &*root.kind, "name": root.name.as_deref(), "root_id": root.id, "description": root.describe() })
+            });
+            object.insert("object".into(), step_json(about));
+            object.insert("retained_objects".into(), json!(retained_objects));
+            object.insert("root".into(), json!(root));
+            object.insert("shortest_path".into(), json!(steps(shortest)));
+            object.insert("dominators".into(), json!(steps(dominators)));
+        }
+        object
+    }
+}
+
+fn step_json(step: &Step) -> Value {
+    json!({
+        "address": step.address, "type": &*step.type_name, "size_bytes": step.size_bytes,
+        "retained_bytes": step.retained_bytes,
+    })
+}

@@ -1,0 +1,38 @@
+//! The dataset that a question is about: IN itself, or a temporary one that a recording is converted to.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+use tracequet::dataset::Dataset;
+use tracequet::pipeline::{Convert, convert};
+
+use super::interrupt;
+use super::progress::Bar;
+
+/// A dataset that can be asked.
+pub struct Opened {
+    /// The dataset.
+    pub dataset: Dataset,
+    /// Whether the recording that was converted for it has losses.
+    pub losses: bool,
+    /// Where it is, if it is temporary: removed with this.
+    _folder: Option<TempDir>,
+}
+
+/// Opens the dataset at `input`, or converts these tables of the recording there.
+pub fn open(input: &Path, tables: &[&str]) -> anyhow::Result<Opened> {
+    if input.is_dir() {
+        return Ok(Opened { dataset: Dataset::open(input)?, losses: false, _folder: None });
+    }
+    interrupt::end_at_interrupt()?;
+    let folder = tempfile::tempdir()?;
+    interrupt::remove_at_end(folder.path());
+    let tables = tables.iter().map(|table| (*table).to_owned());
+    let request = Convert::new([input], folder.path().join("dataset")).tables(tables);
+    let mut bar = Bar::new(false);
+    let name = input.to_string_lossy().into_owned();
+    let result = convert(&request, &mut |progress| bar.show(&name, progress.position, progress.total));
+    bar.clear();
+    let losses = result?.inputs.iter().any(|input| input.has_losses());
+    Ok(Opened { dataset: Dataset::open(&request.output)?, losses, _folder: Some(folder) })
+}

@@ -1,0 +1,233 @@
+//! Work with a start and a stop: requests, queries, and whatever else event sources tell of.
+
+use super::diagnostic_source;
+use super::open_work::{Ids, Key, OpenWork, Work};
+use super::work_event::{Step, WorkEvent, is_id, kind, split_name};
+use crate::event::value::Value;
+use crate::event::{Decoding, EventInfo};
+use crate::normalize::fact::{Activity, FactSink};
+use crate::normalize::tracker::{self, Hears, Input, Needs};
+use crate::reader::ProcessKey;
+
+/// What an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A step of work, by its type.
+    Work(WorkEvent),
+    /// An event of a DiagnosticSource, which has its own name in the payload.
+    DiagnosticSource,
+    /// A start or stop of an ActivitySource, likewise.
+    ActivitySource(Step),
+}
+
+/// No events by their names: the types are looked at one by one.
+pub const HEARS: &[Hears<Action>] = &[];
+
+impl tracker::Action for Action {
+    fn needs(self) -> Needs {
+        if matches!(self, Action::Work(_)) { Needs::Fields } else { Needs::Header }
+    }
+}
+
+const DIAGNOSTIC_SOURCE: &str = "Microsoft-Diagnostics-DiagnosticSource";
+
+/// What events of a type are, if they are steps of work. The events of the runtime itself have tables of their own.
+pub fn action(info: &EventInfo) -> Option<Action> {
+    if info.provider == DIAGNOSTIC_SOURCE {
+        return match info.name.as_str() {
+            "ActivityStart" => Some(Action::ActivitySource(Step::Start)),
+            "ActivityStop" => Some(Action::ActivitySource(Step::Stop)),
+            "Event" => Some(Action::DiagnosticSource),
+            name if name.contains("Activity") => Some(Action::DiagnosticSource),
+            _ => None,
+        };
+    }
+    let is_described = info.catalogue.is_none() && matches!(info.decoding, Decoding::Described(_));
+    is_described.then(|| WorkEvent::of(info)).flatten().map(Action::Work)
+}
+
+/// Fields of a stop that tell of success, the first one that is there.
+const OUTCOMES: &[&str] = &[
+    "statusCode",
+    "StatusCode",
+    "http.response.status_code",
+    "RequestTaskStatus",
+    "success",
+    "Success",
+    "sqlExceptionNumber",
+    "IsExceptional",
+    "exceptionMessage",
+    "Status",
+    "status",
+];
+
+/// Other fields of a DiagnosticSource event that are worth keeping.
+const KEPT: &[&str] =
+    &["Method", "Path", "Request", "RequestUri", "Url", "CommandText", "OperationName", "DisplayName"];
+
+/// The fields of a start as JSON have so many bytes, at most, and one text so many characters.
+const MAX_JSON: usize = 4096;
+const MAX_TEXT: usize = 1024;
+
+/// The work that goes on.
+#[derive(Debug, Default)]
+pub struct Activities {
+    open: OpenWork,
+}
+
+impl Activities {
+    /// A step of work.
+    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+        match action {
+            Action::Work(work) => self.work_event(work, input, sink),
+            Action::DiagnosticSource => {
+                let Some(head) = diagnostic_source::head(input.event.raw.payload) else { return };
+                if let Some((name, step)) = split_name(&head.name) {
+                    self.diagnostic(step, &head, name, input, sink);
+                }
+            }
+            Action::ActivitySource(step) => {
+                if let Some(head) = diagnostic_source::head(input.event.raw.payload) {
+                    self.diagnostic(step, &head, &head.name, input, sink);
+                }
+            }
+        }
+    }
+
+    fn work_event(&mut self, event: WorkEvent, input: &Input<'_>, sink: &mut impl FactSink) {
+        let (mut ids, mut text) = (Ids::default(), String::new());
+        for (name, value) in input.fields.iter().filter(|(name, _)| is_id(name)) {
+            text.clear();
+            if plain_text(value, &mut text) {
+                ids.add(name, &text);
+            }
+        }
+        let key = key(input, event.kind);
+        match event.step {
+            Step::Start => {
+                let work = Work {
+                    row: about(input),
+                    provider: input.event.info.provider.clone(),
+                    name: event.work_name(&input.event.info.name).to_owned(),
+                    fields: json(input.fields.iter().map(|(name, value)| (name, json_value(value)))),
+                    ids,
+                    failed: false,
+                };
+                self.open.begin(key, work, sink);
+            }
+            Step::Stop => {
+                let mut outcome = None;
+                if let Some(value) = OUTCOMES.iter().map(|name| input.fields.get(name)).find(|v| **v != Value::Null) {
+                    let mut text = String::new();
+                    outcome = (plain_text(value, &mut text) && !text.is_empty()).then_some(text);
+                }
+                self.end(&key, &ids, outcome.as_deref(), input, sink);
+            }
+            Step::Failed => {
+                if let Some(work) = self.open.get(&key, &ids) {
+                    work.failed = true;
+                }
+            }
+        }
+    }
+
+    fn diagnostic(
+        &mut self,
+        step: Step,
+        head: &diagnostic_source::Head<'_>,
+        name: &str,
+        input: &Input<'_>,
+        sink: &mut impl FactSink,
+    ) {
+        let wanted = |key: &str| is_id(key) || KEPT.contains(&key) || OUTCOMES.contains(&key);
+        let pairs = head.pairs(wanted);
+        let mut ids = Ids::default();
+        pairs.iter().filter(|(key, _)| is_id(key)).for_each(|(key, value)| ids.add(key, value));
+        let key = key(input, kind(&head.source, name));
+        if step == Step::Start {
+            let fields = pairs.iter().map(|(key, value)| (key.as_str(), serde_json::Value::from(value.as_str())));
+            let work = Work {
+                row: about(input),
+                provider: head.source.clone(),
+                name: name.to_owned(),
+                fields: json(fields.map(|(key, value)| (key, Some(value)))),
+                ids,
+                failed: false,
+            };
+            return self.open.begin(key, work, sink);
+        }
+        let outcome = OUTCOMES.iter().find_map(|name| pairs.iter().find(|(key, _)| key == name));
+        self.end(&key, &ids, outcome.map(|(_, value)| value.as_str()), input, sink);
+    }
+
+    fn end(&mut self, key: &Key, ids: &Ids, outcome: Option<&str>, input: &Input<'_>, sink: &mut impl FactSink) {
+        if let Some(mut work) = self.open.end(key, ids) {
+            work.row.end_ts_ns = Some(input.ts_ns());
+            work.row.end_thread_id = input.thread_id();
+            work.report(outcome, sink);
+        }
+    }
+
+    /// Events of a process (`None`: of any) were lost, or the recording ends.
+    pub fn events_lost(&mut self, process: Option<ProcessKey>, sink: &mut impl FactSink) {
+        self.open.forget(process, sink);
+    }
+}
+
+fn key(input: &Input<'_>, kind: u64) -> Key {
+    (input.process(), kind, input.event.raw.labels.activity_id)
+}
+
+fn about(input: &Input<'_>) -> Activity<'static> {
+    let labels = input.event.raw.labels;
+    Activity {
+        start_ts_ns: input.ts_ns(),
+        process_id: input.process_id(),
+        thread_id: input.thread_id(),
+        callsite_id: input.callsite_id,
+        activity_id: labels.activity_id,
+        parent_activity_id: labels.related_activity_id,
+        ..Activity::default()
+    }
+}
+
+/// A simple value as text; false when it is none.
+fn plain_text(value: &Value, out: &mut String) -> bool {
+    use std::fmt::Write;
+    match value {
+        Value::Bool(value) => write!(out, "{value}").is_ok(),
+        Value::Uint(value) => write!(out, "{value}").is_ok(),
+        Value::Int(value) => write!(out, "{value}").is_ok(),
+        Value::Guid(value) => write!(out, "{value}").is_ok(),
+        Value::Text(value) => {
+            out.extend(value.chars().take(MAX_TEXT));
+            true
+        }
+        _ => false,
+    }
+}
+
+fn json_value(value: &Value) -> Option<serde_json::Value> {
+    Some(match value {
+        Value::Bool(value) => (*value).into(),
+        Value::Uint(value) => (*value).into(),
+        Value::Int(value) => (*value).into(),
+        Value::Float(value) => (*value).into(),
+        Value::Guid(value) => value.to_string().into(),
+        Value::Text(value) => value.chars().take(MAX_TEXT).collect::<String>().into(),
+        _ => return None,
+    })
+}
+
+/// Fields as a JSON object; `None` when there are none.
+fn json<'f>(fields: impl Iterator<Item = (&'f str, Option<serde_json::Value>)>) -> Option<String> {
+    let (mut object, mut bytes) = (serde_json::Map::new(), 0);
+    for (name, value) in fields.filter_map(|(name, value)| Some((name, value?))) {
+        bytes += name.len() + value.as_str().map_or(8, str::len);
+        if bytes > MAX_JSON {
+            break;
+        }
+        object.insert(name.to_owned(), value);
+    }
+    (!object.is_empty()).then(|| serde_json::Value::Object(object).to_string())
+}

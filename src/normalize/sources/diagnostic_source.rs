@@ -1,0 +1,77 @@
+//! Events of Microsoft-Diagnostics-DiagnosticSource, read as far as activities need them: two names and pairs of text. They
+//! have dozens of pairs that nobody asks for, so that they are not decoded as a whole.
+
+use crate::bytes::{utf16_end, utf16_string};
+
+/// Pairs of one event that are looked at, at most.
+const MAX_PAIRS: usize = 256;
+
+/// Bytes of a value that are kept, at most.
+const MAX_VALUE: usize = 2048;
+
+/// The head of an event, and where its pairs begin.
+pub struct Head<'p> {
+    /// Who wrote it.
+    pub source: String,
+    /// What it is called.
+    pub name: String,
+    rest: &'p [u8],
+}
+
+fn utf16z<'p>(bytes: &mut &'p [u8]) -> Option<&'p [u8]> {
+    let end = utf16_end(bytes)?;
+    let (text, rest) = bytes.split_at_checked(end)?;
+    *bytes = rest.get(2..)?;
+    Some(text)
+}
+
+/// The names at the beginning of a payload.
+pub fn head(mut payload: &[u8]) -> Option<Head<'_>> {
+    let (source, name) = (utf16z(&mut payload)?, utf16z(&mut payload)?);
+    Some(Head { source: utf16_string(source), name: utf16_string(name), rest: payload })
+}
+
+impl Head<'_> {
+    /// The pairs whose key is wanted, with long values cut.
+    pub fn pairs(&self, wanted: impl Fn(&str) -> bool) -> Vec<(String, String)> {
+        let Some((count, mut rest)) = self.rest.split_first_chunk() else { return Vec::new() };
+        let mut pairs = Vec::new();
+        for _ in 0..usize::from(u16::from_le_bytes(*count)).min(MAX_PAIRS) {
+            let (Some(key), Some(value)) = (utf16z(&mut rest), utf16z(&mut rest)) else { break };
+            let key = utf16_string(key.get(..MAX_VALUE).unwrap_or(key));
+            if wanted(&key) {
+                pairs.push((key, utf16_string(value.get(..MAX_VALUE).unwrap_or(value))));
+            }
+        }
+        pairs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(out: &mut Vec<u8>, text: &str) {
+        text.encode_utf16().chain([0]).for_each(|unit| out.extend(unit.to_le_bytes()));
+    }
+
+    #[test]
+    fn a_payload_that_is_cut_gives_what_is_there() {
+        let mut payload = Vec::new();
+        for name in ["Source", "Work.Start"] {
+            text(&mut payload, name);
+        }
+        payload.extend(3u16.to_le_bytes());
+        for pair in ["Id", "7", "Other", "x", "Path", "/"] {
+            text(&mut payload, pair);
+        }
+        let pairs = |bytes: &[u8]| head(bytes).map(|head| head.pairs(|key| key != "Other"));
+        let own = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        assert_eq!(pairs(&payload), Some(vec![own("Id", "7"), own("Path", "/")]));
+        assert_eq!(pairs(&payload[..payload.len() - 1]), Some(vec![own("Id", "7")]));
+        assert!(pairs(&payload[..20]).is_none());
+        for cut in 0..payload.len() {
+            let _ = pairs(&payload[..cut]);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Work that has begun and not ended.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+
+use foldhash::fast::{FixedState, RandomState};
+
+use crate::guid::Guid;
+use crate::normalize::fact::{Activity, FactSink};
+use crate::reader::ProcessKey;
+
+/// Pieces of work in all, and of one kind with one activity id, at most. The fields of one may have some KB.
+const MAX_OPEN: usize = 1 << 14;
+const MAX_ALIKE: usize = 256;
+
+/// The ids among the fields of an event: names and values, as numbers that stand for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ids(Vec<(u64, u64)>);
+
+impl Ids {
+    /// Adds one.
+    pub fn add(&mut self, name: &str, value: &str) {
+        let number = |text: &str| FixedState::with_seed(1).hash_one(text);
+        self.0.push((number(name), number(value)));
+    }
+
+    /// Whether all ids that both have are the same; `None` when they have none in common.
+    fn agree(&self, other: &Ids) -> Option<bool> {
+        let mut common = None;
+        for (name, value) in &self.0 {
+            if let Some((_, theirs)) = other.0.iter().find(|(theirs, _)| theirs == name) {
+                common = Some(common.unwrap_or(true) && value == theirs);
+            }
+        }
+        common
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The same number for the same ids in any order.
+    fn number(&self) -> u64 {
+        let numbers = self.0.iter().map(|id| FixedState::with_seed(2).hash_one(id));
+        numbers.fold(0, u64::wrapping_add)
+    }
+}
+
+/// A piece of work: its row, but for the text.
+#[derive(Debug)]
+pub struct Work {
+    pub row: Activity<'static>,
+    pub provider: String,
+    pub name: String,
+    pub fields: Option<String>,
+    pub ids: Ids,
+    pub failed: bool,
+}
+
+impl Work {
+    /// A row, with what the stop says of success.
+    pub fn report(&self, outcome: Option<&str>, sink: &mut impl FactSink) {
+        sink.add(&Activity {
+            provider_name: &self.provider,
+            name: &self.name,
+            start_fields: self.fields.as_deref(),
+            outcome: if self.failed { Some("failed") } else { outcome },
+            ..self.row
+        });
+    }
+}
+
+/// What start and stop have in common: process, kind of work, activity id.
+pub type Key = (ProcessKey, u64, Guid);
+
+/// The work that goes on.
+#[derive(Debug, Default)]
+pub struct OpenWork {
+    open: HashMap<Key, Vec<Work>, RandomState>,
+    /// The activity ids of open work by its other ids: a stop may have lost its activity id.
+    by_ids: HashMap<(ProcessKey, u64, u64), Vec<Guid>, RandomState>,
+    count: usize,
+}
+
+impl OpenWork {
+    /// Work begins. Without any id no stop can be known to be its own.
+    pub fn begin(&mut self, key: Key, work: Work, sink: &mut impl FactSink) {
+        if key.2.is_none() && work.ids.is_empty() {
+            return work.report(None, sink);
+        }
+        if self.count >= MAX_OPEN {
+            self.forget(None, sink);
+        }
+        let alike = self.open.entry(key).or_default();
+        let evicted = (alike.len() >= MAX_ALIKE).then(|| alike.remove(0));
+        if !key.2.is_none() && !work.ids.is_empty() {
+            self.by_ids.entry((key.0, key.1, work.ids.number())).or_default().push(key.2);
+        }
+        alike.push(work);
+        self.count += 1;
+        if let Some(evicted) = evicted {
+            self.removed(&key, &evicted);
+            evicted.report(None, sink);
+        }
+    }
+
+    fn removed(&mut self, key: &Key, work: &Work) {
+        self.count -= 1;
+        let ids = (key.0, key.1, work.ids.number());
+        if let Some(activities) = self.by_ids.get_mut(&ids) {
+            if let Some(index) = activities.iter().position(|activity| *activity == key.2) {
+                activities.swap_remove(index);
+            }
+            if activities.is_empty() {
+                self.by_ids.remove(&ids);
+            }
+        }
+    }
+
+    /// Where the work of a stop without an activity id is open, if its other ids name exactly one.
+    fn key_by_ids(&self, key: &Key, ids: &Ids) -> Option<Key> {
+        let is_asked = key.2.is_none() && !ids.is_empty();
+        match is_asked.then(|| self.by_ids.get(&(key.0, key.1, ids.number())))??.as_slice() {
+            [activity] => Some((key.0, key.1, *activity)),
+            _ => None,
+        }
+    }
+
+    /// The place of the work that an event belongs to, with what they have in common: the youngest that no id speaks against.
+    fn find(&self, key: &Key, ids: &Ids) -> Option<(usize, &'static str)> {
+        let alike = self.open.get(key)?;
+        let has_activity = !key.2.is_none();
+        let pair = |(index, work): (usize, &Work)| match (has_activity, work.ids.agree(ids)) {
+            (_, Some(false)) | (false, None) => None,
+            (true, None) => Some((index, "activity_id")),
+            (true, Some(true)) => Some((index, "activity_id_and_fields")),
+            (false, Some(true)) => Some((index, "fields")),
+        };
+        alike.iter().enumerate().rev().find_map(pair)
+    }
+
+    /// Takes the work that a stop ends.
+    pub fn end(&mut self, key: &Key, ids: &Ids) -> Option<Work> {
+        let (key, (index, paired_by)) = match self.find(key, ids) {
+            Some(found) => (*key, found),
+            None => {
+                let key = self.key_by_ids(key, ids)?;
+                (key, (self.find(&key, ids)?.0, "fields"))
+            }
+        };
+        let alike = self.open.get_mut(&key)?;
+        let mut work = alike.remove(index);
+        if alike.is_empty() {
+            self.open.remove(&key);
+        }
+        self.removed(&key, &work);
+        work.row.paired_by = Some(paired_by);
+        Some(work)
+    }
+
+    /// The work that an event of failure belongs to.
+    pub fn get(&mut self, key: &Key, ids: &Ids) -> Option<&mut Work> {
+        let (index, _) = self.find(key, ids)?;
+        self.open.get_mut(key)?.get_mut(index)
+    }
+
+    /// Events of a process (`None`: of any) were lost, or the recording ends: no stop that comes is known to belong to what
+    /// is open. Work ends on any thread.
+    pub fn forget(&mut self, process: Option<ProcessKey>, sink: &mut impl FactSink) {
+        let is_lost = |of: ProcessKey| process.is_none_or(|process| of == process);
+        let taken = self.open.extract_if(|key, _| is_lost(key.0));
+        let mut taken: Vec<Work> = taken.flat_map(|(_, alike)| alike).collect();
+        self.count -= taken.len();
+        self.by_ids.retain(|ids, _| !is_lost(ids.0));
+        taken.sort_by(|a, b| {
+            let key = |work: &Work| (work.row.start_ts_ns, work.row.thread_id);
+            key(a).cmp(&key(b)).then_with(|| (&a.provider, &a.name).cmp(&(&b.provider, &b.name)))
+        });
+        taken.iter().for_each(|work| work.report(None, sink));
+    }
+}

@@ -1,0 +1,109 @@
+//! Which events are starts, stops and failures of work, and what names the work.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+
+use crate::event::EventInfo;
+
+/// Where in its work an event stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It begins.
+    Start,
+    /// It ends.
+    Stop,
+    /// It has failed; the stop comes later.
+    Failed,
+}
+
+/// The kind of work that an event belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkEvent {
+    /// Where in the work it stands.
+    pub step: Step,
+    /// The same number for starts and stops of the same kind of work.
+    pub kind: u64,
+    /// Bytes of the event's name before the name of the work, and of that name.
+    name: (u8, u16),
+}
+
+const STARTS: &[&str] = &["Start", "Begin", "Fork", "Started"];
+const STOPS: &[&str] = &["Stop", "End", "Join", "Stopped", "Completed"];
+const FAILED: &str = "Failed";
+
+/// The number of a kind of work.
+pub fn kind(provider: &str, name: &str) -> u64 {
+    FixedState::with_seed(0).hash_one((provider, name))
+}
+
+/// The name of the work, with the step that the name of an event ends in.
+pub fn split_name(name: &str) -> Option<(&str, Step)> {
+    let ends = |words: &[&str]| words.iter().find_map(|word| name.strip_suffix(word));
+    let found =
+        ends(&["Start"]).map(|work| (work, Step::Start)).or_else(|| ends(&["Stop"]).map(|work| (work, Step::Stop)));
+    found.map(|(work, step)| (work.trim_end_matches(['.', '/']), step))
+}
+
+impl WorkEvent {
+    /// What events of a type are, by their opcode or, where they have none, by the convention for names of EventSources.
+    pub fn of(info: &EventInfo) -> Option<WorkEvent> {
+        let name = info.name.as_str();
+        let step = match info.opcode {
+            Some(1) => Step::Start,
+            Some(2) => Step::Stop,
+            None | Some(0) => match split_name(name) {
+                Some((_, step)) => step,
+                None => name.strip_suffix(FAILED).map(|_| Step::Failed)?,
+            },
+            Some(_) => return None,
+        };
+        let words = match step {
+            Step::Start => STARTS,
+            Step::Stop => STOPS,
+            Step::Failed => &[FAILED],
+        };
+        let suffix = words.iter().find_map(|word| name.strip_suffix(word)).map(|work| (0, work));
+        let prefix =
+            || words.iter().find_map(|word| name.strip_prefix(word)).map(|work| (name.len() - work.len(), work));
+        let (skipped, work) = suffix.or_else(prefix).unwrap_or((0, name));
+        let work = work.trim_end_matches(['.', '/']);
+        let place = (u8::try_from(skipped).ok()?, u16::try_from(work.len()).ok()?);
+        Some(WorkEvent { step, kind: kind(&info.provider, work), name: place })
+    }
+
+    /// The name of the work; that of the event when it is nothing but `Start`.
+    pub fn work_name<'n>(&self, event_name: &'n str) -> &'n str {
+        let (skipped, len) = (usize::from(self.name.0), usize::from(self.name.1));
+        event_name.get(skipped..skipped + len).filter(|name| !name.is_empty()).unwrap_or(event_name)
+    }
+}
+
+/// Whether a field by its name tells one piece of work from another.
+pub fn is_id(field: &str) -> bool {
+    let ends = |end: &str| {
+        let start = field.len().checked_sub(end.len());
+        start.and_then(|start| field.get(start..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
+    };
+    ends("id") || ends("identifier")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_end_in_a_step() {
+        assert_eq!(split_name("RequestStart"), Some(("Request", Step::Start)));
+        assert_eq!(
+            split_name("System.Net.Http.HttpRequestOut.Stop"),
+            Some(("System.Net.Http.HttpRequestOut", Step::Stop))
+        );
+        assert_eq!(split_name("Started"), None);
+        assert_eq!(
+            ["connectionId", "requestID", "TraceIdentifier", "id", "width", "Idle", ""].map(is_id),
+            [true, true, true, true, false, false, false]
+        );
+        assert_ne!(kind("a", "bc"), kind("ab", "c"));
+    }
+}

@@ -1,0 +1,81 @@
+//! Where a recording is: a file of its own, standard input, or a part of an archive that holds several.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::Input;
+#[cfg(feature = "packed")]
+use super::packed;
+use crate::error::{Error, Result};
+
+/// Names a recording that can be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordingPath {
+    file: PathBuf,
+    /// Its name in an archive that holds several; the logs of one session go by the name of the first.
+    entry: Option<String>,
+}
+
+impl RecordingPath {
+    /// A file that is one recording; `-` is standard input.
+    pub fn of_file(file: &Path) -> RecordingPath {
+        RecordingPath { file: file.to_owned(), entry: None }
+    }
+
+    /// The recordings of a file: one, but for a `.zip` that holds several. What cannot be read counts as one, so that
+    /// [`RecordingPath::open`] says what is wrong with it.
+    pub fn all_in(file: &Path) -> Vec<RecordingPath> {
+        #[cfg(feature = "packed")]
+        let entries = packed::recordings_in(file);
+        #[cfg(not(feature = "packed"))]
+        let entries: Vec<String> = Vec::new();
+        if entries.len() < 2 {
+            return vec![RecordingPath::of_file(file)];
+        }
+        entries.into_iter().map(|entry| RecordingPath { file: file.to_owned(), entry: Some(entry) }).collect()
+    }
+
+    /// The file that holds it.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Its name in messages and in tables: the file, and behind it the name in the archive.
+    pub fn name(&self) -> PathBuf {
+        match &self.entry {
+            None => self.file.clone(),
+            // Put together as text: a name in an archive may be an absolute path.
+            Some(entry) => {
+                let mut name = self.file.clone().into_os_string();
+                name.push("/");
+                name.push(entry);
+                name.into()
+            }
+        }
+    }
+
+    /// Opens it.
+    pub fn open(&self) -> Result<Input> {
+        match &self.entry {
+            None => Input::open(&self.file),
+            #[cfg(feature = "packed")]
+            Some(entry) => packed::open_entry(&self.file, entry, &self.name()),
+            #[cfg(not(feature = "packed"))]
+            Some(_) => Input::open(&self.file),
+        }
+    }
+
+    /// Its bytes as they lie in the file or in the archive; nothing for what is no regular file.
+    pub fn bytes(&self) -> Option<Result<Box<dyn Read + Send>>> {
+        if !self.file.is_file() {
+            return None;
+        }
+        Some(match &self.entry {
+            #[cfg(feature = "packed")]
+            Some(entry) => packed::bytes_of(&self.file, entry, &self.name()),
+            _ => std::fs::File::open(&self.file)
+                .map(|file| Box::new(file) as Box<dyn Read + Send>)
+                .map_err(Error::io(&self.file)),
+        })
+    }
+}
