@@ -1,4 +1,5 @@
 //! Answers that are found in the tables of a dataset, whatever it was converted from.
 
 pub mod heap;
+pub mod profile;
 pub mod survived;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracequet::pipeline::{AddressType, Compression, DatasetLayout, Format};
 
+use super::export::ExportArgs;
 use super::heap::HeapArgs;
 use super::live::args::{LiveArgs, PsArgs};
 use super::{time, values};
@@ -127,6 +128,14 @@ pub enum Command {
         after_help = super::heap::EXAMPLES
     )]
     Heap(HeapArgs),
+    /// Write call stacks for the tools that draw them: speedscope, flame graphs, pprof
+    #[command(
+        long_about = "Writes the call stacks of CPU samples, allocations, exceptions or waits for locks as a profile that other \
+            tools open: speedscope (all threads together and each alone), folded stacks for flame graphs, or pprof.\n\n\
+            IN is a dataset that convert made, or a recording.",
+        after_help = super::export::EXAMPLES
+    )]
+    Export(ExportArgs),
     /// Print the tables, what each column means, and how event payloads are laid out
     #[command(
         long_about = "Prints the tables of this version of tracequet with type, unit and meaning of each column; with \

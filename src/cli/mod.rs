@@ -3,6 +3,7 @@
 mod args;
 mod collect;
 mod convert;
+mod export;
 mod failure;
 mod generate;
 mod heap;
@@ -46,6 +47,7 @@ pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Inspect(args) => inspect::run(&args),
         Command::Survived(args) => survived::run(&args),
         Command::Heap(args) => heap::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Generate(args) => generate::run(&args),
     };

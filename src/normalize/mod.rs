@@ -23,8 +23,8 @@ use crate::reader::{self, ProcessKey, Thread, ThreadIndex, TypeId};
 use crate::time::Clock;
 use fact::{CallsiteId, FactSink};
 use gc::join::Moment;
-pub use tracker::Totals;
 use tracker::{Action, Handler, Input, Needs, ShortRows};
+pub use tracker::{FrameCounts, Totals};
 
 /// Makes the enum of routes, and finds the routes of an event type: the trackers that hear it, each with its action.
 macro_rules! trackers {

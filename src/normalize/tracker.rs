@@ -6,7 +6,6 @@
 
 use std::cell::Cell;
 
-use super::code::frames::FrameCounts;
 use super::fact::CallsiteId;
 use super::scalars::Scalars;
 use crate::catalog::Provider;
@@ -32,6 +31,17 @@ pub struct Totals {
     pub collections: u64,
     /// Frames of call stacks.
     pub frames: FrameCounts,
+}
+
+/// How many frames there are, and how many of them have a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameCounts {
+    /// Frames of all call stacks: different addresses in a process.
+    pub frames: u64,
+    /// Those whose method or function is known.
+    pub named: u64,
+    /// Those of which only the file is known that they lie in.
+    pub in_modules: u64,
 }
 
 /// The events of one provider that a tracker hears, by name: the catalogue's (`schemas/events`), or that of the recording

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::error::Severity;
-use crate::normalize::code::frames::FrameCounts;
+use crate::normalize::FrameCounts;
 use crate::normalize::fact::Diagnostic;
 use crate::reader::TraceInfo;
 use crate::source::FileIdentity;

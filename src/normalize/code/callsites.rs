@@ -3,7 +3,8 @@
 //! What a node means is known at the end only, because the rundown names methods then. Until then nodes wait as they are; when
 //! there are many, in a temporary file.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 
@@ -15,6 +16,12 @@ use crate::reader::{ProcessKey, Stack};
 /// appear a second time.
 const MAX_NODES: usize = 1 << 20;
 
+/// Bits of an address within a granule: what is compiled together shares 64 bytes at its ends only.
+const GRANULE: u32 = 6;
+
+/// Granules of a range that are looked at; a method of more than 256 KB counts as seen.
+const MAX_GRANULES: u64 = 1 << 12;
+
 /// Ranges of addresses whose code changed, at most, until the memory starts anew.
 const MAX_CHANGES: usize = 1 << 14;
 
@@ -25,6 +32,8 @@ pub struct Callsites {
     /// Stack key of the reader to call site; valid until the reader forgets its keys.
     by_key: Vec<CallsiteId>,
     nodes: Nodes,
+    /// Where the addresses of the nodes are, by process.
+    granules: HashSet<(ProcessKey, u64), RandomState>,
     places: HashMap<ProcessKey, u32, RandomState>,
     /// The process of each place: a process, and one more for each range of its addresses whose code changed.
     processes: Vec<ProcessKey>,
@@ -71,11 +80,15 @@ impl Callsites {
         self.by_key.clear();
     }
 
-    /// The code in a range of addresses goes away: the same addresses mean something else from now on.
+    /// Code appears in a range of addresses or goes away: the same addresses mean something else from now on.
     pub fn code_changed(&mut self, process: ProcessKey, start: u64, size: u64) {
         let end = start.saturating_add(size);
-        // Without stacks so far there is nothing to be mistaken for.
+        // Where no stack has been there is nothing to be mistaken for.
         if start >= end || !self.places.contains_key(&process) {
+            return;
+        }
+        let (first, last) = (start >> GRANULE, (end - 1) >> GRANULE);
+        if last - first < MAX_GRANULES && !(first..=last).any(|granule| self.granules.contains(&(process, granule))) {
             return;
         }
         self.by_key.clear();
@@ -113,6 +126,7 @@ impl Callsites {
         self.ids.clear();
         self.by_key.clear();
         self.changes.clear();
+        self.granules.clear();
         self.nodes.end_part();
     }
 
@@ -148,10 +162,13 @@ impl Callsites {
                 None => frame.first_chunk::<4>().map_or(0, |b| u64::from(u32::from_le_bytes(*b))),
             };
             let place = self.place(process, usual, address);
-            parent = *self
-                .ids
-                .entry((parent, place, address))
-                .or_insert_with(|| self.nodes.push(Node { parent, place, address, first_ns: ts_ns, depth }));
+            parent = match self.ids.entry((parent, place, address)) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(free) => {
+                    self.granules.insert((process, address >> GRANULE));
+                    *free.insert(self.nodes.push(Node { parent, place, address, first_ns: ts_ns, depth }))
+                }
+            };
             depth += 1;
         }
         parent

@@ -14,6 +14,7 @@ use crate::error::{Problem, Severity};
 use crate::normalize::fact::{Callsite, CallsiteId, FactSink, Frame, FrameId};
 use crate::normalize::loader::assemblies::Assemblies;
 use crate::normalize::loader::managed_modules::ManagedModules;
+use crate::normalize::tracker::FrameCounts;
 use crate::reader::ProcessKey;
 
 /// Frames remembered at once. Past it the memory starts anew and a frame may appear twice.
@@ -24,17 +25,6 @@ const ROWS: usize = 4 << 10;
 
 /// The kernel's half of the addresses of x64 and Arm64.
 const KERNEL: u64 = 0xFFFF_8000_0000_0000;
-
-/// How many frames there are, and how many of them have a name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FrameCounts {
-    /// Frames of all call stacks: different addresses in a process.
-    pub frames: u64,
-    /// Those whose method or function is known.
-    pub named: u64,
-    /// Those of which only the file is known that they lie in.
-    pub in_modules: u64,
-}
 
 /// What is known of code at the end of a recording.
 #[derive(Clone, Copy)]

@@ -117,6 +117,8 @@ impl Methods {
             if let Some((_, before)) = before {
                 // The unloading of what was there was lost.
                 self.ends(before, process, start_address, input.ts_ns());
+            }
+            if before.is_some() || is_new(action, &row) {
                 callsites.code_changed(process, start_address, size);
             }
         }
@@ -141,8 +143,6 @@ impl Methods {
         }
         let text = (self.text.len(), texts.map(|text| u32::try_from(text.len()).unwrap_or(u32::MAX)));
         texts.iter().for_each(|text| self.text.push_str(text));
-        // What was compiled ahead of time lies in a file that was there before the runtime looked at the method.
-        let is_new = action == Action::Loaded && u64::from(row.method_flags) & JITTED != 0;
         self.code.push(Code {
             method_id: row.method_id,
             module_id: row.module_id,
@@ -152,7 +152,7 @@ impl Methods {
             tier: row.tier,
             process: input.process(),
             size: row.size_bytes,
-            from_ns: if is_new { input.ts_ns() } else { i64::MIN },
+            from_ns: if is_new(action, row) { input.ts_ns() } else { i64::MIN },
             until_ns: i64::MAX,
             text,
         });
@@ -196,6 +196,12 @@ impl Methods {
     pub fn has_rundown(&self) -> bool {
         self.has_rundown
     }
+}
+
+/// Whether the code was not there before. What was compiled ahead of time lies in a file that was there before the runtime looked at
+/// the method.
+fn is_new(action: Action, row: &Method<'_>) -> bool {
+    action == Action::Loaded && u64::from(row.method_flags) & JITTED != 0
 }
 
 fn method<'a>(input: &Input<'a>) -> Method<'a> {
