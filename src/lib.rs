@@ -17,6 +17,7 @@
 //! | columns of a dataset | [`dataset::Dataset`] |
 //! | what became of an object | [`analyze::survived`] |
 //! | what fills the heap, and what keeps it alive | [`analyze::heap`] |
+//! | survival over time, by when bytes came into being | [`analyze::cohort`] |
 //!
 //! `examples/` has a program for most of them.
 //!
@@ -125,7 +126,8 @@
 //!
 //! - Names of events, columns and diagnostics codes stay; new ones may come with any version.
 //! - A mapped file that another process truncates meanwhile ends this process with SIGBUS, as with every tool that maps
-//!   files. The program `tracequet` handles the signal and says what happened; a host of the library may do the same.
+//!   files. The program `tracequet` handles the signal, reads zeros for what is gone, and reports it; a host of the library
+//!   may do the same (see [`source::lost_map`]).
 //! - Memory is bounded whatever the size of the recording; `docs/ARCHITECTURE.md` says by what. Rows of one collection
 //!   that do not fit are sorted through a temporary file.
 //! - Times are clamped to 64 bits of nanoseconds, some 292 years about the start of the recording, and a problem says

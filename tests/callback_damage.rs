@@ -404,3 +404,16 @@ fn a_recording_cut_anywhere_is_converted_with_losses() {
         assert!(summary.inputs[0].has_losses(), "cut at {cut} of {}", whole.len());
     }
 }
+
+/// A packed recording whose packing is cut gives what came.
+#[cfg(feature = "packed")]
+#[test]
+fn a_packed_recording_that_is_cut_gives_what_came() {
+    let whole = long(20_000);
+    let packed = zstd::encode_all(whole.as_slice(), 1).unwrap();
+    let cut = packed[..packed.len() / 2].to_vec();
+    let input = tracequet::source::Input::from_reader("-".as_ref(), Box::new(std::io::Cursor::new(cut)), None);
+    let (all, part) = (facts(&whole).unwrap(), crate::support::callbacks::facts_of(input.unwrap()).unwrap());
+    assert!(part.codes().contains(&"stream_error"), "{:?}", part.codes());
+    assert!(part.records * 10 > all.records && part.records < all.records, "{} of {}", part.records, all.records);
+}

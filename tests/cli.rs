@@ -309,6 +309,12 @@ fn layouts_of_events_are_printed_in_every_format() {
     let events = json(&run(&["schema", "--events", &RUNTIME.to_lowercase(), "--format", "json"]));
     let found = events["events"].as_array().unwrap().iter().find(|e| e["name"] == "GCStart" && e["version"] == 2);
     assert_eq!(found.unwrap()["fields"][2]["map"], "GCReasonMap");
+    // The maps that fields name are printed behind the events.
+    assert!(text.out.contains("\nGCReasonMap: values\n  0   AllocSmall\n  1   Induced\n"), "{}", text.out);
+    assert!(text.out.contains("\nExceptionThrownFlagsMap: bits\n  0x1   HasInnerException\n"));
+    assert!(markdown.out.contains("\n## GCReasonMap\n\n| value | name |\n|---:|---|\n| 0 | AllocSmall |\n"));
+    let reasons = &events["maps"]["GCReasonMap"];
+    assert_eq!((&reasons["kind"], &reasons["values"][4]["text"]), (&"values".into(), &"AllocLarge".into()));
     let providers = json(&run(&["schema", "--events", "--format", "json"]));
     assert!(providers.as_array().unwrap().iter().any(|p| p["provider"] == RUNTIME));
 }

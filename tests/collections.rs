@@ -15,6 +15,13 @@ const SURVIVING: u32 = 21;
 const MOVED: u32 = 22;
 const BOUND: u32 = 23;
 const MARK: u32 = 202;
+pub const THROWN: u32 = 80;
+pub const CATCH: u32 = 250;
+pub const CATCH_STOP: u32 = 251;
+pub const CONTENTION: u32 = 81;
+pub const CONTENTION_STOP: u32 = 91;
+pub const JITTING: u32 = 145;
+pub const LOADED: u32 = 143;
 
 pub const BLOCKING: u32 = 0;
 pub const BACKGROUND: u32 = 1;
@@ -106,6 +113,13 @@ impl Story {
             (MOVED, 0),
             (BOUND, 0),
             (MARK, 0),
+            (THROWN, 1),
+            (CATCH, 0),
+            (CATCH_STOP, 0),
+            (CONTENTION, 1),
+            (CONTENTION_STOP, 0),
+            (JITTING, 1),
+            (LOADED, 1),
         ];
         let kinds = versions.map(|(id, version)| Kind { id, provider: RUNTIME, event_id: id, version, name: "" });
         let bytes = Writer::new(Form::V4).metadata(&kinds).events(&self.rows).end();

@@ -220,3 +220,26 @@ fn damaged_files_are_errors() {
         assert!(failures > 50, "{format:?}: {failures}");
     }
 }
+
+/// A batch that is made to expand takes as much memory as it says, for a few bytes.
+#[test]
+fn a_batch_that_expands_without_bound_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = make(folder.path(), &[MANY], |request| {
+        (request.format, request.compression) = (Format::Arrow, Compression::default());
+        request.tables = vec!["gc".into()];
+    });
+    let dataset = Dataset::open(&path).unwrap();
+    let table = dataset.recording(None).unwrap().table("gc").unwrap();
+    let mut bytes = std::fs::read(table.path()).unwrap();
+    // The length of a compressed buffer stands in front of it.
+    let frames: Vec<usize> = (8..bytes.len() - 4).filter(|at| bytes[*at..].starts_with(b"\x28\xB5\x2F\xFD")).collect();
+    assert!(frames.len() > 10);
+    for at in frames {
+        bytes[at - 8..at].copy_from_slice(&(1i64 << 40).to_le_bytes());
+    }
+    std::fs::write(table.path(), bytes).unwrap();
+    let read = table.scan().batches().and_then(|batches| batches.collect::<Result<Vec<_>>>());
+    let error = read.expect_err("a refusal").to_string();
+    assert!(error.contains("says that it expands to"), "{error}");
+}

@@ -63,13 +63,33 @@ fn check(name: &str, target: &impl Fn(&[u8]), input: &[u8], what: &str) {
     panic!("{name} {how} on {what}: {}", kept.display());
 }
 
+/// The targets that have found something, and how many inputs of each are kept in its folder.
+const FOUND: [(&str, usize); 1] = [("normalize", 1)];
+
+fn found_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/found")
+}
+
 /// What found something once.
 fn found(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/found").join(name);
-    let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
+    let Some((_, count)) = FOUND.iter().find(|(target, _)| *target == name) else { return Vec::new() };
+    let files = std::fs::read_dir(found_folder().join(name)).expect("the folder of what was found");
     let mut paths: Vec<PathBuf> = files.map(|entry| entry.expect("an entry").path()).collect();
     paths.sort();
+    assert_eq!(paths.len(), *count, "inputs of {name} that found something");
     paths.into_iter().map(|path| (path.clone(), std::fs::read(path).expect("a kept input"))).collect()
+}
+
+#[test]
+fn what_was_found_is_there_and_each_folder_belongs_to_a_target() {
+    let folders = std::fs::read_dir(found_folder()).expect("the folder of what was found");
+    let mut names: Vec<String> =
+        folders.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect();
+    names.sort();
+    assert_eq!(names, FOUND.map(|(target, _)| target));
+    for (target, _) in FOUND {
+        assert!(found(target).iter().all(|(_, bytes)| !bytes.is_empty()), "{target}");
+    }
 }
 
 /// Runs a target on its seeds, on what it found, and on `runs` mutations of both.

@@ -2,7 +2,10 @@
 
 use std::process::Command;
 
-use crate::collections::{BACKGROUND, BLOCKING, RESTART_END, SUSPEND_END, Story};
+use crate::collections::{
+    BACKGROUND, BLOCKING, CATCH, CATCH_STOP, CONTENTION, CONTENTION_STOP, JITTING, LOADED, RESTART_END, SUSPEND_END,
+    Story, THROWN,
+};
 use crate::support::callbacks::Making;
 use crate::support::dataset::{Dataset, survived};
 use tracequet::reader::callback::format::{self, kind};
@@ -101,6 +104,48 @@ fn suspensions_of_others_are_no_pauses_of_the_collector() {
     let pauses = story.tell().table("gc_pause");
     assert_eq!(pauses.texts("kind"), ["other", "other", "other", "gc"]);
     assert_eq!(pauses.numbers("gc_id"), [0, 0, 0, 1]);
+}
+
+/// A payload of a number, texts, and zeros for the rest.
+fn payload(number: u64, numbers: usize, texts: &[&str], rest: usize) -> Vec<u8> {
+    let mut out = number.to_le_bytes().to_vec();
+    out.resize(numbers, 0);
+    for text in texts {
+        out.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+    }
+    out.resize(out.len() + rest, 0);
+    out
+}
+
+#[test]
+fn nothing_that_a_thread_does_is_joined_across_its_gap() {
+    let thrown = |name: &str| payload(0, 0, &[name, "why"], 8 + 4 + 2 + 2);
+    let catch = || payload(0, 16, &["handler"], 2);
+    let method = |id: u64, before_names: usize| payload(id, before_names, &["Type", "Method", "sig"], 2);
+    let mut story = Story::default();
+    // Thread 1: each start is behind a gap of another thread only. Thread 2: each stop is behind a gap of its own.
+    for thread in [1, 2] {
+        let at = thread as i64 * 100;
+        story.event(at, thread, THROWN, thrown("A")).event(at + 1, thread, CATCH, catch());
+        story.dropped(2, 1).event(at + 2, 2, SUSPEND_END, vec![0; 2]);
+        story.event(at + 5, thread, CATCH_STOP, Vec::new());
+        story.event(at + 10, thread, CONTENTION, vec![0; 3]);
+        story.dropped(2, 1).event(at + 11, 2, SUSPEND_END, vec![0; 2]);
+        story.event(at + 15, thread, CONTENTION_STOP, vec![0; 3]);
+        story.event(at + 20, thread, JITTING, method(7, 24));
+        story.dropped(2, 1).event(at + 21, 2, SUSPEND_END, vec![0; 2]);
+        story.event(at + 25, thread, LOADED, method(7, 36));
+    }
+    // Without a gap, the inner of two compilations ends first.
+    story.event(300, 1, JITTING, method(8, 24)).event(301, 1, JITTING, method(9, 24));
+    story.event(305, 1, LOADED, method(9, 36)).event(309, 1, LOADED, method(8, 36));
+    let dataset = story.tell();
+    let ends = |table: &str, column: &str| dataset.table(table).signed(column);
+    assert_eq!(ends("exception", "end_ts_ns"), [Some(10_500), None]);
+    assert_eq!(ends("exception", "catch_ts_ns"), [Some(10_100), Some(20_100)]);
+    assert_eq!(ends("contention", "duration_ns"), [Some(500), None]);
+    assert_eq!(ends("method_compilation", "duration_ns"), [Some(500), None, Some(900), Some(400)]);
+    assert_eq!(dataset.table("method_compilation").numbers("method_id"), [7, 7, 8, 9]);
 }
 
 const GEN0: [u64; 3] = [0, 0x1000, 0x1000];

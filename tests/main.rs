@@ -98,5 +98,7 @@ mod sink;
 #[cfg(feature = "tables")]
 mod subjects;
 mod support;
+#[cfg(feature = "cli")]
+mod survival;
 #[cfg(all(windows, feature = "cli"))]
 mod windows;

@@ -8,6 +8,7 @@ use tracequet::pipeline::{AddressType, Compression, DatasetLayout, Format};
 use super::export::ExportArgs;
 use super::heap::HeapArgs;
 use super::live::args::{LiveArgs, PsArgs};
+use super::survival::SurvivalArgs;
 use super::{time, values};
 
 const ABOUT: &str =
@@ -136,6 +137,15 @@ pub enum Command {
         after_help = super::export::EXAMPLES
     )]
     Export(ExportArgs),
+    /// Show how many of the bytes of each collection are alive after each later one
+    #[command(
+        long_about = "Shows survival over time: of the bytes that came into being before a collection, how many are alive after \
+            it and after later ones.\n\nIN is a dataset that convert made, or a recording, with the ranges that survived \
+            (collect --for gc-survival, or the keyword 0x400000 of the runtime). Bytes whose generation was not collected count \
+            as alive; bytes of which the recording does not tell enough are counted apart, as unknown.",
+        after_help = super::survival::EXAMPLES
+    )]
+    Survival(SurvivalArgs),
     /// Print the tables, what each column means, and how event payloads are laid out
     #[command(
         long_about = "Prints the tables of this version of tracequet with type, unit and meaning of each column; with \

@@ -5,6 +5,8 @@ use std::io::{ErrorKind, Write};
 use tracequet::error::Error;
 use tracequet::source::Input;
 
+use super::text::clean;
+
 /// Standard output or standard error could not be written.
 #[derive(Debug)]
 pub struct Output {
@@ -38,7 +40,7 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 /// Prints an error. When standard error is closed there is nobody left to tell.
 pub fn print(error: &anyhow::Error) {
-    let mut text = format!("tracequet: {}\n", chain(error));
+    let mut text = format!("tracequet: {}\n", shown(&chain(error)));
     if let Some(Error::Unreadable { path, offset, .. }) = error.downcast_ref()
         && path.as_os_str() != "-"
         && let Ok(Input::Mapped(file)) = Input::open(path)
@@ -47,6 +49,11 @@ pub fn print(error: &anyhow::Error) {
     }
     let mut out = std::io::stderr().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
+}
+
+/// A message as it is shown: names in it may come from a recording, and must not steer the terminal.
+fn shown(message: &str) -> String {
+    message.split('\n').map(clean).collect::<Vec<_>>().join("\n")
 }
 
 /// The messages of an error and its causes. Those that repeat the end of the one before say nothing new.
@@ -97,6 +104,11 @@ mod tests {
         assert!(window(&[], 0).is_empty());
         assert_eq!(window(b"ab", 0).lines().next(), Some(&*format!("         0  {:<47}  ab", "61 62")));
         assert!(!window(&bytes, u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn names_in_messages_do_not_steer_the_terminal() {
+        assert_eq!(shown("no \u{1B}]0;owned\u{7}\nsecond line"), "no \\u{1b}]0;owned\\u{7}\nsecond line");
     }
 
     #[test]

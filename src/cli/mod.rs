@@ -16,6 +16,7 @@ mod output;
 mod progress;
 mod ps;
 mod schema;
+mod survival;
 mod survived;
 mod text;
 mod time;
@@ -48,6 +49,7 @@ pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Survived(args) => survived::run(&args),
         Command::Heap(args) => heap::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Survival(args) => survival::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Generate(args) => generate::run(&args),
     };

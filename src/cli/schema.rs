@@ -1,8 +1,10 @@
 //! `tracequet schema`: the tables, what each column means, and how event payloads are laid out.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context;
 use serde::Serialize;
-use tracequet::event::catalog::{self, EventLayout, Provider};
+use tracequet::event::catalog::{self, EventLayout, Provider, ValueMap};
 use tracequet::event::layout::map_of;
 use tracequet::table::schema::{self, ColumnSchema, TableSchema};
 
@@ -140,8 +142,31 @@ struct EventsView<'a> {
     provider: &'a str,
     guid: &'a str,
     /// Bits as text: JSON numbers of most readers have 53 bits.
-    keywords: std::collections::BTreeMap<&'a str, String>,
+    keywords: BTreeMap<&'a str, String>,
+    /// Names of the values of fields, by the name that fields have behind them.
+    maps: BTreeMap<&'a str, MapView<'a>>,
     events: Vec<EventView<'a>>,
+}
+
+#[derive(Serialize)]
+struct MapView<'a> {
+    kind: &'a str,
+    values: Vec<ValueView<'a>>,
+}
+
+#[derive(Serialize)]
+struct ValueView<'a> {
+    value: u64,
+    text: &'a str,
+}
+
+fn maps(provider: &Provider) -> BTreeMap<&str, MapView<'_>> {
+    provider.maps.iter().map(|(name, map)| (name.as_str(), map_view(map))).collect()
+}
+
+fn map_view(map: &ValueMap) -> MapView<'_> {
+    let values = map.entries().into_iter().map(|(value, text)| ValueView { value, text }).collect();
+    MapView { kind: &map.kind, values }
 }
 
 #[derive(Serialize)]
@@ -202,16 +227,42 @@ fn events(provider: &Provider, format: SchemaFormat) -> anyhow::Result<String> {
                 provider: &provider.provider,
                 guid: &provider.guid,
                 keywords: keywords.collect(),
+                maps: maps(provider),
                 events: views.collect(),
             });
         }
-        SchemaFormat::Text => views.for_each(|view| event_text(&mut out, &view)),
+        SchemaFormat::Text => {
+            views.for_each(|view| event_text(&mut out, &view));
+            maps(provider).iter().for_each(|(name, map)| map_text(&mut out, name, map));
+        }
         SchemaFormat::Markdown => {
             out.insert_str(0, "# ");
             views.for_each(|view| event_markdown(&mut out, &view));
+            maps(provider).iter().for_each(|(name, map)| map_markdown(&mut out, name, map));
         }
     }
     Ok(out)
+}
+
+/// A value, or the bit of a flag.
+fn value_text(map: &MapView<'_>, value: u64) -> String {
+    if map.kind == "bits" { format!("{value:#x}") } else { value.to_string() }
+}
+
+fn map_text(out: &mut String, name: &str, map: &MapView<'_>) {
+    out.push_str(&format!("\n{name}: {}\n", map.kind));
+    let width = map.values.iter().map(|v| value_text(map, v.value).len()).max().unwrap_or(0);
+    for v in &map.values {
+        out.push_str(&format!("  {:<width$}  {}\n", value_text(map, v.value), v.text));
+    }
+}
+
+fn map_markdown(out: &mut String, name: &str, map: &MapView<'_>) {
+    let of = if map.kind == "bits" { "bit" } else { "value" };
+    out.push_str(&format!("\n## {name}\n\n| {of} | name |\n|---:|---|\n"));
+    for v in &map.values {
+        out.push_str(&format!("| {} | {} |\n", value_text(map, v.value), cell(v.text)));
+    }
 }
 
 fn event_text(out: &mut String, view: &EventView<'_>) {

@@ -24,6 +24,9 @@ const FORMAT: &str = "an Arrow IPC file";
 /// The end of the file: the footer's length and the magic.
 const TAIL: u64 = 10;
 
+/// More than this a batch may not expand to. Those that tracequet writes have some megabytes.
+const MAX_EXPANDED: u64 = 256 << 20;
+
 pub(super) struct ArrowBatches {
     path: PathBuf,
     file: File,
@@ -64,7 +67,7 @@ impl ArrowBatches {
         let blocks = footer.recordBatches().map(|blocks| blocks.iter().copied().collect()).unwrap_or_default();
         let mut batches = ArrowBatches { path: path.to_owned(), file, size, decoder, blocks, rest: None, schema };
         for block in footer.dictionaries().into_iter().flatten() {
-            let bytes = batches.block(block)?;
+            let bytes = batches.checked_block(block)?;
             guarded(path, FORMAT, || batches.decoder.read_dictionary(block, &bytes))?;
         }
         Ok(batches)
@@ -88,10 +91,40 @@ impl ArrowBatches {
         Ok(Buffer::from_vec(bytes))
     }
 
-    fn read(&mut self, block: &Block) -> Result<Option<RecordBatch>> {
+    /// The bytes of a block that does not expand without bound.
+    fn checked_block(&self, block: &Block) -> Result<Buffer> {
         let bytes = self.block(block)?;
+        let expanded = expanded(&bytes, usize::try_from(block.metaDataLength()).unwrap_or_default());
+        if expanded > MAX_EXPANDED {
+            let what = format!("a batch says that it expands to {expanded} bytes");
+            return Err(damaged(&self.path, "batches of at most 256 MB", what));
+        }
+        Ok(bytes)
+    }
+
+    fn read(&mut self, block: &Block) -> Result<Option<RecordBatch>> {
+        let bytes = self.checked_block(block)?;
         guarded(&self.path, FORMAT, || self.decoder.read_record_batch(block, &bytes))
     }
+}
+
+/// What the compressed buffers of a batch say that they expand to. The decoder takes no more memory than that; it takes that
+/// much, though, for a few bytes that are made to expand.
+fn expanded(block: &[u8], metadata: usize) -> u64 {
+    let continued = block.starts_with(&[0xFF; 4]);
+    let message = block.get(if continued { 8 } else { 4 }..metadata).unwrap_or_default();
+    let Ok(message) = arrow_ipc::root_as_message(message) else { return 0 };
+    let dictionary = message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data());
+    let Some(batch) = message.header_as_record_batch().or(dictionary) else { return 0 };
+    if batch.compression().is_none() {
+        return 0;
+    }
+    let size = |buffer: &arrow_ipc::Buffer| {
+        let at = metadata.checked_add(usize::try_from(buffer.offset()).ok()?)?;
+        let prefix = block.get(at..)?.first_chunk().filter(|_| buffer.length() >= 8)?;
+        u64::try_from(i64::from_le_bytes(*prefix)).ok()
+    };
+    batch.buffers().into_iter().flatten().filter_map(size).fold(0, u64::saturating_add)
 }
 
 fn read_at(mut file: &File, at: u64, bytes: &mut [u8]) -> std::io::Result<()> {

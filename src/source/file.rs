@@ -5,12 +5,16 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::shrunk::Noticed;
 use crate::error::{Error, Result};
 
 /// A file of which every byte can be addressed. Its length is taken once. A file that another process truncates while
-/// it is mapped ends this process with SIGBUS; the program `tracequet` handles that signal and says what happened.
+/// it is mapped ends this process with SIGBUS, unless that is handled as the program `tracequet` does: see
+/// [`super::lost_map`].
 pub struct MappedFile {
     path: PathBuf,
+    /// Before `map`, since it must not outlive it.
+    noticed: Option<Noticed>,
     map: Option<memmap2::Mmap>,
     released: AtomicUsize,
 }
@@ -47,14 +51,16 @@ impl MappedFile {
         if !file.metadata().map_err(Error::io(path))?.is_file() {
             return Ok(Opened::Stream(file));
         }
-        MappedFile::from_file(path, file).map(Opened::Mapped)
+        let mut mapped = MappedFile::from_file(path, file)?;
+        mapped.noticed = Noticed::map(mapped.bytes());
+        Ok(Opened::Mapped(mapped))
     }
 
     /// Maps an open file that goes by the name `path`.
     pub fn from_file(path: &Path, file: File) -> Result<MappedFile> {
         let len = file.metadata().map_err(Error::io(path))?.len();
         let map = if len == 0 { None } else { Some(map(&file).map_err(Error::io(path))?) };
-        Ok(MappedFile { path: path.to_owned(), map, released: AtomicUsize::new(0) })
+        Ok(MappedFile { path: path.to_owned(), noticed: None, map, released: AtomicUsize::new(0) })
     }
 
     /// Maps what was written to a temporary file, to be read in any order.
@@ -73,6 +79,16 @@ impl MappedFile {
     /// The whole file.
     pub fn bytes(&self) -> &[u8] {
         self.map.as_deref().unwrap_or_default()
+    }
+
+    /// What went wrong with the file since it was mapped, said once: it became shorter, or its disk failed. Known where the
+    /// program handles SIGBUS (see [`super::lost_map`]).
+    pub fn take_error(&self) -> Option<std::io::Error> {
+        let offset = self.noticed.as_ref()?.take()?;
+        let message = format!(
+            "the file became shorter while it was read, or its disk failed: what stood behind byte {offset} is read as zeros"
+        );
+        Some(std::io::Error::other(message))
     }
 
     /// Begins anew: pages that were dropped before may be dropped again.

@@ -12,6 +12,7 @@ pub mod live;
 #[cfg(feature = "packed")]
 mod packed;
 mod recording_path;
+mod shrunk;
 mod spooled;
 
 use std::io::{BufReader, Read, Write};
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 use file::Opened;
 pub use file::{FileIdentity, MappedFile};
 pub use recording_path::RecordingPath;
+pub use shrunk::lost_map;
 pub use spooled::Spooled;
 use spooled::{Unpacked, free_space, spool_limit, too_large};
 
@@ -399,10 +401,10 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The error that ended a stream early, if one did (a broken pipe, a damaged `.gz`).
+    /// The error that ended the input early, if one did: a broken pipe, a damaged `.gz`, a file that shrank.
     pub fn take_error(&mut self) -> Option<std::io::Error> {
         match &mut self.inner {
-            Inner::Map(_) => None,
+            Inner::Map(map) => map.take_error(),
             Inner::Stream(stream) => stream.error.take(),
         }
     }

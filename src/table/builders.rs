@@ -5,6 +5,7 @@ use arrow_array::ArrayRef;
 use super::batches::{Batches, Slot, TableBuilder};
 use super::columns::*;
 use super::select::Selection;
+use super::time_columns::*;
 use crate::error::Result;
 use crate::normalize::fact::*;
 use crate::time::Clock;

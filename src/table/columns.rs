@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::types::{ArrowPrimitiveType, Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::types::{ArrowPrimitiveType, Int32Type, Int64Type};
 use arrow_array::types::{Float64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Int32Array, ListArray, PrimitiveArray, StringArray};
-use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
+use arrow_array::{ArrayRef, DictionaryArray, Int32Array, ListArray, PrimitiveArray, StringArray};
+use arrow_buffer::{Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 use foldhash::fast::RandomState;
 
@@ -40,7 +40,7 @@ pub struct Optional<T: ArrowPrimitiveType> {
 
 /// Takes the rows out of a vector, with no more memory than they need: of most tables there will never be more, and a
 /// batch may wait long for its row group.
-fn emptied<T>(values: &mut Vec<T>) -> Vec<T> {
+pub(super) fn emptied<T>(values: &mut Vec<T>) -> Vec<T> {
     let mut all = std::mem::take(values);
     all.shrink_to_fit();
     all
@@ -136,89 +136,6 @@ numbers! {
     U64, OptU64, UInt64Type, u64, "uint64";
     I64, OptI64, Int64Type, i64, "int64";
     F64, OptF64, Float64Type, f64, "float64";
-}
-
-/// UTC times, pushed as nanoseconds since 1970.
-#[derive(Debug, Default)]
-pub struct Time(Vec<i64>);
-
-impl Builder for Time {
-    type Value<'a> = i64;
-
-    #[inline]
-    fn push(&mut self, utc_ns: i64) {
-        self.0.push(utc_ns.div_euclid(1000));
-    }
-
-    fn finish(&mut self) -> ArrayRef {
-        let values = ScalarBuffer::from(emptied(&mut self.0));
-        Arc::new(PrimitiveArray::<TimestampMicrosecondType>::new(values, None).with_timezone("UTC"))
-    }
-}
-
-/// UTC times that may be missing, pushed as nanoseconds since 1970.
-#[derive(Debug, Default)]
-pub struct OptTime(Optional<TimestampMicrosecondType>);
-
-impl Builder for OptTime {
-    type Value<'a> = Option<i64>;
-
-    #[inline]
-    fn push(&mut self, utc_ns: Option<i64>) {
-        self.0.append(utc_ns.map(|ns| ns.div_euclid(1000)));
-    }
-
-    fn finish(&mut self) -> ArrayRef {
-        Arc::new(self.0.take().with_timezone("UTC"))
-    }
-}
-
-/// Truth values.
-#[derive(Debug)]
-pub struct Bool(BooleanBufferBuilder);
-
-impl Default for Bool {
-    fn default() -> Self {
-        Bool(BooleanBufferBuilder::new(0))
-    }
-}
-
-impl Builder for Bool {
-    type Value<'a> = bool;
-
-    fn push(&mut self, value: bool) {
-        self.0.append(value);
-    }
-
-    fn finish(&mut self) -> ArrayRef {
-        Arc::new(BooleanArray::new(self.0.finish(), None))
-    }
-}
-
-/// Truth values that may be missing.
-#[derive(Debug)]
-pub struct OptBool {
-    values: BooleanBufferBuilder,
-    nulls: NullBufferBuilder,
-}
-
-impl Default for OptBool {
-    fn default() -> Self {
-        OptBool { values: BooleanBufferBuilder::new(0), nulls: NullBufferBuilder::new(0) }
-    }
-}
-
-impl Builder for OptBool {
-    type Value<'a> = Option<bool>;
-
-    fn push(&mut self, value: Option<bool>) {
-        self.values.append(value.unwrap_or_default());
-        self.nulls.append(value.is_some());
-    }
-
-    fn finish(&mut self) -> ArrayRef {
-        Arc::new(BooleanArray::new(self.values.finish(), self.nulls.finish()))
-    }
 }
 
 /// UTF-8 text; may be missing.

@@ -10,6 +10,7 @@ pub mod schema;
 pub mod select;
 mod shape;
 mod signed;
+pub mod time_columns;
 pub mod unique_names;
 pub mod views;
 

@@ -78,7 +78,15 @@ fn layouts_of_windows_7_are_decoded() {
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
     let transfer = [words(&[1, 2, 512, 0]), [4096u64, 5, 6, 77].map(u64::to_le_bytes).concat()].concat();
     let flush = [words(&[1, 2]), [88u64, 6].map(u64::to_le_bytes).concat()].concat();
+    let names = ["PCI\\VEN_8086", "Chipset", "PCI bus"];
+    let device: Vec<u8> = names
+        .iter()
+        .flat_map(|name| format!("{name}\0").encode_utf16().collect::<Vec<_>>())
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let device = [words(&names.map(|name| name.len() as u32 + 1)), device].concat();
     let dataset = dataset(&[
+        system(0x0B, 22, 3, 1009, &device),
         system(1, 10, 2, 1010, &transfer),
         system(1, 11, 2, 1011, &transfer),
         system(1, 12, 2, 1012, &6u64.to_le_bytes()),
@@ -88,10 +96,13 @@ fn layouts_of_windows_7_are_decoded() {
     ]);
     let kinds = dataset.table("event_type");
     let decoded: Vec<_> = kinds.texts("event_name").into_iter().zip(kinds.texts("decoded")).collect();
-    for name in ["Read", "Write", "ReadInit", "FlushBuffers", "IntervalStart", "Defunct"] {
+    for name in ["Read", "Write", "ReadInit", "FlushBuffers", "IntervalStart", "Defunct", "PnP"] {
         assert!(decoded.contains(&(name.to_owned(), "full".to_owned())), "{name}: {decoded:?}");
     }
     assert_eq!(dataset.table("event/Windows-Kernel-DiskIo/Read").numbers("high_res_response_time"), [77]);
+    let device = dataset.table("event/Windows-Kernel-SystemConfig/PnP");
+    let columns = ["device_id", "device_description", "friendly_name"].map(|column| device.texts(column));
+    assert_eq!(columns.concat(), names);
     assert_eq!(dataset.table("event/Windows-Kernel-PerfInfo/IntervalStart").numbers("new_interval"), [10_000]);
 }
 

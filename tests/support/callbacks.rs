@@ -236,7 +236,11 @@ impl Visitor for Reading {
 
 /// Reads a recording.
 pub fn facts(bytes: &[u8]) -> Result<Facts, Error> {
-    let input = Input::from_reader(Path::new("test.corprof"), Box::new(Cursor::new(bytes.to_vec())), None)?;
+    facts_of(Input::from_reader(Path::new("test.corprof"), Box::new(Cursor::new(bytes.to_vec())), None)?)
+}
+
+/// Reads a recording from an input that was opened.
+pub fn facts_of(input: Input) -> Result<Facts, Error> {
     let mut reading = Reading::default();
     let end = read(input, &mut reading)?;
     let Reading { mut facts, normalizer } = reading;

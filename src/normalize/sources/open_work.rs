@@ -179,3 +179,90 @@ impl OpenWork {
         taken.iter().for_each(|work| work.report(None, sink));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normalize::fact::Fact;
+
+    /// Start, end, and what they had in common.
+    #[derive(Default)]
+    struct Told(Vec<(i64, bool, Option<&'static str>)>);
+
+    impl FactSink for Told {
+        fn fact(&mut self, fact: Fact<'_>) {
+            if let Fact::Activity(rows) = fact {
+                self.0.extend(rows.iter().map(|row| (row.start_ts_ns, row.end_ts_ns.is_some(), row.paired_by)));
+            }
+        }
+    }
+
+    fn ids(pairs: &[(&str, &str)]) -> Ids {
+        let mut ids = Ids::default();
+        pairs.iter().for_each(|(name, value)| ids.add(name, value));
+        ids
+    }
+
+    fn work(start_ts_ns: i64, ids: Ids) -> Work {
+        let row = Activity { start_ts_ns, ..Activity::default() };
+        Work { row, provider: String::new(), name: String::new(), fields: None, ids, failed: false }
+    }
+
+    fn key(process: u64, activity: u8) -> Key {
+        (ProcessKey { id: process, incarnation: 0 }, 1, Guid([activity; 16]))
+    }
+
+    #[test]
+    fn work_with_one_activity_id_is_told_apart_by_its_other_ids_and_by_time() {
+        let (mut open, mut told) = (OpenWork::default(), Told::default());
+        // Requests of one connection share its activity id: one after the other, and at the same time.
+        for (start, request) in [(1, "a"), (2, "b")] {
+            open.begin(key(1, 9), work(start, ids(&[("connectionId", "c"), ("requestId", request)])), &mut told);
+        }
+        let ended = open.end(&key(1, 9), &ids(&[("requestId", "a"), ("connectionId", "c")])).unwrap();
+        assert_eq!((ended.row.start_ts_ns, ended.row.paired_by), (1, Some("activity_id_and_fields")));
+        assert!(open.end(&key(1, 9), &ids(&[("requestId", "a")])).is_none(), "it has ended");
+        assert!(open.end(&key(2, 9), &ids(&[("requestId", "b")])).is_none(), "another process");
+        // A stop without other ids is that of the youngest.
+        let ended = open.end(&key(1, 9), &Ids::default()).unwrap();
+        assert_eq!((ended.row.start_ts_ns, ended.row.paired_by), (2, Some("activity_id")));
+        assert!(open.end(&key(1, 9), &Ids::default()).is_none());
+        assert_eq!((open.count, open.by_ids.len(), open.open.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_stop_without_an_activity_id_needs_an_id_of_its_own() {
+        let (mut open, mut told) = (OpenWork::default(), Told::default());
+        let id = || ids(&[("id", "5")]);
+        open.begin(key(1, 9), work(1, id()), &mut told);
+        let ended = open.end(&key(1, 0), &id()).unwrap();
+        assert_eq!((ended.row.start_ts_ns, ended.row.paired_by), (1, Some("fields")));
+        // Two pieces of work with that id are open: nothing says which one ends.
+        open.begin(key(1, 8), work(2, id()), &mut told);
+        open.begin(key(1, 7), work(3, id()), &mut told);
+        assert!(open.end(&key(1, 0), &id()).is_none());
+        // Without any id no stop can be found, and the start is told at once.
+        open.begin(key(1, 0), work(4, Ids::default()), &mut told);
+        assert_eq!(told.0, [(4, false, None)]);
+        assert!(open.end(&key(1, 0), &Ids::default()).is_none());
+        // Nothing is joined across a gap of the process.
+        open.forget(Some(key(2, 0).0), &mut told);
+        assert_eq!(told.0.len(), 1);
+        open.forget(Some(key(1, 0).0), &mut told);
+        assert_eq!(told.0[1..], [(2, false, None), (3, false, None)]);
+        assert!(open.end(&key(1, 8), &id()).is_none() && open.count == 0 && open.by_ids.is_empty());
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let (mut open, mut told) = (OpenWork::default(), Told::default());
+        for start in 0..MAX_ALIKE as i64 + 10 {
+            open.begin(key(1, 9), work(start, ids(&[("id", &start.to_string())])), &mut told);
+        }
+        assert_eq!((told.0.len(), open.count, open.by_ids.len()), (10, MAX_ALIKE, MAX_ALIKE));
+        for start in 0..MAX_OPEN as i64 {
+            open.begin((key(1, 9).0, start as u64 + 10, key(1, 9).2), work(start, Ids::default()), &mut told);
+        }
+        assert!(open.count <= MAX_OPEN && told.0.len() > MAX_ALIKE);
+    }
+}

@@ -70,14 +70,15 @@ pub trait Visitor {
 pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
     let path = input.path().to_owned();
     let Spooled { map, failed, .. } = input.spool()?;
-    if let Some(error) = failed {
-        return Err(Error::Io { path, source: error });
-    }
     let bytes = map.bytes();
-    let read = header::header(bytes).map_err(|e| {
-        let what = format!("no usable {} in the header", e.field);
-        Error::Unreadable { path, offset: e.offset, what, expected: e.expected.into() }
-    })?;
+    let (read, failed) = match (header::header(bytes), failed) {
+        (Ok(read), failed) => (read, failed),
+        (Err(_), Some(source)) => return Err(Error::Io { path, source }),
+        (Err(e), None) => {
+            let what = format!("no usable {} in the header", e.field);
+            return Err(Error::Unreadable { path, offset: e.offset, what, expected: e.expected.into() });
+        }
+    };
     let header = &read.header;
     visitor.trace(header, &info(&read));
     let mut merge = Merge { bytes, heap: BinaryHeap::new(), visitor, log: ProblemLog::default() };
@@ -168,11 +169,16 @@ pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
             "no end mark: the process was stopped, or the recording is cut; what was being written is missing";
         merge.report(Problem::new(Severity::DataLoss, "no_end_mark", end, message));
     }
+    let failed = failed.or_else(|| map.take_error());
+    if let Some(error) = &failed {
+        let message = format!("{}: {error}", map.path().display());
+        merge.report(Problem::new(Severity::Error, "stream_error", bytes.len() as u64, message));
+    }
     let Merge { visitor, mut log, .. } = merge;
     log.finish(|problem| visitor.problem(problem));
     let bytes = bytes.len() as u64;
     visitor.progress(bytes);
-    Ok(End { complete: ended, bytes, trailing_bytes: 0, dropped_events: missing })
+    Ok(End { complete: ended && failed.is_none(), bytes, trailing_bytes: 0, dropped_events: missing })
 }
 
 /// What the profiler has to say.

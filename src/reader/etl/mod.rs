@@ -135,6 +135,7 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
     let unclosed = headers().filter(|h| h.end_time == 0).count() as u64;
     let message = "the session was not closed: its header has no end time";
     state.total(Severity::Info, "no_end_mark", unclosed, end, message);
+    let failed = failed.or_else(|| map.take_error());
     if let Some(error) = &failed {
         let message = format!("{}: {error}", map.path().display());
         state.problem(Problem::new(Severity::Error, "stream_error", end, message));

@@ -92,7 +92,7 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
             let mut source = map.source();
             source.take(usize::try_from(position).unwrap_or(usize::MAX));
             let end = flat::read(&path, version as u32, &map, &mut source, order, visitor)?;
-            return Ok(stream_error(&path, failed, end, visitor));
+            return Ok(stream_error(&path, failed.or_else(|| map.take_error()), end, visitor));
         }
         (name, version) => {
             let what = format!("object '{name}' version {version} for readers from {min_reader} on");
