@@ -52,6 +52,8 @@ mod docs;
 #[cfg(feature = "packed")]
 mod etl;
 mod examples;
+#[cfg(feature = "cli")]
+mod export;
 #[cfg(all(feature = "cli", feature = "packed", target_os = "linux"))]
 mod faults;
 #[cfg(feature = "cli")]
