@@ -1,13 +1,18 @@
-//! Joins the layers: one recording through reader, event, normalize, table and sink. The only file that knows them all.
+//! Joins the layers: recordings through reader, event, normalize, table and sink. The only files that know them all.
 
+mod batch;
 mod batches;
 mod callback_run;
 mod conversion;
 mod event_run;
+mod expand;
+mod failed;
 mod inputs;
+mod known;
 mod live;
 mod manifest;
-mod one_input;
+mod memory;
+mod one;
 mod output;
 mod process_filter;
 mod request;
@@ -22,8 +27,8 @@ use crate::error::{Error, Result};
 use crate::event::Resolver;
 use crate::reader;
 use crate::reader::etl::Manifests;
+use crate::sink::Dataset;
 pub use crate::sink::{Compression, Format};
-use crate::sink::{Dataset, DatasetOptions};
 use crate::source::FileIdentity;
 use crate::source::live::Live;
 use crate::table::Shape;
@@ -33,29 +38,45 @@ pub use batches::{FoundTable, Rows, batches, tables};
 pub use callback_run::PROVIDER as CALLBACK_PROVIDER;
 use conversion::Conversion;
 use event_run::EventRun;
+pub use expand::{Expanded, expand};
 pub use live::{Recorded, record};
-use one_input::one_input;
-pub use request::{AddressType, Convert, DatasetLayout, Progress};
-pub use summary::{FailedInput, InputSummary, ProblemSummary, Summary, TableSummary};
+pub use request::{AddressType, Convert, DatasetLayout, Progress, Step};
+pub use summary::{Done, FailedInput, InputSummary, ProblemSummary, SkippedInput, Summary, TableSummary};
 pub use watched::Watch;
 
-/// Converts recordings into one dataset. The dataset appears whole or not at all.
+/// Converts recordings into one dataset. The dataset appears whole or not at all; with [`Convert::append`] each recording
+/// does.
+///
+/// A recording of several that cannot be read becomes a row of `trace` and one of [`Summary::failed`]; one that is given
+/// alone, or all of them, are an error.
 ///
 /// `progress` is called now and then, on the calling thread.
 pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<Summary> {
+    convert_each(request, &mut |step| {
+        if let Step::Progress(now) = step {
+            progress(now);
+        }
+    })
+}
+
+/// The same, and tells of each of several recordings when it is done.
+pub fn convert_each(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Result<Summary> {
     if request.inputs.is_empty() {
         return Err(Error::Usage("no recording was given".into()));
     }
-    let manifests = Manifests::open(&request.manifests)?;
     let recordings = inputs::recordings(&request.inputs);
-    let names: Vec<PathBuf> = recordings.iter().map(|(_, recording)| recording.name()).collect();
-    into_dataset(request, &names, &mut |index, shape, selection, dataset| {
-        let Some((input, recording)) = recordings.get(index) else {
-            return Err(Error::Internal("a recording without an input".into()));
-        };
-        one_input(request, &manifests, recording, shape, selection, dataset, true, &mut |position, total, events| {
-            progress(Progress { input: *input, position, total, events });
-        })
+    let recording = match recordings.as_slice() {
+        [(_, one)] if !request.append && request.layout != DatasetLayout::Hive => one,
+        _ => return batch::run(request, &recordings, watch),
+    };
+    let manifests = Manifests::open(&request.manifests)?;
+    into_dataset(request, &recording.name(), &mut |shape, selection, dataset| {
+        let mut progress =
+            |position, total, events| watch(Step::Progress(Progress { input: 0, position, total, events }));
+        // The hash is taken while the recording is read: both are in the page cache then.
+        let hashing = inputs::identity_aside(recording);
+        let identity = || inputs::joined(hashing).unwrap_or_default();
+        one::read_one(request, &manifests, recording, (shape, selection), dataset, &mut progress, identity)
     })
 }
 
@@ -70,8 +91,8 @@ pub fn collect(
     let manifests = Manifests::open(&request.manifests)?;
     let mut live = start()?;
     let name = PathBuf::from(format!("etw-{}", live.name()));
-    into_dataset(request, std::slice::from_ref(&name), &mut |input, shape, selection, dataset| {
-        let mut progress = |position, total, events| progress(Progress { input, position, total, events });
+    into_dataset(request, &name, &mut |shape, selection, dataset| {
+        let mut progress = |position, total, events| progress(Progress { input: 0, position, total, events });
         let mut run =
             EventRun::new(Conversion { request, selection, shape, dataset, progress: &mut progress, total: None });
         let mut resolver = Resolver::new(&mut run).with_manifests(&manifests);
@@ -81,71 +102,42 @@ pub fn collect(
     })
 }
 
-/// Reads one of the inputs into the dataset.
-type OneInput<'f> = dyn FnMut(usize, Shape, &Selection, &mut Dataset) -> Result<(InputSummary, Vec<TableSummary>)> + 'f;
+/// Reads the input into the dataset.
+type OneInput<'f> = dyn FnMut(Shape, &Selection, &mut Dataset) -> Result<(InputSummary, Vec<TableSummary>)> + 'f;
 
-fn into_dataset(request: &Convert, names: &[PathBuf], one: &mut OneInput<'_>) -> Result<Summary> {
+/// One recording into a dataset of its own, which appears whole or not at all.
+fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_>) -> Result<Summary> {
     let started = Instant::now();
     let selection = Selection::new(&request.tables)?;
-    let hive = request.layout == DatasetLayout::Hive || names.len() > 1;
-    let keys = inputs::trace_keys(names);
-    let mut dataset = Dataset::create(
-        &request.output,
-        DatasetOptions {
-            format: request.format,
-            compression: request.compression,
-            overwrite: request.overwrite,
-            inputs: names.iter().chain(&request.inputs).chain(&request.manifests).cloned().collect(),
-            threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
-            partition: None,
-        },
-    )?;
-    let (mut converted, mut failed) = (Vec::new(), Vec::new());
-    let mut tables: Vec<TableSummary> = Vec::new();
-    for (index, key) in keys.iter().enumerate() {
-        dataset.set_partition(hive.then(|| format!("trace={key}")));
-        let shape = Shape { trace_id: hive.then(|| key.clone()), signed: request.address_type == AddressType::Int64 };
-        let (summary, written) = match one(index, shape, &selection, &mut dataset) {
-            Ok(made) => made,
-            Err(error) => {
-                let path = names.get(index).map_or(Path::new(""), PathBuf::as_path);
-                if names.len() == 1 || !costs_itself_only(&error, path, &dataset) {
-                    return Err(error);
-                }
-                failed.push((path.to_owned(), error));
-                continue;
-            }
-        };
-        converted.push(InputSummary { trace_id: key.clone(), ..summary });
-        for table in written {
-            match tables.iter_mut().find(|t| t.name == table.name) {
-                Some(known) => {
-                    known.rows += table.rows;
-                    known.bytes += table.bytes;
-                }
-                None => tables.push(table),
-            }
+    // A session that runs: the key of any other recording of a dataset of several is made by `batch`.
+    let hive = (request.layout == DatasetLayout::Hive).then(|| inputs::trace_key(name, ""));
+    let files: Vec<PathBuf> = request.inputs.iter().cloned().chain([name.to_owned()]).collect();
+    let mut dataset = Dataset::create(&request.output, one::options(request, &files))?;
+    dataset.set_partition(hive.as_ref().map(|key| format!("trace={key}")));
+    let shape = Shape { trace_id: hive.clone(), signed: request.address_type == AddressType::Int64 };
+    let (summary, tables) = one(shape, &selection, &mut dataset)?;
+    let trace_id = hive.clone().unwrap_or_else(|| inputs::trace_key(&summary.path, &summary.identity.sha256));
+    let input = InputSummary { trace_id, ..summary };
+    let manifest = match &hive {
+        Some(key) => {
+            let entry = manifest::entry(request, &input, &tables);
+            dataset.file(&format!("manifest/{key}.json"), &entry)?;
+            manifest::of_several(request, &[(key.clone(), entry)])?.0
         }
-    }
-    if converted.is_empty() && !failed.is_empty() {
-        return Err(failed.swap_remove(0).1);
-    }
-    let failed = failed.into_iter().map(|(path, error)| FailedInput { path, error: error.to_string() }).collect();
+        None => manifest::of_one(request, &input, &tables),
+    };
     let names: Vec<&str> = tables.iter().map(|t| t.name.as_str()).collect();
-    let only_trace = keys.first().filter(|_| !hive).map(String::as_str);
+    let only_trace = hive.is_none().then_some(input.trace_id.as_str());
     let files = views::Files { only_trace, arrow: request.format == Format::Arrow };
     dataset.file("views.sql", views::sql(&names, files).as_bytes())?;
-    let summary = Summary { inputs: converted, failed, output: request.output.clone(), tables, elapsed_ns: 0 };
-    dataset.file("manifest.json", manifest::text(request, &summary, hive).as_bytes())?;
+    dataset.file("manifest.json", manifest.as_bytes())?;
     dataset.commit()?;
-    Ok(Summary { elapsed_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX), ..summary })
-}
-
-/// Whether what went wrong with one of several recordings leaves the others and the dataset as they are.
-fn costs_itself_only(error: &Error, recording: &Path, dataset: &Dataset) -> bool {
-    let of_recording = match error {
-        Error::Unreadable { path, .. } | Error::Io { path, .. } => path == recording,
-        _ => false,
-    };
-    of_recording && !dataset.has_open_tables()
+    Ok(Summary {
+        inputs: vec![input],
+        failed: Vec::new(),
+        skipped: Vec::new(),
+        output: request.output.clone(),
+        tables,
+        elapsed_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX),
+    })
 }

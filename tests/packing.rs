@@ -147,13 +147,16 @@ fn every_recording_of_an_archive_is_converted() {
     let names: Vec<_> = summary.inputs.iter().map(|input| (input.trace_id.as_str(), input.path.clone())).collect();
     let inside = |name: &str| std::path::PathBuf::from(format!("{}/{name}", path.display()));
     let wanted = [
-        ("app", inside("one/app.nettrace")),
-        ("app_2", inside("../../app.nettrace")),
-        ("clr", inside("session/clr.etl")),
-        ("callbacks", inside("callbacks.corprof")),
+        ("app-5c60f5f0", inside("one/app.nettrace")),
+        ("app-7be25f48", inside("../../app.nettrace")),
+        ("clr-ea6ce187", inside("session/clr.etl")),
+        ("callbacks-e0dd65d4", inside("callbacks.corprof")),
         ("AGAIN", inside("AGAIN.nettrace.gz")),
     ];
-    assert_eq!(names, wanted);
+    // How well a .gz is packed is up to the library that packs it.
+    let plain = |key: &str| if key.starts_with("AGAIN-") { "AGAIN".to_owned() } else { key.to_owned() };
+    let names: Vec<_> = names.into_iter().map(|(key, path)| (plain(key), path)).collect();
+    assert_eq!(names, wanted.map(|(key, path)| (key.to_owned(), path)));
     let failed: Vec<_> = summary.failed.iter().map(|failed| failed.path.clone()).collect();
     assert_eq!((failed, summary.has_losses()), (vec![inside("/etc/broken.nettrace")], true));
     // Each as it is alone.

@@ -30,9 +30,10 @@ and stacks, one table for each kind of event, and a table of everything that was
 const EXIT_CODES: &str = "\
 Exit codes:
   0  everything was read
-  1  usage error, or nothing could be read
-  2  everything that is left was read, but events were lost, the recording is damaged or cut, a payload \
-does not fit its description, or one of several recordings could not be read; the summary and the diagnostic table say what
+  1  usage error, or nothing could be read: of several recordings, none
+  2  everything that is left was read, but events were lost, a recording is damaged or cut, a payload \
+does not fit its description, or one of several recordings could not be read; the summary and the diagnostic table say what.
+     Recordings that --append skips change nothing
   130, 143  ended by Ctrl+C (SIGINT) or SIGTERM; what was half done is removed";
 
 /// Payloads are not decoded here; what could not be is no loss of the recording.
@@ -71,8 +72,12 @@ pub enum Command {
     /// Write the tables of one or more recordings into a directory
     #[command(
         long_about = "Writes the tables of one or more recordings into a directory.\n\n\
-            One recording gives OUT/<table>.parquet. Several give OUT/<table>/trace=<key>/part-0.parquet, with the key \
-            also in the column trace_id. The directory appears when it is whole, and not at all when something fails.",
+            One recording gives OUT/<table>.parquet. Several, a directory or a pattern give \
+            OUT/<table>/trace=<key>/part-0.parquet, with the key also in the column trace_id; it is made of the name and the \
+            content of the recording. The directory appears when it is whole, and not at all when something fails. With \
+            --append each recording appears when it is whole, and a run that was killed goes on where it was.\n\n\
+            One of several recordings that cannot be read is a line of the summary, a row of the table trace with \
+            status = failed, and exit code 2.",
         after_help = CONVERT_EXAMPLES,
         after_long_help = format!("{CONVERT_EXAMPLES}\n\n{EXIT_CODES}")
     )]
@@ -163,7 +168,9 @@ Examples:
   tracequet convert app.nettrace -o app
   tracequet convert app.nettrace -o app --tables gc,gc_pause,diagnostic
   tracequet convert app.nettrace -o app --from 1m30s --to 2m
-  tracequet convert night/*.nettrace -o night --compression zstd:9
+  tracequet convert night/ -o night --jobs 0 --compression zstd:9
+  tracequet convert traces/ -o lake --append --label branch=main --label commit=$(git rev-parse HEAD)
+  find . -name '*.etl' | tracequet convert --files-from - -o lake --append
   ssh server cat app.nettrace.gz | tracequet convert - -o app --json > app.json";
 
 const COLLECT_EXAMPLES: &str = "\
@@ -212,9 +219,31 @@ Examples:
 
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
-    /// Recordings: .nettrace, .netperf, .etl, .corprof, packed or not; - is standard input
-    #[arg(value_name = "IN", required = true)]
+    /// Recordings: .nettrace, .netperf, .etl, .corprof, packed or not; directories with recordings in them or below;
+    /// quoted patterns ('night/**/*.nettrace'); - is standard input
+    #[arg(value_name = "IN", required_unless_present = "files_from")]
     pub inputs: Vec<PathBuf>,
+    /// Read also the recordings that this file names, one a line; - is standard input
+    #[arg(long, value_name = "FILE")]
+    pub files_from: Option<PathBuf>,
+    /// Add to the dataset OUT, or begin one; recordings that it has are skipped
+    #[arg(long, conflicts_with = "overwrite")]
+    pub append: bool,
+    /// With --append: convert again what another version of tracequet wrote, or was converted with other options
+    #[arg(long, requires = "append")]
+    pub refresh: bool,
+    /// Label the recordings; may be given again. Labels are rows of the table trace_label
+    #[arg(long, value_name = "NAME=VALUE", value_parser = values::label)]
+    pub label: Vec<(String, String)>,
+    /// Stop at the first of several recordings that cannot be read
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// Convert so many recordings side by side; 0: as many as there are processors. The output does not depend on it
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub jobs: usize,
+    /// Memory that recordings side by side are meant to keep to: 500MB, 2GB [default: half of what is free]
+    #[arg(long, value_name = "BYTES", value_parser = super::live::args::size)]
+    pub memory: Option<u64>,
     /// Read only events of these providers [default: all]
     ///
     /// Tables that are made from events of other providers stay empty.

@@ -1,13 +1,15 @@
 //! `tracequet convert`: checks the request, shows progress, and reports what came of it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tracequet::error::{Error, Severity};
-use tracequet::pipeline::{Compression, Convert, Format, InputSummary, Progress, Summary, convert};
+use tracequet::pipeline::{
+    Compression, Convert, DatasetLayout, Format, InputSummary, Step, Summary, convert_each, expand,
+};
 
 use super::args::{ConvertArgs, OutputArgs};
+use super::batch::Batch;
 use super::output::{Outcome, print_note, print_result};
-use super::progress::Bar;
 use super::text::{clean, count, counted, duration, problem, size};
 use super::{interrupt, json};
 
@@ -16,23 +18,51 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
     let (as_json, quiet) = (args.output.json, args.output.quiet);
     let request = request(args)?;
     interrupt::end_at_interrupt()?;
-    let mut bar = Bar::new(quiet);
-    let result = convert(&request, &mut |progress| show(&mut bar, &request, progress));
-    bar.clear();
-    print(&result?, as_json, quiet)
+    let mut batch = Batch::of(&request, quiet);
+    let as_lines = as_json && batch.is_batch();
+    let mut printing = Ok(());
+    let result = convert_each(&request, &mut |step| match step {
+        Step::Progress(progress) => batch.progress(&progress),
+        Step::Done { input, done } => {
+            batch.done(input, done);
+            if as_lines && printing.is_ok() {
+                printing = json::recording(done).and_then(|line| print_result(&line));
+            }
+        }
+        _ => {}
+    });
+    batch.clear();
+    let summary = result?;
+    match as_lines {
+        true => {
+            told(&summary)?;
+            outcome(&summary).printed(printing.and_then(|()| print_result(&json::batch(&summary)?)))
+        }
+        false => print(&summary, as_json, quiet),
+    }
 }
 
 /// Prints the summary of a dataset that was made.
 pub fn print(summary: &Summary, as_json: bool, quiet: bool) -> anyhow::Result<Outcome> {
-    for failed in &summary.failed {
-        print_note(&format!("tracequet: {}; it is left out\n", clean(&failed.error)))?;
-    }
-    let outcome = Outcome::with_losses(summary.has_losses());
-    outcome.printed(match (as_json, quiet) {
+    told(summary)?;
+    outcome(summary).printed(match (as_json, quiet) {
         (true, _) => print_result(&json::summary(summary)?),
         (false, false) => print_note(&text(summary)),
         (false, true) => Ok(()),
     })
+}
+
+/// How it ended, over all recordings.
+fn outcome(summary: &Summary) -> Outcome {
+    if summary.has_nothing() { Outcome::Nothing } else { Outcome::with_losses(summary.has_losses()) }
+}
+
+/// A line for each recording that could not be read.
+fn told(summary: &Summary) -> anyhow::Result<()> {
+    for failed in &summary.failed {
+        print_note(&format!("tracequet: {}; it is left out\n", clean(&failed.error)))?;
+    }
+    Ok(())
 }
 
 /// What the options mean together.
@@ -43,16 +73,46 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
     {
         return refuse("nothing lies between --from and --to, expected --from to be less");
     }
-    if args.inputs.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
+    let listed = args.files_from.as_deref().map(listed).transpose()?;
+    let from_input = args.files_from.iter().filter(|path| path.as_os_str() == "-").count();
+    if args.inputs.iter().filter(|path| path.as_os_str() == "-").count() + from_input > 1 {
         return refuse("standard input (-) can be read only once");
     }
-    Ok(output(args.output)?
-        .inputs(args.inputs)
+    let mut found = expand(&args.inputs, &args.output.output)?;
+    let several = found.several || listed.is_some();
+    found.inputs.extend(listed.unwrap_or_default());
+    if found.inputs.is_empty() {
+        return refuse("--files-from names no recording");
+    }
+    if args.append && found.inputs.iter().any(|path| path.as_os_str() == "-") {
+        return refuse("standard input cannot be added to a dataset: whether it is there already is told by its hash");
+    }
+    let output = output(args.output)?;
+    let layout = if several { DatasetLayout::Hive } else { output.layout };
+    Ok(output
+        .layout(layout)
+        .inputs(found.inputs)
+        .labels(args.label)
+        .append(args.append)
+        .refresh(args.refresh)
+        .fail_fast(args.fail_fast)
+        .jobs(args.jobs)
+        .memory(args.memory)
         .providers(args.providers)
         .processes(args.process)
         .manifests(args.manifest)
         .from_ns(args.from)
         .to_ns(args.to))
+}
+
+/// The recordings that a file names, one a line.
+fn listed(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let text = match path.as_os_str() == "-" {
+        true => std::io::read_to_string(std::io::stdin()),
+        false => std::fs::read_to_string(path),
+    };
+    let text = text.map_err(Error::io(path))?;
+    Ok(text.lines().map(str::trim_end).filter(|line| !line.is_empty()).map(PathBuf::from).collect())
 }
 
 /// What the options about the dataset mean together.
@@ -77,20 +137,15 @@ pub fn output(args: OutputArgs) -> Result<Convert, Error> {
         .strict(args.strict))
 }
 
-fn show(bar: &mut Bar, request: &Convert, progress: Progress) {
-    let path = request.inputs.get(progress.input).map_or(Path::new(""), |p| p.as_path());
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    let name = match request.inputs.len() {
-        0 | 1 => clean(&name),
-        all => format!("{}/{all} {}", progress.input + 1, clean(&name)),
-    };
-    bar.show(&name, progress.position, progress.total);
-}
-
 fn text(summary: &Summary) -> String {
     let mut out = String::new();
     for input in &summary.inputs {
         one_input(&mut out, input);
+    }
+    for input in &summary.skipped {
+        let options = if input.differs { ", converted with other options (--refresh)" } else { "" };
+        let path = clean(&input.path.to_string_lossy());
+        out.push_str(&format!("{path}: is there already as {}{options}\n", clean(&input.trace_id)));
     }
     let tables = &summary.tables;
     let seconds = summary.elapsed_ns as f64 / 1e9;

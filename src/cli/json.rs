@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use tracequet::inspect::{CollectionKind, DecodedBy, Inspection};
-use tracequet::pipeline::{FailedInput, InputSummary, ProblemSummary, Summary};
+use tracequet::pipeline::{Done, FailedInput, InputSummary, ProblemSummary, Summary};
 use tracequet::reader::TraceInfo;
 use tracequet::time::format_utc;
 
@@ -278,7 +278,9 @@ struct SummaryView<'a> {
 #[derive(Serialize)]
 struct FailedView<'a> {
     path: String,
+    trace_id: &'a str,
     error: &'a str,
+    offset: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -314,40 +316,104 @@ struct TableView<'a> {
 
 /// What a conversion made, as one JSON object.
 pub fn summary(summary: &Summary) -> anyhow::Result<String> {
-    let input = |i| {
-        let i: &InputSummary = i;
-        InputView {
-            path: i.path.to_string_lossy().into_owned(),
-            trace_id: &i.trace_id,
-            header: header(&i.info),
-            bytes: i.bytes,
-            complete: i.complete,
-            has_losses: i.has_losses(),
-            event_count: i.events,
-            dropped_events: i.dropped_events,
-            first_ns: i.first_ns,
-            last_ns: i.last_ns,
-            event_types: i.event_types,
-            decoded_full: i.decoded_full,
-            decoded_partial: i.decoded_partial,
-            raw: i.raw,
-            collection_count: i.collections,
-            incomplete_collection_count: i.incomplete_collections,
-            frame_count: i.frames.frames,
-            named_frame_count: i.frames.named,
-            problems: problems(&i.problems),
-        }
-    };
-    let failed = |f| {
-        let f: &'_ FailedInput = f;
-        FailedView { path: f.path.to_string_lossy().into_owned(), error: &f.error }
-    };
     print(&SummaryView {
         output: summary.output.to_string_lossy().into_owned(),
         elapsed_ns: summary.elapsed_ns,
         has_losses: summary.has_losses(),
-        failed: summary.failed.iter().map(failed).collect(),
-        inputs: summary.inputs.iter().map(input).collect(),
-        tables: summary.tables.iter().map(|t| TableView { name: &t.name, rows: t.rows, bytes: t.bytes }).collect(),
+        failed: summary.failed.iter().map(failed_view).collect(),
+        inputs: summary.inputs.iter().map(input_view).collect(),
+        tables: table_views(summary),
     })
+}
+
+/// What became of one of several recordings, as one line.
+pub fn recording(done: &Done) -> anyhow::Result<String> {
+    line(&match done {
+        Done::Converted(input) => LineView::Converted(input_view(input)),
+        Done::Failed(input) => LineView::Failed(failed_view(input)),
+        Done::Skipped(input) => LineView::Skipped(SkippedView {
+            path: input.path.to_string_lossy().into_owned(),
+            trace_id: &input.trace_id,
+            other_options: input.differs,
+        }),
+        _ => return Ok(String::new()),
+    })
+}
+
+/// What a conversion made of several recordings, as the last line.
+pub fn batch(summary: &Summary) -> anyhow::Result<String> {
+    line(&LineView::Summary(BatchView {
+        output: summary.output.to_string_lossy().into_owned(),
+        elapsed_ns: summary.elapsed_ns,
+        has_losses: summary.has_losses(),
+        converted_count: summary.inputs.len(),
+        failed_count: summary.failed.len(),
+        skipped_count: summary.skipped.len(),
+        tables: table_views(summary),
+    }))
+}
+
+/// A line of the output about several recordings: `outcome` says what it is about.
+#[derive(Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant, reason = "one at a time")]
+enum LineView<'a> {
+    Converted(InputView<'a>),
+    Failed(FailedView<'a>),
+    Skipped(SkippedView<'a>),
+    Summary(BatchView<'a>),
+}
+
+#[derive(Serialize)]
+struct SkippedView<'a> {
+    path: String,
+    trace_id: &'a str,
+    other_options: bool,
+}
+
+#[derive(Serialize)]
+struct BatchView<'a> {
+    output: String,
+    elapsed_ns: u64,
+    has_losses: bool,
+    converted_count: usize,
+    failed_count: usize,
+    skipped_count: usize,
+    tables: Vec<TableView<'a>>,
+}
+
+fn line(value: &impl Serialize) -> anyhow::Result<String> {
+    Ok(serde_json::to_string(value)? + "\n")
+}
+
+fn table_views(summary: &Summary) -> Vec<TableView<'_>> {
+    summary.tables.iter().map(|t| TableView { name: &t.name, rows: t.rows, bytes: t.bytes }).collect()
+}
+
+fn failed_view(f: &FailedInput) -> FailedView<'_> {
+    FailedView { path: f.path.to_string_lossy().into_owned(), trace_id: &f.trace_id, error: &f.error, offset: f.offset }
+}
+
+fn input_view(i: &InputSummary) -> InputView<'_> {
+    InputView {
+        path: i.path.to_string_lossy().into_owned(),
+        trace_id: &i.trace_id,
+        header: header(&i.info),
+        bytes: i.bytes,
+        complete: i.complete,
+        has_losses: i.has_losses(),
+        event_count: i.events,
+        dropped_events: i.dropped_events,
+        first_ns: i.first_ns,
+        last_ns: i.last_ns,
+        event_types: i.event_types,
+        decoded_full: i.decoded_full,
+        decoded_partial: i.decoded_partial,
+        raw: i.raw,
+        collection_count: i.collections,
+        incomplete_collection_count: i.incomplete_collections,
+        frame_count: i.frames.frames,
+        named_frame_count: i.frames.named,
+        problems: problems(&i.problems),
+    }
 }

@@ -1,6 +1,7 @@
 //! What a person can type: the commands, and how each ends.
 
 mod args;
+mod batch;
 mod collect;
 mod convert;
 mod export;
@@ -56,6 +57,7 @@ pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     match result {
         Ok(Outcome::Whole) => WHOLE,
         Ok(Outcome::Losses) => LOSSES,
+        Ok(Outcome::Nothing) => FAILED,
         Err(error) if failure::is_closed_pipe(&error) => WHOLE,
         Err(error) => {
             failure::print(&error);

@@ -14,6 +14,8 @@ pub enum Outcome {
     Whole,
     /// Everything that is left was read; something was lost.
     Losses,
+    /// Nothing could be read, and that is in the dataset.
+    Nothing,
 }
 
 impl Outcome {
@@ -28,7 +30,7 @@ impl Outcome {
         match printing {
             Ok(()) => Ok(self),
             Err(error) if failure::is_closed_pipe(&error) => Ok(self),
-            Err(error) if self == Outcome::Losses => {
+            Err(error) if self != Outcome::Whole => {
                 failure::print(&error);
                 Ok(self)
             }

@@ -33,6 +33,15 @@ pub fn number(text: &str) -> Result<u64, String> {
     number.map_err(|_| "expected a number such as 0x400001".into())
 }
 
+/// Reads `NAME=VALUE`.
+pub fn label(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE such as branch=main")?;
+    if name.is_empty() || name.contains([',', '!', '*']) || name.contains(char::is_whitespace) {
+        return Err("the name of a label has no blanks, no comma, no ! and no *".into());
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
 /// Reads `zstd`, `zstd:LEVEL`, `snappy` or `none`.
 pub fn compression(text: &str) -> Result<Compression, String> {
     match text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level))) {

@@ -1,5 +1,6 @@
 //! `manifest.json`: what a dataset holds, as a conversion wrote it.
 
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
@@ -41,6 +42,30 @@ pub struct RecordingInfo {
     pub dropped_events: u64,
     /// Whether the recording reached its end mark.
     pub complete: bool,
+    /// When it began, as `2026-11-22T05:19:21.000Z`.
+    #[serde(default)]
+    pub start: String,
+    /// `ok`, or `losses` when something of it was lost, damaged or not decoded.
+    #[serde(default)]
+    pub status: String,
+    /// What it was labelled with.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A recording of several that could not be read.
+#[derive(Clone, Debug, Deserialize)]
+#[non_exhaustive]
+pub struct FailedRecording {
+    /// Its key.
+    pub trace_id: String,
+    /// The file.
+    pub path: PathBuf,
+    /// What was wrong, where, and what was expected.
+    pub error: String,
+    /// What it was labelled with.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
 }
 
 /// A table, as the manifest has it.
@@ -67,7 +92,24 @@ pub(super) struct Manifest {
     pub format: Format,
     pub layout: Layout,
     pub recordings: Vec<RecordingInfo>,
+    pub failed: Vec<FailedRecording>,
     pub tables: Vec<TableInfo>,
+}
+
+/// `manifest/<key>.json`, of which there is one for each of several recordings.
+#[derive(Deserialize)]
+struct Entry {
+    schema_version: u32,
+    tables: Vec<TableInfo>,
+    #[serde(flatten)]
+    of: Outcome,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Outcome {
+    Converted(RecordingInfo),
+    Failed(FailedRecording),
 }
 
 #[derive(Deserialize)]
@@ -83,6 +125,8 @@ struct Body {
     format: String,
     layout: String,
     inputs: Vec<RecordingInfo>,
+    #[serde(default)]
+    failed: Vec<FailedRecording>,
     tables: Vec<TableInfo>,
 }
 
@@ -126,12 +170,58 @@ impl Manifest {
         if layout == Layout::Flat && body.inputs.len() != 1 {
             return Err(wrong(format!("a flat layout with {} recordings", body.inputs.len()), "one recording"));
         }
-        let keys = body.inputs.iter().map(|recording| recording.trace_id.as_str());
-        let names = body.tables.iter().map(|table| table.name.as_str());
+        let mut manifest =
+            Manifest { format, layout, recordings: body.inputs, failed: body.failed, tables: body.tables };
+        if layout == Layout::Hive {
+            manifest.take_entries(root)?;
+        }
+        let keys = manifest.recordings.iter().map(|recording| recording.trace_id.as_str());
+        let names = manifest.tables.iter().map(|table| table.name.as_str());
         if let Some(name) = keys.chain(names).find(|name| !stays_inside(name)) {
             return Err(wrong(format!("the name {name:?}"), "names that stay inside the dataset"));
         }
-        Ok(Manifest { format, layout, recordings: body.inputs, tables: body.tables })
+        Ok(manifest)
+    }
+
+    /// The entries of the recordings are what counts: the summary is written at the end of a run, and others may add.
+    fn take_entries(&mut self, root: &Path) -> Result<()> {
+        let entries = crate::sink::entries(root)?;
+        if entries.is_empty() {
+            return Ok(());
+        }
+        self.recordings.clear();
+        self.failed.clear();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut tables: Vec<TableInfo> = Vec::new();
+        for (key, bytes) in entries {
+            let path = || root.join("manifest").join(format!("{key}.json"));
+            let wrong = |what: String, expected: String| Error::Dataset { path: path(), what, expected };
+            let entry: Entry =
+                serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string(), "the entry of a recording".into()))?;
+            if entry.schema_version != SCHEMA_VERSION {
+                let what = format!("its tables are of version {}", entry.schema_version);
+                let expected = format!("version {SCHEMA_VERSION}: convert it again with --append --refresh");
+                return Err(wrong(what, expected));
+            }
+            for table in entry.tables {
+                match places.get(&table.name).and_then(|place| tables.get_mut(*place)) {
+                    Some(known) => {
+                        known.rows += table.rows;
+                        known.bytes += table.bytes;
+                    }
+                    None => {
+                        places.insert(table.name.clone(), tables.len());
+                        tables.push(table);
+                    }
+                }
+            }
+            match entry.of {
+                Outcome::Converted(recording) => self.recordings.push(recording),
+                Outcome::Failed(recording) => self.failed.push(recording),
+            }
+        }
+        self.tables = tables;
+        Ok(())
     }
 }
 

@@ -38,6 +38,6 @@ pub use arrow_schema;
 
 pub use crate::sink::Format;
 pub use column::Column;
-pub use manifest::{Layout, RecordingInfo, TableInfo};
+pub use manifest::{FailedRecording, Layout, RecordingInfo, TableInfo};
 pub use open::{Dataset, Recording};
 pub use table::{Batches, Scan, Table};

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::manifest::{Layout, Manifest, RecordingInfo, TableInfo};
+use super::manifest::{FailedRecording, Layout, Manifest, RecordingInfo, TableInfo};
 use super::table::Table;
 use crate::error::{Error, Result};
 use crate::sink::Format;
@@ -43,7 +43,12 @@ impl Dataset {
         self.manifest.layout
     }
 
-    /// The recordings, in the order in which they were converted.
+    /// The recordings that could not be read. Each has a row in `trace`, and no other rows.
+    pub fn failed(&self) -> &[FailedRecording] {
+        &self.manifest.failed
+    }
+
+    /// The recordings, in the order of their keys.
     pub fn recordings(&self) -> &[RecordingInfo] {
         &self.manifest.recordings
     }
@@ -54,11 +59,16 @@ impl Dataset {
         &self.manifest.tables
     }
 
-    /// One recording by its `trace_id`, which may be left out when there is only one.
+    /// One recording by its `trace_id`, which may be left out when there is only one. The name in front of the hash
+    /// (`app` of `app-7be25f48`) is enough where only one has it.
     pub fn recording(&self, trace_id: Option<&str>) -> Result<Recording<'_>> {
         let all = self.recordings();
         let found = match trace_id {
-            Some(wanted) => all.iter().find(|recording| recording.trace_id == wanted),
+            Some(wanted) => all.iter().find(|recording| recording.trace_id == wanted).or_else(|| {
+                let name = |key: &'_ str| key.rsplit_once('-').is_some_and(|(name, _)| name == wanted);
+                let mut named = all.iter().filter(|recording| name(&recording.trace_id));
+                named.next().filter(|_| named.next().is_none())
+            }),
             None => all.first().filter(|_| all.len() == 1),
         };
         if let Some(info) = found {

@@ -9,6 +9,8 @@ mod enum_names;
 mod enum_values;
 pub mod fact;
 mod gc;
+mod kernel;
+mod listed;
 mod loader;
 mod nested;
 mod processes;
@@ -80,6 +82,9 @@ trackers! {
     Exceptions = threads::exceptions,
     Waits = threads::waits,
     Pool = threads::pool,
+    Disk = kernel::disk,
+    Files = kernel::files,
+    Network = kernel::network,
     Counters = sources::counters,
     Activities = sources::activities,
     Processes = processes,
@@ -114,6 +119,8 @@ struct Trackers {
     waits: threads::waits::Waits,
     pool: threads::pool::Pool,
     activities: sources::activities::Activities,
+    files: kernel::files::Files,
+    clock: Option<Clock>,
     processes: processes::Processes,
 }
 
@@ -133,6 +140,11 @@ impl Normalizer {
     /// The reader's keys of stacks are void.
     pub fn stacks_forgotten(&mut self) {
         self.trackers.callsites.forget_keys();
+    }
+
+    /// The clock of the recording, told before its events.
+    pub fn clock(&mut self, clock: &Clock) {
+        self.trackers.clock = Some(*clock);
     }
 
     /// A process that the recording describes.
@@ -171,7 +183,7 @@ impl Normalizer {
             let Handler { route, .. } = handler;
             matches!(route, Route::Types(_) | Route::Methods(_) | Route::Modules(_) | Route::Processes(_))
                 || matches!(route, Route::Mappings(_))
-                || matches!(route, Route::Assemblies(_) | Route::ManagedModules(_))
+                || matches!(route, Route::Assemblies(_) | Route::ManagedModules(_) | Route::Files(_))
         };
         handlers.into_iter().any(is_reference)
     }
@@ -215,13 +227,19 @@ impl Normalizer {
         }
         heap_walks.finish(position, sink);
         let totals = Totals { collections: join.collections(), ..Totals::default() };
-        let Trackers { callsites, methods, modules, mappings, assemblies, managed_modules, processes, .. } =
+        let Trackers { callsites, methods, modules, mappings, assemblies, managed_modules, files, processes, .. } =
             &mut self.trackers;
         let lost = modules.lost + mappings.lost + assemblies.lost() + managed_modules.lost();
         if lost > 0 {
             let message = "more modules or assemblies than are remembered";
             sink.problem(&Problem::new(Severity::DataLoss, "too_many_modules", position, message).count(lost));
         }
+        if files.lost() > 0 {
+            let problem =
+                Problem::new(Severity::DataLoss, "too_many_files", position, "more files than are remembered");
+            sink.problem(&problem.count(files.lost()));
+        }
+        files.finish(sink);
         processes.finish(sink);
         let known = code::frames::Known { methods, modules, mappings, assemblies, managed_modules };
         let (nodes, places) = std::mem::take(callsites).finish();
@@ -313,6 +331,9 @@ impl Trackers {
             Route::Exceptions(action) => self.exceptions.event(action, input, sink),
             Route::Waits(action) => self.waits.event(action, input, sink),
             Route::Pool(action) => self.pool.event(action, input, sink),
+            Route::Disk(action) => kernel::disk::event(action, input, self.clock.as_ref(), sink),
+            Route::Files(action) => self.files.event(action, input),
+            Route::Network(action) => kernel::network::event(action, input, sink),
             Route::Counters(action) => sources::counters::event(action, input, sink),
             Route::Activities(action) => self.activities.event(action, input, sink),
             Route::Processes(action) => processes.event(action, input),

@@ -10,7 +10,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::inputs;
-use super::one_input::one_input;
+use super::one::read_one;
 use super::request::{AddressType, Convert, DatasetLayout, Progress};
 use super::summary::{FailedInput, InputSummary, Summary, TableSummary};
 use crate::error::{Error, Problem, Result};
@@ -19,7 +19,7 @@ use crate::reader::callback::{self, Record};
 use crate::reader::etl::Manifests;
 use crate::reader::{self, Order, Thread, ThreadIndex, TraceInfo, TypeId};
 use crate::sink::BatchSink;
-use crate::source::RecordingPath;
+use crate::source::{FileIdentity, RecordingPath};
 use crate::table::names::safe;
 use crate::table::select::Selection;
 use crate::table::{Shape, Tables};
@@ -77,12 +77,12 @@ pub fn batches(
     let manifests = Manifests::open(&request.manifests)?;
     let selection = Selection::new(&request.tables)?;
     let wants = |table: &str| {
-        let is_extra = matches!(table, "trace" | "diagnostic");
+        let is_extra = matches!(table, "trace" | "trace_label" | "diagnostic");
         !is_extra || request.tables.is_empty() || request.tables.iter().any(|name| name == table)
     };
     let recordings = inputs::recordings(&request.inputs);
-    let shapes = shapes(request, &recordings);
-    let (mut inputs, mut failed, mut tables) = (Vec::new(), Vec::new(), Vec::<TableSummary>::new());
+    let shapes = shapes(request, &recordings, true);
+    let (mut converted, mut failed, mut tables) = (Vec::new(), Vec::new(), Vec::<TableSummary>::new());
     for ((input, recording), shape) in recordings.iter().zip(&shapes) {
         let input = *input;
         let stop = Cell::new(false);
@@ -101,15 +101,20 @@ pub fn batches(
             }
         };
         let mut sink = BatchSink::new(&mut receive_rows, &go_on);
-        let wants_hash = wants("trace");
-        let made =
-            one_input(request, &manifests, recording, shape.1.clone(), &selection, &mut sink, wants_hash, &mut told);
+        // The hash is taken while the recording is read: both are in the page cache then.
+        let hashing = if wants("trace") { inputs::identity_aside(recording) } else { None };
+        let identity = || inputs::joined(hashing).unwrap_or_default();
+        let how = (shape.clone(), &selection);
+        let made = read_one(request, &manifests, recording, how, &mut sink, &mut told, identity);
         if stop.get() {
             return Ok(None);
         }
         match made {
             Ok((summary, written)) => {
-                inputs.push(InputSummary { trace_id: shape.0.clone(), ..summary });
+                let trace_id = shape.trace_id.clone();
+                let trace_id =
+                    trace_id.unwrap_or_else(|| inputs::trace_key(&recording.name(), &summary.identity.sha256));
+                converted.push(InputSummary { trace_id, ..summary });
                 add(&mut tables, written.into_iter().filter(|table| wants(&table.name)));
             }
             Err(error) if recordings.len() > 1 && !has_rows && is_about(&error, &recording.name()) => {
@@ -118,21 +123,27 @@ pub fn batches(
             Err(error) => return Err(error),
         }
     }
-    if inputs.is_empty() && !failed.is_empty() {
+    if converted.is_empty() && !failed.is_empty() {
         return Err(failed.swap_remove(0).1);
     }
-    let failed = failed.into_iter().map(|(path, error)| FailedInput { path, error: error.to_string() }).collect();
+    let failed = failed.into_iter().map(|(path, error)| FailedInput::of(path, &error)).collect();
     let elapsed_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    Ok(Some(Summary { inputs, failed, output: PathBuf::new(), tables, elapsed_ns }))
+    let skipped = Vec::new();
+    Ok(Some(Summary { inputs: converted, failed, skipped, output: PathBuf::new(), tables, elapsed_ns }))
 }
 
-/// The key of each recording, and what its tables look like.
-fn shapes(request: &Convert, recordings: &[(usize, RecordingPath)]) -> Vec<(String, Shape)> {
+/// What the tables of each recording look like. Of several, each has a key, for which its hash is taken if there are
+/// to be rows.
+fn shapes(request: &Convert, recordings: &[(usize, RecordingPath)], for_rows: bool) -> Vec<Shape> {
     let hive = request.layout == DatasetLayout::Hive || recordings.len() > 1;
-    let names: Vec<PathBuf> = recordings.iter().map(|(_, recording)| recording.name()).collect();
     let signed = request.address_type == AddressType::Int64;
-    let keys = inputs::trace_keys(&names).into_iter();
-    keys.map(|key| (key.clone(), Shape { trace_id: hive.then_some(key), signed })).collect()
+    let key = |recording: &RecordingPath| {
+        // What cannot be hashed cannot be read either, which is told then.
+        let identity =
+            if for_rows { inputs::identity_of(recording).unwrap_or_default() } else { FileIdentity::default() };
+        inputs::trace_key(&recording.name(), &identity.sha256)
+    };
+    recordings.iter().map(|(_, recording)| Shape { trace_id: hive.then(|| key(recording)), signed }).collect()
 }
 
 /// Whether an error is about the recording, and not about the request.
@@ -187,7 +198,7 @@ pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
     };
     let recordings = inputs::recordings(&request.inputs);
     let mut found: Vec<Vec<FoundTable>> = request.inputs.iter().map(|_| Vec::new()).collect();
-    for ((input, recording), (_, shape)) in recordings.iter().zip(shapes(request, &recordings)) {
+    for ((input, recording), shape) in recordings.iter().zip(shapes(request, &recordings, false)) {
         let listed = list(recording, shape)?;
         let Some(known) = found.get_mut(*input) else { continue };
         // The recordings of an archive have most of their tables in common.

@@ -126,9 +126,8 @@ impl<'r> CallbackRun<'r> {
 
 impl Visitor for CallbackRun<'_> {
     fn trace(&mut self, header: &Header, info: &TraceInfo) {
-        match self.conversion.tables(info) {
-            Ok(tables) => {
-                let out = TableOutput::new(tables, self.conversion.request);
+        match self.conversion.output(info) {
+            Ok(out) => {
                 let normalizer = CallbackNormalizer::new(header, info.clock);
                 self.state = Some(State { info: info.clone(), out, normalizer });
             }

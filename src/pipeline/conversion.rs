@@ -1,5 +1,6 @@
 //! One input of a request on its way into the dataset.
 
+use super::output::TableOutput;
 use super::request::Convert;
 use crate::error::{Problem, Result, Severity};
 use crate::reader::TraceInfo;
@@ -24,8 +25,9 @@ impl Conversion<'_> {
         self.request.strict && problem.severity == Severity::Error
     }
 
-    /// The tables of a recording whose header was read.
-    pub(super) fn tables(&self, info: &TraceInfo) -> Result<Tables> {
-        Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.shape.clone())
+    /// Where the tables of a recording whose header was read come out.
+    pub(super) fn output(&self, info: &TraceInfo) -> Result<TableOutput> {
+        let tables = Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.shape.clone())?;
+        Ok(TableOutput::new(tables, self.request))
     }
 }

@@ -320,10 +320,9 @@ fn report_kind(info: &EventInfo, kind: &Kind, out: &mut TableOutput) {
 impl EventVisitor for EventRun<'_> {
     fn trace(&mut self, info: &TraceInfo) {
         self.normalizer = Normalizer::new(info.stack_width());
-        match self.conversion.tables(info) {
-            Ok(tables) => {
-                self.state = Some(State { info: info.clone(), out: TableOutput::new(tables, self.conversion.request) })
-            }
+        self.normalizer.clock(&info.clock);
+        match self.conversion.output(info) {
+            Ok(out) => self.state = Some(State { info: info.clone(), out }),
             Err(e) => self.failure = Some(e),
         }
     }

@@ -1,13 +1,44 @@
 //! What is known of an input by its file: a key for it, its size and its hash.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
+use crate::error::{Error, Result};
 use crate::source::{FileIdentity, RecordingPath};
 use crate::table::names::safe;
-use crate::table::unique_names::UniqueNames;
+
+/// Digits of the hash in a key.
+const DIGITS: usize = 8;
+
+/// The key of a recording: its file name without extensions, begun with a letter (a bare number would be read as one), and
+/// the first digits of its hash. Of a recording that has no hash (a session that runs) the name alone.
+///
+/// Name and content give the same key whatever else is converted. Two that differ in case only differ in the hash, too:
+/// on some systems such directories would be one.
+pub(super) fn trace_key(path: &Path, sha256: &str) -> String {
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = [".nettrace", ".netperf", ".etl", ".corprof"]
+        .iter()
+        .fold(name.as_str(), |name, end| name.split(*end).next().unwrap_or_default());
+    let mut key = safe(if stem.is_empty() || stem == "-" { "stdin" } else { stem });
+    if !key.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        key.insert(0, 't');
+    }
+    match sha256.get(..DIGITS) {
+        Some(digits) => format!("{key}-{digits}"),
+        None => key,
+    }
+}
+
+/// The key of a file whose bytes could not be read: its place instead of its content.
+pub(super) fn key_of_place(path: &Path) -> String {
+    let place = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    trace_key(path, &hex(&Sha256::digest(place.to_string_lossy().as_bytes())))
+}
 
 /// The recordings of the inputs, each with which input holds it: an archive may hold several.
 pub(super) fn recordings(inputs: &[PathBuf]) -> Vec<(usize, RecordingPath)> {
@@ -15,57 +46,76 @@ pub(super) fn recordings(inputs: &[PathBuf]) -> Vec<(usize, RecordingPath)> {
     inputs.iter().enumerate().flat_map(of_input).collect()
 }
 
-/// A key for each input: its file name, begun with a letter (a bare number would be read as one), and unique whatever its
-/// case: keys are names of directories.
-pub(super) fn trace_keys(inputs: &[PathBuf]) -> Vec<String> {
-    let mut unique = UniqueNames::default();
-    let mut keys = Vec::new();
-    for path in inputs {
-        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let stem = name.split(".nettrace").next().unwrap_or_default().split(".netperf").next().unwrap_or_default();
-        let stem = stem.split(".etl").next().unwrap_or_default().split(".corprof").next().unwrap_or_default();
-        let mut key = safe(if stem.is_empty() || stem == "-" { "stdin" } else { stem });
-        if !key.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            key.insert(0, 't');
-        }
-        keys.push(unique.add(key));
-    }
-    keys
+/// Size and SHA-256 of a recording that is a regular file or a part of an archive; nothing of anything else.
+pub(super) fn identity_of(recording: &RecordingPath) -> Result<FileIdentity> {
+    recording.bytes().map_or_else(|| Ok(FileIdentity::default()), |bytes| hashed(&recording.name(), bytes?))
 }
 
-/// Size and SHA-256 of a recording that is a regular file or a part of an archive, taken by a thread of its own. Where no
-/// thread can be made, and where the file can no longer be read, neither is known.
-pub(super) fn identity_of(recording: &RecordingPath) -> Option<std::thread::JoinHandle<Option<FileIdentity>>> {
-    let mut bytes = recording.bytes()?.ok()?;
-    let hashing = move || {
-        let mut hash = Sha256::new();
-        let mut buffer = vec![0u8; 256 << 10];
-        let mut size_bytes = 0u64;
-        loop {
-            match bytes.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(n) => {
-                    size_bytes += n as u64;
-                    hash.update(buffer.get(..n).unwrap_or_default());
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => return None,
+fn hashed(name: &Path, mut bytes: impl Read) -> Result<FileIdentity> {
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0u8; 256 << 10];
+    let mut size_bytes = 0u64;
+    loop {
+        match bytes.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => {
+                size_bytes += n as u64;
+                hash.update(buffer.get(..n).unwrap_or_default());
             }
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(source) => return Err(Error::Io { path: name.to_owned(), source }),
         }
-        let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Some(FileIdentity { size_bytes, sha256 })
-    };
-    std::thread::Builder::new().spawn(hashing).ok()
+    }
+    Ok(FileIdentity { size_bytes, sha256: hex(&hash.finalize()) })
+}
+
+/// Size and SHA-256 of a recording, taken by a thread of its own. Where no thread can be made, neither is known.
+pub(super) fn identity_aside(recording: &RecordingPath) -> Option<JoinHandle<Result<FileIdentity>>> {
+    let bytes = recording.bytes()?.ok()?;
+    let name = recording.name();
+    std::thread::Builder::new().spawn(move || hashed(&name, bytes)).ok()
+}
+
+/// What that thread found. What cannot be hashed was read nevertheless: it has no identity, and costs nothing else.
+pub(super) fn joined(hashing: Option<JoinHandle<Result<FileIdentity>>>) -> Option<FileIdentity> {
+    hashing.and_then(|thread| thread.join().ok()?.ok())
+}
+
+/// By what a file is seen to be written: its length and the time of its last change.
+pub(super) fn stamp(path: &Path) -> Option<(u64, Option<SystemTime>)> {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.len(), found.modified().ok()))
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// On some systems directories that differ in case are one.
     #[test]
-    fn recordings_that_differ_in_case_have_keys_that_do_not() {
-        let keys = trace_keys(&["A.nettrace", "b/a.etl", "-", "7.corprof", "A_2.nettrace"].map(PathBuf::from));
-        assert_eq!(keys, ["A", "a_2", "stdin", "t7", "A_2_2"]);
+    fn a_key_is_made_of_name_and_content() {
+        let hash = "0123456789abcdef";
+        for (path, key) in [
+            ("A.nettrace", "A-01234567"),
+            ("b/a.etl.zip", "a-01234567"),
+            ("7.corprof", "t7-01234567"),
+            ("A 2.netperf.gz", "A_2-01234567"),
+        ] {
+            assert_eq!(trace_key(Path::new(path), hash), key);
+        }
+        assert_eq!(trace_key(Path::new("-"), ""), "stdin");
+    }
+
+    #[test]
+    fn a_hash_is_that_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("abc");
+        std::fs::write(&path, "abc").unwrap();
+        let identity = identity_of(&RecordingPath::of_file(&path)).unwrap();
+        assert_eq!((identity.size_bytes, &identity.sha256[..8]), (3, "ba7816bf"));
+        assert_eq!(identity_of(&RecordingPath::of_file(folder.path())).unwrap(), FileIdentity::default());
     }
 }

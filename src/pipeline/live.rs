@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::conversion::Conversion;
 use super::event_run::EventRun;
-use super::inputs::identity_of;
+use super::inputs::{identity_aside, joined};
 use super::into_dataset;
 use super::request::{Convert, Progress};
 use super::summary::Summary;
@@ -38,8 +38,7 @@ pub fn record(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Recorded> {
     let (mut start, mut ending) = (Some(start), None);
-    let names = [name.to_owned()];
-    let summary = into_dataset(request, &names, &mut |input, shape, selection, dataset| {
+    let summary = into_dataset(request, name, &mut |shape, selection, dataset| {
         let start = start.take().ok_or_else(|| Error::Internal("a recording was begun twice".into()))?;
         let mut recording = start()?;
         let reader = recording.take_reader().ok_or_else(|| Error::Internal("a recording without bytes".into()))?;
@@ -49,7 +48,7 @@ pub fn record(
             let ended = recording.ending();
             return Err(Error::Usage(format!("nothing was recorded: {}", why_nothing(&ended.reason))));
         }
-        let mut progress = |position, total, events| progress(Progress { input, position, total, events });
+        let mut progress = |position, total, events| progress(Progress { input: 0, position, total, events });
         let conversion = Conversion { request, selection, shape, dataset, progress: &mut progress, total: None };
         let mut run = EventRun::new(conversion);
         let mut watched = Watched::new(&mut run, &mut *watch);
@@ -66,8 +65,8 @@ pub fn record(
             run.problem(Problem::new(Severity::Info, "session_option_ignored", 0, *compromise));
         }
         tell(&ended, &mut run);
-        let hashing = recording.kept().and_then(|path| identity_of(&RecordingPath::of_file(path)));
-        let identity = hashing.and_then(|thread| thread.join().ok().flatten());
+        let hashing = recording.kept().and_then(|path| identity_aside(&RecordingPath::of_file(path)));
+        let identity = joined(hashing).filter(|identity| !identity.sha256.is_empty());
         let identity = identity.unwrap_or(FileIdentity { size_bytes: ended.bytes, ..FileIdentity::default() });
         ending = Some(ended);
         run.finish(&path, &end, &identity, &resolved)

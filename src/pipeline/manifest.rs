@@ -1,44 +1,138 @@
-//! `manifest.json`: what a dataset was made of, and its tables.
+//! `manifest.json`: what a dataset was made of, and its tables. Of a dataset of several recordings it sums up their
+//! entries, `manifest/<key>.json`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::request::Convert;
-use super::summary::Summary;
+use super::request::{AddressType, Convert};
+use super::summary::{FailedInput, InputSummary, TableSummary};
+use crate::error::{Error, Result};
 use crate::sink::Format;
-use crate::table::schema::SCHEMA_VERSION;
+use crate::table::schema::{self, SCHEMA_VERSION};
 
-/// The text of the file. `hive` says that the dataset holds several recordings.
-pub(super) fn text(request: &Convert, summary: &Summary, hive: bool) -> String {
-    let extension = match request.format {
+/// Version of this program, as manifests have it.
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The text of the file of a dataset of one recording.
+pub(super) fn of_one(request: &Convert, input: &InputSummary, tables: &[TableSummary]) -> String {
+    let inputs = [recording(request, input)];
+    text(request, "flat", &inputs, &[], list(tables))
+}
+
+/// The entry of a recording in a dataset of several.
+pub(super) fn entry(request: &Convert, input: &InputSummary, tables: &[TableSummary]) -> Vec<u8> {
+    let mut entry = recording(request, input);
+    if let Some(entry) = entry.as_object_mut() {
+        entry.insert("options".to_owned(), request.options().into());
+    }
+    with_tables(entry, tables)
+}
+
+/// The entry of a recording that could not be read.
+pub(super) fn failed_entry(request: &Convert, failed: &FailedInput, tables: &[TableSummary]) -> Vec<u8> {
+    let entry = json!({
+        "trace_id": failed.trace_id, "path": failed.path.display().to_string(),
+        "size_bytes": failed.identity.size_bytes, "sha256": failed.identity.sha256, "status": "failed",
+        "error": failed.error, "offset": failed.offset, "labels": labels(request),
+    });
+    with_tables(entry, tables)
+}
+
+/// The text of the file of a dataset of several, by its entries; and the names of its tables, those of facts first.
+pub(super) fn of_several(request: &Convert, entries: &[(String, Vec<u8>)]) -> Result<(String, Vec<String>)> {
+    let (mut inputs, mut failed) = (Vec::new(), Vec::new());
+    let mut tables: Vec<TableSummary> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    for (key, bytes) in entries {
+        let parsed = serde_json::from_slice(bytes);
+        let mut entry: Value = parsed.map_err(|e| Error::Dataset {
+            path: request.output.join("manifest").join(format!("{key}.json")),
+            what: e.to_string(),
+            expected: "the entry of a recording".into(),
+        })?;
+        let own = entry.as_object_mut().and_then(|entry| entry.remove("tables"));
+        for table in own.as_ref().and_then(Value::as_array).into_iter().flatten() {
+            let number = |key: &str| table.get(key).and_then(Value::as_u64).unwrap_or_default();
+            let name = table.get("name").and_then(Value::as_str).unwrap_or_default();
+            let place = *places.entry(name.to_owned()).or_insert_with(|| {
+                tables.push(TableSummary { name: name.to_owned(), rows: 0, bytes: 0 });
+                tables.len() - 1
+            });
+            if let Some(known) = tables.get_mut(place) {
+                known.rows += number("rows");
+                known.bytes += number("bytes");
+            }
+        }
+        if entry.get("status").and_then(Value::as_str) == Some("failed") {
+            failed.push(entry)
+        } else {
+            inputs.push(entry)
+        }
+    }
+    let order: Vec<&str> = schema::all()?.iter().map(|table| table.name.as_str()).collect();
+    let place = |table: &TableSummary| order.iter().position(|name| *name == table.name).unwrap_or(order.len());
+    tables.sort_by(|a, b| (place(a), &a.name).cmp(&(place(b), &b.name)));
+    let names = tables.iter().map(|table| table.name.clone()).collect();
+    Ok((text(request, "hive", &inputs, &failed, list(&tables)), names))
+}
+
+fn recording(request: &Convert, input: &InputSummary) -> Value {
+    let problems: Vec<_> = input
+        .problems
+        .iter()
+        .map(|p| json!({ "code": p.code, "severity": p.severity.as_str(), "rows": p.rows, "count": p.count }))
+        .collect();
+    json!({
+        "trace_id": input.trace_id, "path": input.path.display().to_string(),
+        "size_bytes": input.identity.size_bytes, "sha256": input.identity.sha256,
+        "start": crate::time::format_utc(input.info.clock.sync_utc_ns),
+        "events": input.events, "dropped_events": input.dropped_events, "complete": input.complete,
+        "status": input.status(), "labels": labels(request), "problems": problems,
+    })
+}
+
+fn with_tables(mut entry: Value, tables: &[TableSummary]) -> Vec<u8> {
+    if let Some(entry) = entry.as_object_mut() {
+        let more = [("version", VERSION.into()), ("schema_version", SCHEMA_VERSION.into()), ("tables", list(tables))];
+        entry.extend(more.map(|(name, value)| (name.to_owned(), value)));
+    }
+    pretty(&entry).into_bytes()
+}
+
+fn labels(request: &Convert) -> Value {
+    request
+        .labels
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone().into()))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+fn list(tables: &[TableSummary]) -> Value {
+    tables.iter().map(|t| json!({ "name": t.name, "rows": t.rows, "bytes": t.bytes })).collect()
+}
+
+fn text(request: &Convert, layout: &str, inputs: &[Value], failed: &[Value], tables: Value) -> String {
+    let format = match request.format {
         Format::Parquet => "parquet",
         Format::Arrow => "arrow",
     };
-    let failed: Vec<_> =
-        summary.failed.iter().map(|f| json!({ "path": f.path.display().to_string(), "error": f.error })).collect();
-    let inputs: Vec<_> = summary
-        .inputs
-        .iter()
-        .map(|i| {
-            let problems: Vec<_> = i
-                .problems
-                .iter()
-                .map(|p| json!({ "code": p.code, "severity": p.severity.as_str(), "rows": p.rows, "count": p.count }))
-                .collect();
-            json!({
-                "trace_id": i.trace_id, "path": i.path.display().to_string(), "size_bytes": i.identity.size_bytes,
-                "sha256": i.identity.sha256, "start": crate::time::format_utc(i.info.clock.sync_utc_ns),
-                "events": i.events, "dropped_events": i.dropped_events, "complete": i.complete, "problems": problems,
-            })
-        })
-        .collect();
-    let tables: Vec<_> =
-        summary.tables.iter().map(|t| json!({ "name": t.name, "rows": t.rows, "bytes": t.bytes })).collect();
-    let manifest = json!({
-        "tool": "tracequet", "version": env!("CARGO_PKG_VERSION"), "schema_version": SCHEMA_VERSION,
-        "layout": if hive { "hive" } else { "flat" }, "format": extension, "inputs": inputs,
+    pretty(&json!({
+        "tool": "tracequet", "version": VERSION, "schema_version": SCHEMA_VERSION,
+        "layout": layout, "format": format, "address_type": address_type(request.address_type), "inputs": inputs,
         "failed": failed, "tables": tables,
-    });
-    let mut text = serde_json::to_string_pretty(&manifest).unwrap_or_default();
+    }))
+}
+
+/// The word of an address type.
+pub(super) fn address_type(address_type: AddressType) -> &'static str {
+    match address_type {
+        AddressType::Uint64 => "uint64",
+        AddressType::Int64 => "int64",
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
     text.push('\n');
     text
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::request::Convert;
-use super::summary::{InputSummary, ProblemSummary, TableSummary};
+use super::summary::{FailedInput, InputSummary, ProblemSummary, TableSummary};
 use crate::analyze::heap::StoredWalks;
 use crate::error::{Error, Problem, Result, Severity};
-use crate::normalize::fact::{Fact, FactSink, Trace};
+use crate::normalize::fact::{Fact, FactSink, Trace, TraceLabel};
 use crate::sink::{TableId, TableSink};
 use crate::table::Tables;
 use crate::table::schema::SCHEMA_VERSION;
@@ -18,6 +18,7 @@ pub(super) struct TableOutput {
     pub(super) tables: Tables,
     problems: BTreeMap<&'static str, ProblemSummary>,
     table_ids: Vec<TableId>,
+    labels: Vec<(String, String)>,
     /// The walks of the heap, when it was asked what their objects retain.
     walks: Option<StoredWalks>,
 }
@@ -39,8 +40,9 @@ impl FactSink for TableOutput {
 impl TableOutput {
     /// For tables of which nothing is written yet.
     pub(super) fn new(tables: Tables, request: &Convert) -> TableOutput {
+        let labels = request.labels.clone();
         let walks = request.retained.map(StoredWalks::new);
-        TableOutput { tables, problems: BTreeMap::new(), table_ids: Vec::new(), walks }
+        TableOutput { tables, problems: BTreeMap::new(), table_ids: Vec::new(), walks, labels }
     }
 
     /// The rows of `heap_dominator`, which can be told only when all else is known.
@@ -79,6 +81,7 @@ impl TableOutput {
         if failure.is_none() {
             self.retained(summary.bytes, dataset)?;
         }
+        summary.problems = self.problems.values().cloned().collect();
         let undamaged = !self.problems.values().any(|p| p.severity == Severity::Error);
         let info = &summary.info;
         let pairs: serde_json::Map<String, serde_json::Value> =
@@ -106,8 +109,10 @@ impl TableOutput {
             key_values: pairs.as_deref(),
             frame_count: summary.frames.frames,
             named_frame_count: summary.frames.named,
+            status: summary.status(),
+            ..Trace::default()
         };
-        self.tables.add(&row);
+        self.add_recording(&row);
         self.tables.finish();
         if let Some(failure) = failure.or(self.tables.take_failure()) {
             return Err(failure);
@@ -120,8 +125,37 @@ impl TableOutput {
             .filter_map(|code| self.problems.get(code))
             .map(|p| p.count)
             .sum();
-        summary.problems = self.problems.into_values().collect();
         Ok((summary, tables))
+    }
+
+    /// The tables of a recording that could not be read: its row, and its labels.
+    pub(super) fn close_failed(
+        mut self,
+        failed: &FailedInput,
+        dataset: &mut dyn TableSink,
+    ) -> Result<Vec<TableSummary>> {
+        let path = failed.path.display().to_string();
+        let row = Trace {
+            path: &path,
+            size_bytes: failed.identity.size_bytes,
+            sha256: &failed.identity.sha256,
+            status: "failed",
+            error_message: Some(&failed.error),
+            error_offset: failed.offset,
+            ..Trace::default()
+        };
+        self.add_recording(&row);
+        self.tables.finish();
+        self.write(dataset)?;
+        let written = dataset.close_tables(&footer(&row))?;
+        Ok(written.into_iter().map(|t| TableSummary { name: t.name, rows: t.rows, bytes: t.bytes }).collect())
+    }
+
+    fn add_recording(&mut self, row: &Trace<'_>) {
+        self.tables.add(row);
+        for (name, value) in &self.labels {
+            self.tables.add(&TraceLabel { name, value });
+        }
     }
 }
 

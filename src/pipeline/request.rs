@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::summary::Done;
 use crate::sink::{Compression, Format};
 
 /// How the files of a dataset lie in its directory.
@@ -62,6 +63,19 @@ pub struct Convert {
     ///
     /// [`Error::Damaged`]: crate::error::Error::Damaged
     pub strict: bool,
+    /// Labels of the recordings, name and value: rows of the table `trace_label`.
+    pub labels: Vec<(String, String)>,
+    /// Add to the dataset that is there, or begin one. Recordings that it has (by their hash) are skipped.
+    pub append: bool,
+    /// With `append`: convert again what another version of tracequet wrote, or what was converted with other options.
+    pub refresh: bool,
+    /// Stop at the first of several recordings that cannot be read.
+    pub fail_fast: bool,
+    /// So many recordings are converted side by side; 0: as many as there are processors. The output does not depend on it.
+    pub jobs: usize,
+    /// Bytes of memory that recordings converted side by side are meant to keep to: fewer run at once when they would need
+    /// more. `None`: half of what is free.
+    pub memory: Option<u64>,
     /// Fill the table `heap_dominator`, with at most so many bytes of memory for the walks of a recording: 112 for each
     /// object and root, and 40 for each reference. Beyond that the table stays empty, and a diagnostic says so.
     pub retained: Option<u64>,
@@ -149,10 +163,75 @@ impl Convert {
         Convert { retained: retained.into(), ..self }
     }
 
+    /// Sets [`Convert::labels`].
+    pub fn labels(self, labels: impl IntoIterator<Item = (String, String)>) -> Convert {
+        Convert { labels: labels.into_iter().collect(), ..self }
+    }
+
+    /// Sets [`Convert::append`].
+    pub fn append(self, append: bool) -> Convert {
+        Convert { append, ..self }
+    }
+
+    /// Sets [`Convert::refresh`].
+    pub fn refresh(self, refresh: bool) -> Convert {
+        Convert { refresh, ..self }
+    }
+
+    /// Sets [`Convert::fail_fast`].
+    pub fn fail_fast(self, fail_fast: bool) -> Convert {
+        Convert { fail_fast, ..self }
+    }
+
+    /// Sets [`Convert::jobs`].
+    pub fn jobs(self, jobs: usize) -> Convert {
+        Convert { jobs, ..self }
+    }
+
+    /// Sets [`Convert::memory`].
+    pub fn memory(self, memory: impl Into<Option<u64>>) -> Convert {
+        Convert { memory: memory.into(), ..self }
+    }
+
+    /// What of the request decides what the tables of a recording hold: recordings that were converted with another one
+    /// are not alike.
+    pub(super) fn options(&self) -> String {
+        let Convert { tables, providers, processes, manifests, from_ns, to_ns, .. } = self;
+        let retained = if self.retained.is_some() { "yes".to_owned() } else { String::new() };
+        let all: [(&str, String); 6] = [
+            ("retained", retained),
+            ("tables", tables.join(",")),
+            ("providers", providers.join(",")),
+            ("process", processes.join(",")),
+            ("manifest", manifests.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(",")),
+            (
+                "window",
+                if (from_ns, to_ns) == (&None, &None) { String::new() } else { format!("{from_ns:?} {to_ns:?}") },
+            ),
+        ];
+        let given = all.iter().filter(|(_, value)| !value.is_empty());
+        given.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ")
+    }
+
     /// Whether a moment lies between `from_ns` and `to_ns`.
     pub(super) fn covers(&self, ts_ns: i64) -> bool {
         self.from_ns.is_none_or(|from| ts_ns >= from) && self.to_ns.is_none_or(|to| ts_ns < to)
     }
+}
+
+/// What [`super::convert_each`] tells on its way.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Step<'s> {
+    /// A recording is being read.
+    Progress(Progress),
+    /// A recording is done: what became of it. With several jobs they come in the order in which they end.
+    Done {
+        /// Which of the inputs.
+        input: usize,
+        /// What became of it.
+        done: &'s Done,
+    },
 }
 
 /// How far a conversion is.

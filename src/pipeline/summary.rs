@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::error::Severity;
+use super::inputs::key_of_place;
+use crate::error::{Error, Severity};
 use crate::normalize::FrameCounts;
 use crate::normalize::fact::Diagnostic;
 use crate::reader::TraceInfo;
@@ -102,6 +103,11 @@ impl ProblemSummary {
 }
 
 impl InputSummary {
+    /// `status` of the table `trace`.
+    pub(super) fn status(&self) -> &'static str {
+        if self.has_losses() { "losses" } else { "ok" }
+    }
+
     /// Whether anything was lost, damaged or not decoded.
     pub fn has_losses(&self) -> bool {
         !self.complete || self.problems.iter().any(|p| p.severity > Severity::Info)
@@ -120,14 +126,58 @@ pub struct TableSummary {
     pub bytes: u64,
 }
 
-/// A recording of several that could not be read at all. Nothing of it is in the dataset.
+/// A recording of several that could not be read. All that is in the dataset of it is its row in `trace`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FailedInput {
     /// The recording.
     pub path: PathBuf,
+    /// Its key in the dataset.
+    pub trace_id: String,
+    /// Size and hash of the file; empty when it could not be read to its end.
+    pub identity: FileIdentity,
     /// What was wrong, where, and what was expected.
     pub error: String,
+    /// Byte offset in the (unpacked) recording, when it was a matter of its bytes.
+    pub offset: Option<u64>,
+}
+
+impl FailedInput {
+    /// Of a recording that nothing more is known of.
+    pub(super) fn of(path: PathBuf, error: &Error) -> FailedInput {
+        let offset = if let Error::Unreadable { offset, .. } = error { Some(*offset) } else { None };
+        FailedInput {
+            trace_id: key_of_place(&path),
+            path,
+            identity: FileIdentity::default(),
+            error: error.to_string(),
+            offset,
+        }
+    }
+}
+
+/// A recording that was not converted because the dataset has it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SkippedInput {
+    /// The recording.
+    pub path: PathBuf,
+    /// The key under which the dataset has it.
+    pub trace_id: String,
+    /// Whether it was converted with other options than the request's (`--tables`, `--providers` and so on).
+    pub differs: bool,
+}
+
+/// What became of one recording of several.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Done {
+    /// It is in the dataset now.
+    Converted(InputSummary),
+    /// It could not be read.
+    Failed(FailedInput),
+    /// It is in the dataset already.
+    Skipped(SkippedInput),
 }
 
 /// What a conversion made.
@@ -136,11 +186,13 @@ pub struct FailedInput {
 pub struct Summary {
     /// The recordings.
     pub inputs: Vec<InputSummary>,
-    /// Those among several that could not be read at all.
+    /// Those among several that could not be read.
     pub failed: Vec<FailedInput>,
+    /// Those that the dataset has already.
+    pub skipped: Vec<SkippedInput>,
     /// The dataset's directory.
     pub output: PathBuf,
-    /// Its tables.
+    /// The tables, with the rows and bytes that this conversion wrote.
     pub tables: Vec<TableSummary>,
     /// Wall time in nanoseconds.
     pub elapsed_ns: u64,
@@ -150,5 +202,10 @@ impl Summary {
     /// Whether anything of the recordings was lost, damaged or not decoded, or one of them could not be read.
     pub fn has_losses(&self) -> bool {
         !self.failed.is_empty() || self.inputs.iter().any(InputSummary::has_losses)
+    }
+
+    /// Whether there were recordings, and none of them could be read.
+    pub fn has_nothing(&self) -> bool {
+        !self.failed.is_empty() && self.inputs.is_empty() && self.skipped.is_empty()
     }
 }

@@ -10,7 +10,7 @@ use super::arrow::ArrowTable;
 use super::parquet::ParquetTable;
 use super::staging::{self, Staging};
 use super::table::{Table, Writer};
-use super::workers::Workers;
+use super::workers::{Encoders, Workers};
 use super::{DatasetOptions, Format, TableId, TableSpec, WrittenTable, properties};
 use crate::error::{Error, Result};
 
@@ -42,9 +42,31 @@ impl Dataset {
     pub fn create(out: &Path, options: DatasetOptions) -> Result<Dataset> {
         properties::check(options.format, options.compression)?;
         let staging = Staging::new(out, options.overwrite, &options.inputs)?;
-        let workers = Workers::start(options.threads).map_err(Error::io("starting a thread"))?;
+        let encoders = Encoders::start(options.threads).map_err(Error::io("starting a thread"))?;
+        Ok(Dataset::growing_in(staging, encoders, options))
+    }
+
+    /// Begins the files of one recording, which [`super::Lake::put`] moves into the dataset of several in `folder`.
+    /// The encoders are those of all recordings that are written at once.
+    pub fn part_of(folder: &Path, encoders: Arc<Encoders>, options: DatasetOptions) -> Result<Dataset> {
+        properties::check(options.format, options.compression)?;
+        Ok(Dataset::growing_in(Staging::inside(folder)?, encoders, options))
+    }
+
+    fn growing_in(staging: Staging, encoders: Arc<Encoders>, options: DatasetOptions) -> Dataset {
+        let workers = Workers::of(encoders);
         let loads = vec![0; workers.count()];
-        Ok(Dataset { workers, staging, options, taken: HashSet::new(), tables: Vec::new(), loads, open_bytes: 0 })
+        Dataset { workers, staging, options, taken: HashSet::new(), tables: Vec::new(), loads, open_bytes: 0 }
+    }
+
+    /// The directory in which it grows: the files of closed tables can be read there.
+    pub fn path(&self) -> &Path {
+        self.staging.path()
+    }
+
+    /// The threads that encode for it.
+    pub fn encoders(&self) -> Arc<Encoders> {
+        self.workers.encoders()
     }
 
     /// Sets the partition of the tables that are declared from here on.
@@ -119,17 +141,22 @@ impl Dataset {
     }
 
     /// Whether a table was declared that is not closed.
-    pub fn has_open_tables(&self) -> bool {
+    fn has_open_tables(&self) -> bool {
         self.tables.iter().any(|table| table.open)
     }
 
     /// Puts the dataset in its place. All tables must be closed.
     pub fn commit(self) -> Result<()> {
+        self.finished()?.commit()
+    }
+
+    /// The directory with all that was written.
+    pub(super) fn finished(self) -> Result<Staging> {
         self.workers.check()?;
         if self.has_open_tables() {
             return Err(Error::Internal("a dataset is committed with open tables".into()));
         }
-        self.staging.commit()
+        Ok(self.staging)
     }
 
     /// The path of a file that nothing else in the dataset may have.

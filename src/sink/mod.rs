@@ -8,9 +8,11 @@ mod arrow;
 mod batches;
 mod dataset;
 mod durable;
+mod entries;
 mod failure;
 mod file;
 mod growing;
+mod lake;
 mod leftovers;
 mod measure;
 mod order;
@@ -28,7 +30,10 @@ use std::path::PathBuf;
 pub use crate::table_spec::{Encoding, TableSpec};
 pub use batches::{BatchSink, TableSink};
 pub use dataset::Dataset;
+pub use entries::entries;
 pub use growing::abandon_all;
+pub use lake::{Lake, Put};
+pub use workers::Encoders;
 
 /// File format of the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

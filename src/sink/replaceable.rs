@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::Format;
+use super::entries::{FOLDER, LOCK, entries, entry_path, texts};
 use crate::error::{Error, Result};
 
 /// File that marks a directory as one of our datasets, and says what it holds.
@@ -35,7 +36,7 @@ pub(super) fn check(shown: &Path, target: &Path, overwrite: bool, inputs: &[Path
         let message = format!("{shown} holds something else than a dataset of tracequet, so it is not replaced");
         return Err(Error::Usage(message));
     };
-    match foreign(target, &files(&manifest))? {
+    match foreign(target, &files(target, &manifest))? {
         Some(path) => {
             let path = path.strip_prefix(target).unwrap_or(&path).display();
             Err(Error::Usage(format!("{shown} holds {path}, which tracequet did not write, so it is not replaced")))
@@ -54,23 +55,36 @@ fn manifest(folder: &Path) -> Option<Value> {
 }
 
 /// The files that a dataset with this manifest may have, relative to its directory. Not every recording has every table.
-fn files(manifest: &Value) -> HashSet<PathBuf> {
-    let texts = |list: &str, key: &str| -> Vec<String> {
-        let list = manifest.get(list).and_then(Value::as_array).into_iter().flatten();
-        list.filter_map(|item| item.get(key)?.as_str().map(str::to_owned)).collect()
-    };
-    let recordings = texts("inputs", "trace_id");
+fn files(root: &Path, manifest: &Value) -> HashSet<PathBuf> {
     let mut files: HashSet<PathBuf> = BESIDE_TABLES.iter().map(PathBuf::from).collect();
-    for table in texts("tables", "name") {
+    for table in texts(manifest, "tables", "name") {
         for format in [Format::Parquet, Format::Arrow] {
             files.insert(super::table_path(&table, None, format).into());
-            for recording in &recordings {
-                let partition = format!("trace={recording}");
-                files.insert(super::table_path(&table, Some(&partition), format).into());
-            }
         }
     }
+    let entries = entries(root).unwrap_or_default();
+    if !entries.is_empty() || root.join(FOLDER).is_dir() {
+        files.insert(Path::new(FOLDER).join(LOCK));
+    }
+    for (key, entry) in entries {
+        files.insert(entry_path(&key));
+        let entry: Value = serde_json::from_slice(&entry).unwrap_or_default();
+        add_parts(&mut files, &texts(&entry, "tables", "name"), &key);
+    }
+    let tables = texts(manifest, "tables", "name");
+    for key in texts(manifest, "inputs", "trace_id") {
+        add_parts(&mut files, &tables, &key);
+    }
     files
+}
+
+/// The files of one recording of several.
+fn add_parts(files: &mut HashSet<PathBuf>, tables: &[String], key: &str) {
+    for table in tables {
+        for format in [Format::Parquet, Format::Arrow] {
+            files.insert(super::table_path(table, Some(&format!("trace={key}")), format).into());
+        }
+    }
 }
 
 /// The first thing below `folder` that is none of `known` and no folder on the way to one of them.

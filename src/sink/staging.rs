@@ -9,6 +9,9 @@ use super::leftovers::{self, Hidden, Role};
 use super::{durable, replaceable};
 use crate::error::{Error, Result};
 
+/// What stands for the dataset's name in the names of hidden directories inside of one.
+pub(super) const PART: &str = "recording";
+
 /// The hidden directory of a dataset in the making. Dropped, it leaves nothing behind.
 #[derive(Debug)]
 pub(super) struct Staging {
@@ -30,6 +33,9 @@ impl Staging {
         let (parent, name) = parent_and_name(&target)?;
         leftovers::remove(parent, &name);
         if exists(&target)? {
+            if overwrite {
+                leftovers::remove(&target, PART);
+            }
             replaceable::check(out, &target, overwrite, inputs)?;
         }
         let (target, inputs, made) = (target.clone(), inputs.to_vec(), missing(parent));
@@ -39,6 +45,14 @@ impl Staging {
         staging.listed = Some(Growing::new(growing.path(), &staging.made));
         staging.growing = Some(growing);
         Ok(staging)
+    }
+
+    /// Makes a hidden directory in `folder`, for files that move from there to places in the folder.
+    pub(super) fn inside(folder: &Path) -> Result<Staging> {
+        let growing = Hidden::beside(folder, PART, Role::New).map_err(Error::io(folder))?;
+        let listed = Some(Growing::new(growing.path(), &[]));
+        let target = folder.to_owned();
+        Ok(Staging { target, overwrite: false, inputs: Vec::new(), growing: Some(growing), listed, made: Vec::new() })
     }
 
     /// The directory to write into.

@@ -11,31 +11,46 @@ use crate::error::{Error, Result};
 /// Bytes of batches that may wait for the workers or be in their hands.
 const IN_FLIGHT: usize = 16 << 20;
 
-/// A bundle of threads, each of which does its jobs in the order in which they were submitted to it.
+/// Threads that encode, for one dataset or for several that are written at once. Each thread does its jobs in the order in
+/// which they were submitted to it. Dropped, it waits for them.
 #[derive(Debug)]
-pub(super) struct Workers {
-    workers: Vec<Worker>,
-    state: Arc<State>,
+pub struct Encoders {
+    threads: Vec<Encoder>,
+    budget: Arc<Budget>,
 }
 
 #[derive(Debug)]
-struct Worker {
+struct Encoder {
     jobs: Sender<Job>,
     thread: JoinHandle<()>,
 }
 
+/// The encoders as one dataset uses them: its jobs fail, stop and are waited for by themselves.
+#[derive(Debug)]
+pub(super) struct Workers {
+    encoders: Arc<Encoders>,
+    state: Arc<State>,
+}
+
 struct Job {
     work: Box<dyn FnOnce() -> Result<()> + Send>,
+    /// Of the dataset that submitted it.
+    state: Arc<State>,
     /// Held until the work is done.
     _ticket: Option<Arc<Ticket>>,
 }
 
-/// What the caller's thread and the workers share.
+/// What the thread that writes a dataset and the encoders share.
 #[derive(Debug, Default)]
 struct State {
     /// Set by the first failure, or when nobody wants the results any more: what is still queued is dropped.
     stopped: AtomicBool,
     failure: Mutex<Option<Error>>,
+}
+
+/// Bytes in flight, of all datasets together.
+#[derive(Debug, Default)]
+struct Budget {
     in_flight: Mutex<usize>,
     space: Condvar,
 }
@@ -44,40 +59,61 @@ struct State {
 #[derive(Debug)]
 pub(super) struct Ticket {
     bytes: usize,
-    state: Arc<State>,
+    budget: Arc<Budget>,
 }
 
-impl Workers {
+impl Encoders {
     /// Starts `count` threads, or as many as the system lets it have. None at all is an error.
-    pub(super) fn start(count: usize) -> std::io::Result<Workers> {
-        let state = Arc::new(State::default());
-        let mut workers = Workers { workers: Vec::new(), state: state.clone() };
+    pub fn start(count: usize) -> std::io::Result<Arc<Encoders>> {
+        let mut encoders = Encoders { threads: Vec::new(), budget: Arc::default() };
         for index in 0..count.max(1) {
             let (jobs, queue) = channel();
-            let state = state.clone();
             let named = std::thread::Builder::new().name(format!("sink-{index}"));
-            match named.spawn(move || work_through(&queue, &state)) {
-                Ok(thread) => workers.workers.push(Worker { jobs, thread }),
+            match named.spawn(move || work_through(&queue)) {
+                Ok(thread) => encoders.threads.push(Encoder { jobs, thread }),
                 Err(error) if index == 0 => return Err(error),
                 Err(_) => break,
             }
         }
-        Ok(workers)
+        Ok(Arc::new(encoders))
+    }
+}
+
+impl Drop for Encoders {
+    fn drop(&mut self) {
+        for Encoder { jobs, thread } in self.threads.drain(..) {
+            drop(jobs);
+            // A job that panicked was caught and reported.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Workers {
+    /// For one dataset.
+    pub(super) fn of(encoders: Arc<Encoders>) -> Workers {
+        Workers { encoders, state: Arc::default() }
+    }
+
+    /// The threads.
+    pub(super) fn encoders(&self) -> Arc<Encoders> {
+        self.encoders.clone()
     }
 
     /// How many threads there are.
     pub(super) fn count(&self) -> usize {
-        self.workers.len()
+        self.encoders.threads.len()
     }
 
     /// Waits until `bytes` more may be in flight. A batch that is larger than the limit waits until nothing else is in flight.
     pub(super) fn admit(&self, bytes: usize) -> Arc<Ticket> {
-        let mut in_flight = lock(&self.state.in_flight);
+        let budget = &self.encoders.budget;
+        let mut in_flight = lock(&budget.in_flight);
         while *in_flight > 0 && *in_flight + bytes > IN_FLIGHT {
-            in_flight = self.state.space.wait(in_flight).unwrap_or_else(PoisonError::into_inner);
+            in_flight = budget.space.wait(in_flight).unwrap_or_else(PoisonError::into_inner);
         }
         *in_flight += bytes;
-        Arc::new(Ticket { bytes, state: self.state.clone() })
+        Arc::new(Ticket { bytes, budget: budget.clone() })
     }
 
     /// Queues work for one of the threads.
@@ -87,8 +123,8 @@ impl Workers {
         ticket: Option<Arc<Ticket>>,
         work: impl FnOnce() -> Result<()> + Send + 'static,
     ) -> Result<()> {
-        let job = Job { work: Box::new(work), _ticket: ticket };
-        match self.workers.get(worker) {
+        let job = Job { work: Box::new(work), state: self.state.clone(), _ticket: ticket };
+        match self.encoders.threads.get(worker) {
             Some(worker) if worker.jobs.send(job).is_ok() => Ok(()),
             _ => Err(Error::Internal("an encoding thread is gone".into())),
         }
@@ -96,6 +132,11 @@ impl Workers {
 
     /// Waits until everything submitted so far is done.
     pub(super) fn wait(&self) -> Result<()> {
+        self.drain()?;
+        self.check()
+    }
+
+    fn drain(&self) -> Result<()> {
         let (done, all_done) = channel::<()>();
         for worker in 0..self.count() {
             let done = done.clone();
@@ -107,7 +148,7 @@ impl Workers {
         drop(done);
         // Ends when the last of the senders is gone, whether its job was run or dropped.
         for () in all_done {}
-        self.check()
+        Ok(())
     }
 
     /// The first failure of a worker, once; after that, that there was one.
@@ -123,11 +164,8 @@ impl Workers {
 impl Drop for Workers {
     fn drop(&mut self) {
         self.state.stopped.store(true, Ordering::Release);
-        for Worker { jobs, thread } in self.workers.drain(..) {
-            drop(jobs);
-            // A job that panicked was caught and reported.
-            let _ = thread.join();
-        }
+        // The dataset's files are closed when its last job is gone. This fails only when the threads are gone, too.
+        let _ = self.drain();
     }
 }
 
@@ -140,9 +178,9 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let mut in_flight = lock(&self.state.in_flight);
+        let mut in_flight = lock(&self.budget.in_flight);
         *in_flight = in_flight.saturating_sub(self.bytes);
-        self.state.space.notify_one();
+        self.budget.space.notify_all();
     }
 }
 
@@ -156,8 +194,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn work_through(queue: &Receiver<Job>, state: &State) {
-    for Job { work, _ticket } in queue {
+fn work_through(queue: &Receiver<Job>) {
+    for Job { work, state, _ticket } in queue {
         if state.stopped.load(Ordering::Acquire) {
             continue;
         }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field, Schema};
+use sha2::{Digest, Sha256};
 
 use super::batches::TableBuilder;
 use super::builders::EventHeaderBuilder;
@@ -108,6 +109,15 @@ impl EventTable {
             }
         }
         table
+    }
+
+    /// Eight digits of a hash of the names and types of the fields' columns.
+    pub fn layout(&self) -> String {
+        let mut hash = Sha256::new();
+        for (name, column) in self.names.iter().zip(&self.columns) {
+            hash.update(format!("{name} {}\n", column.data_type()));
+        }
+        hash.finalize().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Columns of Parquet that the fields become.

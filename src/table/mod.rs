@@ -17,7 +17,7 @@ pub mod views;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::event::{Event, EventInfo};
+use crate::event::{Decoding, Event, EventInfo};
 use crate::normalize::fact::{Fact, FactSink};
 use crate::table_spec::TableSpec;
 use crate::time::Clock;
@@ -57,6 +57,8 @@ pub struct Tables {
 struct EventSlot {
     table: EventTable,
     number: usize,
+    /// A hash of its columns, where that is a part of its name.
+    layout: Option<String>,
 }
 
 /// Where the events of one type go.
@@ -118,9 +120,20 @@ impl Tables {
         if !self.selection.wants_event(&info.provider, &info.name) {
             return Ok(None);
         }
-        let key = (info.provider.clone(), info.event_type.event_id, info.name.clone());
+        let mut key = (info.provider.clone(), info.event_type.event_id, info.name.clone());
+        let mut made = None;
+        let mut layout = None;
+        if self.shape.trace_id.is_some() && matches!(info.decoding, Decoding::Described(_)) {
+            // Among several recordings a name must stand for the same columns in each. Ids of such events are given out as
+            // a process runs, and say nothing.
+            key.1 = 0;
+            let table = EventTable::new(info, self.pointer_size, self.columns_left.min(MAX_EVENT_COLUMNS));
+            layout = Some(table.layout());
+            made = Some(table);
+        }
         for slot in self.names.tables_of(&key) {
             if let Some(found) = self.events.get_mut(slot)
+                && found.layout == layout
                 && let Some(mapping) = found.table.mapping(info)
             {
                 return Ok(Some(EventRoute { slot, mapping }));
@@ -129,18 +142,19 @@ impl Tables {
         if self.events.len() >= MAX_EVENT_TABLES {
             return Ok(None);
         }
-        let mut table = EventTable::new(info, self.pointer_size, self.columns_left.min(MAX_EVENT_COLUMNS));
+        let most = self.columns_left.min(MAX_EVENT_COLUMNS);
+        let mut table = made.unwrap_or_else(|| EventTable::new(info, self.pointer_size, most));
         let Some(mapping) = table.mapping(info) else {
             return Err(Error::Internal(format!("{}/{}: the layout does not fit its own table", key.0, key.2)));
         };
         self.columns_left -= table.leaves().min(self.columns_left);
         let slot = self.events.len();
-        let name = self.names.add(&key, info.event_type.version, slot);
+        let name = self.names.add(&key, info.event_type.version, slot, layout.as_deref());
         let (schema, encodings) = table.schema()?;
         let sorted_by = vec!["ts_ns".to_owned()];
         let mut spec = TableSpec { name, schema: Arc::new(schema), encodings, sorted_by };
         self.shape.apply(&mut spec);
-        self.events.push(EventSlot { table, number: self.batches.specs.len() });
+        self.events.push(EventSlot { table, number: self.batches.specs.len(), layout });
         self.batches.specs.push(spec);
         Ok(Some(EventRoute { slot, mapping }))
     }

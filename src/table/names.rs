@@ -20,10 +20,14 @@ impl Names {
         self.tables.get(key).cloned().unwrap_or_default()
     }
 
-    /// Gives the table `slot` a name. A second layout of the same event is named after its version.
-    pub fn add(&mut self, key: &EventKey, version: u32, slot: usize) -> String {
+    /// Gives the table `slot` a name. A second layout of the same event is named after its version; where `layout` is given,
+    /// it is a part of the name.
+    pub fn add(&mut self, key: &EventKey, version: u32, slot: usize, layout: Option<&str>) -> String {
         let (provider, id, event) = key;
-        let base = format!("event/{}/{}", safe(provider), safe(event));
+        let mut base = format!("event/{}/{}", safe(provider), safe(event));
+        if let Some(layout) = layout {
+            base = format!("{base}.{layout}");
+        }
         let versioned = format!("{base}.v{version}");
         let numbered = format!("{base}.{id}");
         let counted = (2u32..).map(|n| format!("{versioned}.{n}"));
@@ -95,10 +99,11 @@ mod tests {
         assert_eq!(safe(&"x".repeat(200)), "x".repeat(80));
         let mut names = Names::default();
         let key = |id, name: &str| ("P".to_owned(), id, name.to_owned());
-        assert_eq!(names.add(&key(1, "E"), 0, 0), "event/P/E");
-        assert_eq!(names.add(&key(1, "E"), 1, 1), "event/P/E.v1");
-        assert_eq!(names.add(&key(1, "E"), 1, 2), "event/P/E.1");
-        assert_eq!(names.add(&key(2, "e"), 0, 3), "event/P/e.2");
+        assert_eq!(names.add(&key(1, "E"), 0, 0, None), "event/P/E");
+        assert_eq!(names.add(&key(1, "E"), 1, 1, None), "event/P/E.v1");
+        assert_eq!(names.add(&key(1, "E"), 1, 2, None), "event/P/E.1");
+        assert_eq!(names.add(&key(2, "e"), 0, 3, None), "event/P/e.2");
         assert_eq!(names.tables_of(&key(1, "E")), [0, 1, 2]);
+        assert_eq!(names.add(&key(9, "F"), 0, 4, Some("01ab")), "event/P/F.01ab");
     }
 }

@@ -23,9 +23,16 @@ impl Selection {
         Ok(Selection { names: names.to_vec() })
     }
 
-    /// Whether a table is wanted. `trace` and `diagnostic` always are: they say what was lost.
+    /// The tables that are always there, and no others.
+    pub fn least() -> Selection {
+        Selection { names: vec!["trace".to_owned()] }
+    }
+
+    /// Whether a table is wanted. `trace`, `trace_label` and `diagnostic` always are: they say what it is, and what was lost.
     pub fn wants(&self, table: &str) -> bool {
-        self.names.is_empty() || matches!(table, "trace" | "diagnostic") || self.names.iter().any(|n| n == table)
+        self.names.is_empty()
+            || matches!(table, "trace" | "trace_label" | "diagnostic")
+            || self.names.iter().any(|n| n == table)
     }
 
     /// Whether the payload table of an event is wanted.

@@ -46,6 +46,9 @@ pub fn sql(tables: &[&str], files: Files<'_>) -> String {
         };
         writeln!(out, "CREATE OR REPLACE VIEW \"{view}\" AS SELECT {trace}* FROM {reader}('{place}');").ok();
     }
+    if files.only_trace.is_none() {
+        out.push_str(&of_one_layout(tables));
+    }
     out.push_str(&only_trace(tables, files));
 
     // What a view needs is a table or another view.
@@ -66,6 +69,28 @@ pub fn sql(tables: &[&str], files: Files<'_>) -> String {
             return out;
         }
     }
+}
+
+/// Among several recordings the layout of a described event is a part of its table's name. Where an event has only one, the
+/// name without it is good, too.
+fn of_one_layout(tables: &[&str]) -> String {
+    let mut out = String::new();
+    for name in tables {
+        let Some(event) = without_layout(name) else { continue };
+        let same = |other: &&&str| without_layout(other) == Some(event) || **other == event;
+        if tables.iter().filter(same).count() == 1 {
+            let (view, of) = (event.replace('"', "\"\""), name.replace('"', "\"\""));
+            writeln!(out, "CREATE OR REPLACE VIEW \"{view}\" AS SELECT * FROM \"{of}\";").ok();
+        }
+    }
+    out
+}
+
+/// The name of an event's table without the layout, if it has one.
+fn without_layout(name: &str) -> Option<&str> {
+    let (event, layout) = name.rsplit_once('.')?;
+    let is_hash = layout.len() == 8 && layout.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    (is_hash && event.starts_with("event/")).then_some(event)
 }
 
 /// The macro that names the recording where the person who asks does not.
@@ -115,6 +140,14 @@ mod tests {
             assert!(defines.iter().any(|text_of| text.contains(text_of)), "{name}.sql does not define {name}");
             assert!(text.contains("trace_id"), "{name}: ids count within one recording");
         }
+    }
+
+    #[test]
+    fn an_event_of_one_layout_has_a_view_without_it() {
+        let tables = ["event/P/A.01234567", "event/P/B.01234567", "event/P/B.89abcdef", "event/P/C.v2"];
+        let script = sql(&tables, Files { only_trace: None, arrow: false });
+        assert!(script.contains("VIEW \"event/P/A\" AS SELECT * FROM \"event/P/A.01234567\""), "{script}");
+        assert!(!script.contains("VIEW \"event/P/B\"") && !script.contains("VIEW \"event/P/C\""), "{script}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod expected;
 mod hostile;
 mod hostile_schemas;
 #[cfg(feature = "tables")]
+mod kernel_tables;
 mod live;
 #[cfg(feature = "tables")]
 mod machine;

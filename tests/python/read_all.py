@@ -162,6 +162,8 @@ class Check:
 
         own = "SELECT view_name FROM duckdb_views() WHERE NOT internal"
         views = {row[0] for row in connection.execute(own).fetchall() if not row[0].startswith("arrow_")}
+        # Of several recordings: an event without the layout that is a part of its table's name.
+        views -= {name.rsplit(".", 1)[0] for name in dataset.rows if dataset.hive and name.startswith("event/")}
         self.equal(f"{dataset.path.name}: views", views - set(dataset.rows), self.views_of_files)
         for view in sorted(views - set(dataset.rows)):
             connection.execute(f'SELECT * FROM "{view}"').fetchall()

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::listed::Listed;
 use crate::normalize::fact::{Assembly, FactSink};
+use crate::normalize::listed::Listed;
 use crate::normalize::tracker::{self, Hears, Input, RUNDOWN, RUNTIME};
 use crate::reader::ProcessKey;
 

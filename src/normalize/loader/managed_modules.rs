@@ -1,8 +1,8 @@
 //! Modules of assemblies, with the keys of their symbols.
 
-use super::listed::Listed;
 use crate::guid::Guid;
 use crate::normalize::fact::{FactSink, ManagedModule};
+use crate::normalize::listed::Listed;
 use crate::normalize::tracker::{self, Hears, Input, RUNDOWN, RUNTIME};
 use crate::reader::ProcessKey;
 

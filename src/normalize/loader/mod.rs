@@ -3,5 +3,4 @@
 pub mod assemblies;
 pub mod assembly_loads;
 pub mod compilation;
-mod listed;
 pub mod managed_modules;

@@ -1,4 +1,4 @@
-//! Things that a runtime loads, each once: told when they are loaded, when they go, and by the rundown.
+//! Things that are loaded or opened, each once: told when they come, when they go, and by the rundown.
 
 use std::collections::HashMap;
 

@@ -1,0 +1,248 @@
+//! What stands on a command line becomes recordings: files as they are, folders and patterns with all that they hold.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::reader::Format;
+use crate::source::HEAD;
+
+/// Ends of names that recordings have, packed or not. Whatever is in such a file, it was meant as a recording.
+const NAMES: [&str; 6] = [".nettrace", ".netperf", ".etl", ".corprof", ".etlgz", ".diagsession"];
+/// Packings, of which the name in front of the end counts.
+const PACKED: [&str; 3] = [".gz", ".zst", ".zip"];
+/// Folders in folders; links may lead in circles.
+const MAX_DEPTH: usize = 64;
+
+/// Recordings that were found.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Expanded {
+    /// The recordings: those of a folder or a pattern in the order of their names.
+    pub inputs: Vec<PathBuf>,
+    /// Whether a folder or a pattern was among the arguments, which stand for several recordings even if it is one.
+    pub several: bool,
+}
+
+/// The recordings that arguments stand for. A folder stands for the recordings in it and below, known by their names or their
+/// first bytes; what begins with a dot is left out, and so is `output`. A name with `*`, `?` or `[` that is no file is
+/// a pattern; `**` stands for folders of any depth. A folder or pattern without a recording is a usage error.
+pub fn expand(arguments: &[PathBuf], output: &Path) -> Result<Expanded> {
+    let mut found = Expanded::default();
+    let output = std::fs::canonicalize(output).ok();
+    for argument in arguments {
+        if argument.as_os_str() == "-" {
+            found.inputs.push(argument.clone());
+        } else if argument.is_dir() {
+            found.several = true;
+            let before = found.inputs.len();
+            walk(argument, output.as_deref(), MAX_DEPTH, &mut found.inputs)?;
+            if found.inputs.len() == before {
+                let message = format!("{}: there is no recording in this directory or below", argument.display());
+                return Err(Error::Usage(message));
+            }
+        } else if !argument.exists() && is_pattern(argument.as_os_str()) {
+            found.several = true;
+            let before = found.inputs.len();
+            let parts: Vec<Component<'_>> = argument.components().collect();
+            matching(PathBuf::new(), &parts, MAX_DEPTH, &mut found.inputs)?;
+            if found.inputs.len() == before {
+                return Err(Error::Usage(format!("{}: no file has a name like this", argument.display())));
+            }
+        } else {
+            found.inputs.push(argument.clone());
+        }
+    }
+    Ok(found)
+}
+
+/// The entries of a folder in the order of their names.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let shown = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let names: std::io::Result<Vec<_>> = std::fs::read_dir(shown)
+        .and_then(|entries| entries.map(|entry| entry.map(|entry| folder.join(entry.file_name()))).collect());
+    let mut names = names.map_err(Error::io(shown))?;
+    names.retain(|path| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')));
+    names.sort();
+    Ok(names)
+}
+
+fn walk(folder: &Path, output: Option<&Path>, depth: usize, found: &mut Vec<PathBuf>) -> Result<()> {
+    let is_output = output.is_some_and(|output| std::fs::canonicalize(folder).is_ok_and(|folder| folder == output));
+    if depth == 0 || is_output {
+        return Ok(());
+    }
+    for path in entries(folder)? {
+        // A link to a folder is not followed.
+        let kind = std::fs::symlink_metadata(&path).map_err(Error::io(&path))?;
+        if kind.is_dir() {
+            walk(&path, output, depth - 1, found)?;
+        } else if path.is_file() && (is_named_so(&path) || begins_so(&path)) {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn is_named_so(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let inner = PACKED.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
+    NAMES.iter().any(|end| inner.ends_with(end))
+}
+
+/// Whether the first bytes are those of a recording. A file that cannot be opened, and has not the name of one, is none.
+fn begins_so(path: &Path) -> bool {
+    let mut head = Vec::with_capacity(HEAD);
+    let read = File::open(path).and_then(|file| file.take(HEAD as u64).read_to_end(&mut head));
+    read.is_ok() && Format::detect(&head).is_some()
+}
+
+fn is_pattern(name: &OsStr) -> bool {
+    name.to_string_lossy().contains(['*', '?', '['])
+}
+
+/// Adds the files below `at` that match the rest of a pattern.
+fn matching(at: PathBuf, rest: &[Component<'_>], depth: usize, found: &mut Vec<PathBuf>) -> Result<()> {
+    let Some((part, rest)) = rest.split_first() else {
+        if at.is_file() {
+            found.push(at);
+        }
+        return Ok(());
+    };
+    if !is_pattern(part.as_os_str()) {
+        return matching(at.join(part), rest, depth, found);
+    }
+    if depth == 0 || !(at.as_os_str().is_empty() || at.is_dir()) {
+        return Ok(());
+    }
+    let pattern: Vec<char> = part.as_os_str().to_string_lossy().chars().collect();
+    let any_depth = pattern == ['*', '*'];
+    if any_depth {
+        matching(at.clone(), rest, depth, found)?;
+    }
+    for path in entries(&at)? {
+        let name: Vec<char> = path.file_name().unwrap_or_default().to_string_lossy().chars().collect();
+        if any_depth {
+            if path.is_dir() && !path.is_symlink() {
+                let again: Vec<Component<'_>> = [*part].into_iter().chain(rest.iter().copied()).collect();
+                matching(path, &again, depth - 1, found)?;
+            }
+        } else if fits(&name, &pattern) {
+            matching(path, rest, depth - 1, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name fits a pattern of `*`, `?`, `[abc]`, `[a-z]` and `[!a]`. Takes time in proportion to both at worst.
+fn fits(name: &[char], pattern: &[char]) -> bool {
+    let (mut n, mut p) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while let Some(c) = name.get(n) {
+        let step = match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, n));
+                p += 1;
+                continue;
+            }
+            Some('?') => Some(1),
+            Some('[') => class(pattern.get(p..).unwrap_or_default(), *c),
+            Some(own) if own == c => Some(1),
+            _ => None,
+        };
+        match (step, &mut star) {
+            (Some(length), _) => (n, p) = (n + 1, p + length),
+            // The last star takes one more.
+            (None, Some((at, taken))) => {
+                *taken += 1;
+                (p, n) = (*at + 1, *taken);
+            }
+            (None, None) => return false,
+        }
+    }
+    pattern.get(p..).unwrap_or_default().iter().all(|c| *c == '*')
+}
+
+/// The length of the class that a pattern begins with, if it has the character. A `[` that is not closed is itself.
+fn class(pattern: &[char], c: char) -> Option<usize> {
+    let Some(end) = pattern.iter().skip(2).position(|c| *c == ']').map(|at| at + 2) else {
+        return (c == '[').then_some(1);
+    };
+    let mut inner = pattern.get(1..end).unwrap_or_default();
+    let negated = inner.first() == Some(&'!');
+    if negated {
+        inner = inner.get(1..).unwrap_or_default();
+    }
+    let mut has = false;
+    while let Some((first, rest)) = inner.split_first() {
+        inner = rest;
+        match rest {
+            ['-', last, more @ ..] => {
+                has |= (*first..=*last).contains(&c);
+                inner = more;
+            }
+            _ => has |= *first == c,
+        }
+    }
+    (has != negated).then_some(end + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_fit_names() {
+        let fits =
+            |name: &str, pattern: &str| fits(&name.chars().collect::<Vec<_>>(), &pattern.chars().collect::<Vec<_>>());
+        for (name, pattern) in [
+            ("a.nettrace", "*.nettrace"),
+            ("a.nettrace", "?.net*e"),
+            ("run7", "run[0-9]"),
+            ("runx", "run[!0-9]"),
+            ("a[b", "a[b"),
+            ("abcabd", "*abd"),
+            ("", "*"),
+        ] {
+            assert!(fits(name, pattern), "{name} {pattern}");
+        }
+        for (name, pattern) in [("a.etl", "*.nettrace"), ("run", "run?"), ("runx", "run[0-9]"), ("ab", "a"), ("a", "")]
+        {
+            assert!(!fits(name, pattern), "{name} {pattern}");
+        }
+        assert!(!fits(&"a".repeat(200), &("*a".repeat(50) + "b")), "in no time");
+    }
+
+    #[test]
+    fn folders_and_patterns_stand_for_the_recordings_in_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for (name, text) in [
+            ("b/2.nettrace", "broken"),
+            ("b/1.etl.gz", "broken"),
+            ("a", "Nettrace\u{14}\0\0\0!FastSerialization.1"),
+            ("notes.txt", "text"),
+            (".hidden.nettrace", ""),
+            ("out/c.nettrace", ""),
+        ] {
+            std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            std::fs::write(at(name), text).unwrap();
+        }
+        let found = |argument: &str| -> Vec<String> {
+            let found = expand(&[at(argument)], &at("out")).unwrap();
+            assert!(found.several);
+            let names = found.inputs.iter().map(|path| path.strip_prefix(folder.path()).unwrap());
+            names.map(|name| name.to_string_lossy().replace('\\', "/")).collect()
+        };
+        assert_eq!(found(""), ["a", "b/1.etl.gz", "b/2.nettrace"]);
+        assert_eq!(found("*/2.net*"), ["b/2.nettrace"]);
+        assert_eq!(found("**/[0-9].*"), ["b/1.etl.gz", "b/2.nettrace"]);
+        assert_eq!(found("*.txt"), ["notes.txt"], "what is named is taken");
+        std::fs::create_dir(at("empty")).unwrap();
+        for nothing in ["empty", "*.etl"] {
+            assert!(expand(&[at(nothing)], &at("out")).is_err());
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The recordings that a dataset has when others are added.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::manifest::{VERSION, address_type};
+use super::request::Convert;
+use super::summary::SkippedInput;
+use crate::error::{Error, Result};
+use crate::sink::Format;
+use crate::source::FileIdentity;
+use crate::table::schema::SCHEMA_VERSION;
+
+/// The recordings that a dataset has.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    by_hash: HashMap<String, Entry>,
+    failed: Vec<Entry>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Entry {
+    trace_id: String,
+    #[serde(default)]
+    path: PathBuf,
+    #[serde(default)]
+    sha256: String,
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    schema_version: u32,
+    #[serde(default)]
+    options: String,
+}
+
+/// What is to be done with a recording.
+#[derive(Debug)]
+pub(super) enum Plan {
+    /// It is in the dataset.
+    Skip(SkippedInput),
+    /// Convert it; these entries go.
+    Convert(Vec<String>),
+}
+
+impl Known {
+    /// By the entries of a dataset. Fails when tables of this version cannot stand among those that are there.
+    pub(super) fn of(request: &Convert, entries: &[(String, Vec<u8>)]) -> Result<Known> {
+        let mut known = Known::default();
+        for (key, bytes) in entries {
+            let path = || request.output.join("manifest").join(format!("{key}.json"));
+            let wrong = |what: String, expected: String| Error::Dataset { path: path(), what, expected };
+            let entry: Entry =
+                serde_json::from_slice(bytes).map_err(|e| wrong(e.to_string(), "the entry of a recording".into()))?;
+            if entry.schema_version != SCHEMA_VERSION && !request.refresh {
+                let what = format!("its tables are of version {} (tracequet {})", entry.schema_version, entry.version);
+                let expected = format!("version {SCHEMA_VERSION}: --refresh converts it again if it is given");
+                return Err(wrong(what, expected));
+            }
+            if entry.status == "failed" {
+                known.failed.push(entry);
+            } else {
+                known.by_hash.insert(entry.sha256.clone(), entry);
+            }
+        }
+        Ok(known)
+    }
+
+    /// What is to be done with a recording. One that failed before is tried again: its file may have been repaired, or
+    /// was still being written.
+    pub(super) fn plan(&self, request: &Convert, path: &Path, identity: &FileIdentity) -> Plan {
+        let same_file =
+            |entry: &&Entry| entry.path == path || !entry.sha256.is_empty() && entry.sha256 == identity.sha256;
+        let mut replaced: Vec<String> = self.failed.iter().filter(same_file).map(|e| e.trace_id.clone()).collect();
+        if let Some(entry) = self.by_hash.get(&identity.sha256).filter(|_| !identity.sha256.is_empty()) {
+            let differs = entry.options != request.options();
+            let is_old = entry.version != VERSION || entry.schema_version != SCHEMA_VERSION;
+            if !(request.refresh && (differs || is_old)) {
+                return Plan::Skip(SkippedInput { path: path.to_owned(), trace_id: entry.trace_id.clone(), differs });
+            }
+            replaced.push(entry.trace_id.clone());
+        }
+        Plan::Convert(replaced)
+    }
+}
+
+#[derive(Deserialize)]
+struct Head {
+    tool: String,
+    layout: String,
+    format: String,
+    #[serde(default)]
+    address_type: String,
+}
+
+/// Refuses to add to something else than a dataset of several recordings of the same format. Nothing, and an empty
+/// directory, are good.
+pub(super) fn check_head(request: &Convert) -> Result<()> {
+    let out = &request.output;
+    let path = out.join("manifest.json");
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            let mut entries = match std::fs::read_dir(out) {
+                Ok(entries) => entries,
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+                Err(source) => return Err(Error::Io { path: out.clone(), source }),
+            };
+            // A killed first run left a dataset that has no summary yet.
+            if out.join("manifest").is_dir() || entries.next().is_none() {
+                return Ok(());
+            }
+            let message =
+                format!("{} holds something else than a dataset of tracequet, so nothing is added", out.display());
+            return Err(Error::Usage(message));
+        }
+        Err(source) => return Err(Error::Io { path, source }),
+    };
+    let head: Head = serde_json::from_slice(&bytes).map_err(|e| Error::Dataset {
+        path: path.clone(),
+        what: e.to_string(),
+        expected: "a manifest of tracequet".into(),
+    })?;
+    let format = match request.format {
+        Format::Parquet => "parquet",
+        Format::Arrow => "arrow",
+    };
+    let addresses = address_type(request.address_type);
+    let refuse = |what: String| Err(Error::Usage(format!("{}: {what}, so nothing is added", out.display())));
+    if head.tool != "tracequet" {
+        return refuse("is no dataset of tracequet".into());
+    }
+    if head.layout != "hive" {
+        return refuse(
+            "is a dataset of one recording (expected one of several, as --append or --layout hive makes it)".into(),
+        );
+    }
+    if head.format != format {
+        return refuse(format!("its tables are {} files, expected --format {}", head.format, head.format));
+    }
+    if !head.address_type.is_empty() && head.address_type != addresses {
+        return refuse(format!(
+            "its addresses are {}, expected --address-type {}",
+            head.address_type, head.address_type
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,230 @@
+//! A dataset of several recordings that grows: each recording appears whole, whoever else writes at the same time.
+//!
+//! `manifest/<key>.json` is the entry of a recording: what has no entry is not in the dataset. A recording's files are
+//! written in a hidden directory, then moved to `<table>/trace=<key>/`, and then its entry appears by a rename. Whoever
+//! moves files holds the lock of the dataset. Before the first file moves, `manifest/<key>.json.half` says which tables
+//! there will be: the next run takes away what a killed one left half there.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::dataset::Dataset;
+use super::entries::{FOLDER, LOCK, entries, entry_path, names, texts};
+use super::staging::{self, PART};
+use super::{durable, growing, leftovers};
+use crate::error::{Error, Result};
+
+/// End of the name of a note that a recording is half there.
+const HALF: &str = ".json.half";
+
+/// A dataset of several recordings.
+#[derive(Debug)]
+pub struct Lake {
+    root: PathBuf,
+    /// Whether what was put lasts when the power fails. Not wanted where the whole directory is synced at the end.
+    durable: bool,
+}
+
+/// What became of a recording that was put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// It is in the dataset.
+    Done,
+    /// It was put by somebody else in the meantime, and is left as it is.
+    WasThere,
+}
+
+impl Lake {
+    /// The dataset in a directory, which is made if it is not there. What a killed run left half there is removed.
+    pub fn open(root: &Path, durable: bool) -> Result<Lake> {
+        let folder = root.join(FOLDER);
+        fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
+        let lake = Lake { root: root.to_owned(), durable };
+        leftovers::remove(root, PART);
+        let _lock = lake.lock()?;
+        lake.remove_halves()?;
+        Ok(lake)
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// The recordings: key and entry, in the order of keys.
+    pub fn entries(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        entries(&self.root)
+    }
+
+    /// Moves the files of a recording to their places and adds its entry, whose `tables` name all of them. `replaced` are
+    /// removed in the same go. A recording that is there already stays, unless it is replaced.
+    pub fn put(&self, key: &str, part: Dataset, entry: &[u8], replaced: &[String]) -> Result<Put> {
+        staging::relative(key)?;
+        let staging = part.finished()?;
+        if self.durable {
+            durable::sync_tree(staging.path())?;
+        }
+        let _lock = self.lock()?;
+        let _committing = growing::commit();
+        for old in replaced {
+            self.take_away(old)?;
+        }
+        if self.entry(key).exists() {
+            return Ok(Put::WasThere);
+        }
+        let half = self.half(key);
+        self.write(&half, entry)?;
+        for table in tables(entry) {
+            let part = staging::relative(&format!("{table}/trace={key}"))?;
+            let (from, to) = (staging.path().join(&part), self.root.join(&part));
+            let folder = self.root.join(staging::relative(&table)?);
+            fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
+            remove_all(&to)?;
+            fs::rename(&from, &to).map_err(Error::io(&to))?;
+            if self.durable {
+                durable::sync_folder(&folder);
+            }
+        }
+        let place = self.entry(key);
+        fs::rename(&half, &place).map_err(Error::io(&place))?;
+        if self.durable {
+            durable::sync_folder(&self.root.join(FOLDER));
+        }
+        Ok(Put::Done)
+    }
+
+    /// Removes a recording. Returns whether it was there.
+    pub fn remove(&self, key: &str) -> Result<bool> {
+        staging::relative(key)?;
+        let _lock = self.lock()?;
+        let _committing = growing::commit();
+        self.take_away(key)
+    }
+
+    /// Replaces files of the dataset that are no tables, in one step each. `make` sees the recordings that there are now;
+    /// nobody else changes them meanwhile.
+    pub fn describe(
+        &self,
+        make: impl FnOnce(&[(String, Vec<u8>)]) -> Result<Vec<(&'static str, String)>>,
+    ) -> Result<()> {
+        let _lock = self.lock()?;
+        for (name, text) in make(&self.entries()?)? {
+            let path = self.root.join(staging::relative(name)?);
+            let fresh = self.root.join(FOLDER).join(format!("{name}.half"));
+            self.write(&fresh, text.as_bytes())?;
+            fs::rename(&fresh, &path).map_err(Error::io(&path))?;
+        }
+        if self.durable {
+            durable::sync_folder(&self.root);
+        }
+        Ok(())
+    }
+
+    /// Takes the entry away first: what has none is not in the dataset.
+    fn take_away(&self, key: &str) -> Result<bool> {
+        let (entry, half) = (self.entry(key), self.half(key));
+        match fs::rename(&entry, &half) {
+            Ok(()) => self.remove_half(key, &half).map(|()| true),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(source) => Err(Error::Io { path: entry, source }),
+        }
+    }
+
+    fn remove_halves(&self) -> Result<()> {
+        let folder = self.root.join(FOLDER);
+        for name in names(&folder)? {
+            let path = folder.join(&name);
+            match name.strip_suffix(HALF) {
+                Some(key) if staging::relative(key).is_ok() => self.remove_half(key, &path)?,
+                _ if name.ends_with(".half") => fs::remove_file(&path).map_err(Error::io(&path))?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the files of a recording that is half there, and the note that it is.
+    fn remove_half(&self, key: &str, half: &Path) -> Result<()> {
+        for table in tables(&fs::read(half).map_err(Error::io(half))?) {
+            let folder = self.root.join(staging::relative(&table)?);
+            remove_all(&folder.join(format!("trace={key}")))?;
+            // Fails, rightly, when other recordings have the table.
+            for folder in folder.ancestors().take_while(|folder| *folder != self.root) {
+                if fs::remove_dir(folder).is_err() {
+                    break;
+                }
+            }
+        }
+        fs::remove_file(half).map_err(Error::io(half))
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
+        let mut file = File::create(path).map_err(Error::io(path))?;
+        file.write_all(bytes).map_err(Error::io(path))?;
+        if self.durable { file.sync_all().map_err(Error::io(path)) } else { Ok(()) }
+    }
+
+    fn entry(&self, key: &str) -> PathBuf {
+        self.root.join(entry_path(key))
+    }
+
+    fn half(&self, key: &str) -> PathBuf {
+        self.root.join(FOLDER).join(format!("{key}{HALF}"))
+    }
+
+    fn lock(&self) -> Result<File> {
+        let path = self.root.join(FOLDER).join(LOCK);
+        lock(&path).map_err(Error::io(path))
+    }
+}
+
+/// The tables that an entry names.
+fn tables(entry: &[u8]) -> Vec<String> {
+    // What a kill cut short was written before the first file moved.
+    let entry: Value = serde_json::from_slice(entry).unwrap_or_default();
+    texts(&entry, "tables", "name")
+}
+
+fn remove_all(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::Io { path: folder.to_owned(), source: e }),
+        _ => Ok(()),
+    }
+}
+
+/// Waits for the lock; the system gives it back when the file is closed, however the process ends.
+#[cfg(unix)]
+fn lock(path: &Path) -> std::io::Result<File> {
+    use rustix::fs::{FlockOperation, flock};
+
+    let file = File::options().create(true).truncate(false).write(true).open(path)?;
+    match flock(&file, FlockOperation::LockExclusive) {
+        // Some network drives have no locks: then one writer at a time is up to whoever starts them.
+        Err(e) if e != rustix::io::Errno::OPNOTSUPP && e != rustix::io::Errno::NOSYS => Err(e.into()),
+        _ => Ok(file),
+    }
+}
+
+/// Windows refuses to open a file twice that is not shared, which is a lock.
+#[cfg(windows)]
+fn lock(path: &Path) -> std::io::Result<File> {
+    use std::os::windows::fs::OpenOptionsExt;
+
+    const SHARING_VIOLATION: i32 = 32;
+    loop {
+        match File::options().create(true).truncate(false).write(true).share_mode(0).open(path) {
+            Err(e) if e.raw_os_error() == Some(SHARING_VIOLATION) => {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            result => return result,
+        }
+    }
+}
+
+#[cfg(not(any(unix, windows)))]
+fn lock(path: &Path) -> std::io::Result<File> {
+    File::options().create(true).truncate(false).write(true).open(path)
+}

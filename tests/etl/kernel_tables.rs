@@ -1,0 +1,145 @@
+//! Tables of the kernel's events against the text that TraceEvent made of the same recording.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use crate::support::dataset::Dataset;
+use crate::support::expected::shared_folder;
+
+const TRACE: &str = "net.4.5.2.x64";
+
+/// What TraceEvent says of one kind of event: how many there are, and the fields of the first ones.
+fn told(folder: &Path, event: &str) -> (usize, Vec<String>) {
+    let file = std::fs::File::open(folder.join(format!("{TRACE}.traceevent-baseline.txt.gz"))).expect("a baseline");
+    let (mut count, mut first) = (0, Vec::new());
+    for line in BufReader::new(flate2::read::MultiGzDecoder::new(file)).lines().map(Result::unwrap) {
+        if let Some((_, fields)) = line.split_once(&format!(": Windows Kernel/{event} ")) {
+            first.push(fields.to_owned());
+        } else if let Some(number) = line.strip_prefix(&format!("COUNT Windows Kernel/{event}:")) {
+            count = number.parse().unwrap();
+        }
+    }
+    assert!(!first.is_empty() && count >= first.len(), "{event}");
+    (count, first)
+}
+
+/// The value of a field in such a line, without the commas of numbers.
+fn field<'l>(line: &'l str, name: &str) -> &'l str {
+    let start = line.find(&format!(" {name}=")).unwrap_or_else(|| panic!("{line}: no {name}")) + name.len() + 2;
+    line[start..].split(';').next().unwrap()
+}
+
+/// The process: the first field of all.
+fn pid(line: &str) -> &str {
+    let (_, rest) = line.split_once("PID=").expect("a process");
+    rest.split(';').next().unwrap()
+}
+
+fn number(text: &str) -> u64 {
+    let text = text.replace(',', "");
+    let hex = text.strip_prefix("0x").map(|hex| u64::from_str_radix(hex, 16));
+    hex.unwrap_or_else(|| text.parse()).unwrap_or_else(|_| panic!("{text}"))
+}
+
+/// Milliseconds to three digits, as TraceEvent prints them.
+fn is_ms(ns: i64, text: &str) -> bool {
+    let ms: f64 = text.replace(',', "").parse().unwrap();
+    (ns as f64 / 1e6 - ms).abs() < 0.0006
+}
+
+#[test]
+fn disks_and_page_faults_are_those_of_traceevent() {
+    let Some(folder) = shared_folder("disks_and_page_faults_are_those_of_traceevent", "etl") else { return };
+    let dataset = Dataset::of(&folder.join(format!("{TRACE}.etl")));
+    let file = dataset.table("file");
+    let paths: std::collections::HashMap<u64, String> =
+        file.numbers("file_key").into_iter().zip(file.texts("path")).collect();
+    // TraceEvent's names have a drive letter, and an ellipsis where they are long.
+    let is_named = |key: u64, line: &str| {
+        let shown = field(line, "FileName").trim_end_matches("...");
+        let (_, path) = shown.split_once(":\\").unwrap_or(("", shown));
+        path.is_empty() || paths.get(&key).is_some_and(|known| known.contains(path.trim_end_matches('"')))
+    };
+
+    let disk = dataset.table("disk_io");
+    let [size, place, key, process, thread] =
+        ["size_bytes", "byte_offset", "file_key", "process_id", "thread_id"].map(|name| disk.numbers(name));
+    let (duration, end, kind) = (disk.signed("duration_ns"), disk.signed("end_ts_ns"), disk.texts("kind"));
+    for (event, own) in [("DiskIO/Read", "read"), ("DiskIO/Write", "write")] {
+        let mut rows: Vec<usize> = (0..disk.rows()).filter(|row| kind[*row] == own).collect();
+        rows.sort_by_key(|row| end[*row]);
+        let (count, first) = told(&folder, event);
+        assert_eq!(rows.len(), count, "{event}");
+        for (row, line) in rows.into_iter().zip(&first) {
+            assert_eq!(size[row], number(field(line, "TransferSize")), "{line}");
+            assert_eq!(place[row], number(field(line, "ByteOffset")), "{line}");
+            assert_eq!(key[row], number(field(line, "FileKey")), "{line}");
+            assert_eq!((process[row], thread[row]), (number(pid(line)), number(field(line, "TID"))), "{line}");
+            assert!(is_ms(duration[row].unwrap(), field(line, "ElapsedTimeMSec")), "{:?} {line}", duration[row]);
+            assert!(is_named(key[row], line), "{:?} {line}", paths.get(&key[row]));
+        }
+    }
+    // Every file that was read or written has a name in this recording.
+    assert!(key.iter().all(|key| *key == 0 || paths.contains_key(key)));
+
+    let (count, expected) = told(&folder, "Memory/HardFault");
+    let faults = dataset.table("page_fault");
+    let [address, offset, key, size, thread] =
+        ["address", "file_offset", "file_key", "size_bytes", "thread_id"].map(|name| faults.numbers(name));
+    let (duration, end) = (faults.signed("duration_ns"), faults.signed("end_ts_ns"));
+    let mut rows: Vec<usize> = (0..faults.rows()).collect();
+    rows.sort_by_key(|row| end[*row]);
+    assert_eq!(rows.len(), count);
+    for (row, line) in rows.into_iter().zip(&expected) {
+        assert_eq!(address[row], number(field(line, "VirtualAddress")), "{line}");
+        assert_eq!(offset[row], number(field(line, "ReadOffset")), "{line}");
+        assert_eq!(key[row], number(field(line, "FileKey")), "{line}");
+        assert_eq!(size[row], number(field(line, "ByteCount")), "{line}");
+        assert_eq!(thread[row], number(field(line, "TID")), "{line}");
+        assert!(is_ms(duration[row].unwrap(), field(line, "ElapsedTimeMSec")), "{:?} {line}", duration[row]);
+        assert!(is_named(key[row], line), "{:?} {line}", paths.get(&key[row]));
+    }
+}
+
+#[test]
+fn the_network_is_that_of_traceevent() {
+    let Some(folder) = shared_folder("the_network_is_that_of_traceevent", "etl") else { return };
+    let dataset = Dataset::of(&folder.join(format!("{TRACE}.etl")));
+    let table = dataset.table("network");
+    let [size, process, source_port, destination_port] =
+        ["size_bytes", "process_id", "source_port", "destination_port"].map(|name| table.numbers(name));
+    let (protocol, kind) = (table.texts("protocol"), table.texts("kind"));
+    let (source, destination) = (table.texts("source_address"), table.texts("destination_address"));
+    let mut checked = 0;
+    let (v4, v6) = ("", "V6");
+    for (event, own, version) in [
+        ("TcpIp/SendIPV6", ("tcp", "send"), v6),
+        ("TcpIp/RecvIPV6", ("tcp", "receive"), v6),
+        ("UdpIp/Send", ("udp", "send"), v4),
+        ("UdpIp/Recv", ("udp", "receive"), v4),
+        ("UdpIp/SendIPV6", ("udp", "send"), v6),
+        ("UdpIp/RecvIPV6", ("udp", "receive"), v6),
+    ] {
+        let is_own = |row: &usize| {
+            (protocol[*row].as_str(), kind[*row].as_str()) == own && source[*row].contains(':') == (version == v6)
+        };
+        let rows: Vec<usize> = (0..table.rows()).filter(is_own).collect();
+        let (count, first) = told(&folder, event);
+        assert_eq!(rows.len(), count, "{event}");
+        for (row, line) in rows.into_iter().zip(&first) {
+            assert_eq!(process[row], number(pid(line)), "{line}");
+            assert_eq!(size[row], number(field(line, "size")), "{line}");
+            assert_eq!(source_port[row], number(field(line, "sport")), "{line}");
+            assert_eq!(destination_port[row], number(field(line, "dport")), "{line}");
+            // UDP over IPv6 is printed without addresses.
+            for (name, address) in [("saddr", &source[row]), ("daddr", &destination[row])] {
+                if line.contains(&format!(" {name}=")) {
+                    let shown = field(line, name).trim_end_matches("...");
+                    assert!(address.starts_with(shown), "{address} {line}");
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert!(checked >= 20, "{checked}");
+}
