@@ -108,7 +108,11 @@ impl Methods {
         }
         self.has_rundown |= action == Action::Listed;
         let key = (process, start_address, if start_address == 0 { method_id } else { 0 });
-        let known = self.seen.get(&key).copied().filter(|(id, _)| *id == method_id);
+        let known = self.seen.get(&key).copied().filter(|(id, index)| {
+            // The rundown lists once more what was unloaded just before, at the end of a process.
+            let has_ended = || self.code.get(*index).is_some_and(|code| code.until_ns != i64::MAX);
+            *id == method_id && !(action == Action::Loaded && has_ended())
+        });
         if known.is_none() {
             let row = method(input);
             sink.add(&row);
@@ -125,7 +129,6 @@ impl Methods {
         if action == Action::Unloaded {
             let index = known.map_or(self.code.len().wrapping_sub(1), |(_, index)| index);
             self.ends(index, process, start_address, input.ts_ns());
-            self.seen.remove(&key);
             callsites.code_changed(process, start_address, size);
         }
     }
