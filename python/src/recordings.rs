@@ -1,8 +1,9 @@
 //! Recordings that are read anew for each table that is asked for.
 
 use std::path::PathBuf;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
+use arrow_schema::{DataType, Field};
 use pyo3::prelude::*;
 use tracequet::error::{Error, Result, Severity};
 use tracequet::pipeline::{self, AddressType, Convert, DatasetLayout, Summary};
@@ -93,9 +94,11 @@ fn list(request: &Convert) -> Result<(Vec<Found>, Vec<Failed>)> {
     let mut found: Vec<(String, String, arrow_schema::Schema)> = Vec::new();
     let mut failed = Vec::new();
     let one_alone = request.inputs.len() == 1;
-    let layout = if one_alone { request.layout } else { DatasetLayout::Hive };
+    let hive = !one_alone || request.layout == DatasetLayout::Hive;
     for input in &request.inputs {
-        let tables = match pipeline::tables(&request.clone().inputs([input]).layout(layout)) {
+        // Without keys, which take reading the whole recording.
+        let alone = request.clone().inputs([input]).layout(DatasetLayout::Auto);
+        let tables = match pipeline::tables(&alone) {
             Ok(tables) => tables,
             Err(error @ (Error::Unreadable { .. } | Error::Io { .. })) if !one_alone => {
                 failed.push((input.display().to_string(), error.to_string()));
@@ -117,8 +120,16 @@ fn list(request: &Convert) -> Result<(Vec<Found>, Vec<Failed>)> {
             }
         }
     }
-    let found = found.into_iter().map(|(name, selection, schema)| (name, selection, Schema(schema.into()))).collect();
-    Ok((found, failed))
+    let with_key = |schema| if hive { with_trace_id(&schema) } else { schema };
+    let one = |(name, selection, schema)| (name, selection, Schema(with_key(schema).into()));
+    Ok((found.into_iter().map(one).collect(), failed))
+}
+
+/// The columns of a table of several recordings.
+fn with_trace_id(schema: &arrow_schema::Schema) -> arrow_schema::Schema {
+    let label = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    let key = Arc::new(Field::new("trace_id", label, false));
+    arrow_schema::Schema::new(std::iter::once(key).chain(schema.fields().iter().cloned()).collect::<Vec<_>>())
 }
 
 fn losses(summary: &Summary) -> Vec<Loss> {

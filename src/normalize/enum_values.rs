@@ -1,12 +1,11 @@
 //! The names of enumerated values, for queries over payload tables.
 
 use super::fact::{EnumValue, FactSink};
-use crate::catalog;
+use crate::catalog::Provider;
 
-/// All enumerations of the catalogue: by provider, then by name and value.
-pub fn report(sink: &mut impl FactSink) {
-    for provider in catalog::provider_names() {
-        let Some(Ok(provider)) = catalog::provider(provider) else { continue };
+/// All enumerations of these providers, by their names and values.
+pub fn report(providers: &[&'static Provider], sink: &mut impl FactSink) {
+    for provider in providers {
         let mut maps: Vec<_> = provider.maps.iter().collect();
         maps.sort_unstable_by_key(|(name, _)| *name);
         for (enum_name, map) in maps {

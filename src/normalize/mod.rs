@@ -19,6 +19,7 @@ mod sources;
 mod threads;
 mod tracker;
 
+use crate::catalog::Provider;
 use crate::error::{Problem, Severity};
 use crate::event::{Event, EventInfo};
 use crate::reader::{self, ProcessKey, Thread, ThreadIndex, TypeId};
@@ -97,6 +98,8 @@ pub struct Normalizer {
     handlers: Vec<Box<[Handler<Route>]>>,
     trackers: Trackers,
     short_rows: ShortRows,
+    /// The providers of the catalogue that the recording has events of.
+    catalogues: Vec<&'static Provider>,
 }
 
 /// The trackers, as far as they remember anything.
@@ -162,6 +165,11 @@ impl Normalizer {
         let index = id.0 as usize;
         if self.handlers.len() <= index {
             self.handlers.resize_with(index + 1, Box::default);
+        }
+        if let Some(catalogue) = info.catalogue
+            && !self.catalogues.iter().any(|known| known.provider == catalogue.provider)
+        {
+            self.catalogues.push(catalogue);
         }
         let mut routes = routes(info);
         if let Some(action) = sources::activities::action(info) {
@@ -248,7 +256,8 @@ impl Normalizer {
         mappings.finish(sink);
         assemblies.finish(sink);
         managed_modules.finish(sink);
-        enum_values::report(sink);
+        self.catalogues.sort_unstable_by(|a, b| a.provider.cmp(&b.provider));
+        enum_values::report(&self.catalogues, sink);
         Totals { frames, ..totals }
     }
 }

@@ -162,10 +162,28 @@ def convert(
     for option, time in (("--from", start), ("--to", end)):
         if time is not None:
             arguments += [option, f"{nanoseconds(time)}ns"]
-    done = run([*arguments, *_options(options), "--", *texts(inputs)])
-    summary = json.loads(done.stdout)
+    summary = summary_of(run([*arguments, *_options(options), "--", *texts(inputs)]).stdout)
     warn(losses(summary), [])
     return summary
+
+
+def summary_of(printed: bytes) -> Dict[str, Any]:
+    """What `convert --json` prints: one object, or for several recordings a line for each and one for all."""
+    try:
+        return json.loads(printed)
+    except json.JSONDecodeError:
+        pass
+    lines = [json.loads(line) for line in printed.splitlines() if line.strip()]
+    by_outcome: Dict[str, List[Dict[str, Any]]] = {}
+    for line in lines:
+        by_outcome.setdefault(line.pop("outcome", ""), []).append(line)
+    (whole,) = by_outcome.pop("summary")
+    return {
+        **whole,
+        "inputs": by_outcome.get("converted", []),
+        "failed": by_outcome.get("failed", []),
+        "skipped": by_outcome.get("skipped", []),
+    }
 
 
 def inspect(path: Path, *, manifest: Optional[Sequence[Path]] = None) -> Dict[str, Any]:

@@ -267,7 +267,7 @@ class RecordingTrace(Trace):
         for option, values in (("--providers", "providers"), ("--process", "processes")):
             if self._filters[values]:
                 arguments += [option, ",".join(self._filters[values])]
-        summary = json.loads(_commands.run([*arguments, "--", *self.paths]).stdout)
+        summary = _commands.summary_of(_commands.run([*arguments, "--", *self.paths]).stdout)
         warn(_commands.losses(summary), self._known, stacklevel=6)
         return output
 

@@ -1,5 +1,7 @@
 //! Work with a start and a stop: requests, queries, and whatever else event sources tell of.
 
+use std::borrow::Borrow;
+
 use super::diagnostic_source;
 use super::open_work::{Ids, Key, OpenWork, Work};
 use super::work_event::{Step, WorkEvent, is_id, kind, split_name};
@@ -82,13 +84,17 @@ impl Activities {
             Action::Work(work) => self.work_event(work, input, sink),
             Action::DiagnosticSource => {
                 let Some(head) = diagnostic_source::head(input.event.raw.payload) else { return };
-                if let Some((name, step)) = split_name(&head.name) {
+                // Most events are neither, and are left alone.
+                if !head.name_ends("Start") && !head.name_ends("Stop") {
+                    return;
+                }
+                if let Some((name, step)) = split_name(&head.name()) {
                     self.diagnostic(step, &head, name, input, sink);
                 }
             }
             Action::ActivitySource(step) => {
                 if let Some(head) = diagnostic_source::head(input.event.raw.payload) {
-                    self.diagnostic(step, &head, &head.name, input, sink);
+                    self.diagnostic(step, &head, &head.name(), input, sink);
                 }
             }
         }
@@ -105,14 +111,11 @@ impl Activities {
         let key = key(input, event.kind);
         match event.step {
             Step::Start => {
-                let work = Work {
-                    row: about(input),
-                    provider: input.event.info.provider.clone(),
-                    name: event.work_name(&input.event.info.name).to_owned(),
-                    fields: json(input.fields.iter().map(|(name, value)| (name, json_value(value)))),
-                    ids,
-                    failed: false,
-                };
+                let info = input.event.info;
+                let names = || (info.provider.clone(), event.work_name(&info.name).to_owned());
+                self.open.names.add(event.kind, names);
+                let work =
+                    Work { row: about(input), kind: event.kind, fields: json(input.fields.iter()), ids, failed: false };
                 self.open.begin(key, work, sink);
             }
             Step::Stop => {
@@ -143,17 +146,13 @@ impl Activities {
         let pairs = head.pairs(wanted);
         let mut ids = Ids::default();
         pairs.iter().filter(|(key, _)| is_id(key)).for_each(|(key, value)| ids.add(key, value));
-        let key = key(input, kind(&head.source, name));
+        let source = head.source();
+        let kind = kind(&source, name);
+        let key = key(input, kind);
         if step == Step::Start {
-            let fields = pairs.iter().map(|(key, value)| (key.as_str(), serde_json::Value::from(value.as_str())));
-            let work = Work {
-                row: about(input),
-                provider: head.source.clone(),
-                name: name.to_owned(),
-                fields: json(fields.map(|(key, value)| (key, Some(value)))),
-                ids,
-                failed: false,
-            };
+            self.open.names.add(kind, || (source, name.to_owned()));
+            let fields = pairs.iter().map(|(key, value)| (key.as_str(), Value::Text(value.clone())));
+            let work = Work { row: about(input), kind, fields: json(fields), ids, failed: false };
             return self.open.begin(key, work, sink);
         }
         let outcome = OUTCOMES.iter().find_map(|name| pairs.iter().find(|(key, _)| key == name));
@@ -164,7 +163,7 @@ impl Activities {
         if let Some(mut work) = self.open.end(key, ids) {
             work.row.end_ts_ns = Some(input.ts_ns());
             work.row.end_thread_id = input.thread_id();
-            work.report(outcome, sink);
+            work.report(&self.open.names, outcome, sink);
         }
     }
 
@@ -200,34 +199,44 @@ fn plain_text(value: &Value, out: &mut String) -> bool {
         Value::Int(value) => write!(out, "{value}").is_ok(),
         Value::Guid(value) => write!(out, "{value}").is_ok(),
         Value::Text(value) => {
-            out.extend(value.chars().take(MAX_TEXT));
+            out.push_str(first_characters(value));
             true
         }
         _ => false,
     }
 }
 
-fn json_value(value: &Value) -> Option<serde_json::Value> {
-    Some(match value {
-        Value::Bool(value) => (*value).into(),
-        Value::Uint(value) => (*value).into(),
-        Value::Int(value) => (*value).into(),
-        Value::Float(value) => (*value).into(),
-        Value::Guid(value) => value.to_string().into(),
-        Value::Text(value) => value.chars().take(MAX_TEXT).collect::<String>().into(),
-        _ => return None,
-    })
-}
-
-/// Fields as a JSON object; `None` when there are none.
-fn json<'f>(fields: impl Iterator<Item = (&'f str, Option<serde_json::Value>)>) -> Option<String> {
-    let (mut object, mut bytes) = (serde_json::Map::new(), 0);
-    for (name, value) in fields.filter_map(|(name, value)| Some((name, value?))) {
-        bytes += name.len() + value.as_str().map_or(8, str::len);
-        if bytes > MAX_JSON {
+/// Simple fields as a JSON object; `None` when there are none.
+fn json<'f>(fields: impl Iterator<Item = (&'f str, impl Borrow<Value>)>) -> Option<String> {
+    let mut out = Vec::with_capacity(128);
+    for (name, value) in fields {
+        let before = out.len();
+        out.push(if before == 0 { b'{' } else { b',' });
+        let written = serde_json::to_writer(&mut out, name).and_then(|()| {
+            out.push(b':');
+            match value.borrow() {
+                Value::Bool(value) => serde_json::to_writer(&mut out, value),
+                Value::Uint(value) => serde_json::to_writer(&mut out, value),
+                Value::Int(value) => serde_json::to_writer(&mut out, value),
+                Value::Float(value) => serde_json::to_writer(&mut out, value),
+                Value::Guid(value) => serde_json::to_writer(&mut out, &value.to_string()),
+                Value::Text(value) => serde_json::to_writer(&mut out, first_characters(value)),
+                _ => serde_json::to_writer(&mut out, &()),
+            }
+        });
+        if written.is_err() || out.len() > MAX_JSON {
+            out.truncate(before);
             break;
         }
-        object.insert(name.to_owned(), value);
     }
-    (!object.is_empty()).then(|| serde_json::Value::Object(object).to_string())
+    if out.is_empty() {
+        return None;
+    }
+    out.push(b'}');
+    String::from_utf8(out).ok()
+}
+
+/// A text, or the beginning of a long one.
+fn first_characters(text: &str) -> &str {
+    text.char_indices().nth(MAX_TEXT).map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
 }

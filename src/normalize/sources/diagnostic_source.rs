@@ -1,7 +1,7 @@
 //! Events of Microsoft-Diagnostics-DiagnosticSource, read as far as activities need them: two names and pairs of text. They
 //! have dozens of pairs that nobody asks for, so that they are not decoded as a whole.
 
-use crate::bytes::{utf16_end, utf16_string};
+use crate::bytes::{push_utf16, utf16_end, utf16_string};
 
 /// Pairs of one event that are looked at, at most.
 const MAX_PAIRS: usize = 256;
@@ -11,10 +11,8 @@ const MAX_VALUE: usize = 2048;
 
 /// The head of an event, and where its pairs begin.
 pub struct Head<'p> {
-    /// Who wrote it.
-    pub source: String,
-    /// What it is called.
-    pub name: String,
+    source: &'p [u8],
+    name: &'p [u8],
     rest: &'p [u8],
 }
 
@@ -28,19 +26,38 @@ fn utf16z<'p>(bytes: &mut &'p [u8]) -> Option<&'p [u8]> {
 /// The names at the beginning of a payload.
 pub fn head(mut payload: &[u8]) -> Option<Head<'_>> {
     let (source, name) = (utf16z(&mut payload)?, utf16z(&mut payload)?);
-    Some(Head { source: utf16_string(source), name: utf16_string(name), rest: payload })
+    Some(Head { source, name, rest: payload })
 }
 
 impl Head<'_> {
+    /// Who wrote it.
+    pub fn source(&self) -> String {
+        utf16_string(self.source)
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> String {
+        utf16_string(self.name)
+    }
+
+    /// Whether the name ends in an ASCII text; without reading the rest.
+    pub fn name_ends(&self, end: &str) -> bool {
+        let start = self.name.len().checked_sub(2 * end.len());
+        let tail = start.and_then(|start| self.name.get(start..)).unwrap_or_default();
+        !tail.is_empty() && tail.chunks_exact(2).eq(end.bytes().map(|byte| [byte, 0]))
+    }
+
     /// The pairs whose key is wanted, with long values cut.
     pub fn pairs(&self, wanted: impl Fn(&str) -> bool) -> Vec<(String, String)> {
         let Some((count, mut rest)) = self.rest.split_first_chunk() else { return Vec::new() };
-        let mut pairs = Vec::new();
+        let (mut pairs, mut text) = (Vec::new(), Vec::new());
         for _ in 0..usize::from(u16::from_le_bytes(*count)).min(MAX_PAIRS) {
             let (Some(key), Some(value)) = (utf16z(&mut rest), utf16z(&mut rest)) else { break };
-            let key = utf16_string(key.get(..MAX_VALUE).unwrap_or(key));
-            if wanted(&key) {
-                pairs.push((key, utf16_string(value.get(..MAX_VALUE).unwrap_or(value))));
+            text.clear();
+            push_utf16(key.get(..MAX_VALUE).unwrap_or(key), &mut text);
+            let key = std::str::from_utf8(&text).unwrap_or_default();
+            if wanted(key) {
+                pairs.push((key.to_owned(), utf16_string(value.get(..MAX_VALUE).unwrap_or(value))));
             }
         }
         pairs
@@ -70,6 +87,9 @@ mod tests {
         assert_eq!(pairs(&payload), Some(vec![own("Id", "7"), own("Path", "/")]));
         assert_eq!(pairs(&payload[..payload.len() - 1]), Some(vec![own("Id", "7")]));
         assert!(pairs(&payload[..20]).is_none());
+        let head = head(&payload).unwrap();
+        assert_eq!((head.source().as_str(), head.name().as_str()), ("Source", "Work.Start"));
+        assert!(head.name_ends("Start") && !head.name_ends("Stop") && !head.name_ends("A long Work.Start"));
         for cut in 0..payload.len() {
             let _ = pairs(&payload[..cut]);
         }

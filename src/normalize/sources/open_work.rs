@@ -50,8 +50,8 @@ impl Ids {
 #[derive(Debug)]
 pub struct Work {
     pub row: Activity<'static>,
-    pub provider: String,
-    pub name: String,
+    /// Number of its kind.
+    pub kind: u64,
     pub fields: Option<String>,
     pub ids: Ids,
     pub failed: bool,
@@ -59,14 +59,35 @@ pub struct Work {
 
 impl Work {
     /// A row, with what the stop says of success.
-    pub fn report(&self, outcome: Option<&str>, sink: &mut impl FactSink) {
+    pub fn report(&self, names: &Names, outcome: Option<&str>, sink: &mut impl FactSink) {
+        let (provider_name, name) = names.of(self.kind);
         sink.add(&Activity {
-            provider_name: &self.provider,
-            name: &self.name,
+            provider_name,
+            name,
             start_fields: self.fields.as_deref(),
             outcome: if self.failed { Some("failed") } else { outcome },
             ..self.row
         });
+    }
+}
+
+/// Providers and names of the kinds of work.
+#[derive(Debug, Default)]
+pub struct Names(HashMap<u64, (String, String), RandomState>);
+
+/// Kinds of work with a name, at most.
+const MAX_NAMES: usize = 1 << 14;
+
+impl Names {
+    /// A kind has a provider and a name, which `get` gives.
+    pub fn add(&mut self, kind: u64, get: impl FnOnce() -> (String, String)) {
+        if self.0.len() < MAX_NAMES {
+            self.0.entry(kind).or_insert_with(get);
+        }
+    }
+
+    fn of(&self, kind: u64) -> (&str, &str) {
+        self.0.get(&kind).map_or(("", ""), |(provider, name)| (provider, name))
     }
 }
 
@@ -80,13 +101,15 @@ pub struct OpenWork {
     /// The activity ids of open work by its other ids: a stop may have lost its activity id.
     by_ids: HashMap<(ProcessKey, u64, u64), Vec<Guid>, RandomState>,
     count: usize,
+    /// What kinds of work are called.
+    pub names: Names,
 }
 
 impl OpenWork {
     /// Work begins. Without any id no stop can be known to be its own.
     pub fn begin(&mut self, key: Key, work: Work, sink: &mut impl FactSink) {
         if key.2.is_none() && work.ids.is_empty() {
-            return work.report(None, sink);
+            return work.report(&self.names, None, sink);
         }
         if self.count >= MAX_OPEN {
             self.forget(None, sink);
@@ -100,7 +123,7 @@ impl OpenWork {
         self.count += 1;
         if let Some(evicted) = evicted {
             self.removed(&key, &evicted);
-            evicted.report(None, sink);
+            evicted.report(&self.names, None, sink);
         }
     }
 
@@ -174,9 +197,9 @@ impl OpenWork {
         self.by_ids.retain(|ids, _| !is_lost(ids.0));
         taken.sort_by(|a, b| {
             let key = |work: &Work| (work.row.start_ts_ns, work.row.thread_id);
-            key(a).cmp(&key(b)).then_with(|| (&a.provider, &a.name).cmp(&(&b.provider, &b.name)))
+            key(a).cmp(&key(b)).then(a.kind.cmp(&b.kind))
         });
-        taken.iter().for_each(|work| work.report(None, sink));
+        taken.iter().for_each(|work| work.report(&self.names, None, sink));
     }
 }
 
@@ -205,7 +228,7 @@ mod tests {
 
     fn work(start_ts_ns: i64, ids: Ids) -> Work {
         let row = Activity { start_ts_ns, ..Activity::default() };
-        Work { row, provider: String::new(), name: String::new(), fields: None, ids, failed: false }
+        Work { row, kind: 1, fields: None, ids, failed: false }
     }
 
     fn key(process: u64, activity: u8) -> Key {
