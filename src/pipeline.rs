@@ -7,6 +7,7 @@ mod conversion;
 mod event_run;
 mod expand;
 mod failed;
+mod gcdump_run;
 mod inputs;
 mod known;
 mod live;
@@ -78,6 +79,11 @@ pub fn convert_each(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Resul
         let identity = || inputs::joined(hashing).unwrap_or_default();
         one::read_one(request, &manifests, recording, (shape, selection), dataset, &mut progress, identity)
     })
+}
+
+/// Removes recordings of a dataset of several, each whole. Fails when one is not there.
+pub fn remove(dataset: &Path, keys: &[String]) -> Result<()> {
+    batch::remove(dataset, keys)
 }
 
 /// Writes the events of a session that runs into a dataset, as [`convert`] does with those of a recording, until the

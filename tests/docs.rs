@@ -108,7 +108,10 @@ fn words(line: &str) -> Vec<String> {
 
 #[test]
 fn commands_in_the_documents_exist() {
-    let commands = ["convert", "collect", "inspect", "survived", "survival", "heap", "export", "schema", "generate"];
+    let commands = [
+        "convert", "collect", "inspect", "survived", "survival", "heap", "export", "schema", "generate", "stats",
+        "check", "compare",
+    ];
     let help: Vec<(&str, String)> = commands.iter().map(|c| (*c, program(&[c, "--help"]))).collect();
     let knows =
         |text: &str, option: &str| words(text).iter().any(|w| w == option || w.starts_with(&format!("{option}[")));

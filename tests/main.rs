@@ -68,6 +68,8 @@ mod fuzzing;
 mod gaps;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod gc;
+#[cfg(feature = "tables")]
+mod gcdump;
 #[cfg(feature = "cli")]
 mod heap;
 #[cfg(feature = "packed")]
@@ -79,6 +81,8 @@ mod layers;
 mod limits;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod long_names;
+#[cfg(feature = "cli")]
+mod metrics;
 mod order;
 #[cfg(feature = "cli")]
 mod outcome;
@@ -97,6 +101,8 @@ mod same_rows;
 mod samples;
 #[cfg(feature = "packed")]
 mod shared;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod shrink;
 #[cfg(feature = "tables")]
 mod sink;
 #[cfg(feature = "tables")]

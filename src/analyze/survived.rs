@@ -3,12 +3,15 @@
 //! An object at `o` survived when `start <= o < start + length` for any surviving range, or any moved range by its old
 //! start. One that is in none is dead only if its generation was collected, and if the recording has all of that.
 
+mod ranges;
+
 use std::collections::{BTreeMap, HashMap};
 use std::iter::Peekable;
 use std::ops::RangeInclusive;
 
 use arrow_array::RecordBatch;
 
+use self::ranges::{Range, Ranges};
 use crate::dataset::{Column, Recording};
 use crate::error::{Error, Result};
 use crate::normalize::fact::NON_GC_HEAP;
@@ -86,20 +89,32 @@ struct Gc {
     ranges: u64,
 }
 
-/// A range with where it went.
-struct Range {
-    start: u64,
-    new_start: u64,
-    length: u64,
-    clamped: bool,
-}
-
 #[derive(Default)]
 struct Heap {
     /// Generation, start, length.
     before: Vec<(u8, u64, u64)>,
     after: Vec<(u8, u64, u64)>,
-    ranges: Vec<Range>,
+}
+
+/// The memory and the ranges of one collection.
+struct Told<'h> {
+    heap: Heap,
+    /// Of the tables of surviving and of moved ranges.
+    ranges: &'h [Ranges; 2],
+    gc_id: u32,
+}
+
+impl Told<'_> {
+    /// The first range that holds an address, of those that survived in place before those that moved.
+    fn holder(&self, address: u64) -> Option<Range> {
+        self.ranges.iter().find_map(|ranges| ranges.holder(self.gc_id, address))
+    }
+
+    /// The range with the highest start at or below an address; of those with the same start a clamped one.
+    fn nearest(&self, address: u64) -> Option<Range> {
+        let nearest = self.ranges.iter().filter_map(|ranges| ranges.nearest(self.gc_id, address));
+        nearest.max_by_key(|range| (range.start, range.clamped))
+    }
 }
 
 /// What became of the object at `address` in collection `gc`; with `follow` also in all that came after, as long as it
@@ -120,11 +135,12 @@ pub fn survived(recording: &Recording<'_>, gc: u32, address: u64, follow: bool) 
         let some = window(&mut rest, MAX_RANGES);
         let (Some((first, _)), Some((last, _))) = (some.first(), some.last()) else { return Ok(steps) };
         let ids = *first..=*last;
-        let mut heaps = some.iter().map(|(id, _)| (*id, Heap::default())).collect();
+        let mut heaps: HashMap<u32, Heap> = some.iter().map(|(id, _)| (*id, Heap::default())).collect();
         bounds(recording, &ids, &mut heaps)?;
-        ranges(recording, &ids, &mut heaps)?;
+        let ranges = both_tables(recording, &heaps)?;
         for (gc_id, row) in some {
-            let step = step(gc_id, row, &heaps.remove(&gc_id).unwrap_or_default(), address);
+            let told = Told { heap: heaps.remove(&gc_id).unwrap_or_default(), ranges: &ranges, gc_id };
+            let step = step(gc_id, row, &told, address);
             let next = step.address_after;
             steps.push(step);
             match next {
@@ -156,15 +172,16 @@ fn holds(start: u64, length: u64, address: u64) -> bool {
     address.checked_sub(start).is_some_and(|offset| offset < length)
 }
 
-fn step(gc_id: u32, gc: &Gc, heap: &Heap, address: u64) -> Step {
+fn step(gc_id: u32, gc: &Gc, told: &Told<'_>, address: u64) -> Step {
+    let heap = &told.heap;
     let before = generation(&heap.before, address);
-    let found = heap.ranges.iter().find(|r| holds(r.start, r.length, address));
+    let found = told.holder(address);
     let (fate, address_after) = match found {
         Some(range) => {
             let after = range.new_start.wrapping_add(address - range.start);
             (if after == address { Fate::Alive } else { Fate::Moved }, Some(after))
         }
-        None => match absent(gc, heap, before, address) {
+        None => match absent(gc, told, before, address) {
             fate @ (Fate::NotCollected | Fate::NeverCollected) => (fate, Some(address)),
             fate => (fate, None),
         },
@@ -183,7 +200,7 @@ fn step(gc_id: u32, gc: &Gc, heap: &Heap, address: u64) -> Step {
 }
 
 /// What it means that no range holds an address. `views.sql` has the same rules.
-fn absent(gc: &Gc, heap: &Heap, before: Option<u8>, address: u64) -> Fate {
+fn absent(gc: &Gc, told: &Told<'_>, before: Option<u8>, address: u64) -> Fate {
     if before == Some(NON_GC_HEAP) {
         return Fate::NeverCollected;
     }
@@ -206,10 +223,10 @@ fn absent(gc: &Gc, heap: &Heap, before: Option<u8>, address: u64) -> Fate {
         return Fate::Unknown("no ranges of the collection were recorded");
     }
     // A range lies within one part of the heap, and ends before the next range begins.
-    let nearest = heap.ranges.iter().filter(|r| r.start <= address).max_by_key(|r| (r.start, r.clamped));
-    let in_one_part =
-        |r: &Range| heap.before.iter().any(|(_, start, length)| holds(*start, *length, address) && *start <= r.start);
-    if nearest.is_some_and(|r| r.clamped && in_one_part(r)) {
+    let in_one_part = |r: &Range| {
+        told.heap.before.iter().any(|(_, start, length)| holds(*start, *length, address) && *start <= r.start)
+    };
+    if told.nearest(address).is_some_and(|r| r.clamped && in_one_part(&r)) {
         return Fate::Unknown("behind a range of 4 GiB or more whose length is not recorded");
     }
     Fate::Dead
@@ -293,29 +310,15 @@ fn bounds(recording: &Recording<'_>, ids: &RangeInclusive<u32>, heaps: &mut Hash
     })
 }
 
-/// The same for their ranges.
-fn ranges(recording: &Recording<'_>, ids: &RangeInclusive<u32>, heaps: &mut HashMap<u32, Heap>) -> Result<()> {
-    for (table, old, new) in
-        [("gc_surviving_range", "range_start", "range_start"), ("gc_moved_range", "old_range_start", "new_range_start")]
-    {
-        batches(recording, table, &["gc_id", old, new, "range_length", "length_kind"], ids, |batch| {
-            let [id, start, new_start, length, kind] =
-                ["gc_id", old, new, "range_length", "length_kind"].map(|name| Column::of(batch, name));
-            let (id, start, new_start, length, kind) = (id?, start?, new_start?, length?, kind?);
-            for row in 0..batch.num_rows() {
-                let Some(heap) = heaps.get_mut(&gc_id(&id, row)) else { continue };
-                let (Some(start), Some(new_start), Some(length)) =
-                    (start.number(row), new_start.number(row), length.number(row))
-                else {
-                    continue;
-                };
-                let clamped = kind.text(row) == Some("clamped");
-                heap.ranges.push(Range { start, new_start, length, clamped });
-            }
-            Ok(())
-        })?;
-    }
-    Ok(())
+/// The ranges of these collections, of both tables at a time: decoding them is most of the work.
+fn both_tables(recording: &Recording<'_>, heaps: &HashMap<u32, Heap>) -> Result<[Ranges; 2]> {
+    std::thread::scope(|scope| {
+        let surviving =
+            scope.spawn(|| Ranges::read(recording, "gc_surviving_range", "range_start", "range_start", heaps));
+        let moved = Ranges::read(recording, "gc_moved_range", "old_range_start", "new_range_start", heaps);
+        let surviving = surviving.join().unwrap_or_else(|_| Err(Error::Internal("a reading thread died".into())));
+        Ok([surviving?, moved?])
+    })
 }
 
 #[cfg(test)]

@@ -5,9 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracequet::pipeline::{AddressType, Compression, DatasetLayout, Format};
 
+use super::check::{CheckArgs, CompareArgs};
+use super::dataset::DatasetArgs;
 use super::export::ExportArgs;
 use super::heap::HeapArgs;
 use super::live::args::{LiveArgs, PsArgs};
+use super::stats::StatsArgs;
 use super::survival::SurvivalArgs;
 use super::{time, values};
 
@@ -20,6 +23,7 @@ Turns recordings of .NET processes into Parquet and Arrow tables.
 Inputs, known by their first bytes:
   .nettrace, .netperf  EventPipe: what dotnet-trace, dotnet-monitor and DOTNET_EnableEventPipe=1 write
   .etl                 Windows event logs, read on any system; also .etl.zip, .etlgz, .diagsession
+  .gcdump              heap dumps of dotnet-gcdump and PerfView, version 9 and later
   .corprof             callbacks of a profiler, written by tracequet's recorder or by your own profiler
   live processes       `tracequet collect`: by the diagnostics port, or by ETW on Windows
 Files may be packed as .gz, .zst or .zip; - reads standard input.
@@ -124,6 +128,18 @@ pub enum Command {
         after_help = SURVIVED_EXAMPLES
     )]
     Survived(SurvivedArgs),
+    /// Show the figures of recordings: pauses, allocations, exceptions, compiling
+    #[command(long_about = super::stats::ABOUT, after_help = super::stats::EXAMPLES)]
+    Stats(StatsArgs),
+    /// Check rules about the figures of recordings: bounds, and comparisons with a baseline
+    #[command(long_about = super::check::ABOUT, after_help = super::check::EXAMPLES)]
+    Check(CheckArgs),
+    /// Compare the figures of recordings with those of others
+    #[command(long_about = super::check::COMPARE_ABOUT, after_help = super::check::COMPARE_EXAMPLES)]
+    Compare(CompareArgs),
+    /// List, remove or verify the recordings of a dataset
+    #[command(after_help = super::dataset::EXAMPLES)]
+    Dataset(DatasetArgs),
     /// Show which types fill the heap, what they retain, and what keeps an object alive
     #[command(
         long_about = "Shows the heap as a walk of it found it: types with the number and bytes of their objects, and the bytes \

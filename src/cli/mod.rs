@@ -2,8 +2,11 @@
 
 mod args;
 mod batch;
+mod check;
+mod check_report;
 mod collect;
 mod convert;
+mod dataset;
 mod export;
 mod failure;
 mod generate;
@@ -17,6 +20,7 @@ mod output;
 mod progress;
 mod ps;
 mod schema;
+mod stats;
 mod survival;
 mod survived;
 mod text;
@@ -34,6 +38,7 @@ use output::Outcome;
 const WHOLE: u8 = 0;
 const FAILED: u8 = 1;
 const LOSSES: u8 = 2;
+const RULE_BROKEN: u8 = 3;
 
 /// Runs one command line to its end, and gives the exit code.
 pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
@@ -50,6 +55,10 @@ pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Survived(args) => survived::run(&args),
         Command::Heap(args) => heap::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Stats(args) => stats::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Compare(args) => check::run_compare(&args),
+        Command::Dataset(args) => dataset::run(&args),
         Command::Survival(args) => survival::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Generate(args) => generate::run(&args),
@@ -58,6 +67,7 @@ pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(Outcome::Whole) => WHOLE,
         Ok(Outcome::Losses) => LOSSES,
         Ok(Outcome::Nothing) => FAILED,
+        Ok(Outcome::RuleBroken) => RULE_BROKEN,
         Err(error) if failure::is_closed_pipe(&error) => WHOLE,
         Err(error) => {
             failure::print(&error);

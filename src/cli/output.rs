@@ -16,6 +16,8 @@ pub enum Outcome {
     Losses,
     /// Nothing could be read, and that is in the dataset.
     Nothing,
+    /// A rule of `check` is broken.
+    RuleBroken,
 }
 
 impl Outcome {

@@ -70,6 +70,32 @@ impl<'b> Column<'b> {
         }
     }
 
+    /// All values at once, of a column of 32-bit numbers without nulls.
+    pub fn u32s(&self) -> Option<&'b [u32]> {
+        match self.0 {
+            Kind::U32(array) if array.null_count() == 0 => Some(array.values()),
+            _ => None,
+        }
+    }
+
+    /// All values at once, of a column of 64-bit numbers without nulls; of signed ones their bits (`--address-type int64`).
+    pub fn u64s(&self) -> Option<&'b [u64]> {
+        match self.0 {
+            Kind::U64(array) if array.null_count() == 0 => Some(array.values()),
+            Kind::I64(array) if array.null_count() == 0 => Some(array.values().inner().typed_data()),
+            _ => None,
+        }
+    }
+
+    /// Whether a row may have this text: `false` when the dictionary of the batch lacks it.
+    pub fn may_have(&self, text: &str) -> bool {
+        match self.0 {
+            Kind::Label(_, values) => values.iter().any(|value| value == Some(text)),
+            Kind::Text(_) => true,
+            _ => false,
+        }
+    }
+
     /// A text, plain or from a dictionary. `None` when it is null, or the column is no text.
     #[inline]
     pub fn text(&self, row: usize) -> Option<&'b str> {

@@ -9,6 +9,7 @@ mod enum_names;
 mod enum_values;
 pub mod fact;
 mod gc;
+pub mod heap_dump;
 mod kernel;
 mod listed;
 mod loader;

@@ -1,12 +1,13 @@
 //! Several recordings into one dataset: side by side, each for itself, and a failure of one costs only that one.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::inputs::{identity_of, stamp, trace_key};
-use super::known::{Known, Plan, check_head};
+use super::known::{Known, Plan, check_head, head_of};
 use super::memory::Memory;
 use super::one::{options, read_one};
 use super::request::{AddressType, Convert, Progress, Step};
@@ -80,17 +81,35 @@ pub(super) fn run(
     if let (false, true, Some(failure)) = (request.append, summary.has_nothing(), failures.into_iter().next()) {
         return Err(failure);
     }
-    batch.lake.describe(|entries| {
-        let (text, names) = manifest::of_several(request, entries)?;
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let files = views::Files { only_trace: None, arrow: request.format == Format::Arrow };
-        Ok(vec![("manifest.json", text), ("views.sql", views::sql(&names, files))])
-    })?;
+    describe(request, &batch.lake)?;
     if let Some(whole) = whole {
         whole.commit()?;
     }
     summary.elapsed_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
     Ok(summary)
+}
+
+/// Removes recordings of a dataset of several.
+pub(super) fn remove(root: &Path, keys: &[String]) -> Result<()> {
+    let (format, address_type) = head_of(root)?;
+    let request = Convert { output: root.to_owned(), append: true, format, address_type, ..Convert::default() };
+    let lake = Lake::open(root, true)?;
+    for key in keys {
+        if !lake.remove(key)? {
+            return Err(Error::Usage(format!("{}: there is no recording {key}", root.display())));
+        }
+    }
+    describe(&request, &lake)
+}
+
+/// Writes the files that sum up the recordings.
+fn describe(request: &Convert, lake: &Lake) -> Result<()> {
+    lake.describe(|entries| {
+        let (text, names) = manifest::of_several(request, entries)?;
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let files = views::Files { only_trace: None, arrow: request.format == Format::Arrow };
+        Ok(vec![("manifest.json", text), ("views.sql", views::sql(&names, files))])
+    })
 }
 
 struct Batch<'b> {

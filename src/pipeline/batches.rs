@@ -9,6 +9,7 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+use super::gcdump_run;
 use super::inputs;
 use super::one::read_one;
 use super::request::{AddressType, Convert, DatasetLayout, Progress};
@@ -187,11 +188,15 @@ pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
         let mut lister =
             Lister { request, selection: &selection, shape, tables: None, keys: HashMap::new(), failure: None };
         let input = recording.open()?;
-        let read = if reader::Format::detect(input.head()) == Some(reader::Format::Callbacks) {
-            callback::read(input, &mut lister).map(drop)
-        } else {
-            let mut resolver = Resolver::new(&mut lister).with_manifests(&manifests);
-            reader::read(input, Order::File, &mut resolver).map(drop)
+        let read = match reader::Format::detect(input.head()) {
+            Some(reader::Format::Callbacks) => callback::read(input, &mut lister).map(drop),
+            Some(reader::Format::GcDump) => {
+                reader::gcdump::read(input).map(|dump| lister.begin(&gcdump_run::info(&dump)))
+            }
+            _ => {
+                let mut resolver = Resolver::new(&mut lister).with_manifests(&manifests);
+                reader::read(input, Order::File, &mut resolver).map(drop)
+            }
         };
         read?;
         lister.finish()

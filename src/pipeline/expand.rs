@@ -10,7 +10,7 @@ use crate::reader::Format;
 use crate::source::HEAD;
 
 /// Ends of names that recordings have, packed or not. Whatever is in such a file, it was meant as a recording.
-const NAMES: [&str; 6] = [".nettrace", ".netperf", ".etl", ".corprof", ".etlgz", ".diagsession"];
+const NAMES: [&str; 7] = [".nettrace", ".netperf", ".etl", ".corprof", ".gcdump", ".etlgz", ".diagsession"];
 /// Packings, of which the name in front of the end counts.
 const PACKED: [&str; 3] = [".gz", ".zst", ".zip"];
 /// Folders in folders; links may lead in circles.

@@ -21,7 +21,7 @@ const DIGITS: usize = 8;
 /// on some systems such directories would be one.
 pub(super) fn trace_key(path: &Path, sha256: &str) -> String {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let stem = [".nettrace", ".netperf", ".etl", ".corprof"]
+    let stem = [".nettrace", ".netperf", ".etl", ".corprof", ".gcdump"]
         .iter()
         .fold(name.as_str(), |name, end| name.split(*end).next().unwrap_or_default());
     let mut key = safe(if stem.is_empty() || stem == "-" { "stdin" } else { stem });

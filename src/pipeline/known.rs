@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::manifest::{VERSION, address_type};
-use super::request::Convert;
+use super::request::{AddressType, Convert};
 use super::summary::SkippedInput;
 use crate::error::{Error, Result};
 use crate::sink::Format;
@@ -148,4 +148,21 @@ pub(super) fn check_head(request: &Convert) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// How the tables of a dataset of several recordings are written.
+pub(super) fn head_of(root: &Path) -> Result<(Format, AddressType)> {
+    let path = root.join("manifest.json");
+    let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
+    let head: Head = serde_json::from_slice(&bytes).map_err(|e| Error::Dataset {
+        path: path.clone(),
+        what: e.to_string(),
+        expected: "a manifest of tracequet".into(),
+    })?;
+    if head.tool != "tracequet" || head.layout != "hive" {
+        return Err(Error::Usage(format!("{} is no dataset of several recordings", root.display())));
+    }
+    let format = if head.format == "arrow" { Format::Arrow } else { Format::Parquet };
+    let addresses = if head.address_type == "int64" { AddressType::Int64 } else { AddressType::Uint64 };
+    Ok((format, addresses))
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::callback_run::CallbackRun;
 use super::conversion::Conversion;
 use super::event_run::EventRun;
+use super::gcdump_run;
 use super::request::Convert;
 use super::summary::{InputSummary, TableSummary};
 use crate::error::Result;
@@ -41,9 +42,13 @@ pub(super) fn read_one(
     let path = &recording.name();
     let input = recording.open()?;
     let total = input.size();
-    let is_callbacks = reader::Format::detect(input.head()) == Some(reader::Format::Callbacks);
+    let format = reader::Format::detect(input.head());
     let conversion = Conversion { request, selection, shape, dataset, progress, total };
-    if is_callbacks {
+    if format == Some(reader::Format::GcDump) {
+        let dump = reader::gcdump::read(input)?;
+        return gcdump_run::run(conversion, &dump, path, &identity());
+    }
+    if format == Some(reader::Format::Callbacks) {
         let mut run = CallbackRun::new(conversion);
         let end = reader::callback::read(input, &mut run)?;
         return run.finish(path, &end, &identity());

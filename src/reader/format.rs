@@ -1,6 +1,6 @@
 //! The front door of all readers: which format a recording has is seen by its first bytes, never by its name.
 
-use super::{End, Order, Visitor, callback, etl, nettrace};
+use super::{End, Order, Visitor, callback, etl, gcdump, nettrace};
 use crate::error::{Error, Result};
 use crate::source::Input;
 
@@ -12,6 +12,8 @@ pub enum Format {
     EventPipe,
     /// A Windows event log ([`etl`]).
     Etl,
+    /// A heap dump ([`gcdump`]), which has no events.
+    GcDump,
     /// Profiler callbacks ([`callback`]), which have a reader and a visitor of their own.
     Callbacks,
 }
@@ -19,6 +21,10 @@ pub enum Format {
 impl Format {
     /// The format of a recording that begins with these bytes ([`crate::source::HEAD`] of them are enough).
     pub fn detect(head: &[u8]) -> Option<Format> {
+        // Before the others of its serializer.
+        if gcdump::is_gcdump(head) {
+            return Some(Format::GcDump);
+        }
         if nettrace::is_eventpipe(head) || head.starts_with(b"Nettrace") {
             return Some(Format::EventPipe);
         }
@@ -34,6 +40,12 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
     match Format::detect(input.head()) {
         Some(Format::EventPipe) => nettrace::read(input, order, visitor),
         Some(Format::Etl) => etl::read(input, order, visitor),
+        Some(Format::GcDump) => Err(Error::Unreadable {
+            path: input.path().to_owned(),
+            offset: 0,
+            what: "a heap dump, which has no events".into(),
+            expected: "a recording of events; convert and heap read heap dumps".into(),
+        }),
         Some(Format::Callbacks) => Err(Error::Unreadable {
             path: input.path().to_owned(),
             offset: 0,

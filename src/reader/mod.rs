@@ -6,6 +6,7 @@
 pub mod callback;
 pub mod etl;
 mod format;
+pub mod gcdump;
 pub mod nettrace;
 mod text;
 
@@ -21,7 +22,7 @@ use crate::time::Clock;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TraceInfo {
-    /// `nettrace`, `netperf`, `etl`, `etw` (a live session) or `corprof`.
+    /// `nettrace`, `netperf`, `etl`, `etw` (a live session), `corprof` or `gcdump`.
     pub container: &'static str,
     /// Version of the format: 1 to 4 (a "V5" file says 4) or 6; of an .etl the log version, 1 or 2; of a live session 0.
     pub version: u32,
@@ -50,6 +51,8 @@ impl TraceInfo {
     }
 }
 
+/// [`TraceInfo::container`] of a heap dump.
+pub(crate) const GCDUMP_CONTAINER: &str = "gcdump";
 /// [`TraceInfo::container`] of an .etl.
 pub(crate) const ETL_CONTAINER: &str = "etl";
 /// [`TraceInfo::container`] of a live session.

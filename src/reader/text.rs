@@ -42,24 +42,25 @@ impl TextBudget {
     }
 }
 
-/// Bytes of memory that the texts and fields of a kind of event take.
-pub fn text_of(event_type: &EventType) -> usize {
+/// Bytes of memory that the texts of a kind of event take, and its fields: so many bytes each, beside their names; 0 where
+/// the number of fields has a bound of its own.
+pub fn text_of(event_type: &EventType, field: usize) -> usize {
     let fields = match &event_type.layout {
-        Layout::Fields(fields) | Layout::Etw(EtwLayout { fields: Some(fields), .. }) => fields_of(fields),
+        Layout::Fields(fields) | Layout::Etw(EtwLayout { fields: Some(fields), .. }) => fields_of(fields, field),
         _ => 0,
     };
     event_type.provider.len() + event_type.name.len() + event_type.message.as_ref().map_or(0, String::len) + fields
 }
 
-fn fields_of(fields: &[Field]) -> usize {
-    fields.iter().map(|field| size_of::<Field>() + field.name.len() + parts_of(&field.kind)).sum()
+fn fields_of(fields: &[Field], field: usize) -> usize {
+    fields.iter().map(|f| field + f.name.len() + parts_of(&f.kind, field)).sum()
 }
 
-fn parts_of(kind: &FieldType) -> usize {
+fn parts_of(kind: &FieldType, field: usize) -> usize {
     match kind {
-        FieldType::Object(fields) => fields_of(fields),
+        FieldType::Object(fields) => fields_of(fields, field),
         FieldType::Array(element) | FieldType::FixedArray(element, _) | FieldType::Counted(element, _) => {
-            size_of::<FieldType>() + parts_of(element)
+            field + parts_of(element, field)
         }
         _ => 0,
     }

@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::path::Path;
 
+use super::MappedFile;
 use super::spooled::{Spooled, Unpacked, spool_limit, too_large};
-use super::{Input, MappedFile};
 use crate::error::{Error, Result};
 
 const GZIP: &[u8] = &[0x1F, 0x8B];
@@ -120,14 +120,11 @@ fn held_as(path: &Path, entry: &str, shown: &Path) -> Result<(Archive, Held)> {
     }
 }
 
-/// Opens one recording of a .zip.
-pub(super) fn open_entry(path: &Path, entry: &str, shown: &Path) -> Result<Input> {
+/// The inside of one recording of a .zip, and the size of the archive.
+pub(super) fn unpack_entry(path: &Path, entry: &str, shown: &Path) -> Result<(Unpacked, u64)> {
     let len = std::fs::metadata(path).map_err(Error::io(path))?.len();
     let (archive, held) = held_as(path, entry, shown)?;
-    match unpack_held(shown, len, archive, vec![held])? {
-        Unpacked::Stream(reader) => Input::from_reader(shown, reader, Some(len)),
-        Unpacked::Logs(logs) => Ok(Input::Logs(logs)),
-    }
+    Ok((unpack_held(shown, len, archive, vec![held])?, len))
 }
 
 /// The bytes of one recording of a .zip.

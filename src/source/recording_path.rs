@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use super::Input;
 #[cfg(feature = "packed")]
 use super::packed;
+#[cfg(feature = "packed")]
+use super::spooled::Unpacked;
 use crate::error::{Error, Result};
 
 /// Names a recording that can be opened.
@@ -59,7 +61,13 @@ impl RecordingPath {
         match &self.entry {
             None => Input::open(&self.file),
             #[cfg(feature = "packed")]
-            Some(entry) => packed::open_entry(&self.file, entry, &self.name()),
+            Some(entry) => {
+                let name = self.name();
+                match packed::unpack_entry(&self.file, entry, &name)? {
+                    (Unpacked::Stream(reader), len) => Input::from_reader(&name, reader, Some(len)),
+                    (Unpacked::Logs(logs), _) => Ok(Input::Logs(logs)),
+                }
+            }
             #[cfg(not(feature = "packed"))]
             Some(_) => Input::open(&self.file),
         }

@@ -19,6 +19,16 @@ pub fn survived(path: &Path, trace: Option<&str>, gc: u32, address: u64, follow:
     survived::survived(&dataset.recording(trace)?, gc, address, follow)
 }
 
+/// Objects, types and references of the heap in a dataset. Each reference leads to an object, and none is missing.
+pub fn whole_heap(out: &Path) -> [usize; 3] {
+    let [objects, types, references] =
+        ["heap_object", "type", "heap_reference"].map(|table| Table::open(&out.join(format!("{table}.parquet"))));
+    let known = objects.numbers("object_id");
+    assert!(references.numbers("target_object_id").iter().all(|target| known.contains(target)));
+    assert_eq!(objects.numbers("reference_count").iter().sum::<u64>(), references.rows() as u64);
+    [objects, types, references].map(|table| table.rows())
+}
+
 /// A converted recording in a directory of its own.
 pub struct Dataset {
     pub summary: Summary,

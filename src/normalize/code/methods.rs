@@ -165,7 +165,7 @@ impl Methods {
     fn ends(&mut self, index: usize, process: ProcessKey, start_address: u64, ts_ns: i64) {
         let code = self.code.get_mut(index);
         if let Some(code) = code.filter(|code| code.process == process && code.start_address == start_address) {
-            code.until_ns = ts_ns;
+            code.until_ns = code.until_ns.min(ts_ns);
         }
     }
 

@@ -355,6 +355,22 @@ mod tests {
         assert_eq!(walk.lost_references, 0);
     }
 
+    /// Counts are what the recording says, and no references need to come.
+    #[test]
+    fn counts_beyond_64_bits_are_the_largest_number() {
+        let (mut walk, mut sink) = (Walk::default(), References::default());
+        for _ in 0..2 {
+            walk.node_event(0, 1, &mut sink);
+            walk.object(object(1, u64::MAX), &mut sink);
+            walk.object(object(2, u64::MAX), &mut sink);
+            walk.node_event(2, 1, &mut sink);
+            walk.object(object(3, u64::MAX), &mut sink);
+            walk.object(object(4, u64::MAX), &mut sink);
+            walk.end(1, &mut sink);
+        }
+        assert_eq!((walk.lost_references, sink.joined), (u64::MAX, 0));
+    }
+
     #[test]
     fn a_gap_costs_what_is_behind_it_and_is_counted_once() {
         let (mut walk, mut sink) = (Walk::default(), References::default());

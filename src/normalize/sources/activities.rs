@@ -110,6 +110,8 @@ impl Activities {
         }
         let key = key(input, event.kind);
         match event.step {
+            // No stop can be known to be its own: an event of some thing, not work.
+            Step::Start if key.2.is_none() && ids.is_empty() => {}
             Step::Start => {
                 let info = input.event.info;
                 let names = || (info.provider.clone(), event.work_name(&info.name).to_owned());

@@ -1,9 +1,10 @@
 //! Work that has begun and not ended.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
 
-use foldhash::fast::{FixedState, RandomState};
+use foldhash::fast::RandomState;
+
+use super::work_event::number;
 
 use crate::guid::Guid;
 use crate::normalize::fact::{Activity, FactSink};
@@ -20,7 +21,6 @@ pub struct Ids(Vec<(u64, u64)>);
 impl Ids {
     /// Adds one.
     pub fn add(&mut self, name: &str, value: &str) {
-        let number = |text: &str| FixedState::with_seed(1).hash_one(text);
         self.0.push((number(name), number(value)));
     }
 
@@ -35,13 +35,14 @@ impl Ids {
         common
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The same number for the same ids in any order.
     fn number(&self) -> u64 {
-        let numbers = self.0.iter().map(|id| FixedState::with_seed(2).hash_one(id));
+        let numbers = self.0.iter().map(number);
         numbers.fold(0, u64::wrapping_add)
     }
 }
@@ -106,7 +107,7 @@ pub struct OpenWork {
 }
 
 impl OpenWork {
-    /// Work begins. Without any id no stop can be known to be its own.
+    /// Work begins. Without any id no stop can be known to be its own: it is told at once.
     pub fn begin(&mut self, key: Key, work: Work, sink: &mut impl FactSink) {
         if key.2.is_none() && work.ids.is_empty() {
             return work.report(&self.names, None, sink);
@@ -197,7 +198,7 @@ impl OpenWork {
         self.by_ids.retain(|ids, _| !is_lost(ids.0));
         taken.sort_by(|a, b| {
             let key = |work: &Work| (work.row.start_ts_ns, work.row.thread_id);
-            key(a).cmp(&key(b)).then(a.kind.cmp(&b.kind))
+            key(a).cmp(&key(b)).then_with(|| self.names.of(a.kind).cmp(&self.names.of(b.kind)))
         });
         taken.iter().for_each(|work| work.report(&self.names, None, sink));
     }

@@ -1,8 +1,9 @@
 //! Which events are starts, stops and failures of work, and what names the work.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash};
+use std::sync::LazyLock;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 
 use crate::event::EventInfo;
 
@@ -32,9 +33,16 @@ const STARTS: &[&str] = &["Start", "Begin", "Fork", "Started"];
 const STOPS: &[&str] = &["Stop", "End", "Join", "Stopped", "Completed"];
 const FAILED: &str = "Failed";
 
+/// A number that stands for something in this run of the program: another one in the next, so that no recording can be made
+/// whose numbers collide.
+pub fn number(of: impl Hash) -> u64 {
+    static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::default);
+    STATE.hash_one(of)
+}
+
 /// The number of a kind of work.
 pub fn kind(provider: &str, name: &str) -> u64 {
-    FixedState::with_seed(0).hash_one((provider, name))
+    number((provider, name))
 }
 
 /// The name of the work, with the step that the name of an event ends in.

@@ -276,7 +276,7 @@ impl<'v, V: Visitor> State<'v, V> {
                     event_type.layout = Layout::Unreadable("more fields are described than can be remembered");
                 }
             }
-            if !self.known.processes.texts.budget.take(text_of(&event_type)) {
+            if !self.known.processes.texts.budget.take(text_of(&event_type, 0)) {
                 self.nameless += 1;
                 let EventType { event_id, version, opcode, level, keywords, provider_guid, .. } = event_type;
                 let bare = EventType { name: String::new(), ..stand_in() };

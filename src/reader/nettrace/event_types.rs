@@ -10,7 +10,7 @@ use foldhash::fast::RandomState;
 use super::report::Reporter;
 use crate::error::{Problem, Severity};
 use crate::reader::text::{TextBudget, text_of};
-use crate::reader::{EventType, Layout, TypeId, Visitor};
+use crate::reader::{EventType, Field, Layout, TypeId, Visitor};
 
 /// Kinds of events in one recording; the last place is for all that do not fit.
 const MAX_TYPES: usize = 1 << 17;
@@ -63,7 +63,7 @@ impl EventTypes {
             out.problem(Problem::new(Severity::DataLoss, "too_many_event_types", offset, message));
             return self.add(unknown_type("other_events".to_owned()), out);
         }
-        if !text.take(text_of(&event_type)) {
+        if !text.take(text_of(&event_type, size_of::<Field>())) {
             out.problem(text.exceeded("kinds of events; the others are kept raw without their names", offset));
             let EventType { event_id, version, opcode, level, keywords, provider_guid, .. } = event_type;
             let bare = unknown_type(String::new());

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Record the worked example of docs/CI.md afresh: record.sh OUT [RUNS]. Writes OUT/main-N.nettrace, without the switch, and
+# OUT/change-N.nettrace, with it. Takes the runtime and the compiler that samples/record.sh finds or installs.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+out=$1 runs=${2:-5}
+mkdir -p "$out"
+# A recording has the paths of the program and the runtime in it, and these say nothing of a machine.
+work=/tmp/orders
+rm -rf "$work" && mkdir "$work"
+trap 'rm -rf "$work"' EXIT
+
+{ read -r dotnet; read -r program; } < <("$here/../record.sh" --program)
+runtime=$(dirname "$dotnet")
+framework=$(dirname "$(ls "$runtime"/shared/Microsoft.NETCore.App/*/System.Private.CoreLib.dll | tail -1)")
+if [ -x "$runtime/csharp" ]; then
+  "$runtime/csharp" "$work/orders.dll" "$here/Orders.cs"
+else
+  references=()
+  for file in "$framework"/System*.dll "$framework"/mscorlib.dll "$framework"/netstandard.dll; do references+=("-r:$file"); done
+  mcs -nostdlib -noconfig -optimize+ -langversion:7 -nowarn:1702 "-out:$work/orders.dll" "${references[@]}" "$here/Orders.cs"
+fi
+cp "${program%.dll}.runtimeconfig.json" "$work/orders.runtimeconfig.json"
+cp -a "$runtime" "$work/dotnet"
+dotnet=$work/dotnet/dotnet
+cd "$work"
+export DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1            # no libicu needed
+for ((n = 1; n <= runs; n++)); do
+  for kind in main change; do
+    arguments=()
+    [ "$kind" = main ] || arguments=(waste)
+    # Collections and allocations: keyword 1 of the runtime, level 5. On 3.1 the output is a folder, and since then a file.
+    to=$work/$kind-$n.nettrace
+    case $framework in */3.1.*) prefix=COMPlus_; mkdir "$to" ;; *) prefix=DOTNET_ ;; esac
+    # A small generation 0 (4 MB), so that a short run has collections.
+    env "${prefix}GCgen0size=400000" "${prefix}EnableEventPipe=1" "${prefix}EventPipeConfig=Microsoft-Windows-DotNETRuntime:0x1:5" \
+      "${prefix}EventPipeOutputPath=$to" "$dotnet" "$work/orders.dll" "${arguments[@]}" > /dev/null
+    if [ -d "$to" ]; then to=$(ls "$to"/*.nettrace); fi
+    mv "$to" "$out/$kind-$n.nettrace"
+  done
+done

@@ -1,0 +1,330 @@
+//! Runs held against rules and against other runs. Runs are the samples: nothing is said of the events within one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::metrics::{Better, Metric, definition_of, metrics};
+use super::rules::{Amount, Bound, Compare, Rule, matches};
+use super::samples::{least_chance, mann_whitney, median};
+use crate::dataset::{Column, Dataset, Recording};
+use crate::error::Result;
+
+/// A difference that chance makes less often than this is one.
+pub const CHANCE: f64 = 0.05;
+
+/// A recording as a rule sees it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Run {
+    /// Its key.
+    pub trace_id: String,
+    /// When it began, as text that sorts.
+    pub start: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Whether something of it was lost, damaged or not decoded.
+    pub has_losses: bool,
+    /// What makes runs comparable: name and value.
+    pub fingerprint: BTreeMap<&'static str, String>,
+    /// Its figures.
+    pub metrics: Vec<Metric>,
+}
+
+impl Run {
+    fn value(&self, name: &str) -> Option<f64> {
+        self.metrics.iter().find(|metric| metric.name == name).map(|metric| metric.value)
+    }
+}
+
+/// The runs of a dataset.
+pub fn runs(dataset: &Dataset) -> Result<Vec<Run>> {
+    let run = |info: &crate::dataset::RecordingInfo| {
+        let recording = dataset.recording(Some(&info.trace_id))?;
+        Ok(Run {
+            trace_id: info.trace_id.clone(),
+            start: info.start.clone(),
+            labels: info.labels.clone(),
+            has_losses: info.dropped_events > 0 || !info.complete || info.status == "losses",
+            fingerprint: fingerprint(&recording)?,
+            metrics: metrics(&recording)?,
+        })
+    };
+    dataset.recordings().iter().map(run).collect()
+}
+
+/// Container, processors, width, heaps, and the providers that were recorded.
+fn fingerprint(recording: &Recording<'_>) -> Result<BTreeMap<&'static str, String>> {
+    let mut found = BTreeMap::new();
+    for (table, column, name) in [
+        ("trace", "container", "container"),
+        ("trace", "processor_count", "processors"),
+        ("trace", "pointer_size", "pointer size"),
+        ("process", "os", "system"),
+        ("process", "arch", "architecture"),
+        ("gc", "heap_count", "GC heaps"),
+        ("event_type", "provider_name", "providers"),
+    ] {
+        if !recording.tables().any(|known| known.name == table) {
+            continue;
+        }
+        let mut values = BTreeSet::new();
+        for batch in recording.table(table)?.scan().columns([column]).batches()? {
+            let batch = batch?;
+            let column = Column::of(&batch, column)?;
+            values.extend((0..batch.num_rows()).filter_map(|row| match column.text(row) {
+                Some(text) => (!text.is_empty()).then(|| text.to_owned()),
+                None => column.number(row).filter(|number| *number > 0).map(|number| number.to_string()),
+            }));
+        }
+        found.insert(name, values.into_iter().collect::<Vec<_>>().join(", "));
+    }
+    Ok(found)
+}
+
+/// The runs with these labels: `branch=main,scenario=load`; `!=` for others, `*` at the end for any.
+pub fn labelled(run: &Run, wanted: &[(String, bool, String)]) -> bool {
+    wanted.iter().all(|(name, equal, value)| {
+        let own = run.labels.get(name).map_or("", String::as_str);
+        matches(value, own) == *equal
+    })
+}
+
+/// The runs of the newest recording: those that have all of its labels, or it alone when it has none.
+pub fn latest(runs: &[Run]) -> Vec<Run> {
+    let Some(newest) = runs.iter().max_by_key(|run| (&run.start, &run.trace_id)) else { return Vec::new() };
+    let same = |run: &&Run| match newest.labels.is_empty() {
+        true => run.trace_id == newest.trace_id,
+        false => run.labels == newest.labels,
+    };
+    runs.iter().filter(same).cloned().collect()
+}
+
+/// How a rule came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the words say it")]
+pub enum Verdict {
+    Passed,
+    Undecided,
+    Failed,
+}
+
+/// What a rule says of one figure.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The rule as it was written.
+    pub rule: String,
+    /// The figure.
+    pub metric: String,
+    /// How it came out.
+    pub verdict: Verdict,
+    /// Whether a failure is only told.
+    pub is_warning: bool,
+    /// Median of the new runs, and how many they are.
+    pub value: Option<f64>,
+    /// See `value`.
+    pub runs: usize,
+    /// Median of the baseline, where the rule has one, and how many runs that is.
+    pub baseline: Option<f64>,
+    /// See `baseline`.
+    pub baseline_runs: usize,
+    /// What the figure had to keep.
+    pub bound: Option<f64>,
+    /// How likely chance alone makes such a difference.
+    pub chance: Option<f64>,
+    /// Why, in a sentence.
+    pub why: String,
+    /// Where to look: recording, and collection or type.
+    pub look_at: Option<String>,
+}
+
+/// Holds new runs against rules, where they say so in comparison with a baseline.
+pub fn check(rules: &[Rule], new: &[Run], base: &[Run]) -> Result<Vec<Finding>> {
+    let mut found = Vec::new();
+    for rule in rules {
+        let wanted: Vec<_> = rule.labels.iter().map(|(name, value)| (name.clone(), true, value.clone())).collect();
+        let of_rule = |runs: &[Run]| runs.iter().filter(|run| labelled(run, &wanted)).cloned().collect::<Vec<_>>();
+        let (new, base) = (of_rule(new), of_rule(base));
+        let names: BTreeSet<&str> = new
+            .iter()
+            .flat_map(|run| &run.metrics)
+            .map(|metric| metric.name.as_str())
+            .filter(|name| matches(&rule.metric, name))
+            .collect();
+        if names.is_empty() {
+            let why = if new.is_empty() { "there is no recording for it" } else { "no recording has such a figure" };
+            found.push(Finding { why: why.to_owned(), ..empty(rule, &rule.metric) });
+        }
+        for name in names {
+            found.push(judge(rule, name, &new, &base)?);
+        }
+    }
+    Ok(found)
+}
+
+fn empty(rule: &Rule, metric: &str) -> Finding {
+    Finding {
+        rule: rule.text.clone(),
+        metric: metric.to_owned(),
+        verdict: Verdict::Undecided,
+        is_warning: rule.is_warning,
+        value: None,
+        runs: 0,
+        baseline: None,
+        baseline_runs: 0,
+        bound: None,
+        chance: None,
+        why: String::new(),
+        look_at: None,
+    }
+}
+
+fn judge(rule: &Rule, name: &str, new: &[Run], base: &[Run]) -> Result<Finding> {
+    let values = |runs: &[Run]| runs.iter().filter_map(|run| run.value(name)).collect::<Vec<f64>>();
+    let (own, theirs) = (values(new), values(base));
+    let mut finding = empty(rule, name);
+    (finding.value, finding.runs) = (median(&own), own.len());
+    let uses_baseline = matches!(rule.bound, Bound::Baseline { .. });
+    if uses_baseline {
+        (finding.baseline, finding.baseline_runs) = (median(&theirs), theirs.len());
+    }
+    finding.look_at = worst(name, rule.compare, new);
+    let bound = match (rule.bound, finding.baseline) {
+        (Bound::Number(bound), _) => Some(bound),
+        (Bound::Baseline { factor, more }, Some(baseline)) => Some(baseline * factor + more),
+        (Bound::Baseline { .. }, None) => None,
+    };
+    finding.bound = bound;
+    let judged: Vec<&Run> = new.iter().chain(base.iter().filter(|_| uses_baseline)).collect();
+    if let Some(lossy) = judged.iter().find(|run| run.has_losses) {
+        finding.why = format!("{} has losses: what is missing may be what the rule is about", lossy.trace_id);
+        return Ok(finding);
+    }
+    let (Some(value), Some(bound)) = (finding.value, bound) else {
+        finding.why = "the baseline has no recording with this figure".into();
+        return Ok(finding);
+    };
+    if uses_baseline && let Some(why) = incomparable(new, base) {
+        finding.why = why;
+        return Ok(finding);
+    }
+    if keeps(rule.compare, value, bound) {
+        finding.verdict = Verdict::Passed;
+        return Ok(finding);
+    }
+    finding.verdict = Verdict::Failed;
+    finding.why = "the median is outside of the bound".into();
+    let Some(baseline) = finding.baseline else { return Ok(finding) };
+    let noise = match rule.noise {
+        Some(Amount::Number(noise)) => noise,
+        Some(Amount::Part(part)) => part * baseline.abs(),
+        None => 0.0,
+    };
+    if (value - baseline).abs() <= noise {
+        finding.verdict = Verdict::Passed;
+        finding.why = "the difference is within the noise".into();
+        return Ok(finding);
+    }
+    if definition_of(name)?.is_some_and(|definition| definition.exact) {
+        finding.why = "counts are compared as they are".into();
+    } else if least_chance(own.len(), theirs.len()) > CHANCE {
+        finding.why =
+            format!("{} against {} runs: too few to tell chance, so the bound alone decides", own.len(), theirs.len());
+    } else {
+        finding.chance = mann_whitney(&own, &theirs);
+        if finding.chance.is_some_and(|chance| chance > CHANCE) {
+            finding.verdict = Verdict::Passed;
+            finding.why = "outside of the bound, but chance alone makes such a difference".into();
+        }
+    }
+    Ok(finding)
+}
+
+fn keeps(compare: Compare, value: f64, bound: f64) -> bool {
+    match compare {
+        Compare::AtMost => value <= bound,
+        Compare::Below => value < bound,
+        Compare::AtLeast => value >= bound,
+        Compare::Above => value > bound,
+        Compare::Equal => value == bound,
+    }
+}
+
+/// Why runs cannot be compared, if they cannot.
+pub fn incomparable(new: &[Run], base: &[Run]) -> Option<String> {
+    let of = |runs: &[Run], name: &str| -> BTreeSet<String> {
+        runs.iter().filter_map(|run| run.fingerprint.get(name)).filter(|value| !value.is_empty()).cloned().collect()
+    };
+    let names: BTreeSet<&str> = new.iter().chain(base).flat_map(|run| run.fingerprint.keys().copied()).collect();
+    names.into_iter().find_map(|name| {
+        let (own, theirs) = (of(new, name), of(base, name));
+        let differs = !own.is_empty() && !theirs.is_empty() && own != theirs;
+        let list = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(" or ");
+        differs.then(|| format!("not comparable: {name} was {}, now {}", list(theirs), list(own)))
+    })
+}
+
+/// The run in which the figure is worst, and where in it.
+fn worst(name: &str, compare: Compare, runs: &[Run]) -> Option<String> {
+    let high = matches!(compare, Compare::AtMost | Compare::Below | Compare::Equal);
+    let key = |run: &&Run| run.value(name).map(|value| if high { value } else { -value });
+    let run = runs.iter().filter(|run| run.value(name).is_some()).max_by(|a, b| {
+        let keys = key(a).unwrap_or_default().total_cmp(&key(b).unwrap_or_default());
+        keys.then_with(|| b.trace_id.cmp(&a.trace_id))
+    })?;
+    let metric = run.metrics.iter().find(|metric| metric.name == name)?;
+    let family = name.rsplit_once('.').map_or(name, |(family, _)| family);
+    // Of a sum over types, the type with the most.
+    let inside =
+        run.metrics.iter().find(|other| other.name.starts_with(&format!("{family}.by_type[")) && !name.contains('['));
+    let place = metric.worst.clone().or_else(|| inside.map(|other| format!("most: {}", other.name)));
+    Some(place.map_or_else(|| run.trace_id.clone(), |place| format!("{}, {place}", run.trace_id)))
+}
+
+/// A figure of two sets of runs.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Difference {
+    /// The figure.
+    pub metric: String,
+    /// Median of the baseline.
+    pub baseline: Option<f64>,
+    /// Median of the new runs.
+    pub value: Option<f64>,
+    /// How likely chance alone makes such a difference; `None` when there are too few runs to tell.
+    pub chance: Option<f64>,
+    /// `better`, `worse`, `same`, or `other` where neither way is good; `unclear` when chance could make it.
+    pub what: &'static str,
+}
+
+/// Holds all figures of two sets of runs against each other.
+pub fn compare(base: &[Run], new: &[Run]) -> Result<Vec<Difference>> {
+    let mut names: Vec<&str> = Vec::new();
+    for metric in new.iter().chain(base).flat_map(|run| &run.metrics) {
+        if !names.contains(&metric.name.as_str()) {
+            names.push(&metric.name);
+        }
+    }
+    let mut found = Vec::new();
+    for name in names {
+        let values = |runs: &[Run]| runs.iter().filter_map(|run| run.value(name)).collect::<Vec<f64>>();
+        let (theirs, own) = (values(base), values(new));
+        let can_tell = least_chance(own.len(), theirs.len()) <= CHANCE;
+        let chance = if can_tell { mann_whitney(&own, &theirs) } else { None };
+        let definition = definition_of(name)?;
+        let (baseline, value) = (median(&theirs), median(&own));
+        let better = definition.map_or(Better::Neither, |definition| definition.better);
+        let is_exact = definition.is_some_and(|definition| definition.exact);
+        let what = match (baseline, value) {
+            (Some(baseline), Some(value)) if baseline == value => "same",
+            (Some(_), Some(_)) if !is_exact && chance.is_none_or(|chance| chance > CHANCE) => "unclear",
+            (Some(baseline), Some(value)) => match (better, value > baseline) {
+                (Better::Neither, _) => "other",
+                (Better::Lower, true) | (Better::Higher, false) => "worse",
+                _ => "better",
+            },
+            _ => "other",
+        };
+        found.push(Difference { metric: name.to_owned(), baseline, value, chance, what });
+    }
+    Ok(found)
+}

@@ -1,0 +1,193 @@
+//! `tracequet check` and `tracequet compare`: runs held against rules and against other runs.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use tracequet::analyze::check::{Finding, Run, Verdict, check, compare, incomparable, labelled, latest};
+use tracequet::analyze::rules;
+use tracequet::error::Error;
+
+use super::check_report::{self, Facts};
+use super::output::{Outcome, print_note, print_result};
+use super::stats::{runs_of, shown};
+use super::text::{Columns, clean};
+
+pub const ABOUT: &str = "\
+Checks the rules of a file on recordings, in comparison with others where a rule says so. Each recording is a run, and the runs \
+are the samples: medians are compared, and a difference that chance alone makes is none. See docs/CI.md.
+
+Exit codes:
+  0  every rule is kept, or its severity is warn
+  1  usage error, or nothing could be read
+  2  a rule is undecided: events were lost, the runs cannot be compared, or there are none
+  3  a rule is broken";
+
+pub const COMPARE_ABOUT: &str = "\
+Compares all figures of recordings with those of others: medians, and how likely chance alone makes such a difference (the test \
+of Mann and Whitney over the runs).";
+
+pub const EXAMPLES: &str = "\
+Examples:
+  tracequet check lake --rules perf.toml
+  tracequet check lake --rules perf.toml --baseline branch=main --junit out.xml --markdown summary.md
+  tracequet check lake --rules perf.toml --new commit=1a2b3c --baseline 'branch=main,commit!=1a2b3c'";
+
+pub const COMPARE_EXAMPLES: &str = "\
+Examples:
+  tracequet compare before.nettrace after.nettrace
+  tracequet compare lake-of-main lake-of-branch
+  tracequet compare lake --baseline branch=main --new branch=feature";
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Dataset (a directory) or recording
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// The rules
+    #[arg(long, value_name = "FILE")]
+    pub rules: PathBuf,
+    /// Recordings to check, by their labels [default: the newest and those with the same labels]
+    #[arg(long, value_name = "LABELS", value_parser = labels)]
+    pub new: Option<Labels>,
+    /// Recordings to compare with, by their labels: branch=main, or scenario=load,branch!=feature; those that are checked are
+    /// left out
+    #[arg(long, value_name = "LABELS", value_parser = labels)]
+    pub baseline: Option<Labels>,
+    /// Write the result as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Write the result as Markdown; $GITHUB_STEP_SUMMARY gets it, too, when that is set
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// Dataset or recording to compare with; with --baseline and --new, the dataset of both
+    #[arg(value_name = "BASE")]
+    pub base: PathBuf,
+    /// Dataset or recording that is compared
+    #[arg(value_name = "NEW", required_unless_present_all = ["baseline", "select_new"])]
+    pub new: Option<PathBuf>,
+    /// Recordings of BASE, by their labels
+    #[arg(long, value_name = "LABELS", value_parser = labels)]
+    pub baseline: Option<Labels>,
+    /// Recordings of NEW (or of BASE), by their labels
+    #[arg(long = "new", id = "select_new", value_name = "LABELS", value_parser = labels)]
+    pub select_new: Option<Labels>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Labels that recordings have to have, or not to have.
+#[derive(Clone, Debug)]
+pub struct Labels(Vec<(String, bool, String)>);
+
+fn labels(text: &str) -> Result<Labels, String> {
+    let one = |part: &str| match (part.split_once("!="), part.split_once('=')) {
+        (Some((name, value)), _) => Ok((name.trim().to_owned(), false, value.trim().to_owned())),
+        (None, Some((name, value))) => Ok((name.trim().to_owned(), true, value.trim().to_owned())),
+        (None, None) => Err("expected NAME=VALUE or NAME!=VALUE, several with commas between".to_owned()),
+    };
+    text.split(',').map(one).collect::<Result<_, _>>().map(Labels)
+}
+
+fn chosen(runs: &[Run], labels: &Labels) -> Vec<Run> {
+    runs.iter().filter(|run| labelled(run, &labels.0)).cloned().collect()
+}
+
+/// Checks the rules, and writes what came of it in every form that was asked for.
+pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
+    let text = std::fs::read_to_string(&args.rules).map_err(Error::io(&args.rules))?;
+    let rules = rules::read(&args.rules.to_string_lossy(), &text)?;
+    let runs = runs_of(&args.input)?;
+    let new = match &args.new {
+        Some(labels) => chosen(&runs, labels),
+        None => latest(&runs),
+    };
+    let is_new = |run: &Run| new.iter().any(|new| new.trace_id == run.trace_id);
+    let base: Vec<Run> = match &args.baseline {
+        Some(labels) => chosen(&runs, labels).into_iter().filter(|run| !is_new(run)).collect(),
+        None => Vec::new(),
+    };
+    let findings = check(&rules, &new, &base)?;
+    let facts = Facts { new: new.len(), base: base.len() };
+    if let Some(path) = &args.junit {
+        std::fs::write(path, check_report::junit(&findings)).map_err(Error::io(path))?;
+    }
+    if let Some(path) = &args.markdown {
+        std::fs::write(path, check_report::markdown(&findings, &facts)).map_err(Error::io(path))?;
+    }
+    if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()).map(PathBuf::from) {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
+        file.and_then(|mut file| file.write_all(check_report::markdown(&findings, &facts).as_bytes()))
+            .map_err(Error::io(&path))?;
+    }
+    let text = if args.json { check_report::json(&findings)? } else { check_report::text(&findings, &facts) };
+    outcome(&findings).printed(print_result(&text))
+}
+
+fn outcome(findings: &[Finding]) -> Outcome {
+    let counted = findings.iter().filter(|finding| !(finding.is_warning && finding.verdict == Verdict::Failed));
+    match counted.map(|finding| finding.verdict).max() {
+        Some(Verdict::Failed) => Outcome::RuleBroken,
+        Some(Verdict::Undecided) => Outcome::Losses,
+        Some(Verdict::Passed) | None => Outcome::Whole,
+    }
+}
+
+/// Prints all figures of two sets of runs.
+pub fn run_compare(args: &CompareArgs) -> anyhow::Result<Outcome> {
+    let base = runs_of(&args.base)?;
+    let new = match &args.new {
+        Some(path) => runs_of(path)?,
+        None => base.clone(),
+    };
+    let base = args.baseline.as_ref().map_or(base.clone(), |labels| chosen(&base, labels));
+    let new = args.select_new.as_ref().map_or(new.clone(), |labels| chosen(&new, labels));
+    if base.is_empty() || new.is_empty() {
+        return Err(Error::Usage("there is no recording on one of the sides".into()).into());
+    }
+    let why = incomparable(&new, &base);
+    if let Some(why) = &why {
+        print_note(&format!("tracequet: {}\n", clean(why)))?;
+    }
+    let all = compare(&base, &new)?;
+    let text = if args.json {
+        let rows: Vec<_> = all
+            .iter()
+            .map(|d| {
+                serde_json::json!({
+                    "metric": d.metric, "baseline": d.baseline, "value": d.value, "chance": d.chance, "what": d.what,
+                })
+            })
+            .collect();
+        serde_json::to_string_pretty(&serde_json::json!({ "incomparable": why, "metrics": rows }))? + "\n"
+    } else {
+        let mut columns = Columns::new(&["metric", ">before", ">now", ">change", ">chance", "what"]);
+        for d in &all {
+            let value = |value: Option<f64>| value.map_or_else(String::new, |value| shown(&d.metric, value));
+            columns.row([
+                clean(&d.metric),
+                value(d.baseline),
+                value(d.value),
+                check_report::change(d.baseline, d.value),
+                d.chance.map_or_else(String::new, |chance| format!("{chance:.3}")),
+                d.what.to_owned(),
+            ]);
+        }
+        let mut out = format!("{} runs before, {} now\n", base.len(), new.len());
+        if all.iter().all(|d| d.chance.is_none()) {
+            out.push_str("  too few runs to tell a difference from chance; 4 on each side are the least\n");
+        }
+        columns.print(&mut out);
+        out
+    };
+    let losses = why.is_some() || base.iter().chain(&new).any(|run| run.has_losses);
+    Outcome::with_losses(losses).printed(print_result(&text))
+}

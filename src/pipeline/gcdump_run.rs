@@ -1,0 +1,112 @@
+//! One heap dump on its way through the layers.
+
+use std::path::Path;
+
+use super::conversion::Conversion;
+use super::output::TableOutput;
+use super::summary::{InputSummary, TableSummary};
+use crate::error::{Error, Result};
+use crate::normalize::fact::{Fact, FactSink};
+use crate::normalize::heap_dump;
+use crate::reader::gcdump::GcDump;
+use crate::reader::{GCDUMP_CONTAINER, TraceInfo};
+use crate::sink::TableSink;
+use crate::source::FileIdentity;
+use crate::time::Clock;
+
+/// Hands batches on while the rows come.
+struct Writing<'w> {
+    out: &'w mut TableOutput,
+    dataset: &'w mut dyn TableSink,
+    failure: Option<Error>,
+}
+
+impl FactSink for Writing<'_> {
+    fn fact(&mut self, fact: Fact<'_>) {
+        self.out.fact(fact);
+        if self.out.tables.has_ready()
+            && self.failure.is_none()
+            && let Err(e) = self.out.write(self.dataset)
+        {
+            self.failure = Some(e);
+        }
+    }
+}
+
+/// Writes the tables of a dump.
+pub(super) fn run(
+    conversion: Conversion<'_>,
+    dump: &GcDump,
+    path: &Path,
+    identity: &FileIdentity,
+) -> Result<(InputSummary, Vec<TableSummary>)> {
+    let info = info(dump);
+    let mut out = conversion.output(&info)?;
+    let mut failure = None;
+    if let Some(problem) = &dump.problem {
+        if conversion.ends_at(problem) {
+            let (offset, what) = (problem.offset, problem.message.clone());
+            return Err(Error::Damaged { path: path.to_owned(), offset, what });
+        }
+        out.problem(problem);
+    }
+    if !conversion.request.processes.is_empty() {
+        // One process: it is the wanted one, or there is nothing to write.
+        let (id, name) = (dump.about.process_id, dump.about.process.as_deref().unwrap_or_default());
+        let is_it = |asked: &String| asked.parse() == Ok(id) || asked.eq_ignore_ascii_case(name);
+        if !conversion.request.processes.iter().any(is_it) {
+            return Err(Error::Usage(format!("{}: it is of process {id} {name:?}", path.display())));
+        }
+    }
+    let wanted = conversion.request.providers.is_empty() && conversion.request.covers(0);
+    if wanted {
+        let mut sink = Writing { out: &mut out, dataset: conversion.dataset, failure: None };
+        heap_dump::facts(dump, &mut sink);
+        failure = sink.failure;
+    }
+    let summary = InputSummary {
+        path: path.to_owned(),
+        trace_id: String::new(),
+        identity: identity.clone(),
+        info,
+        complete: dump.problem.is_none(),
+        bytes: dump.bytes,
+        events: 0,
+        dropped_events: 0,
+        first_ns: 0,
+        last_ns: 0,
+        event_types: 0,
+        decoded_full: 0,
+        decoded_partial: 0,
+        raw: 0,
+        collections: u64::from(wanted),
+        incomplete_collections: 0,
+        problems: Vec::new(),
+    };
+    out.close(summary, conversion.dataset, failure)
+}
+
+/// What a dump says of itself.
+pub(super) fn info(dump: &GcDump) -> TraceInfo {
+    let about = &dump.about;
+    let mut key_values = Vec::new();
+    for (key, value) in [("MachineName", &about.machine), ("ProcessName", &about.process)] {
+        key_values.extend(value.as_ref().map(|value| (key.to_owned(), value.clone())));
+    }
+    if about.time > 0 {
+        // Local time of the machine, whose offset the dump does not tell: no moment in UTC.
+        key_values.push(("TimeCollectedTicks".to_owned(), about.time.to_string()));
+    }
+    TraceInfo {
+        container: GCDUMP_CONTAINER,
+        version: dump.version,
+        minor: 0,
+        clock: Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1_000_000_000 },
+        start_known: false,
+        pointer_size: dump.graph.pointer_size,
+        process_id: about.process_id.into(),
+        processor_count: 0,
+        sampling_ns: 0,
+        key_values,
+    }
+}

@@ -1,0 +1,187 @@
+//! Heap dumps (`.gcdump`): the sample, which the format's owners wrote, against the recording that it was made of, and damage.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tracequet::analyze::heap::{HeapGraph, Retention, read, snapshot};
+use tracequet::dataset::{Column, Dataset};
+use tracequet::error::{Error, Result};
+use tracequet::pipeline::{Convert, Summary, convert};
+
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
+}
+
+/// The numbers and texts of some columns of a table, in the order of their values.
+fn rows<const N: usize>(dataset: &Dataset, table: &str, names: [&str; N]) -> Vec<[String; N]> {
+    let mut all = Vec::new();
+    for batch in dataset.recording(None).unwrap().table(table).unwrap().scan().columns(names).batches().unwrap() {
+        let batch = batch.unwrap();
+        let columns = names.map(|name| Column::of(&batch, name).unwrap());
+        for row in 0..batch.num_rows() {
+            all.push(columns.map(|column| match column.text(row) {
+                Some(text) => text.to_owned(),
+                None => column.number(row).unwrap_or_default().to_string(),
+            }));
+        }
+    }
+    all.sort();
+    all
+}
+
+fn dataset(folder: &Path, recording: &Path, name: &str) -> Result<(Dataset, Summary)> {
+    let path = folder.join(name);
+    let summary = convert(&Convert::new([recording], &path).overwrite(true), &mut |_| {})?;
+    Ok((Dataset::open(path)?, summary))
+}
+
+fn graph(dataset: &Dataset) -> (HeapGraph, Retention) {
+    let recording = dataset.recording(None).unwrap();
+    let graph = read(&recording, &snapshot(&recording, None).unwrap(), 1 << 30).unwrap();
+    let retention = Retention::of(&graph).unwrap();
+    (graph, retention)
+}
+
+/// `Foo`1[A]` and `Foo<A>` are one name.
+fn plain(name: &str) -> String {
+    let mut out = String::new();
+    let mut letters = name.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '`' => while letters.next_if(char::is_ascii_digit).is_some() {},
+            '<' => out.push('['),
+            '>' => out.push(']'),
+            _ => out.push(letter),
+        }
+    }
+    out
+}
+
+#[test]
+fn a_dump_tells_what_its_recording_tells() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dump, summary) = dataset(folder.path(), &sample("heap-10.gcdump"), "dump").unwrap();
+    let (recording, _) = dataset(folder.path(), &sample("heap-10.nettrace"), "recording").unwrap();
+    assert!(!summary.has_losses());
+    let both = |table: &str, names: [&str; 2]| [&dump, &recording].map(|dataset| rows(dataset, table, names));
+    let [found, expected] = both("heap_object", ["object_id", "size_bytes"]);
+    assert!(found == expected && found.len() == 2351);
+    let [found, expected] = both("heap_reference", ["object_id", "target_object_id"]);
+    assert!(found == expected && found.len() == 3103);
+
+    let ((found, _), (expected, retention)) = (graph(&dump), graph(&recording));
+    let by_type = |graph: &HeapGraph| {
+        let mut types: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for row in Retention::of(graph).unwrap().by_type(graph) {
+            let sums = types.entry(plain(&row.name)).or_default();
+            *sums = (sums.0 + row.objects, sums.1 + row.size_bytes);
+        }
+        types
+    };
+    assert_eq!(by_type(&found), by_type(&expected));
+    // The dump has the values of dependent handles as roots: those, and no others, are roots only there.
+    let dependents = rows(&recording, "gc_weak_element", ["value_object_id"]);
+    let is_dependent = |address: &u64| dependents.contains(&[address.to_string()]);
+    let roots = |graph: &HeapGraph| {
+        let mut roots: Vec<u64> = graph.roots.iter().map(|root| graph.addresses[root.node as usize]).collect();
+        roots.retain(|address| !is_dependent(address));
+        roots.sort_unstable();
+        roots
+    };
+    assert_eq!(roots(&found), roots(&expected));
+    assert_eq!(Retention::of(&found).unwrap().unreachable(&found), retention.unreachable(&expected));
+    let fields =
+        |graph: &HeapGraph| graph.roots.iter().filter(|root| &*root.kind == "static" && root.name.is_some()).count();
+    assert!(fields(&found) > 200, "{}", fields(&found));
+}
+
+/// A dump of one type and these nodes: where they are in the blob, and their addresses.
+fn dump(places: &[u32], blob: &[u8], addresses: &[u64]) -> Vec<u8> {
+    let text = |text: &str| [&(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat();
+    let object = |name: &str, version: u32| {
+        [&[4, 4, 1][..], &version.to_le_bytes(), &0u32.to_le_bytes(), &text(name), &[6]].concat()
+    };
+    let count = |count: usize| (count as u32).to_le_bytes().to_vec();
+    let null = [0xFF; 4];
+    [
+        text("!FastSerialization.1"),
+        object("GCHeapDump", 10),
+        object("Graphs.MemoryGraph", 0),
+        vec![0; 8 + 4],
+        count(1),
+        [&text("App.Node")[..], &8u32.to_le_bytes(), &null].concat(),
+        count(places.len()),
+        places.iter().flat_map(|place| place.to_le_bytes()).collect(),
+        count(blob.len()),
+        blob.to_vec(),
+        count(addresses.len()),
+        addresses.iter().flat_map(|address| address.to_le_bytes()).collect(),
+        vec![8, 1, 6],
+        vec![1, 0, 0, 0x80, 0x3F, 0, 0, 0x80, 0x3F, 1, 1],
+        null.to_vec(),
+        vec![0; 8],
+        null.to_vec(),
+        text("app"),
+        7u32.to_le_bytes().to_vec(),
+    ]
+    .concat()
+}
+
+/// Converts bytes, and gives the objects, the references, the roots and the problems.
+fn convert_bytes(bytes: &[u8]) -> Result<(usize, usize, usize, Vec<&'static str>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.gcdump");
+    std::fs::write(&path, bytes).unwrap();
+    // Few tables: this runs hundreds of times.
+    let request = Convert::new([&path], folder.path().join("set")).tables(["heap_object", "heap_reference", "gc_root"]);
+    let summary = convert(&request, &mut |_| {})?;
+    let dataset = Dataset::open(&request.output)?;
+    let count = |table: &str| rows(&dataset, table, ["gc_id"]).len();
+    let problems = summary.inputs[0].problems.iter().map(|problem| problem.code).collect();
+    Ok((count("heap_object"), count("heap_reference"), count("gc_root"), problems))
+}
+
+#[test]
+fn nodes_are_what_the_format_says() {
+    // The root with one child, then two objects that refer to each other, the second with a size of its own.
+    let blob = [0, 1, 1, 0, 1, 1, 1, 16, 1, 0x7F];
+    let whole = dump(&[0, 3, 6], &blob, &[0, 0x1000, 0x2000]);
+    assert_eq!(convert_bytes(&whole).unwrap(), (2, 2, 1, vec![]));
+    // Nodes that overlap, and so tell more references than the file has bytes.
+    let wide: Vec<u8> = [vec![0, 60], vec![1; 60]].concat();
+    let addresses: Vec<u64> = (0..1000).map(|node| node * 8).collect();
+    let (_, references, _, problems) = convert_bytes(&dump(&[0; 1000], &wide, &addresses)).unwrap();
+    assert!(references <= 62 && problems == ["damaged_dump"], "{references} {problems:?}");
+    // A type, a place and a number of references that are not there.
+    for blob in [[9, 0, 0, 0], [0, 9, 0, 0], [0x80, 0x80, 0x80, 0x80]] {
+        assert_eq!(convert_bytes(&dump(&[0, 99], &blob, &[0, 8])).unwrap().3, ["damaged_dump"]);
+    }
+}
+
+#[test]
+fn damage_is_an_error_and_never_a_panic() {
+    let blob = [0, 1, 1, 0, 1, 1, 1, 16, 1, 0x7F];
+    let whole = dump(&[0, 3, 6], &blob, &[0, 0x1000, 0x2000]);
+    let graph_ends = whole.len() - (11 + 4 + 8 + 4 + 7 + 4);
+    for length in 60..whole.len() {
+        match convert_bytes(&whole[..length]) {
+            Err(Error::Unreadable { .. }) => assert!(length < graph_ends, "cut at {length} of {}", whole.len()),
+            Ok((objects, .., problems)) => {
+                assert!(length >= graph_ends && objects == 2 && problems == ["damaged_dump"], "cut at {length}");
+            }
+            Err(error) => panic!("cut at {length}: {error}"),
+        }
+    }
+    for spot in 60..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[spot] ^= [0x01, 0x80, 0xFF][spot % 3];
+        if let Err(error) = convert_bytes(&bytes) {
+            assert!(matches!(error, Error::Unreadable { .. }), "{spot}: {error}");
+        }
+    }
+    let mut old = whole.clone();
+    let version = old.windows(10).position(|window| window == b"GCHeapDump").unwrap() - 12;
+    old[version] = 8;
+    let error = convert_bytes(&old).unwrap_err().to_string();
+    assert!(error.contains("version 8, expected version 9 or later"), "{error}");
+}

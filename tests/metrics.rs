@@ -1,0 +1,179 @@
+//! Figures of recordings: DuckDB computes the same by the SQL of docs/METRICS.md; rules, comparisons and exit codes on the
+//! worked example of docs/CI.md.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tracequet::analyze::metrics::definitions;
+
+use crate::support::program::run;
+use crate::support::python::python;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// docs/METRICS.md as the definitions give it.
+fn document() -> String {
+    let mut out = String::from(
+        "# Metrics\n\nWhat `tracequet stats` prints, and what rules of `tracequet check` are about. Each figure is one of one recording. \
+         Counts and sums of\nnothing are 0, also where such events were not recorded; a largest value or a percentile of nothing is no \
+         figure. Of\nmetrics with `[...]` the 20 largest values are figures. A percentile is the value at place `ceil(q * rows)` of \
+         the sorted ones.\n\nThe SQL gives the same in DuckDB: `cd DATASET; duckdb -init views.sql`. Better is what `compare` calls \
+         better. Exact\nfigures are compared as they are; of others the runs decide (see [CI.md](CI.md)).\n",
+    );
+    for definition in definitions().unwrap() {
+        let better = format!("{:?}", definition.better).to_lowercase();
+        let exact = if definition.exact { ", exact" } else { "" };
+        out.push_str(&format!(
+            "\n## {}\n\n{} Unit: {}; better: {better}{exact}.\n\n```sql\n{}\n```\n",
+            definition.name,
+            definition.doc,
+            definition.unit,
+            definition.sql()
+        ));
+    }
+    out
+}
+
+#[test]
+fn the_metrics_are_documented() {
+    let path = root().join("docs/METRICS.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, document()).unwrap();
+    }
+    let text = std::fs::read_to_string(&path).unwrap().replace("\r\n", "\n");
+    assert!(text == document(), "docs/METRICS.md is stale: UPDATE_DOCS=1 cargo test the_metrics_are_documented");
+}
+
+#[test]
+fn duckdb_computes_the_same_figures() {
+    let Some(python) = python("duckdb_computes_the_same_figures") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("lake");
+    let samples = ["gc-churn", "server-gc", "stacks", "heap", "events-3.1"];
+    let mut arguments = vec!["convert".to_owned(), "-q".into(), "-o".into(), out.to_str().unwrap().into()];
+    arguments.extend(samples.map(|sample| format!("samples/{sample}.nettrace")));
+    let subjects = "samples/subjects.nettrace";
+    if root().join(subjects).is_file() {
+        arguments.push(subjects.into());
+    }
+    let made = run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(matches!(made.code, Some(0 | 2)), "{}", made.err);
+    let stats = run(&["stats", out.to_str().unwrap(), "--format", "json"]);
+    assert!(matches!(stats.code, Some(0 | 2)), "{}", stats.err);
+    let figures = folder.path().join("stats.json");
+    std::fs::write(&figures, &stats.out).unwrap();
+    crate::readers::run(&python, "metrics.py", &[root().join("docs/METRICS.md"), out, figures]);
+}
+
+/// The worked example: five runs of a program, and five with a switch that makes it allocate more.
+fn example(folder: &Path) -> PathBuf {
+    let lake = folder.join("lake");
+    for (kind, more) in [("main", "run=1"), ("change", "run=2")] {
+        let recordings = format!("samples/ci/recordings/{kind}-*.zst");
+        let label = format!("branch={kind}");
+        let out = lake.to_str().unwrap();
+        let made = run(&["convert", "-q", &recordings, "-o", out, "--append", "--label", &label, "--label", more]);
+        assert_eq!(made.code, Some(0), "{}", made.err);
+    }
+    lake
+}
+
+#[test]
+fn the_worked_example_fails_with_the_switch_and_passes_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = example(folder.path());
+    let lake = lake.to_str().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let check = |more: &[&str]| run(&[&["check", lake, "--rules", "samples/ci/perf.toml"], more].concat());
+    let (junit, markdown) = (at("out.xml"), at("summary.md"));
+    let worse =
+        check(&["--new", "branch=change", "--baseline", "branch=main", "--junit", &junit, "--markdown", &markdown]);
+    assert_eq!(worse.code, Some(3), "{}{}", worse.out, worse.err);
+    assert!(worse.out.contains("FAILED") && worse.out.contains("allocation.bytes <= baseline * 1.10"), "{}", worse.out);
+    let junit = std::fs::read_to_string(junit).unwrap();
+    assert!(junit.contains("failures=\"1\"") && junit.contains("&lt;= baseline * 1.10"), "{junit}");
+    assert!(junit.contains("see change-"), "where to look: {junit}");
+    let markdown = std::fs::read_to_string(markdown).unwrap();
+    assert!(markdown.starts_with("### Performance") && markdown.contains("| FAILED |"), "{markdown}");
+    // The same program against itself, some of its runs against the others.
+    let same = check(&["--new", "branch=main", "--baseline", "branch=main"]);
+    assert_eq!(same.code, Some(2), "no run is left for the baseline: {}", same.out);
+    let better = check(&["--new", "branch=main", "--baseline", "branch=change"]);
+    assert_eq!(better.code, Some(0), "{}", better.out);
+}
+
+#[test]
+fn comparing_says_what_is_worse_and_what_may_be_chance() {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = example(folder.path());
+    let lake = lake.to_str().unwrap();
+    let compared = run(&["compare", lake, "--baseline", "branch=main", "--new", "branch=change", "--json"]);
+    assert_eq!(compared.code, Some(0), "{}", compared.err);
+    let all: Value = serde_json::from_str(&compared.out).unwrap();
+    let of = |name: &str| all["metrics"].as_array().unwrap().iter().find(|m| m["metric"] == name).unwrap().clone();
+    let bytes = of("allocation.bytes");
+    assert_eq!(bytes["what"], "worse");
+    // Five runs wholly above five: 2 of 252 ways.
+    assert!((bytes["chance"].as_f64().unwrap() - 2.0 / 252.0).abs() < 1e-3, "{bytes}");
+    assert_eq!(of("lost.events")["what"], "same");
+    let one =
+        run(&["compare", "samples/ci/recordings/main-1.nettrace.zst", "samples/ci/recordings/change-1.nettrace.zst"]);
+    assert!(one.out.contains("too few runs to tell"), "{}", one.out);
+}
+
+#[test]
+fn what_is_not_comparable_and_what_was_lost_is_undecided() {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = folder.path().join("lake").to_str().unwrap().to_owned();
+    let rules = folder.path().join("perf.toml");
+    std::fs::write(&rules, "rules = ['gc.count <= baseline * 100', 'allocation.bytes <= 1GB']").unwrap();
+    let rules = rules.to_str().unwrap();
+    for (sample, label) in [("server-gc", "kind=server"), ("gc-churn", "kind=workstation"), ("exit-early", "kind=cut")]
+    {
+        let sample = format!("samples/{sample}.nettrace");
+        run(&["convert", "-q", &sample, "-o", &lake, "--append", "--label", label]);
+    }
+    let check = |new: &str| run(&["check", &lake, "--rules", rules, "--new", new, "--baseline", "kind=workstation"]);
+    let server = check("kind=server");
+    assert_eq!(server.code, Some(2), "{}", server.out);
+    assert!(server.out.contains("not comparable: GC heaps was 1, now"), "{}", server.out);
+    let cut = check("kind=cut");
+    assert_eq!(cut.code, Some(2), "{}", cut.out);
+    assert!(cut.out.contains("has losses") && !cut.out.contains("passed  "), "{}", cut.out);
+    assert_eq!(check("kind=none").code, Some(2));
+    std::fs::write(rules, "rules = ['allocation.byte <= 1GB']").unwrap();
+    let typo = check("kind=server");
+    assert!(typo.code == Some(1) && typo.err.contains("the nearest is allocation.bytes"), "{}", typo.err);
+}
+
+#[test]
+fn a_dataset_is_listed_verified_and_recordings_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = folder.path().join("lake");
+    let out = lake.to_str().unwrap();
+    let convert = |name: &str| {
+        let sample = format!("samples/{name}.nettrace");
+        assert_eq!(run(&["convert", "-q", "--tables", "gc", &sample, "-o", out, "--append"]).code, Some(0));
+    };
+    convert("gc-churn");
+    let before = crate::support::files::files(&lake);
+    convert("server-gc");
+    let listed = run(&["dataset", "list", out]);
+    assert_eq!(listed.code, Some(0));
+    let key =
+        listed.out.lines().find_map(|line| line.split_whitespace().find(|w| w.starts_with("server-gc-"))).unwrap();
+    assert_eq!(run(&["dataset", "verify", out]).code, Some(0));
+    std::fs::create_dir_all(lake.join("gc/trace=stray")).unwrap();
+    let stray = run(&["dataset", "verify", out]);
+    assert!(stray.code == Some(2) && stray.out.contains("trace=stray"), "{}", stray.out);
+    std::fs::remove_dir(lake.join("gc/trace=stray")).unwrap();
+    std::fs::write(lake.join(format!("gc/trace={key}/part-0.parquet")), "PAR1 damaged").unwrap();
+    assert_eq!(run(&["dataset", "verify", out]).code, Some(2));
+    assert_eq!(run(&["dataset", "remove", out, "nobody"]).code, Some(1));
+    assert_eq!(run(&["dataset", "remove", out, key]).code, Some(0));
+    assert!(before == crate::support::files::files(&lake), "as if it had never been added");
+    let latest = run(&["stats", out, "--latest"]);
+    assert!(latest.code == Some(0) && latest.out.contains("gc.count.gen2"), "{}", latest.out);
+}

@@ -1,0 +1,38 @@
+"""The figures of `tracequet stats` against the SQL of METRICS.md: metrics.py METRICS.md DATASET STATS.json"""
+
+import json
+import math
+import sys
+from pathlib import Path
+
+from common import Dataset, blocks, connect, finish
+
+document, figures = Path(sys.argv[1]).read_text(), json.loads(Path(sys.argv[3]).read_text())
+dataset = Dataset(sys.argv[2])
+connection = connect(dataset)
+ours = {(run["trace_id"], m["name"]): m for run in figures for m in run["metrics"]}
+failures, compared, seen = [], 0, set()
+for name, sql in blocks(document, "sql"):
+    rows = connection.execute(sql).fetchall()
+    several = [column[0] for column in connection.description][1] == "value"
+    for trace, *value, figure, _ in rows:
+        key = (trace, f"{name}[{value[0]}]" if several else name)
+        if figure is None:
+            continue
+        found = ours.get(key)
+        if found is None:
+            # Only the twenty largest of a kind are figures.
+            if not several or sum(1 for t, n in ours if t == trace and n.startswith(name + "[")) < 20:
+                failures.append(f"{key}: {figure} in DuckDB, and no figure")
+            continue
+        seen.add(key)
+        compared += 1
+        if not math.isclose(found["value"], float(figure), rel_tol=1e-9, abs_tol=1e-9):
+            failures.append(f"{key}: {figure} in DuckDB, {found['value']} in stats")
+for key, found in ours.items():
+    # Of nothing DuckDB has no row.
+    if key not in seen and found["value"] != 0:
+        failures.append(f"{key}: {found['value']} in stats, no row in DuckDB")
+if compared < 50:
+    failures.append(f"only {compared} figures")
+finish(failures, f"{compared} figures")
