@@ -71,7 +71,7 @@ impl EventVisitor for Bench {
 fn read(sample: &str, stage: Stage, order: Order) -> u64 {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(sample);
     let mut bench =
-        Bench { stage, columns: Vec::new(), normalizer: Normalizer::new(), facts: Facts::default(), events: 0 };
+        Bench { stage, columns: Vec::new(), normalizer: Normalizer::new(8), facts: Facts::default(), events: 0 };
     let end = event::read(Input::open(&path).expect("a sample"), order, &mut bench).expect("a recording");
     bench.normalizer.finish(end.bytes, &mut bench.facts);
     bench.events + bench.facts.0

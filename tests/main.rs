@@ -54,10 +54,14 @@ mod docs;
 #[cfg(feature = "packed")]
 mod etl;
 mod examples;
+#[cfg(feature = "cli")]
+mod export;
 #[cfg(all(feature = "cli", feature = "packed", target_os = "linux"))]
 mod faults;
 #[cfg(feature = "cli")]
 mod fields;
+#[cfg(all(feature = "packed", feature = "tables"))]
+mod frames;
 #[cfg(feature = "packed")]
 mod fuzzing;
 #[cfg(feature = "tables")]

@@ -70,7 +70,7 @@ fn queries_of_the_documents_give_rows() {
     let documents = ["README.md", "docs/QUERIES.md", "docs/TABLES.md", "docs/ARCHITECTURE.md"];
     let mut arguments: Vec<PathBuf> = documents.iter().map(|name| root().join(name)).collect();
     arguments.push("--".into());
-    for sample in ["gc-churn", "heap-10", "stacks", "events", "server-gc", "exit-early"] {
+    for sample in ["gc-churn", "heap-10", "stacks", "events", "server-gc", "exit-early", "subjects"] {
         arguments.push(convert(folder.path(), sample, &[sample], &[]));
     }
     let machine = folder.path().join("machine.etl");

@@ -81,7 +81,12 @@ fn methods_are_those_that_events_tell_each_once() {
     let ours = ["method_id", "start_address", "module_id"];
     let mut ours = methods(&dataset, "method", ours, ["namespace", "name", "signature"]);
     let mut told = Vec::new();
-    for event in ["DotNETRuntime/MethodLoadVerbose", "DotNETRuntimeRundown/MethodDCEndVerbose"] {
+    let events = [
+        "DotNETRuntime/MethodLoadVerbose",
+        "DotNETRuntime/MethodUnloadVerbose",
+        "DotNETRuntimeRundown/MethodDCEndVerbose",
+    ];
+    for event in events {
         let numbers = ["method_id", "method_start_address", "module_id"];
         let texts = ["method_namespace", "method_name", "method_signature"];
         told.extend(methods(&dataset, &format!("event/Microsoft-Windows-{event}"), numbers, texts));

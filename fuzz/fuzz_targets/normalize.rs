@@ -8,8 +8,8 @@ use std::path::Path;
 use libfuzzer_sys::fuzz_target;
 use tracequet::error::Problem;
 use tracequet::event::{Event, EventInfo, EventVisitor, Resolver};
+use tracequet::normalize::Normalizer;
 use tracequet::normalize::fact::{Fact, FactSink};
-use tracequet::normalize::{Normalizer, code::callsites::Callsites};
 use tracequet::reader::{Order, TraceInfo, TypeId, nettrace};
 use tracequet::source::Input;
 
@@ -21,25 +21,24 @@ impl FactSink for Null {
 
 #[derive(Default)]
 struct Run {
-    callsites: Callsites,
     normalizer: Normalizer,
 }
 
 impl EventVisitor for Run {
     fn trace(&mut self, info: &TraceInfo) {
-        self.callsites = Callsites::new(info.pointer_size);
+        self.normalizer = Normalizer::new(info.pointer_size);
     }
     fn event_type(&mut self, id: TypeId, info: &EventInfo) -> bool {
         self.normalizer.event_type(id, info);
         true
     }
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
-        let callsite = self.callsites.intern(&event.raw.stack, event.thread.process(), &mut Null);
+        let callsite = self.normalizer.callsite(&event.raw.stack, event.thread.process(), event.ts_ns);
         self.normalizer.event(event, callsite, &mut Null);
         ControlFlow::Continue(())
     }
     fn stacks_forgotten(&mut self) {
-        self.callsites.forget_keys();
+        self.normalizer.stacks_forgotten();
     }
     fn problem(&mut self, _: Problem) {}
 }

@@ -4,6 +4,7 @@ pub mod check;
 pub mod cohort;
 pub mod heap;
 pub mod metrics;
+pub mod profile;
 pub mod rules;
 pub mod samples;
 pub mod survived;

@@ -7,6 +7,7 @@ use tracequet::pipeline::{AddressType, Compression, DatasetLayout, Format};
 
 use super::check::{CheckArgs, CompareArgs};
 use super::dataset::DatasetArgs;
+use super::export::ExportArgs;
 use super::heap::HeapArgs;
 use super::live::args::{LiveArgs, PsArgs};
 use super::stats::StatsArgs;
@@ -149,6 +150,14 @@ pub enum Command {
         after_help = super::heap::EXAMPLES
     )]
     Heap(HeapArgs),
+    /// Write call stacks for the tools that draw them: speedscope, flame graphs, pprof
+    #[command(
+        long_about = "Writes the call stacks of CPU samples, allocations, exceptions or waits for locks as a profile that other \
+            tools open: speedscope (all threads together and each alone), folded stacks for flame graphs, or pprof.\n\n\
+            IN is a dataset that convert made, or a recording.",
+        after_help = super::export::EXAMPLES
+    )]
+    Export(ExportArgs),
     /// Show how many of the bytes of each collection are alive after each later one
     #[command(
         long_about = "Shows survival over time: of the bytes that came into being before a collection, how many are alive after \

@@ -186,6 +186,12 @@ fn one_input(out: &mut String, input: &InputSummary) {
         };
         out.push_str(&format!("  {}{incomplete}\n", counted(input.collections, "collection", "collections")));
     }
+    if input.frames.frames > 0 {
+        let (named, why) = (input.frames.named, input.problems.iter().find(|p| p.code == "unnamed_frames"));
+        let all = counted(input.frames.frames, "frame", "frames");
+        let why = why.and_then(|p| p.message.split_once(": ")).map_or(String::new(), |(_, why)| format!("; {why}"));
+        out.push_str(&format!("  call stacks of {all}, {} of them with a name{why}\n", count(named)));
+    }
     if !input.has_losses() {
         return;
     }

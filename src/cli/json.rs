@@ -302,6 +302,8 @@ struct InputView<'a> {
     raw: u64,
     collection_count: u64,
     incomplete_collection_count: u64,
+    frame_count: u64,
+    named_frame_count: u64,
     problems: Vec<Problem<'a>>,
 }
 
@@ -410,6 +412,8 @@ fn input_view(i: &InputSummary) -> InputView<'_> {
         raw: i.raw,
         collection_count: i.collections,
         incomplete_collection_count: i.incomplete_collections,
+        frame_count: i.frames.frames,
+        named_frame_count: i.frames.named,
         problems: problems(&i.problems),
     }
 }

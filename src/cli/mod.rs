@@ -7,6 +7,7 @@ mod check_report;
 mod collect;
 mod convert;
 mod dataset;
+mod export;
 mod failure;
 mod generate;
 mod heap;
@@ -53,6 +54,7 @@ pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Inspect(args) => inspect::run(&args),
         Command::Survived(args) => survived::run(&args),
         Command::Heap(args) => heap::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Compare(args) => check::run_compare(&args),

@@ -410,7 +410,7 @@ impl CallbackNormalizer {
         self.end(position, sink);
         let (command_line, runtime_path) = (&self.command_line, &self.runtime_path);
         sink.add(&Process { command_line, runtime_path, ..self.process });
-        Totals { collections: u64::from(self.collections.last_id) }
+        Totals { collections: u64::from(self.collections.last_id), ..Totals::default() }
     }
 
     /// Records were lost. Reported before the record behind the gap.

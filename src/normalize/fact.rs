@@ -14,6 +14,9 @@ pub type GcId = u32;
 /// Number of a call site within one recording; 0 stands for no stack.
 pub type CallsiteId = u32;
 
+/// Number of a frame of call stacks within one recording, from 1.
+pub type FrameId = u32;
+
 /// Receives facts.
 pub trait FactSink {
     /// Takes rows of one table.

@@ -27,8 +27,8 @@ use crate::reader::{self, ProcessKey, Thread, ThreadIndex, TypeId};
 use crate::time::Clock;
 use fact::{CallsiteId, FactSink};
 use gc::join::Moment;
-pub use tracker::Totals;
 use tracker::{Action, Handler, Input, Needs, ShortRows};
+pub use tracker::{FrameCounts, Totals};
 
 /// Makes the enum of routes, and finds the routes of an event type: the trackers that hear it, each with its action.
 macro_rules! trackers {
@@ -75,6 +75,7 @@ trackers! {
     Types = code::types,
     Methods = code::methods,
     Modules = code::modules,
+    Mappings = code::mappings,
     Assemblies = loader::assemblies,
     ManagedModules = loader::managed_modules,
     AssemblyLoads = loader::assembly_loads,
@@ -110,8 +111,10 @@ struct Trackers {
     heap_walks: gc::heap_walk::HeapWalks,
     marks: gc::marks::Marks,
     types: code::types::Types,
+    callsites: code::callsites::Callsites,
     methods: code::methods::Methods,
     modules: code::modules::Modules,
+    mappings: code::mappings::Mappings,
     assemblies: loader::assemblies::Assemblies,
     managed_modules: loader::managed_modules::ManagedModules,
     assembly_loads: loader::assembly_loads::AssemblyLoads,
@@ -126,9 +129,21 @@ struct Trackers {
 }
 
 impl Normalizer {
-    /// For one recording.
-    pub fn new() -> Normalizer {
-        Normalizer::default()
+    /// For one recording, whose stacks have addresses of so many bytes.
+    pub fn new(stack_width: u8) -> Normalizer {
+        let callsites = code::callsites::Callsites::new(stack_width);
+        Normalizer { trackers: Trackers { callsites, ..Trackers::default() }, ..Normalizer::default() }
+    }
+
+    /// The number of the call stack of an event of a process; 0 when it has none.
+    #[inline]
+    pub fn callsite(&mut self, stack: &reader::Stack<'_>, process: ProcessKey, ts_ns: i64) -> CallsiteId {
+        self.trackers.callsites.intern(stack, process, ts_ns)
+    }
+
+    /// The reader's keys of stacks are void.
+    pub fn stacks_forgotten(&mut self) {
+        self.trackers.callsites.forget_keys();
     }
 
     /// The clock of the recording, told before its events.
@@ -176,6 +191,7 @@ impl Normalizer {
         let is_reference = |handler: &Handler<Route>| {
             let Handler { route, .. } = handler;
             matches!(route, Route::Types(_) | Route::Methods(_) | Route::Modules(_) | Route::Processes(_))
+                || matches!(route, Route::Mappings(_))
                 || matches!(route, Route::Assemblies(_) | Route::ManagedModules(_) | Route::Files(_))
         };
         handlers.into_iter().any(is_reference)
@@ -210,8 +226,7 @@ impl Normalizer {
     /// The end of the recording: open collections are incomplete, and what was only counted is reported.
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
         self.trackers.unpair(None, None, sink);
-        let Trackers { runtimes, join, heap_walks, modules, assemblies, managed_modules, files, processes, .. } =
-            &mut self.trackers;
+        let Trackers { runtimes, join, heap_walks, .. } = &mut self.trackers;
         join.finish(position, runtimes.all(), sink);
         runtimes.finish(position, sink);
         let (short_rows, at) = self.short_rows.total();
@@ -220,7 +235,10 @@ impl Normalizer {
             sink.problem(&Problem::new(Severity::DataLoss, "short_bulk_event", at, message).count(short_rows));
         }
         heap_walks.finish(position, sink);
-        let lost = modules.lost + assemblies.lost() + managed_modules.lost();
+        let totals = Totals { collections: join.collections(), ..Totals::default() };
+        let Trackers { callsites, methods, modules, mappings, assemblies, managed_modules, files, processes, .. } =
+            &mut self.trackers;
+        let lost = modules.lost + mappings.lost + assemblies.lost() + managed_modules.lost();
         if lost > 0 {
             let message = "more modules or assemblies than are remembered";
             sink.problem(&Problem::new(Severity::DataLoss, "too_many_modules", position, message).count(lost));
@@ -232,12 +250,16 @@ impl Normalizer {
         }
         files.finish(sink);
         processes.finish(sink);
+        let known = code::frames::Known { methods, modules, mappings, assemblies, managed_modules };
+        let (nodes, places) = std::mem::take(callsites).finish();
+        let frames = code::frames::resolve(nodes, &places, known, position, sink);
         modules.finish(sink);
+        mappings.finish(sink);
         assemblies.finish(sink);
         managed_modules.finish(sink);
         self.catalogues.sort_unstable_by(|a, b| a.provider.cmp(&b.provider));
         enum_values::report(&self.catalogues, sink);
-        Totals { collections: join.collections() }
+        Totals { frames, ..totals }
     }
 }
 
@@ -254,7 +276,7 @@ impl Trackers {
     }
 
     fn event(&mut self, route: Route, input: &Input<'_>, sink: &mut impl FactSink) {
-        let Trackers { runtimes, join, heap_walks, marks, types, methods, modules, processes, .. } = self;
+        let Trackers { runtimes, join, heap_walks, marks, types, callsites, methods, modules, processes, .. } = self;
         match route {
             Route::Collections(action) => {
                 runtimes.event(input, action.moment(input), join, sink, |runtime, sink| {
@@ -308,8 +330,9 @@ impl Trackers {
                 join.profiler_event(event, input, runtimes.all(), types, sink);
             }
             Route::Types(action) => types.event(action, input, sink),
-            Route::Methods(action) => methods.event(action, input, sink),
+            Route::Methods(action) => methods.event(action, input, callsites, sink),
             Route::Modules(action) => modules.event(action, input),
+            Route::Mappings(action) => self.mappings.event(action, input),
             Route::Assemblies(action) => self.assemblies.event(action, input),
             Route::ManagedModules(action) => self.managed_modules.event(action, input),
             Route::AssemblyLoads(action) => self.assembly_loads.event(action, input, sink),

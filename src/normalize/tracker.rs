@@ -29,6 +29,19 @@ pub const ANY: &str = "*";
 pub struct Totals {
     /// Collections.
     pub collections: u64,
+    /// Frames of call stacks.
+    pub frames: FrameCounts,
+}
+
+/// How many frames there are, and how many of them have a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameCounts {
+    /// Frames of all call stacks: different addresses in a process.
+    pub frames: u64,
+    /// Those whose method or function is known.
+    pub named: u64,
+    /// Those of which only the file is known that they lie in.
+    pub in_modules: u64,
 }
 
 /// The events of one provider that a tracker hears, by name: the catalogue's (`schemas/events`), or that of the recording

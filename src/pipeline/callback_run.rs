@@ -100,6 +100,7 @@ impl<'r> CallbackRun<'r> {
             decoded_partial: 0,
             raw: 0,
             collections: totals.collections,
+            frames: totals.frames,
             incomplete_collections: 0,
             problems: Vec::new(),
         };

@@ -10,9 +10,8 @@ use super::summary::{InputSummary, TableSummary};
 use super::threads::ThreadCounts;
 use crate::error::{Error, Problem, Result, Severity};
 use crate::event::{Decoding, Event, EventInfo, EventVisitor, Resolved};
-use crate::normalize::Normalizer;
-use crate::normalize::code::callsites::Callsites;
 use crate::normalize::fact::{self, FactSink};
+use crate::normalize::{Normalizer, Totals};
 use crate::reader::{End, NOBODY, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId};
 use crate::source::FileIdentity;
 use crate::table::EventRoute;
@@ -57,7 +56,6 @@ pub struct EventRun<'r> {
     threads: Vec<ThreadCounts>,
     wanted: ProcessFilter,
     normalizer: Normalizer,
-    callsites: Callsites,
     events: u64,
     first_ns: i64,
     last_ns: i64,
@@ -81,8 +79,7 @@ impl<'r> EventRun<'r> {
             threads: Vec::new(),
             wanted: ProcessFilter::new(&conversion.request.processes),
             conversion,
-            normalizer: Normalizer::new(),
-            callsites: Callsites::default(),
+            normalizer: Normalizer::default(),
             events: 0,
             first_ns: i64::MAX,
             last_ns: i64::MIN,
@@ -127,7 +124,7 @@ impl<'r> EventRun<'r> {
             kind.counts.add(raw);
             return;
         }
-        let callsite = self.callsites.intern(&raw.stack, thread.process(), out);
+        let callsite = self.normalizer.callsite(&raw.stack, thread.process(), ts_ns);
         if kind.has_facts {
             self.normalizer.event(event, callsite, out);
         }
@@ -193,7 +190,7 @@ impl<'r> EventRun<'r> {
                 out.add(&counts.row(thread, &info.clock));
             }
         }
-        let summary = self.summary(path, end, identity, info, totals.collections);
+        let summary = self.summary(path, end, identity, info, totals);
         out.close(summary, self.conversion.dataset, self.failure.take())
     }
 
@@ -203,7 +200,7 @@ impl<'r> EventRun<'r> {
         end: &End,
         identity: &FileIdentity,
         info: TraceInfo,
-        collections: u64,
+        totals: Totals,
     ) -> InputSummary {
         let seen = || self.kinds.iter().filter(|k| k.counts.events > 0);
         let sum = |of: fn(&Counts) -> u64| seen().map(|k| of(&k.counts)).sum::<u64>();
@@ -224,7 +221,8 @@ impl<'r> EventRun<'r> {
             decoded_full: self.events.saturating_sub(raw).saturating_sub(partial),
             decoded_partial: partial,
             raw,
-            collections,
+            collections: totals.collections,
+            frames: totals.frames,
             incomplete_collections: 0,
             problems: Vec::new(),
         }
@@ -321,8 +319,8 @@ fn report_kind(info: &EventInfo, kind: &Kind, out: &mut TableOutput) {
 
 impl EventVisitor for EventRun<'_> {
     fn trace(&mut self, info: &TraceInfo) {
+        self.normalizer = Normalizer::new(info.stack_width());
         self.normalizer.clock(&info.clock);
-        self.callsites = Callsites::new(info.stack_width());
         match self.conversion.output(info) {
             Ok(out) => self.state = Some(State { info: info.clone(), out }),
             Err(e) => self.failure = Some(e),
@@ -377,7 +375,7 @@ impl EventVisitor for EventRun<'_> {
     }
 
     fn stacks_forgotten(&mut self) {
-        self.callsites.forget_keys();
+        self.normalizer.stacks_forgotten();
     }
 
     fn problem(&mut self, problem: Problem) {

@@ -81,6 +81,7 @@ pub(super) fn run(
         raw: 0,
         collections: u64::from(wanted),
         incomplete_collections: 0,
+        frames: crate::normalize::FrameCounts::default(),
         problems: Vec::new(),
     };
     out.close(summary, conversion.dataset, failure)

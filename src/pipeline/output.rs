@@ -107,6 +107,8 @@ impl TableOutput {
             dropped_event_count: summary.dropped_events,
             complete: summary.complete && undamaged,
             key_values: pairs.as_deref(),
+            frame_count: summary.frames.frames,
+            named_frame_count: summary.frames.named,
             status: summary.status(),
             ..Trace::default()
         };

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::inputs::key_of_place;
 use crate::error::{Error, Severity};
+use crate::normalize::FrameCounts;
 use crate::normalize::fact::Diagnostic;
 use crate::reader::TraceInfo;
 use crate::source::FileIdentity;
@@ -44,6 +45,8 @@ pub struct InputSummary {
     pub collections: u64,
     /// See `collections`.
     pub incomplete_collections: u64,
+    /// Frames of call stacks, and how many of them have a name.
+    pub frames: FrameCounts,
     /// Rows of the `diagnostic` table by kind: code, severity, rows, sum of counts. In the order of codes.
     pub problems: Vec<ProblemSummary>,
 }

@@ -2,10 +2,11 @@
 
 queries.py DOCUMENT... -- DATASET...    the first dataset is the one that commands call `out`
 
-A query has to give rows on one of the datasets at least, and may fail on others only for a table that they do not have:
-kinds of events differ from recording to recording. Queries that begin with `-- several recordings` run on datasets of
-several and have to name `trace_id` wherever they join; the others run on datasets of one, and on each recording of a
-dataset of several as QUERIES.md says how, where they have to give the same rows.
+Every query runs on every dataset, of one recording and of several. It has to give rows on one of them at least, and may fail on others only
+for a table that they do not have: kinds of events differ from recording to recording. Whatever joins has to join by `trace_id`. On a
+dataset of several recordings, looked at as QUERIES.md says how, each recording gives the rows that it gives alone.
+
+The first line of a query may say `-- of NAME`: what it gives on the dataset NAME stands behind it. UPDATE_DOCS=1 writes that anew.
 """
 
 import os
@@ -20,7 +21,7 @@ import duckdb
 from common import Dataset, blocks, connect, finish, statements
 
 
-SEVERAL = "-- several recordings"
+OF = re.compile(r"-- of (\S+)\n")
 
 
 def of_one(dataset, recording):
@@ -46,7 +47,8 @@ def answer(connection, sql):
 def compare_recordings(document, several, alone, failures):
     """Queries for one recording give the same in a dataset of several, when it is looked at as if it were alone."""
     compared = 0
-    queries = [(heading, sql) for heading, sql in blocks(document.read_text(), "sql") if SEVERAL not in sql]
+    # What names files has all recordings.
+    queries = [(heading, sql) for heading, sql in blocks(document.read_text(), "sql") if "read_parquet" not in sql]
     for recording in several.manifest["inputs"]:
         key = recording["trace_id"]
         flat = connect(alone[key])
@@ -71,13 +73,52 @@ def compare_recordings(document, several, alone, failures):
 
 
 def lint(document, queries, failures):
-    """Ids count within one recording: a join of several names it."""
+    """Ids count within one recording: a join names it, at its beginning or on the line that follows."""
     for heading, sql in queries:
-        if SEVERAL not in sql:
-            continue
-        for join in re.finditer(r"\b(?:USING|ON)\b[^\n]*", sql):
-            if "trace_id" not in join[0]:
+        for join in re.finditer(r"\b(?:USING \(|ON )[^\n]*", sql):
+            if "trace_id" not in join[0] and "recording" not in join[0]:
                 failures.append(f"{document.name}, '{heading}': joins without trace_id: {join[0]}")
+
+
+def shown(connection, sql):
+    """What a query gives, as text in columns."""
+    for statement in statements(sql):
+        result = connection.execute(statement)
+    names = [column[0] for column in result.description]
+    rows = [["" if value is None else str(value) for value in row] for row in result.fetchall()]
+    numbers = [all(re.fullmatch(r"-?[\d.]*", row[at]) for row in rows) for at in range(len(names))]
+    widths = [max(len(row[at]) for row in [names, *rows]) for at in range(len(names))]
+    lines = []
+    for row in [names, *rows]:
+        cells = [c.rjust(w) if number else c.ljust(w) for c, w, number in zip(row, widths, numbers)]
+        lines.append("  ".join(cells).rstrip() + "\n")
+    return "".join(lines)
+
+
+def outputs(document, datasets, failures):
+    """What stands behind queries of one dataset is what they give."""
+    named = {dataset.path.name: dataset for dataset in datasets}
+    text = document.read_text()
+    count = 0
+
+    def check(match):
+        nonlocal count
+        sql, stands = match[1], match[2] or ""
+        of = OF.match(sql)
+        if not of:
+            return match[0]
+        count += 1
+        gives = shown(connect(named[of[1]]), sql)
+        if gives != stands and "UPDATE_DOCS" not in os.environ:
+            failures.append(f"{document.name}: {sql}gives\n{gives}and the document says\n{stands}")
+        return f"```sql\n{sql}```\n\n```text\n{gives}```\n"
+
+    new = re.sub(r"```sql\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", check, text, flags=re.DOTALL)
+    if "UPDATE_DOCS" in os.environ:
+        document.write_text(new)
+    if count < 5:
+        failures.append(f"{document.name}: only {count} outputs")
+    return count
 
 
 def run_queries(document, datasets, failures):
@@ -85,8 +126,7 @@ def run_queries(document, datasets, failures):
     count = 0
     queries = blocks(document.read_text(), "sql")
     lint(document, queries, failures)
-    if not any(SEVERAL in sql for _, sql in queries):
-        failures.append(f"{document.name}: no query for several recordings")
+    count += outputs(document, datasets, failures)
     alone = {d.manifest["inputs"][0]["trace_id"]: d for d in datasets if not d.hive}
     for several in (d for d in datasets if d.hive):
         count += compare_recordings(document, several, alone, failures)
@@ -95,8 +135,6 @@ def run_queries(document, datasets, failures):
         connection = connect(dataset)
         os.chdir(dataset.path)
         for number, (heading, sql) in enumerate(queries):
-            if dataset.hive != (SEVERAL in sql):
-                continue
             where = f"{document.name}, '{heading}', on {dataset.path.name}"
             try:
                 for statement in statements(sql):

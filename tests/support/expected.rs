@@ -73,7 +73,12 @@ impl SharedTrace {
 
     /// All expected events in time order. The only line of a refused file is `{"error": ...}`.
     pub fn events(&self) -> Option<Vec<Json>> {
-        let file = std::fs::File::open(self.expected.join(format!("{}.events.jsonl.gz", self.name))).ok()?;
+        self.packed_lines("events")
+    }
+
+    /// The lines of the file `NAME.<what>.jsonl.gz`.
+    pub fn packed_lines(&self, what: &str) -> Option<Vec<Json>> {
+        let file = std::fs::File::open(self.expected.join(format!("{}.{what}.jsonl.gz", self.name))).ok()?;
         let lines = BufReader::new(flate2::read::MultiGzDecoder::new(file)).lines();
         let parse = |line: String| serde_json::from_str(&without_lone_surrogates(&line)).expect("valid JSON");
         Some(lines.map(|line| parse(line.expect("a readable line"))).collect())

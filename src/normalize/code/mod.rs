@@ -1,6 +1,11 @@
-//! Code: types, methods, modules, and call stacks.
+//! Code: types, methods, modules, call stacks and what their frames are.
 
 pub mod callsites;
+pub mod code_map;
+pub mod frames;
+pub mod mappings;
 pub mod methods;
 pub mod modules;
+mod nodes;
 pub mod types;
+mod walk;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use super::code_map::{CodeMap, Span};
 use crate::guid::Guid;
 use crate::normalize::fact::{FactSink, Module};
 use crate::normalize::tracker::{self, Hears, Input};
@@ -57,6 +58,7 @@ struct Pdb {
 /// A module: its row, but for the path.
 struct Listed {
     row: Module<'static>,
+    process: ProcessKey,
     path: String,
     /// From when on it is known.
     first_ns: i64,
@@ -115,7 +117,7 @@ impl Modules {
             unload_ts_ns: (action == Action::Unload).then_some(input.ts_ns()),
             ..Module::default()
         };
-        self.list.push(Listed { row, path: path.to_owned(), first_ns: input.ts_ns() });
+        self.list.push(Listed { row, process: key.0, path: path.to_owned(), first_ns: input.ts_ns() });
     }
 
     /// An event that names the symbols of a module.
@@ -133,6 +135,21 @@ impl Modules {
         }
     }
 
+    /// Where the modules lie.
+    pub fn map(&self) -> CodeMap {
+        let spans = self.list.iter().enumerate().filter_map(|(index, Listed { row, process, .. })| {
+            let span = Span::new(row.base_address, row.size_bytes, index)?;
+            let (from_ns, until_ns) = (row.load_ts_ns.unwrap_or(i64::MIN), row.unload_ts_ns.unwrap_or(i64::MAX));
+            Some((*process, Span { from_ns, until_ns, ..span }))
+        });
+        CodeMap::new(spans)
+    }
+
+    /// A module by its index in the map: base address and path.
+    pub fn module(&self, index: usize) -> Option<(u64, &str)> {
+        self.list.get(index).map(|module| (module.row.base_address, module.path.as_str()))
+    }
+
     /// The end of the recording.
     pub fn finish(&mut self, sink: &mut impl FactSink) {
         // When modules appear in each place, in the order of time.
@@ -143,7 +160,7 @@ impl Modules {
         // Live events may come late.
         places.values_mut().for_each(|starts| starts.sort_unstable());
         self.pdbs.values_mut().for_each(|named| named.sort_by_key(|(ts_ns, _)| *ts_ns));
-        for Listed { row, path, first_ns } in self.list.drain(..) {
+        for Listed { row, path, first_ns, .. } in self.list.drain(..) {
             let mut module = Module { path: &path, ..row };
             let place = (row.process_id, row.base_address);
             let named = self.pdbs.get(&place).map(Vec::as_slice).unwrap_or_default();

@@ -102,6 +102,11 @@ impl Assemblies {
         }
     }
 
+    /// The full name of an assembly.
+    pub fn name_of(&self, id: (ProcessKey, u64)) -> Option<&str> {
+        self.list.get(id).map(|known| known.name.as_str())
+    }
+
     /// How many were left out because there are too many.
     pub fn lost(&self) -> u64 {
         self.list.lost

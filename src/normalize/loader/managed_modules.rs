@@ -4,6 +4,7 @@ use crate::guid::Guid;
 use crate::normalize::fact::{FactSink, ManagedModule};
 use crate::normalize::listed::Listed;
 use crate::normalize::tracker::{self, Hears, Input, RUNDOWN, RUNTIME};
+use crate::reader::ProcessKey;
 
 /// What an event tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,11 @@ impl ManagedModules {
             (Action::Unload, Some(known)) => known.row.unload_ts_ns = Some(input.ts_ns()),
             _ => {}
         }
+    }
+
+    /// The assembly of a module and the path of its file.
+    pub fn assembly_of(&self, id: (ProcessKey, u64)) -> Option<(u64, &str)> {
+        self.list.get(id).map(|known| (known.row.assembly_id, known.path.as_str()))
     }
 
     /// How many were left out because there are too many.

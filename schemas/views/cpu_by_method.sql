@@ -1,0 +1,20 @@
+-- CPU samples by method: those in its own code (exclusive), and those with what it called (inclusive), where recursion counts once.
+-- Samples of an idle processor are left out; managed_samples are those that the runtime took within managed code.
+-- needs: cpu_sample, callsite, frame
+CREATE OR REPLACE VIEW cpu_by_method AS
+WITH own AS (
+    SELECT trace_id, callsite_id, sum(sample_count)::BIGINT AS samples,
+           sum(CASE WHEN kind = 'managed' THEN sample_count END)::BIGINT AS managed
+    FROM cpu_sample WHERE callsite_id <> 0 AND kind IS DISTINCT FROM 'idle' GROUP BY ALL),
+walk AS (
+    SELECT c.trace_id, c.process_id, c.walk_first, c.walk_last, c.is_recursive, c.frame_id,
+           coalesce(o.samples, 0) AS samples, coalesce(o.managed, 0) AS managed,
+           sum(coalesce(o.samples, 0)) OVER (PARTITION BY c.trace_id ORDER BY c.walk_first) AS so_far
+    FROM callsite c LEFT JOIN own o ON o.trace_id = c.trace_id AND o.callsite_id = c.callsite_id)
+SELECT w.trace_id, w.process_id, f.name AS method, any_value(f.assembly) AS assembly,
+       (sum(below.so_far - w.so_far + w.samples) FILTER (NOT w.is_recursive))::BIGINT AS inclusive_samples,
+       sum(w.samples)::BIGINT AS exclusive_samples, sum(w.managed)::BIGINT AS managed_samples
+FROM walk w
+JOIN walk below ON below.trace_id = w.trace_id AND below.walk_first = w.walk_last
+JOIN frame f ON f.trace_id = w.trace_id AND f.frame_id = w.frame_id
+GROUP BY w.trace_id, w.process_id, f.name HAVING inclusive_samples > 0;

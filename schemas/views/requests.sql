@@ -1,0 +1,6 @@
+-- Activities whose name says that they are requests (Kestrel, HttpClient, or an EventSource of one's own): how long they took and what came of them.
+-- needs: activity
+CREATE OR REPLACE VIEW requests AS
+SELECT trace_id, process_id, start_ts, start_ts_ns, provider_name, name, duration_ns / 1e6 AS duration_ms, outcome, start_fields,
+       thread_id, callsite_id, activity_id, parent_activity_id
+FROM activity WHERE contains(lower(name), 'request');

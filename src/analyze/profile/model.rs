@@ -1,0 +1,134 @@
+//! A profile: threads with samples, samples with call stacks and weights.
+
+use std::collections::BTreeMap;
+
+/// What is to be seen in a profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum What {
+    /// CPU samples. Their weight is the time between two samples, where the recording says how long that is.
+    Cpu,
+    /// Sampled allocations, by the bytes that each stands for.
+    Allocation,
+    /// Exceptions that were thrown.
+    Exception,
+    /// Waits for locks, by their time.
+    Contention,
+}
+
+/// What a weight is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Bytes.
+    Bytes,
+    /// How many.
+    Count,
+}
+
+/// How a profile is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProfileFormat {
+    /// JSON of <https://www.speedscope.app>: all threads together, then each thread in the order of time.
+    Speedscope,
+    /// A line for each stack, `outermost;...;innermost weight`: what flame graph programs read.
+    Folded,
+    /// The protocol buffer of pprof, not compressed; a label names the thread of each sample.
+    Pprof,
+}
+
+/// A method or a native function, as a frame names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Name.
+    pub name: String,
+    /// Assembly or file.
+    pub file: String,
+}
+
+/// A call stack of a thread at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// When, nanoseconds since the recording began.
+    pub ts_ns: i64,
+    /// Its call site: [`Profile::stack`] has the frames.
+    pub callsite: u32,
+    /// How much it counts.
+    pub weight: u64,
+}
+
+/// The samples of a thread, in the order of time.
+#[derive(Clone, Debug)]
+pub struct ThreadSamples {
+    /// OS process id.
+    pub process_id: u64,
+    /// OS thread id.
+    pub thread_id: u64,
+    /// How it is shown: names, as far as they are known, and ids.
+    pub label: String,
+    /// Samples.
+    pub samples: Vec<Sample>,
+}
+
+/// What was sampled in a recording.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// Name of the recording.
+    pub name: String,
+    /// What was sampled.
+    pub what: What,
+    /// What weights are.
+    pub unit: Unit,
+    /// When the recording began, microseconds since 1970.
+    pub start_us: i64,
+    /// How long it is, in nanoseconds.
+    pub duration_ns: i64,
+    /// Functions.
+    pub functions: Vec<Function>,
+    /// Of each call site its caller's and its function's index; the first one, for no call site, is empty.
+    pub(super) callsites: Vec<(u32, u32)>,
+    /// The threads that have samples, by process and id.
+    pub threads: Vec<ThreadSamples>,
+    /// Samples that are left out because they have no call stack.
+    pub without_stack: u64,
+}
+
+impl What {
+    /// The word of the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            What::Cpu => "cpu",
+            What::Allocation => "allocation",
+            What::Exception => "exception",
+            What::Contention => "contention",
+        }
+    }
+}
+
+impl Profile {
+    /// Functions of a call site, the outermost first.
+    pub fn stack(&self, callsite: u32) -> Vec<u32> {
+        let mut functions = Vec::new();
+        let mut at = callsite;
+        // A caller stands before what it called, so that this ends.
+        while let Some((parent, function)) = self.callsites.get(at as usize).filter(|_| at != 0) {
+            functions.push(*function);
+            at = *parent;
+        }
+        functions.reverse();
+        functions
+    }
+
+    /// Weights of all threads together by call site.
+    pub fn by_callsite(&self) -> BTreeMap<u32, u64> {
+        let mut sums = BTreeMap::new();
+        for sample in self.threads.iter().flat_map(|thread| &thread.samples) {
+            let sum: &mut u64 = sums.entry(sample.callsite).or_default();
+            *sum = sum.saturating_add(sample.weight);
+        }
+        sums
+    }
+}

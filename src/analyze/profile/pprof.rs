@@ -1,0 +1,134 @@
+//! The protocol buffer of pprof, <https://github.com/google/pprof/blob/main/proto/profile.proto>.
+
+use std::collections::{BTreeMap, HashMap};
+
+use foldhash::fast::RandomState;
+
+use super::model::{Profile, Unit, What};
+
+/// Numbers of the fields of `Profile`.
+const SAMPLE_TYPE: u64 = 1;
+const SAMPLE: u64 = 2;
+const LOCATION: u64 = 4;
+const FUNCTION: u64 = 5;
+const STRING: u64 = 6;
+const TIME_NANOS: u64 = 9;
+const DURATION_NANOS: u64 = 10;
+
+/// The message, not compressed. Each sample is a call site of a thread with how often it was seen and the sum of its weights.
+pub fn encode(profile: &Profile) -> Vec<u8> {
+    let mut strings = Strings::default();
+    let mut out = Vec::new();
+    strings.index("");
+    let count = match profile.what {
+        What::Cpu | What::Allocation => "samples",
+        What::Exception => "exceptions",
+        What::Contention => "contentions",
+    };
+    let weight = match (profile.what, profile.unit) {
+        (What::Cpu, Unit::Nanoseconds) => Some(("cpu", "nanoseconds")),
+        (What::Allocation, _) => Some(("alloc_space", "bytes")),
+        (What::Contention, _) => Some(("delay", "nanoseconds")),
+        _ => None,
+    };
+    for (name, unit) in std::iter::once((count, "count")).chain(weight) {
+        let mut message = Vec::new();
+        number(&mut message, 1, strings.index(name));
+        number(&mut message, 2, strings.index(unit));
+        bytes(&mut out, SAMPLE_TYPE, &message);
+    }
+    let (thread_key, id_key) = (strings.index("thread"), strings.index("thread_id"));
+    for thread in &profile.threads {
+        let mut sums: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
+        for sample in &thread.samples {
+            let [count, sum] = sums.entry(sample.callsite).or_default();
+            *count += 1;
+            *sum = sum.saturating_add(sample.weight);
+        }
+        let mut label = Vec::new();
+        number(&mut label, 1, thread_key);
+        number(&mut label, 2, strings.index(&thread.label));
+        let mut id_label = Vec::new();
+        number(&mut id_label, 1, id_key);
+        number(&mut id_label, 3, thread.thread_id);
+        for (callsite, [count, sum]) in sums {
+            let mut message = Vec::new();
+            // The innermost frame comes first; ids begin at 1.
+            let stack = profile.stack(callsite);
+            packed(&mut message, 1, stack.iter().rev().map(|function| u64::from(*function) + 1));
+            packed(&mut message, 2, std::iter::once(count).chain(weight.map(|_| sum)));
+            bytes(&mut message, 3, &label);
+            bytes(&mut message, 3, &id_label);
+            bytes(&mut out, SAMPLE, &message);
+        }
+    }
+    for (id, function) in (1..).zip(&profile.functions) {
+        let mut line = Vec::new();
+        number(&mut line, 1, id);
+        let mut location = Vec::new();
+        number(&mut location, 1, id);
+        bytes(&mut location, 4, &line);
+        bytes(&mut out, LOCATION, &location);
+        let mut message = Vec::new();
+        number(&mut message, 1, id);
+        number(&mut message, 2, strings.index(&function.name));
+        number(&mut message, 3, strings.index(&function.name));
+        number(&mut message, 4, strings.index(&function.file));
+        bytes(&mut out, FUNCTION, &message);
+    }
+    for text in &strings.list {
+        bytes(&mut out, STRING, text.as_bytes());
+    }
+    number(&mut out, TIME_NANOS, profile.start_us.saturating_mul(1000).cast_unsigned());
+    number(&mut out, DURATION_NANOS, profile.duration_ns.cast_unsigned());
+    out
+}
+
+/// Texts, each once.
+#[derive(Default)]
+struct Strings {
+    list: Vec<String>,
+    known: HashMap<String, u64, RandomState>,
+}
+
+impl Strings {
+    fn index(&mut self, text: &str) -> u64 {
+        if let Some(known) = self.known.get(text) {
+            return *known;
+        }
+        let index = self.list.len() as u64;
+        self.list.push(text.to_owned());
+        self.known.insert(text.to_owned(), index);
+        index
+    }
+}
+
+fn varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// A field that is a number; 0 is left out.
+fn number(out: &mut Vec<u8>, field: u64, value: u64) {
+    if value != 0 {
+        varint(out, field << 3);
+        varint(out, value);
+    }
+}
+
+/// A field that is text or a message.
+fn bytes(out: &mut Vec<u8>, field: u64, content: &[u8]) {
+    varint(out, field << 3 | 2);
+    varint(out, content.len() as u64);
+    out.extend_from_slice(content);
+}
+
+/// A field of several numbers.
+fn packed(out: &mut Vec<u8>, field: u64, values: impl Iterator<Item = u64>) {
+    let mut content = Vec::new();
+    values.for_each(|value| varint(&mut content, value));
+    bytes(out, field, &content);
+}

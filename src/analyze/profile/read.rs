@@ -1,0 +1,191 @@
+//! Reads a profile from the tables of a recording.
+
+use std::collections::{BTreeMap, HashMap};
+
+use foldhash::fast::RandomState;
+
+use super::model::{Function, Profile, Sample, ThreadSamples, Unit, What};
+use crate::dataset::{Column, Recording};
+use crate::error::{Error, Result};
+
+/// The tables that profiles are found in.
+pub const TABLES: [&str; 9] =
+    ["trace", "process", "thread", "callsite", "frame", "cpu_sample", "allocation", "exception", "contention"];
+
+/// Reads the samples of a kind. They are held in memory: 24 bytes each, beside the call sites.
+///
+/// Fails when the recording lacks a table, or its call sites are not numbered one after the other.
+pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
+    let mut profile = Profile {
+        name: recording.info().trace_id.clone(),
+        what,
+        unit: Unit::Count,
+        start_us: 0,
+        duration_ns: 0,
+        functions: Vec::new(),
+        callsites: Vec::new(),
+        threads: Vec::new(),
+        without_stack: 0,
+    };
+    let mut sampling_ns = 0;
+    each(recording, "trace", &["start_ts", "duration_ns", "sampling_ns"], |row| {
+        profile.start_us = row.number(0).cast_signed();
+        profile.duration_ns = row.number(1).cast_signed();
+        sampling_ns = row.number(2);
+        Ok(())
+    })?;
+    callsites(recording, &mut profile)?;
+
+    // Table, time, weight; and the weight of a row that has no column for it.
+    let (table, time, weight, unit, one) = match what {
+        What::Cpu if sampling_ns > 0 => ("cpu_sample", "ts_ns", Some("sample_count"), Unit::Nanoseconds, sampling_ns),
+        What::Cpu => ("cpu_sample", "ts_ns", Some("sample_count"), Unit::Count, 1),
+        What::Allocation => ("allocation", "ts_ns", Some("allocation_bytes"), Unit::Bytes, 1),
+        What::Exception => ("exception", "ts_ns", None, Unit::Count, 1),
+        What::Contention => ("contention", "start_ts_ns", Some("duration_ns"), Unit::Nanoseconds, 1),
+    };
+    profile.unit = unit;
+    let mut columns = vec!["process_id", "thread_id", "callsite_id", time];
+    columns.extend(weight);
+    let kind = (what == What::Cpu).then_some("kind");
+    columns.extend(kind);
+    let mut threads: BTreeMap<(u64, u64), Vec<Sample>> = BTreeMap::new();
+    let (sites, mut without_stack) = (profile.callsites.len() as u64, 0);
+    each(recording, table, &columns, |row| {
+        // No thread wanted the processor.
+        if kind.is_some() && row.text(5) == "idle" {
+            return Ok(());
+        }
+        let callsite = row.number(2);
+        if callsite == 0 || callsite >= sites {
+            without_stack += 1;
+            return Ok(());
+        }
+        let weight = if weight.is_some() { row.number(4).saturating_mul(one) } else { one };
+        let sample = Sample { ts_ns: row.number(3).cast_signed(), callsite: callsite as u32, weight };
+        threads.entry((row.number(0), row.number(1))).or_default().push(sample);
+        Ok(())
+    })?;
+    profile.without_stack = without_stack;
+    let labels = Labels::read(recording)?;
+    profile.threads = threads
+        .into_iter()
+        .map(|((process_id, thread_id), mut samples)| {
+            samples.sort_by_key(|sample| sample.ts_ns);
+            ThreadSamples { process_id, thread_id, label: labels.of(process_id, thread_id), samples }
+        })
+        .collect();
+    Ok(profile)
+}
+
+/// Call sites, with frames of the same name as one function.
+fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
+    let mut by_name: HashMap<(String, String), u32, RandomState> = HashMap::default();
+    let mut functions = Vec::new();
+    let mut of_frame: Vec<u32> = vec![0];
+    each(recording, "frame", &["frame_id", "name", "assembly"], |row| {
+        if row.number(0) != of_frame.len() as u64 {
+            return Err(row.wrong("frames that are not numbered one after the other"));
+        }
+        let (name, assembly) = (row.text(1), row.text(2));
+        let file = if assembly.is_empty() { name.split_once('!').map_or("", |(file, _)| file) } else { assembly };
+        let key = (name.to_owned(), file.to_owned());
+        let function = *by_name.entry(key).or_insert_with(|| {
+            functions.push(Function { name: name.to_owned(), file: file.to_owned() });
+            (functions.len() - 1) as u32
+        });
+        of_frame.push(function);
+        Ok(())
+    })?;
+    let mut callsites = vec![(0, 0)];
+    each(recording, "callsite", &["callsite_id", "parent_callsite_id", "frame_id"], |row| {
+        let (id, parent, frame) = (row.number(0), row.number(1), row.number(2));
+        let function = usize::try_from(frame).ok().and_then(|frame| of_frame.get(frame)).copied();
+        let (true, true, Some(function)) = (id == callsites.len() as u64, parent < id, function) else {
+            return Err(row.wrong("a call site that does not follow the one before and its caller"));
+        };
+        callsites.push((parent as u32, function));
+        Ok(())
+    })?;
+    (profile.functions, profile.callsites) = (functions, callsites);
+    Ok(())
+}
+
+/// Names of processes and threads.
+struct Labels {
+    processes: HashMap<u64, String, RandomState>,
+    threads: HashMap<(u64, u64), String, RandomState>,
+}
+
+impl Labels {
+    fn read(recording: &Recording<'_>) -> Result<Labels> {
+        let mut labels = Labels { processes: HashMap::default(), threads: HashMap::default() };
+        each(recording, "process", &["process_id", "name"], |row| {
+            labels.processes.insert(row.number(0), row.text(1).to_owned());
+            Ok(())
+        })?;
+        each(recording, "thread", &["process_id", "thread_id", "name"], |row| {
+            let name = row.text(2);
+            if !name.is_empty() {
+                labels.threads.insert((row.number(0), row.number(1)), name.to_owned());
+            }
+            Ok(())
+        })?;
+        Ok(labels)
+    }
+
+    /// `name (1234)`, in a recording of several processes with the process before it.
+    fn of(&self, process_id: u64, thread_id: u64) -> String {
+        let thread = match self.threads.get(&(process_id, thread_id)) {
+            Some(name) => format!("{name} ({thread_id})"),
+            None => format!("Thread {thread_id}"),
+        };
+        if self.processes.len() <= 1 {
+            return thread;
+        }
+        match self.processes.get(&process_id).filter(|name| !name.is_empty()) {
+            Some(name) => format!("{name} ({process_id}) / {thread}"),
+            None => format!("Process {process_id} / {thread}"),
+        }
+    }
+}
+
+/// A row of chosen columns.
+struct Row<'r> {
+    columns: &'r [Column<'r>],
+    row: usize,
+    table: &'r crate::dataset::Table,
+}
+
+impl Row<'_> {
+    fn number(&self, column: usize) -> u64 {
+        self.columns.get(column).and_then(|column| column.number(self.row)).unwrap_or_default()
+    }
+
+    fn text(&self, column: usize) -> &str {
+        self.columns.get(column).and_then(|column| column.text(self.row)).unwrap_or_default()
+    }
+
+    fn wrong(&self, what: &str) -> Error {
+        let path = self.table.path().to_owned();
+        Error::Dataset { path, what: what.to_owned(), expected: "the table as convert writes it".to_owned() }
+    }
+}
+
+/// Calls `take` with each row of a table, which has these columns in this order.
+fn each(
+    recording: &Recording<'_>,
+    table: &str,
+    columns: &[&str],
+    mut take: impl FnMut(&Row<'_>) -> Result<()>,
+) -> Result<()> {
+    let table = recording.table(table)?;
+    for batch in table.scan().columns(columns.iter().copied()).batches()? {
+        let batch = batch?;
+        let columns = columns.iter().map(|name| Column::of(&batch, name)).collect::<Result<Vec<_>>>()?;
+        for row in 0..batch.num_rows() {
+            take(&Row { columns: &columns, row, table: &table })?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! `tracequet export`: call stacks for the tools that draw them.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use tracequet::analyze::profile::{ProfileFormat, TABLES, What, read};
+
+use super::opened;
+use super::output::{Outcome, print_note};
+use super::text::counted;
+
+/// Examples of the command line.
+pub const EXAMPLES: &str = "\
+Examples:
+  tracequet export app.nettrace -o app.speedscope.json
+  tracequet export app --format folded --by-thread | flamegraph.pl > app.svg
+  tracequet export app --format pprof --what allocation -o app.pb; go tool pprof app.pb";
+
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Dataset (a directory) or recording
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// Form of the profile
+    #[arg(long, value_enum, default_value_t = FormatArg::Speedscope)]
+    pub format: FormatArg,
+    /// What is to be seen
+    #[arg(long, value_enum, default_value_t = WhatArg::Cpu)]
+    pub what: WhatArg,
+    /// File to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Begin each folded stack with its thread; the other formats tell threads apart anyway
+    #[arg(long)]
+    pub by_thread: bool,
+    /// Recording in a dataset of several: its trace_id
+    #[arg(long, value_name = "KEY")]
+    pub trace: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// JSON for speedscope.app
+    Speedscope,
+    /// A line for each stack, for flame graphs
+    Folded,
+    /// Protocol buffer of pprof, not compressed
+    Pprof,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WhatArg {
+    /// CPU samples
+    Cpu,
+    /// Sampled allocations, by bytes
+    Allocation,
+    /// Exceptions
+    Exception,
+    /// Waits for locks, by time
+    Contention,
+}
+
+/// Exports from a dataset, or from a recording that is converted for it.
+pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
+    let (what, format) = (args.what(), args.format());
+    let opened = opened::open(&args.input, &TABLES)?;
+    let recording = opened.dataset.recording(args.trace.as_deref())?;
+    let profile = read(&recording, what)?;
+    if profile.without_stack > 0 {
+        let samples = counted(profile.without_stack, "sample has", "samples have");
+        print_note(&format!("{samples} no call stack and are left out\n"))?;
+    }
+    if profile.threads.is_empty() {
+        anyhow::bail!("there is nothing to export: no row of {} has a call stack", what.as_str());
+    }
+    let outcome = Outcome::with_losses(opened.losses);
+    let Some(path) = &args.output else {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        let written = profile.write(format, args.by_thread, &mut out).and_then(|()| out.flush());
+        return outcome.printed(written.map_err(|e| super::failure::Output::new("standard output", e).into()));
+    };
+    let mut options = File::options();
+    options.write(true).create(args.overwrite).create_new(!args.overwrite).truncate(args.overwrite);
+    let file = options.open(path).with_context(|| format!("{} cannot be made", path.display()))?;
+    let mut out = BufWriter::new(file);
+    let written = profile.write(format, args.by_thread, &mut out).and_then(|()| out.flush());
+    written.with_context(|| format!("{} cannot be written", path.display()))?;
+    Ok(outcome)
+}
+
+impl ExportArgs {
+    fn what(&self) -> What {
+        match self.what {
+            WhatArg::Cpu => What::Cpu,
+            WhatArg::Allocation => What::Allocation,
+            WhatArg::Exception => What::Exception,
+            WhatArg::Contention => What::Contention,
+        }
+    }
+
+    fn format(&self) -> ProfileFormat {
+        match self.format {
+            FormatArg::Speedscope => ProfileFormat::Speedscope,
+            FormatArg::Folded => ProfileFormat::Folded,
+            FormatArg::Pprof => ProfileFormat::Pprof,
+        }
+    }
+}

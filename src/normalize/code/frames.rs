@@ -1,0 +1,265 @@
+//! What the frames of call stacks are: the method, the native function or the module at their address at that time.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::code_map::CodeMap;
+use super::mappings::Mappings;
+use super::methods::Methods;
+use super::modules::Modules;
+use super::nodes::{Node, Nodes};
+use super::walk;
+use crate::error::{Problem, Severity};
+use crate::normalize::fact::{Callsite, CallsiteId, FactSink, Frame, FrameId};
+use crate::normalize::loader::assemblies::Assemblies;
+use crate::normalize::loader::managed_modules::ManagedModules;
+use crate::normalize::tracker::FrameCounts;
+use crate::reader::ProcessKey;
+
+/// Frames remembered at once. Past it the memory starts anew and a frame may appear twice.
+const MAX_FRAMES: usize = 1 << 20;
+
+/// Rows that are handed on at once.
+const ROWS: usize = 4 << 10;
+
+/// The kernel's half of the addresses of x64 and Arm64.
+const KERNEL: u64 = 0xFFFF_8000_0000_0000;
+
+/// What is known of code at the end of a recording.
+#[derive(Clone, Copy)]
+pub struct Known<'k> {
+    /// Managed methods.
+    pub methods: &'k Methods,
+    /// Native modules of an .etl.
+    pub modules: &'k Modules,
+    /// Files and symbols of a recording of record-trace.
+    pub mappings: &'k Mappings,
+    /// Assemblies.
+    pub assemblies: &'k Assemblies,
+    /// Their modules.
+    pub managed_modules: &'k ManagedModules,
+}
+
+/// The same, by address.
+struct Maps<'k> {
+    known: Known<'k>,
+    methods: CodeMap,
+    modules: CodeMap,
+    mappings: CodeMap,
+    symbols: CodeMap,
+}
+
+/// Names the frames of all call stacks. Gives rows of `frame` and `callsite`; `position` is that of the end of the recording.
+pub fn resolve(
+    mut nodes: Nodes,
+    places: &[ProcessKey],
+    known: Known<'_>,
+    position: u64,
+    sink: &mut impl FactSink,
+) -> FrameCounts {
+    let maps = Maps {
+        known,
+        methods: known.methods.map(),
+        modules: known.modules.map(),
+        mappings: known.mappings.map(),
+        symbols: known.mappings.symbol_map(),
+    };
+    let mut frames =
+        Frames { maps, ids: HashMap::default(), groups: HashMap::default(), counts: FrameCounts::default() };
+    let mut lost = nodes.lost();
+    let mut base = 0;
+    loop {
+        match nodes.next_part() {
+            Ok(Some(part)) => {
+                frames.part(&part, base, places, sink);
+                base += u32::try_from(part.len()).unwrap_or(u32::MAX);
+            }
+            Ok(None) => break,
+            Err(_) => lost += 1,
+        }
+    }
+    if lost > 0 {
+        let message = "call stacks are lost: the temporary file could not be written or read";
+        sink.problem(&Problem::new(Severity::DataLoss, "lost_callsites", position, message).count(lost));
+    }
+    let FrameCounts { frames: all, named, .. } = frames.counts;
+    if named < all {
+        let message =
+            format!("{} of {all} frames of call stacks have no name: {}", all - named, reason(&frames, known));
+        sink.problem(&Problem::new(Severity::Info, "unnamed_frames", position, message).count(all - named));
+    }
+    frames.counts
+}
+
+/// Why frames have no name.
+fn reason(frames: &Frames<'_>, known: Known<'_>) -> String {
+    let FrameCounts { in_modules, .. } = frames.counts;
+    if known.methods.lost() > 0 {
+        return format!("{} methods are more than are remembered", known.methods.lost());
+    }
+    match (known.methods.has_rundown(), in_modules > 0) {
+        (false, false) => "the recording has no rundown, which lists the methods".to_owned(),
+        (false, true) => format!("{in_modules} are native code without symbols; the recording has no rundown"),
+        (true, false) => {
+            "they are native code, whose files the recording does not name, or methods that no event tells of".into()
+        }
+        (true, true) => format!("{in_modules} are native code without symbols"),
+    }
+}
+
+struct Frames<'k> {
+    maps: Maps<'k>,
+    /// By place and address, with the group of frames of the same name.
+    ids: HashMap<(u32, u64), (FrameId, u32), RandomState>,
+    groups: HashMap<Box<str>, u32, RandomState>,
+    counts: FrameCounts,
+}
+
+impl Frames<'_> {
+    /// The nodes of a part, whose numbers begin behind `base`.
+    fn part(&mut self, part: &[Node], base: CallsiteId, places: &[ProcessKey], sink: &mut impl FactSink) {
+        if self.ids.len() >= MAX_FRAMES {
+            self.ids.clear();
+            self.groups.clear();
+        }
+        let mut text = String::new();
+        let mut ids = Vec::with_capacity(part.len());
+        let mut groups = Vec::with_capacity(part.len());
+        for node in part {
+            let key = (node.place, node.address);
+            let (id, group) = match self.ids.get(&key) {
+                Some(known) => *known,
+                None => {
+                    let process = places.get(node.place as usize).copied().unwrap_or_default();
+                    let new = self.frame(node, process, &mut text, sink);
+                    self.ids.insert(key, new);
+                    new
+                }
+            };
+            ids.push(id);
+            groups.push(group);
+        }
+        let walk = walk::places(part, base, &groups);
+        let mut rows = Vec::with_capacity(ROWS.min(part.len()));
+        for (((node, frame_id), place), callsite_id) in part.iter().zip(&ids).zip(&walk).zip(base + 1..) {
+            rows.push(Callsite {
+                callsite_id,
+                parent_callsite_id: node.parent,
+                process_id: places.get(node.place as usize).map_or(0, |process| process.id),
+                address: node.address,
+                depth: node.depth,
+                frame_id: *frame_id,
+                walk_first: place.first,
+                walk_last: place.last,
+                is_recursive: place.is_recursive,
+            });
+            if rows.len() >= ROWS {
+                sink.add(rows.as_slice());
+                rows.clear();
+            }
+        }
+        sink.add(rows.as_slice());
+    }
+
+    /// A frame that is new: its row, number and group.
+    fn frame(
+        &mut self,
+        node: &Node,
+        process: ProcessKey,
+        text: &mut String,
+        sink: &mut impl FactSink,
+    ) -> (FrameId, u32) {
+        self.counts.frames += 1;
+        let row = self.maps.frame(node, process, text);
+        let row = Frame { frame_id: u32::try_from(self.counts.frames).unwrap_or(u32::MAX), ..row };
+        self.counts.named += u64::from(row.is_named);
+        self.counts.in_modules += u64::from(!row.is_named && row.module_id != 0);
+        let group = match self.groups.get(row.name) {
+            Some(group) => *group,
+            None => {
+                let group = u32::try_from(self.groups.len()).unwrap_or(u32::MAX);
+                self.groups.insert(row.name.into(), group);
+                group
+            }
+        };
+        sink.add(&row);
+        (row.frame_id, group)
+    }
+}
+
+impl Maps<'_> {
+    /// The frame of a node, but for its number. Its name is put into `text`.
+    fn frame<'t>(&'t self, node: &Node, process: ProcessKey, text: &'t mut String) -> Frame<'t> {
+        let Node { address, first_ns, .. } = *node;
+        text.clear();
+        let row = Frame { process_id: process.id, address, ..Frame::default() };
+        let method = self.methods.find_return(process, address, first_ns);
+        if let Some((code, [namespace, name, signature])) = method.and_then(|index| self.known.methods.code(index)) {
+            let assembly = self.assembly(process, code.module_id);
+            let row = Frame {
+                kind: "managed",
+                method_id: code.method_id,
+                module_id: code.module_id,
+                assembly,
+                tier: code.tier,
+                method_token: code.token,
+                version_id: code.version_id,
+                offset_bytes: address.wrapping_sub(code.start_address),
+                ..row
+            };
+            let is_named = !name.is_empty();
+            if is_named {
+                let arguments = signature.find('(').and_then(|at| signature.get(at..)).unwrap_or_default();
+                let dot = if namespace.is_empty() { "" } else { "." };
+                text.extend([namespace, dot, name, arguments]);
+            } else {
+                // Events below the verbose level have the token only.
+                text.extend([assembly.unwrap_or("?"), "!", &format!("0x{:08x}", code.token)]);
+            }
+            return Frame { name: text, is_named, ..row };
+        }
+        let is_kernel = address >= KERNEL;
+        let kind = if is_kernel { "kernel" } else { "native" };
+        if let Some(mapping) =
+            self.mappings.find(process, address, first_ns).and_then(|at| self.known.mappings.mapping(at))
+        {
+            let symbol = self.symbols.find_return(process, address, first_ns);
+            let symbol = symbol.and_then(|at| self.known.mappings.symbol(at));
+            text.extend([file_name(&mapping.path), "!", symbol.map_or("?", |(_, name)| name)]);
+            let from = match symbol {
+                Some((start, _)) => start,
+                None => mapping.start().wrapping_sub(mapping.file_offset),
+            };
+            let offset_bytes = address.wrapping_sub(from);
+            let is_named = symbol.is_some();
+            return Frame { kind, module_id: mapping.start(), offset_bytes, name: text, is_named, ..row };
+        }
+        let of_kernel = ProcessKey::default();
+        let own = self.modules.find(process, address, first_ns).map(|at| (at, kind));
+        let found = own.or_else(|| Some((self.modules.find(of_kernel, address, first_ns)?, "kernel")));
+        if let Some((at, kind)) = found
+            && let Some((base, path)) = self.known.modules.module(at)
+        {
+            text.extend([file_name(path), "!?"]);
+            return Frame { kind, module_id: base, offset_bytes: address.wrapping_sub(base), name: text, ..row };
+        }
+        Frame { kind: if is_kernel { "kernel" } else { "unknown" }, name: "?", ..row }
+    }
+
+    /// The simple name of the assembly of a module.
+    fn assembly(&self, process: ProcessKey, module_id: u64) -> Option<&str> {
+        let (assembly_id, path) = self.known.managed_modules.assembly_of((process, module_id))?;
+        let full = self.known.assemblies.name_of((process, assembly_id)).unwrap_or_default();
+        let name = match full.split(',').next() {
+            Some(name) if !name.is_empty() => name,
+            _ => file_name(path).trim_end_matches(".dll").trim_end_matches(".exe"),
+        };
+        (!name.is_empty()).then_some(name)
+    }
+}
+
+/// The part of a path behind its folders.
+fn file_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}

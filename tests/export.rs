@@ -1,0 +1,204 @@
+//! `tracequet export`: what other tools read is what the tables say.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use serde_json::Value as Json;
+
+use crate::support::dataset::Dataset;
+
+const SAMPLE: &str = "samples/stacks.nettrace";
+
+fn sample() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(SAMPLE)
+}
+
+/// Output and exit code of the program.
+fn export(arguments: &[&str]) -> (Vec<u8>, Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracequet"));
+    let output =
+        command.current_dir(env!("CARGO_MANIFEST_DIR")).arg("export").args(arguments).output().expect("it runs");
+    (output.stdout, output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Each stack of the CPU samples by thread, the outermost frame first, with how many samples it has: by the tables.
+fn expected(dataset: &Dataset) -> BTreeMap<u64, BTreeMap<Vec<String>, u64>> {
+    let (sites, frames) = (dataset.table("callsite"), dataset.table("frame"));
+    let (parents, of_site, names) =
+        (sites.numbers("parent_callsite_id"), sites.numbers("frame_id"), frames.texts("name"));
+    let samples = dataset.table("cpu_sample");
+    let mut stacks: BTreeMap<u64, BTreeMap<Vec<String>, u64>> = BTreeMap::new();
+    for (thread, mut at) in samples.numbers("thread_id").into_iter().zip(samples.numbers("callsite_id")) {
+        let mut stack = Vec::new();
+        while at != 0 {
+            stack.insert(0, names[of_site[at as usize - 1] as usize - 1].clone());
+            at = parents[at as usize - 1];
+        }
+        if !stack.is_empty() {
+            *stacks.entry(thread).or_default().entry(stack).or_default() += 1;
+        }
+    }
+    assert!(stacks.len() == 3 && stacks.values().flat_map(BTreeMap::values).sum::<u64>() > 200, "{stacks:?}");
+    stacks
+}
+
+fn all_threads(stacks: &BTreeMap<u64, BTreeMap<Vec<String>, u64>>) -> BTreeMap<Vec<String>, u64> {
+    let mut all = BTreeMap::new();
+    for (stack, count) in stacks.values().flatten() {
+        *all.entry(stack.clone()).or_default() += count;
+    }
+    all
+}
+
+#[test]
+fn speedscope_has_all_threads_and_each_one() {
+    let dataset = Dataset::of(&sample());
+    let stacks = expected(&dataset);
+    let sampling_ns = dataset.table("trace").numbers("sampling_ns")[0].max(1);
+    let (out, code, _) = export(&[SAMPLE]);
+    assert_eq!(code, Some(0));
+    let json: Json = serde_json::from_slice(&out).expect("JSON");
+    assert_eq!(json["$schema"], "https://www.speedscope.app/file-format-schema.json");
+    let frames = json["shared"]["frames"].as_array().unwrap();
+    let profiles = json["profiles"].as_array().unwrap();
+    let read = |profile: &Json| {
+        assert_eq!(profile["type"], "sampled");
+        let (samples, weights) = (profile["samples"].as_array().unwrap(), profile["weights"].as_array().unwrap());
+        assert_eq!(samples.len(), weights.len());
+        let sum: u64 = weights.iter().map(|weight| weight.as_u64().unwrap()).sum();
+        assert_eq!((profile["startValue"].as_u64(), profile["endValue"].as_u64()), (Some(0), Some(sum)));
+        let mut found: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+        for (sample, weight) in samples.iter().zip(weights) {
+            let name = |frame: &Json| frames[frame.as_u64().unwrap() as usize]["name"].as_str().unwrap().to_owned();
+            let stack = sample.as_array().unwrap().iter().map(name).collect();
+            *found.entry(stack).or_default() += weight.as_u64().unwrap() / sampling_ns;
+        }
+        found
+    };
+    assert_eq!(profiles.len(), 1 + stacks.len());
+    assert_eq!(read(&profiles[0]), all_threads(&stacks));
+    for (profile, (thread, stacks)) in profiles[1..].iter().zip(&stacks) {
+        assert!(profile["name"].as_str().unwrap().contains(&thread.to_string()), "{}", profile["name"]);
+        assert_eq!(&read(profile), stacks);
+    }
+}
+
+#[test]
+fn folded_stacks_are_those_of_the_tables() {
+    let dataset = Dataset::of(&sample());
+    let stacks = expected(&dataset);
+    let sampling_ns = dataset.table("trace").numbers("sampling_ns")[0].max(1);
+    let read = |arguments: &[&str]| -> BTreeMap<String, u64> {
+        let (out, code, _) = export(&[&[SAMPLE, "--format", "folded"], arguments].concat());
+        assert_eq!(code, Some(0));
+        let text = String::from_utf8(out).unwrap();
+        let lines = text.lines().map(|line| line.rsplit_once(' ').expect("stack and weight"));
+        lines.map(|(stack, weight)| (stack.to_owned(), weight.parse::<u64>().unwrap() / sampling_ns)).collect()
+    };
+    let joined = |stacks: BTreeMap<Vec<String>, u64>| -> BTreeMap<String, u64> {
+        stacks.into_iter().map(|(stack, count)| (stack.join(";"), count)).collect()
+    };
+    assert_eq!(read(&[]), joined(all_threads(&stacks)));
+    let by_thread = read(&["--by-thread"]);
+    assert_eq!(by_thread.len(), stacks.values().map(BTreeMap::len).sum::<usize>());
+    assert_eq!(by_thread.values().sum::<u64>(), stacks.values().flat_map(BTreeMap::values).sum::<u64>());
+}
+
+/// The fields of a protocol buffer: number, and a number or bytes.
+fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, &[u8])> {
+    fn varint(bytes: &mut &[u8]) -> u64 {
+        let mut value = 0;
+        for shift in (0..).step_by(7) {
+            let (first, rest) = bytes.split_first().expect("a byte");
+            *bytes = rest;
+            value |= u64::from(first & 0x7F) << shift;
+            if first & 0x80 == 0 {
+                break;
+            }
+        }
+        value
+    }
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let key = varint(&mut bytes);
+        match key & 7 {
+            0 => found.push((key >> 3, varint(&mut bytes), &[][..])),
+            2 => {
+                let length = varint(&mut bytes) as usize;
+                let (content, rest) = bytes.split_at(length);
+                found.push((key >> 3, 0, content));
+                bytes = rest;
+            }
+            other => panic!("wire type {other}"),
+        }
+    }
+    found
+}
+
+fn numbers(packed: &[u8]) -> Vec<u64> {
+    // As fields of number 0 each, so that the same reader serves.
+    let mut bytes = Vec::new();
+    let mut begins = true;
+    for byte in packed {
+        if begins {
+            bytes.push(0);
+        }
+        bytes.push(*byte);
+        begins = byte & 0x80 == 0;
+    }
+    fields(&bytes).into_iter().map(|(_, value, _)| value).collect()
+}
+
+#[test]
+fn pprof_is_the_message_that_its_definition_says() {
+    let dataset = Dataset::of(&sample());
+    let stacks = expected(&dataset);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cpu.pb");
+    let name = path.to_str().unwrap();
+    let arguments = [SAMPLE, "--format", "pprof", "-o", name];
+    assert_eq!(export(&arguments).1, Some(0));
+    // A file is not replaced unasked.
+    let (_, code, said) = export(&arguments);
+    assert!(code == Some(1) && said.contains("cpu.pb"), "{said}");
+    assert_eq!(export(&[&arguments[..], &["--overwrite"]].concat()).1, Some(0));
+    let bytes = std::fs::read(&path).unwrap();
+    let all = fields(&bytes);
+    let of = |number: u64| all.iter().filter(move |(field, ..)| *field == number).map(|(_, _, content)| *content);
+    let strings: Vec<&str> = of(6).map(|text| std::str::from_utf8(text).unwrap()).collect();
+    assert_eq!(strings[0], "");
+    let one = |message: &[u8], field: u64| fields(message).iter().find(|(f, ..)| *f == field).map_or(0, |(_, v, _)| *v);
+    let types: Vec<_> = of(1).map(|t| (strings[one(t, 1) as usize], strings[one(t, 2) as usize])).collect();
+    assert_eq!(types[0], ("samples", "count"));
+    let functions: BTreeMap<u64, &str> = of(5).map(|f| (one(f, 1), strings[one(f, 2) as usize])).collect();
+    let line_of = |location: &[u8]| {
+        let line = fields(location).into_iter().find(|(field, ..)| *field == 4).expect("a line").2.to_vec();
+        functions[&one(&line, 1)].to_owned()
+    };
+    let locations: BTreeMap<u64, String> = of(4).map(|location| (one(location, 1), line_of(location))).collect();
+    let mut found: BTreeMap<u64, BTreeMap<Vec<String>, u64>> = BTreeMap::new();
+    for sample in of(2) {
+        let parts = fields(sample);
+        let content = |field: u64| parts.iter().filter(move |(f, ..)| *f == field).map(|(_, _, content)| *content);
+        let mut stack: Vec<_> = numbers(content(1).next().unwrap()).iter().map(|id| locations[id].clone()).collect();
+        stack.reverse();
+        let values = numbers(content(2).next().unwrap());
+        assert_eq!(values.len(), types.len());
+        let labels: BTreeMap<&str, u64> =
+            content(3).map(|label| (strings[one(label, 1) as usize], one(label, 3))).collect();
+        *found.entry(labels["thread_id"]).or_default().entry(stack).or_default() += values[0];
+    }
+    assert_eq!(found, stacks);
+}
+
+#[test]
+fn what_is_not_there_is_not_exported() {
+    let (out, code, said) = export(&[SAMPLE, "--what", "contention"]);
+    assert!(out.is_empty() && code == Some(1) && said.contains("nothing to export"), "{said}");
+    let (out, code, _) = export(&["samples/subjects.nettrace", "--what", "exception", "--format", "folded"]);
+    assert_eq!(code, Some(0));
+    let sum: u64 =
+        String::from_utf8(out).unwrap().lines().map(|l| l.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum();
+    let dataset = Dataset::of(&sample().with_file_name("subjects.nettrace"));
+    assert_eq!(sum as usize, dataset.table("exception").rows());
+}
