@@ -90,8 +90,8 @@ def test_tables_of_a_signed_dataset_and_of_the_data_source_are_the_same(spark, s
     names = [name for name, rows, _ in tracequet.open(signed)._reader.tables() if rows]
     payloads = [name for name in names if name.startswith("event/")]
     facts = [name for name in names if not name.startswith("event/")]
-    # Each takes seconds: TRACEQUET_TEST_LARGE=1 takes all of them.
-    everything = os.environ.get("TRACEQUET_TEST_LARGE") == "1"
+    # Each takes seconds: TRACEQUET_TEST_EVERY_TABLE=1 takes all of them.
+    everything = os.environ.get("TRACEQUET_TEST_EVERY_TABLE") == "1"
     chosen = facts + payloads if everything else [n for n in facts if n in SOME] + payloads[:1]
     for name in chosen:
         stored = spark.read.option("basePath", str(signed / name)).parquet(str(signed / name)).drop("trace")

@@ -2,7 +2,7 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// What one conversion needs at most, measured; large recordings are bounded (docs/ARCHITECTURE.md).
+/// What one conversion is taken to need at most, an estimate; large recordings are bounded (docs/ARCHITECTURE.md).
 const MOST: u64 = 320 << 20;
 /// What a conversion of nothing needs.
 const LEAST: u64 = 24 << 20;
