@@ -141,22 +141,10 @@ pub enum Command {
     #[command(after_help = super::dataset::EXAMPLES)]
     Dataset(DatasetArgs),
     /// Show which types fill the heap, what they retain, and what keeps an object alive
-    #[command(
-        long_about = "Shows the heap as a walk of it found it: types with the number and bytes of their objects, and the bytes \
-            that they retain, which is what would be garbage without them. With --type or --object: a shortest path from a \
-            root, and apart from it the dominators, through which every path leads.\n\n\
-            IN is a dataset that convert made, or a recording of a heap dump (collect --heap, or the keywords 0x1980001 of \
-            the runtime).",
-        after_help = super::heap::EXAMPLES
-    )]
+    #[command(long_about = super::heap::ABOUT, after_help = super::heap::EXAMPLES)]
     Heap(HeapArgs),
     /// Write call stacks for the tools that draw them: speedscope, flame graphs, pprof
-    #[command(
-        long_about = "Writes the call stacks of CPU samples, allocations, exceptions or waits for locks as a profile that other \
-            tools open: speedscope (all threads together and each alone), folded stacks for flame graphs, or pprof.\n\n\
-            IN is a dataset that convert made, or a recording.",
-        after_help = super::export::EXAMPLES
-    )]
+    #[command(long_about = super::export::ABOUT, after_help = super::export::EXAMPLES)]
     Export(ExportArgs),
     /// Show how many of the bytes of each collection are alive after each later one
     #[command(

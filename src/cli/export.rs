@@ -12,6 +12,11 @@ use super::opened;
 use super::output::{Outcome, print_note};
 use super::text::counted;
 
+/// What the command does.
+pub const ABOUT: &str = "Writes the call stacks of CPU samples, allocations, exceptions or waits for locks as a profile that other \
+            tools open: speedscope (all threads together and each alone), folded stacks for flame graphs, or pprof.\n\n\
+            IN is a dataset that convert made, or a recording.";
+
 /// Examples of the command line.
 pub const EXAMPLES: &str = "\
 Examples:

@@ -13,6 +13,13 @@ use super::output::{Outcome, print_result};
 use super::text::{Columns, clean, count, counted, moment, size};
 use super::{opened, values};
 
+/// What the command does.
+pub const ABOUT: &str = "Shows the heap as a walk of it found it: types with the number and bytes of their objects, and the bytes \
+            that they retain, which is what would be garbage without them. With --type or --object: a shortest path from a \
+            root, and apart from it the dominators, through which every path leads.\n\n\
+            IN is a dataset that convert made, or a recording of a heap dump (collect --heap, or the keywords 0x1980001 of \
+            the runtime).";
+
 /// Examples of the command line.
 pub const EXAMPLES: &str = "\
 Examples:

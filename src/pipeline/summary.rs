@@ -171,6 +171,7 @@ pub struct SkippedInput {
 /// What became of one recording of several.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "there is one for each recording")]
 pub enum Done {
     /// It is in the dataset now.
     Converted(InputSummary),

@@ -73,7 +73,9 @@ mod tests {
         let noticed = Noticed::map(&bytes).unwrap();
         assert_eq!((noticed.take(), lost_map(start + bytes.len(), 4096)), (None, None));
         let range = lost_map(start + 50_000, 4096).unwrap();
-        assert!(range.contains(&(start + 50_000)) && range.end == start + bytes.len() && range.start.is_multiple_of(4096));
+        assert!(
+            range.contains(&(start + 50_000)) && range.end == start + bytes.len() && range.start.is_multiple_of(4096)
+        );
         assert_eq!((noticed.take(), noticed.take()), (Some(range.start - start), None));
         drop(noticed);
         assert_eq!(lost_map(start + 50_000, 4096), None);
