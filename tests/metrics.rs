@@ -7,6 +7,7 @@ use serde_json::Value;
 use tracequet::analyze::metrics::definitions;
 
 use crate::support::program::run;
+#[cfg(unix)]
 use crate::support::python::python;
 
 fn root() -> &'static Path {
@@ -46,6 +47,8 @@ fn the_metrics_are_documented() {
     assert!(text == document(), "docs/METRICS.md is stale: UPDATE_DOCS=1 cargo test the_metrics_are_documented");
 }
 
+// On Wine there is no Python with DuckDB.
+#[cfg(unix)]
 #[test]
 fn duckdb_computes_the_same_figures() {
     let Some(python) = python("duckdb_computes_the_same_figures") else { return };
