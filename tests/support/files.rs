@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// All files below a folder by their names in it.
+/// All files below a folder by their names in it, with `/` on every system.
 pub fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
@@ -13,7 +13,7 @@ pub fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
             if path.is_dir() {
                 open.push(path);
             } else {
-                let name = path.strip_prefix(folder).unwrap().to_string_lossy().into_owned();
+                let name = path.strip_prefix(folder).unwrap().to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/");
                 found.insert(name, std::fs::read(&path).unwrap());
             }
         }
