@@ -234,7 +234,7 @@ fn a_session_becomes_tables_and_stops_in_time() {
     let name = this.file_name().unwrap().to_string_lossy().into_owned();
     assert_eq!(dataset.table("process").texts("name"), [name]);
     // What ControlTraceW says.
-    assert_eq!(dataset.problems(), [("dropped_buffers", 3), ("dropped_events", 11)]);
+    assert_eq!(dataset.problems(), [("dropped_buffers", 3), ("dropped_events", 11), ("unnamed_frames", 2)]);
     assert_eq!(input.dropped_events, 11);
     assert!(input.has_losses());
     let end = session("by time");
