@@ -1,8 +1,10 @@
 //! The heap of a process: which collection lists it, and how long that stopped the process.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tracequet::event::{Event, EventInfo};
+use tracequet::source::diagnostics::{Control, Reason};
 
 use super::fields::{RUNTIME, field_number};
 
@@ -16,6 +18,35 @@ const SAYS_SOMETHING: [u32; 5] = [GC_START, GC_END, RESTART_END, SUSPEND_BEGIN, 
 const BACKGROUND: u64 = 1;
 /// The whole heap.
 const OLDEST_GENERATION: u64 = 2;
+
+/// How long a runtime may take until it begins to list its heap.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a runtime is silent that has listed a heap of this size: a list of a larger one comes without a break.
+const SILENCE: Duration = Duration::from_secs(3);
+const MUCH: u64 = 1 << 20;
+/// The same where less has come: the runtime may be marking a large heap.
+const LONG_SILENCE: Duration = Duration::from_secs(20);
+
+/// Ends a recording whose end the events do not show: a runtime that does nothing says nothing, and the last events of a
+/// recording wait for the next ones, which put them in order. What came is looked at when the recording has ended.
+pub fn watch_clock(control: &Control, has_begun: impl Fn() -> bool) {
+    let begin = Instant::now();
+    let (mut bytes, mut changed) = (0, begin);
+    while !control.is_stopping() && !control.has_ended() {
+        std::thread::sleep(Duration::from_millis(100));
+        if control.bytes() != bytes {
+            (bytes, changed) = (control.bytes(), Instant::now());
+        }
+        let silence = if bytes > MUCH { SILENCE } else { LONG_SILENCE };
+        if bytes > 0 && changed.elapsed() > silence {
+            return control.stop(Reason::Asked);
+        }
+        if begin.elapsed() > PATIENCE && !has_begun() && changed.elapsed() > SILENCE {
+            let why = format!("the runtime did not begin to list its heap within {} s", PATIENCE.as_secs());
+            return control.give_up(Reason::Failed(why));
+        }
+    }
+}
 
 /// What is known of the dump so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -31,8 +31,6 @@ use watch::LiveWatch;
 
 /// How long a program that was started may take to end after its runtime has ended the recording.
 const EXIT: Duration = Duration::from_secs(5);
-/// How long a runtime may take until it begins to tell its heap.
-const HEAP_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Records until something ends it, and prints the summary.
 pub fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
@@ -85,15 +83,7 @@ impl Session {
             *lock(&control) = Some(recording.control());
             if let Some(dump) = dump.clone() {
                 let control = recording.control();
-                // Nothing is said by a runtime that does nothing: only the clock can tell.
-                let watchdog = move || {
-                    std::thread::sleep(HEAP_PATIENCE);
-                    if lock(&dump).collection.is_none() {
-                        let why =
-                            format!("the runtime did not begin to tell its heap within {} s", HEAP_PATIENCE.as_secs());
-                        control.give_up(Reason::Failed(why));
-                    }
-                };
+                let watchdog = move || heap::watch_clock(&control, || lock(&dump).collection.is_some());
                 std::thread::Builder::new().name("heap".into()).spawn(watchdog).ok();
             }
             Ok(recording)
