@@ -1,6 +1,6 @@
 //! `tracequet convert` as a person types it, and the files that it leaves: encodings, footers, order, losses.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use parquet::basic::Encoding;
@@ -12,10 +12,7 @@ use tracequet::table::schema;
 use tracequet::table_spec::Encoding as ColumnEncoding;
 
 use crate::support::dataset::{Dataset, Table};
-
-fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
-}
+use crate::support::files::sample;
 
 fn tracequet(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracequet"));

@@ -1,18 +1,15 @@
 //! What is left when a conversion fails in the middle: full disks, no place for temporary files, a kill at each step of the
 //! commit. A dataset is there whole or not at all, and what stood there before stays until the new one is whole.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::files::files;
+use crate::support::files::sample;
 use crate::support::skip::{note, skip};
 
 const TRACEQUET: &str = env!("CARGO_BIN_EXE_tracequet");
-
-fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
-}
 
 /// What writes a few tables. A dataset of all has a hundred files, and each is a step of its commit or of the removal of the
 /// old one.

@@ -1,30 +1,19 @@
 //! Heap dumps (`.gcdump`): the sample, which the format's owners wrote, against the recording that it was made of, and damage.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tracequet::analyze::heap::{HeapGraph, Retention, read, snapshot};
-use tracequet::dataset::{Column, Dataset};
+use tracequet::dataset::Dataset;
 use tracequet::error::{Error, Result};
 use tracequet::pipeline::{Convert, Summary, convert};
 
-fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
-}
+use crate::support;
+use crate::support::files::sample;
 
 /// The numbers and texts of some columns of a table, in the order of their values.
 fn rows<const N: usize>(dataset: &Dataset, table: &str, names: [&str; N]) -> Vec<[String; N]> {
-    let mut all = Vec::new();
-    for batch in dataset.recording(None).unwrap().table(table).unwrap().scan().columns(names).batches().unwrap() {
-        let batch = batch.unwrap();
-        let columns = names.map(|name| Column::of(&batch, name).unwrap());
-        for row in 0..batch.num_rows() {
-            all.push(columns.map(|column| match column.text(row) {
-                Some(text) => text.to_owned(),
-                None => column.number(row).unwrap_or_default().to_string(),
-            }));
-        }
-    }
+    let mut all = support::dataset::rows(&dataset.recording(None).unwrap(), table, names);
     all.sort();
     all
 }

@@ -2,15 +2,13 @@
 //! without it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::{Path, PathBuf};
 
 use tracequet::analyze::heap::{HeapGraph, Retention, explain, read, snapshot};
-use tracequet::dataset::{Column, Dataset, Recording};
+use tracequet::dataset::{Dataset, Recording};
 use tracequet::pipeline::{Convert, convert};
 
-fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
-}
+use crate::support::dataset::rows;
+use crate::support::files::sample;
 
 /// The dataset of a sample.
 fn dataset(name: &str) -> (tempfile::TempDir, Dataset) {
@@ -19,22 +17,6 @@ fn dataset(name: &str) -> (tempfile::TempDir, Dataset) {
     convert(&Convert::new([sample(name)], &path), &mut |_| {}).unwrap();
     let dataset = Dataset::open(path).unwrap();
     (folder, dataset)
-}
-
-/// All rows of some columns of a table; text as it is, numbers in decimal.
-fn rows<const N: usize>(recording: &Recording<'_>, table: &str, names: [&str; N]) -> Vec<[String; N]> {
-    let mut all = Vec::new();
-    for batch in recording.table(table).unwrap().scan().columns(names).batches().unwrap() {
-        let batch = batch.unwrap();
-        let columns = names.map(|name| Column::of(&batch, name).unwrap());
-        for row in 0..batch.num_rows() {
-            all.push(columns.map(|column| match column.text(row) {
-                Some(text) => text.to_owned(),
-                None => column.number(row).unwrap_or_default().to_string(),
-            }));
-        }
-    }
-    all
 }
 
 /// The same graph, read and searched in the most simple way. Objects are places in the order of their addresses.

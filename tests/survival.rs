@@ -2,15 +2,12 @@
 //! src/analyze/cohort.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
 
 use tracequet::analyze::cohort::{CohortRow, UNKNOWN_BIRTH, cohorts};
 use tracequet::dataset::{Column, Dataset, Recording};
 use tracequet::pipeline::{Convert, convert};
 
-fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
-}
+use crate::support::files::sample;
 
 fn program(arguments: &[&str]) -> (i32, String, String) {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tracequet"));

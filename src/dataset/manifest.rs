@@ -194,7 +194,7 @@ impl Manifest {
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut tables: Vec<TableInfo> = Vec::new();
         for (key, bytes) in entries {
-            let path = || root.join("manifest").join(format!("{key}.json"));
+            let path = || root.join(crate::sink::entry_path(&key));
             let wrong = |what: String, expected: String| Error::Dataset { path: path(), what, expected };
             let entry: Entry =
                 serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string(), "the entry of a recording".into()))?;

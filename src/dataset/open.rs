@@ -122,10 +122,7 @@ impl<'d> Recording<'d> {
 
 impl Dataset {
     fn file(&self, recording: &RecordingInfo, table: &str) -> PathBuf {
-        let extension = match self.format() {
-            Format::Parquet => "parquet",
-            Format::Arrow => "arrow",
-        };
+        let extension = self.format().name();
         match self.layout() {
             Layout::Flat => self.root.join(format!("{table}.{extension}")),
             Layout::Hive => {

@@ -9,7 +9,7 @@ use super::manifest::{VERSION, address_type};
 use super::request::{AddressType, Convert};
 use super::summary::SkippedInput;
 use crate::error::{Error, Result};
-use crate::sink::Format;
+use crate::sink::{Format, entry_path};
 use crate::source::FileIdentity;
 use crate::table::schema::SCHEMA_VERSION;
 
@@ -51,7 +51,7 @@ impl Known {
     pub(super) fn of(request: &Convert, entries: &[(String, Vec<u8>)]) -> Result<Known> {
         let mut known = Known::default();
         for (key, bytes) in entries {
-            let path = || request.output.join("manifest").join(format!("{key}.json"));
+            let path = || request.output.join(entry_path(key));
             let wrong = |what: String, expected: String| Error::Dataset { path: path(), what, expected };
             let entry: Entry =
                 serde_json::from_slice(bytes).map_err(|e| wrong(e.to_string(), "the entry of a recording".into()))?;
@@ -96,6 +96,16 @@ struct Head {
     address_type: String,
 }
 
+impl Head {
+    fn parse(path: &Path, bytes: &[u8]) -> Result<Head> {
+        serde_json::from_slice(bytes).map_err(|e| Error::Dataset {
+            path: path.to_owned(),
+            what: e.to_string(),
+            expected: "a manifest of tracequet".into(),
+        })
+    }
+}
+
 /// Refuses to add to something else than a dataset of several recordings of the same format. Nothing, and an empty
 /// directory, are good.
 pub(super) fn check_head(request: &Convert) -> Result<()> {
@@ -119,15 +129,8 @@ pub(super) fn check_head(request: &Convert) -> Result<()> {
         }
         Err(source) => return Err(Error::Io { path, source }),
     };
-    let head: Head = serde_json::from_slice(&bytes).map_err(|e| Error::Dataset {
-        path: path.clone(),
-        what: e.to_string(),
-        expected: "a manifest of tracequet".into(),
-    })?;
-    let format = match request.format {
-        Format::Parquet => "parquet",
-        Format::Arrow => "arrow",
-    };
+    let head = Head::parse(&path, &bytes)?;
+    let format = request.format.name();
     let addresses = address_type(request.address_type);
     let refuse = |what: String| Err(Error::Usage(format!("{}: {what}, so nothing is added", out.display())));
     if head.tool != "tracequet" {
@@ -154,11 +157,7 @@ pub(super) fn check_head(request: &Convert) -> Result<()> {
 pub(super) fn head_of(root: &Path) -> Result<(Format, AddressType)> {
     let path = root.join("manifest.json");
     let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
-    let head: Head = serde_json::from_slice(&bytes).map_err(|e| Error::Dataset {
-        path: path.clone(),
-        what: e.to_string(),
-        expected: "a manifest of tracequet".into(),
-    })?;
+    let head = Head::parse(&path, &bytes)?;
     if head.tool != "tracequet" || head.layout != "hive" {
         return Err(Error::Usage(format!("{} is no dataset of several recordings", root.display())));
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::request::{AddressType, Convert};
 use super::summary::{FailedInput, InputSummary, TableSummary};
 use crate::error::{Error, Result};
-use crate::sink::Format;
+use crate::sink::entry_path;
 use crate::table::schema::{self, SCHEMA_VERSION};
 
 /// Version of this program, as manifests have it.
@@ -45,7 +45,7 @@ pub(super) fn of_several(request: &Convert, entries: &[(String, Vec<u8>)]) -> Re
     for (key, bytes) in entries {
         let parsed = serde_json::from_slice(bytes);
         let mut entry: Value = parsed.map_err(|e| Error::Dataset {
-            path: request.output.join("manifest").join(format!("{key}.json")),
+            path: request.output.join(entry_path(key)),
             what: e.to_string(),
             expected: "the entry of a recording".into(),
         })?;
@@ -112,10 +112,7 @@ fn list(tables: &[TableSummary]) -> Value {
 }
 
 fn text(request: &Convert, layout: &str, inputs: &[Value], failed: &[Value], tables: Value) -> String {
-    let format = match request.format {
-        Format::Parquet => "parquet",
-        Format::Arrow => "arrow",
-    };
+    let format = request.format.name();
     pretty(&json!({
         "tool": "tracequet", "version": VERSION, "schema_version": SCHEMA_VERSION,
         "layout": layout, "format": format, "address_type": address_type(request.address_type), "inputs": inputs,

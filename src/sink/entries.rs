@@ -15,7 +15,7 @@ pub(super) const LOCK: &str = ".lock";
 const ENTRY: &str = ".json";
 
 /// Where the entry of a recording is, in the dataset.
-pub(super) fn entry_path(key: &str) -> PathBuf {
+pub fn entry_path(key: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{key}{ENTRY}"))
 }
 

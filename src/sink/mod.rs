@@ -30,7 +30,7 @@ use std::path::PathBuf;
 pub use crate::table_spec::{Encoding, TableSpec};
 pub use batches::{BatchSink, TableSink};
 pub use dataset::Dataset;
-pub use entries::entries;
+pub use entries::{entries, entry_path};
 pub use growing::abandon_all;
 pub use lake::{Lake, Put};
 pub use workers::Encoders;
@@ -44,6 +44,16 @@ pub enum Format {
     Parquet,
     /// One Arrow IPC file (Feather V2) per table.
     Arrow,
+}
+
+impl Format {
+    /// The name in `manifest.json` and in `--format`, which is the extension of the files, too.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
+        }
+    }
 }
 
 /// Compression of the tables.
@@ -100,10 +110,7 @@ pub struct WrittenTable {
 
 /// The file of a table, relative to the dataset's directory.
 fn table_path(name: &str, partition: Option<&str>, format: Format) -> String {
-    let extension = match format {
-        Format::Parquet => "parquet",
-        Format::Arrow => "arrow",
-    };
+    let extension = format.name();
     match partition {
         Some(partition) => format!("{name}/{partition}/part-0.{extension}"),
         None => format!("{name}.{extension}"),

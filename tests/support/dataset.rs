@@ -9,6 +9,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use tracequet::analyze::survived::{self, Step};
+use tracequet::dataset::{Column, Recording};
 use tracequet::error::Result;
 use tracequet::pipeline::{Convert, Summary, collect, convert};
 use tracequet::source::live::Live;
@@ -17,6 +18,22 @@ use tracequet::source::live::Live;
 pub fn survived(path: &Path, trace: Option<&str>, gc: u32, address: u64, follow: bool) -> Result<Vec<Step>> {
     let dataset = tracequet::dataset::Dataset::open(path)?;
     survived::survived(&dataset.recording(trace)?, gc, address, follow)
+}
+
+/// All rows of some columns of a table; text as it is, numbers in decimal.
+pub fn rows<const N: usize>(recording: &Recording<'_>, table: &str, names: [&str; N]) -> Vec<[String; N]> {
+    let mut all = Vec::new();
+    for batch in recording.table(table).unwrap().scan().columns(names).batches().unwrap() {
+        let batch = batch.unwrap();
+        let columns = names.map(|name| Column::of(&batch, name).unwrap());
+        for row in 0..batch.num_rows() {
+            all.push(columns.map(|column| match column.text(row) {
+                Some(text) => text.to_owned(),
+                None => column.number(row).unwrap_or_default().to_string(),
+            }));
+        }
+    }
+    all
 }
 
 /// Objects, types and references of the heap in a dataset. Each reference leads to an object, and none is missing.

@@ -1,7 +1,12 @@
 //! Folders of files, to be compared.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// A sample of the project.
+pub fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
+}
 
 /// All files below a folder by their names in it, with `/` on every system.
 pub fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {

@@ -21,14 +21,15 @@ const OLDEST_GENERATION: u64 = 2;
 
 /// How long a runtime may take until it begins to list its heap.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a runtime is silent that has listed a heap of this size: a list of a larger one comes without a break.
+/// More bytes than this have come: the runtime is listing objects, which it does without a break.
+const IS_LISTING: u64 = 1 << 20;
+/// When nothing has come for so long after that, the list is complete.
 const SILENCE: Duration = Duration::from_secs(3);
-const MUCH: u64 = 1 << 20;
-/// The same where less has come: the runtime may be marking a large heap.
+/// The same for fewer bytes: the heap is small, or the runtime still marks a large one.
 const LONG_SILENCE: Duration = Duration::from_secs(20);
 
-/// Ends a recording whose end the events do not show: a runtime that does nothing says nothing, and the last events of a
-/// recording wait for the next ones, which put them in order. What came is looked at when the recording has ended.
+/// Ends a recording when the runtime has become silent. The reader holds the last events back until later ones settle their
+/// order, and an idle program sends none, so that the end of the collection is seen only when the session has ended.
 pub fn watch_clock(control: &Control, has_begun: impl Fn() -> bool) {
     let begin = Instant::now();
     let (mut bytes, mut changed) = (0, begin);
@@ -37,7 +38,7 @@ pub fn watch_clock(control: &Control, has_begun: impl Fn() -> bool) {
         if control.bytes() != bytes {
             (bytes, changed) = (control.bytes(), Instant::now());
         }
-        let silence = if bytes > MUCH { SILENCE } else { LONG_SILENCE };
+        let silence = if bytes > IS_LISTING { SILENCE } else { LONG_SILENCE };
         if bytes > 0 && changed.elapsed() > silence {
             return control.stop(Reason::Asked);
         }
