@@ -13,6 +13,7 @@ use tracequet::pipeline::{Convert, convert};
 
 use super::interrupt;
 use super::output::{Outcome, print_result};
+use super::stored;
 use super::text::{Columns, clean, count, duration, size};
 
 pub const ABOUT: &str = "\
@@ -70,6 +71,9 @@ pub fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
 pub fn runs_of(input: &Path) -> anyhow::Result<Vec<Run>> {
     if input.is_dir() {
         return Ok(runs(&Dataset::open(input)?)?);
+    }
+    if let Some(opened) = stored::dataset(input, &[])? {
+        return Ok(runs(&opened.dataset)?);
     }
     interrupt::end_at_interrupt()?;
     let folder = tempfile::tempdir()?;

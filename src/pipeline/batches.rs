@@ -13,6 +13,7 @@ use super::gcdump_run;
 use super::inputs;
 use super::one::read_one;
 use super::request::{AddressType, Convert, DatasetLayout, Progress};
+use super::stored::Fetches;
 use super::summary::{FailedInput, InputSummary, Summary, TableSummary};
 use crate::error::{Error, Problem, Result};
 use crate::event::{Event, EventInfo, EventVisitor, Resolver};
@@ -81,7 +82,8 @@ pub fn batches(
         let is_extra = matches!(table, "trace" | "trace_label" | "diagnostic");
         !is_extra || request.tables.is_empty() || request.tables.iter().any(|name| name == table)
     };
-    let recordings = inputs::recordings(&request.inputs);
+    let fetches = Fetches::default();
+    let recordings = here(request, &fetches)?;
     let shapes = shapes(request, &recordings, true);
     let (mut converted, mut failed, mut tables) = (Vec::new(), Vec::new(), Vec::<TableSummary>::new());
     for ((input, recording), shape) in recordings.iter().zip(&shapes) {
@@ -147,6 +149,12 @@ fn shapes(request: &Convert, recordings: &[(usize, RecordingPath)], for_rows: bo
     recordings.iter().map(|(_, recording)| Shape { trace_id: hive.then(|| key(recording)), signed }).collect()
 }
 
+/// The recordings of a request, on this machine.
+fn here(request: &Convert, fetches: &Fetches) -> Result<Vec<(usize, RecordingPath)>> {
+    let recordings = inputs::recordings(&request.inputs, fetches);
+    recordings.into_iter().map(|(input, recording)| Ok((input, fetches.here(&recording)?))).collect()
+}
+
 /// Whether an error is about the recording, and not about the request.
 fn is_about(error: &Error, recording: &Path) -> bool {
     matches!(error, Error::Unreadable { path, .. } | Error::Io { path, .. } if path == recording)
@@ -201,7 +209,8 @@ pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
         read?;
         lister.finish()
     };
-    let recordings = inputs::recordings(&request.inputs);
+    let fetches = Fetches::default();
+    let recordings = here(request, &fetches)?;
     let mut found: Vec<Vec<FoundTable>> = request.inputs.iter().map(|_| Vec::new()).collect();
     for ((input, recording), shape) in recordings.iter().zip(shapes(request, &recordings, false)) {
         let listed = list(recording, shape)?;

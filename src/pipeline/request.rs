@@ -232,6 +232,8 @@ pub enum Step<'s> {
         /// What became of it.
         done: &'s Done,
     },
+    /// Something about the run that a person has to know.
+    Note(&'s str),
 }
 
 /// How far a conversion is.
