@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Failure, FailureKind, Got, Object, Store, Version, When};
+
+/// What is called before a write, perhaps by several threads at once.
+pub(crate) type Hook = Arc<dyn Fn(&Memory, &str) -> Result<(), Failure> + Send + Sync>;
 
 /// A store in memory.
 #[derive(Default)]
 pub(crate) struct Memory {
-    objects: Mutex<BTreeMap<String, (u64, Vec<u8>)>>,
+    pub(crate) objects: Mutex<BTreeMap<String, (u64, Vec<u8>)>>,
     /// Called before an object is written or removed, with its key: another writer may come in between.
-    #[allow(clippy::type_complexity, reason = "one hook")]
-    pub(crate) before: Mutex<Option<Box<dyn FnMut(&Memory, &str) -> Result<(), Failure> + Send>>>,
+    pub(crate) before: Mutex<Option<Hook>>,
     /// A store without conditions.
     pub(crate) unconditional: bool,
 }
@@ -41,11 +43,8 @@ impl Memory {
     }
 
     fn hook(&self, key: &str) -> Result<(), Failure> {
-        let hook = self.before.lock().unwrap().take();
-        let Some(mut hook) = hook else { return Ok(()) };
-        let result = hook(self, key);
-        self.before.lock().unwrap().get_or_insert(hook);
-        result
+        let hook = self.before.lock().unwrap().clone();
+        hook.map_or(Ok(()), |hook| hook(self, key))
     }
 }
 
