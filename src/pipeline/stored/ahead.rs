@@ -9,7 +9,7 @@ use crate::source::RecordingPath;
 
 /// A recording that is wanted now.
 #[derive(Debug)]
-pub(in crate::pipeline) enum Came {
+pub(crate) enum Came {
     /// A file of this machine: the recording as it is, or a copy of an object.
     Here(RecordingPath),
     /// An object that is what it was when its tag was the one that is known.
@@ -35,7 +35,7 @@ struct State {
 
 /// The recordings of a batch. Of those with an address, at most so many as there are jobs are on this machine before they
 /// are wanted.
-pub(in crate::pipeline) struct Ahead<'b> {
+pub(crate) struct Ahead<'b> {
     recordings: &'b [(usize, RecordingPath)],
     /// Which of them have an address, in their order.
     remote: Vec<usize>,
@@ -48,11 +48,7 @@ pub(in crate::pipeline) struct Ahead<'b> {
 }
 
 impl<'b> Ahead<'b> {
-    pub(in crate::pipeline) fn new(
-        recordings: &'b [(usize, RecordingPath)],
-        fetches: &'b Fetches,
-        jobs: usize,
-    ) -> Ahead<'b> {
+    pub(crate) fn new(recordings: &'b [(usize, RecordingPath)], fetches: &'b Fetches, jobs: usize) -> Ahead<'b> {
         let has_address = |index: &usize| recordings.get(*index).is_some_and(|(_, r)| r.address().is_some());
         let remote: Vec<usize> = (0..recordings.len()).filter(has_address).collect();
         let slots = remote.iter().map(|_| Slot::Waiting).collect();
@@ -68,23 +64,23 @@ impl<'b> Ahead<'b> {
     }
 
     /// How many threads are worth it.
-    pub(in crate::pipeline) fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         self.most.min(self.remote.len())
     }
 
     /// Says that there will be a thread that calls [`Ahead::work`]. Without any, each recording is fetched when it is wanted.
-    pub(in crate::pipeline) fn add_thread(&self) {
+    pub(crate) fn add_thread(&self) {
         self.threads.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Says that it could not be started.
-    pub(in crate::pipeline) fn remove_thread(&self) {
+    pub(crate) fn remove_thread(&self) {
         self.threads.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Fetches one recording after the other, until there is none left or it is stopped. `known` is the tag of what the
     /// dataset has of a recording.
-    pub(in crate::pipeline) fn work(&self, known: &(dyn Fn(&RecordingPath) -> Option<String> + Sync)) {
+    pub(crate) fn work(&self, known: &(dyn Fn(&RecordingPath) -> Option<String> + Sync)) {
         while let Some(place) = self.begin() {
             let index = self.remote.get(place).copied().unwrap_or_default();
             let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.fetch(index, known)));
@@ -98,11 +94,7 @@ impl<'b> Ahead<'b> {
     }
 
     /// The recording, when it is here. Called once for each.
-    pub(in crate::pipeline) fn take(
-        &self,
-        index: usize,
-        known: &(dyn Fn(&RecordingPath) -> Option<String> + Sync),
-    ) -> Result<Came> {
+    pub(crate) fn take(&self, index: usize, known: &(dyn Fn(&RecordingPath) -> Option<String> + Sync)) -> Result<Came> {
         let Ok(place) = self.remote.binary_search(&index) else {
             return Ok(Came::Here(self.recording(index)));
         };
@@ -129,7 +121,7 @@ impl<'b> Ahead<'b> {
     }
 
     /// Ends the threads that fetch, in the middle of what they do.
-    pub(in crate::pipeline) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         // Under the lock: who looks at it before waiting must not miss it.
         let _state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         self.fetches.stop();

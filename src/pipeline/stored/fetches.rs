@@ -12,7 +12,7 @@ use crate::source::store::{Address, Fetched, fetch};
 
 /// Makes copies of objects. They lie in a folder for temporary files, which is made for the first.
 #[derive(Debug, Default)]
-pub(in crate::pipeline) struct Fetches {
+pub(crate) struct Fetches {
     // Dropped in this order: what is removed need not be on the list.
     folder: Mutex<Option<(Unfinished, tempfile::TempDir)>>,
     stopped: AtomicBool,
@@ -20,25 +20,25 @@ pub(in crate::pipeline) struct Fetches {
 
 impl Fetches {
     /// A copy of the object at an address. Nothing if its entity tag is `unless`.
-    pub(in crate::pipeline) fn fetch(&self, address: &Address, unless: Option<&str>) -> Result<Option<Fetched>> {
+    pub(crate) fn fetch(&self, address: &Address, unless: Option<&str>) -> Result<Option<Fetched>> {
         why_not(address)?;
         fetch(address, unless, &self.folder()?, &self.stopped)
     }
 
     /// A recording on this machine: itself if it is a file, or else a copy.
-    pub(in crate::pipeline) fn here(&self, recording: &RecordingPath) -> Result<RecordingPath> {
+    pub(crate) fn here(&self, recording: &RecordingPath) -> Result<RecordingPath> {
         let Some(address) = recording.address() else { return Ok(recording.clone()) };
         let copy = self.fetch(&address?, None)?;
         copy.map(RecordingPath::of_copy).ok_or_else(|| Error::Internal("an object without a copy".into()))
     }
 
     /// Ends what is under way.
-    pub(in crate::pipeline) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
     }
 
     /// Whether it was ended.
-    pub(in crate::pipeline) fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }
 

@@ -13,17 +13,17 @@ const NO_RECORDINGS: [&str; 5] = [".parquet", ".arrow", ".json", ".sql", ".half"
 
 /// What an address stands for.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::pipeline) struct Listed {
+pub(crate) struct Listed {
     /// The recordings, in the order of their keys.
-    pub(in crate::pipeline) inputs: Vec<PathBuf>,
+    pub(crate) inputs: Vec<PathBuf>,
     /// Whether it stands for all that is below it, even if that is one.
-    pub(in crate::pipeline) is_folder: bool,
+    pub(crate) is_folder: bool,
 }
 
 /// The recordings that an address stands for: an object for itself; a folder (with a slash at its end, or without an object
 /// of its name) for those below it, known by their names or their first bytes; a pattern for those that fit. What begins with a
 /// dot, and what is below `output`, is left out. What cannot be listed stands for itself; [`why_not`] says why.
-pub(in crate::pipeline) fn expand(name: &Path, output: &Path) -> Result<Listed> {
+pub(crate) fn expand(name: &Path, output: &Path) -> Result<Listed> {
     let Some(address) = Address::parse(name) else { return Ok(Listed::default()) };
     let address = address?;
     let store = open(&address)?;

@@ -23,7 +23,7 @@ type Stored<T> = std::result::Result<T, Failure>;
 /// A dataset in a store, and the folder on this machine where recordings are made for it. The folder has the entries of all
 /// recordings, and files only of those that are being written.
 #[derive(Debug)]
-pub(in crate::pipeline) struct StoreLake {
+pub(crate) struct StoreLake {
     store: Arc<dyn Store>,
     address: Address,
     folder: PathBuf,
@@ -34,7 +34,7 @@ pub(in crate::pipeline) struct StoreLake {
 }
 
 /// Removes recordings of a dataset in a store.
-pub(in crate::pipeline) fn remove(address: &Address, keys: &[String]) -> Result<()> {
+pub(crate) fn remove(address: &Address, keys: &[String]) -> Result<()> {
     let folder = tempfile::tempdir().map_err(Error::io("temporary directory"))?;
     let lake = StoreLake::open(open(address)?, address.clone(), folder.path())?;
     let shown = address.shown();
@@ -52,7 +52,7 @@ pub(in crate::pipeline) fn remove(address: &Address, keys: &[String]) -> Result<
 
 impl StoreLake {
     /// Opens the dataset at an address, which may be nothing yet. Its manifest and its entries are copied into the folder.
-    pub(in crate::pipeline) fn open(store: Arc<dyn Store>, address: Address, folder: &Path) -> Result<StoreLake> {
+    pub(crate) fn open(store: Arc<dyn Store>, address: Address, folder: &Path) -> Result<StoreLake> {
         let lake = StoreLake {
             store,
             address,
@@ -86,7 +86,7 @@ impl StoreLake {
 
     /// Writes a recording whose files lie in the folder: its files, then its entry. `replaced` are removed before. A
     /// recording that is there already stays, unless it is replaced. The files in the folder are removed.
-    pub(in crate::pipeline) fn put(&self, key: &str, entry: &[u8], replaced: &[String]) -> Result<Put> {
+    pub(crate) fn put(&self, key: &str, entry: &[u8], replaced: &[String]) -> Result<Put> {
         let files = files_below(&self.folder, |path| path.ends_with(&format!("/trace={key}")))?;
         let result = self.put_files(key, entry, replaced, &files).map_err(|failure| failure.at(self.address.shown()));
         for file in &files {
@@ -123,7 +123,7 @@ impl StoreLake {
     }
 
     /// Removes a recording: first its entry, since what has none is not in the dataset. Returns whether it was there.
-    pub(in crate::pipeline) fn remove(&self, key: &str) -> Stored<bool> {
+    pub(crate) fn remove(&self, key: &str) -> Stored<bool> {
         let entry_key = self.key(&format!("{ENTRIES}/{key}.json"));
         let Some((entry, _)) = read(self.store.as_ref(), &entry_key, MOST_BYTES)? else { return Ok(false) };
         self.store.delete(&entry_key)?;
@@ -142,7 +142,7 @@ impl StoreLake {
 
     /// Writes the files that sum up all recordings that there are now, whoever wrote them. When somebody else does so at the
     /// same time, one of both makes it anew, so that the last one has all.
-    pub(in crate::pipeline) fn describe(&self, request: &Convert) -> Result<()> {
+    pub(crate) fn describe(&self, request: &Convert) -> Result<()> {
         let shown = self.address.shown();
         for attempt in 0..ATTEMPTS {
             let before = read(self.store.as_ref(), &self.key(MANIFEST), MOST_BYTES).map_err(|f| f.at(&shown))?;
@@ -183,7 +183,7 @@ impl StoreLake {
     }
 
     /// What whoever started the run has to know.
-    pub(in crate::pipeline) fn note(&self) -> Option<String> {
+    pub(crate) fn note(&self) -> Option<String> {
         let is_unconditional = self.unconditional.load(Ordering::Acquire);
         is_unconditional.then(|| {
             format!(

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::dataset::{ENTRIES, MANIFEST, files_below};
 use super::lake::StoreLake;
@@ -9,11 +10,11 @@ use crate::error::{Error, Result};
 use crate::pipeline::request::Convert;
 use crate::pipeline::summary::Summary;
 use crate::sink::Unfinished;
-use crate::source::store::{Address, Failure, FailureKind, Store, When, each, open};
+use crate::source::store::{Address, Failure, FailureKind, Service, Store, When, each, open};
 
 /// Where a dataset goes, and the folder where it is made.
 #[derive(Debug)]
-pub(in crate::pipeline) struct Target {
+pub(crate) struct Target {
     address: Address,
     store: Arc<dyn Store>,
     // Dropped in this order: what is removed need not be on the list.
@@ -23,12 +24,12 @@ pub(in crate::pipeline) struct Target {
 
 impl Target {
     /// The target of a request, if its output is an address.
-    pub(in crate::pipeline) fn of(request: &Convert) -> Result<Option<Target>> {
+    pub(crate) fn of(request: &Convert) -> Result<Option<Target>> {
         let Some(address) = Address::parse(&request.output) else { return Ok(None) };
         let address = address?;
         let shown = address.shown();
         let refuse = |what: &str| Err(Error::Usage(format!("{}: {what}", shown.display())));
-        if address.service == crate::source::store::Service::Http {
+        if address.service == Service::Http {
             return refuse("a plain HTTP server takes no dataset, expected a directory or an address of s3, gs or az");
         }
         if request.overwrite {
@@ -45,12 +46,13 @@ impl Target {
 
     /// Makes the dataset by `make`, which writes to the output of the request that it is given, and to the store where it is
     /// given one; then uploads what is not there yet. `note` is told what whoever started the run has to know.
-    pub(in crate::pipeline) fn make(
+    pub(crate) fn make(
         &self,
         request: &Convert,
         make: impl FnOnce(&Convert, Option<&StoreLake>) -> Result<Summary>,
         note: impl FnOnce(String),
     ) -> Result<Summary> {
+        let started = Instant::now();
         let output = self.folder.path().join("dataset");
         let local = Convert { output: output.clone(), ..request.clone() };
         let made = match request.append {
@@ -58,7 +60,8 @@ impl Target {
             false => self.whole(&local, make),
         };
         let shown = self.address.shown();
-        made.map(|summary| Summary { output: shown.clone(), ..summary })
+        let elapsed = || u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        made.map(|summary| Summary { output: shown.clone(), elapsed_ns: elapsed(), ..summary })
             .map_err(|error| renamed(error, &output, &shown))
     }
 

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Failure;
+use super::object::Failure;
 
 /// Requests under way at once.
 const AT_ONCE: usize = 16;

@@ -5,7 +5,7 @@ use std::error::Error as StdError;
 
 use object_store::client::{HttpError, HttpErrorKind};
 
-use super::{Failure, FailureKind};
+use super::object::{Failure, FailureKind};
 
 /// The service of a machine in a cloud that gives credentials to the programs on it.
 const METADATA: [&str; 3] = ["169.254.169.254", "169.254.170.2", "metadata.google.internal"];

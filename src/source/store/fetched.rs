@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Address, Failure, Version, open};
+use super::address::Address;
+use super::object::{Failure, Version};
+use super::open::open;
 use crate::error::{Error, Result};
 use crate::source::spooled::free_space;
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Failure, FailureKind, Got, Object, Store, Version, When};
+use super::object::{Failure, FailureKind, Got, Object, Store, Version, When};
 
 /// What is called before a write, perhaps by several threads at once.
 pub(crate) type Hook = Arc<dyn Fn(&Memory, &str) -> Result<(), Failure> + Send + Sync>;

@@ -12,7 +12,8 @@ use object_store::{
 };
 use tokio::runtime::Handle;
 
-use super::{Failure, FailureKind, Got, Object, Store, Version, When, failures};
+use super::failures;
+use super::object::{Failure, FailureKind, Got, Object, Store, Version, When};
 
 /// Objects that one listing gives; more would be memory without bound.
 const MOST_LISTED: usize = 1_000_000;

@@ -12,8 +12,9 @@ use object_store::{ClientConfigKey, ClientOptions, HeaderValue, ObjectStore, Ret
 use tokio::runtime::Handle;
 
 use super::address::{Address, Service};
+use super::failures;
+use super::object::Store;
 use super::remote::Remote;
-use super::{Store, failures};
 use crate::error::{Error, Result};
 
 /// A request is tried so many times more. Between them it waits up to 15 s, longer each time.
