@@ -79,14 +79,15 @@ fn walk(folder: &Path, output: Option<&Path>, depth: usize, found: &mut Vec<Path
         let kind = std::fs::symlink_metadata(&path).map_err(Error::io(&path))?;
         if kind.is_dir() {
             walk(&path, output, depth - 1, found)?;
-        } else if path.is_file() && (is_named_so(&path) || begins_so(&path)) {
+        } else if path.is_file() && (is_recording_name(&path) || begins_so(&path)) {
             found.push(path);
         }
     }
     Ok(())
 }
 
-fn is_named_so(path: &Path) -> bool {
+/// Whether a file has the name of a recording, packed or not: `.nettrace`, `.etl.zip`, ...
+pub fn is_recording_name(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let inner = PACKED.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
     NAMES.iter().any(|end| inner.ends_with(end))

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::identities::Identities;
 use super::summary::Done;
 use crate::sink::{Compression, Format};
 
@@ -79,6 +80,9 @@ pub struct Convert {
     /// Fill the table `heap_dominator`, with at most so many bytes of memory for the walks of a recording: 112 for each
     /// object and root, and 40 for each reference. Beyond that the table stays empty, and a diagnostic says so.
     pub retained: Option<u64>,
+    /// The hashes of recordings that [`super::batches`] has taken: with the same ones, another reading of the same
+    /// recordings takes none.
+    pub identities: Identities,
 }
 
 impl Convert {
@@ -191,6 +195,11 @@ impl Convert {
     /// Sets [`Convert::memory`].
     pub fn memory(self, memory: impl Into<Option<u64>>) -> Convert {
         Convert { memory: memory.into(), ..self }
+    }
+
+    /// Sets [`Convert::identities`].
+    pub fn identities(self, identities: Identities) -> Convert {
+        Convert { identities, ..self }
     }
 
     /// What of the request decides what the tables of a recording hold: recordings that were converted with another one
