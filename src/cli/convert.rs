@@ -191,11 +191,10 @@ fn one_input(out: &mut String, input: &InputSummary) {
         let (named, why) = (input.frames.named, input.problems.iter().find(|p| p.code == "unnamed_frames"));
         let all = counted(input.frames.frames, "frame", "frames");
         let why = why.and_then(|p| p.message.split_once(": ")).map_or(String::new(), |(_, why)| format!("; {why}"));
-        let lines = match input.frames.with_line {
-            0 => String::new(),
-            lines => format!(", {} with a source line", count(lines)),
-        };
-        out.push_str(&format!("  call stacks of {all}, {} of them with a name{lines}{why}\n", count(named)));
+        out.push_str(&format!("  call stacks of {all}, {} of them with a name{why}\n", count(named)));
+        if input.frames.with_line > 0 {
+            out.push_str(&format!("  {} with a source line\n", counted(input.frames.with_line, "frame", "frames")));
+        }
     }
     if !input.has_losses() {
         return;
