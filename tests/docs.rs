@@ -100,6 +100,27 @@ fn tests_that_a_promise_names_exist() {
     assert!(named > 20, "{named}");
 }
 
+#[test]
+fn files_that_a_document_names_exist() {
+    // What a dataset has, not the repository; and the file that a table takes, named by its folder.
+    let elsewhere = ["views.sql", "event_header.toml"];
+    let mut named = 0;
+    for (path, text) in documents() {
+        for name in text.split('`').skip(1).step_by(2) {
+            let is_path = !name.contains(|c: char| c.is_whitespace() || "<*{$:".contains(c));
+            let ends = [".rs", ".toml", ".sh", ".py", ".sql", ".md", ".yml"];
+            if !is_path || !ends.iter().any(|end| name.ends_with(end)) || elsewhere.contains(&name) {
+                continue;
+            }
+            let beside = path.parent().expect("a folder");
+            let folders = [beside.to_owned(), root().to_owned(), root().join("src")];
+            assert!(folders.iter().any(|folder| folder.join(name).exists()), "{}: {name}", path.display());
+            named += 1;
+        }
+    }
+    assert!(named > 20, "{named}");
+}
+
 /// Words of a command line, as far as a document needs them.
 fn words(line: &str) -> Vec<String> {
     let ends = |c: char| c.is_whitespace() || matches!(c, '`' | '"' | '\'' | '|' | ';' | ')' | '(' | ',');
