@@ -30,6 +30,7 @@ use crate::error::{Error, Result};
 use crate::event::Resolver;
 use crate::reader;
 use crate::reader::etl::Manifests;
+use crate::reader::symbols::Symbols;
 use crate::sink::Dataset;
 pub use crate::sink::{Compression, Format};
 use crate::source::FileIdentity;
@@ -68,6 +69,7 @@ pub fn convert_each(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Resul
     if request.inputs.is_empty() {
         return Err(Error::Usage("no recording was given".into()));
     }
+    Symbols::open(&request.symbols)?;
     let recordings = inputs::recordings(&request.inputs);
     let recording = match recordings.as_slice() {
         [(_, one)] if !request.append && request.layout != DatasetLayout::Hive => one,
@@ -98,6 +100,7 @@ pub fn collect(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Summary> {
     let manifests = Manifests::open(&request.manifests)?;
+    Symbols::open(&request.symbols)?;
     let mut live = start()?;
     let name = PathBuf::from(format!("etw-{}", live.name()));
     into_dataset(request, &name, &mut |shape, selection, dataset| {

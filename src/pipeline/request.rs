@@ -51,6 +51,9 @@ pub struct Convert {
     pub processes: Vec<String>,
     /// Instrumentation manifests (.man) of providers whose events an .etl does not describe itself.
     pub manifests: Vec<PathBuf>,
+    /// Folders with symbols (portable PDBs, or assemblies that embed them), which give frames of call stacks their source
+    /// lines. With one or more, symbols are also looked for beside the modules that the recording names.
+    pub symbols: Vec<PathBuf>,
     /// Only events at or after this many nanoseconds since the recording began. Modules, methods, types and what is known of
     /// processes are those of the whole recording.
     pub from_ns: Option<i64>,
@@ -137,6 +140,11 @@ impl Convert {
         Convert { manifests: manifests.into_iter().map(Into::into).collect(), ..self }
     }
 
+    /// Sets [`Convert::symbols`].
+    pub fn symbols<P: Into<PathBuf>>(self, symbols: impl IntoIterator<Item = P>) -> Convert {
+        Convert { symbols: symbols.into_iter().map(Into::into).collect(), ..self }
+    }
+
     /// Sets [`Convert::from_ns`].
     pub fn from_ns(self, from_ns: impl Into<Option<i64>>) -> Convert {
         Convert { from_ns: from_ns.into(), ..self }
@@ -205,14 +213,17 @@ impl Convert {
     /// What of the request decides what the tables of a recording hold: recordings that were converted with another one
     /// are not alike.
     pub(super) fn options(&self) -> String {
-        let Convert { tables, providers, processes, manifests, from_ns, to_ns, .. } = self;
+        let Convert { tables, providers, processes, manifests, symbols, from_ns, to_ns, .. } = self;
         let retained = if self.retained.is_some() { "yes".to_owned() } else { String::new() };
-        let all: [(&str, String); 6] = [
+        let paths =
+            |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(",");
+        let all: [(&str, String); 7] = [
             ("retained", retained),
             ("tables", tables.join(",")),
             ("providers", providers.join(",")),
             ("process", processes.join(",")),
-            ("manifest", manifests.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(",")),
+            ("manifest", paths(manifests)),
+            ("symbols", paths(symbols)),
             (
                 "window",
                 if (from_ns, to_ns) == (&None, &None) { String::new() } else { format!("{from_ns:?} {to_ns:?}") },
