@@ -10,6 +10,7 @@ mod event_run;
 mod expand;
 mod failed;
 mod gcdump_run;
+mod identities;
 mod inputs;
 mod known;
 mod live;
@@ -32,6 +33,7 @@ use crate::error::{Error, Result};
 use crate::event::Resolver;
 use crate::reader;
 use crate::reader::etl::Manifests;
+use crate::reader::symbols::Symbols;
 use crate::sink::Dataset;
 pub use crate::sink::{Compression, Format};
 use crate::source::FileIdentity;
@@ -45,7 +47,9 @@ pub use callback_run::PROVIDER as CALLBACK_PROVIDER;
 use conversion::Conversion;
 use event_run::EventRun;
 pub use expand::{Expanded, expand};
+pub use identities::Identities;
 pub use live::{Recorded, record};
+pub use names::is_recording_name;
 pub use request::{AddressType, Convert, DatasetLayout, Progress, Step};
 use stored::{Fetches, StoreLake, Target};
 pub use stored::{StoredDataset, fetch_dataset};
@@ -72,6 +76,7 @@ pub fn convert_each(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Resul
     if request.inputs.is_empty() {
         return Err(Error::Usage("no recording was given".into()));
     }
+    Symbols::open(&request.symbols)?;
     let Some(target) = Target::of(request)? else { return into_folder(request, None, watch) };
     let mut note = None;
     let made = target.make(request, |local, store| into_folder(local, store, watch), |told| note = Some(told));
@@ -117,6 +122,7 @@ pub fn collect(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Summary> {
     let manifests = Manifests::open(&request.manifests)?;
+    Symbols::open(&request.symbols)?;
     let mut live = start()?;
     let name = PathBuf::from(format!("etw-{}", live.name()));
     into_dataset(request, &name, &mut |shape, selection, dataset| {

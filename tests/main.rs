@@ -40,6 +40,8 @@ mod callback_truth;
 mod cli;
 #[cfg(feature = "tables")]
 mod collections;
+#[cfg(feature = "tables")]
+mod collector;
 mod column_names;
 // Sockets, signals and a .NET runtime for Linux.
 #[cfg(all(feature = "cli", target_os = "linux"))]
@@ -79,6 +81,8 @@ mod hostile;
 mod interrupt;
 mod layers;
 mod limits;
+#[cfg(all(feature = "packed", feature = "tables"))]
+mod lines;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod long_names;
 #[cfg(feature = "cli")]
@@ -110,5 +114,7 @@ mod subjects;
 mod support;
 #[cfg(feature = "cli")]
 mod survival;
+#[cfg(feature = "tables")]
+mod tasks;
 #[cfg(all(windows, feature = "cli"))]
 mod windows;

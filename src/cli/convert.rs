@@ -138,6 +138,7 @@ pub fn output(args: OutputArgs) -> Result<Convert, Error> {
         .address_type(args.address_type.into())
         .overwrite(args.overwrite)
         .retained(args.retained)
+        .symbols(args.symbols)
         .strict(args.strict))
 }
 
@@ -195,6 +196,9 @@ fn one_input(out: &mut String, input: &InputSummary) {
         let all = counted(input.frames.frames, "frame", "frames");
         let why = why.and_then(|p| p.message.split_once(": ")).map_or(String::new(), |(_, why)| format!("; {why}"));
         out.push_str(&format!("  call stacks of {all}, {} of them with a name{why}\n", count(named)));
+        if input.frames.with_line > 0 {
+            out.push_str(&format!("  {} with a source line\n", counted(input.frames.with_line, "frame", "frames")));
+        }
     }
     if !input.has_losses() {
         return;

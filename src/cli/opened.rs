@@ -1,6 +1,6 @@
 //! The dataset that a question is about: IN itself, or a temporary one that a recording is converted to.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use tracequet::dataset::Dataset;
@@ -23,6 +23,11 @@ pub struct Opened {
 
 /// Opens the dataset at `input`, or converts these tables of the recording there.
 pub fn open(input: &Path, tables: &[&str]) -> anyhow::Result<Opened> {
+    open_with_symbols(input, tables, &[])
+}
+
+/// The same, with source lines by the symbols in these folders.
+pub fn open_with_symbols(input: &Path, tables: &[&str], symbols: &[PathBuf]) -> anyhow::Result<Opened> {
     if input.is_dir() {
         return Ok(Opened { dataset: Dataset::open(input)?, losses: false, _folder: None, _stored: None });
     }
@@ -33,7 +38,7 @@ pub fn open(input: &Path, tables: &[&str]) -> anyhow::Result<Opened> {
     let folder = tempfile::tempdir()?;
     interrupt::remove_at_end(folder.path());
     let tables = tables.iter().map(|table| (*table).to_owned());
-    let request = Convert::new([input], folder.path().join("dataset")).tables(tables);
+    let request = Convert::new([input], folder.path().join("dataset")).tables(tables).symbols(symbols.iter().cloned());
     let mut bar = Bar::new(false);
     let name = tracequet::source::store::shown(input).to_string_lossy().into_owned();
     let result = convert(&request, &mut |progress| bar.show(&name, progress.position, progress.total));

@@ -23,6 +23,7 @@ mod tracker;
 use crate::catalog::Provider;
 use crate::error::{Problem, Severity};
 use crate::event::{Event, EventInfo};
+use crate::reader::symbols::Symbols;
 use crate::reader::{self, ProcessKey, Thread, ThreadIndex, TypeId};
 use crate::time::Clock;
 use fact::{CallsiteId, FactSink};
@@ -65,6 +66,7 @@ trackers! {
     HeapStats = gc::heap_stats,
     Generations = gc::generations,
     Marks = gc::marks,
+    Joins = gc::joins,
     Tuning = gc::tuning,
     HeapWalk = gc::heap_walk,
     Roots = gc::roots,
@@ -74,6 +76,7 @@ trackers! {
     Profiler = gc::profiler,
     Types = code::types,
     Methods = code::methods,
+    IlMaps = code::il_maps,
     Modules = code::modules,
     Mappings = code::mappings,
     Assemblies = loader::assemblies,
@@ -84,8 +87,10 @@ trackers! {
     Exceptions = threads::exceptions,
     Waits = threads::waits,
     Pool = threads::pool,
+    Scheduling = kernel::scheduling,
     Disk = kernel::disk,
     Files = kernel::files,
+    FileOperations = kernel::file_operations,
     Network = kernel::network,
     Counters = sources::counters,
     Activities = sources::activities,
@@ -101,6 +106,8 @@ pub struct Normalizer {
     short_rows: ShortRows,
     /// The providers of the catalogue that the recording has events of.
     catalogues: Vec<&'static Provider>,
+    /// Where source lines come from, if they are wanted.
+    symbols: Option<Symbols>,
 }
 
 /// The trackers, as far as they remember anything.
@@ -110,9 +117,11 @@ struct Trackers {
     join: gc::join::Join,
     heap_walks: gc::heap_walk::HeapWalks,
     marks: gc::marks::Marks,
+    joins: gc::joins::Joins,
     types: code::types::Types,
     callsites: code::callsites::Callsites,
     methods: code::methods::Methods,
+    il_maps: code::il_maps::IlMaps,
     modules: code::modules::Modules,
     mappings: code::mappings::Mappings,
     assemblies: loader::assemblies::Assemblies,
@@ -123,7 +132,9 @@ struct Trackers {
     waits: threads::waits::Waits,
     pool: threads::pool::Pool,
     activities: sources::activities::Activities,
+    scheduling: kernel::scheduling::Scheduling,
     files: kernel::files::Files,
+    file_operations: kernel::file_operations::FileOperations,
     clock: Option<Clock>,
     processes: processes::Processes,
 }
@@ -133,6 +144,11 @@ impl Normalizer {
     pub fn new(stack_width: u8) -> Normalizer {
         let callsites = code::callsites::Callsites::new(stack_width);
         Normalizer { trackers: Trackers { callsites, ..Trackers::default() }, ..Normalizer::default() }
+    }
+
+    /// Frames get source lines from these symbols. To be called before the first event type.
+    pub fn find_lines(&mut self, symbols: Symbols) {
+        self.symbols = Some(symbols);
     }
 
     /// The number of the call stack of an event of a process; 0 when it has none.
@@ -176,6 +192,9 @@ impl Normalizer {
         if let Some(action) = sources::activities::action(info) {
             routes.push((Route::Activities(action), action.needs()));
         }
+        if self.symbols.is_none() {
+            routes.retain(|(route, _)| !matches!(route, Route::IlMaps(_)));
+        }
         let handlers: Box<[_]> =
             routes.into_iter().filter_map(|(route, needs)| Handler::new(route, needs, info)).collect();
         let wanted = !handlers.is_empty();
@@ -191,7 +210,7 @@ impl Normalizer {
         let is_reference = |handler: &Handler<Route>| {
             let Handler { route, .. } = handler;
             matches!(route, Route::Types(_) | Route::Methods(_) | Route::Modules(_) | Route::Processes(_))
-                || matches!(route, Route::Mappings(_))
+                || matches!(route, Route::Mappings(_) | Route::IlMaps(_))
                 || matches!(route, Route::Assemblies(_) | Route::ManagedModules(_) | Route::Files(_))
         };
         handlers.into_iter().any(is_reference)
@@ -221,11 +240,18 @@ impl Normalizer {
         let thread = capture_thread.map(|(index, _)| index);
         self.trackers.runtimes.events_lost(process, thread, since_ns);
         self.trackers.unpair(process, thread, sink);
+        self.trackers.scheduling.events_lost(since_ns, sink);
     }
 
     /// The end of the recording: open collections are incomplete, and what was only counted is reported.
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
         self.trackers.unpair(None, None, sink);
+        let unkept = self.trackers.scheduling.finish(sink);
+        if unkept > 0 {
+            let message = "more threads than are remembered; thread_time has nothing of the others";
+            let problem = Problem::new(Severity::DataLoss, "too_many_threads", position, message);
+            sink.problem(&problem.count(unkept));
+        }
         let Trackers { runtimes, join, heap_walks, .. } = &mut self.trackers;
         join.finish(position, runtimes.all(), sink);
         runtimes.finish(position, sink);
@@ -236,8 +262,18 @@ impl Normalizer {
         }
         heap_walks.finish(position, sink);
         let totals = Totals { collections: join.collections(), ..Totals::default() };
-        let Trackers { callsites, methods, modules, mappings, assemblies, managed_modules, files, processes, .. } =
-            &mut self.trackers;
+        let Trackers {
+            callsites,
+            methods,
+            il_maps,
+            modules,
+            mappings,
+            assemblies,
+            managed_modules,
+            files,
+            processes,
+            ..
+        } = &mut self.trackers;
         let lost = modules.lost + mappings.lost + assemblies.lost() + managed_modules.lost();
         if lost > 0 {
             let message = "more modules or assemblies than are remembered";
@@ -252,7 +288,9 @@ impl Normalizer {
         processes.finish(sink);
         let known = code::frames::Known { methods, modules, mappings, assemblies, managed_modules };
         let (nodes, places) = std::mem::take(callsites).finish();
-        let frames = code::frames::resolve(nodes, &places, known, position, sink);
+        let lines = self.symbols.as_mut();
+        let lines = lines.map(|symbols| code::lines::Lines::new(symbols, il_maps, managed_modules, methods));
+        let frames = code::frames::resolve(nodes, &places, known, lines, position, sink);
         modules.finish(sink);
         mappings.finish(sink);
         assemblies.finish(sink);
@@ -267,11 +305,13 @@ impl Trackers {
     /// Nothing that is open is joined with what comes: events of a thread (`None`: of any) were lost, or the recording ends.
     fn unpair(&mut self, process: Option<ProcessKey>, thread: Option<ThreadIndex>, sink: &mut impl FactSink) {
         self.marks.forget();
+        self.joins.events_lost(thread, sink);
         self.assembly_loads.events_lost(thread, sink);
         self.compilations.events_lost(thread, sink);
         self.exceptions.events_lost(thread, sink);
         self.waits.events_lost(thread, sink);
         self.pool.events_lost(process, sink);
+        self.file_operations.events_lost(sink);
         self.activities.events_lost(process, sink);
     }
 
@@ -299,6 +339,7 @@ impl Trackers {
                 }
             }
             Route::Marks(action) => marks.event(action, input, runtimes.of(input), sink),
+            Route::Joins(action) => self.joins.event(action, input, runtimes, sink),
             Route::Tuning(action) => gc::tuning::event(action, input, runtimes.of(input), sink),
             Route::HeapWalk(action) => {
                 runtimes.event(input, Moment::Within, join, sink, |runtime, sink| {
@@ -331,6 +372,7 @@ impl Trackers {
             }
             Route::Types(action) => types.event(action, input, sink),
             Route::Methods(action) => methods.event(action, input, callsites, sink),
+            Route::IlMaps(action) => self.il_maps.event(action, input),
             Route::Modules(action) => modules.event(action, input),
             Route::Mappings(action) => self.mappings.event(action, input),
             Route::Assemblies(action) => self.assemblies.event(action, input),
@@ -343,6 +385,8 @@ impl Trackers {
             Route::Pool(action) => self.pool.event(action, input, sink),
             Route::Disk(action) => kernel::disk::event(action, input, self.clock.as_ref(), sink),
             Route::Files(action) => self.files.event(action, input),
+            Route::FileOperations(action) => self.file_operations.event(action, input, sink),
+            Route::Scheduling(action) => self.scheduling.event(action, input, sink),
             Route::Network(action) => kernel::network::event(action, input, sink),
             Route::Counters(action) => sources::counters::event(action, input, sink),
             Route::Activities(action) => self.activities.event(action, input, sink),

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
-use super::names::{fits, is_named_so, is_pattern};
+use super::names::{fits, is_pattern, is_recording_name};
 use super::stored;
 use crate::error::{Error, Result};
 use crate::reader::Format;
@@ -83,15 +83,11 @@ fn walk(folder: &Path, output: Option<&Path>, depth: usize, found: &mut Vec<Path
         let kind = std::fs::symlink_metadata(&path).map_err(Error::io(&path))?;
         if kind.is_dir() {
             walk(&path, output, depth - 1, found)?;
-        } else if path.is_file() && (named_so(&path) || begins_so(&path)) {
+        } else if path.is_file() && (is_recording_name(&path) || begins_so(&path)) {
             found.push(path);
         }
     }
     Ok(())
-}
-
-fn named_so(path: &Path) -> bool {
-    is_named_so(&path.file_name().unwrap_or_default().to_string_lossy())
 }
 
 /// Whether the first bytes are those of a recording. A file that cannot be opened, and has not the name of one, is none.

@@ -1,9 +1,16 @@
 //! Names of recordings, and patterns of names.
 
+use std::path::Path;
+
 /// Ends of names that recordings have, packed or not. Whatever is in such a file, it was meant as a recording.
 const NAMES: [&str; 7] = [".nettrace", ".netperf", ".etl", ".corprof", ".gcdump", ".etlgz", ".diagsession"];
 /// Packings, of which the name in front of the end counts.
 const PACKED: [&str; 3] = [".gz", ".zst", ".zip"];
+
+/// Whether a file has the name of a recording, packed or not: `.nettrace`, `.etl.zip`, ...
+pub fn is_recording_name(path: &Path) -> bool {
+    is_named_so(&path.file_name().unwrap_or_default().to_string_lossy())
+}
 
 /// Whether a file of this name was meant as a recording.
 pub(super) fn is_named_so(name: &str) -> bool {
