@@ -83,6 +83,8 @@ mod layers;
 mod limits;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod long_names;
+#[cfg(feature = "tables")]
+mod measures;
 #[cfg(feature = "cli")]
 mod metrics;
 mod order;

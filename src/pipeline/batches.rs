@@ -9,7 +9,6 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::gcdump_run;
 use super::inputs;
 use super::one::read_one;
 use super::request::{AddressType, Convert, DatasetLayout, Progress};
@@ -191,7 +190,7 @@ pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
         let read = match reader::Format::detect(input.head()) {
             Some(reader::Format::Callbacks) => callback::read(input, &mut lister).map(drop),
             Some(reader::Format::GcDump) => {
-                reader::gcdump::read(input).map(|dump| lister.begin(&gcdump_run::info(&dump)))
+                reader::gcdump::read(input).map(|dump| lister.begin(&dump.info()))
             }
             _ => {
                 let mut resolver = Resolver::new(&mut lister).with_manifests(&manifests);
