@@ -81,6 +81,8 @@ mod hostile;
 mod interrupt;
 mod layers;
 mod limits;
+#[cfg(all(feature = "packed", feature = "tables"))]
+mod lines;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod long_names;
 #[cfg(feature = "tables")]
