@@ -60,8 +60,10 @@ pub fn inspect(path: &Path, input: Input, progress: &mut dyn FnMut(u64, Option<u
     let Counter { mut heap, names, by_type, mut problems } = counter;
     heap.types = by_type
         .into_iter()
-        .map(|(id, (objects, bytes))| {
-            HeapTypeCount { name: names.get(&id).cloned().unwrap_or_default(), objects, bytes }
+        .map(|(id, (objects, bytes))| HeapTypeCount {
+            name: names.get(&id).cloned().unwrap_or_default(),
+            objects,
+            bytes,
         })
         .collect();
     heap.types.sort_by(|a, b| (b.bytes, b.objects, &a.name).cmp(&(a.bytes, a.objects, &b.name)));

@@ -16,7 +16,9 @@ use std::path::Path;
 
 pub use gc_list::{Collection, CollectionKind, GcList};
 pub use process::ProcessInfo;
-pub use report::{DecodedBy, EventTypeCount, HeapCount, HeapTypeCount, Inspection, ProcessCount, ProviderCount, ThreadCount};
+pub use report::{
+    DecodedBy, EventTypeCount, HeapCount, HeapTypeCount, Inspection, ProcessCount, ProviderCount, ThreadCount,
+};
 
 use crate::error::Result;
 use crate::reader::Format;
