@@ -7,6 +7,7 @@ mod conversion;
 mod event_run;
 mod expand;
 mod failed;
+mod follow;
 mod gcdump_run;
 mod inputs;
 mod known;
@@ -28,8 +29,8 @@ use crate::error::{Error, Result};
 use crate::event::Resolver;
 use crate::reader;
 use crate::reader::etl::Manifests;
-use crate::sink::Dataset;
 pub use crate::sink::{Compression, Format};
+use crate::sink::{Dataset, TableSink};
 use crate::source::FileIdentity;
 use crate::source::live::Live;
 use crate::table::Shape;
@@ -109,7 +110,7 @@ pub fn collect(
 }
 
 /// Reads the input into the dataset.
-type OneInput<'f> = dyn FnMut(Shape, &Selection, &mut Dataset) -> Result<(InputSummary, Vec<TableSummary>)> + 'f;
+type OneInput<'f> = dyn FnMut(Shape, &Selection, &mut dyn TableSink) -> Result<(InputSummary, Vec<TableSummary>)> + 'f;
 
 /// One recording into a dataset of its own, which appears whole or not at all.
 fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_>) -> Result<Summary> {

@@ -361,6 +361,24 @@ fn a_dry_run_prints_what_would_be_recorded() {
     let arguments =
         ["collect", "--providers", "A:10,B", "--no-stack", "--rundown", "off", "--buffer-size", "8", "--dry-run"];
     assert_eq!(text(&run(&arguments)), "A:0x10:4\nB:0xffffffffffffffff:4\nrundown off, stacks off, buffer 8 MB\n");
+    // Events by their ids: what ends the recording stays among them.
+    let chosen = format!("{RUNTIME}:1,2");
+    let arguments = [
+        "collect",
+        "--for",
+        "gc",
+        "--only-events",
+        &chosen,
+        "--stop-on",
+        "exception:X",
+        "--rundown",
+        "off",
+        "--dry-run",
+    ];
+    let said = text(&run(&arguments));
+    assert!(said.contains(", only events [1, 2, 80]\n"), "{said}");
+    let said = text(&run(&["collect", "--for", "gc", "--except-events", "B:1", "--dry-run"]));
+    assert!(said.contains("events of B are chosen, but it is not recorded; add it with --providers"), "{said}");
 }
 
 /// What root sees is not what everybody may do.

@@ -79,6 +79,7 @@ mod hostile;
 mod interrupt;
 mod layers;
 mod limits;
+mod live_reader;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod long_names;
 #[cfg(feature = "cli")]

@@ -103,7 +103,7 @@ pub(super) fn remove(root: &Path, keys: &[String]) -> Result<()> {
 }
 
 /// Writes the files that sum up the recordings.
-fn describe(request: &Convert, lake: &Lake) -> Result<()> {
+pub(super) fn describe(request: &Convert, lake: &Lake) -> Result<()> {
     lake.describe(|entries| {
         let (text, names) = manifest::of_several(request, entries)?;
         let names: Vec<&str> = names.iter().map(String::as_str).collect();

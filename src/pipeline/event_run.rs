@@ -96,6 +96,19 @@ impl<'r> EventRun<'r> {
         }
     }
 
+    /// Hands over all rows that there are, where the sink is to publish them.
+    fn publish_if_due(&mut self) -> Result<()> {
+        let Some(state) = self.state.as_mut().filter(|_| self.conversion.dataset.is_due()) else { return Ok(()) };
+        state.out.tables.finish();
+        state.out.write(self.conversion.dataset)?;
+        self.conversion.dataset.publish()
+    }
+
+    /// Whether nothing more can be written.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failure.is_some() || self.damage.is_some()
+    }
+
     /// Adds an event; one that is only the stack of another is counted and nothing else.
     fn add_event(&mut self, event: &Event<'_>, is_stack: bool) {
         let Some(State { out, .. }) = &mut self.state else { return };
@@ -389,7 +402,7 @@ impl EventVisitor for EventRun<'_> {
 
     fn progress(&mut self, position: u64) {
         (self.conversion.progress)(position, self.conversion.total, self.events);
-        if let Err(e) = self.conversion.dataset.check() {
+        if let Err(e) = self.conversion.dataset.check().and_then(|()| self.publish_if_due()) {
             self.failure.get_or_insert(e);
         }
     }

@@ -28,13 +28,16 @@ impl Watch for () {
 pub(super) struct Watched<'a, V> {
     inner: &'a mut V,
     watch: &'a mut dyn Watch,
+    /// Called now and then.
+    look: &'a dyn Fn(&V),
     /// By type id.
     wanted: Vec<bool>,
 }
 
 impl<'a, V: EventVisitor> Watched<'a, V> {
-    pub(super) fn new(inner: &'a mut V, watch: &'a mut dyn Watch) -> Watched<'a, V> {
-        Watched { inner, watch, wanted: Vec::new() }
+    /// `look` is called at each progress.
+    pub(super) fn new(inner: &'a mut V, watch: &'a mut dyn Watch, look: &'a dyn Fn(&V)) -> Watched<'a, V> {
+        Watched { inner, watch, look, wanted: Vec::new() }
     }
 }
 
@@ -82,5 +85,6 @@ impl<V: EventVisitor> EventVisitor for Watched<'_, V> {
 
     fn progress(&mut self, position: u64) {
         self.inner.progress(position);
+        (self.look)(self.inner);
     }
 }

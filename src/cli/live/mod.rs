@@ -46,7 +46,7 @@ pub fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
     };
     let place = Place::of(&args.live)?;
     let (as_json, quiet) = (args.output.json, args.output.quiet);
-    let convert = output(args.output)?;
+    let convert = output(args.output)?.follow(args.live.follow);
     Session { live: args.live, request, limits, place, as_json, quiet }.run(&convert)
 }
 

@@ -392,6 +392,17 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
         self.region.delivered(ready, source);
     }
 
+    /// Waits for the next bytes of a live stream. While it is silent, what is held back for its order is delivered: the
+    /// runtime has written all events that it had, and an idle program may send the next ones much later.
+    pub fn wait(&mut self, source: &mut Source<'a>) {
+        while source.is_live() && !self.stopped && !source.comes(1) {
+            if let Some(newest) = self.region.newest() {
+                self.flush(source, newest);
+            }
+            self.out.visitor.progress(source.position());
+        }
+    }
+
     /// A sequence point: everything before it is older than everything behind it; stacks and labels are void.
     pub fn end_region(&mut self, source: &mut Source<'a>) {
         self.flush(source, i64::MAX);
