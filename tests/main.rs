@@ -44,6 +44,12 @@ mod column_names;
 // Sockets, signals and a .NET runtime for Linux.
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod collect;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod collect_beside;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod collect_faults;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod collect_follow;
 #[cfg(feature = "cli")]
 mod convert;
 mod damage;

@@ -59,6 +59,8 @@ pub struct EventRun<'r> {
     events: u64,
     first_ns: i64,
     last_ns: i64,
+    /// The newest event when rows were published last.
+    published_ns: i64,
     failure: Option<Error>,
     /// The first damage, where the request is to stop at it.
     damage: Option<Problem>,
@@ -83,6 +85,7 @@ impl<'r> EventRun<'r> {
             events: 0,
             first_ns: i64::MAX,
             last_ns: i64::MIN,
+            published_ns: i64::MIN,
             failure: None,
             damage: None,
         }
@@ -99,6 +102,8 @@ impl<'r> EventRun<'r> {
     /// Hands over all rows that there are, where the sink is to publish them.
     fn publish_if_due(&mut self) -> Result<()> {
         let Some(state) = self.state.as_mut().filter(|_| self.conversion.dataset.is_due()) else { return Ok(()) };
+        self.normalizer.settle(self.published_ns, &mut state.out);
+        self.published_ns = self.last_ns;
         state.out.tables.finish();
         state.out.write(self.conversion.dataset)?;
         self.conversion.dataset.publish()

@@ -63,11 +63,12 @@ fn recording(
         ("tracequet.complete", "false".to_owned()),
     ];
     let metadata = metadata.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    let parts_of = lake.without_syncing();
     let mut announce = |tables: &[WrittenTable]| {
-        lake.note(key, &manifest::unfinished_entry(request, key, name, &summaries(tables)))?;
-        describe(request, lake)
+        parts_of.note(key, &manifest::unfinished_entry(request, key, name, &summaries(tables)))?;
+        describe(request, &parts_of)
     };
-    let mut parts = Parts::new(lake, key, (options, encoders), every, metadata, &mut announce)?;
+    let mut parts = Parts::new(&parts_of, key, (options, encoders), every, metadata, &mut announce)?;
     let shape = Shape { trace_id: Some(key.to_owned()), signed: request.address_type == AddressType::Int64 };
     let (summary, tables) = one(shape, selection, &mut parts)?;
     let input = InputSummary { trace_id: key.to_owned(), ..summary };

@@ -49,6 +49,11 @@ impl Lake {
         Ok(lake)
     }
 
+    /// The same dataset for what does not last: parts of a recording that something else will take the place of.
+    pub fn without_syncing(&self) -> Lake {
+        Lake { root: self.root.clone(), durable: false }
+    }
+
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.root

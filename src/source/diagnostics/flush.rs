@@ -14,8 +14,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// after one has ended it begins anew, so that the next session gets all names.
 pub fn flush_types(target: &Target) -> Result<()> {
     let provider = Provider {
-        name: "Microsoft-DotNETCore-SampleProfiler".into(),
-        keywords: 0,
+        // .NET Core 3.1 forgets what it has told only when its own provider is turned on or off; its collections are the
+        // least that it can be asked for.
+        name: "Microsoft-Windows-DotNETRuntime".into(),
+        keywords: 1,
         level: 4,
         arguments: String::new(),
         events: EventFilter::All,
