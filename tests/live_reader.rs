@@ -27,8 +27,10 @@ impl Visitor for Ticks {
     }
 }
 
+type Reading = std::thread::JoinHandle<(End, Vec<Problem>)>;
+
 /// A reader on a thread of its own.
-fn start() -> (SpoolWriter, Receiver<i64>, std::thread::JoinHandle<(End, Vec<Problem>)>) {
+fn start() -> (SpoolWriter, Receiver<i64>, Reading) {
     let (writer, bytes) = spool(None).expect("a spool");
     let (sender, ticks) = channel();
     let reading = std::thread::spawn(move || {

@@ -4,11 +4,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::conversion::Conversion;
+use super::course::Course;
 use super::output::TableOutput;
 use super::process_filter::ProcessFilter;
 use super::summary::{InputSummary, TableSummary};
 use super::threads::ThreadCounts;
-use crate::error::{Error, Problem, Result, Severity};
+use crate::error::{Problem, Result, Severity};
 use crate::event::{Decoding, Event, EventInfo, EventVisitor, Resolved};
 use crate::normalize::fact::{self, FactSink};
 use crate::normalize::{Normalizer, Totals};
@@ -56,14 +57,9 @@ pub struct EventRun<'r> {
     threads: Vec<ThreadCounts>,
     wanted: ProcessFilter,
     normalizer: Normalizer,
-    events: u64,
-    first_ns: i64,
-    last_ns: i64,
+    course: Course,
     /// The newest event when rows were published last.
     published_ns: i64,
-    failure: Option<Error>,
-    /// The first damage, where the request is to stop at it.
-    damage: Option<Problem>,
 }
 
 /// What exists once the header is read.
@@ -82,12 +78,8 @@ impl<'r> EventRun<'r> {
             wanted: ProcessFilter::new(&conversion.request.processes),
             conversion,
             normalizer: Normalizer::default(),
-            events: 0,
-            first_ns: i64::MAX,
-            last_ns: i64::MIN,
+            course: Course::new(),
             published_ns: i64::MIN,
-            failure: None,
-            damage: None,
         }
     }
 
@@ -95,7 +87,7 @@ impl<'r> EventRun<'r> {
     fn write_ready(&mut self) {
         let Some(state) = &mut self.state else { return };
         if let Err(e) = state.out.write(self.conversion.dataset) {
-            self.failure.get_or_insert(e);
+            self.course.fail(e);
         }
     }
 
@@ -103,7 +95,7 @@ impl<'r> EventRun<'r> {
     fn publish_if_due(&mut self) -> Result<()> {
         let Some(state) = self.state.as_mut().filter(|_| self.conversion.dataset.is_due()) else { return Ok(()) };
         self.normalizer.settle(self.published_ns, &mut state.out);
-        self.published_ns = self.last_ns;
+        self.published_ns = self.course.span().1;
         state.out.tables.finish();
         state.out.write(self.conversion.dataset)?;
         self.conversion.dataset.publish()
@@ -111,7 +103,7 @@ impl<'r> EventRun<'r> {
 
     /// Whether nothing more can be written.
     pub(super) fn has_failed(&self) -> bool {
-        self.failure.is_some() || self.damage.is_some()
+        self.course.flow().is_break()
     }
 
     /// Adds an event; one that is only the stack of another is counted and nothing else.
@@ -129,9 +121,7 @@ impl<'r> EventRun<'r> {
             }
             return;
         }
-        self.events += 1;
-        self.first_ns = self.first_ns.min(ts_ns);
-        self.last_ns = self.last_ns.max(ts_ns);
+        self.course.event(ts_ns);
         if let Some(captor) = self.threads.get_mut(raw.capture_thread as usize) {
             captor.captured += 1;
         }
@@ -178,16 +168,9 @@ impl<'r> EventRun<'r> {
         identity: &FileIdentity,
         resolved: &Resolved,
     ) -> Result<(InputSummary, Vec<TableSummary>)> {
-        if let Some(Problem { offset, message: what, .. }) = self.damage.take() {
-            return Err(Error::Damaged { path: path.to_owned(), offset, what });
-        }
-        let Some(State { info, mut out }) = self.state.take() else {
-            return Err(self.failure.unwrap_or_else(|| Error::Internal("the recording has no header".into())));
-        };
+        self.course.damage(path)?;
+        let Some(State { info, mut out }) = self.state.take() else { return Err(self.course.no_header()) };
         self.wanted.check(path)?;
-        if self.events == 0 {
-            (self.first_ns, self.last_ns) = (0, 0);
-        }
         let threads = || resolved.threads.iter().zip(&self.threads);
         for (thread, counts) in threads().filter(|(_, counts)| counts.events > 0) {
             self.normalizer.counted(thread.process(), counts.events, counts.first_ns, counts.last_ns);
@@ -209,7 +192,7 @@ impl<'r> EventRun<'r> {
             }
         }
         let summary = self.summary(path, end, identity, info, totals);
-        out.close(summary, self.conversion.dataset, self.failure.take())
+        out.close(summary, self.conversion.dataset, self.course.failure())
     }
 
     fn summary(
@@ -224,6 +207,7 @@ impl<'r> EventRun<'r> {
         let sum = |of: fn(&Counts) -> u64| seen().map(|k| of(&k.counts)).sum::<u64>();
         let raw = sum(|c| c.raw);
         let partial = sum(|c| c.longer + c.shorter);
+        let (first_ns, last_ns) = self.course.span();
         InputSummary {
             path: path.to_owned(),
             trace_id: String::new(),
@@ -231,12 +215,12 @@ impl<'r> EventRun<'r> {
             info,
             complete: end.complete,
             bytes: end.bytes,
-            events: self.events,
+            events: self.course.events,
             dropped_events: end.dropped_events,
-            first_ns: self.first_ns,
-            last_ns: self.last_ns,
+            first_ns,
+            last_ns,
             event_types: seen().count() as u64,
-            decoded_full: self.events.saturating_sub(raw).saturating_sub(partial),
+            decoded_full: self.course.events.saturating_sub(raw).saturating_sub(partial),
             decoded_partial: partial,
             raw,
             collections: totals.collections,
@@ -341,7 +325,7 @@ impl EventVisitor for EventRun<'_> {
         self.normalizer.clock(&info.clock);
         match self.conversion.output(info) {
             Ok(out) => self.state = Some(State { info: info.clone(), out }),
-            Err(e) => self.failure = Some(e),
+            Err(e) => self.course.fail(e),
         }
     }
 
@@ -352,7 +336,7 @@ impl EventVisitor for EventRun<'_> {
         let route = match wanted.then(|| state.out.tables.route(info)) {
             Some(Ok(route)) => route,
             Some(Err(e)) => {
-                self.failure.get_or_insert(e);
+                self.course.fail(e);
                 None
             }
             None => None,
@@ -378,7 +362,7 @@ impl EventVisitor for EventRun<'_> {
 
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         self.add_event(event, false);
-        if self.failure.is_some() || self.damage.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        self.course.flow()
     }
 
     fn stack_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
@@ -397,18 +381,16 @@ impl EventVisitor for EventRun<'_> {
     }
 
     fn problem(&mut self, problem: Problem) {
-        if self.damage.is_none() && self.conversion.ends_at(&problem) {
-            self.damage = Some(problem.clone());
-        }
+        self.course.problem(&problem, &self.conversion);
         if let Some(state) = &mut self.state {
             state.out.problem(&problem);
         }
     }
 
     fn progress(&mut self, position: u64) {
-        (self.conversion.progress)(position, self.conversion.total, self.events);
-        if let Err(e) = self.conversion.dataset.check().and_then(|()| self.publish_if_due()) {
-            self.failure.get_or_insert(e);
+        self.course.progress(position, &mut self.conversion);
+        if let Err(e) = self.publish_if_due() {
+            self.course.fail(e);
         }
     }
 }
