@@ -13,6 +13,7 @@
 use std::path::Path;
 
 use super::blocks::content;
+use super::live;
 use super::object_type::{
     BEGIN_OBJECT, BEGIN_PRIVATE_OBJECT, Content, END_OBJECT, Head, NULL_REFERENCE, Next, next_object,
 };
@@ -70,7 +71,7 @@ fn objects<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>
         }
     }
     while !state.stopped {
-        state.wait(source);
+        live::wait(state, source);
         let at = source.position();
         let damage = match next_object(source) {
             Next::End if is_end(source) => {

@@ -34,7 +34,7 @@ pub struct State<'a, 'v, V: Visitor> {
     pub stacks: Stacks<'a>,
     pub drops: Drops,
     text: TextBudget,
-    region: Region<'a>,
+    pub region: Region<'a>,
     newest: i64,
     /// Ticks that can be shown as a time.
     times: RangeInclusive<i64>,
@@ -390,17 +390,6 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
         }
         self.region = region;
         self.region.delivered(ready, source);
-    }
-
-    /// Waits for the next bytes of a live stream. While it is silent, what is held back for its order is delivered: the
-    /// runtime has written all events that it had, and an idle program may send the next ones much later.
-    pub fn wait(&mut self, source: &mut Source<'a>) {
-        while source.is_live() && !self.stopped && !source.comes(1) {
-            if let Some(newest) = self.region.newest() {
-                self.flush(source, newest);
-            }
-            self.out.visitor.progress(source.position());
-        }
     }
 
     /// A sequence point: everything before it is older than everything behind it; stacks and labels are void.

@@ -12,6 +12,7 @@ use std::path::Path;
 use nom::Parser;
 
 use super::blocks_v6::content;
+use super::live;
 use super::resync::{Found, find, go_on, has_form_v6, is_block_v6, is_recording, trailing_bytes};
 use super::rows_v6::trace;
 use super::state::State;
@@ -78,7 +79,7 @@ pub fn read<V: Visitor>(path: &Path, source: &mut Source<'_>, order: Order, visi
 /// Reads the blocks behind the trace block. Gives whether the end mark was reached.
 fn blocks<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>) -> bool {
     while !state.stopped {
-        state.wait(source);
+        live::wait(state, source);
         let at = source.position();
         let have = source.peek(HEAD).len();
         let head = block_head(source.peek(HEAD)).map(|(_, head)| head);
