@@ -87,6 +87,8 @@ mod hostile;
 mod interrupt;
 mod layers;
 mod limits;
+#[cfg(all(feature = "packed", feature = "tables"))]
+mod lines;
 mod live_reader;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod long_names;

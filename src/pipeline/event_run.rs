@@ -13,6 +13,7 @@ use crate::error::{Problem, Result, Severity};
 use crate::event::{Decoding, Event, EventInfo, EventVisitor, Resolved};
 use crate::normalize::fact::{self, FactSink};
 use crate::normalize::{Normalizer, Totals};
+use crate::reader::symbols::Symbols;
 use crate::reader::{End, NOBODY, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId};
 use crate::source::FileIdentity;
 use crate::table::EventRoute;
@@ -323,6 +324,13 @@ impl EventVisitor for EventRun<'_> {
     fn trace(&mut self, info: &TraceInfo) {
         self.normalizer = Normalizer::new(info.stack_width());
         self.normalizer.clock(&info.clock);
+        let folders = &self.conversion.request.symbols;
+        if !folders.is_empty() {
+            match Symbols::open(folders) {
+                Ok(symbols) => self.normalizer.find_lines(symbols),
+                Err(e) => self.course.fail(e),
+            }
+        }
         match self.conversion.output(info) {
             Ok(out) => self.state = Some(State { info: info.clone(), out }),
             Err(e) => self.course.fail(e),

@@ -14,6 +14,7 @@ use super::summary::{InputSummary, Summary, TableSummary};
 use super::{OneInput, manifest};
 use crate::error::{Error, Result};
 use crate::sink::{Encoders, Lake, Parts, WrittenTable};
+use crate::source::store::Address;
 use crate::table::Shape;
 use crate::table::schema::SCHEMA_VERSION;
 use crate::table::select::Selection;
@@ -22,6 +23,11 @@ use crate::table::select::Selection;
 pub(super) fn into_lake(request: &Convert, name: &Path, every: Duration, one: &mut OneInput<'_>) -> Result<Summary> {
     let started = Instant::now();
     let selection = Selection::new(&request.tables)?;
+    if Address::parse(&request.output).is_some() {
+        let message =
+            "--follow publishes into a directory, not into an object store; record without it, or upload the directory";
+        return Err(Error::Usage(message.into()));
+    }
     check_head(request)?;
     let was_there = request.output.exists();
     let lake = Lake::open(&request.output, true)?;
@@ -73,7 +79,7 @@ fn recording(
     let (summary, tables) = one(shape, selection, &mut parts)?;
     let input = InputSummary { trace_id: key.to_owned(), ..summary };
     let before = manifest::unfinished_entry(request, key, name, &tables);
-    lake.finish(key, parts.into_whole(), &before, &manifest::entry(request, &input, &tables))?;
+    lake.finish(key, parts.into_whole(), &before, &manifest::entry(request, &input, &tables, None))?;
     Ok((input, tables))
 }
 

@@ -20,11 +20,14 @@ pub(super) fn of_one(request: &Convert, input: &InputSummary, tables: &[TableSum
     text(request, "flat", &inputs, &[], list(tables))
 }
 
-/// The entry of a recording in a dataset of several.
-pub(super) fn entry(request: &Convert, input: &InputSummary, tables: &[TableSummary]) -> Vec<u8> {
+/// The entry of a recording in a dataset of several. `etag` is that of the object that it was read from, if it was one.
+pub(super) fn entry(request: &Convert, input: &InputSummary, tables: &[TableSummary], etag: Option<&str>) -> Vec<u8> {
     let mut entry = recording(request, input);
     if let Some(entry) = entry.as_object_mut() {
         entry.insert("options".to_owned(), request.options().into());
+        if let Some(etag) = etag {
+            entry.insert("etag".to_owned(), etag.into());
+        }
     }
     with_tables(entry, tables)
 }

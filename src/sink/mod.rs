@@ -32,6 +32,7 @@ pub use crate::table_spec::{Encoding, TableSpec};
 pub use batches::{BatchSink, TableSink};
 pub use dataset::Dataset;
 pub use entries::{UNFINISHED, entries, entry_path};
+pub(crate) use growing::Growing as Unfinished;
 pub use growing::abandon_all;
 pub use lake::{Lake, Put};
 pub use parts::{Announce, Parts};

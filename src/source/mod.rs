@@ -14,6 +14,7 @@ mod packed;
 mod recording_path;
 mod shrunk;
 mod spooled;
+pub mod store;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -100,16 +101,21 @@ impl Input {
         if path == Path::new("-") {
             return Input::from_reader(path, Box::new(std::io::stdin()), None);
         }
-        match MappedFile::open(path)? {
-            Opened::Mapped(map) if !is_packed(map.bytes()) => Ok(Input::Mapped(map)),
+        Input::open_as(path, path)
+    }
+
+    /// Opens a file that goes by the name `shown` in messages: the copy of an object of a store.
+    pub(crate) fn open_as(file: &Path, shown: &Path) -> Result<Input> {
+        match MappedFile::open(file)? {
+            Opened::Mapped(map) if !is_packed(map.bytes()) => Ok(Input::Mapped(map.shown_as(shown))),
             Opened::Mapped(map) => {
                 let packed_len = Some(map.bytes().len() as u64);
-                match unpack_file(path, map)? {
-                    Unpacked::Stream(reader) => Input::from_reader(path, reader, packed_len),
+                match unpack_file(file, shown, map)? {
+                    Unpacked::Stream(reader) => Input::from_reader(shown, reader, packed_len),
                     Unpacked::Logs(logs) => Ok(Input::Logs(logs)),
                 }
             }
-            Opened::Stream(file) => Input::from_reader(path, Box::new(file), None),
+            Opened::Stream(file) => Input::from_reader(shown, Box::new(file), None),
         }
     }
 
@@ -232,8 +238,8 @@ fn is_packed(_: &[u8]) -> bool {
 }
 
 #[cfg(not(feature = "packed"))]
-fn unpack_file(path: &Path, _: MappedFile) -> Result<Unpacked> {
-    Err(Error::Usage(format!("{}: packed, which this build does not read", path.display())))
+fn unpack_file(_: &Path, shown: &Path, _: MappedFile) -> Result<Unpacked> {
+    Err(Error::Usage(format!("{}: packed, which this build does not read", shown.display())))
 }
 
 #[cfg(not(feature = "packed"))]
