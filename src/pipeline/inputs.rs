@@ -105,7 +105,7 @@ pub(super) fn stamp(path: &Path) -> Option<(u64, Option<SystemTime>)> {
     Some((found.len(), found.modified().ok()))
 }
 
-fn hex(digest: &[u8]) -> String {
+pub(super) fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
