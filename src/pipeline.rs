@@ -9,6 +9,7 @@ mod describe;
 mod event_run;
 mod expand;
 mod failed;
+mod follow;
 mod gcdump_run;
 mod identities;
 mod inputs;
@@ -34,8 +35,8 @@ use crate::event::Resolver;
 use crate::reader;
 use crate::reader::etl::Manifests;
 use crate::reader::symbols::Symbols;
-use crate::sink::Dataset;
 pub use crate::sink::{Compression, Format};
+use crate::sink::{Dataset, TableSink};
 use crate::source::FileIdentity;
 use crate::source::live::Live;
 use crate::source::store::Address;
@@ -137,7 +138,7 @@ pub fn collect(
 }
 
 /// Reads the input into the dataset.
-type OneInput<'f> = dyn FnMut(Shape, &Selection, &mut Dataset) -> Result<(InputSummary, Vec<TableSummary>)> + 'f;
+type OneInput<'f> = dyn FnMut(Shape, &Selection, &mut dyn TableSink) -> Result<(InputSummary, Vec<TableSummary>)> + 'f;
 
 /// One recording into a dataset of its own, which appears whole or not at all.
 fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_>) -> Result<Summary> {

@@ -116,7 +116,7 @@ pub(super) fn remove(root: &Path, keys: &[String]) -> Result<()> {
 }
 
 /// Writes the files that sum up the recordings.
-fn describe(request: &Convert, lake: &Lake) -> Result<()> {
+pub(super) fn describe(request: &Convert, lake: &Lake) -> Result<()> {
     lake.describe(|entries| describe::files(request, entries))
 }
 
