@@ -87,6 +87,8 @@ mod lines;
 mod long_names;
 #[cfg(feature = "cli")]
 mod metrics;
+#[cfg(all(feature = "native-symbols", feature = "tables", target_os = "linux"))]
+mod native_symbols;
 mod order;
 #[cfg(feature = "cli")]
 mod outcome;

@@ -1,7 +1,9 @@
 //! `tracequet inspect`: what is in a recording, as text or as JSON.
 
-use tracequet::error::Severity;
-use tracequet::inspect::{Collection, CollectionKind, DecodedBy, EventTypeCount, Inspection, inspect_recording};
+use tracequet::error::{Error, Severity};
+use tracequet::inspect::{
+    Collection, CollectionKind, DecodedBy, EventTypeCount, FrameNames, Inspection, frame_names, inspect_recording,
+};
 use tracequet::reader::NOBODY;
 use tracequet::reader::etl::Manifests;
 use tracequet::source::RecordingPath;
@@ -19,6 +21,9 @@ const TOP_THREADS: usize = 10;
 
 /// Reads the recording and prints what is in it; of an archive with several, of one after the other.
 pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
+    if args.frames && args.file.as_os_str() == "-" {
+        return Err(Error::Usage("--frames reads the recording twice, expected a file and not -".into()).into());
+    }
     let mut bar = Bar::new(false);
     let manifests = Manifests::open(&args.manifest)?;
     let recordings = RecordingPath::all_in(&args.file);
@@ -31,7 +36,12 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
         match result {
             Ok(inspection) => {
                 losses |= inspection.has_losses();
-                texts.push(if args.json { json::inspection(&inspection)? } else { text(&inspection, args.all) });
+                let frames = if args.frames { frame_names(recording, &manifests)? } else { None };
+                let frames = frames.as_ref();
+                texts.push(match args.json {
+                    true => json::inspection(&inspection, frames)?,
+                    false => text(&inspection, frames, args.all),
+                });
             }
             Err(error) => failed.push(error),
         }
@@ -46,7 +56,7 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
     Outcome::with_losses(losses || !failed.is_empty()).printed(print_result(&text))
 }
 
-fn text(inspection: &Inspection, all: bool) -> String {
+fn text(inspection: &Inspection, frames: Option<&FrameNames>, all: bool) -> String {
     let mut out = String::new();
     header(&mut out, inspection);
     providers(&mut out, inspection);
@@ -54,6 +64,7 @@ fn text(inspection: &Inspection, all: bool) -> String {
     processes(&mut out, inspection, all);
     threads(&mut out, inspection, all);
     collections(&mut out, inspection, all);
+    frames_of_stacks(&mut out, frames);
     notes(&mut out, inspection);
     losses(&mut out, inspection);
     out
@@ -236,6 +247,20 @@ fn or_dash(value: Option<u64>) -> String {
 }
 
 /// What is worth knowing although nothing of the recording is missing.
+fn frames_of_stacks(out: &mut String, frames: Option<&FrameNames>) {
+    let Some(FrameNames { counts, unnamed, .. }) = frames else { return };
+    let (all, named) = (counts.frames, counts.named);
+    let share = 100.0 * named as f64 / all.max(1) as f64;
+    out.push_str(&format!(
+        "\nFrames of call stacks\n  {} of {} have a name ({share:.1} %)\n",
+        count(named),
+        count(all)
+    ));
+    if let Some(unnamed) = unnamed {
+        out.push_str(&format!("  {unnamed}\n"));
+    }
+}
+
 fn notes(out: &mut String, inspection: &Inspection) {
     let mut notes = Vec::new();
     let raw = inspection.event_types.iter().filter(|t| matches!(t.decoded_by, DecodedBy::Raw(_)));

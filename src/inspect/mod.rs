@@ -7,12 +7,14 @@
 mod callbacks;
 mod events;
 mod fixed_field;
+mod frames;
 mod gc_list;
 mod process;
 mod report;
 
 use std::path::Path;
 
+pub use frames::{FrameNames, frame_names};
 pub use gc_list::{Collection, CollectionKind, GcList};
 pub use process::ProcessInfo;
 pub use report::{DecodedBy, EventTypeCount, Inspection, ProcessCount, ProviderCount, ThreadCount};

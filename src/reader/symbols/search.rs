@@ -39,6 +39,8 @@ pub struct Symbols {
     files: HashMap<Guid, Option<PortablePdb>, RandomState>,
     bytes_left: u64,
     missing: Vec<String>,
+    #[cfg(feature = "native-symbols")]
+    native: super::native::NativeFiles,
 }
 
 impl Symbols {
@@ -48,7 +50,14 @@ impl Symbols {
             let path = folder.display();
             return Err(Error::Usage(format!("--symbols {path}: no such directory, expected one with symbols")));
         }
-        Ok(Symbols { folders: folders.to_vec(), files: HashMap::default(), bytes_left: MAX_BYTES, missing: Vec::new() })
+        Ok(Symbols {
+            folders: folders.to_vec(),
+            files: HashMap::default(),
+            bytes_left: MAX_BYTES,
+            missing: Vec::new(),
+            #[cfg(feature = "native-symbols")]
+            native: super::native::NativeFiles::default(),
+        })
     }
 
     /// File and line of a method's IL offset; without an offset of its beginning.
@@ -64,6 +73,12 @@ impl Symbols {
             self.files.insert(module.pdb_guid, found);
         }
         self.files.get_mut(&module.pdb_guid)?.as_mut()?.line(token, il_offset)
+    }
+
+    /// What lies at an offset of a native file, which is behind a call.
+    #[cfg(feature = "native-symbols")]
+    pub fn native(&mut self, module: super::NativeModule<'_>, file_offset: u64) -> Option<super::NativePlace<'_>> {
+        self.native.at(&self.folders, module, file_offset, &mut self.bytes_left)
     }
 
     /// Names of modules whose symbols were looked for and not found, in the order of the search.
@@ -101,13 +116,7 @@ impl Symbols {
 
     /// The symbols in a file, a PDB or an assembly with embedded ones, if their id is the wanted one.
     fn read(&mut self, path: &Path, wanted: Guid) -> Option<PortablePdb> {
-        // Pipes and devices are not opened.
-        let size = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
-        if size > MAX_FILE.min(self.bytes_left) {
-            return None;
-        }
-        let mut data = Vec::new();
-        File::open(path).ok()?.take(MAX_FILE).read_to_end(&mut data).ok()?;
+        let mut data = read_file(path, self.bytes_left)?;
         if data.starts_with(b"MZ") {
             let directory = pe::debug_directory(&data).ok()?;
             let embedded = directory.embedded.filter(|_| directory.guids.contains(&wanted))?;
@@ -120,7 +129,18 @@ impl Symbols {
     }
 }
 
+/// The bytes of a file of not more than `most`. Pipes and devices are not opened.
+pub(super) fn read_file(path: &Path, most: u64) -> Option<Vec<u8>> {
+    let size = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
+    if size > MAX_FILE.min(most) {
+        return None;
+    }
+    let mut data = Vec::new();
+    File::open(path).ok()?.take(MAX_FILE).read_to_end(&mut data).ok()?;
+    Some(data)
+}
+
 /// The part of a path behind its folders, of whatever system.
-fn file_name(path: &str) -> &str {
+pub(super) fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
