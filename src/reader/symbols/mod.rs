@@ -3,6 +3,7 @@
 //!
 //! A file is taken only when its id is the one that the recording has for the module, never by its name alone.
 
+mod files;
 #[cfg(feature = "native-symbols")]
 mod native;
 mod pe;

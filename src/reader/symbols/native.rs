@@ -12,7 +12,7 @@ use foldhash::fast::RandomState;
 use gimli::{Dwarf, EndianArcSlice, RunTimeEndian};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
-use super::search::{file_name, read_file};
+use super::files::{file_name, read_file};
 
 /// Symbols of a file, and bytes of their names.
 const MAX_SYMBOLS: usize = 1 << 20;

@@ -1,19 +1,15 @@
 //! Where the symbols of modules lie on this machine.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use foldhash::fast::RandomState;
 
+use super::files::{file_name, read_file};
 use super::pe;
 use super::portable_pdb::PortablePdb;
 use crate::error::{Error, Result};
 use crate::guid::Guid;
-
-/// A file of more bytes is not read. The symbols of the largest assembly of .NET 10 have 10 MB.
-const MAX_FILE: u64 = 128 << 20;
 
 /// Bytes of all symbols in memory, at most.
 const MAX_BYTES: u64 = 1 << 30;
@@ -127,20 +123,4 @@ impl Symbols {
         self.bytes_left = self.bytes_left.saturating_sub(size);
         Some(pdb)
     }
-}
-
-/// The bytes of a file of not more than `most`. Pipes and devices are not opened.
-pub(super) fn read_file(path: &Path, most: u64) -> Option<Vec<u8>> {
-    let size = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
-    if size > MAX_FILE.min(most) {
-        return None;
-    }
-    let mut data = Vec::new();
-    File::open(path).ok()?.take(MAX_FILE).read_to_end(&mut data).ok()?;
-    Some(data)
-}
-
-/// The part of a path behind its folders, of whatever system.
-pub(super) fn file_name(path: &str) -> &str {
-    path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
