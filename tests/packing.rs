@@ -217,7 +217,8 @@ fn entries_that_overlap_are_refused() {
 
 #[test]
 fn packed_bytes_that_cannot_be_unpacked_are_no_recording() {
-    let damaged: [&[u8]; 2] = [b"\x28\xb5\x2f\xfdxxxxxxxxxxxxxxxx", b"\x1f\x8b\x1f\x8b\x1f\x8b\x1f\x8b\x1f\x8b\x1f\x8b"];
+    let damaged: [&[u8]; 2] =
+        [b"\x28\xb5\x2f\xfdxxxxxxxxxxxxxxxx", b"\x1f\x8b\x1f\x8b\x1f\x8b\x1f\x8b\x1f\x8b\x1f\x8b"];
     for bytes in damaged {
         let reader = Box::new(std::io::Cursor::new(bytes.to_vec()));
         match Input::from_reader(Path::new("app.nettrace.zst"), reader, None).err() {
