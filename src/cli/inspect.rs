@@ -74,10 +74,14 @@ fn recordings(file: &Path) -> anyhow::Result<(Vec<RecordingPath>, Option<tempfil
 fn text(inspection: &Inspection, frames: Option<&FrameNames>, all: bool) -> String {
     let mut out = String::new();
     header(&mut out, inspection);
-    providers(&mut out, inspection);
-    event_types(&mut out, inspection, all);
-    processes(&mut out, inspection, all);
-    threads(&mut out, inspection, all);
+    if inspection.heap.is_some() {
+        heap(&mut out, inspection, all);
+    } else {
+        providers(&mut out, inspection);
+        event_types(&mut out, inspection, all);
+        processes(&mut out, inspection, all);
+        threads(&mut out, inspection, all);
+    }
     collections(&mut out, inspection, all);
     frames_of_stacks(&mut out, frames);
     notes(&mut out, inspection);
@@ -91,7 +95,9 @@ fn header(out: &mut String, inspection: &Inspection) {
     let version = if info.minor == 0 { info.version.to_string() } else { format!("{}.{}", info.version, info.minor) };
     line("format", &format!("{} {version}, {}-bit", info.container, u32::from(info.pointer_size) * 8));
     line("start", if info.start_known { format_utc(info.clock.sync_utc_ns) } else { "unknown".into() }.as_str());
-    line("clock", &format!("{} ticks per second", count(info.clock.frequency.unsigned_abs())));
+    if inspection.heap.is_none() {
+        line("clock", &format!("{} ticks per second", count(info.clock.frequency.unsigned_abs())));
+    }
     let mut of_process = Vec::new();
     if info.process_id != 0 {
         of_process.push(info.process_id.to_string());
@@ -121,7 +127,14 @@ fn header(out: &mut String, inspection: &Inspection) {
         let span = duration(inspection.duration_ns());
         line("duration", &format!("{span}, from {} to {} s after the start", moment(first), moment(last)));
     }
-    line("events", &format!("{} with {} of payload", count(inspection.events), size(inspection.payload_bytes)));
+    if let Some(heap) = &inspection.heap {
+        let references = counted(heap.references, "reference", "references");
+        let roots = counted(heap.roots, "root", "roots");
+        line("objects", &format!("{} with {}, {references}, {roots}", count(heap.objects), size(heap.bytes)));
+    } else {
+        let events = format!("{} with {} of payload", count(inspection.events), size(inspection.payload_bytes));
+        line("events", &events);
+    }
     out.insert_str(0, &format!("{}\n", clean(&inspection.path.to_string_lossy())));
 }
 
@@ -131,6 +144,19 @@ fn head(out: &mut String, name: &str, shown: usize, all: usize) {
         true => out.push_str(&format!("\n{name} ({shown} of {all}, --all shows the others)\n")),
         false => out.push_str(&format!("\n{name} ({all})\n")),
     }
+}
+
+/// Types of a heap dump.
+fn heap(out: &mut String, inspection: &Inspection, all: bool) {
+    let types = inspection.heap.iter().flat_map(|heap| &heap.types);
+    let count_of = inspection.heap.as_ref().map_or(0, |heap| heap.types.len());
+    let shown = if all { count_of } else { count_of.min(TOP) };
+    head(out, "Types", shown, count_of);
+    let mut columns = Columns::new(&["type", ">objects", ">bytes"]);
+    for found in types.take(shown) {
+        columns.row([clean(&found.name), count(found.objects), count(found.bytes)]);
+    }
+    columns.print(out);
 }
 
 fn providers(out: &mut String, inspection: &Inspection) {
