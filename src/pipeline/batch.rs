@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -15,11 +15,14 @@ use super::summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, Tab
 use super::{failed, manifest};
 use crate::error::{Error, Result};
 use crate::reader::etl::Manifests;
-use crate::sink::{Dataset, Encoders, Format, Lake, Put};
+use crate::sink::{Dataset, Encoders, Format, Lake, NewRecording, Put};
 use crate::source::{FileIdentity, RecordingPath};
 use crate::table::Shape;
 use crate::table::select::Selection;
 use crate::table::views;
+
+/// Recordings that are put into the dataset together, at most. So many more may wait for that.
+const TOGETHER: usize = 64;
 
 /// Converts all inputs of a request into a dataset of several recordings.
 pub(super) fn run(
@@ -134,6 +137,38 @@ struct Outcome {
     failure: Option<Error>,
 }
 
+impl Outcome {
+    fn skipped(skipped: SkippedInput) -> Outcome {
+        Outcome { done: Done::Skipped(skipped), tables: Vec::new(), failure: None }
+    }
+
+    /// The same when somebody else put the recording in the meantime.
+    fn was_there(self) -> Outcome {
+        match self.done {
+            Done::Converted(input) => {
+                let InputSummary { path, trace_id, .. } = input;
+                Outcome::skipped(SkippedInput { path, trace_id, differs: false })
+            }
+            _ => self,
+        }
+    }
+}
+
+/// What the conversion of one input gave.
+enum Made {
+    /// Nothing that is put into the dataset.
+    Known(Outcome),
+    /// A recording to put into it, and the outcome when that is done.
+    New(NewRecording, Outcome),
+}
+
+/// A recording that is to be put into the dataset.
+struct Finished {
+    index: usize,
+    new: NewRecording,
+    outcome: Outcome,
+}
+
 enum Message {
     Progress(Progress),
     Done(usize, Box<Outcome>),
@@ -152,18 +187,27 @@ impl Batch<'_> {
         let mut broken = None;
         std::thread::scope(|scope| {
             let (sender, receiver) = channel();
+            let (finished, to_put) = sync_channel(TOGETHER);
+            let own = sender.clone();
+            let thread = std::thread::Builder::new().name("put".into());
+            let mut started = thread.spawn_scoped(scope, move || self.put(&to_put, &own)).map(|_| ());
             for job in 0..jobs.min(self.recordings.len()).max(1) {
-                let own = sender.clone();
-                let thread = std::thread::Builder::new().name(format!("job-{job}"));
-                if let Err(source) = thread.spawn_scoped(scope, move || self.work(&own)) {
-                    // Those that were started do the rest.
-                    if job == 0 {
-                        broken = Some(Error::Io { path: self.request.output.clone(), source });
-                    }
+                if started.is_err() {
                     break;
                 }
+                let (own, finished) = (sender.clone(), finished.clone());
+                let thread = std::thread::Builder::new().name(format!("job-{job}"));
+                let spawned = thread.spawn_scoped(scope, move || self.work(&own, &finished)).map(|_| ());
+                if job > 0 && spawned.is_err() {
+                    // Those that were started do the rest.
+                    break;
+                }
+                started = spawned;
             }
-            drop(sender);
+            if let Err(source) = started {
+                broken = Some(Error::Io { path: self.request.output.clone(), source });
+            }
+            drop((sender, finished));
             for message in receiver {
                 match message {
                     Message::Progress(progress) => watch(Step::Progress(progress)),
@@ -180,12 +224,19 @@ impl Batch<'_> {
         broken.map_or(Ok(done), Err)
     }
 
-    fn work(&self, messages: &Sender<Message>) {
+    fn work(&self, messages: &Sender<Message>, finished: &SyncSender<Finished>) {
         while !self.stopped.load(Ordering::Acquire) {
             let index = self.next.fetch_add(1, Ordering::AcqRel);
             let Some((_, recording)) = self.recordings.get(index) else { return };
             let message = match self.one(index, recording, messages) {
-                Ok(outcome) => Message::Done(index, Box::new(outcome)),
+                Ok(Made::New(new, outcome)) => {
+                    // Nobody takes it any more when the thread that puts has panicked.
+                    if finished.send(Finished { index, new, outcome }).is_ok() {
+                        continue;
+                    }
+                    Message::Broken(Error::Internal("the thread that puts recordings is gone".into()))
+                }
+                Ok(Made::Known(outcome)) => Message::Done(index, Box::new(outcome)),
                 Err(error) => {
                     self.stopped.store(true, Ordering::Release);
                     Message::Broken(error)
@@ -196,12 +247,37 @@ impl Batch<'_> {
         }
     }
 
+    /// Puts recordings into the dataset as they come: those that came while others were put, together.
+    fn put(&self, finished: &Receiver<Finished>, messages: &Sender<Message>) {
+        let mut is_broken = false;
+        while let Ok(first) = finished.recv() {
+            let group = std::iter::once(first).chain(finished.try_iter().take(TOGETHER - 1));
+            let (outcomes, news): (Vec<_>, Vec<_>) = group.map(|f| ((f.index, f.outcome), f.new)).unzip();
+            if is_broken {
+                continue;
+            }
+            match self.lake.put(&news) {
+                Ok(puts) => {
+                    for ((index, outcome), put) in outcomes.into_iter().zip(puts) {
+                        let outcome = if put == Put::WasThere { outcome.was_there() } else { outcome };
+                        let _ = messages.send(Message::Done(index, Box::new(outcome)));
+                    }
+                }
+                Err(error) => {
+                    is_broken = true;
+                    self.stopped.store(true, Ordering::Release);
+                    let _ = messages.send(Message::Broken(error));
+                }
+            }
+        }
+    }
+
     /// The input that holds a recording.
     fn input(&self, index: usize) -> usize {
         self.recordings.get(index).map_or(0, |(input, _)| *input)
     }
 
-    fn one(&self, index: usize, recording: &RecordingPath, messages: &Sender<Message>) -> Result<Outcome> {
+    fn one(&self, index: usize, recording: &RecordingPath, messages: &Sender<Message>) -> Result<Made> {
         let path = &recording.name();
         let before = stamp(recording.file());
         let hashed = self.hashes.publish(index, || identity_of(recording));
@@ -213,12 +289,10 @@ impl Batch<'_> {
             let first = self.recordings.get(first).map(|(_, recording)| recording.name()).unwrap_or_default();
             let trace_id = trace_key(&first, &identity.sha256);
             let skipped = SkippedInput { path: path.to_owned(), trace_id, differs: false };
-            return Ok(Outcome { done: Done::Skipped(skipped), tables: Vec::new(), failure: None });
+            return Ok(Made::Known(Outcome::skipped(skipped)));
         }
         let replaced = match self.known.plan(self.request, path, &identity) {
-            Plan::Skip(skipped) => {
-                return Ok(Outcome { done: Done::Skipped(skipped), tables: Vec::new(), failure: None });
-            }
+            Plan::Skip(skipped) => return Ok(Made::Known(Outcome::skipped(skipped))),
             Plan::Convert(replaced) => replaced,
         };
         let _share = self.memory.take(identity.size_bytes);
@@ -253,11 +327,8 @@ impl Batch<'_> {
             Ok((summary, tables)) => {
                 let input = InputSummary { trace_id: key.clone(), ..summary };
                 let entry = manifest::entry(self.request, &input, &tables);
-                if self.lake.put(&key, part, &entry, &replaced)? == Put::WasThere {
-                    let skipped = SkippedInput { path: path.to_owned(), trace_id: key, differs: false };
-                    return Ok(Outcome { done: Done::Skipped(skipped), tables: Vec::new(), failure: None });
-                }
-                Ok(Outcome { done: Done::Converted(input), tables, failure: None })
+                let new = NewRecording::new(&key, part, &entry, replaced)?;
+                Ok(Made::New(new, Outcome { done: Done::Converted(input), tables, failure: None }))
             }
             Err(error) => {
                 drop(part);
@@ -273,7 +344,7 @@ impl Batch<'_> {
         identity: FileIdentity,
         error: Error,
         mut replaced: Vec<String>,
-    ) -> Result<Outcome> {
+    ) -> Result<Made> {
         let (path, file) = (recording.name(), recording.file());
         let of_recording = match &error {
             Error::Unreadable { .. } | Error::Usage(_) => true,
@@ -293,8 +364,8 @@ impl Batch<'_> {
         let entry = manifest::failed_entry(self.request, &input, &tables);
         // The same failure of an earlier run.
         replaced.push(input.trace_id.clone());
-        self.lake.put(&input.trace_id, part, &entry, &replaced)?;
-        Ok(Outcome { done: Done::Failed(input), tables, failure: Some(error) })
+        let new = NewRecording::new(&input.trace_id, part, &entry, replaced)?;
+        Ok(Made::New(new, Outcome { done: Done::Failed(input), tables, failure: Some(error) }))
     }
 
     fn part(&self, key: &str) -> Result<Dataset> {

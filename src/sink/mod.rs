@@ -32,7 +32,7 @@ pub use batches::{BatchSink, TableSink};
 pub use dataset::Dataset;
 pub use entries::{entries, entry_path};
 pub use growing::abandon_all;
-pub use lake::{Lake, Put};
+pub use lake::{Lake, NewRecording, Put};
 pub use workers::Encoders;
 
 /// File format of the tables.
