@@ -61,7 +61,16 @@ pub(super) fn run(
         next: AtomicUsize::new(0),
         stopped: AtomicBool::new(false),
     };
-    let mut done = batch.convert_all(watch)?;
+    let mut done = match batch.convert_all(watch) {
+        Ok(done) => done,
+        Err(error) => {
+            if request.append {
+                // What came so far is in the dataset. When this fails, too, the next run does it.
+                let _ = describe(request, &batch.lake);
+            }
+            return Err(error);
+        }
+    };
     done.sort_by_key(|(index, ..)| *index);
     let mut summary = Summary {
         inputs: Vec::new(),
