@@ -20,7 +20,7 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
     interrupt::end_at_interrupt()?;
     let mut batch = Batch::of(&request, quiet);
     let as_lines = as_json && batch.is_batch();
-    let mut printing = Ok(());
+    let (mut printing, mut notes) = (Ok(()), Vec::new());
     let result = convert_each(&request, &mut |step| match step {
         Step::Progress(progress) => batch.progress(&progress),
         Step::Done { input, done } => {
@@ -29,10 +29,14 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
                 printing = json::recording(done).and_then(|line| print_result(&line));
             }
         }
+        Step::Note(note) => notes.push(note.to_owned()),
         _ => {}
     });
     batch.clear();
     let summary = result?;
+    for note in notes {
+        print_note(&format!("tracequet: {}\n", clean(&note)))?;
+    }
     match as_lines {
         true => {
             told(&summary)?;

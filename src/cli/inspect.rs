@@ -1,13 +1,18 @@
 //! `tracequet inspect`: what is in a recording, as text or as JSON.
 
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
 use tracequet::error::Severity;
 use tracequet::inspect::{Collection, CollectionKind, DecodedBy, EventTypeCount, Inspection, inspect_recording};
 use tracequet::reader::NOBODY;
 use tracequet::reader::etl::Manifests;
 use tracequet::source::RecordingPath;
+use tracequet::source::store::{Address, fetch};
 use tracequet::time::format_utc;
 
 use super::args::InspectArgs;
+use super::interrupt;
 use super::json;
 use super::output::{Outcome, print_note, print_result};
 use super::progress::Bar;
@@ -21,7 +26,7 @@ const TOP_THREADS: usize = 10;
 pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
     let mut bar = Bar::new(false);
     let manifests = Manifests::open(&args.manifest)?;
-    let recordings = RecordingPath::all_in(&args.file);
+    let (recordings, _folder) = recordings(&args.file)?;
     let (mut texts, mut failed) = (Vec::new(), Vec::new());
     let mut losses = false;
     for recording in &recordings {
@@ -44,6 +49,16 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
     }
     let text = texts.join(if args.json { "" } else { "\n" });
     Outcome::with_losses(losses || !failed.is_empty()).printed(print_result(&text))
+}
+
+/// The recordings of a file, or of a copy of an object, with the directory where it lies.
+fn recordings(file: &Path) -> anyhow::Result<(Vec<RecordingPath>, Option<tempfile::TempDir>)> {
+    let Some(address) = Address::parse(file) else { return Ok((RecordingPath::all_in(file), None)) };
+    interrupt::end_at_interrupt()?;
+    let folder = tempfile::tempdir()?;
+    interrupt::remove_at_end(folder.path());
+    let copy = fetch(&address?, None, folder.path(), &AtomicBool::new(false))?;
+    Ok((copy.map(RecordingPath::all_of_copy).unwrap_or_default(), Some(folder)))
 }
 
 fn text(inspection: &Inspection, all: bool) -> String {

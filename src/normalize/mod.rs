@@ -243,6 +243,12 @@ impl Normalizer {
         self.trackers.scheduling.events_lost(since_ns, sink);
     }
 
+    /// For who reads the tables meanwhile: hands on what ended before a time and is held back only because a gap in it could
+    /// still be seen. Such a gap is then in the diagnostics, and not in the row.
+    pub fn settle(&mut self, ended_before_ns: i64, sink: &mut impl FactSink) {
+        self.trackers.runtimes.settle(ended_before_ns, sink);
+    }
+
     /// The end of the recording: open collections are incomplete, and what was only counted is reported.
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
         self.trackers.unpair(None, None, sink);

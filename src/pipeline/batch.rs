@@ -11,23 +11,23 @@ use super::known::{Known, Plan, check_head, head_of};
 use super::memory::Memory;
 use super::one::{options, read_one};
 use super::request::{AddressType, Convert, Progress, Step};
+use super::stored::{Ahead, Came, Fetches, StoreLake};
 use super::summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary};
-use super::{failed, manifest};
+use super::{describe, failed, manifest, together};
 use crate::error::{Error, Result};
 use crate::reader::etl::Manifests;
-use crate::sink::{Dataset, Encoders, Format, Lake, NewRecording, Put};
+use crate::sink::{Dataset, Encoders, Lake, NewRecording, Put};
 use crate::source::{FileIdentity, RecordingPath};
 use crate::table::Shape;
 use crate::table::select::Selection;
-use crate::table::views;
 
-/// Recordings that are put into the dataset together, at most. So many more may wait for that.
-const TOGETHER: usize = 64;
-
-/// Converts all inputs of a request into a dataset of several recordings.
+/// Converts all inputs of a request into a dataset of several recordings. Where there is a store, the recordings go there, and
+/// the output is the folder where they are made.
 pub(super) fn run(
     request: &Convert,
     recordings: &[(usize, RecordingPath)],
+    fetches: &Fetches,
+    store: Option<&StoreLake>,
     watch: &mut dyn FnMut(Step<'_>),
 ) -> Result<Summary> {
     let started = Instant::now();
@@ -46,11 +46,18 @@ pub(super) fn run(
         None => Encoders::start(options(request, &[]).threads).map_err(Error::io(&request.output))?,
     };
     let root = whole.as_ref().map_or(request.output.as_path(), Dataset::path);
-    let lake = Lake::open(root, request.append)?;
+    let lake = Lake::open(root, request.append && store.is_none())?;
     let known = Known::of(request, &lake.entries()?)?;
+    let jobs = match request.jobs {
+        0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
+        jobs => jobs,
+    };
     let batch = Batch {
         request,
         recordings,
+        jobs,
+        ahead: Ahead::new(recordings, fetches, jobs.min(recordings.len())),
+        store,
         selection,
         manifests,
         lake,
@@ -64,7 +71,7 @@ pub(super) fn run(
     let mut done = match batch.convert_all(watch) {
         Ok(done) => done,
         Err(error) => {
-            if request.append {
+            if request.append && store.is_none() {
                 // What came so far is in the dataset. When this fails, too, the next run does it.
                 let _ = describe(request, &batch.lake);
             }
@@ -93,7 +100,10 @@ pub(super) fn run(
     if let (false, true, Some(failure)) = (request.append, summary.has_nothing(), failures.into_iter().next()) {
         return Err(failure);
     }
-    describe(request, &batch.lake)?;
+    match store {
+        Some(store) => store.describe(request)?,
+        None => describe(request, &batch.lake)?,
+    }
     if let Some(whole) = whole {
         whole.commit()?;
     }
@@ -115,18 +125,18 @@ pub(super) fn remove(root: &Path, keys: &[String]) -> Result<()> {
 }
 
 /// Writes the files that sum up the recordings.
-fn describe(request: &Convert, lake: &Lake) -> Result<()> {
-    lake.describe(|entries| {
-        let (text, names) = manifest::of_several(request, entries)?;
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let files = views::Files { only_trace: None, arrow: request.format == Format::Arrow };
-        Ok(vec![("manifest.json", text), ("views.sql", views::sql(&names, files))])
-    })
+pub(super) fn describe(request: &Convert, lake: &Lake) -> Result<()> {
+    lake.describe(|entries| describe::files(request, entries))
 }
 
 struct Batch<'b> {
     request: &'b Convert,
     recordings: &'b [(usize, RecordingPath)],
+    jobs: usize,
+    /// Recordings that are fetched before it is their turn.
+    ahead: Ahead<'b>,
+    /// Where recordings go that are whole, if it is not the lake.
+    store: Option<&'b StoreLake>,
     selection: Selection,
     manifests: Manifests,
     lake: Lake,
@@ -151,14 +161,13 @@ impl Outcome {
         Outcome { done: Done::Skipped(skipped), tables: Vec::new(), failure: None }
     }
 
-    /// The same when somebody else put the recording in the meantime.
-    fn was_there(self) -> Outcome {
-        match self.done {
-            Done::Converted(input) => {
-                let InputSummary { path, trace_id, .. } = input;
+    /// The outcome when the recording was put. Somebody else may have put it in the meantime.
+    fn after(self, put: Put) -> Outcome {
+        match (self.done, put) {
+            (Done::Converted(InputSummary { path, trace_id, .. }), Put::WasThere) => {
                 Outcome::skipped(SkippedInput { path, trace_id, differs: false })
             }
-            _ => self,
+            (done, _) => Outcome { done, ..self },
         }
     }
 }
@@ -167,16 +176,12 @@ impl Outcome {
 enum Made {
     /// Nothing that is put into the dataset.
     Known(Outcome),
-    /// A recording to put into it, and the outcome when that is done.
-    New(NewRecording, Outcome),
+    /// A recording to put into it, its entry, and the outcome when that is done.
+    New(NewRecording, Vec<u8>, Outcome),
 }
 
-/// A recording that is to be put into the dataset.
-struct Finished {
-    index: usize,
-    new: NewRecording,
-    outcome: Outcome,
-}
+/// A recording to put into the dataset, which input it is, and the outcome.
+type Finished = (NewRecording, (usize, Outcome));
 
 enum Message {
     Progress(Progress),
@@ -188,19 +193,23 @@ enum Message {
 impl Batch<'_> {
     /// Runs the jobs; `watch` is called on this thread.
     fn convert_all(&self, watch: &mut dyn FnMut(Step<'_>)) -> Result<Vec<(usize, Outcome)>> {
-        let jobs = match self.request.jobs {
-            0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
-            jobs => jobs,
-        };
         let mut done = Vec::new();
         let mut broken = None;
         std::thread::scope(|scope| {
             let (sender, receiver) = channel();
-            let (finished, to_put) = sync_channel(TOGETHER);
+            for fetcher in 0..self.ahead.threads() {
+                let thread = std::thread::Builder::new().name(format!("fetch-{fetcher}"));
+                self.ahead.add_thread();
+                if thread.spawn_scoped(scope, || self.ahead.work(&|recording| self.known_tag(recording))).is_err() {
+                    self.ahead.remove_thread();
+                    break;
+                }
+            }
+            let (finished, to_put) = sync_channel(together::MOST);
             let own = sender.clone();
             let thread = std::thread::Builder::new().name("put".into());
-            let mut started = thread.spawn_scoped(scope, move || self.put(&to_put, &own)).map(|_| ());
-            for job in 0..jobs.min(self.recordings.len()).max(1) {
+            let mut started = thread.spawn_scoped(scope, move || self.put_as_they_come(&to_put, &own)).map(|_| ());
+            for job in 0..self.jobs.min(self.recordings.len()).max(1) {
                 if started.is_err() {
                     break;
                 }
@@ -226,9 +235,11 @@ impl Batch<'_> {
                     }
                     Message::Broken(error) => {
                         broken.get_or_insert(error);
+                        self.ahead.stop();
                     }
                 }
             }
+            self.ahead.stop();
         });
         broken.map_or(Ok(done), Err)
     }
@@ -238,47 +249,45 @@ impl Batch<'_> {
             let index = self.next.fetch_add(1, Ordering::AcqRel);
             let Some((_, recording)) = self.recordings.get(index) else { return };
             let message = match self.one(index, recording, messages) {
-                Ok(Made::New(new, outcome)) => {
-                    // Nobody takes it any more when the thread that puts has panicked.
-                    if finished.send(Finished { index, new, outcome }).is_ok() {
-                        continue;
-                    }
-                    Message::Broken(Error::Internal("the thread that puts recordings is gone".into()))
-                }
+                Ok(Made::New(new, entry, outcome)) => match self.put_into_store(&new, &entry) {
+                    Some(Ok(put)) => Message::Done(index, Box::new(outcome.after(put))),
+                    Some(Err(error)) => self.broken(error),
+                    None if finished.send((new, (index, outcome))).is_ok() => continue,
+                    // It panicked.
+                    None => self.broken(Error::Internal("the thread that puts recordings is gone".into())),
+                },
                 Ok(Made::Known(outcome)) => Message::Done(index, Box::new(outcome)),
-                Err(error) => {
-                    self.stopped.store(true, Ordering::Release);
-                    Message::Broken(error)
-                }
+                Err(error) => self.broken(error),
             };
             // Nobody listens any more when the calling thread has panicked.
             let _ = messages.send(message);
         }
     }
 
-    /// Puts recordings into the dataset as they come: those that came while others were put, together.
-    fn put(&self, finished: &Receiver<Finished>, messages: &Sender<Message>) {
-        let mut is_broken = false;
-        while let Ok(first) = finished.recv() {
-            let group = std::iter::once(first).chain(finished.try_iter().take(TOGETHER - 1));
-            let (outcomes, news): (Vec<_>, Vec<_>) = group.map(|f| ((f.index, f.outcome), f.new)).unzip();
-            if is_broken {
-                continue;
-            }
-            match self.lake.put(&news) {
-                Ok(puts) => {
-                    for ((index, outcome), put) in outcomes.into_iter().zip(puts) {
-                        let outcome = if put == Put::WasThere { outcome.was_there() } else { outcome };
-                        let _ = messages.send(Message::Done(index, Box::new(outcome)));
-                    }
-                }
-                Err(error) => {
-                    is_broken = true;
-                    self.stopped.store(true, Ordering::Release);
-                    let _ = messages.send(Message::Broken(error));
-                }
-            }
-        }
+    /// Nothing more is begun.
+    fn broken(&self, error: Error) -> Message {
+        self.stopped.store(true, Ordering::Release);
+        Message::Broken(error)
+    }
+
+    fn put_as_they_come(&self, finished: &Receiver<Finished>, messages: &Sender<Message>) {
+        let done = |(index, outcome): (usize, Outcome), put| {
+            let _ = messages.send(Message::Done(index, Box::new(outcome.after(put))));
+        };
+        let broken = |error| {
+            let _ = messages.send(self.broken(error));
+        };
+        together::put(&self.lake, finished, done, broken);
+    }
+
+    /// Puts a recording into the store, if the dataset is in one. Each job does that for itself: sending takes long.
+    fn put_into_store(&self, new: &NewRecording, entry: &[u8]) -> Option<Result<Put>> {
+        let store = self.store?;
+        let here = self.lake.put(std::slice::from_ref(new)).map(|puts| puts.first().copied());
+        Some(here.and_then(|put| match put {
+            Some(Put::Done) => store.put(new.key(), entry, new.replaced()),
+            _ => Ok(Put::WasThere),
+        }))
     }
 
     /// The input that holds a recording.
@@ -287,9 +296,25 @@ impl Batch<'_> {
     }
 
     fn one(&self, index: usize, recording: &RecordingPath, messages: &Sender<Message>) -> Result<Made> {
+        let mut here = None;
+        let mut before = None;
+        let hashed = self.hashes.publish(index, || match self.ahead.take(index, &|r| self.known_tag(r))? {
+            Came::Here(recording) => {
+                before = stamp(recording.file());
+                let identity = identity_of(&recording);
+                here = Some(recording);
+                identity
+            }
+            Came::Same => Ok(FileIdentity::default()),
+        });
+        if here.is_none()
+            && hashed.is_ok()
+            && let Some(skipped) = self.known.unchanged(self.request, &recording.name())
+        {
+            return Ok(Made::Known(Outcome::skipped(skipped)));
+        }
+        let recording = here.as_ref().unwrap_or(recording);
         let path = &recording.name();
-        let before = stamp(recording.file());
-        let hashed = self.hashes.publish(index, || identity_of(recording));
         let identity = match hashed {
             Ok(identity) => identity,
             Err(error) => return self.failed(recording, FileIdentity::default(), error, Vec::new()),
@@ -335,9 +360,9 @@ impl Batch<'_> {
             }
             Ok((summary, tables)) => {
                 let input = InputSummary { trace_id: key.clone(), ..summary };
-                let entry = manifest::entry(self.request, &input, &tables);
+                let entry = manifest::entry(self.request, &input, &tables, recording.etag());
                 let new = NewRecording::new(&key, part, &entry, replaced)?;
-                Ok(Made::New(new, Outcome { done: Done::Converted(input), tables, failure: None }))
+                Ok(Made::New(new, entry, Outcome { done: Done::Converted(input), tables, failure: None }))
             }
             Err(error) => {
                 drop(part);
@@ -374,7 +399,14 @@ impl Batch<'_> {
         // The same failure of an earlier run.
         replaced.push(input.trace_id.clone());
         let new = NewRecording::new(&input.trace_id, part, &entry, replaced)?;
-        Ok(Made::New(new, Outcome { done: Done::Failed(input), tables, failure: Some(error) }))
+        Ok(Made::New(new, entry, Outcome { done: Done::Failed(input), tables, failure: Some(error) }))
+    }
+
+    /// The tag of what the dataset has of a recording that comes from a store, if it need not be fetched for anything else.
+    fn known_tag(&self, recording: &RecordingPath) -> Option<String> {
+        let path = recording.name();
+        self.known.unchanged(self.request, &path)?;
+        self.known.tag(&path)
     }
 
     fn part(&self, key: &str) -> Result<Dataset> {

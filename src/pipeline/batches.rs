@@ -13,6 +13,7 @@ use super::gcdump_run;
 use super::inputs;
 use super::one::read_one;
 use super::request::{AddressType, Convert, DatasetLayout, Progress};
+use super::stored::Fetches;
 use super::summary::{FailedInput, InputSummary, Summary, TableSummary};
 use crate::error::{Error, Problem, Result};
 use crate::event::{Event, EventInfo, EventVisitor, Resolver};
@@ -84,7 +85,8 @@ pub fn batches(
         let is_extra = matches!(table, "trace" | "trace_label" | "diagnostic");
         !is_extra || request.tables.is_empty() || request.tables.iter().any(|name| name == table)
     };
-    let recordings = inputs::recordings(&request.inputs);
+    let fetches = Fetches::default();
+    let recordings = here(request, &fetches)?;
     let has_keys = has_keys(request, &recordings);
     let (mut converted, mut failed, mut tables) = (Vec::new(), Vec::new(), Vec::<TableSummary>::new());
     for (input, recording) in &recordings {
@@ -150,6 +152,12 @@ fn shape(request: &Convert, recording: &RecordingPath, sha256: Option<&str>) -> 
     Shape { trace_id, signed: request.address_type == AddressType::Int64 }
 }
 
+/// The recordings of a request, on this machine.
+fn here(request: &Convert, fetches: &Fetches) -> Result<Vec<(usize, RecordingPath)>> {
+    let recordings = inputs::recordings(&request.inputs, fetches);
+    recordings.into_iter().map(|(input, recording)| Ok((input, fetches.here(&recording)?))).collect()
+}
+
 /// Whether an error is about the recording, and not about the request.
 fn is_about(error: &Error, recording: &Path) -> bool {
     matches!(error, Error::Unreadable { path, .. } | Error::Io { path, .. } if path == recording)
@@ -204,7 +212,8 @@ pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
         read?;
         lister.finish()
     };
-    let recordings = inputs::recordings(&request.inputs);
+    let fetches = Fetches::default();
+    let recordings = here(request, &fetches)?;
     let mut found: Vec<Vec<FoundTable>> = request.inputs.iter().map(|_| Vec::new()).collect();
     // Without rows there is no need of the hash in a key.
     let hash = has_keys(request, &recordings).then_some("");

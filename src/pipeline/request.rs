@@ -1,6 +1,7 @@
 //! What is to be converted, and how.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::identities::Identities;
 use super::summary::Done;
@@ -83,6 +84,9 @@ pub struct Convert {
     /// Fill the table `heap_dominator`, with at most so many bytes of memory for the walks of a recording: 112 for each
     /// object and root, and 40 for each reference. Beyond that the table stays empty, and a diagnostic says so.
     pub retained: Option<u64>,
+    /// With [`super::record`]: the recording is added to a dataset of several, as with `append`, and what there is of it is
+    /// published each time so much time has passed.
+    pub follow: Option<Duration>,
     /// The hashes of recordings that [`super::batches`] has taken: with the same ones, another reading of the same
     /// recordings takes none.
     pub identities: Identities,
@@ -175,6 +179,11 @@ impl Convert {
         Convert { retained: retained.into(), ..self }
     }
 
+    /// Sets [`Convert::follow`].
+    pub fn follow(self, follow: impl Into<Option<Duration>>) -> Convert {
+        Convert { follow: follow.into(), ..self }
+    }
+
     /// Sets [`Convert::labels`].
     pub fn labels(self, labels: impl IntoIterator<Item = (String, String)>) -> Convert {
         Convert { labels: labels.into_iter().collect(), ..self }
@@ -252,6 +261,8 @@ pub enum Step<'s> {
         /// What became of it.
         done: &'s Done,
     },
+    /// Something about the run that a person has to know.
+    Note(&'s str),
 }
 
 /// How far a conversion is.
