@@ -188,6 +188,35 @@ fn a_recording_ends_at_an_exception_and_at_its_size() {
 }
 
 #[test]
+fn events_are_chosen_by_their_ids() {
+    for runtime in each_runtime("collect --only-events") {
+        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        let folder = Folder::new();
+        let (out, pid, chosen) = (folder.text("out"), program.id().to_string(), format!("{RUNTIME}:1,2"));
+        let arguments = ["collect", "-p", &pid, "--only-events", &chosen, "--duration", "1", "-o", &out, "--json"];
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
+        let kinds = Table::open(&folder.path("out").join("event_type.parquet"));
+        let ids: Vec<u64> = kinds
+            .numbers("event_id")
+            .into_iter()
+            .zip(kinds.texts("provider_name"))
+            .filter_map(|(id, provider)| (provider == RUNTIME).then_some(id))
+            .collect();
+        if text(&output).contains("session_option_ignored") {
+            assert!(!runtime.name.starts_with("10.") && ids.len() > 2, "{}: {ids:?}", runtime.name);
+        } else {
+            assert_eq!(
+                ids.iter().copied().collect::<std::collections::BTreeSet<u64>>(),
+                [1, 2].into(),
+                "{}",
+                runtime.name
+            );
+        }
+    }
+}
+
+#[test]
 fn counters_are_shown_while_they_are_recorded() {
     for runtime in each_runtime("collect --counters") {
         let program = Program::start(runtime, &["steps", "2000", "10"]);
