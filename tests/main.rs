@@ -92,8 +92,12 @@ mod lines;
 mod live_reader;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod long_names;
+#[cfg(feature = "tables")]
+mod measures;
 #[cfg(feature = "cli")]
 mod metrics;
+#[cfg(all(feature = "native-symbols", feature = "tables", target_os = "linux"))]
+mod native_symbols;
 mod order;
 #[cfg(feature = "cli")]
 mod outcome;

@@ -363,6 +363,9 @@ pub struct InspectArgs {
     /// Describe events of an .etl by this instrumentation manifest (.man) of their provider; may be given again
     #[arg(long, value_name = "FILE")]
     pub manifest: Vec<PathBuf>,
+    /// Say how many frames of call stacks have a name, and why others have none; reads the recording once more
+    #[arg(long)]
+    pub frames: bool,
     /// Print one JSON object, with everything in it
     #[arg(long)]
     pub json: bool,

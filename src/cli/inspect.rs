@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use tracequet::error::Severity;
-use tracequet::inspect::{Collection, CollectionKind, DecodedBy, EventTypeCount, Inspection, inspect_recording};
+use tracequet::error::{Error, Severity};
+use tracequet::inspect::{
+    Collection, CollectionKind, DecodedBy, EventTypeCount, FrameNames, Inspection, frame_names, inspect_recording,
+};
 use tracequet::reader::NOBODY;
 use tracequet::reader::etl::Manifests;
 use tracequet::source::RecordingPath;
@@ -24,6 +26,9 @@ const TOP_THREADS: usize = 10;
 
 /// Reads the recording and prints what is in it; of an archive with several, of one after the other.
 pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
+    if args.frames && args.file.as_os_str() == "-" {
+        return Err(Error::Usage("--frames reads the recording twice, expected a file and not -".into()).into());
+    }
     let mut bar = Bar::new(false);
     let manifests = Manifests::open(&args.manifest)?;
     let (recordings, _folder) = recordings(&args.file)?;
@@ -36,7 +41,12 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
         match result {
             Ok(inspection) => {
                 losses |= inspection.has_losses();
-                texts.push(if args.json { json::inspection(&inspection)? } else { text(&inspection, args.all) });
+                let frames = if args.frames { frame_names(recording, &manifests)? } else { None };
+                let frames = frames.as_ref();
+                texts.push(match args.json {
+                    true => json::inspection(&inspection, frames)?,
+                    false => text(&inspection, frames, args.all),
+                });
             }
             Err(error) => failed.push(error),
         }
@@ -61,14 +71,19 @@ fn recordings(file: &Path) -> anyhow::Result<(Vec<RecordingPath>, Option<tempfil
     Ok((copy.map(RecordingPath::all_of_copy).unwrap_or_default(), Some(folder)))
 }
 
-fn text(inspection: &Inspection, all: bool) -> String {
+fn text(inspection: &Inspection, frames: Option<&FrameNames>, all: bool) -> String {
     let mut out = String::new();
     header(&mut out, inspection);
-    providers(&mut out, inspection);
-    event_types(&mut out, inspection, all);
-    processes(&mut out, inspection, all);
-    threads(&mut out, inspection, all);
+    if inspection.heap.is_some() {
+        heap(&mut out, inspection, all);
+    } else {
+        providers(&mut out, inspection);
+        event_types(&mut out, inspection, all);
+        processes(&mut out, inspection, all);
+        threads(&mut out, inspection, all);
+    }
     collections(&mut out, inspection, all);
+    frames_of_stacks(&mut out, frames);
     notes(&mut out, inspection);
     losses(&mut out, inspection);
     out
@@ -80,7 +95,9 @@ fn header(out: &mut String, inspection: &Inspection) {
     let version = if info.minor == 0 { info.version.to_string() } else { format!("{}.{}", info.version, info.minor) };
     line("format", &format!("{} {version}, {}-bit", info.container, u32::from(info.pointer_size) * 8));
     line("start", if info.start_known { format_utc(info.clock.sync_utc_ns) } else { "unknown".into() }.as_str());
-    line("clock", &format!("{} ticks per second", count(info.clock.frequency.unsigned_abs())));
+    if inspection.heap.is_none() {
+        line("clock", &format!("{} ticks per second", count(info.clock.frequency.unsigned_abs())));
+    }
     let mut of_process = Vec::new();
     if info.process_id != 0 {
         of_process.push(info.process_id.to_string());
@@ -110,7 +127,14 @@ fn header(out: &mut String, inspection: &Inspection) {
         let span = duration(inspection.duration_ns());
         line("duration", &format!("{span}, from {} to {} s after the start", moment(first), moment(last)));
     }
-    line("events", &format!("{} with {} of payload", count(inspection.events), size(inspection.payload_bytes)));
+    if let Some(heap) = &inspection.heap {
+        let references = counted(heap.references, "reference", "references");
+        let roots = counted(heap.roots, "root", "roots");
+        line("objects", &format!("{} with {}, {references}, {roots}", count(heap.objects), size(heap.bytes)));
+    } else {
+        let events = format!("{} with {} of payload", count(inspection.events), size(inspection.payload_bytes));
+        line("events", &events);
+    }
     out.insert_str(0, &format!("{}\n", clean(&inspection.path.to_string_lossy())));
 }
 
@@ -120,6 +144,19 @@ fn head(out: &mut String, name: &str, shown: usize, all: usize) {
         true => out.push_str(&format!("\n{name} ({shown} of {all}, --all shows the others)\n")),
         false => out.push_str(&format!("\n{name} ({all})\n")),
     }
+}
+
+/// Types of a heap dump.
+fn heap(out: &mut String, inspection: &Inspection, all: bool) {
+    let types = inspection.heap.iter().flat_map(|heap| &heap.types);
+    let count_of = inspection.heap.as_ref().map_or(0, |heap| heap.types.len());
+    let shown = if all { count_of } else { count_of.min(TOP) };
+    head(out, "Types", shown, count_of);
+    let mut columns = Columns::new(&["type", ">objects", ">bytes"]);
+    for found in types.take(shown) {
+        columns.row([clean(&found.name), count(found.objects), count(found.bytes)]);
+    }
+    columns.print(out);
 }
 
 fn providers(out: &mut String, inspection: &Inspection) {
@@ -251,6 +288,20 @@ fn or_dash(value: Option<u64>) -> String {
 }
 
 /// What is worth knowing although nothing of the recording is missing.
+fn frames_of_stacks(out: &mut String, frames: Option<&FrameNames>) {
+    let Some(FrameNames { counts, unnamed, .. }) = frames else { return };
+    let (all, named) = (counts.frames, counts.named);
+    let share = 100.0 * named as f64 / all.max(1) as f64;
+    out.push_str(&format!(
+        "\nFrames of call stacks\n  {} of {} have a name ({share:.1} %)\n",
+        count(named),
+        count(all)
+    ));
+    if let Some(unnamed) = unnamed {
+        out.push_str(&format!("  {unnamed}\n"));
+    }
+}
+
 fn notes(out: &mut String, inspection: &Inspection) {
     let mut notes = Vec::new();
     let raw = inspection.event_types.iter().filter(|t| matches!(t.decoded_by, DecodedBy::Raw(_)));

@@ -9,7 +9,6 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::gcdump_run;
 use super::inputs;
 use super::one::read_one;
 use super::request::{AddressType, Convert, DatasetLayout, Progress};
@@ -201,9 +200,7 @@ pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
         let input = recording.open()?;
         let read = match reader::Format::detect(input.head()) {
             Some(reader::Format::Callbacks) => callback::read(input, &mut lister).map(drop),
-            Some(reader::Format::GcDump) => {
-                reader::gcdump::read(input).map(|dump| lister.begin(&gcdump_run::info(&dump)))
-            }
+            Some(reader::Format::GcDump) => reader::gcdump::read(input).map(|dump| lister.begin(&dump.info())),
             _ => {
                 let mut resolver = Resolver::new(&mut lister).with_manifests(&manifests);
                 reader::read(input, Order::File, &mut resolver).map(drop)
