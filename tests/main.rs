@@ -74,6 +74,8 @@ mod gcdump;
 mod heap;
 #[cfg(feature = "packed")]
 mod hostile;
+#[cfg(feature = "tables")]
+mod hostile_parquet;
 // Signals, sent by a shell command.
 #[cfg(all(feature = "cli", unix))]
 mod interrupt;
