@@ -76,6 +76,8 @@ mod heap;
 mod hostile;
 #[cfg(feature = "tables")]
 mod hostile_parquet;
+#[cfg(all(feature = "packed", feature = "tables"))]
+mod hostile_values;
 // Signals, sent by a shell command.
 #[cfg(all(feature = "cli", unix))]
 mod interrupt;

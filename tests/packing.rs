@@ -199,6 +199,20 @@ fn every_recording_of_an_archive_is_inspected() {
 }
 
 /// An archive in which a thousand entries share the same bytes would expand to a thousand times as much.
+#[cfg(feature = "tables")]
+#[test]
+fn every_heap_dump_of_an_archive_is_converted() {
+    use tracequet::pipeline::{Convert, convert};
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("dumps.zip");
+    let dump = sample("heap-10.gcdump");
+    std::fs::write(&path, zip_of(&[("a.gcdump", &dump), ("readme.txt", b"no dump"), ("b.gcdump", &dump)]))
+        .expect("room");
+    let request = Convert::new([&path], folder.path().join("set")).tables(["heap_object"]);
+    let summary = convert(&request, &mut |_| {}).expect("a dataset");
+    assert_eq!((summary.inputs.len(), summary.tables[0].rows), (2, 2 * 2351));
+}
+
 #[test]
 fn entries_that_overlap_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");

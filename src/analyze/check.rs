@@ -37,8 +37,8 @@ impl Run {
 
 /// The runs of a dataset.
 pub fn runs(dataset: &Dataset) -> Result<Vec<Run>> {
-    let run = |info: &crate::dataset::RecordingInfo| {
-        let recording = dataset.recording(Some(&info.trace_id))?;
+    let run = |recording: Recording<'_>| {
+        let info = recording.info();
         Ok(Run {
             trace_id: info.trace_id.clone(),
             start: info.start.clone(),
@@ -48,7 +48,7 @@ pub fn runs(dataset: &Dataset) -> Result<Vec<Run>> {
             metrics: metrics(&recording)?,
         })
     };
-    dataset.recordings().iter().map(run).collect()
+    dataset.each_recording().map(run).collect()
 }
 
 /// Container, processors, width, heaps, and the providers that were recorded.
@@ -63,11 +63,9 @@ fn fingerprint(recording: &Recording<'_>) -> Result<BTreeMap<&'static str, Strin
         ("gc", "heap_count", "GC heaps"),
         ("event_type", "provider_name", "providers"),
     ] {
-        if !recording.tables().any(|known| known.name == table) {
-            continue;
-        }
+        let Ok(table) = recording.table(table) else { continue };
         let mut values = BTreeSet::new();
-        for batch in recording.table(table)?.scan().columns([column]).batches()? {
+        for batch in table.scan().columns([column]).batches()? {
             let batch = batch?;
             let column = Column::of(&batch, column)?;
             values.extend((0..batch.num_rows()).filter_map(|row| match column.text(row) {
@@ -298,9 +296,9 @@ pub struct Difference {
 
 /// Holds all figures of two sets of runs against each other.
 pub fn compare(base: &[Run], new: &[Run]) -> Result<Vec<Difference>> {
-    let mut names: Vec<&str> = Vec::new();
+    let (mut names, mut known): (Vec<&str>, BTreeSet<&str>) = Default::default();
     for metric in new.iter().chain(base).flat_map(|run| &run.metrics) {
-        if !names.contains(&metric.name.as_str()) {
+        if known.insert(&metric.name) {
             names.push(&metric.name);
         }
     }

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use arrow_array::RecordBatch;
 use serde::Deserialize;
 
+use super::held;
 use crate::dataset::{Column, Recording};
 use crate::error::{Error, Result};
 
@@ -61,6 +62,13 @@ enum Take {
     P99,
     PerSecond,
     Share,
+}
+
+impl Take {
+    /// Whether it needs all values at a time.
+    fn keeps(self) -> bool {
+        matches!(self, Take::P50 | Take::P99)
+    }
 }
 
 /// One figure of one recording.
@@ -171,7 +179,6 @@ impl Seen {
 /// All figures of a recording for which it has the tables. Counts and sums of nothing are 0; whether the events were
 /// recorded at all is not told by them.
 pub fn metrics(recording: &Recording<'_>) -> Result<Vec<Metric>> {
-    let there: Vec<&str> = recording.tables().map(|table| table.name.as_str()).collect();
     let mut duration_ns = 0.0;
     let mut found = Vec::new();
     let mut by_table: Vec<(&str, Vec<&Definition>)> = Vec::new();
@@ -182,7 +189,9 @@ pub fn metrics(recording: &Recording<'_>) -> Result<Vec<Metric>> {
             None => by_table.push((table, vec![definition])),
         }
     }
-    for (table, definitions) in by_table.into_iter().filter(|(table, _)| there.contains(table)) {
+    for (table, definitions) in by_table {
+        let Ok(table) = recording.table(table) else { continue };
+        let (mut kept, is_kept) = (0, definitions.iter().filter(|definition| definition.take.keeps()).count() as u64);
         let mut seen: Vec<HashMap<String, Seen>> = definitions.iter().map(|_| HashMap::new()).collect();
         let mut columns: Vec<&str> = Vec::new();
         for definition in &definitions {
@@ -191,8 +200,10 @@ pub fn metrics(recording: &Recording<'_>) -> Result<Vec<Metric>> {
             columns.extend(definition.by.as_deref());
             columns.extend(definition.worst.as_deref());
         }
-        for batch in recording.table(table)?.scan().columns(columns).batches()? {
+        for batch in table.scan().columns(columns).batches()? {
             let batch = batch?;
+            kept += batch.num_rows() as u64 * is_kept;
+            held(recording, table.name(), kept, size_of::<f64>() as u64)?;
             for (definition, seen) in definitions.iter().zip(&mut seen) {
                 look(definition, &batch, seen)?;
             }
@@ -217,7 +228,7 @@ fn look(definition: &Definition, batch: &RecordBatch, seen: &mut HashMap<String,
         .collect::<Result<_>>()?;
     let by = definition.by.as_deref().map(|by| Column::of(batch, by)).transpose()?;
     let worst = definition.worst.as_deref().map(|worst| Column::of(batch, worst)).transpose()?;
-    let keeps = matches!(definition.take, Take::P50 | Take::P99);
+    let keeps = definition.take.keeps();
     for row in 0..batch.num_rows() {
         let is_wanted = |(column, value): &(Column<'_>, &str)| match column.text(row) {
             Some(text) => text == *value,

@@ -251,6 +251,7 @@ impl Normalizer {
         files.finish(sink);
         processes.finish(sink);
         let known = code::frames::Known { methods, modules, mappings, assemblies, managed_modules };
+        callsites.report(position, sink);
         let (nodes, places) = std::mem::take(callsites).finish();
         let frames = code::frames::resolve(nodes, &places, known, position, sink);
         modules.finish(sink);

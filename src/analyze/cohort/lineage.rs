@@ -230,7 +230,8 @@ impl Lineage {
         self.alive.iter_mut().for_each(|span| span.value = merged(span.value));
         join(&mut self.alive);
         for ((born, generation), bytes) in std::mem::take(&mut self.unknown) {
-            *self.unknown.entry((merged(born), generation)).or_default() += bytes;
+            let sum = self.unknown.entry((merged(born), generation)).or_default();
+            *sum = sum.saturating_add(bytes);
         }
     }
 }
@@ -345,6 +346,22 @@ mod tests {
             let rows = lineage.collect(&gc(id, 2, &heap, &same));
             let alive: u64 = rows.iter().map(|row| row.alive_bytes).sum();
             assert!(alive <= 0x10 + 0x8 + 4 && lineage.pieces() <= 4, "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn unknown_bytes_of_a_damaged_heap_are_as_many_as_fit() {
+        let mut lineage = Lineage::new();
+        for id in 1..1000 {
+            let heap = [(0, 0, u64::MAX)];
+            let mut gc = gc(id, 0, &heap, &[(8, 8, u64::MAX - 8)]);
+            gc.complete = id % 2 == 0;
+            gc.generation = (id % 3 > 0).then_some(0);
+            if id % 5 == 0 {
+                gc.ranges.clear();
+            }
+            let rows = lineage.collect(&gc);
+            assert!(rows.len() <= 2 * MAX_COHORTS, "{}", rows.len());
         }
     }
 

@@ -20,6 +20,9 @@ use crate::reader::ProcessKey;
 /// Frames remembered at once. Past it the memory starts anew and a frame may appear twice.
 const MAX_FRAMES: usize = 1 << 20;
 
+/// Bytes of a name, and of an assembly's: each may stand in a row for each address.
+const MAX_NAME: usize = 4 << 10;
+
 /// Rows that are handed on at once.
 const ROWS: usize = 4 << 10;
 
@@ -66,14 +69,14 @@ pub fn resolve(
         symbols: known.mappings.symbol_map(),
     };
     let mut frames =
-        Frames { maps, ids: HashMap::default(), groups: HashMap::default(), counts: FrameCounts::default() };
+        Frames { maps, ids: HashMap::default(), groups: HashMap::default(), counts: FrameCounts::default(), cut: 0 };
     let mut lost = nodes.lost();
     let mut base = 0;
     loop {
         match nodes.next_part() {
             Ok(Some(part)) => {
                 frames.part(&part, base, places, sink);
-                base += u32::try_from(part.len()).unwrap_or(u32::MAX);
+                base = base.saturating_add(u32::try_from(part.len()).unwrap_or(u32::MAX));
             }
             Ok(None) => break,
             Err(_) => lost += 1,
@@ -82,6 +85,10 @@ pub fn resolve(
     if lost > 0 {
         let message = "call stacks are lost: the temporary file could not be written or read";
         sink.problem(&Problem::new(Severity::DataLoss, "lost_callsites", position, message).count(lost));
+    }
+    if frames.cut > 0 {
+        let message = "frames have names of more than 4 KB, of which the beginning is kept";
+        sink.problem(&Problem::new(Severity::Info, "long_frame_names", position, message).count(frames.cut));
     }
     let FrameCounts { frames: all, named, .. } = frames.counts;
     if named < all {
@@ -114,6 +121,8 @@ struct Frames<'k> {
     ids: HashMap<(u32, u64), (FrameId, u32), RandomState>,
     groups: HashMap<Box<str>, u32, RandomState>,
     counts: FrameCounts,
+    /// Frames with a name that is too long.
+    cut: u64,
 }
 
 impl Frames<'_> {
@@ -172,7 +181,9 @@ impl Frames<'_> {
     ) -> (FrameId, u32) {
         self.counts.frames += 1;
         let row = self.maps.frame(node, process, text);
-        let row = Frame { frame_id: u32::try_from(self.counts.frames).unwrap_or(u32::MAX), ..row };
+        let (name, assembly) = (beginning(row.name), row.assembly.map(beginning));
+        self.cut += u64::from(name.len() < row.name.len());
+        let row = Frame { frame_id: u32::try_from(self.counts.frames).unwrap_or(u32::MAX), name, assembly, ..row };
         self.counts.named += u64::from(row.is_named);
         self.counts.in_modules += u64::from(!row.is_named && row.module_id != 0);
         let group = match self.groups.get(row.name) {
@@ -257,6 +268,12 @@ impl Maps<'_> {
         };
         (!name.is_empty()).then_some(name)
     }
+}
+
+/// As much of a text as a row may have.
+fn beginning(text: &str) -> &str {
+    let end = (0..=MAX_NAME.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 
 /// The part of a path behind its folders.
