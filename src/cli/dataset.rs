@@ -90,8 +90,7 @@ fn list(dataset: &Dataset) -> anyhow::Result<Outcome> {
 /// Exit code 2 when something is wrong.
 fn verify(dataset: &Dataset) -> anyhow::Result<Outcome> {
     let (mut wrong, mut files, mut rows) = (Vec::new(), 0u64, 0u64);
-    for info in dataset.recordings() {
-        let recording = dataset.recording(Some(&info.trace_id))?;
+    for recording in dataset.each_recording() {
         for table in recording.tables() {
             let table = recording.table(&table.name)?;
             files += 1;
@@ -110,7 +109,8 @@ fn verify(dataset: &Dataset) -> anyhow::Result<Outcome> {
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(&folder)?.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if !entry.path().is_dir() || name.starts_with('.') {
+            // Links may lead in circles.
+            if !entry.file_type()?.is_dir() || name.starts_with('.') {
                 continue;
             }
             if name.starts_with("trace=") && !keys.contains(&name) {

@@ -30,7 +30,7 @@ use std::path::PathBuf;
 pub use crate::table_spec::{Encoding, TableSpec};
 pub use batches::{BatchSink, TableSink};
 pub use dataset::Dataset;
-pub use entries::{entries, entry_path};
+pub use entries::{entries, entry_path, read_small};
 pub use growing::abandon_all;
 pub use lake::{Lake, Put};
 pub use workers::Encoders;
