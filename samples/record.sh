@@ -138,15 +138,17 @@ major=${version%%.*}
 
 # ---- the compiler
 
+# Portable symbols, which name no folder of this machine. mcs has no such option.
+symbols=(-debug:portable -deterministic)
 references() { local f; for f in "$1"/System*.dll "$1"/mscorlib.dll "$1"/netstandard.dll; do echo "-r:$f"; done; }
 
 sdk=$(ls -d "$runtime"/sdk/*/Roslyn/bincore/csc.dll 2>/dev/null | sort -V | tail -1 || true)
 if [ -x "$runtime/csharp" ]; then
   compiler=$runtime/csharp
-  compile() { "$runtime/csharp" "$1" "${sources[@]}"; }
+  compile() { "$runtime/csharp" "$1" "${symbols[@]}" "-pathmap:$here/src=/src,$(dirname "$1")=$stage/app" "${sources[@]}"; }
 elif [ -n "$sdk" ]; then
   compiler="$sdk (on this runtime)"
-  compile() { local r; mapfile -t r < <(references "$framework"); "$runtime/dotnet" exec "$sdk" -nologo -noconfig -nostdlib -optimize+ -langversion:7.3 "-out:$1" "${r[@]}" "${sources[@]}"; }
+  compile() { local r; mapfile -t r < <(references "$framework"); "$runtime/dotnet" exec "$sdk" -nologo -noconfig -nostdlib -optimize+ -langversion:7.3 "${symbols[@]}" "-pathmap:$here/src=/src,$(dirname "$1")=$stage/app" "-out:$1" "${r[@]}" "${sources[@]}"; }
 else
   type -P mcs >/dev/null || apt_install mono-mcs || die "no C# compiler: no csharp and no sdk in $runtime, and mcs (Debian: mono-mcs) is missing and could not be installed"
   # mcs does not read the assemblies of newer runtimes, but a program compiled against those of 3.1 runs there too.
@@ -254,9 +256,10 @@ for name in $only; do
     stacks)     record $name "Microsoft-DotNETCore-SampleProfiler:0:5,$clr:0x14C14FCCBD:5" -- stacks ;;
     events)     record $name "Tracequet-Churn:0xFFFFFFFFFFFFFFFF:5,Tracequet-Churn-Described:0xFFFFFFFFFFFFFFFF:5,System.Threading.Tasks.TplEventSource:0x80:4" EventPipeRundown=0 -- events ;;
     exit-early) record $name "$clr:0x400003:5" EventPipeRundown=0 -- exit-early ;;
-    subjects)   # with what the program says of itself beside it
-      record $name "Tracequet-Subjects:0xFFFFFFFFFFFFFFFF:5:EventCounterIntervalSec=0.2,System.Threading.Tasks.TplEventSource:0x80:4,System.Diagnostics.Eventing.FrameworkEventSource:0x2:5,System.Diagnostics.Metrics:0x2:4:Metrics=Tracequet.Subjects;RefreshInterval=0.2;SessionId=1,$clr:0x1C01C:5" EventPipeRundown=0 -- subjects
-      grep -E '^(exception|lock|request|nap|work|counter|instrument) ' "$work/$name.log" > "$out/$name$suffix.truth.txt" || true ;;
+    subjects)   # with what the program says of itself, and its symbols, beside it
+      record $name "Tracequet-Subjects:0xFFFFFFFFFFFFFFFF:5:EventCounterIntervalSec=0.2,System.Threading.Tasks.TplEventSource:0x80:4,System.Diagnostics.Eventing.FrameworkEventSource:0x2:5,System.Diagnostics.Metrics:0x2:4:Metrics=Tracequet.Subjects;RefreshInterval=0.2;SessionId=1,$clr:0x1C01C:5" -- subjects
+      grep -E '^(exception|line|lock|request|nap|work|counter|instrument) ' "$work/$name.log" > "$out/$name$suffix.truth.txt" || true
+      if [ -f "$stage/app/Churn.pdb" ]; then cp "$stage/app/Churn.pdb" "$out/Churn$suffix.pdb"; fi ;;
     callbacks)  # with the recorder as the runtime's profiler: both versions of the callbacks, roots, handles, names
       library=$(recorder_library) && cp "$library" "$stage/libtracequet_recorder.so" || { say "no recorder"; failed="$failed $name"; continue; }
       status=0

@@ -4,6 +4,7 @@ mod batch;
 mod batches;
 mod callback_run;
 mod conversion;
+mod course;
 mod event_run;
 mod expand;
 mod failed;

@@ -94,7 +94,7 @@ fn times_beyond_64_bits_are_told() {
         let mut writer = Writer::new(Vec::new(), header).unwrap();
         let thread = writer.thread(100);
         for at in ticks {
-            writer.record(thread, kind::SUSPEND_STARTED, 0, *at, &[]).unwrap();
+            writer.record(thread, kind::CLOCK, 0, *at, &[0; 8]).unwrap();
         }
         writer.finish(*ticks.last().unwrap()).unwrap()
     };

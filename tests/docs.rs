@@ -100,6 +100,27 @@ fn tests_that_a_promise_names_exist() {
     assert!(named > 20, "{named}");
 }
 
+#[test]
+fn files_that_a_document_names_exist() {
+    // What a dataset has, not the repository; and the file that a table takes, named by its folder.
+    let elsewhere = ["views.sql", "event_header.toml"];
+    let mut named = 0;
+    for (path, text) in documents() {
+        for name in text.split('`').skip(1).step_by(2) {
+            let is_path = !name.contains(|c: char| c.is_whitespace() || "<*{$:".contains(c));
+            let ends = [".rs", ".toml", ".sh", ".py", ".sql", ".md", ".yml"];
+            if !is_path || !ends.iter().any(|end| name.ends_with(end)) || elsewhere.contains(&name) {
+                continue;
+            }
+            let beside = path.parent().expect("a folder");
+            let folders = [beside.to_owned(), root().to_owned(), root().join("src")];
+            assert!(folders.iter().any(|folder| folder.join(name).exists()), "{}: {name}", path.display());
+            named += 1;
+        }
+    }
+    assert!(named > 20, "{named}");
+}
+
 /// Words of a command line, as far as a document needs them.
 fn words(line: &str) -> Vec<String> {
     let ends = |c: char| c.is_whitespace() || matches!(c, '`' | '"' | '\'' | '|' | ';' | ')' | '(' | ',');
@@ -142,4 +163,36 @@ fn commands_in_the_documents_exist() {
         }
     }
     assert!(seen.contains("convert"), "no document has a command");
+}
+
+/// The other way round: what `--help` prints is explained in a document, too.
+#[test]
+fn every_option_is_in_a_document() {
+    let listed = program(&["--help"]);
+    let (_, listed) = listed.split_once("\nCommands:\n").expect("a list of commands");
+    let (listed, _) = listed.split_once("\n\n").expect("the end of the list");
+    // A description that goes on in the next line is further to the right.
+    let names = listed.lines().filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
+    let mut commands: Vec<&str> = names.filter_map(|line| line.split_whitespace().next()).collect();
+    commands.retain(|command| *command != "help");
+    commands.push("generate");
+    assert!(commands.len() > 10, "{commands:?}");
+
+    let texts: String = documents().into_iter().map(|(_, text)| text).collect();
+    let written: BTreeSet<String> = words(&texts.replace(['=', '[', '/'], " ")).into_iter().collect();
+    let mut options = 0;
+    for command in commands {
+        let help = program(&[command, "--help"]);
+        for line in help.lines().map(str::trim_start).filter(|line| line.starts_with('-')) {
+            let option = words(line).into_iter().find(|word| word.starts_with("--"));
+            let Some(option) = option.map(|word| word.split(['=', '[']).next().unwrap_or_default().to_owned()) else {
+                continue;
+            };
+            if option != "--help" && option != "--version" {
+                assert!(written.contains(&option), "no document has {option} of tracequet {command}");
+                options += 1;
+            }
+        }
+    }
+    assert!(options > 60, "{options}");
 }

@@ -165,7 +165,7 @@ fn a_dump_that_expands_without_end_is_refused() {
     let nodes = whole.len() - (4 + 4 + 2 + 4 + 8 + 3 + 11 + 4 + 8 + 4 + 7 + 4 + 4);
     assert_eq!(whole[nodes..nodes + 4], 1u32.to_le_bytes());
     for what in ["the types", "the nodes"] {
-        let at = if what == "the nodes" { nodes } else { nodes - (4 + 4 + 12 + 9 - 4 + 4) };
+        let at = if what == "the nodes" { nodes } else { nodes - (4 + 12 + 4 + 4) };
         let mut head = whole[..at].to_vec();
         head.extend(i32::MAX.to_le_bytes());
         let endless = std::io::Read::chain(std::io::Cursor::new(head), std::io::repeat(0));

@@ -40,6 +40,8 @@ mod callback_truth;
 mod cli;
 #[cfg(feature = "tables")]
 mod collections;
+#[cfg(feature = "tables")]
+mod collector;
 mod column_names;
 // Sockets, signals and a .NET runtime for Linux.
 #[cfg(all(feature = "cli", target_os = "linux"))]
@@ -114,5 +116,7 @@ mod subjects;
 mod support;
 #[cfg(feature = "cli")]
 mod survival;
+#[cfg(feature = "tables")]
+mod tasks;
 #[cfg(all(windows, feature = "cli"))]
 mod windows;

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tracequet::analyze::metrics::definitions;
+use tracequet::analyze::metrics::{Metric, computed, definitions, metrics};
+use tracequet::dataset::Dataset;
 
 use crate::support::program::run;
 #[cfg(unix)]
@@ -19,9 +20,13 @@ fn document() -> String {
     let mut out = String::from(
         "# Metrics\n\nWhat `tracequet stats` prints, and what rules of `tracequet check` are about. Each figure is one of one recording. \
          Counts and sums of\nnothing are 0, also where such events were not recorded; a largest value or a percentile of nothing is no \
-         figure. Of\nmetrics with `[...]` the 20 largest values are figures. A percentile is the value at place `ceil(q * rows)` of \
-         the sorted ones.\n\nThe SQL gives the same in DuckDB: `cd DATASET; duckdb -init views.sql`. Better is what `compare` calls \
-         better. Exact\nfigures are compared as they are; of others the runs decide (see [CI.md](CI.md)).\n",
+         figure. Of\nmetrics with `[...]` the 20 largest values are figures (of counters 500). A percentile is the value at place \
+         `ceil(q * rows)` of the sorted ones;\nof more than a million values it is right to a part in 4,000.\n\nEach dataset has the \
+         figures as the table `metric`, a row for each. The SQL gives the same in DuckDB: `cd DATASET;\nduckdb -init views.sql`. Better \
+         is what `compare` calls better. Exact figures are compared as they are; of others the runs\ndecide (see [CI.md](CI.md)). The \
+         figures of all builds of a branch:\n\n```bash\nduckdb -init views.sql -c \"SELECT labels['commit'], median(value) / 1e6 AS \
+         pause_ms FROM metric JOIN labelled_trace USING (trace_id)\n  WHERE name = 'gc.pause.p99' AND labels['branch'] = 'main' GROUP \
+         BY ALL\"\n```\n",
     );
     for definition in definitions().unwrap() {
         let better = format!("{:?}", definition.better).to_lowercase();
@@ -68,6 +73,36 @@ fn duckdb_computes_the_same_figures() {
     let figures = folder.path().join("stats.json");
     std::fs::write(&figures, &stats.out).unwrap();
     crate::readers::run(&python, "metrics.py", &[root().join("docs/METRICS.md"), out, figures]);
+}
+
+/// The figures that are made while a recording is converted are those of the tables that came of it.
+#[test]
+fn the_table_of_figures_has_what_the_other_tables_give() {
+    let folder = tempfile::tempdir().unwrap();
+    let convert = |sample: &str, more: &[&str]| -> (Dataset, Vec<Metric>) {
+        let out = folder.path().join("out");
+        let arguments = [&["convert", "-q", sample, "--overwrite", "-o", out.to_str().unwrap()], more].concat();
+        let made = run(&arguments);
+        assert!(matches!(made.code, Some(0 | 2)), "{}", made.err);
+        let dataset = Dataset::open(out).unwrap();
+        let stored = metrics(&dataset.recording(None).unwrap()).unwrap();
+        (dataset, stored)
+    };
+    let mut compared = 0;
+    for sample in ["gc-churn.nettrace", "stacks.nettrace", "subjects.nettrace", "kernel.etl", "callbacks.corprof"] {
+        let sample = format!("samples/{sample}");
+        let (dataset, stored) = convert(&sample, &[]);
+        assert_eq!(stored, computed(&dataset.recording(None).unwrap()).unwrap(), "{sample}");
+        compared += stored.len();
+        for more in [&["--tables", "metric"][..], &["--layout", "hive", "--address-type", "int64", "--format", "arrow"]]
+        {
+            assert_eq!(stored, convert(&sample, more).1, "{sample} {more:?}");
+        }
+        let (dataset, few) = convert(&sample, &["--tables", "gc,gc_pause"]);
+        assert!(few.len() < stored.len() && few.iter().all(|metric| stored.contains(metric)), "{sample}: {few:?}");
+        assert!(dataset.tables().iter().all(|table| table.name != "metric"));
+    }
+    assert!(compared > 150, "{compared}");
 }
 
 /// The worked example: five runs of a program, and five with a switch that makes it allocate more.
@@ -146,6 +181,15 @@ fn what_is_not_comparable_and_what_was_lost_is_undecided() {
     assert_eq!(cut.code, Some(2), "{}", cut.out);
     assert!(cut.out.contains("has losses") && !cut.out.contains("passed  "), "{}", cut.out);
     assert_eq!(check("kind=none").code, Some(2));
+    // One run of two could not be read.
+    let broken = folder.path().join("broken.nettrace");
+    std::fs::write(&broken, &std::fs::read("samples/heap.nettrace").unwrap()[..100]).unwrap();
+    let kept = check("kind=workstation");
+    assert!(kept.out.contains("1 passed"), "{}", kept.out);
+    run(&["convert", "-q", broken.to_str().unwrap(), "-o", &lake, "--append", "--label", "kind=workstation"]);
+    let failed = check("kind=workstation");
+    assert_eq!(failed.code, Some(2), "{}", failed.out);
+    assert!(failed.out.contains("could not be read") && failed.out.contains("0 passed"), "{}", failed.out);
     std::fs::write(rules, "rules = ['allocation.byte <= 1GB']").unwrap();
     let typo = check("kind=server");
     assert!(typo.code == Some(1) && typo.err.contains("the nearest is allocation.bytes"), "{}", typo.err);

@@ -29,7 +29,8 @@ pub struct Place {
 
 /// The tables that somebody reads.
 fn tables() -> Vec<&'static str> {
-    let mut names = ["gc_pause", "gc_heap_generation", "method_compilation", "event_type", "counter"].to_vec();
+    let mut names =
+        ["gc_pause", "gc_heap_generation", "metric", "method_compilation", "event_type", "counter"].to_vec();
     names.extend(survived::TABLES.iter().chain(&cohort::TABLES).chain(&heap::TABLES).chain(&profile::TABLES));
     names.sort_unstable();
     names.dedup();
@@ -73,9 +74,9 @@ pub fn ask(path: &Path) {
     for recording in dataset.each_recording().take(2) {
         ask_recording(&recording);
     }
-    if let Ok(runs) = check::runs(&dataset) {
+    if let Ok(runs) = check::runs(&dataset, &[], None) {
         let all = rules::read("rules", "rules = ['gc.* <= 1', '*.* <= baseline * 1.1 + 5']").unwrap_or_default();
-        let _ = (check::check(&all, &runs, &runs), check::compare(&runs, &runs), check::latest(&runs));
+        let _ = (check::check(&all, &runs, &runs), check::compare(&runs, &runs), check::latest(&dataset));
     }
 }
 

@@ -1,11 +1,13 @@
 // Subjects: a program that writes down its own exceptions, waits for a lock, requests and counters on standard output, one line
 // each, while it is recorded: what is in the tables can be held against it. Of requests and naps it tells two times, between
-// writing the two events and around that: the true one lies between. C# 7, as in Churn.cs.
+// writing the two events and around that: the true one lies between. Of an exception it tells the source lines of its stack, where
+// the runtime finds the program's symbols. C# 7, as in Churn.cs.
 using System;
 using System.Collections.Generic;
 using System.Diagnostics;
 using System.Diagnostics.Tracing;
 using System.Globalization;
+using System.IO;
 using System.Reflection;
 using System.Threading;
 using System.Threading.Tasks;
@@ -31,6 +33,23 @@ static class Subjects
     static readonly double toMs = 1000.0 / Stopwatch.Frequency;
 
     static void Tell(string text) { lock (lines) lines.Add(text); }
+
+    // Where an exception was thrown, as the runtime itself finds it: method, file and line of each frame, innermost first.
+    static void Lines(Exception e)
+    {
+        List<StackFrame> frames = new List<StackFrame>(new StackTrace(e, true).GetFrames());
+        // The exception's own frames end in the method that caught it, which calls this one.
+        frames.AddRange(new StackTrace(2, true).GetFrames());
+        string text = "";
+        foreach (StackFrame frame in frames)
+        {
+            if (frame.GetFileName() == null) return;
+            MethodBase method = frame.GetMethod();
+            text += "|" + method.DeclaringType + "." + method.Name + "|" + Path.GetFileName(frame.GetFileName()) + "|" + frame.GetFileLineNumber();
+        }
+        Tell("line " + e.Message + text);
+    }
+
     static string Ms(long ticks) { return (ticks * toMs).ToString("F4", CultureInfo.InvariantCulture); }
 
     public static void Run()
@@ -56,7 +75,7 @@ static class Subjects
     {
         for (int i = 0; i < 3; i++)
         {
-            try { throw new InvalidOperationException("plain " + i); } catch (InvalidOperationException) { }
+            try { throw new InvalidOperationException("plain " + i); } catch (InvalidOperationException e) { Lines(e); }
             Tell("exception System.InvalidOperationException|plain " + i + "|1|Exceptions");
         }
         try
@@ -73,7 +92,7 @@ static class Subjects
         catch (OddException) { }
         Tell("exception System.FormatException|first|1|Exceptions");
         Tell("exception OddException|second|1|Exceptions");
-        try { Leave(); } catch (Exception e) when (e.Message == "leave") { }
+        try { Leave(); } catch (Exception e) when (e.Message == "leave") { Lines(e); }
         Tell("exception System.TimeoutException|leave|1|Exceptions");
     }
 

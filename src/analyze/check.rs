@@ -23,6 +23,8 @@ pub struct Run {
     pub labels: BTreeMap<String, String>,
     /// Whether something of it was lost, damaged or not decoded.
     pub has_losses: bool,
+    /// Whether it could not be read at all: then it has no figures.
+    pub is_failed: bool,
     /// What makes runs comparable: name and value.
     pub fingerprint: BTreeMap<&'static str, String>,
     /// Its figures.
@@ -35,23 +37,42 @@ impl Run {
     }
 }
 
-/// The runs of a dataset.
-pub fn runs(dataset: &Dataset) -> Result<Vec<Run>> {
-    let run = |recording: Recording<'_>| {
+/// The runs of a dataset that have all of these labels, and one of these keys if there are some. Recordings that could not be
+/// read are among them.
+pub fn runs(dataset: &Dataset, wanted: &[LabelTest], keys: Option<&[String]>) -> Result<Vec<Run>> {
+    let is_wanted = |trace_id: &String, labels: &BTreeMap<String, String>| {
+        labelled(labels, wanted) && keys.is_none_or(|keys| keys.contains(trace_id))
+    };
+    let mut found = Vec::new();
+    for recording in dataset.each_recording() {
         let info = recording.info();
-        Ok(Run {
+        if !is_wanted(&info.trace_id, &info.labels) {
+            continue;
+        }
+        found.push(Run {
             trace_id: info.trace_id.clone(),
             start: info.start.clone(),
             labels: info.labels.clone(),
             has_losses: info.dropped_events > 0 || !info.complete || info.status == "losses",
+            is_failed: false,
             fingerprint: fingerprint(&recording)?,
             metrics: metrics(&recording)?,
-        })
-    };
-    dataset.each_recording().map(run).collect()
+        });
+    }
+    found.extend(dataset.failed().iter().filter(|info| is_wanted(&info.trace_id, &info.labels)).map(|info| Run {
+        trace_id: info.trace_id.clone(),
+        start: String::new(),
+        labels: info.labels.clone(),
+        has_losses: true,
+        is_failed: true,
+        fingerprint: BTreeMap::new(),
+        metrics: Vec::new(),
+    }));
+    Ok(found)
 }
 
-/// Container, processors, width, heaps, and the providers that were recorded.
+/// Container, processors, width, system, runtime, mode and heaps of the collector, and the providers that were recorded. Which
+/// keywords were asked of them is in no recording.
 fn fingerprint(recording: &Recording<'_>) -> Result<BTreeMap<&'static str, String>> {
     let mut found = BTreeMap::new();
     for (table, column, name) in [
@@ -60,6 +81,8 @@ fn fingerprint(recording: &Recording<'_>) -> Result<BTreeMap<&'static str, Strin
         ("trace", "pointer_size", "pointer size"),
         ("process", "os", "system"),
         ("process", "arch", "architecture"),
+        ("process", "runtime_version", "runtime version"),
+        ("process", "startup_flags", "startup flags"),
         ("gc", "heap_count", "GC heaps"),
         ("event_type", "provider_name", "providers"),
     ] {
@@ -78,22 +101,29 @@ fn fingerprint(recording: &Recording<'_>) -> Result<BTreeMap<&'static str, Strin
     Ok(found)
 }
 
-/// The runs with these labels: `branch=main,scenario=load`; `!=` for others, `*` at the end for any.
-pub fn labelled(run: &Run, wanted: &[(String, bool, String)]) -> bool {
+/// A label that recordings have to have, or not to have: name, whether they have to, and the value, where `*` stands for
+/// anything.
+pub type LabelTest = (String, bool, String);
+
+/// Whether labels pass all tests.
+pub fn labelled(labels: &BTreeMap<String, String>, wanted: &[LabelTest]) -> bool {
     wanted.iter().all(|(name, equal, value)| {
-        let own = run.labels.get(name).map_or("", String::as_str);
+        let own = labels.get(name).map_or("", String::as_str);
         matches(value, own) == *equal
     })
 }
 
-/// The runs of the newest recording: those that have all of its labels, or it alone when it has none.
-pub fn latest(runs: &[Run]) -> Vec<Run> {
-    let Some(newest) = runs.iter().max_by_key(|run| (&run.start, &run.trace_id)) else { return Vec::new() };
-    let same = |run: &&Run| match newest.labels.is_empty() {
-        true => run.trace_id == newest.trace_id,
-        false => run.labels == newest.labels,
-    };
-    runs.iter().filter(same).cloned().collect()
+/// The keys of the newest recording and of those with the same labels, or of it alone when it has none.
+pub fn latest(dataset: &Dataset) -> Vec<String> {
+    let newest = dataset.recordings().iter().max_by_key(|info| (&info.start, &info.trace_id));
+    let Some(newest) = newest else { return Vec::new() };
+    let read = dataset.recordings().iter().map(|info| (&info.trace_id, &info.labels));
+    let all = read.chain(dataset.failed().iter().map(|info| (&info.trace_id, &info.labels)));
+    let same = all.filter(|(trace_id, labels)| match newest.labels.is_empty() {
+        true => **trace_id == newest.trace_id,
+        false => **labels == newest.labels,
+    });
+    same.map(|(trace_id, _)| trace_id.clone()).collect()
 }
 
 /// How a rule came out.
@@ -140,7 +170,8 @@ pub fn check(rules: &[Rule], new: &[Run], base: &[Run]) -> Result<Vec<Finding>> 
     let mut found = Vec::new();
     for rule in rules {
         let wanted: Vec<_> = rule.labels.iter().map(|(name, value)| (name.clone(), true, value.clone())).collect();
-        let of_rule = |runs: &[Run]| runs.iter().filter(|run| labelled(run, &wanted)).cloned().collect::<Vec<_>>();
+        let of_rule =
+            |runs: &[Run]| runs.iter().filter(|run| labelled(&run.labels, &wanted)).cloned().collect::<Vec<_>>();
         let (new, base) = (of_rule(new), of_rule(base));
         let names: BTreeSet<&str> = new
             .iter()
@@ -194,7 +225,10 @@ fn judge(rule: &Rule, name: &str, new: &[Run], base: &[Run]) -> Result<Finding> 
     finding.bound = bound;
     let judged: Vec<&Run> = new.iter().chain(base.iter().filter(|_| uses_baseline)).collect();
     if let Some(lossy) = judged.iter().find(|run| run.has_losses) {
-        finding.why = format!("{} has losses: what is missing may be what the rule is about", lossy.trace_id);
+        finding.why = match lossy.is_failed {
+            true => format!("{} could not be read", lossy.trace_id),
+            false => format!("{} has losses: what is missing may be what the rule is about", lossy.trace_id),
+        };
         return Ok(finding);
     }
     let (Some(value), Some(bound)) = (finding.value, bound) else {
@@ -271,9 +305,9 @@ fn worst(name: &str, compare: Compare, runs: &[Run]) -> Option<String> {
     })?;
     let metric = run.metrics.iter().find(|metric| metric.name == name)?;
     let family = name.rsplit_once('.').map_or(name, |(family, _)| family);
-    // Of a sum over types, the type with the most.
-    let inside =
-        run.metrics.iter().find(|other| other.name.starts_with(&format!("{family}.by_type[")) && !name.contains('['));
+    // Of a sum over types or methods, the one with the most.
+    let parts = format!("{family}.by_");
+    let inside = run.metrics.iter().find(|other| other.name.starts_with(&parts) && !name.contains('['));
     let place = metric.worst.clone().or_else(|| inside.map(|other| format!("most: {}", other.name)));
     Some(place.map_or_else(|| run.trace_id.clone(), |place| format!("{}, {place}", run.trace_id)))
 }

@@ -48,6 +48,7 @@ sources! {
     "Windows-Kernel-DiskIo" => "kernel-diskio",
     "Windows-Kernel-PageFault" => "kernel-pagefault",
     "Windows-Kernel-FileIo" => "kernel-fileio",
+    "Windows-Kernel-Registry" => "kernel-registry",
     "Windows-Kernel-TcpIp" => "kernel-tcpip",
     "Windows-Kernel-UdpIp" => "kernel-udpip",
     "Windows-Kernel-SystemConfig" => "kernel-systemconfig",

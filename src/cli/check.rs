@@ -4,13 +4,13 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use tracequet::analyze::check::{Finding, Run, Verdict, check, compare, incomparable, labelled, latest};
+use tracequet::analyze::check::{Finding, LabelTest, Run, Verdict, check, compare, incomparable};
 use tracequet::analyze::rules;
 use tracequet::error::Error;
 
 use super::check_report::{self, Facts};
 use super::output::{Outcome, print_note, print_result};
-use super::stats::{runs_of, shown};
+use super::stats::{Source, shown};
 use super::text::{Columns, clean};
 
 pub const ABOUT: &str = "\
@@ -86,7 +86,7 @@ pub struct CompareArgs {
 
 /// Labels that recordings have to have, or not to have.
 #[derive(Clone, Debug)]
-pub struct Labels(Vec<(String, bool, String)>);
+pub struct Labels(Vec<LabelTest>);
 
 fn labels(text: &str) -> Result<Labels, String> {
     let one = |part: &str| match (part.split_once("!="), part.split_once('=')) {
@@ -97,22 +97,18 @@ fn labels(text: &str) -> Result<Labels, String> {
     text.split(',').map(one).collect::<Result<_, _>>().map(Labels)
 }
 
-fn chosen(runs: &[Run], labels: &Labels) -> Vec<Run> {
-    runs.iter().filter(|run| labelled(run, &labels.0)).cloned().collect()
-}
-
 /// Checks the rules, and writes what came of it in every form that was asked for.
 pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     let text = std::fs::read_to_string(&args.rules).map_err(Error::io(&args.rules))?;
     let rules = rules::read(&args.rules.to_string_lossy(), &text)?;
-    let runs = runs_of(&args.input)?;
+    let source = Source::open(&args.input)?;
     let new = match &args.new {
-        Some(labels) => chosen(&runs, labels),
-        None => latest(&runs),
+        Some(labels) => source.labelled(&labels.0)?,
+        None => source.latest()?,
     };
     let is_new = |run: &Run| new.iter().any(|new| new.trace_id == run.trace_id);
     let base: Vec<Run> = match &args.baseline {
-        Some(labels) => chosen(&runs, labels).into_iter().filter(|run| !is_new(run)).collect(),
+        Some(labels) => source.labelled(&labels.0)?.into_iter().filter(|run| !is_new(run)).collect(),
         None => Vec::new(),
     };
     let findings = check(&rules, &new, &base)?;
@@ -143,13 +139,13 @@ fn outcome(findings: &[Finding]) -> Outcome {
 
 /// Prints all figures of two sets of runs.
 pub fn run_compare(args: &CompareArgs) -> anyhow::Result<Outcome> {
-    let base = runs_of(&args.base)?;
+    let labels = |labels: &Option<Labels>| labels.as_ref().map_or_else(Vec::new, |labels| labels.0.clone());
+    let source = Source::open(&args.base)?;
+    let base = source.labelled(&labels(&args.baseline))?;
     let new = match &args.new {
-        Some(path) => runs_of(path)?,
-        None => base.clone(),
+        Some(path) => Source::open(path)?.labelled(&labels(&args.select_new))?,
+        None => source.labelled(&labels(&args.select_new))?,
     };
-    let base = args.baseline.as_ref().map_or(base.clone(), |labels| chosen(&base, labels));
-    let new = args.select_new.as_ref().map_or(new.clone(), |labels| chosen(&new, labels));
     if base.is_empty() || new.is_empty() {
         return Err(Error::Usage("there is no recording on one of the sides".into()).into());
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use tracequet::analyze::check::{Run, latest, runs};
+use tracequet::analyze::check::{LabelTest, Run, latest, runs};
 use tracequet::analyze::metrics::definition_of;
 use tracequet::analyze::samples::median;
 use tracequet::dataset::Dataset;
@@ -24,6 +24,9 @@ Examples:
   tracequet stats app.nettrace
   tracequet stats lake --latest
   tracequet stats lake --format json | jq '.[] | {trace_id, labels}'";
+
+/// The tables that figures, and what makes runs comparable, are read from.
+const NEEDED: [&str; 4] = ["metric", "process", "gc", "event_type"];
 
 #[derive(Debug, Args)]
 pub struct StatsArgs {
@@ -53,10 +56,8 @@ pub enum StatsFormat {
 
 /// Prints the figures. Exit code 2 when a recording has losses.
 pub fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
-    let mut runs = runs_of(&args.input)?;
-    if args.latest {
-        runs = latest(&runs);
-    }
+    let source = Source::open(&args.input)?;
+    let runs = if args.latest { source.latest()? } else { source.labelled(&[])? };
     let format = if args.json { StatsFormat::Json } else { args.format };
     let text = match format {
         StatsFormat::Text => text(&runs),
@@ -66,17 +67,37 @@ pub fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
     Outcome::with_losses(runs.iter().any(|run| run.has_losses)).printed(print_result(&text))
 }
 
-/// The runs of a dataset, or of a recording that is converted for it.
-pub fn runs_of(input: &Path) -> anyhow::Result<Vec<Run>> {
-    if input.is_dir() {
-        return Ok(runs(&Dataset::open(input)?)?);
+/// Where runs come from: a dataset, or a recording that is converted for it.
+pub struct Source {
+    dataset: Dataset,
+    _folder: Option<tempfile::TempDir>,
+}
+
+impl Source {
+    /// Opens the dataset, or converts the recording.
+    pub fn open(input: &Path) -> anyhow::Result<Source> {
+        if input.is_dir() {
+            return Ok(Source { dataset: Dataset::open(input)?, _folder: None });
+        }
+        interrupt::end_at_interrupt()?;
+        let folder = tempfile::tempdir()?;
+        interrupt::remove_at_end(folder.path());
+        let output = folder.path().join("dataset");
+        let mut request = Convert::new([input.to_owned()], &output);
+        request.tables = NEEDED.map(str::to_owned).to_vec();
+        convert(&request, &mut |_| {})?;
+        Ok(Source { dataset: Dataset::open(&output)?, _folder: Some(folder) })
     }
-    interrupt::end_at_interrupt()?;
-    let folder = tempfile::tempdir()?;
-    interrupt::remove_at_end(folder.path());
-    let output = folder.path().join("dataset");
-    convert(&Convert::new([input.to_owned()], &output), &mut |_| {})?;
-    Ok(runs(&Dataset::open(&output)?)?)
+
+    /// The runs with these labels.
+    pub fn labelled(&self, labels: &[LabelTest]) -> anyhow::Result<Vec<Run>> {
+        Ok(runs(&self.dataset, labels, None)?)
+    }
+
+    /// The newest run, and those with the same labels.
+    pub fn latest(&self) -> anyhow::Result<Vec<Run>> {
+        Ok(runs(&self.dataset, &[], Some(&latest(&self.dataset)))?)
+    }
 }
 
 /// A value in its unit, for a person.
@@ -122,7 +143,11 @@ fn text(runs: &[Run]) -> String {
     let mut out = String::new();
     for run in runs {
         let labels: Vec<String> = run.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let losses = if run.has_losses { "  LOSSES" } else { "" };
+        let losses = match (run.is_failed, run.has_losses) {
+            (true, _) => "  COULD NOT BE READ",
+            (false, true) => "  LOSSES",
+            (false, false) => "",
+        };
         writeln!(out, "{}  {}{losses}", clean(&run.trace_id), clean(&labels.join(" "))).ok();
     }
     let mut columns = Columns::new(&["metric", ">median", ">least", ">most", "where"]);
@@ -152,7 +177,7 @@ fn json(runs: &[Run]) -> anyhow::Result<String> {
     };
     let run = |run: &Run| {
         serde_json::json!({
-            "trace_id": run.trace_id, "start": run.start, "labels": run.labels, "has_losses": run.has_losses,
+            "trace_id": run.trace_id, "start": run.start, "labels": run.labels, "has_losses": run.has_losses, "is_failed": run.is_failed,
             "fingerprint": run.fingerprint, "metrics": run.metrics.iter().map(metric).collect::<Vec<_>>(),
         })
     };

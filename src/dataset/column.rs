@@ -2,7 +2,7 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Int32Type, Int64Type, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, BooleanArray, PrimitiveArray, RecordBatch, StringArray};
 use arrow_schema::{DataType, TimeUnit};
@@ -20,6 +20,7 @@ enum Kind<'b> {
     U32(&'b PrimitiveArray<UInt32Type>),
     U64(&'b PrimitiveArray<UInt64Type>),
     I64(&'b PrimitiveArray<Int64Type>),
+    F64(&'b PrimitiveArray<Float64Type>),
     Time(&'b PrimitiveArray<TimestampMicrosecondType>),
     Bool(&'b BooleanArray),
     Text(&'b StringArray),
@@ -38,6 +39,7 @@ impl<'b> Column<'b> {
             DataType::UInt32 => Kind::U32(array.as_primitive()),
             DataType::UInt64 => Kind::U64(array.as_primitive()),
             DataType::Int64 => Kind::I64(array.as_primitive()),
+            DataType::Float64 => Kind::F64(array.as_primitive()),
             DataType::Timestamp(TimeUnit::Microsecond, _) => Kind::Time(array.as_primitive()),
             DataType::Boolean => Kind::Bool(array.as_boolean()),
             DataType::Utf8 => Kind::Text(array.as_string()),
@@ -51,13 +53,10 @@ impl<'b> Column<'b> {
         Ok(Column(kind))
     }
 
-    /// A number; of a truth value 0 or 1, of a signed one its bits (`--address-type int64`). `None` when it is null, or
-    /// the column is text.
+    /// A whole number; of a truth value 0 or 1, of a signed one its bits (`--address-type int64`). `None` when it is null, or
+    /// the column is text or has fractions.
     #[inline]
     pub fn number(&self, row: usize) -> Option<u64> {
-        fn at<T: arrow_array::ArrowPrimitiveType>(array: &PrimitiveArray<T>, row: usize) -> Option<T::Native> {
-            (row < array.len() && array.is_valid(row)).then(|| array.value(row))
-        }
         match self.0 {
             Kind::U8(array) => at(array, row).map(u64::from),
             Kind::U16(array) => at(array, row).map(u64::from),
@@ -66,7 +65,18 @@ impl<'b> Column<'b> {
             Kind::I64(array) => at(array, row).map(|n| n as u64),
             Kind::Time(array) => at(array, row).map(|n| n as u64),
             Kind::Bool(array) => (row < array.len() && array.is_valid(row)).then(|| u64::from(array.value(row))),
-            Kind::Text(_) | Kind::Label(..) => None,
+            Kind::F64(_) | Kind::Text(_) | Kind::Label(..) => None,
+        }
+    }
+
+    /// A number of any kind, signed ones with their sign. `None` when it is null, or the column is text.
+    #[inline]
+    pub fn real(&self, row: usize) -> Option<f64> {
+        match self.0 {
+            Kind::F64(array) => at(array, row),
+            Kind::U64(array) => at(array, row).map(|n| n as f64),
+            // Signed columns come as their bits.
+            _ => self.number(row).map(|bits| bits as i64 as f64),
         }
     }
 
@@ -83,6 +93,14 @@ impl<'b> Column<'b> {
         match self.0 {
             Kind::U64(array) if array.null_count() == 0 => Some(array.values()),
             Kind::I64(array) if array.null_count() == 0 => Some(array.values().inner().typed_data()),
+            _ => None,
+        }
+    }
+
+    /// The keys of the rows and the words that they stand for, of a column with a dictionary.
+    pub(crate) fn words(&self) -> Option<(&'b PrimitiveArray<Int32Type>, &'b StringArray)> {
+        match self.0 {
+            Kind::Label(keys, words) => Some((keys, words)),
             _ => None,
         }
     }
@@ -109,4 +127,8 @@ impl<'b> Column<'b> {
             _ => None,
         }
     }
+}
+
+fn at<T: arrow_array::ArrowPrimitiveType>(array: &PrimitiveArray<T>, row: usize) -> Option<T::Native> {
+    (row < array.len() && array.is_valid(row)).then(|| array.value(row))
 }

@@ -46,7 +46,7 @@ pub trait EventVisitor {
     fn stacks_forgotten(&mut self) {}
 
     /// Events that a thread recorded (`None`: any thread) are missing, all of them later than `since_ns`. Reported before the
-    /// first event behind the gap (.nettrace from V4 on).
+    /// first event behind the gap (.nettrace from V4 on, .etl).
     fn events_lost(&mut self, _capture_thread: Option<(ThreadIndex, &Thread)>, _since_ns: i64) {}
 
     /// Something lost, damaged or not understood; reading goes on where it can.

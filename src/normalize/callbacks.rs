@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::RandomState;
 
-use super::enum_names::callback_root_kind;
+use super::enum_names::{self, callback_root_kind};
 use super::fact::{
     Allocation, FactSink, GcFinalizable, GcGenerationRange, GcHandle, GcId, GcRoot, GcWeakElement, HeapObject,
     HeapReference, Method, NON_GC_HEAP, Process, Type, range_phase,
@@ -191,11 +191,13 @@ impl CallbackNormalizer {
                 let open = self.collections.innermost(ts_ns);
                 open.row.root_count += rows.len() as u64;
                 for [object_id, kind, flags, root_id] in rows {
+                    let root_flags = u32::try_from(*flags).unwrap_or_default();
                     sink.add(&GcRoot {
                         gc_id: open.row.gc_id,
                         object_id: *object_id,
                         root_kind: callback_root_kind(*kind),
-                        root_flags: u32::try_from(*flags).unwrap_or_default(),
+                        root_flags,
+                        root_flags_text: enum_names::root_flags(root_flags),
                         root_id: *root_id,
                         name: None,
                     });
@@ -388,6 +390,7 @@ impl CallbackNormalizer {
                 module_id,
                 name,
                 flags,
+                flags_text: enum_names::type_flags(flags),
                 element_type,
                 type_parameter_ids: parameters,
             });

@@ -14,15 +14,37 @@ pub fn collection_kind(value: u64) -> Option<&'static str> {
 
 /// GCGlobalMechanisms: its bits as words, joined by `|`. Bits that have no name are left out.
 pub fn mechanisms(bits: u32) -> &'static str {
-    static WORDS: LazyLock<Vec<String>> = LazyLock::new(|| {
-        let join = |bits: u32| {
-            let of_bit = |(bit, name): (u32, &&'static str)| (bits >> bit & 1 == 1).then_some(*name);
-            (0..).zip(MECHANISMS).filter_map(of_bit).collect::<Vec<_>>().join("|")
-        };
-        (0..1 << MECHANISMS.len()).map(join).collect()
-    });
-    let known = bits & ((1 << MECHANISMS.len()) - 1);
-    WORDS.get(known as usize).map_or("", String::as_str)
+    static WORDS: LazyLock<Vec<String>> = LazyLock::new(|| all_words(MECHANISMS));
+    of_words(&WORDS, bits)
+}
+
+/// GCRootFlagsMap: its bits as words, joined by `|`.
+pub fn root_flags(bits: u32) -> &'static str {
+    static WORDS: LazyLock<Vec<String>> =
+        LazyLock::new(|| all_words(&["Pinning", "WeakRef", "Interior", "RefCounted"]));
+    of_words(&WORDS, bits)
+}
+
+/// TypeFlagsMap: its bits as words, joined by `|`. The rank of an array is left out.
+pub fn type_flags(bits: u32) -> &'static str {
+    static WORDS: LazyLock<Vec<String>> =
+        LazyLock::new(|| all_words(&["Delegate", "Finalizable", "ComObject", "Array", "ModuleBaseAddress"]));
+    of_words(&WORDS, bits)
+}
+
+/// The words of every combination of bits with these names.
+fn all_words(names: &[&'static str]) -> Vec<String> {
+    let join = |bits: u32| {
+        let of_bit = |(bit, name): (u32, &&'static str)| (bits >> bit & 1 == 1).then_some(*name);
+        (0..).zip(names).filter_map(of_bit).collect::<Vec<_>>().join("|")
+    };
+    (0..1 << names.len()).map(join).collect()
+}
+
+/// The words of the bits that have names.
+fn of_words(words: &'static [String], bits: u32) -> &'static str {
+    let known = bits as usize & (words.len() - 1);
+    words.get(known).map_or("", String::as_str)
 }
 
 /// The names of the lowest bits (gcrecord.h).

@@ -1,5 +1,6 @@
 //! The rows of a heap dump (`.gcdump`): a collection, its objects and references, types and roots.
 
+use super::enum_names;
 use super::fact::{FactSink, Gc, GcRoot, HeapObject, HeapReference, Process, Type};
 use crate::error::{Problem, Severity};
 use crate::reader::gcdump::{GcDump, Graph, Node};
@@ -122,7 +123,10 @@ fn roots(graph: &Graph, sink: &mut impl FactSink) -> u64 {
                 object_id => {
                     let Group { kind: root_kind, flags: root_flags } = group;
                     let name = field.filter(|_| root_kind == "static");
-                    sink.add(&GcRoot { gc_id: GC_ID, object_id, root_kind, root_flags, root_id: 0, name });
+                    let root_flags_text = enum_names::root_flags(root_flags);
+                    let row =
+                        GcRoot { gc_id: GC_ID, object_id, root_kind, root_flags, root_flags_text, root_id: 0, name };
+                    sink.add(&row);
                     count += 1;
                 }
             }

@@ -65,6 +65,7 @@ trackers! {
     HeapStats = gc::heap_stats,
     Generations = gc::generations,
     Marks = gc::marks,
+    Joins = gc::joins,
     Tuning = gc::tuning,
     HeapWalk = gc::heap_walk,
     Roots = gc::roots,
@@ -84,8 +85,10 @@ trackers! {
     Exceptions = threads::exceptions,
     Waits = threads::waits,
     Pool = threads::pool,
+    Scheduling = kernel::scheduling,
     Disk = kernel::disk,
     Files = kernel::files,
+    FileOperations = kernel::file_operations,
     Network = kernel::network,
     Counters = sources::counters,
     Activities = sources::activities,
@@ -110,6 +113,7 @@ struct Trackers {
     join: gc::join::Join,
     heap_walks: gc::heap_walk::HeapWalks,
     marks: gc::marks::Marks,
+    joins: gc::joins::Joins,
     types: code::types::Types,
     callsites: code::callsites::Callsites,
     methods: code::methods::Methods,
@@ -123,7 +127,9 @@ struct Trackers {
     waits: threads::waits::Waits,
     pool: threads::pool::Pool,
     activities: sources::activities::Activities,
+    scheduling: kernel::scheduling::Scheduling,
     files: kernel::files::Files,
+    file_operations: kernel::file_operations::FileOperations,
     clock: Option<Clock>,
     processes: processes::Processes,
 }
@@ -221,11 +227,18 @@ impl Normalizer {
         let thread = capture_thread.map(|(index, _)| index);
         self.trackers.runtimes.events_lost(process, thread, since_ns);
         self.trackers.unpair(process, thread, sink);
+        self.trackers.scheduling.events_lost(since_ns, sink);
     }
 
     /// The end of the recording: open collections are incomplete, and what was only counted is reported.
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
         self.trackers.unpair(None, None, sink);
+        let unkept = self.trackers.scheduling.finish(sink);
+        if unkept > 0 {
+            let message = "more threads than are remembered; thread_time has nothing of the others";
+            let problem = Problem::new(Severity::DataLoss, "too_many_threads", position, message);
+            sink.problem(&problem.count(unkept));
+        }
         let Trackers { runtimes, join, heap_walks, .. } = &mut self.trackers;
         join.finish(position, runtimes.all(), sink);
         runtimes.finish(position, sink);
@@ -268,11 +281,13 @@ impl Trackers {
     /// Nothing that is open is joined with what comes: events of a thread (`None`: of any) were lost, or the recording ends.
     fn unpair(&mut self, process: Option<ProcessKey>, thread: Option<ThreadIndex>, sink: &mut impl FactSink) {
         self.marks.forget();
+        self.joins.events_lost(thread, sink);
         self.assembly_loads.events_lost(thread, sink);
         self.compilations.events_lost(thread, sink);
         self.exceptions.events_lost(thread, sink);
         self.waits.events_lost(thread, sink);
         self.pool.events_lost(process, sink);
+        self.file_operations.events_lost(sink);
         self.activities.events_lost(process, sink);
     }
 
@@ -300,6 +315,7 @@ impl Trackers {
                 }
             }
             Route::Marks(action) => marks.event(action, input, runtimes.of(input), sink),
+            Route::Joins(action) => self.joins.event(action, input, runtimes, sink),
             Route::Tuning(action) => gc::tuning::event(action, input, runtimes.of(input), sink),
             Route::HeapWalk(action) => {
                 runtimes.event(input, Moment::Within, join, sink, |runtime, sink| {
@@ -344,6 +360,8 @@ impl Trackers {
             Route::Pool(action) => self.pool.event(action, input, sink),
             Route::Disk(action) => kernel::disk::event(action, input, self.clock.as_ref(), sink),
             Route::Files(action) => self.files.event(action, input),
+            Route::FileOperations(action) => self.file_operations.event(action, input, sink),
+            Route::Scheduling(action) => self.scheduling.event(action, input, sink),
             Route::Network(action) => kernel::network::event(action, input, sink),
             Route::Counters(action) => sources::counters::event(action, input, sink),
             Route::Activities(action) => self.activities.event(action, input, sink),

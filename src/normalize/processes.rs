@@ -34,6 +34,8 @@ struct Known {
     os: String,
     arch: String,
     runtime_path: String,
+    runtime_version: String,
+    startup_flags: String,
 }
 
 /// The processes of a recording, in the order of first sight.
@@ -106,6 +108,12 @@ impl Processes {
         take(&mut process.os, "OSInformation");
         take(&mut process.arch, "ArchInformation");
         take(&mut process.runtime_path, "RuntimeDllPath");
+        let version =
+            ["VMMajorVersion", "VMMinorVersion", "VMBuildNumber", "VMQfeNumber"].map(|part| input.number(part));
+        if version != [0; 4] {
+            process.runtime_version = version.map(|part| part.to_string()).join(".");
+            process.startup_flags = input.words_of("StartupFlagsMap", "StartupFlags");
+        }
         let sku = input.name_of("RuntimeSkuMap", "Sku");
         process.row.runtime_kind = sku.or(process.row.runtime_kind);
     }
@@ -127,8 +135,9 @@ impl Processes {
                     process.command_line = told.command_line;
                 }
             }
-            let Known { row, name, command_line, os, arch, runtime_path } = &process;
-            sink.add(&Process { name, command_line, os, arch, runtime_path, ..*row });
+            let Known { row, name, command_line, os, arch, runtime_path, runtime_version, startup_flags } = &process;
+            let row = Process { name, command_line, os, arch, runtime_path, ..*row };
+            sink.add(&Process { runtime_version, startup_flags, ..row });
         }
     }
 }

@@ -4,11 +4,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::conversion::Conversion;
+use super::course::Course;
 use super::output::TableOutput;
 use super::process_filter::ProcessFilter;
 use super::summary::{InputSummary, TableSummary};
 use super::threads::ThreadCounts;
-use crate::error::{Error, Problem, Result};
+use crate::error::{Problem, Result};
 use crate::normalize::callbacks::CallbackNormalizer;
 use crate::normalize::fact::{self, FactSink};
 use crate::reader::callback::format::{Header, kind_name};
@@ -26,14 +27,9 @@ pub struct CallbackRun<'r> {
     threads: Vec<(Thread, ThreadCounts)>,
     /// Records and bytes of payload, by kind.
     kinds: [(u64, u64); 256],
-    records: u64,
-    first_ns: i64,
-    last_ns: i64,
     wanted: bool,
     processes: ProcessFilter,
-    failure: Option<Error>,
-    /// The first damage, where the request is to stop at it.
-    damage: Option<Problem>,
+    course: Course,
 }
 
 struct State {
@@ -53,11 +49,7 @@ impl<'r> CallbackRun<'r> {
             state: None,
             threads: Vec::new(),
             kinds: [(0, 0); 256],
-            records: 0,
-            first_ns: i64::MAX,
-            last_ns: i64::MIN,
-            failure: None,
-            damage: None,
+            course: Course::new(),
         }
     }
 
@@ -68,16 +60,12 @@ impl<'r> CallbackRun<'r> {
         end: &End,
         identity: &FileIdentity,
     ) -> Result<(InputSummary, Vec<TableSummary>)> {
-        if let Some(Problem { offset, message: what, .. }) = self.damage.take() {
-            return Err(Error::Damaged { path: path.to_owned(), offset, what });
-        }
+        self.course.damage(path)?;
         let Some(State { info, mut out, mut normalizer }) = self.state.take() else {
-            return Err(self.failure.unwrap_or_else(|| Error::Internal("the recording has no header".into())));
+            return Err(self.course.no_header());
         };
         self.processes.check(path)?;
-        if self.records == 0 {
-            (self.first_ns, self.last_ns) = (0, 0);
-        }
+        let (first_ns, last_ns) = self.course.span();
         let totals = normalizer.finish(end.bytes, &mut out);
         self.report_kinds(&mut out);
         for (thread, counts) in &mut self.threads {
@@ -91,12 +79,12 @@ impl<'r> CallbackRun<'r> {
             info,
             complete: end.complete,
             bytes: end.bytes,
-            events: self.records,
+            events: self.course.events,
             dropped_events: end.dropped_events,
-            first_ns: self.first_ns,
-            last_ns: self.last_ns,
+            first_ns,
+            last_ns,
             event_types: self.kinds.iter().filter(|(records, _)| *records > 0).count() as u64,
-            decoded_full: self.records,
+            decoded_full: self.course.events,
             decoded_partial: 0,
             raw: 0,
             collections: totals.collections,
@@ -104,7 +92,7 @@ impl<'r> CallbackRun<'r> {
             incomplete_collections: 0,
             problems: Vec::new(),
         };
-        out.close(summary, self.conversion.dataset, self.failure.take())
+        out.close(summary, self.conversion.dataset, self.course.failure())
     }
 
     fn report_kinds(&self, out: &mut TableOutput) {
@@ -131,7 +119,7 @@ impl Visitor for CallbackRun<'_> {
                 let normalizer = CallbackNormalizer::new(header, info.clock);
                 self.state = Some(State { info: info.clone(), out, normalizer });
             }
-            Err(e) => self.failure = Some(e),
+            Err(e) => self.course.fail(e),
         }
     }
 
@@ -141,16 +129,14 @@ impl Visitor for CallbackRun<'_> {
     }
 
     fn record(&mut self, record: &Record<'_>) -> ControlFlow<()> {
-        let (Some(state), true) = (&mut self.state, self.failure.is_none() && self.damage.is_none()) else {
+        let (Some(state), ControlFlow::Continue(())) = (&mut self.state, self.course.flow()) else {
             return ControlFlow::Break(());
         };
         let ts_ns = state.normalizer.time(record);
         if !self.wanted || !self.conversion.request.covers(ts_ns) || !self.processes.wants(record.thread) {
             return ControlFlow::Continue(());
         }
-        self.records += 1;
-        self.first_ns = self.first_ns.min(ts_ns);
-        self.last_ns = self.last_ns.max(ts_ns);
+        self.course.event(ts_ns);
         let thread = usize::try_from(record.thread).ok().and_then(|index| self.threads.get_mut(index));
         if let Some((_, counts)) = thread {
             counts.event(ts_ns);
@@ -164,10 +150,9 @@ impl Visitor for CallbackRun<'_> {
         if state.out.tables.has_ready()
             && let Err(e) = state.out.write(self.conversion.dataset)
         {
-            self.failure.get_or_insert(e);
-            return ControlFlow::Break(());
+            self.course.fail(e);
         }
-        ControlFlow::Continue(())
+        self.course.flow()
     }
 
     fn records_lost(&mut self) {
@@ -177,18 +162,13 @@ impl Visitor for CallbackRun<'_> {
     }
 
     fn problem(&mut self, problem: Problem) {
-        if self.damage.is_none() && self.conversion.ends_at(&problem) {
-            self.damage = Some(problem.clone());
-        }
+        self.course.problem(&problem, &self.conversion);
         if let Some(state) = &mut self.state {
             state.out.problem(&problem);
         }
     }
 
     fn progress(&mut self, position: u64) {
-        (self.conversion.progress)(position, self.conversion.total, self.records);
-        if let Err(e) = self.conversion.dataset.check() {
-            self.failure.get_or_insert(e);
-        }
+        self.course.progress(position, &mut self.conversion);
     }
 }

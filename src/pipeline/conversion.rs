@@ -2,6 +2,7 @@
 
 use super::output::TableOutput;
 use super::request::Convert;
+use crate::analyze::metrics::{self, Figures};
 use crate::error::{Problem, Result, Severity};
 use crate::reader::TraceInfo;
 use crate::sink::TableSink;
@@ -27,7 +28,14 @@ impl Conversion<'_> {
 
     /// Where the tables of a recording whose header was read come out.
     pub(super) fn output(&self, info: &TraceInfo) -> Result<TableOutput> {
-        let tables = Tables::new(self.selection.clone(), info.clock, info.pointer_size, self.shape.clone())?;
-        Ok(TableOutput::new(tables, self.request))
+        let figures = match self.selection.asks_for(metrics::TABLE) {
+            true => Some(Figures::new()?),
+            false => None,
+        };
+        // The same figures, whatever other tables were asked for.
+        let needed = figures.as_ref().map_or_else(Vec::new, Figures::tables);
+        let selection = self.selection.with_needed(needed);
+        let tables = Tables::new(selection.clone(), info.clock, info.pointer_size, self.shape.clone())?;
+        Ok(TableOutput::new(tables, self.request).with_figures(figures, selection))
     }
 }

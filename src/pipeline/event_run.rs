@@ -4,11 +4,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::conversion::Conversion;
+use super::course::Course;
 use super::output::TableOutput;
 use super::process_filter::ProcessFilter;
 use super::summary::{InputSummary, TableSummary};
 use super::threads::ThreadCounts;
-use crate::error::{Error, Problem, Result, Severity};
+use crate::error::{Problem, Result, Severity};
 use crate::event::{Decoding, Event, EventInfo, EventVisitor, Resolved};
 use crate::normalize::fact::{self, FactSink};
 use crate::normalize::{Normalizer, Totals};
@@ -56,12 +57,7 @@ pub struct EventRun<'r> {
     threads: Vec<ThreadCounts>,
     wanted: ProcessFilter,
     normalizer: Normalizer,
-    events: u64,
-    first_ns: i64,
-    last_ns: i64,
-    failure: Option<Error>,
-    /// The first damage, where the request is to stop at it.
-    damage: Option<Problem>,
+    course: Course,
 }
 
 /// What exists once the header is read.
@@ -80,11 +76,7 @@ impl<'r> EventRun<'r> {
             wanted: ProcessFilter::new(&conversion.request.processes),
             conversion,
             normalizer: Normalizer::default(),
-            events: 0,
-            first_ns: i64::MAX,
-            last_ns: i64::MIN,
-            failure: None,
-            damage: None,
+            course: Course::new(),
         }
     }
 
@@ -92,7 +84,7 @@ impl<'r> EventRun<'r> {
     fn write_ready(&mut self) {
         let Some(state) = &mut self.state else { return };
         if let Err(e) = state.out.write(self.conversion.dataset) {
-            self.failure.get_or_insert(e);
+            self.course.fail(e);
         }
     }
 
@@ -111,9 +103,7 @@ impl<'r> EventRun<'r> {
             }
             return;
         }
-        self.events += 1;
-        self.first_ns = self.first_ns.min(ts_ns);
-        self.last_ns = self.last_ns.max(ts_ns);
+        self.course.event(ts_ns);
         if let Some(captor) = self.threads.get_mut(raw.capture_thread as usize) {
             captor.captured += 1;
         }
@@ -160,16 +150,9 @@ impl<'r> EventRun<'r> {
         identity: &FileIdentity,
         resolved: &Resolved,
     ) -> Result<(InputSummary, Vec<TableSummary>)> {
-        if let Some(Problem { offset, message: what, .. }) = self.damage.take() {
-            return Err(Error::Damaged { path: path.to_owned(), offset, what });
-        }
-        let Some(State { info, mut out }) = self.state.take() else {
-            return Err(self.failure.unwrap_or_else(|| Error::Internal("the recording has no header".into())));
-        };
+        self.course.damage(path)?;
+        let Some(State { info, mut out }) = self.state.take() else { return Err(self.course.no_header()) };
         self.wanted.check(path)?;
-        if self.events == 0 {
-            (self.first_ns, self.last_ns) = (0, 0);
-        }
         let threads = || resolved.threads.iter().zip(&self.threads);
         for (thread, counts) in threads().filter(|(_, counts)| counts.events > 0) {
             self.normalizer.counted(thread.process(), counts.events, counts.first_ns, counts.last_ns);
@@ -191,7 +174,7 @@ impl<'r> EventRun<'r> {
             }
         }
         let summary = self.summary(path, end, identity, info, totals);
-        out.close(summary, self.conversion.dataset, self.failure.take())
+        out.close(summary, self.conversion.dataset, self.course.failure())
     }
 
     fn summary(
@@ -206,6 +189,7 @@ impl<'r> EventRun<'r> {
         let sum = |of: fn(&Counts) -> u64| seen().map(|k| of(&k.counts)).sum::<u64>();
         let raw = sum(|c| c.raw);
         let partial = sum(|c| c.longer + c.shorter);
+        let (first_ns, last_ns) = self.course.span();
         InputSummary {
             path: path.to_owned(),
             trace_id: String::new(),
@@ -213,12 +197,12 @@ impl<'r> EventRun<'r> {
             info,
             complete: end.complete,
             bytes: end.bytes,
-            events: self.events,
+            events: self.course.events,
             dropped_events: end.dropped_events,
-            first_ns: self.first_ns,
-            last_ns: self.last_ns,
+            first_ns,
+            last_ns,
             event_types: seen().count() as u64,
-            decoded_full: self.events.saturating_sub(raw).saturating_sub(partial),
+            decoded_full: self.course.events.saturating_sub(raw).saturating_sub(partial),
             decoded_partial: partial,
             raw,
             collections: totals.collections,
@@ -323,7 +307,7 @@ impl EventVisitor for EventRun<'_> {
         self.normalizer.clock(&info.clock);
         match self.conversion.output(info) {
             Ok(out) => self.state = Some(State { info: info.clone(), out }),
-            Err(e) => self.failure = Some(e),
+            Err(e) => self.course.fail(e),
         }
     }
 
@@ -334,7 +318,7 @@ impl EventVisitor for EventRun<'_> {
         let route = match wanted.then(|| state.out.tables.route(info)) {
             Some(Ok(route)) => route,
             Some(Err(e)) => {
-                self.failure.get_or_insert(e);
+                self.course.fail(e);
                 None
             }
             None => None,
@@ -360,7 +344,7 @@ impl EventVisitor for EventRun<'_> {
 
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         self.add_event(event, false);
-        if self.failure.is_some() || self.damage.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        self.course.flow()
     }
 
     fn stack_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
@@ -379,18 +363,13 @@ impl EventVisitor for EventRun<'_> {
     }
 
     fn problem(&mut self, problem: Problem) {
-        if self.damage.is_none() && self.conversion.ends_at(&problem) {
-            self.damage = Some(problem.clone());
-        }
+        self.course.problem(&problem, &self.conversion);
         if let Some(state) = &mut self.state {
             state.out.problem(&problem);
         }
     }
 
     fn progress(&mut self, position: u64) {
-        (self.conversion.progress)(position, self.conversion.total, self.events);
-        if let Err(e) = self.conversion.dataset.check() {
-            self.failure.get_or_insert(e);
-        }
+        self.course.progress(position, &mut self.conversion);
     }
 }

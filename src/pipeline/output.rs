@@ -7,18 +7,24 @@ use std::path::Path;
 use super::request::Convert;
 use super::summary::{FailedInput, InputSummary, ProblemSummary, TableSummary};
 use crate::analyze::heap::StoredWalks;
+use crate::analyze::metrics::{Figures, definition_of};
 use crate::error::{Error, Problem, Result, Severity};
-use crate::normalize::fact::{Fact, FactSink, Trace, TraceLabel};
+use crate::normalize::fact::{self, Fact, FactSink, Trace, TraceLabel};
 use crate::sink::{TableId, TableSink};
 use crate::table::Tables;
 use crate::table::schema::SCHEMA_VERSION;
+use crate::table::select::Selection;
 
 /// The tables, and a count of the problems on their way there.
 pub(super) struct TableOutput {
     pub(super) tables: Tables,
     problems: BTreeMap<&'static str, ProblemSummary>,
-    table_ids: Vec<TableId>,
+    /// The tables in the dataset; `None` of one that only others are made of.
+    table_ids: Vec<Option<TableId>>,
     labels: Vec<(String, String)>,
+    selection: Selection,
+    /// The figures, when the table of them was asked for.
+    figures: Option<Figures>,
     /// The walks of the heap, when it was asked what their objects retain.
     walks: Option<StoredWalks>,
 }
@@ -42,7 +48,13 @@ impl TableOutput {
     pub(super) fn new(tables: Tables, request: &Convert) -> TableOutput {
         let labels = request.labels.clone();
         let walks = request.retained.map(StoredWalks::new);
-        TableOutput { tables, problems: BTreeMap::new(), table_ids: Vec::new(), walks, labels }
+        let (problems, table_ids) = (BTreeMap::new(), Vec::new());
+        TableOutput { tables, problems, table_ids, walks, labels, selection: Selection::default(), figures: None }
+    }
+
+    /// Makes figures of the rows on their way. Tables that `selection` does not ask for are not written.
+    pub(super) fn with_figures(self, figures: Option<Figures>, selection: Selection) -> TableOutput {
+        TableOutput { figures, selection, ..self }
     }
 
     /// The rows of `heap_dominator`, which can be told only when all else is known.
@@ -61,13 +73,41 @@ impl TableOutput {
     /// Declares new tables and hands batches on, in order.
     pub(super) fn write(&mut self, dataset: &mut dyn TableSink) -> Result<()> {
         for spec in self.tables.specs().iter().skip(self.table_ids.len()) {
-            self.table_ids.push(dataset.table(spec.clone())?);
+            let is_asked_for = spec.name.starts_with("event/") || self.selection.asks_for(&spec.name);
+            self.table_ids.push(if is_asked_for { Some(dataset.table(spec.clone())?) } else { None });
+            if let Some(figures) = &mut self.figures {
+                figures.declare(&spec.name);
+            }
         }
-        for batch in self.tables.take_ready() {
-            let Some(id) = self.table_ids.get(batch.table) else { continue };
-            dataset.write(*id, batch.rows)?;
+        let (specs, ready) = self.tables.take_ready();
+        for batch in ready {
+            if let (Some(figures), Some(spec)) = (&mut self.figures, specs.get(batch.table)) {
+                figures.add(&spec.name, &batch.rows)?;
+            }
+            if let Some(Some(id)) = self.table_ids.get(batch.table) {
+                dataset.write(*id, batch.rows)?;
+            }
         }
         Ok(())
+    }
+
+    /// The rows of `metric`: all others are known by now.
+    fn add_figures(&mut self, dataset: &mut dyn TableSink) -> Result<()> {
+        let Some(figures) = self.figures.take() else { return Ok(()) };
+        for metric in figures.finish() {
+            let Some(definition) = definition_of(&metric.name)? else { continue };
+            self.tables.add(&fact::Metric {
+                name: &definition.name,
+                key: metric.key(),
+                value: metric.value,
+                unit: &definition.unit,
+                better: definition.better.word(),
+                observation_count: metric.observations,
+                worst: metric.worst.as_deref(),
+            });
+        }
+        self.tables.finish();
+        self.write(dataset)
     }
 
     /// The end: the row of the recording, and all tables closed. `summary` says what was counted on the way; its problems
@@ -118,6 +158,7 @@ impl TableOutput {
             return Err(failure);
         }
         self.write(dataset)?;
+        self.add_figures(dataset)?;
         let written = dataset.close_tables(&footer(&row))?;
         let tables = written.into_iter().map(|t| TableSummary { name: t.name, rows: t.rows, bytes: t.bytes }).collect();
         summary.incomplete_collections = ["open_collection", "running_collection"]

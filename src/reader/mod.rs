@@ -387,7 +387,7 @@ pub trait Visitor {
     fn stacks_forgotten(&mut self) {}
 
     /// Events that a thread recorded (`None`: any thread) are missing, all of them later than `since_ticks`. Reported before
-    /// the first event behind the gap (.nettrace from V4 on).
+    /// the first event behind the gap (.nettrace from V4 on, .etl).
     fn events_lost(&mut self, _capture_thread: Option<ThreadIndex>, _since_ticks: i64) {}
 
     /// Something lost, damaged or not understood; reading goes on where it can.

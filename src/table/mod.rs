@@ -99,9 +99,9 @@ impl Tables {
         !self.batches.ready.is_empty()
     }
 
-    /// The batches that are ready, in order.
-    pub fn take_ready(&mut self) -> impl Iterator<Item = ReadyBatch> + '_ {
-        self.batches.ready.drain(..)
+    /// The tables, and the batches that are ready, in order.
+    pub fn take_ready(&mut self) -> (&[TableSpec], impl Iterator<Item = ReadyBatch> + '_) {
+        (&self.batches.specs, self.batches.ready.drain(..))
     }
 
     /// The first defect that kept a batch from being made.

@@ -6,6 +6,8 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     names: Vec<String>,
+    /// Tables that are made as well, for others to be made of them.
+    needed: Vec<&'static str>,
 }
 
 impl Selection {
@@ -20,16 +22,26 @@ impl Selection {
                 return Err(Error::Usage(format!("no table '{name}'; there are {list}, event, event/<provider>")));
             }
         }
-        Ok(Selection { names: names.to_vec() })
+        Ok(Selection { names: names.to_vec(), needed: Vec::new() })
     }
 
     /// The tables that are always there, and no others.
     pub fn least() -> Selection {
-        Selection { names: vec!["trace".to_owned()] }
+        Selection { names: vec!["trace".to_owned()], needed: Vec::new() }
+    }
+
+    /// The same, with tables that others are made of. They are made, and not [asked for](Selection::asks_for).
+    pub fn with_needed(&self, tables: Vec<&'static str>) -> Selection {
+        Selection { names: self.names.clone(), needed: tables }
+    }
+
+    /// Whether a table has to be made.
+    pub fn wants(&self, table: &str) -> bool {
+        self.asks_for(table) || self.needed.contains(&table)
     }
 
     /// Whether a table is wanted. `trace`, `trace_label` and `diagnostic` always are: they say what it is, and what was lost.
-    pub fn wants(&self, table: &str) -> bool {
+    pub fn asks_for(&self, table: &str) -> bool {
         self.names.is_empty()
             || matches!(table, "trace" | "trace_label" | "diagnostic")
             || self.names.iter().any(|n| n == table)
@@ -68,6 +80,8 @@ mod tests {
         let some = selection(&["gc", "event_type", "event/P"]).unwrap();
         assert!(some.wants("gc") && some.wants("diagnostic") && !some.wants("gc_root"));
         assert!(some.wants_event("P", "E") && !some.wants_event("Q", "E"));
+        let needed = some.with_needed(vec!["wait"]);
+        assert!(needed.wants("wait") && !needed.asks_for("wait") && needed.asks_for("gc") && !some.wants("wait"));
         let one = selection(&["event/P/E"]).unwrap();
         assert!(one.wants_event("P", "E") && !one.wants_event("P", "F"));
         assert!(!selection(&["event_type"]).unwrap().wants_events());

@@ -7,6 +7,8 @@ mod convert;
 mod damage;
 mod decoded;
 mod expected;
+#[cfg(feature = "tables")]
+mod file_operations;
 mod hostile;
 mod hostile_schemas;
 #[cfg(feature = "tables")]
@@ -31,6 +33,8 @@ mod resync;
 mod sample;
 #[cfg(feature = "tables")]
 mod samples;
+#[cfg(feature = "tables")]
+mod scheduling;
 mod stacks;
 mod text;
 pub mod writer;

@@ -6,6 +6,7 @@ use std::collections::hash_map::Entry;
 use foldhash::fast::RandomState;
 
 use crate::event::value::Value;
+use crate::normalize::enum_names;
 use crate::normalize::fact::{FactSink, Type};
 use crate::normalize::tracker::{self, Hears, Input, RUNTIME};
 use crate::reader::ProcessKey;
@@ -76,12 +77,14 @@ impl Types {
                 Some(list) => list.as_list().iter().filter_map(Value::as_u64).collect(),
                 None => Vec::new(),
             };
+            let flags = u32::try_from(number(3)).unwrap_or_default();
             let found = Type {
                 process_id: process.id,
                 type_id,
                 module_id: number(1),
                 name: fields.get(5).and_then(Value::as_str).unwrap_or_default(),
-                flags: u32::try_from(number(3)).unwrap_or_default(),
+                flags,
+                flags_text: enum_names::type_flags(flags),
                 element_type: u8::try_from(number(4)).unwrap_or_default(),
                 type_parameter_ids: &parameters,
             };

@@ -1,6 +1,6 @@
 //! Collections and suspensions, from the events of the runtime.
 
-use super::event_collections::Start;
+use super::event_collections::{Start, Trigger};
 use super::join::Moment;
 use super::runtimes::Runtime;
 use crate::normalize::enum_names;
@@ -20,6 +20,8 @@ pub enum Action {
     SuspendEnd,
     /// All threads run again.
     RestartEnd,
+    /// A thread asks for a collection.
+    Triggered,
     /// The collector is past the start of a collection.
     Work,
 }
@@ -28,6 +30,7 @@ pub enum Action {
 pub const HEARS: &[Hears<Action>] = &[Hears {
     provider: RUNTIME,
     events: &[
+        ("GCTriggered", Action::Triggered),
         ("GCStart", Action::Start),
         ("GCEnd", Action::End),
         ("GCSuspendEEBegin", Action::SuspendBegin),
@@ -51,7 +54,8 @@ impl Action {
         match self {
             Action::Start => Moment::Start(number()),
             Action::End => Moment::End(number()),
-            Action::SuspendBegin => Moment::Suspend,
+            // As a suspension it comes in front of the collection.
+            Action::Triggered | Action::SuspendBegin => Moment::Suspend,
             Action::SuspendEnd | Action::RestartEnd | Action::Work => Moment::Within,
         }
     }
@@ -62,6 +66,12 @@ pub fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink:
     let (ts_ns, thread, fields) = (input.ts_ns(), input.capture_thread(), input.fields);
     let Runtime { collections, last_gc_id, .. } = runtime;
     match action {
+        Action::Triggered => collections.triggered(Trigger {
+            ts_ns,
+            thread_id: input.thread_id(),
+            callsite_id: input.callsite_id,
+            reason: input.name_of("GCReasonMap", "Reason"),
+        }),
         Action::Start => {
             let start = Start {
                 number: fields.small("Count").unwrap_or_default(),

@@ -12,7 +12,7 @@ use super::last_sizes::LastSizes;
 use super::pauses::{Pauses, is_for_gc};
 use super::ranges::Ranges;
 use super::report_queue::ReportQueue;
-use crate::normalize::fact::{FactSink, Gc, GcId};
+use crate::normalize::fact::{CallsiteId, FactSink, Gc, GcId};
 use crate::reader::ProcessKey;
 
 /// A collection that is not reported yet.
@@ -38,6 +38,8 @@ pub struct EventGcTracker {
     /// The same, until threads are suspended again or another collection starts: summaries that come later are of another.
     to_be_summed_up: Option<GcId>,
     pauses: Pauses,
+    /// Who asked for the next collection, and whether one has started since.
+    trigger: Option<(Trigger, bool)>,
     sizes: LastSizes,
     /// Events were lost, and no suspension began since: that of the next collection may be among them.
     lost_before_start: bool,
@@ -53,8 +55,21 @@ pub struct EventGcTracker {
     spare: Option<Ranges>,
 }
 
-/// Collections that are held back so that a gap in them can be reported, where readers report gaps.
+/// Collections that are held back so that a gap in them can be reported.
 const HELD_FOR_GAPS: usize = 256;
+
+/// What GCTriggered says: a thread asks for a collection. It comes before all threads are stopped.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Trigger {
+    /// When.
+    pub ts_ns: i64,
+    /// OS thread.
+    pub thread_id: u64,
+    /// Its call stack.
+    pub callsite_id: CallsiteId,
+    /// GCReasonMap.
+    pub reason: Option<&'static str>,
+}
 
 /// What GCStart says.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,8 +86,8 @@ pub struct Start {
 
 impl EventGcTracker {
     /// For one runtime of one process.
-    pub fn new(process: ProcessKey, clr_instance_id: u16, tells_gaps: bool) -> EventGcTracker {
-        let closed = ReportQueue::holding(if tells_gaps { HELD_FOR_GAPS } else { 0 });
+    pub fn new(process: ProcessKey, clr_instance_id: u16) -> EventGcTracker {
+        let closed = ReportQueue::holding(HELD_FOR_GAPS);
         EventGcTracker { process, clr_instance_id, closed, ..EventGcTracker::default() }
     }
 
@@ -89,6 +104,7 @@ impl EventGcTracker {
             row.touches_gap = true;
         }
         self.pauses.events_lost(thread);
+        self.trigger = None;
         self.sizes.forget();
         self.mark_lost_pauses();
         self.lost_before_start = true;
@@ -131,6 +147,10 @@ impl EventGcTracker {
         }
         self.report(sink);
         *next_id += 1;
+        let trigger = self.trigger.as_mut().map(|(trigger, is_used)| {
+            *is_used = true;
+            *trigger
+        });
         self.open.push(OpenCollection {
             row: Gc {
                 gc_id: *next_id,
@@ -141,6 +161,10 @@ impl EventGcTracker {
                 reason: start.reason,
                 kind: start.kind,
                 start_ts_ns: ts_ns,
+                trigger_ts_ns: trigger.map(|trigger| trigger.ts_ns),
+                trigger_reason: trigger.and_then(|trigger| trigger.reason),
+                trigger_thread_id: trigger.map_or(0, |trigger| trigger.thread_id),
+                trigger_callsite_id: trigger.map_or(0, |trigger| trigger.callsite_id),
                 touches_gap: std::mem::take(&mut self.lost_before_start),
                 ..Gc::default()
             },
@@ -269,9 +293,16 @@ impl EventGcTracker {
         self.open.last().is_some_and(|o| o.starting_on == Some(thread))
     }
 
+    /// A thread asks for a collection.
+    pub fn triggered(&mut self, trigger: Trigger) {
+        self.trigger = Some((trigger, false));
+    }
+
     /// A thread asks the others to stop.
     pub fn suspend_begin(&mut self, reason: Option<&'static str>, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
         self.report(sink);
+        // A background collection and the one that precedes it start within one suspension, and have one trigger.
+        self.trigger.take_if(|(_, is_used)| *is_used);
         let gc_id = self.open.last().filter(|_| is_for_gc(reason)).map_or(0, |o| o.row.gc_id);
         self.pauses.begin(thread, reason, gc_id, ts_ns);
         self.mark_lost_pauses();

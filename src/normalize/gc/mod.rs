@@ -13,6 +13,7 @@ pub mod handles;
 pub mod heap_stats;
 pub mod heap_walk;
 pub mod join;
+pub mod joins;
 pub mod large_objects;
 pub mod last_sizes;
 pub mod lengths;

@@ -9,7 +9,7 @@ use super::contradictions::Contradictions;
 use super::large_objects::LargeParts;
 use super::lengths::untag;
 use super::sorted_runs::Runs;
-use crate::normalize::fact::{FactSink, Gc, GcGenerationRange, GcMovedRange, GcSurvivingRange, LengthKind};
+use crate::normalize::fact::{Fact, FactSink, Gc, GcGenerationRange, GcMovedRange, GcSurvivingRange, LengthKind};
 
 /// Rows handed on at once.
 const BATCH: usize = 8 << 10;
@@ -61,6 +61,18 @@ const MAX_BOUNDS: usize = 1 << 18;
 
 /// Ranges of unknown length that are looked at once more, per collection; no machine has room for so many.
 const MAX_CLAMPED: usize = 1 << 16;
+
+/// Hands rows on when there are as many as `enough`.
+#[inline]
+fn hand_on<T>(rows: &mut Vec<T>, enough: usize, sink: &mut impl FactSink)
+where
+    for<'a> Fact<'a>: From<&'a [T]>,
+{
+    if rows.len() >= enough {
+        sink.add(rows.as_slice());
+        rows.clear();
+    }
+}
 
 impl Ranges {
     /// Rows of (start, length).
@@ -174,14 +186,9 @@ impl Ranges {
                 generation_before: before.generation(*start),
                 generation_after: after.generation(*start),
             });
-            if batch.len() == BATCH {
-                sink.add(batch.as_slice());
-                batch.clear();
-            }
+            hand_on(batch, BATCH, sink);
         })?;
-        if !batch.is_empty() {
-            sink.add(batch.as_slice());
-        }
+        hand_on(batch, 1, sink);
 
         last_end = 0;
         let batch = &mut self.moved_batch;
@@ -203,14 +210,9 @@ impl Ranges {
                 generation_before: before.generation(*old_start),
                 generation_after: after.generation(*new_start),
             });
-            if batch.len() == BATCH {
-                sink.add(batch.as_slice());
-                batch.clear();
-            }
+            hand_on(batch, BATCH, sink);
         })?;
-        if !batch.is_empty() {
-            sink.add(batch.as_slice());
-        }
+        hand_on(batch, 1, sink);
         (anomalies.survived_and_moved, anomalies.one_target) = contradictions.count();
         self.anomalies = anomalies;
         self.failed.take().map_or(Ok(()), Err)

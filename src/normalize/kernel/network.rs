@@ -1,4 +1,4 @@
-//! Data over TCP and UDP.
+//! Data over TCP and UDP, and the connections of TCP.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -19,6 +19,16 @@ pub const HEARS: &[Hears<Action>] = &[
             ("ReceiveIPv4", Action("tcp", "receive")),
             ("SendIPv6", Action("tcp", "send")),
             ("ReceiveIPv6", Action("tcp", "receive")),
+            ("ConnectIPv4", Action("tcp", "connect")),
+            ("ConnectIPv6", Action("tcp", "connect")),
+            ("AcceptIPv4", Action("tcp", "accept")),
+            ("AcceptIPv6", Action("tcp", "accept")),
+            ("DisconnectIPv4", Action("tcp", "disconnect")),
+            ("DisconnectIPv6", Action("tcp", "disconnect")),
+            ("RetransmitIPv4", Action("tcp", "retransmit")),
+            ("RetransmitIPv6", Action("tcp", "retransmit")),
+            ("ReconnectIPv4", Action("tcp", "reconnect")),
+            ("ReconnectIPv6", Action("tcp", "reconnect")),
         ],
     },
     Hears {

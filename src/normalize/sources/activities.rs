@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 
 use super::diagnostic_source;
 use super::open_work::{Ids, Key, OpenWork, Work, first_characters};
+use super::tasks::{self, TaskEvent};
 use super::work_event::{Step, WorkEvent, is_id, kind, split_name};
 use crate::event::value::Value;
 use crate::event::{Decoding, EventInfo};
@@ -20,6 +21,8 @@ pub enum Action {
     DiagnosticSource,
     /// A start or stop of an ActivitySource, likewise.
     ActivitySource(Step),
+    /// A step of a task.
+    Task(TaskEvent),
 }
 
 /// No events by their names: the types are looked at one by one.
@@ -27,7 +30,7 @@ pub const HEARS: &[Hears<Action>] = &[];
 
 impl tracker::Action for Action {
     fn needs(self) -> Needs {
-        if matches!(self, Action::Work(_)) { Needs::Fields } else { Needs::Header }
+        if matches!(self, Action::Work(_) | Action::Task(_)) { Needs::Fields } else { Needs::Header }
     }
 }
 
@@ -43,6 +46,9 @@ pub fn action(info: &EventInfo) -> Option<Action> {
             name if name.contains("Activity") => Some(Action::DiagnosticSource),
             _ => None,
         };
+    }
+    if let Some(task) = TaskEvent::of(info) {
+        return Some(Action::Task(task));
     }
     let is_described = info.catalogue.is_none() && matches!(info.decoding, Decoding::Described(_));
     is_described.then(|| WorkEvent::of(info)).flatten().map(Action::Work)
@@ -81,6 +87,7 @@ impl Activities {
     pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
         match action {
             Action::Work(work) => self.work_event(work, input, sink),
+            Action::Task(event) => self.task_event(event, input, sink),
             Action::DiagnosticSource => {
                 let Some(head) = diagnostic_source::head(input.event.raw.payload) else { return };
                 // Most events are neither, and are left alone.
@@ -132,6 +139,23 @@ impl Activities {
                     work.failed = true;
                 }
             }
+        }
+    }
+
+    /// A task has a number of its own, whatever activity it runs in: its starts and stops need nothing else.
+    fn task_event(&mut self, event: TaskEvent, input: &Input<'_>, sink: &mut impl FactSink) {
+        let key = (input.process(), event.kind, tasks::id(input.number("TaskID")));
+        if event.step == Step::Start {
+            self.open.names.add(event.kind, || (tasks::PROVIDER.to_owned(), event.name.to_owned()));
+            let fields = json(input.fields.iter());
+            let work = Work { row: about(input), kind: event.kind, fields, ids: Ids::default(), failed: false };
+            return self.open.begin(key, work, sink);
+        }
+        if let Some(mut work) = self.open.end(&key, &Ids::default()) {
+            work.row.end_ts_ns = Some(input.ts_ns());
+            work.row.end_thread_id = input.thread_id();
+            work.row.paired_by = Some("fields");
+            work.report(&self.open.names, event.outcome(input.fields), sink);
         }
     }
 

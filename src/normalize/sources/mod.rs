@@ -4,4 +4,5 @@ pub mod activities;
 pub mod counters;
 mod diagnostic_source;
 mod open_work;
+mod tasks;
 mod work_event;

@@ -32,6 +32,8 @@ pub struct Link {
     pub compressed: bool,
     /// Whether the file ends inside of it.
     pub cut: bool,
+    /// Whether events or buffers before it were lost, as its header says.
+    pub lossy: bool,
     /// Which of the logs it belongs to.
     pub log: u16,
 }
@@ -298,6 +300,7 @@ impl Log {
             processor: buffer.processor,
             compressed,
             cut,
+            lossy: buffer.flags & (EVENTS_LOST | BUFFER_LOST) != 0,
             log,
         };
         (link.valid as usize > HEADER).then_some(link)

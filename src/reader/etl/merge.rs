@@ -28,6 +28,8 @@ const COPIES: u64 = 8;
 
 /// Where events and problems go.
 pub trait Receiver {
+    /// Events of any kind were lost, all of them later than a time. Comes before the first event behind the gap.
+    fn gap(&mut self, _since: i64) {}
     /// The event at a place in a body.
     fn event(&mut self, body: &Body<'_>, at: usize, ticks: i64) -> ControlFlow<()>;
     /// Something is wrong.
@@ -41,6 +43,10 @@ struct Cursor<'m> {
     links: std::slice::Iter<'m, Link>,
     body: Body<'m>,
     next: usize,
+    /// Events in front of this buffer are lost: the time of the last one before them.
+    gap: Option<i64>,
+    /// The rest of the buffer could not be read.
+    broken: bool,
 }
 
 /// Reads buffers that are sorted by processor and age, in the order of time. Returns how many events came after a later
@@ -60,7 +66,7 @@ fn merge(
 ) -> ControlFlow<()> {
     let mut cursors: Vec<Cursor<'_>> = links
         .chunk_by(|a, b| (a.log, a.processor) == (b.log, b.processor))
-        .map(|row| Cursor { links: row.iter(), body: Body::default(), next: 0 })
+        .map(|row| Cursor { links: row.iter(), body: Body::default(), next: 0, gap: None, broken: false })
         .collect();
     let copies = (cursors.len() > MANY).then_some(0);
     let mut pool = Pool { owned: 0, done: 0, released: 0, copies };
@@ -76,6 +82,11 @@ fn merge(
         while let Some(event) = cursor.body.events.get(cursor.next).copied() {
             *late += u64::from(ticks < newest);
             newest = newest.max(ticks);
+            if cursor.next == 0
+                && let Some(since) = cursor.gap.take()
+            {
+                out.gap(since);
+            }
             out.event(&cursor.body, event.at as usize, ticks)?;
             cursor.next += 1;
             let next = match cursor.body.events.get(cursor.next) {
@@ -112,6 +123,7 @@ impl Pool {
         out: &mut impl Receiver,
     ) -> Option<i64> {
         self.owned -= cursor.body.owned();
+        let since = cursor.body.events.last().map_or(i64::MIN, |event| event.ticks);
         for link in cursor.links.by_ref() {
             cursor.next = 0;
             self.done += u64::from(link.stored);
@@ -120,9 +132,17 @@ impl Pool {
             if link.compressed && !fits {
                 let message = "too many processors with large compressed buffers; a buffer was left out";
                 out.problem(Problem::new(Severity::DataLoss, "too_many_buffers", link.offset, message));
+                cursor.broken = true;
                 continue;
             }
-            cursor.body.load(map.bytes(), link, session, self.copies.is_some() && fits, &mut |p| out.problem(p));
+            if link.lossy || cursor.broken {
+                cursor.gap = Some(since);
+            }
+            cursor.broken = false;
+            cursor.body.load(map.bytes(), link, session, self.copies.is_some() && fits, &mut |p| {
+                cursor.broken = true;
+                out.problem(p);
+            });
             self.release(map);
             if let Some(first) = cursor.body.events.first() {
                 self.owned += cursor.body.owned();

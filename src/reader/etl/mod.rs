@@ -160,6 +160,10 @@ impl<V: Visitor> Receiver for Delivery<'_, '_, V> {
         self.state.event(bytes, ticks, body.processor, body.place_of(at), body.offset_of(at))
     }
 
+    fn gap(&mut self, since: i64) {
+        self.state.events_lost(since);
+    }
+
     fn problem(&mut self, problem: Problem) {
         self.state.problem(problem);
     }

@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, RangeInclusive};
 
 use foldhash::fast::RandomState;
 
-use super::header::{self, Head};
+use super::header::{self, Head, NO_ID};
 use super::items::{self, Items};
 use super::prescan::Prescan;
 use super::process_table::{Owner, ProcessTable};
@@ -27,6 +27,11 @@ use crate::time::Clock;
 const MAX_TYPES: usize = 1 << 16;
 const MAX_THREADS: usize = 1 << 18;
 const MAX_SCHEMA_BYTES: usize = 64 << 20;
+/// More than any machine has.
+const MAX_PROCESSORS: usize = 1 << 12;
+/// Opcodes of the scheduler's events.
+const CONTEXT_SWITCH: u8 = 36;
+const READY_THREAD: u8 = 50;
 /// Fields of all kinds of events together, members of structures too.
 const MAX_FIELDS: usize = 1 << 19;
 
@@ -66,6 +71,10 @@ pub struct State<'v, V: Visitor> {
     problems: ProblemLog,
     stack: Vec<u8>,
     labels: Labels,
+    /// The thread that runs on each processor, as far as context switches tell it.
+    running: Vec<u32>,
+    /// The time of the event before this one.
+    before: i64,
 }
 
 impl<'v, V: Visitor> State<'v, V> {
@@ -86,6 +95,8 @@ impl<'v, V: Visitor> State<'v, V> {
             problems: ProblemLog::default(),
             stack: Vec::new(),
             labels: Labels::default(),
+            running: Vec::new(),
+            before: *clock.range().start(),
         }
     }
 
@@ -150,8 +161,12 @@ impl<'v, V: Visitor> State<'v, V> {
         if head.guid == Some(LOST_EVENT) {
             let message = "the session says that events or buffers were lost before this event";
             self.problem(Problem::new(Severity::DataLoss, "dropped_events", offset, message));
+            self.events_lost(self.before);
         }
-        let writer = Subject { process_id: head.process_id, thread_id: head.thread_id };
+        let mut writer = Subject { process_id: head.process_id, thread_id: head.thread_id };
+        if head.is_kernel && head.group == subject::THREAD {
+            self.schedules(&head, payload, processor, &mut writer);
+        }
         let about = subject::of(&head, payload);
         let capture_thread = self.thread_of(writer, ticks);
         let thread = if about == writer { capture_thread } else { self.thread_of(about, ticks) };
@@ -179,6 +194,7 @@ impl<'v, V: Visitor> State<'v, V> {
         }
         let in_range = ticks.clamp(*self.times.start(), *self.times.end());
         self.clamped += u64::from(ticks != in_range);
+        self.before = in_range;
         let event = RawEvent {
             event_type,
             ticks: in_range,
@@ -191,6 +207,33 @@ impl<'v, V: Visitor> State<'v, V> {
             offset: offset + (head.size - payload.len()) as u64,
         };
         if taken { self.visitor.stack_event(&event) } else { self.visitor.event(&event) }
+    }
+
+    /// Events were lost, all of them later than `since`.
+    pub fn events_lost(&mut self, since: i64) {
+        self.running.clear();
+        self.visitor.events_lost(None, since.clamp(*self.times.start(), *self.times.end()));
+    }
+
+    /// Takes note of context switches. The header of an event that makes a thread ready may name no thread: it was written
+    /// by the one that runs on the processor, which also has its stack.
+    fn schedules(&mut self, head: &Head, payload: &[u8], processor: u32, writer: &mut Subject) {
+        let index = processor as usize;
+        match head.opcode {
+            CONTEXT_SWITCH => {
+                if self.running.len() <= index && index < MAX_PROCESSORS {
+                    self.running.resize(index + 1, NO_ID);
+                }
+                let new = payload.first_chunk().map_or(NO_ID, |bytes| u32::from_le_bytes(*bytes));
+                if let Some(running) = self.running.get_mut(index) {
+                    *running = new;
+                }
+            }
+            READY_THREAD if writer.thread_id == NO_ID => {
+                writer.thread_id = self.running.get(index).copied().unwrap_or(NO_ID);
+            }
+            _ => {}
+        }
     }
 
     fn thread_of(&mut self, subject: Subject, ticks: i64) -> ThreadIndex {

@@ -1,0 +1,251 @@
+//! What each thread does: it runs, is ready, or is blocked. Every state that ends is a row of `thread_time`.
+//!
+//! ```text
+//!  switch out, waiting      ReadyThread        switch in           switch out, ready      switch in
+//!      |------ blocked ---------|----- ready -----|----- running -----|------ ready ----------|
+//! ```
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use crate::normalize::fact::{CallsiteId, FactSink, ThreadTime};
+
+/// What the reader says of a process that is not known.
+pub const NO_PROCESS: u64 = u32::MAX as u64;
+
+/// Threads that are remembered, at most: as many as the reader knows.
+const MAX_THREADS: usize = 1 << 18;
+
+/// Values of KTHREAD_STATE.
+mod thread_state {
+    pub const READY: u64 = 1;
+    pub const RUNNING: u64 = 2;
+    pub const STANDBY: u64 = 3;
+    pub const TERMINATED: u64 = 4;
+    pub const WAITING: u64 = 5;
+    pub const TRANSITION: u64 = 6;
+    pub const DEFERRED_READY: u64 = 7;
+    pub const GATE_WAIT: u64 = 8;
+    pub const WAITING_FOR_PROCESS: u64 = 9;
+}
+
+/// When and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// Nanoseconds since the recording began.
+    pub ts_ns: i64,
+    /// Processor number.
+    pub processor: u32,
+}
+
+/// The end of a wait: when, and by which thread (0: not known).
+type Woken = Option<(i64, u64)>;
+
+/// What a thread does now, and since when.
+#[derive(Clone, Copy, Debug, Default)]
+enum Doing {
+    /// Not known.
+    #[default]
+    Unknown,
+    /// It runs. Another processor may end its next wait before it is switched out.
+    Running { since: Moment, callsite_id: CallsiteId, woken: Woken },
+    /// It waited, and has been woken perhaps.
+    Blocked { since_ns: i64, reason: Option<&'static str>, woken: Woken },
+    /// It waits for a processor.
+    Ready { since_ns: i64, reason: Option<&'static str> },
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    process_id: u64,
+    doing: Doing,
+}
+
+/// All threads, by OS thread id. The idle threads, which share the id 0, are left out.
+#[derive(Debug, Default)]
+pub struct ThreadStates {
+    threads: HashMap<u64, Thread, RandomState>,
+    /// The time of the latest event.
+    now_ns: i64,
+    /// Events of threads for which there was no room.
+    pub unkept: u64,
+}
+
+impl ThreadStates {
+    fn thread(&mut self, thread_id: u64, process_id: u64) -> Option<&mut Thread> {
+        if thread_id == 0 {
+            return None;
+        }
+        if self.threads.len() >= MAX_THREADS && !self.threads.contains_key(&thread_id) {
+            self.unkept += 1;
+            return None;
+        }
+        let thread = self.threads.entry(thread_id).or_default();
+        thread.process_id = process_id;
+        Some(thread)
+    }
+
+    /// The process of a thread, as far as earlier events told it; else [`NO_PROCESS`].
+    pub fn process_of(&self, thread_id: u64) -> u64 {
+        match thread_id {
+            0 => 0,
+            _ => self.threads.get(&thread_id).map_or(NO_PROCESS, |thread| thread.process_id),
+        }
+    }
+
+    /// A thread begins. If another one had its id, that one's end was not seen.
+    pub fn begins(&mut self, thread_id: u64, process_id: u64, sink: &mut impl FactSink) {
+        if let Some(before) = self.threads.remove(&thread_id) {
+            before.cut(thread_id, self.now_ns, sink);
+        }
+        self.thread(thread_id, process_id);
+    }
+
+    /// A thread is there.
+    pub fn listed(&mut self, thread_id: u64, process_id: u64) {
+        self.thread(thread_id, process_id);
+    }
+
+    /// A thread was thought to run and did not: what it did meanwhile is not known.
+    pub fn lost_sight(&mut self, thread_id: u64) {
+        if let Some(thread) = self.threads.get_mut(&thread_id) {
+            thread.doing = Doing::Unknown;
+        }
+    }
+
+    /// A thread is switched out, into a state (KTHREAD_STATE) and for a reason.
+    pub fn stops(
+        &mut self,
+        thread_id: u64,
+        at: Moment,
+        state: u64,
+        reason: Option<&'static str>,
+        sink: &mut impl FactSink,
+    ) {
+        self.now_ns = self.now_ns.max(at.ts_ns);
+        let process_id = self.process_of(thread_id);
+        let Some(thread) = self.thread(thread_id, process_id) else { return };
+        let mut woken = None;
+        if let Doing::Running { since, callsite_id, woken: early } = thread.doing
+            && since.processor == at.processor
+        {
+            woken = early;
+            sink.add(&ThreadTime {
+                processor: Some(at.processor),
+                callsite_id,
+                ..thread.row(thread_id, "running", since.ts_ns, at.ts_ns)
+            });
+        }
+        let since_ns = at.ts_ns;
+        thread.doing = match state {
+            thread_state::WAITING
+            | thread_state::TRANSITION
+            | thread_state::GATE_WAIT
+            | thread_state::WAITING_FOR_PROCESS => {
+                Doing::Blocked { since_ns, reason, woken: woken.map(|(_, by)| (since_ns, by)) }
+            }
+            thread_state::READY | thread_state::RUNNING | thread_state::STANDBY | thread_state::DEFERRED_READY => {
+                Doing::Ready { since_ns, reason }
+            }
+            _ => Doing::Unknown,
+        };
+        if state == thread_state::TERMINATED {
+            self.threads.remove(&thread_id);
+        }
+    }
+
+    /// A thread is switched in, and goes on with a call stack.
+    pub fn runs(
+        &mut self,
+        thread_id: u64,
+        process_id: u64,
+        at: Moment,
+        callsite_id: CallsiteId,
+        sink: &mut impl FactSink,
+    ) {
+        self.now_ns = self.now_ns.max(at.ts_ns);
+        let Some(thread) = self.thread(thread_id, process_id) else { return };
+        match thread.doing {
+            Doing::Blocked { since_ns, reason, woken } => {
+                let (end_ns, by) = woken.unwrap_or((at.ts_ns, 0));
+                let row = |state, from, to| ThreadTime {
+                    wait_reason: reason,
+                    callsite_id,
+                    ..thread.row(thread_id, state, from, to)
+                };
+                sink.add(&ThreadTime { ready_by_thread_id: by, ..row("blocked", since_ns, end_ns) });
+                if woken.is_some() {
+                    sink.add(&row("ready", end_ns, at.ts_ns));
+                }
+            }
+            Doing::Ready { since_ns, reason } => sink.add(&ThreadTime {
+                wait_reason: reason,
+                callsite_id,
+                ..thread.row(thread_id, "ready", since_ns, at.ts_ns)
+            }),
+            // It runs elsewhere: its switching out is not in the recording.
+            Doing::Running { .. } | Doing::Unknown => {}
+        }
+        thread.doing = Doing::Running { since: at, callsite_id, woken: None };
+    }
+
+    /// The wait of a thread is over, by another one (0: not known).
+    pub fn ready(&mut self, thread_id: u64, process_id: u64, ts_ns: i64, by: u64) {
+        self.now_ns = self.now_ns.max(ts_ns);
+        let Some(thread) = self.thread(thread_id, process_id) else { return };
+        match &mut thread.doing {
+            // What had been swapped out is made ready once more: it waited for a processor since the first time.
+            Doing::Running { woken, .. } | Doing::Blocked { woken, .. } => {
+                woken.get_or_insert((ts_ns, by));
+            }
+            Doing::Ready { .. } => {}
+            Doing::Unknown => thread.doing = Doing::Ready { since_ns: ts_ns, reason: None },
+        }
+    }
+
+    /// From a moment on nothing is known of what threads do. What they did until then is told.
+    pub fn cut(&mut self, since_ns: i64, sink: &mut impl FactSink) {
+        let end_ns = since_ns.min(self.now_ns);
+        let mut ids: Vec<u64> = self.threads.keys().copied().collect();
+        ids.sort_unstable();
+        for id in ids {
+            if let Some(thread) = self.threads.get_mut(&id) {
+                thread.cut(id, end_ns, sink);
+                thread.doing = Doing::Unknown;
+            }
+        }
+    }
+}
+
+impl Thread {
+    fn row(&self, thread_id: u64, state: &'static str, start_ts_ns: i64, end_ts_ns: i64) -> ThreadTime {
+        let process_id = self.process_id;
+        ThreadTime { start_ts_ns, end_ts_ns, complete: true, process_id, thread_id, state, ..ThreadTime::default() }
+    }
+
+    /// What it does ends for the recording.
+    fn cut(&self, thread_id: u64, end_ns: i64, sink: &mut impl FactSink) {
+        let mut add = |row: ThreadTime| {
+            if row.start_ts_ns < row.end_ts_ns {
+                sink.add(&row);
+            }
+        };
+        let open = |state, since_ns| ThreadTime { complete: false, ..self.row(thread_id, state, since_ns, end_ns) };
+        match self.doing {
+            Doing::Running { since, callsite_id, .. } => {
+                add(ThreadTime { processor: Some(since.processor), callsite_id, ..open("running", since.ts_ns) });
+            }
+            Doing::Blocked { since_ns, reason, woken: Some((woken_ns, by)) } if woken_ns <= end_ns => {
+                let row = self.row(thread_id, "blocked", since_ns, woken_ns);
+                add(ThreadTime { wait_reason: reason, ready_by_thread_id: by, ..row });
+                add(ThreadTime { wait_reason: reason, ..open("ready", woken_ns) });
+            }
+            Doing::Blocked { since_ns, reason, .. } => {
+                add(ThreadTime { wait_reason: reason, ..open("blocked", since_ns) })
+            }
+            Doing::Ready { since_ns, reason } => add(ThreadTime { wait_reason: reason, ..open("ready", since_ns) }),
+            Doing::Unknown => {}
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Context switches, ready threads, and what threads did meanwhile. No recording at hand has such events: they are written here
+//! from the documented layouts, by a scheduler that knows what its threads did.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::writer::*;
+use crate::support::dataset::{Dataset, Table};
+
+const PROCESS: u32 = 50;
+const WAITING: u8 = 5;
+const READY: u8 = 1;
+const USER_REQUEST: u8 = 6;
+const PREEMPTED: u8 = 32;
+
+/// CSwitch of a version, from one thread to another.
+fn switch(version: u8, ticks: i64, new: u32, old: u32, state: u8, reason: u8) -> Vec<u8> {
+    let mut payload = [new, old].map(u32::to_le_bytes).concat();
+    payload.extend([9, 8, 0, 0, reason, 1, state, 0]);
+    payload.extend(77u32.to_le_bytes());
+    payload.resize(if version == 1 { 20 } else { 24 }, 0);
+    perf_info(5, 36, version, ticks, &payload)
+}
+
+/// ReadyThread: a thread may run.
+fn ready(ticks: i64, thread: u32, flags: u8) -> Vec<u8> {
+    let payload = [thread.to_le_bytes(), [1, 2, flags, 0]].concat();
+    perf_info(5, 50, 2, ticks, &payload)
+}
+
+/// A file of the events of each processor, in buffers of theirs. `lossy` buffers (processor, number) say that events
+/// before them were lost.
+fn file(processors: &[Vec<Vec<u8>>], lossy: &[(usize, usize)]) -> tempfile::TempDir {
+    let mut writer = Writer::new();
+    let mut sequence = 0;
+    for (processor, events) in processors.iter().enumerate() {
+        for (number, chunk) in events.chunks(40).enumerate() {
+            sequence += 1;
+            let flags = if lossy.contains(&(processor, number)) { 0x22 } else { 0x20 };
+            let head = Head { processor: processor as u16, sequence, flags, ..Head::default() };
+            writer = writer.raw(&buffer(&head, chunk));
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("written.etl"), writer.bytes).expect("room");
+    folder
+}
+
+fn dataset(processors: &[Vec<Vec<u8>>], lossy: &[(usize, usize)]) -> Dataset {
+    Dataset::of(&file(processors, lossy).path().join("written.etl"))
+}
+
+fn ns(ticks: i64) -> i64 {
+    (ticks - TICKS) * 100
+}
+
+/// A row of `thread_time`, in ticks: thread, state, start, end, processor, reason, woken by, complete.
+type Row = (u64, String, i64, i64, Option<u64>, String, u64, bool);
+
+fn thread_time(dataset: &Dataset) -> BTreeSet<Row> {
+    let table = dataset.table("thread_time");
+    let [thread, by, process] = ["thread_id", "ready_by_thread_id", "process_id"].map(|name| table.numbers(name));
+    assert!(process.iter().all(|process| *process == u64::from(PROCESS)), "{process:?}");
+    let (start, end) = (table.signed("start_ts_ns"), table.signed("end_ts_ns"));
+    let (state, reason, processor) = (table.texts("state"), table.texts("wait_reason"), table.optional("processor"));
+    let complete = table.bools("complete");
+    let ticks = |ns: Option<i64>| ns.unwrap() / 100 + TICKS;
+    let row = |row: usize| {
+        let (state, reason) = (state[row].clone(), reason[row].clone());
+        (thread[row], state, ticks(start[row]), ticks(end[row]), processor[row], reason, by[row], complete[row])
+    };
+    (0..table.rows()).map(row).collect()
+}
+
+/// A made-up machine: threads run, wait, are woken and interrupted at random, and every interval is written down.
+struct Machine {
+    random: u64,
+    now: i64,
+    running: Vec<u32>,
+    queue: VecDeque<u32>,
+    waiting: Vec<u32>,
+    /// State, since when, why it stopped, by whom it was woken.
+    since: std::collections::HashMap<u32, (&'static str, i64, &'static str)>,
+    events: Vec<Vec<Vec<u8>>>,
+    truth: BTreeSet<Row>,
+}
+
+impl Machine {
+    fn new(processors: usize, threads: u32) -> Machine {
+        let listed = (1..=threads).map(|id| thread(3, TICKS, PROCESS, 100 + id)).collect();
+        let mut events = vec![Vec::new(); processors];
+        events[0] = listed;
+        Machine {
+            random: 7,
+            now: TICKS + 10,
+            running: vec![0; processors],
+            queue: VecDeque::new(),
+            waiting: (1..=threads).map(|id| 100 + id).collect(),
+            since: Default::default(),
+            events,
+            truth: BTreeSet::new(),
+        }
+    }
+
+    fn next(&mut self, below: usize) -> usize {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) as usize % below
+    }
+
+    /// What a thread did until now is over.
+    fn over(&mut self, id: u32, processor: Option<usize>, by: u32) {
+        if let Some((state, since, reason)) = self.since.remove(&id) {
+            let processor = processor.map(|number| number as u64);
+            self.truth.insert((id.into(), state.into(), since, self.now, processor, reason.into(), by.into(), true));
+        }
+    }
+
+    fn switch(&mut self, processor: usize, state: u8) {
+        let old = self.running[processor];
+        let new = self.queue.pop_front().unwrap_or(0);
+        let (reason, why) = if state == READY { (PREEMPTED, "WrPreempted") } else { (USER_REQUEST, "UserRequest") };
+        self.events[processor].push(switch(2 + (self.now % 3) as u8, self.now, new, old, state, reason));
+        if old != 0 {
+            self.over(old, Some(processor), 0);
+            if state == READY {
+                self.queue.push_back(old);
+                self.since.insert(old, ("ready", self.now, why));
+            } else {
+                self.waiting.push(old);
+                self.since.insert(old, ("blocked", self.now, why));
+            }
+        }
+        if new != 0 {
+            self.over(new, None, 0);
+            self.since.insert(new, ("running", self.now, ""));
+        }
+        self.running[processor] = new;
+    }
+
+    fn wake(&mut self, processor: usize, index: usize) {
+        let id = self.waiting.swap_remove(index);
+        let by = self.running[processor];
+        let why = self.since.get(&id).map_or("", |(.., why)| why);
+        self.events[processor].push(ready(self.now, id, 1));
+        self.over(id, None, by);
+        self.since.insert(id, ("ready", self.now, why));
+        self.queue.push_back(id);
+    }
+
+    fn step(&mut self) {
+        self.now += 1 + self.next(20) as i64;
+        let processor = self.next(self.running.len());
+        match self.next(4) {
+            0 if !self.waiting.is_empty() => {
+                let index = self.next(self.waiting.len());
+                self.wake(processor, index);
+            }
+            1 if self.running[processor] != 0 => self.switch(processor, WAITING),
+            2 if self.running[processor] != 0 && !self.queue.is_empty() => self.switch(processor, READY),
+            _ if self.running[processor] == 0 && !self.queue.is_empty() => self.switch(processor, WAITING),
+            _ => {}
+        }
+    }
+
+    /// What goes on at the end is not complete.
+    fn finish(&mut self) {
+        let last = self.truth.iter().map(|row| row.3).max().unwrap();
+        self.now = self.now.max(last);
+        for (id, (state, since, reason)) in std::mem::take(&mut self.since) {
+            let processor = self.running.iter().position(|running| *running == id).map(|number| number as u64);
+            if since < last {
+                self.truth.insert((id.into(), state.into(), since, last, processor, reason.into(), 0, false));
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_do_what_the_scheduler_says() {
+    let mut machine = Machine::new(3, 9);
+    (0..3_000).for_each(|_| machine.step());
+    machine.finish();
+    let dataset = dataset(&machine.events, &[]);
+    let found = thread_time(&dataset);
+    let states = ["running", "ready", "blocked"];
+    assert!(states.iter().all(|state| machine.truth.iter().filter(|row| row.1 == *state).count() > 300));
+    let different: Vec<_> = found.symmetric_difference(&machine.truth).collect();
+    assert!(different.is_empty(), "{} of {}: {:?}", different.len(), found.len(), &different[..4.min(different.len())]);
+
+    let switches = dataset.table("context_switch");
+    let is_switch = |event: &&Vec<u8>| (event[6], event[7]) == (36, 5);
+    let written = machine.events.iter().flatten().filter(is_switch).count();
+    assert_eq!(switches.rows(), written);
+    let [old, new] = ["old_process_id", "process_id"].map(|name| switches.numbers(name));
+    assert!(old.iter().chain(&new).all(|process| *process == 0 || *process == u64::from(PROCESS)));
+    // The header of the file is kept raw, nothing else is.
+    assert_eq!(dataset.problems(), [("raw_payload", 1)]);
+}
+
+fn column(table: &Table, name: &str) -> Vec<String> {
+    match table.names().iter().any(|known| known == name) {
+        true => table.texts(name),
+        false => panic!("no {name}"),
+    }
+}
+
+#[test]
+fn switches_and_wakes_have_their_fields_and_stacks() {
+    const CODE: u64 = 0x7FF0_0000_1000;
+    // Thread 101 runs on processor 0 and wakes 102, whose stack comes when it runs.
+    let first = vec![
+        thread(3, 1000, PROCESS, 101),
+        thread(3, 1000, PROCESS, 102),
+        switch(4, 1010, 101, 0, 2, 0),
+        ready(1030, 102, 5),
+        stack_walk(1031, 1030, 101, &[CODE + 1]),
+        switch(3, 1060, 0, 101, 4, 22),
+    ];
+    let second = vec![
+        switch(2, 1005, 102, 0, 2, 0),
+        switch(2, 1020, 0, 102, WAITING, USER_REQUEST),
+        switch(2, 1040, 102, 0, 2, 0),
+        stack_walk(1041, 1040, 102, &[CODE + 2, CODE + 3]),
+    ];
+    let dataset = dataset(&[first, second], &[]);
+    let switches = dataset.table("context_switch");
+    assert_eq!(switches.signed("ts_ns"), [1005, 1010, 1020, 1040, 1060].map(|ticks| Some(ns(ticks))));
+    assert_eq!(switches.optional("processor"), [1, 0, 1, 1, 0].map(Some));
+    assert_eq!(switches.numbers("thread_id"), [102, 101, 0, 102, 0]);
+    assert_eq!(switches.numbers("old_thread_id"), [0, 0, 102, 0, 101]);
+    assert_eq!(switches.numbers("old_process_id"), [0, 0, 50, 0, 50]);
+    assert_eq!((switches.numbers("priority")[0], switches.numbers("old_priority")[0]), (9, 8));
+    assert_eq!(column(&switches, "old_state")[2..], ["Waiting", "Running", "Terminated"]);
+    assert_eq!(column(&switches, "old_wait_reason")[2..], ["UserRequest", "Executive", "WrTerminated"]);
+    assert_eq!(switches.numbers("wait_time_ticks"), [77; 5]);
+
+    let wakes = dataset.table("ready_thread");
+    assert_eq!((wakes.numbers("thread_id"), wakes.numbers("ready_by_thread_id")), (vec![102], vec![101]));
+    assert_eq!(column(&wakes, "reason"), ["Unwait"]);
+    assert_eq!(column(&wakes, "flags_text"), ["ReadiedFromDpc|ProcessSwappedOut"]);
+
+    let callsites = dataset.table("callsite");
+    let top: std::collections::HashMap<u64, u64> =
+        callsites.numbers("callsite_id").into_iter().zip(callsites.numbers("address")).collect();
+    let [wake] = wakes.numbers("callsite_id")[..] else { panic!("one") };
+    assert_eq!(top.get(&wake), Some(&(CODE + 1)), "the stack of the thread that woke the other one");
+    let time = dataset.table("thread_time");
+    let of_wait: Vec<u64> = (0..time.rows())
+        .filter(|row| time.texts("state")[*row] != "running")
+        .map(|row| top[&time.numbers("callsite_id")[row]])
+        .collect();
+    assert_eq!(of_wait, [CODE + 2; 2], "blocked and ready have the stack with which the thread went on");
+    let rows: Vec<Row> = thread_time(&dataset).into_iter().collect();
+    let row = |id, state: &str, start, end, processor, reason: &str, by, complete| -> Row {
+        (id, state.into(), start, end, processor, reason.into(), by, complete)
+    };
+    let expected = [
+        row(101, "running", 1010, 1060, Some(0), "", 0, true),
+        row(102, "blocked", 1020, 1030, None, "UserRequest", 101, true),
+        row(102, "ready", 1030, 1040, None, "UserRequest", 0, true),
+        row(102, "running", 1005, 1020, Some(1), "", 0, true),
+        row(102, "running", 1040, 1060, Some(1), "", 0, false),
+    ];
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn no_interval_crosses_lost_events() {
+    // Forty events fill the first buffer of processor 0; those between it and the next one are lost. The thread runs at the
+    // end of the first one, and at the beginning of the next one.
+    let mut events = vec![thread(3, 1000, PROCESS, 101)];
+    for index in 1..40 {
+        let (new, old) = if index % 2 == 0 { (0, 101) } else { (101, 0) };
+        events.push(switch(2, 1000 + 10 * index, new, old, WAITING, USER_REQUEST));
+    }
+    events.push(switch(2, 2000, 0, 101, WAITING, USER_REQUEST));
+    events.push(switch(2, 2010, 101, 0, 2, 0));
+    let whole = thread_time(&dataset(&[events.clone()], &[]));
+    assert!(whole.iter().any(|row| (row.2, row.3, row.7) == (1390, 2000, true)), "{whole:?}");
+    let lossy = thread_time(&dataset(&[events], &[(0, 1)]));
+    assert!(lossy.iter().all(|row| row.3 <= 1390 || row.2 >= 2000), "{lossy:?}");
+    assert!(lossy.iter().any(|row| (row.2, row.3) == (2000, 2010)), "what comes behind the gap is told");
+    // The same without any sign of a loss: what ran on the processor was not what stops there.
+    let unseen = [
+        thread(3, 1000, PROCESS, 101),
+        thread(3, 1000, PROCESS, 102),
+        switch(2, 1010, 101, 0, 2, 0),
+        switch(2, 1020, 0, 102, WAITING, 6),
+        switch(2, 1030, 101, 0, 2, 0),
+        switch(2, 1040, 0, 101, WAITING, 6),
+    ];
+    let rows = thread_time(&dataset(&[unseen.to_vec()], &[]));
+    let of_101: Vec<_> = rows.iter().filter(|row| row.0 == 101).map(|row| (row.2, row.3)).collect();
+    assert_eq!(of_101, [(1030, 1040)]);
+}
+
+#[test]
+fn a_thread_that_is_woken_before_it_stops_is_ready_at_once() {
+    let events = vec![
+        thread(3, 1000, PROCESS, 101),
+        switch(2, 1010, 101, 0, 2, 0),
+        ready(1019, 101, 0),
+        switch(2, 1020, 0, 101, WAITING, 6),
+        switch(2, 1050, 101, 0, 2, 0),
+    ];
+    let rows = thread_time(&dataset(&[events], &[]));
+    let ready: Vec<_> = rows.iter().filter(|row| row.1 == "ready").map(|row| (row.2, row.3)).collect();
+    assert_eq!(ready, [(1020, 1050)]);
+}
