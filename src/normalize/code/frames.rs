@@ -221,9 +221,10 @@ impl Maps<'_> {
             };
             let is_named = !name.is_empty();
             if is_named {
+                let signature = part(signature);
                 let arguments = signature.find('(').and_then(|at| signature.get(at..)).unwrap_or_default();
                 let dot = if namespace.is_empty() { "" } else { "." };
-                text.extend([namespace, dot, name, arguments]);
+                text.extend([part(namespace), dot, part(name), arguments]);
             } else {
                 // Events below the verbose level have the token only.
                 text.extend([assembly.unwrap_or("?"), "!", &format!("0x{:08x}", code.token)]);
@@ -237,7 +238,7 @@ impl Maps<'_> {
         {
             let symbol = self.symbols.find_return(process, address, first_ns);
             let symbol = symbol.and_then(|at| self.known.mappings.symbol(at));
-            text.extend([file_name(&mapping.path), "!", symbol.map_or("?", |(_, name)| name)]);
+            text.extend([file_name(&mapping.path), "!", symbol.map_or("?", |(_, name)| part(name))]);
             let from = match symbol {
                 Some((start, _)) => start,
                 None => mapping.start().wrapping_sub(mapping.file_offset),
@@ -261,7 +262,7 @@ impl Maps<'_> {
     /// The simple name of the assembly of a module.
     fn assembly(&self, process: ProcessKey, module_id: u64) -> Option<&str> {
         let (assembly_id, path) = self.known.managed_modules.assembly_of((process, module_id))?;
-        let full = self.known.assemblies.name_of((process, assembly_id)).unwrap_or_default();
+        let full = part(self.known.assemblies.name_of((process, assembly_id)).unwrap_or_default());
         let name = match full.split(',').next() {
             Some(name) if !name.is_empty() => name,
             _ => file_name(path).trim_end_matches(".dll").trim_end_matches(".exe"),
@@ -272,11 +273,23 @@ impl Maps<'_> {
 
 /// As much of a text as a row may have.
 fn beginning(text: &str) -> &str {
-    let end = (0..=MAX_NAME.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    first_bytes(text, MAX_NAME)
+}
+
+/// As much of a text as is looked at for a name. More than a name may have, so that it shows that it is cut.
+fn part(text: &str) -> &str {
+    first_bytes(text, 2 * MAX_NAME)
+}
+
+fn first_bytes(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 
 /// The part of a path behind its folders.
 fn file_name(path: &str) -> &str {
+    // Of a long one the end is looked at.
+    let start = (path.len().saturating_sub(2 * MAX_NAME)..=path.len()).find(|start| path.is_char_boundary(*start));
+    let path = start.and_then(|start| path.get(start..)).unwrap_or(path);
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
