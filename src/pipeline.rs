@@ -5,19 +5,24 @@ mod batches;
 mod callback_run;
 mod conversion;
 mod course;
+mod describe;
 mod event_run;
 mod expand;
 mod failed;
+mod follow;
 mod gcdump_run;
+mod identities;
 mod inputs;
 mod known;
 mod live;
 mod manifest;
 mod memory;
+mod names;
 mod one;
 mod output;
 mod process_filter;
 mod request;
+mod stored;
 mod summary;
 mod threads;
 mod watched;
@@ -29,10 +34,12 @@ use crate::error::{Error, Result};
 use crate::event::Resolver;
 use crate::reader;
 use crate::reader::etl::Manifests;
-use crate::sink::Dataset;
+use crate::reader::symbols::Symbols;
 pub use crate::sink::{Compression, Format};
+use crate::sink::{Dataset, TableSink};
 use crate::source::FileIdentity;
 use crate::source::live::Live;
+use crate::source::store::Address;
 use crate::table::Shape;
 use crate::table::select::Selection;
 use crate::table::views;
@@ -41,8 +48,12 @@ pub use callback_run::PROVIDER as CALLBACK_PROVIDER;
 use conversion::Conversion;
 use event_run::EventRun;
 pub use expand::{Expanded, expand};
+pub use identities::Identities;
 pub use live::{Recorded, record};
+pub use names::is_recording_name;
 pub use request::{AddressType, Convert, DatasetLayout, Progress, Step};
+use stored::{Fetches, StoreLake, Target};
+pub use stored::{StoredDataset, fetch_dataset};
 pub use summary::{Done, FailedInput, InputSummary, ProblemSummary, SkippedInput, Summary, TableSummary};
 pub use watched::Watch;
 
@@ -66,10 +77,23 @@ pub fn convert_each(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Resul
     if request.inputs.is_empty() {
         return Err(Error::Usage("no recording was given".into()));
     }
-    let recordings = inputs::recordings(&request.inputs);
+    Symbols::open(&request.symbols)?;
+    let Some(target) = Target::of(request)? else { return into_folder(request, None, watch) };
+    let mut note = None;
+    let made = target.make(request, |local, store| into_folder(local, store, watch), |told| note = Some(told));
+    if let Some(note) = note {
+        watch(Step::Note(&note));
+    }
+    made
+}
+
+/// Converts into a folder of this machine, and from there into a store if there is one.
+fn into_folder(request: &Convert, store: Option<&StoreLake>, watch: &mut dyn FnMut(Step<'_>)) -> Result<Summary> {
+    let fetches = Fetches::default();
+    let recordings = inputs::recordings(&request.inputs, &fetches);
     let recording = match recordings.as_slice() {
-        [(_, one)] if !request.append && request.layout != DatasetLayout::Hive => one,
-        _ => return batch::run(request, &recordings, watch),
+        [(_, one)] if !request.append && request.layout != DatasetLayout::Hive => &fetches.here(one)?,
+        _ => return batch::run(request, &recordings, &fetches, store, watch),
     };
     let manifests = Manifests::open(&request.manifests)?;
     into_dataset(request, &recording.name(), &mut |shape, selection, dataset| {
@@ -84,7 +108,10 @@ pub fn convert_each(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Resul
 
 /// Removes recordings of a dataset of several, each whole. Fails when one is not there.
 pub fn remove(dataset: &Path, keys: &[String]) -> Result<()> {
-    batch::remove(dataset, keys)
+    match Address::parse(dataset) {
+        Some(address) => stored::remove(&address?, keys),
+        None => batch::remove(dataset, keys),
+    }
 }
 
 /// Writes the events of a session that runs into a dataset, as [`convert`] does with those of a recording, until the
@@ -96,6 +123,7 @@ pub fn collect(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Summary> {
     let manifests = Manifests::open(&request.manifests)?;
+    Symbols::open(&request.symbols)?;
     let mut live = start()?;
     let name = PathBuf::from(format!("etw-{}", live.name()));
     into_dataset(request, &name, &mut |shape, selection, dataset| {
@@ -110,10 +138,13 @@ pub fn collect(
 }
 
 /// Reads the input into the dataset.
-type OneInput<'f> = dyn FnMut(Shape, &Selection, &mut Dataset) -> Result<(InputSummary, Vec<TableSummary>)> + 'f;
+type OneInput<'f> = dyn FnMut(Shape, &Selection, &mut dyn TableSink) -> Result<(InputSummary, Vec<TableSummary>)> + 'f;
 
 /// One recording into a dataset of its own, which appears whole or not at all.
 fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_>) -> Result<Summary> {
+    if let Some(target) = Target::of(request)? {
+        return target.make(request, |local, _| into_dataset(local, name, one), |_| ());
+    }
     let started = Instant::now();
     let selection = Selection::new(&request.tables)?;
     // A session that runs: the key of any other recording of a dataset of several is made by `batch`.
@@ -127,7 +158,7 @@ fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_>) -> Resul
     let input = InputSummary { trace_id, ..summary };
     let manifest = match &hive {
         Some(key) => {
-            let entry = manifest::entry(request, &input, &tables);
+            let entry = manifest::entry(request, &input, &tables, None);
             dataset.file(&format!("manifest/{key}.json"), &entry)?;
             manifest::of_several(request, &[(key.clone(), entry)])?.0
         }

@@ -9,7 +9,7 @@ use tracequet::dataset::arrow_array::cast::AsArray;
 use tracequet::dataset::arrow_array::types::Int32Type;
 use tracequet::dataset::arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use tracequet::error::Error;
-use tracequet::pipeline::{AddressType, Convert, Format, Summary, batches, convert, tables};
+use tracequet::pipeline::{AddressType, Convert, Format, Identities, Summary, batches, convert, tables};
 
 type Collected = BTreeMap<String, Vec<RecordBatch>>;
 
@@ -170,4 +170,25 @@ fn whoever_receives_or_watches_can_end_it() {
         assert!(batches(&request, &mut |_| ControlFlow::Continue(()), &mut progress).unwrap().is_none(), "{sample}");
         assert!(told > 0, "{sample}");
     }
+}
+
+#[test]
+fn recordings_that_are_read_again_are_hashed_once() {
+    let identities = Identities::default();
+    let request = Convert::default()
+        .inputs(["samples/gc-churn.nettrace", "samples/events.nettrace"])
+        .tables(["gc"])
+        .identities(identities.clone());
+    let keys =
+        |request: &Convert| -> Vec<String> { collect(request).1.inputs.iter().map(|i| i.trace_id.clone()).collect() };
+    assert!(identities.is_empty());
+    let first = keys(&request);
+    assert_eq!((identities.len(), first.len()), (2, 2));
+    assert!(first[0].starts_with("gc-churn-"), "{first:?}");
+    assert_eq!(keys(&request), first);
+    // Whoever does not look at keys has no hash to wait for.
+    assert_eq!(keys(&request.clone().identities(Identities::none())), ["gc-churn", "events"]);
+    // The hash that the table `trace` has is the same one.
+    let alone = Convert::default().inputs(["samples/gc-churn.nettrace"]).tables(["trace"]).identities(identities);
+    assert_eq!(keys(&alone), first[..1]);
 }

@@ -202,3 +202,107 @@ fn what_is_not_there_is_not_exported() {
     let dataset = Dataset::of(&sample().with_file_name("subjects.nettrace"));
     assert_eq!(sum as usize, dataset.table("exception").rows());
 }
+
+/// Every table of the Firefox Profiler's format has as many values in each column as its length says.
+fn check_lengths(json: &Json, path: &str) -> usize {
+    let mut tables = 0;
+    match json {
+        Json::Object(fields) => {
+            if let Some(length) = fields.get("length").and_then(Json::as_u64) {
+                tables += 1;
+                let columns = fields.iter().filter_map(|(name, column)| Some((name, column.as_array()?)));
+                columns.for_each(|(name, column)| assert_eq!(column.len() as u64, length, "{path}.{name}"));
+            }
+            tables += fields.iter().map(|(name, inner)| check_lengths(inner, &format!("{path}.{name}"))).sum::<usize>();
+        }
+        Json::Array(items) => tables += items.iter().map(|inner| check_lengths(inner, path)).sum::<usize>(),
+        _ => {}
+    }
+    tables
+}
+
+#[test]
+fn firefox_has_each_thread_with_its_pauses_and_lines() {
+    let dataset = Dataset::of(&sample());
+    let stacks = expected(&dataset);
+    let (out, code, _) = export(&[SAMPLE, "--format", "firefox"]);
+    assert_eq!(code, Some(0));
+    let json: Json = serde_json::from_slice(&out).expect("JSON");
+    assert_eq!(json["meta"]["preprocessedProfileVersion"], 61);
+    // Stacks, frames, functions, resources, symbols, sources; samples and markers of three threads.
+    assert_eq!(check_lengths(&json, ""), 12);
+    let number = |json: &Json| usize::try_from(json.as_u64().expect("a number")).unwrap();
+    let shared = &json["shared"];
+    let text = |index: &Json| shared["stringArray"][number(index)].as_str().expect("a text");
+    let stack_of = |stack: &Json| {
+        let (mut names, mut at) = (Vec::new(), stack.clone());
+        while !at.is_null() {
+            let stack = number(&at);
+            let function = number(&shared["frameTable"]["func"][number(&shared["stackTable"]["frame"][stack])]);
+            names.insert(0, text(&shared["funcTable"]["name"][function]).to_owned());
+            let parent = shared["stackTable"]["prefix"][stack].clone();
+            assert!(parent.is_null() || number(&parent) < stack, "a caller stands before what it called");
+            at = parent;
+        }
+        names
+    };
+    let mut found: BTreeMap<u64, BTreeMap<Vec<String>, u64>> = BTreeMap::new();
+    for thread in json["threads"].as_array().unwrap() {
+        let samples = &thread["samples"];
+        let times: Vec<f64> = samples["time"].as_array().unwrap().iter().map(|t| t.as_f64().unwrap()).collect();
+        assert!(times.is_sorted());
+        for stack in samples["stack"].as_array().unwrap() {
+            *found.entry(thread["tid"].as_u64().unwrap()).or_default().entry(stack_of(stack)).or_default() += 1;
+        }
+        // The threads of one process; each frame of a method lies in an assembly.
+        assert_eq!(thread["pid"], json["threads"][0]["pid"]);
+    }
+    assert_eq!(found, stacks);
+
+    // Exceptions: with the lines, which are the program's (tests/lines.rs), and the pauses of the process once.
+    let (out, _, _) =
+        export(&["samples/subjects.nettrace", "--symbols", "samples", "--what", "exception", "--format", "firefox"]);
+    let json: Json = serde_json::from_slice(&out).expect("JSON");
+    let shared = &json["shared"];
+    let text = |index: &Json| shared["stringArray"][number(index)].as_str().expect("a text");
+    let places: Vec<(&str, &str, u64)> = (0..number(&shared["frameTable"]["length"]))
+        .filter(|frame| shared["frameTable"]["line"][*frame].is_u64())
+        .map(|frame| {
+            let function = number(&shared["frameTable"]["func"][frame]);
+            let source = number(&shared["funcTable"]["source"][function]);
+            let file = text(&shared["sources"]["filename"][source]);
+            let name = text(&shared["funcTable"]["name"][function]);
+            (name, file, shared["frameTable"]["line"][frame].as_u64().unwrap())
+        })
+        .collect();
+    assert!(places.contains(&("Program.Main(class System.String[])", "/src/Churn.cs", 35)), "{places:?}");
+
+    let (out, _, _) = export(&["samples/gc-churn.nettrace", "--what", "allocation", "--format", "firefox"]);
+    let json: Json = serde_json::from_slice(&out).expect("JSON");
+    let pauses = Dataset::of(&sample().with_file_name("gc-churn.nettrace")).table("gc_pause");
+    let of_gc = pauses.texts("kind").iter().filter(|kind| *kind == "gc").count();
+    let markers = json["threads"].as_array().unwrap().iter().map(|thread| number(&thread["markers"]["length"]));
+    assert_eq!(markers.sum::<usize>(), of_gc);
+    let samples = &json["threads"][0]["samples"];
+    assert_eq!(samples["weightType"], "bytes");
+}
+
+#[test]
+fn pprof_and_speedscope_name_source_files() {
+    let arguments = ["samples/subjects.nettrace", "--symbols", "samples", "--what", "exception"];
+    let (out, ..) = export(&arguments);
+    let json: Json = serde_json::from_slice(&out).expect("JSON");
+    let frames = json["shared"]["frames"].as_array().unwrap();
+    let main = frames.iter().find(|frame| frame["name"].as_str().unwrap().starts_with("Program.Main(")).unwrap();
+    assert_eq!(main["file"], "/src/Churn.cs");
+    let (bytes, ..) = export(&[&arguments[..], &["--format", "pprof"]].concat());
+    let all = fields(&bytes);
+    let of = |number: u64| all.iter().filter(move |(field, ..)| *field == number).map(|(_, _, content)| *content);
+    let strings: Vec<&str> = of(6).map(|text| std::str::from_utf8(text).unwrap()).collect();
+    let one = |message: &[u8], field: u64| fields(message).iter().find(|(f, ..)| *f == field).map_or(0, |(_, v, _)| *v);
+    let main = of(5).find(|function| strings[one(function, 2) as usize].starts_with("Program.Main(")).unwrap();
+    assert_eq!(strings[one(main, 4) as usize], "/src/Churn.cs");
+    let lines = of(4).map(|location| fields(location).into_iter().find(|(field, ..)| *field == 4).unwrap().2.to_vec());
+    let lines: Vec<(u64, u64)> = lines.map(|line| (one(&line, 1), one(&line, 2))).collect();
+    assert!(lines.contains(&(one(main, 1), 35)), "{lines:?}");
+}

@@ -228,3 +228,31 @@ fn damage_is_an_error_and_never_a_panic() {
     let error = convert_bytes(&old).unwrap_err().to_string();
     assert!(error.contains("version 8, expected version 9 or later"), "{error}");
 }
+
+#[test]
+fn an_inspection_counts_what_a_conversion_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dump, _) = dataset(folder.path(), &sample("heap-10.gcdump"), "dump").unwrap();
+    let inspection = tracequet::inspect::inspect(&sample("heap-10.gcdump"), &mut |_, _| {}).unwrap();
+    let heap = inspection.heap.as_ref().expect("a heap");
+    let objects = rows(&dump, "heap_object", ["type_id", "size_bytes"]);
+    let names: BTreeMap<String, String> =
+        rows(&dump, "type", ["type_id", "name"]).into_iter().map(|[id, name]| (id, name)).collect();
+    let mut by_type = BTreeMap::<String, (u64, u64)>::new();
+    for [id, size] in &objects {
+        let (count, bytes) = by_type.entry(id.clone()).or_default();
+        *count += 1;
+        *bytes += size.parse::<u64>().unwrap();
+    }
+    let mut expected: Vec<_> = by_type.iter().map(|(id, (count, bytes))| (*bytes, *count, &names[id])).collect();
+    let mut found: Vec<_> = heap.types.iter().map(|found| (found.bytes, found.objects, &found.name)).collect();
+    assert!(found.is_sorted_by_key(|found| std::cmp::Reverse(found.0)));
+    expected.sort();
+    found.sort();
+    assert!(found == expected && found.len() > 100);
+    let total: u64 = expected.iter().map(|row| row.0).sum();
+    let count = |table| rows(&dump, table, ["gc_id"]).len() as u64;
+    assert_eq!((heap.objects, heap.bytes), (objects.len() as u64, total));
+    assert_eq!((heap.references, heap.roots), (count("heap_reference"), count("gc_root")));
+    assert!(!inspection.has_losses() && inspection.processes[0].process_id != 0);
+}

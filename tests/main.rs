@@ -46,6 +46,12 @@ mod column_names;
 // Sockets, signals and a .NET runtime for Linux.
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod collect;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod collect_beside;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod collect_faults;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod collect_follow;
 #[cfg(feature = "cli")]
 mod convert;
 mod damage;
@@ -85,8 +91,13 @@ mod hostile_values;
 mod interrupt;
 mod layers;
 mod limits;
+#[cfg(all(feature = "packed", feature = "tables"))]
+mod lines;
+mod live_reader;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod long_names;
+#[cfg(feature = "tables")]
+mod measures;
 #[cfg(feature = "cli")]
 mod metrics;
 mod order;

@@ -71,7 +71,9 @@ fn queries_of_the_documents_give_rows() {
     let mut arguments: Vec<PathBuf> = documents.iter().map(|name| root().join(name)).collect();
     arguments.push("--".into());
     for sample in ["gc-churn", "heap-10", "stacks", "events", "server-gc", "exit-early", "subjects"] {
-        arguments.push(convert(folder.path(), sample, &[sample], &[]));
+        // The one whose symbols are there.
+        let options: &[&str] = if sample == "subjects" { &["--symbols", "samples"] } else { &[] };
+        arguments.push(convert(folder.path(), sample, &[sample], options));
     }
     let machine = folder.path().join("machine.etl");
     std::fs::write(&machine, crate::etl::processes::recording()).unwrap();

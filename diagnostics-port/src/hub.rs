@@ -82,6 +82,13 @@ impl Hub {
         }
     }
 
+    /// Whether a runtime has a connection for the next command; waits so long for it.
+    pub fn is_connected(&self, cookie: Cookie, limit: Duration) -> bool {
+        let state = self.state.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.state.1.wait_timeout_while(state, limit, |state| !state.waiting.contains_key(&cookie));
+        waited.unwrap_or_else(PoisonError::into_inner).0.waiting.contains_key(&cookie)
+    }
+
     /// The connection of a runtime, which is then ours; waits so long for the runtime to connect (again).
     pub fn connection(&self, cookie: Cookie, limit: Duration) -> Option<Connection> {
         let end = Instant::now() + limit;

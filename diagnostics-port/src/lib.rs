@@ -37,6 +37,6 @@ pub use error::{Error, Result};
 pub use find::{candidates, find};
 pub use hub::{Cookie, Hub};
 pub use port::{Connection, Port, Server};
-pub use session::{Provider, Rundown, Session, SessionRequest, start_session, stop_session};
+pub use session::{EventFilter, Provider, Rundown, Session, SessionRequest, start_session, stop_session};
 pub use target::Target;
 pub use wait::PATIENCE;

@@ -18,6 +18,12 @@ const COLLECT_TRACING_2: u8 = 3;
 const COLLECT_TRACING_3: u8 = 4;
 /// .NET 9: the keywords of the rundown may be chosen.
 const COLLECT_TRACING_4: u8 = 5;
+/// .NET 10: events may be chosen by their ids.
+const COLLECT_TRACING_5: u8 = 6;
+/// The kind of session that streams to whoever asked for it.
+const STREAMING: u32 = 0;
+/// What a runtime tells at the end by itself.
+const DEFAULT_RUNDOWN: u64 = 0x8002_0139;
 /// Keyword of the runtime: collect now, and tell the heap when GCHeapDump is there, too.
 const GC_HEAP_COLLECT: u64 = 0x80_0000;
 /// How long a runtime that is to tell its heap may take: it answers when the collection is done.
@@ -36,6 +42,31 @@ pub struct Provider {
     pub level: u32,
     /// `KEY=VALUE;...` for the provider itself; may be empty.
     pub arguments: String,
+    /// Which of these events.
+    pub events: EventFilter,
+}
+
+/// Which events of a provider are wanted, among those of its keywords and level.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum EventFilter {
+    /// All.
+    #[default]
+    All,
+    /// Those with these ids.
+    Only(Vec<u32>),
+    /// All but those with these ids.
+    Except(Vec<u32>),
+}
+
+impl EventFilter {
+    /// Whether the ids are those that are wanted, and the ids.
+    fn parts(&self) -> (bool, &[u32]) {
+        match self {
+            EventFilter::All => (false, &[]),
+            EventFilter::Only(ids) => (true, ids),
+            EventFilter::Except(ids) => (false, ids),
+        }
+    }
 }
 
 /// What the runtime tells of methods and modules at the end, without which addresses of managed code have no names.
@@ -76,6 +107,8 @@ pub struct Session {
 const WHOLE_RUNDOWN: &str =
     "this runtime cannot choose the keywords of its rundown: it tells the default ones (needs .NET 9)";
 const NO_RUNDOWN: &str = "this runtime cannot leave its rundown out: it comes all the same (needs .NET 5)";
+const ALL_EVENTS: &str =
+    "this runtime cannot choose events by their ids: all events of the keywords are recorded (needs .NET 10)";
 const ALL_STACKS: &str = "this runtime cannot leave call stacks out: they are recorded all the same (needs .NET 8)";
 
 /// Begins a session with the oldest command that says what is wanted. A runtime that does not know it is asked with the
@@ -104,10 +137,15 @@ fn attempts(request: &SessionRequest) -> Vec<(u8, Vec<&'static str>)> {
     let off = request.rundown == Rundown::Off;
     let stacks = |compromise: &mut Vec<_>| compromise.extend((!request.stacks).then_some(ALL_STACKS));
     let mut attempts = Vec::new();
-    if chosen {
-        attempts.push((COLLECT_TRACING_4, vec![]));
+    let filtered = request.providers.iter().any(|provider| provider.events != EventFilter::All);
+    if filtered {
+        attempts.push((COLLECT_TRACING_5, vec![]));
     }
-    let rundown: Vec<_> = chosen.then_some(WHOLE_RUNDOWN).into_iter().collect();
+    let mut rundown: Vec<_> = filtered.then_some(ALL_EVENTS).into_iter().collect();
+    if chosen {
+        attempts.push((COLLECT_TRACING_4, rundown.clone()));
+    }
+    rundown.extend(chosen.then_some(WHOLE_RUNDOWN));
     if !request.stacks {
         attempts.push((COLLECT_TRACING_3, rundown.clone()));
     }
@@ -124,13 +162,21 @@ fn attempts(request: &SessionRequest) -> Vec<(u8, Vec<&'static str>)> {
 }
 
 fn message(command: u8, request: &SessionRequest) -> Message {
-    let mut message = Message::new(EVENT_PIPE, command).u32(request.buffer_mb).u32(NETTRACE);
+    let mut message = Message::new(EVENT_PIPE, command);
+    if command == COLLECT_TRACING_5 {
+        message = message.u32(STREAMING);
+    }
+    message = message.u32(request.buffer_mb).u32(NETTRACE);
     let wanted = request.rundown != Rundown::Off;
     message = match command {
         COLLECT_TRACING_2 => message.bool(wanted),
         COLLECT_TRACING_3 => message.bool(wanted).bool(request.stacks),
-        COLLECT_TRACING_4 => {
-            let keywords = if let Rundown::Keywords(keywords) = request.rundown { keywords } else { 0 };
+        COLLECT_TRACING_4 | COLLECT_TRACING_5 => {
+            let keywords = match request.rundown {
+                Rundown::Default => DEFAULT_RUNDOWN,
+                Rundown::Off => 0,
+                Rundown::Keywords(keywords) => keywords,
+            };
             message.u64(keywords).bool(request.stacks)
         }
         _ => message,
@@ -138,6 +184,11 @@ fn message(command: u8, request: &SessionRequest) -> Message {
     message = message.u32(u32::try_from(request.providers.len()).unwrap_or(u32::MAX));
     for provider in &request.providers {
         message = message.u64(provider.keywords).u32(provider.level).string(&provider.name).string(&provider.arguments);
+        if command == COLLECT_TRACING_5 {
+            let (enable, ids) = provider.events.parts();
+            message = message.bool(enable).u32(u32::try_from(ids.len()).unwrap_or(u32::MAX));
+            message = ids.iter().fold(message, |message, id| message.u32(*id));
+        }
     }
     message
 }
@@ -154,7 +205,11 @@ mod tests {
     use super::*;
 
     fn request(rundown: Rundown, stacks: bool) -> SessionRequest {
-        let provider = Provider { name: "A".into(), keywords: 0x11, level: 4, arguments: String::new() };
+        filtered(rundown, stacks, EventFilter::All)
+    }
+
+    fn filtered(rundown: Rundown, stacks: bool, events: EventFilter) -> SessionRequest {
+        let provider = Provider { name: "A".into(), keywords: 0x11, level: 4, arguments: String::new(), events };
         SessionRequest { buffer_mb: 256, rundown, stacks, providers: vec![provider] }
     }
 
@@ -169,6 +224,12 @@ mod tests {
         assert_eq!(commands(Rundown::Off, false), [(4, 0), (3, 1), (2, 2)]);
         assert_eq!(commands(Rundown::Keywords(8), true), [(5, 0), (2, 1)]);
         assert_eq!(commands(Rundown::Keywords(8), false), [(5, 0), (4, 1), (2, 2)]);
+        let filtered = |rundown, stacks| {
+            let request = filtered(rundown, stacks, EventFilter::Only(vec![1]));
+            attempts(&request).into_iter().map(|(command, c)| (command, c.len())).collect::<Vec<_>>()
+        };
+        assert_eq!(filtered(Rundown::Default, true), [(6, 0), (2, 1)]);
+        assert_eq!(filtered(Rundown::Keywords(8), false), [(6, 0), (5, 1), (4, 2), (2, 3)]);
     }
 
     #[test]
@@ -183,5 +244,20 @@ mod tests {
         assert_eq!(payload(3, Rundown::Off, true), whole(&[0]));
         assert_eq!(payload(4, Rundown::Default, false), whole(&[1, 0]));
         assert_eq!(payload(5, Rundown::Keywords(0x108), true), whole(&[8, 1, 0, 0, 0, 0, 0, 0, 1]));
+        assert_eq!(payload(5, Rundown::Default, true), whole(&[0x39, 1, 2, 0x80, 0, 0, 0, 0, 1]));
+    }
+
+    #[test]
+    fn events_are_chosen_behind_each_provider() {
+        for (events, tail) in [
+            (EventFilter::All, &[0, 0, 0, 0, 0][..]),
+            (EventFilter::Only(vec![1, 0x102]), &[1, 2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 0, 0]),
+            (EventFilter::Except(vec![9]), &[0, 1, 0, 0, 0, 9, 0, 0, 0]),
+        ] {
+            let message = message(COLLECT_TRACING_5, &filtered(Rundown::Off, true, events)).finish().unwrap();
+            let begin = [&[0; 4][..], &[0, 1, 0, 0, 1, 0, 0, 0], &[0; 8], &[1]].concat();
+            let provider = [1, 0, 0, 0, 0x11, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0, b'A', 0, 0, 0, 0, 0, 0, 0];
+            assert_eq!(message[crate::frame::HEADER..], [&begin, &provider[..], tail].concat());
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use diagnostics_port::frame::{ANSWER, ERROR, Fields, Message, OK, Received, read_message};
 use diagnostics_port::{
-    Connection, Error, Hub, Port, Provider, Rundown, Server, SessionRequest, Target, process_info, resume,
+    Connection, Error, EventFilter, Hub, Port, Provider, Rundown, Server, SessionRequest, Target, process_info, resume,
     start_session, stop_session,
 };
 
@@ -106,7 +106,8 @@ fn answer(
 }
 
 fn request(rundown: Rundown, stacks: bool) -> SessionRequest {
-    let provider = Provider { name: "A".into(), keywords: 1, level: 4, arguments: String::new() };
+    let (name, arguments, events) = ("A".into(), String::new(), EventFilter::All);
+    let provider = Provider { name, keywords: 1, level: 4, arguments, events };
     SessionRequest { buffer_mb: 16, rundown, stacks, providers: vec![provider] }
 }
 
@@ -154,6 +155,20 @@ fn an_old_runtime_gets_an_old_command_and_the_rest_is_said() {
     let said = session.compromises.join(" ");
     assert!(said.contains("cannot leave its rundown out") && said.contains("cannot leave call stacks out"), "{said}");
     stop_session(&target, session.id, Duration::from_secs(20)).unwrap();
+}
+
+#[test]
+fn events_are_chosen_where_the_runtime_can_and_that_is_said_where_it_cannot() {
+    for (newest, commands, said) in [(6, vec![6], 0), (3, vec![6, 2], 1)] {
+        let (target, log) = serve(&port(), [0, 0, newest, 0, 0]);
+        let mut request = request(Rundown::Default, true);
+        request.providers[0].events = EventFilter::Only(vec![1, 2]);
+        let session = start_session(&target, &request).unwrap();
+        assert_eq!(*log.lock().unwrap(), commands.iter().map(|id| (2, *id)).collect::<Vec<_>>());
+        assert_eq!(session.compromises.len(), said);
+        assert!(session.compromises.iter().all(|text| text.contains("all events of the keywords are recorded")));
+        stop_session(&target, session.id, Duration::from_secs(20)).unwrap();
+    }
 }
 
 #[test]

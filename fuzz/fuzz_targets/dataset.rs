@@ -96,7 +96,9 @@ fn ask_recording(recording: &Recording<'_>) {
     }
     for what in [What::Cpu, What::Allocation, What::Exception, What::Contention] {
         if let Ok(profile) = profile::read(recording, what) {
-            for format in [ProfileFormat::Speedscope, ProfileFormat::Folded, ProfileFormat::Pprof] {
+            for format in
+                [ProfileFormat::Speedscope, ProfileFormat::Folded, ProfileFormat::Pprof, ProfileFormat::Firefox]
+            {
                 let _ = profile.write(format, true, &mut std::io::sink());
             }
         }

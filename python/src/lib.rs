@@ -7,6 +7,8 @@ mod cli;
 mod dataset;
 mod errors;
 mod feed;
+mod inputs;
+mod interrupt;
 mod merge;
 mod recordings;
 mod stream;
@@ -25,6 +27,8 @@ fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
 fn _tracequet(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
+    module.add_function(wrap_pyfunction!(inputs::expand, module)?)?;
+    module.add_function(wrap_pyfunction!(inputs::is_recording_name, module)?)?;
     module.add_class::<recordings::Recordings>()?;
     module.add_class::<dataset::Dataset>()?;
     module.add_class::<stream::Stream>()?;

@@ -1,15 +1,17 @@
 //! Recordings that are read anew for each table that is asked for.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use arrow_schema::{DataType, Field};
 use pyo3::prelude::*;
 use tracequet::error::{Error, Result, Severity};
-use tracequet::pipeline::{self, AddressType, Convert, DatasetLayout, Summary};
+use tracequet::pipeline::{self, AddressType, Convert, DatasetLayout, Identities, Summary};
 
 use super::errors::exception;
 use super::feed::{Reading, Summaries};
+use super::interrupt::interruptible;
 use super::merge;
 use super::stream::{Schema, Stream};
 
@@ -55,11 +57,11 @@ impl Recordings {
     }
 
     /// The tables that `names` select, with the columns that they have over all recordings, and the recordings that cannot be
-    /// read. `None` means all tables. One recording alone that cannot be read is an exception.
+    /// read. `None` means all tables. One recording alone that cannot be read is an exception. Ctrl+C ends it.
     #[pyo3(signature = (names = None))]
     fn tables(&self, py: Python<'_>, names: Option<Vec<String>>) -> PyResult<(Vec<Found>, Vec<Failed>)> {
         let request = self.request.clone().tables(names.unwrap_or_default());
-        py.detach(|| list(&request)).map_err(|error| exception(py, &error))
+        interruptible(py, move |stop| list(&request, stop))
     }
 
     /// The rows of a table. Nothing is read before the first batch is asked for.
@@ -78,7 +80,11 @@ impl Recordings {
             // They tell of payloads that do not fit, which takes decoding them.
             selected.push("event".into());
         }
-        let request = self.request.clone().tables(selected);
+        let mut request = self.request.clone().tables(selected);
+        if chosen.index_of("trace_id").is_err() && name != "trace" {
+            // The hash of a recording is for its key only, which nobody wants to see.
+            request = request.identities(Identities::none());
+        }
         let feed = Reading::new(request, name, chosen.clone(), self.summaries.clone());
         Ok(Stream::new(chosen, Box::new(feed)))
     }
@@ -90,12 +96,15 @@ impl Recordings {
     }
 }
 
-fn list(request: &Convert) -> Result<(Vec<Found>, Vec<Failed>)> {
+fn list(request: &Convert, stop: &AtomicBool) -> Result<(Vec<Found>, Vec<Failed>)> {
     let mut found: Vec<(String, String, arrow_schema::Schema)> = Vec::new();
     let mut failed = Vec::new();
     let one_alone = request.inputs.len() == 1;
     let hive = !one_alone || request.layout == DatasetLayout::Hive;
     for input in &request.inputs {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
         // Without keys, which take reading the whole recording.
         let alone = request.clone().inputs([input]).layout(DatasetLayout::Auto);
         let tables = match pipeline::tables(&alone) {
@@ -107,16 +116,16 @@ fn list(request: &Convert) -> Result<(Vec<Found>, Vec<Failed>)> {
             Err(error) => return Err(error),
         };
         for table in tables.into_iter().flatten() {
+            // The recordings of an archive have keys already.
+            let columns = without_trace_id(&table.schema);
             match found.iter_mut().find(|(name, ..)| *name == table.name) {
                 Some((name, selection, schema)) => {
-                    *schema = merge::add(name, Some(schema.clone()), &table.schema)?;
+                    *schema = merge::add(name, Some(schema.clone()), &columns)?;
                     if *selection != table.selection {
                         *selection = "event".to_owned();
                     }
                 }
-                None => {
-                    found.push((table.name.clone(), table.selection, merge::add(&table.name, None, &table.schema)?))
-                }
+                None => found.push((table.name.clone(), table.selection, merge::add(&table.name, None, &columns)?)),
             }
         }
     }
@@ -130,6 +139,11 @@ fn with_trace_id(schema: &arrow_schema::Schema) -> arrow_schema::Schema {
     let label = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
     let key = Arc::new(Field::new("trace_id", label, false));
     arrow_schema::Schema::new(std::iter::once(key).chain(schema.fields().iter().cloned()).collect::<Vec<_>>())
+}
+
+fn without_trace_id(schema: &arrow_schema::Schema) -> arrow_schema::Schema {
+    let fields = schema.fields().iter().filter(|field| field.name() != "trace_id");
+    arrow_schema::Schema::new(fields.cloned().collect::<Vec<_>>())
 }
 
 fn losses(summary: &Summary) -> Vec<Loss> {

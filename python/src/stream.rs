@@ -1,7 +1,6 @@
 //! What Python sees of a stream of batches: it is read once, by another library or by ourselves.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
@@ -12,9 +11,7 @@ use pyo3::types::PyCapsule;
 use super::capsule;
 use super::errors::exception;
 use super::feed::{Feed, Next};
-
-/// How long a wait for a batch lasts before Python is asked whether Ctrl+C was pressed.
-const PATIENCE: Duration = Duration::from_millis(100);
+use super::interrupt::PATIENCE;
 
 /// The columns of a table.
 #[pyclass(frozen, module = "tracequet._tracequet")]

@@ -1,11 +1,11 @@
 """Spark: the data source and the job, on a cluster of two executors on this machine."""
 
-import json
+import concurrent.futures
+import functools
 import os
 import pathlib
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -19,9 +19,10 @@ pyspark = pytest.importorskip("pyspark")
 if shutil.which("java") is None:
     pytest.skip("Spark needs a Java runtime", allow_module_level=True)
 
+import sums
 import tracequet
 import tracequet.spark
-from conftest import CHURN, SAMPLES, recordings
+from conftest import CHURN, SAMPLES
 from pyspark.sql import SparkSession
 
 
@@ -44,18 +45,37 @@ def spark():
     session.stop()
 
 
-@pytest.fixture(scope="session")
-def signed(tmp_path_factory):
-    """A dataset for Spark."""
-    path = tmp_path_factory.mktemp("signed") / "lake"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tracequet.LossWarning)
-        tracequet.convert(CHURN, path, layout="hive", address_type="int64")
-    return path
+# What Spark makes of the types of our columns (docs/SPARK.md). Of those in lists and structs, too.
+PROMISED = {
+    "bool": "boolean",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "uint8": "smallint",
+    "uint16": "int",
+    "uint32": "bigint",
+    "uint64": "decimal(20,0)",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "large_string": "string",
+    "binary": "binary",
+}
 
 
-# Tables with unsigned numbers of every width, times, text, and many rows.
-SOME = ("gc", "gc_moved_range")
+def promised(kind):
+    """The type that docs/SPARK.md promises for a column of an Arrow type."""
+    if pyarrow.types.is_dictionary(kind):
+        return promised(kind.value_type)
+    if pyarrow.types.is_timestamp(kind):
+        assert kind.unit == "us" and kind.tz == "UTC"
+        return "timestamp"
+    if pyarrow.types.is_list(kind):
+        return f"array<{promised(kind.value_type)}>"
+    if pyarrow.types.is_struct(kind):
+        return "struct<" + ",".join(f"{field.name}:{promised(field.type)}" for field in kind) + ">"
+    return PROMISED[str(kind)]
 
 
 def load(spark, table, path, **options):
@@ -65,47 +85,86 @@ def load(spark, table, path, **options):
     return reader.load(path if isinstance(path, list) else str(path))
 
 
-def totals(frame):
-    """The sum of each column of whole numbers, exactly, and the number of rows."""
-    from pyspark.sql import functions as f
-    from pyspark.sql.types import IntegralType
-
-    columns = [field.name for field in frame.schema if isinstance(field.dataType, IntegralType)]
-    asked = [f.sum(f.col(f"`{name}`").cast("decimal(38,0)")).alias(f"c{place}") for place, name in enumerate(columns)]
-    row = frame.agg(f.count("*").alias("rows"), *asked).collect()[0]
-    return {"": row["rows"], **{name: int(row[f"c{place}"] or 0) for place, name in enumerate(columns)}}
+# Reading a table takes Spark a second: TRACEQUET_TEST_EVERY_TABLE=1 takes all of them, otherwise all tables of facts, and some
+# of those of events.
+EVERY = os.environ.get("TRACEQUET_TEST_EVERY_TABLE") == "1"
 
 
-def plain_totals(table):
-    """The same of a table of pyarrow."""
-    sums = {"": table.num_rows}
-    for name in table.column_names:
-        if pyarrow.types.is_integer(table.schema.field(name).type):
-            sums[name] = sum(value for value in table[name].to_pylist() if value is not None)
-    return sums
-
-
-def test_tables_of_a_signed_dataset_and_of_the_data_source_are_the_same(spark, signed):
-    trace, compared = tracequet.open(CHURN, address_type="int64"), 0
-    names = [name for name, rows, _ in tracequet.open(signed)._reader.tables() if rows]
+def tables_of(dataset):
+    names = tracequet.open(dataset).tables
     payloads = [name for name in names if name.startswith("event/")]
-    facts = [name for name in names if not name.startswith("event/")]
-    # Each takes seconds: TRACEQUET_TEST_EVERY_TABLE=1 takes all of them.
-    everything = os.environ.get("TRACEQUET_TEST_EVERY_TABLE") == "1"
-    chosen = facts + payloads if everything else [n for n in facts if n in SOME] + payloads[:1]
-    for name in chosen:
-        stored = spark.read.option("basePath", str(signed / name)).parquet(str(signed / name)).drop("trace")
-        assert not [f for f in stored.schema if "unsigned" in f.dataType.simpleString() or "decimal" in f.dataType.simpleString()]
+    return [name for name in names if not name.startswith("event/")] + payloads[:: 1 if EVERY else 12]
+
+
+def answers(spark, questions):
+    """What Spark answers for tables; those of many tables are one job."""
+    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    # To compile a query takes longer than these tables do.
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        rows = []
+        for first in range(0, len(questions), 24):
+            together = functools.reduce(lambda one, other: one.union(other), questions[first : first + 24])
+            rows += [row["answers"] for row in together.collect()]
+        return rows
+    finally:
+        for name in settings:
+            spark.conf.unset(name)
+
+
+@pytest.mark.parametrize("layout", ("signed", "flat"))
+def test_every_table_has_the_promised_types_and_the_same_sums(spark, layout, request):
+    dataset = request.getfixturevalue(layout)
+    trace, names = tracequet.open(dataset), tables_of(dataset)
+    tables = {name: trace[name].to_arrow() for name in names}
+    if layout == "signed":
+        tables = {name: table.drop_columns("trace_id") for name, table in tables.items()}
+
+    def stored(name):
+        if layout == "flat":
+            return spark.read.parquet(str(dataset / f"{name}.parquet"))
+        frame = spark.read.option("basePath", str(dataset / name)).parquet(str(dataset / name))
+        assert frame.schema["trace_id"].dataType.simpleString() == frame.schema["trace"].dataType.simpleString() == "string"
+        return frame.drop("trace", "trace_id")
+
+    with concurrent.futures.ThreadPoolExecutor(4) as readers:
+        frames = dict(zip(names, readers.map(stored, names)))
+    columns = {name: sums.columns_of(table.schema) for name, table in tables.items()}
+    for name, table in tables.items():
+        types = {field.name: field.dataType.simpleString() for field in frames[name].schema}
+        assert types == {field.name: promised(field.type) for field in table.schema}, name
+        assert layout == "flat" or not any("decimal" in kind for kind in types.values()), name
+    answered = answers(spark, [sums.spark_question(frames[name], columns[name]) for name in names])
+    for name, answer in zip(names, answered):
+        expected = sums.of_pyarrow(tables[name], columns[name])
+        assert sums.same(sums.spark_answer(answer, columns[name]), expected), name
+    assert len(names) > (45 if layout == "flat" else 55)
+    print(f"{layout}: {len(names)} tables, {sum(table.num_rows > 0 for table in tables.values())} of them with rows")
+
+
+def test_the_data_source_gives_what_the_dataset_has(spark, signed):
+    # Tables with unsigned numbers of every width, times, text, and many rows; lists of structs in the payload.
+    trace = tracequet.open(signed)
+    events = next(name for name in trace.tables if name.endswith("/GCPerHeapHistory") or name.endswith("/BulkType"))
+    key = trace["trace"].to_pandas().set_index("path")["trace_id"][str(SAMPLES / CHURN.name)]
+    names = [name for name in trace.tables if not name.startswith("event/")] if EVERY else ["gc", "gc_moved_range"]
+    names.append(events)
+    questions, expected = [], []
+    for name in names:
+        stored = trace[name].to_arrow()
+        stored = stored.filter(pyarrow.compute.equal(stored["trace_id"].cast(pyarrow.string()), key)).drop_columns("trace_id")
         read = load(spark, name, CHURN)
-        same = [(field.name, field.dataType.simpleString()) for field in stored.schema]
-        assert [(field.name, field.dataType.simpleString()) for field in read.schema] == same, name
-        expected = plain_totals(trace[name].to_arrow())
-        assert totals(stored) == totals(read) == expected, name
-        compared += 1
-    assert compared >= 3 and payloads
+        types = {field.name: field.dataType.simpleString() for field in read.schema}
+        assert types == {"trace_id": "string", **{field.name: promised(field.type) for field in stored.schema}}, name
+        columns = sums.columns_of(stored.schema)
+        questions.append(sums.spark_question(read, columns))
+        expected.append((name, columns, sums.of_pyarrow(stored, columns)))
+    for answer, (name, columns, own) in zip(answers(spark, questions), expected):
+        assert sums.same(sums.spark_answer(answer, columns), own), name
     # Times are moments, whatever the zone of the session.
     first = load(spark, "gc", CHURN).selectExpr("min(unix_micros(start_ts))").collect()[0][0]
-    own = trace["gc"].to_arrow()["start_ts"]
+    own = tracequet.open(CHURN)["gc"].to_arrow()["start_ts"]
     assert first == pyarrow.compute.min(own.cast(pyarrow.int64())).as_py()
 
 

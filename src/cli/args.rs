@@ -12,6 +12,7 @@ use super::heap::HeapArgs;
 use super::live::args::{LiveArgs, PsArgs};
 use super::stats::StatsArgs;
 use super::survival::SurvivalArgs;
+use super::survived::SurvivedArgs;
 use super::{time, values};
 
 const ABOUT: &str =
@@ -300,6 +301,11 @@ pub struct OutputArgs {
     /// Say what the objects of each walk of the heap retain, in the table heap_dominator, with at most so much memory
     #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = super::live::args::size)]
     pub retained: Option<u64>,
+    /// Give frames of call stacks source lines by the symbols (portable PDBs) in this directory; may be given again
+    ///
+    /// Symbols are also looked for beside the modules that a recording names. They are taken by their id, never by name alone.
+    #[arg(long, value_name = "DIR")]
+    pub symbols: Vec<PathBuf>,
     /// Replace what an earlier conversion left in OUT
     #[arg(long)]
     pub overwrite: bool,
@@ -363,28 +369,6 @@ pub struct InspectArgs {
     /// List all kinds of events, threads and collections, not only the first 20
     #[arg(long)]
     pub all: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct SurvivedArgs {
-    /// Dataset (a directory) or recording
-    #[arg(value_name = "IN")]
-    pub input: PathBuf,
-    /// Collection: its gc_id
-    #[arg(value_name = "GC")]
-    pub gc: u32,
-    /// Address before the collection, as 0x7f00... or in decimal
-    #[arg(value_name = "ADDRESS", value_parser = values::address)]
-    pub address: u64,
-    /// Go on to the collections after it, as long as it is known where the object is
-    #[arg(long)]
-    pub follow: bool,
-    /// Recording in a dataset of several: its trace_id
-    #[arg(long, value_name = "KEY")]
-    pub trace: Option<String>,
-    /// Print a JSON array, one object for each collection
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use tracequet::pipeline::{Convert, DatasetLayout, Done, Progress};
+use tracequet::source::store::shown;
 
 use super::progress::Bar;
 use super::text::clean;
@@ -26,7 +27,10 @@ pub struct Batch {
 impl Batch {
     /// For the inputs of a request.
     pub fn of(request: &Convert, quiet: bool) -> Batch {
-        let name = |path: &std::path::PathBuf| clean(&path.file_name().unwrap_or(path.as_os_str()).to_string_lossy());
+        let name = |path: &std::path::PathBuf| {
+            let path = shown(path);
+            clean(&path.file_name().unwrap_or(path.as_os_str()).to_string_lossy())
+        };
         let size = |path: &std::path::PathBuf| std::fs::metadata(path).map_or(0, |found| found.len());
         let sizes: Vec<u64> = request.inputs.iter().map(size).collect();
         Batch {

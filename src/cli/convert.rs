@@ -20,7 +20,7 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
     interrupt::end_at_interrupt()?;
     let mut batch = Batch::of(&request, quiet);
     let as_lines = as_json && batch.is_batch();
-    let mut printing = Ok(());
+    let (mut printing, mut notes) = (Ok(()), Vec::new());
     let result = convert_each(&request, &mut |step| match step {
         Step::Progress(progress) => batch.progress(&progress),
         Step::Done { input, done } => {
@@ -29,10 +29,14 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
                 printing = json::recording(done).and_then(|line| print_result(&line));
             }
         }
+        Step::Note(note) => notes.push(note.to_owned()),
         _ => {}
     });
     batch.clear();
     let summary = result?;
+    for note in notes {
+        print_note(&format!("tracequet: {}\n", clean(&note)))?;
+    }
     match as_lines {
         true => {
             told(&summary)?;
@@ -134,6 +138,7 @@ pub fn output(args: OutputArgs) -> Result<Convert, Error> {
         .address_type(args.address_type.into())
         .overwrite(args.overwrite)
         .retained(args.retained)
+        .symbols(args.symbols)
         .strict(args.strict))
 }
 
@@ -191,6 +196,9 @@ fn one_input(out: &mut String, input: &InputSummary) {
         let all = counted(input.frames.frames, "frame", "frames");
         let why = why.and_then(|p| p.message.split_once(": ")).map_or(String::new(), |(_, why)| format!("; {why}"));
         out.push_str(&format!("  call stacks of {all}, {} of them with a name{why}\n", count(named)));
+        if input.frames.with_line > 0 {
+            out.push_str(&format!("  {} with a source line\n", counted(input.frames.with_line, "frame", "frames")));
+        }
     }
     if !input.has_losses() {
         return;

@@ -7,13 +7,15 @@ use tracequet::dataset::Dataset;
 use tracequet::pipeline;
 
 use super::output::{Outcome, print_result};
+use super::stored::{self, OpenDataset};
 use super::text::{Columns, clean, count};
 
 pub const EXAMPLES: &str = "\
 Examples:
   tracequet dataset list lake
   tracequet dataset remove lake app-7be25f48
-  tracequet dataset verify lake";
+  tracequet dataset verify lake
+  tracequet dataset list s3://bucket/lake";
 
 #[derive(Debug, Args)]
 pub struct DatasetArgs {
@@ -51,8 +53,8 @@ pub struct RemoveArgs {
 /// Does what the subcommand says.
 pub fn run(args: &DatasetArgs) -> anyhow::Result<Outcome> {
     match &args.command {
-        DatasetCommand::List(of) => list(&Dataset::open(&of.dataset)?),
-        DatasetCommand::Verify(of) => verify(&Dataset::open(&of.dataset)?),
+        DatasetCommand::List(of) => list(&stored::dataset_or_folder(&of.dataset)?.dataset),
+        DatasetCommand::Verify(of) => verify(&stored::dataset_or_folder(&of.dataset)?),
         DatasetCommand::Remove(args) => {
             pipeline::remove(&args.dataset, &args.keys)?;
             Ok(Outcome::Whole)
@@ -88,9 +90,13 @@ fn list(dataset: &Dataset) -> anyhow::Result<Outcome> {
 }
 
 /// Exit code 2 when something is wrong.
-fn verify(dataset: &Dataset) -> anyhow::Result<Outcome> {
+fn verify(opened: &OpenDataset) -> anyhow::Result<Outcome> {
+    let OpenDataset { dataset, stored } = opened;
     let (mut wrong, mut files, mut rows) = (Vec::new(), 0u64, 0u64);
     for recording in dataset.each_recording() {
+        if let Some(stored) = stored {
+            stored.copy_recording(&recording.info().trace_id)?;
+        }
         for table in recording.tables() {
             let table = recording.table(&table.name)?;
             files += 1;
@@ -102,7 +108,25 @@ fn verify(dataset: &Dataset) -> anyhow::Result<Outcome> {
                 Err(error) => wrong.push(error.to_string()),
             }
         }
+        // On this machine is one recording at a time.
+        if let Some(stored) = stored {
+            stored.forget_recording(&recording.info().trace_id);
+        }
     }
+    match stored {
+        Some(stored) => wrong.extend(stored.strays()?),
+        None => strays(dataset, &mut wrong)?,
+    }
+    let mut text = String::new();
+    for line in &wrong {
+        text.push_str(&format!("{}\n", clean(line)));
+    }
+    text.push_str(&format!("{} files with {} rows, {} wrong\n", count(files), count(rows), count(wrong.len() as u64)));
+    Outcome::with_losses(!wrong.is_empty()).printed(print_result(&text))
+}
+
+/// Files of recordings that have no entry.
+fn strays(dataset: &Dataset, wrong: &mut Vec<String>) -> anyhow::Result<()> {
     let keys = dataset.recordings().iter().map(|r| &r.trace_id).chain(dataset.failed().iter().map(|f| &f.trace_id));
     let keys: std::collections::HashSet<String> = keys.map(|key| format!("trace={key}")).collect();
     let mut open = vec![dataset.path().to_owned()];
@@ -120,10 +144,5 @@ fn verify(dataset: &Dataset) -> anyhow::Result<Outcome> {
             }
         }
     }
-    let mut text = String::new();
-    for line in &wrong {
-        text.push_str(&format!("{}\n", clean(line)));
-    }
-    text.push_str(&format!("{} files with {} rows, {} wrong\n", count(files), count(rows), count(wrong.len() as u64)));
-    Outcome::with_losses(!wrong.is_empty()).printed(print_result(&text))
+    Ok(())
 }

@@ -14,7 +14,8 @@ use super::text::counted;
 
 /// What the command does.
 pub const ABOUT: &str = "Writes the call stacks of CPU samples, allocations, exceptions or waits for locks as a profile that other \
-            tools open: speedscope (all threads together and each alone), folded stacks for flame graphs, or pprof.\n\n\
+            tools open: speedscope (all threads together and each alone), folded stacks for flame graphs, pprof, or the Firefox \
+            Profiler (with the pauses of the process).\n\n\
             IN is a dataset that convert made, or a recording.";
 
 /// Examples of the command line.
@@ -22,7 +23,8 @@ pub const EXAMPLES: &str = "\
 Examples:
   tracequet export app.nettrace -o app.speedscope.json
   tracequet export app --format folded --by-thread | flamegraph.pl > app.svg
-  tracequet export app --format pprof --what allocation -o app.pb; go tool pprof app.pb";
+  tracequet export app --format pprof --what allocation -o app.pb; go tool pprof app.pb
+  tracequet export app.nettrace --symbols bin --format firefox -o app.json";
 
 #[derive(Debug, Args)]
 pub struct ExportArgs {
@@ -44,6 +46,11 @@ pub struct ExportArgs {
     /// Begin each folded stack with its thread; the other formats tell threads apart anyway
     #[arg(long)]
     pub by_thread: bool,
+    /// Of a recording: find source lines by the symbols (portable PDBs) in this directory; may be given again
+    ///
+    /// A dataset has those that it was converted with.
+    #[arg(long, value_name = "DIR")]
+    pub symbols: Vec<PathBuf>,
     /// Recording in a dataset of several: its trace_id
     #[arg(long, value_name = "KEY")]
     pub trace: Option<String>,
@@ -57,6 +64,8 @@ pub enum FormatArg {
     Folded,
     /// Protocol buffer of pprof, not compressed
     Pprof,
+    /// JSON for profiler.firefox.com
+    Firefox,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -74,7 +83,7 @@ pub enum WhatArg {
 /// Exports from a dataset, or from a recording that is converted for it.
 pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
     let (what, format) = (args.what(), args.format());
-    let opened = opened::open(&args.input, &TABLES)?;
+    let opened = opened::open_with_symbols(&args.input, &TABLES, &args.symbols)?;
     let recording = opened.dataset.recording(args.trace.as_deref())?;
     let profile = read(&recording, what)?;
     if profile.without_stack > 0 {
@@ -114,6 +123,7 @@ impl ExportArgs {
             FormatArg::Speedscope => ProfileFormat::Speedscope,
             FormatArg::Folded => ProfileFormat::Folded,
             FormatArg::Pprof => ProfileFormat::Pprof,
+            FormatArg::Firefox => ProfileFormat::Firefox,
         }
     }
 }

@@ -1,13 +1,18 @@
 //! `tracequet inspect`: what is in a recording, as text or as JSON.
 
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
 use tracequet::error::Severity;
 use tracequet::inspect::{Collection, CollectionKind, DecodedBy, EventTypeCount, Inspection, inspect_recording};
 use tracequet::reader::NOBODY;
 use tracequet::reader::etl::Manifests;
 use tracequet::source::RecordingPath;
+use tracequet::source::store::{Address, fetch};
 use tracequet::time::format_utc;
 
 use super::args::InspectArgs;
+use super::interrupt;
 use super::json;
 use super::output::{Outcome, print_note, print_result};
 use super::progress::Bar;
@@ -21,7 +26,7 @@ const TOP_THREADS: usize = 10;
 pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
     let mut bar = Bar::new(false);
     let manifests = Manifests::open(&args.manifest)?;
-    let recordings = RecordingPath::all_in(&args.file);
+    let (recordings, _folder) = recordings(&args.file)?;
     let (mut texts, mut failed) = (Vec::new(), Vec::new());
     let mut losses = false;
     for recording in &recordings {
@@ -46,13 +51,27 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
     Outcome::with_losses(losses || !failed.is_empty()).printed(print_result(&text))
 }
 
+/// The recordings of a file, or of a copy of an object, with the directory where it lies.
+fn recordings(file: &Path) -> anyhow::Result<(Vec<RecordingPath>, Option<tempfile::TempDir>)> {
+    let Some(address) = Address::parse(file) else { return Ok((RecordingPath::all_in(file), None)) };
+    interrupt::end_at_interrupt()?;
+    let folder = tempfile::tempdir()?;
+    interrupt::remove_at_end(folder.path());
+    let copy = fetch(&address?, None, folder.path(), &AtomicBool::new(false))?;
+    Ok((copy.map(RecordingPath::all_of_copy).unwrap_or_default(), Some(folder)))
+}
+
 fn text(inspection: &Inspection, all: bool) -> String {
     let mut out = String::new();
     header(&mut out, inspection);
-    providers(&mut out, inspection);
-    event_types(&mut out, inspection, all);
-    processes(&mut out, inspection, all);
-    threads(&mut out, inspection, all);
+    if inspection.heap.is_some() {
+        heap(&mut out, inspection, all);
+    } else {
+        providers(&mut out, inspection);
+        event_types(&mut out, inspection, all);
+        processes(&mut out, inspection, all);
+        threads(&mut out, inspection, all);
+    }
     collections(&mut out, inspection, all);
     notes(&mut out, inspection);
     losses(&mut out, inspection);
@@ -65,7 +84,9 @@ fn header(out: &mut String, inspection: &Inspection) {
     let version = if info.minor == 0 { info.version.to_string() } else { format!("{}.{}", info.version, info.minor) };
     line("format", &format!("{} {version}, {}-bit", info.container, u32::from(info.pointer_size) * 8));
     line("start", if info.start_known { format_utc(info.clock.sync_utc_ns) } else { "unknown".into() }.as_str());
-    line("clock", &format!("{} ticks per second", count(info.clock.frequency.unsigned_abs())));
+    if inspection.heap.is_none() {
+        line("clock", &format!("{} ticks per second", count(info.clock.frequency.unsigned_abs())));
+    }
     let mut of_process = Vec::new();
     if info.process_id != 0 {
         of_process.push(info.process_id.to_string());
@@ -95,7 +116,14 @@ fn header(out: &mut String, inspection: &Inspection) {
         let span = duration(inspection.duration_ns());
         line("duration", &format!("{span}, from {} to {} s after the start", moment(first), moment(last)));
     }
-    line("events", &format!("{} with {} of payload", count(inspection.events), size(inspection.payload_bytes)));
+    if let Some(heap) = &inspection.heap {
+        let references = counted(heap.references, "reference", "references");
+        let roots = counted(heap.roots, "root", "roots");
+        line("objects", &format!("{} with {}, {references}, {roots}", count(heap.objects), size(heap.bytes)));
+    } else {
+        let events = format!("{} with {} of payload", count(inspection.events), size(inspection.payload_bytes));
+        line("events", &events);
+    }
     out.insert_str(0, &format!("{}\n", clean(&inspection.path.to_string_lossy())));
 }
 
@@ -105,6 +133,19 @@ fn head(out: &mut String, name: &str, shown: usize, all: usize) {
         true => out.push_str(&format!("\n{name} ({shown} of {all}, --all shows the others)\n")),
         false => out.push_str(&format!("\n{name} ({all})\n")),
     }
+}
+
+/// Types of a heap dump.
+fn heap(out: &mut String, inspection: &Inspection, all: bool) {
+    let types = inspection.heap.iter().flat_map(|heap| &heap.types);
+    let count_of = inspection.heap.as_ref().map_or(0, |heap| heap.types.len());
+    let shown = if all { count_of } else { count_of.min(TOP) };
+    head(out, "Types", shown, count_of);
+    let mut columns = Columns::new(&["type", ">objects", ">bytes"]);
+    for found in types.take(shown) {
+        columns.row([clean(&found.name), count(found.objects), count(found.bytes)]);
+    }
+    columns.print(out);
 }
 
 fn providers(out: &mut String, inspection: &Inspection) {

@@ -100,8 +100,26 @@ struct InspectionView<'a> {
     collection_count: usize,
     collections_by_generation: Vec<GenerationView>,
     collections: Vec<CollectionView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heap: Option<HeapView<'a>>,
     unlisted_collection_marks: u64,
     problems: Vec<Problem<'a>>,
+}
+
+#[derive(Serialize)]
+struct HeapView<'a> {
+    object_count: u64,
+    object_bytes: u64,
+    reference_count: u64,
+    root_count: u64,
+    types: Vec<HeapTypeView<'a>>,
+}
+
+#[derive(Serialize)]
+struct HeapTypeView<'a> {
+    type_name: &'a str,
+    object_count: u64,
+    object_bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -220,7 +238,22 @@ pub fn inspection(i: &Inspection) -> anyhow::Result<String> {
         start_ns: c.start_ns,
         duration_ns: c.duration_ns,
     });
+    let heap = i.heap.as_ref().map(|heap| {
+        let types = heap.types.iter().map(|t| HeapTypeView {
+            type_name: &t.name,
+            object_count: t.objects,
+            object_bytes: t.bytes,
+        });
+        HeapView {
+            object_count: heap.objects,
+            object_bytes: heap.bytes,
+            reference_count: heap.references,
+            root_count: heap.roots,
+            types: types.collect(),
+        }
+    });
     print(&InspectionView {
+        heap,
         path: i.path.to_string_lossy().into_owned(),
         header: header(&i.info),
         command_line: i.process.command_line.as_deref(),

@@ -21,6 +21,7 @@ mod progress;
 mod ps;
 mod schema;
 mod stats;
+mod stored;
 mod survival;
 mod survived;
 mod text;

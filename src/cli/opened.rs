@@ -1,13 +1,14 @@
 //! The dataset that a question is about: IN itself, or a temporary one that a recording is converted to.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use tracequet::dataset::Dataset;
-use tracequet::pipeline::{Convert, convert};
+use tracequet::pipeline::{Convert, StoredDataset, convert};
 
 use super::interrupt;
 use super::progress::Bar;
+use super::stored::{self, OpenDataset};
 
 /// A dataset that can be asked.
 pub struct Opened {
@@ -17,22 +18,31 @@ pub struct Opened {
     pub losses: bool,
     /// Where it is, if it is temporary: removed with this.
     _folder: Option<TempDir>,
+    _stored: Option<StoredDataset>,
 }
 
 /// Opens the dataset at `input`, or converts these tables of the recording there.
 pub fn open(input: &Path, tables: &[&str]) -> anyhow::Result<Opened> {
+    open_with_symbols(input, tables, &[])
+}
+
+/// The same, with source lines by the symbols in these folders.
+pub fn open_with_symbols(input: &Path, tables: &[&str], symbols: &[PathBuf]) -> anyhow::Result<Opened> {
     if input.is_dir() {
-        return Ok(Opened { dataset: Dataset::open(input)?, losses: false, _folder: None });
+        return Ok(Opened { dataset: Dataset::open(input)?, losses: false, _folder: None, _stored: None });
+    }
+    if let Some(OpenDataset { dataset, stored }) = stored::dataset(input, tables)? {
+        return Ok(Opened { dataset, losses: false, _folder: None, _stored: stored });
     }
     interrupt::end_at_interrupt()?;
     let folder = tempfile::tempdir()?;
     interrupt::remove_at_end(folder.path());
     let tables = tables.iter().map(|table| (*table).to_owned());
-    let request = Convert::new([input], folder.path().join("dataset")).tables(tables);
+    let request = Convert::new([input], folder.path().join("dataset")).tables(tables).symbols(symbols.iter().cloned());
     let mut bar = Bar::new(false);
-    let name = input.to_string_lossy().into_owned();
+    let name = tracequet::source::store::shown(input).to_string_lossy().into_owned();
     let result = convert(&request, &mut |progress| bar.show(&name, progress.position, progress.total));
     bar.clear();
     let losses = result?.inputs.iter().any(|input| input.has_losses());
-    Ok(Opened { dataset: Dataset::open(&request.output)?, losses, _folder: Some(folder) })
+    Ok(Opened { dataset: Dataset::open(&request.output)?, losses, _folder: Some(folder), _stored: None })
 }

@@ -9,10 +9,11 @@ use tracequet::analyze::check::{LabelTest, Run, latest, runs};
 use tracequet::analyze::metrics::definition_of;
 use tracequet::analyze::samples::median;
 use tracequet::dataset::Dataset;
-use tracequet::pipeline::{Convert, convert};
+use tracequet::pipeline::{Convert, StoredDataset, convert};
 
 use super::interrupt;
 use super::output::{Outcome, print_result};
+use super::stored::{self, OpenDataset};
 use super::text::{Columns, clean, count, duration, size};
 
 pub const ABOUT: &str = "\
@@ -71,13 +72,17 @@ pub fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
 pub struct Source {
     dataset: Dataset,
     _folder: Option<tempfile::TempDir>,
+    _stored: Option<StoredDataset>,
 }
 
 impl Source {
     /// Opens the dataset, or converts the recording.
     pub fn open(input: &Path) -> anyhow::Result<Source> {
         if input.is_dir() {
-            return Ok(Source { dataset: Dataset::open(input)?, _folder: None });
+            return Ok(Source { dataset: Dataset::open(input)?, _folder: None, _stored: None });
+        }
+        if let Some(OpenDataset { dataset, stored }) = stored::dataset(input, &NEEDED)? {
+            return Ok(Source { dataset, _folder: None, _stored: stored });
         }
         interrupt::end_at_interrupt()?;
         let folder = tempfile::tempdir()?;
@@ -86,7 +91,7 @@ impl Source {
         let mut request = Convert::new([input.to_owned()], &output);
         request.tables = NEEDED.map(str::to_owned).to_vec();
         convert(&request, &mut |_| {})?;
-        Ok(Source { dataset: Dataset::open(&output)?, _folder: Some(folder) })
+        Ok(Source { dataset: Dataset::open(&output)?, _folder: Some(folder), _stored: None })
     }
 
     /// The runs with these labels.

@@ -1,11 +1,35 @@
 //! `tracequet survived`: what became of an object.
 
+use std::path::PathBuf;
+
+use clap::Args;
 use tracequet::analyze::survived::{Fate, Step, TABLES, survived};
 
-use super::args::SurvivedArgs;
 use super::opened;
 use super::output::{Outcome, print_result};
 use super::text::{Columns, moment};
+
+#[derive(Debug, Args)]
+pub struct SurvivedArgs {
+    /// Dataset (a directory) or recording
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// Collection: its gc_id
+    #[arg(value_name = "GC")]
+    pub gc: u32,
+    /// Address before the collection, as 0x7f00... or in decimal
+    #[arg(value_name = "ADDRESS", value_parser = super::values::address)]
+    pub address: u64,
+    /// Go on to the collections after it, as long as it is known where the object is
+    #[arg(long)]
+    pub follow: bool,
+    /// Recording in a dataset of several: its trace_id
+    #[arg(long, value_name = "KEY")]
+    pub trace: Option<String>,
+    /// Print a JSON array, one object for each collection
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Answers from a dataset, or from a recording that is converted for it.
 pub fn run(args: &SurvivedArgs) -> anyhow::Result<Outcome> {

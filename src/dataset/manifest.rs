@@ -45,7 +45,8 @@ pub struct RecordingInfo {
     /// When it began, as `2026-11-22T05:19:21.000Z`.
     #[serde(default)]
     pub start: String,
-    /// `ok`, or `losses` when something of it was lost, damaged or not decoded.
+    /// `ok`, or `losses` when something of it was lost, damaged or not decoded. `unfinished` while it is being written
+    /// (`collect --follow`), and when its recorder was killed.
     #[serde(default)]
     pub status: String,
     /// What it was labelled with.

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use super::manifest::{FailedRecording, Layout, Manifest, RecordingInfo, TableInfo};
 use super::table::Table;
 use crate::error::{Error, Result};
-use crate::sink::Format;
+use crate::sink::{Format, UNFINISHED};
 
 /// Keys of recordings that an error lists.
 const MAX_LISTED: usize = 20;
@@ -111,6 +111,13 @@ impl<'d> Recording<'d> {
     /// Finds the file of a table; it is opened by [`super::Scan::batches`].
     pub fn table(&self, name: &str) -> Result<Table> {
         let dataset = self.dataset;
+        if self.info.status == UNFINISHED {
+            return Err(Error::Dataset {
+                path: dataset.path().to_owned(),
+                what: format!("the recording {} is still written, or its recorder was killed", self.info.trace_id),
+                expected: format!("one that is finished; DuckDB reads what there is: FROM '{name}/*/*.parquet'"),
+            });
+        }
         let is_safe = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
         let path = dataset.file(self.info, name);
         if is_safe && path.is_file() {

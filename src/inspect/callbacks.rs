@@ -166,6 +166,7 @@ pub(super) fn inspect(path: &Path, input: Input, progress: &mut dyn FnMut(u64, O
         event_types,
         threads,
         collections: found.collections,
+        heap: None,
         problems: found.problems,
     })
 }

@@ -199,6 +199,7 @@ impl Counter<'_> {
             last_ns: time(self.last),
             payload_bytes: providers.iter().map(|p| p.payload_bytes).sum(),
             collections: self.marks.into_list(&info.clock),
+            heap: None,
             process: self.process,
             info,
             end,

@@ -8,6 +8,7 @@ mod callbacks;
 mod events;
 mod fixed_field;
 mod gc_list;
+mod gcdump;
 mod process;
 mod report;
 
@@ -15,7 +16,9 @@ use std::path::Path;
 
 pub use gc_list::{Collection, CollectionKind, GcList};
 pub use process::ProcessInfo;
-pub use report::{DecodedBy, EventTypeCount, Inspection, ProcessCount, ProviderCount, ThreadCount};
+pub use report::{
+    DecodedBy, EventTypeCount, HeapCount, HeapTypeCount, Inspection, ProcessCount, ProviderCount, ThreadCount,
+};
 
 use crate::error::Result;
 use crate::reader::Format;
@@ -52,8 +55,9 @@ fn inspect_input(
     manifests: &Manifests,
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<Inspection> {
-    if Format::detect(input.head()) == Some(Format::Callbacks) {
-        return callbacks::inspect(path, input, progress);
+    match Format::detect(input.head()) {
+        Some(Format::Callbacks) => callbacks::inspect(path, input, progress),
+        Some(Format::GcDump) => gcdump::inspect(path, input, progress),
+        _ => events::inspect(path, input, manifests, progress),
     }
-    events::inspect(path, input, manifests, progress)
 }

@@ -39,8 +39,38 @@ pub struct Inspection {
     pub threads: Vec<ThreadCount>,
     /// Collections.
     pub collections: GcList,
+    /// Objects of a heap dump (.gcdump).
+    pub heap: Option<HeapCount>,
     /// What was lost, damaged or not understood, by code.
     pub problems: Vec<ProblemSummary>,
+}
+
+/// What is in a heap dump.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct HeapCount {
+    /// Objects.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// References between them.
+    pub references: u64,
+    /// References from outside of the heap.
+    pub roots: u64,
+    /// Types, those with most bytes first.
+    pub types: Vec<HeapTypeCount>,
+}
+
+/// Objects of one type.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HeapTypeCount {
+    /// Name.
+    pub name: String,
+    /// Objects.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// Events of one provider.

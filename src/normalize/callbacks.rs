@@ -191,13 +191,14 @@ impl CallbackNormalizer {
                 let open = self.collections.innermost(ts_ns);
                 open.row.root_count += rows.len() as u64;
                 for [object_id, kind, flags, root_id] in rows {
+                    let root_kind = callback_root_kind(*kind);
                     let root_flags = u32::try_from(*flags).unwrap_or_default();
                     sink.add(&GcRoot {
                         gc_id: open.row.gc_id,
                         object_id: *object_id,
-                        root_kind: callback_root_kind(*kind),
+                        root_kind,
                         root_flags,
-                        root_flags_text: enum_names::root_flags(root_flags),
+                        root_flags_text: enum_names::root_flags(root_kind, root_flags),
                         root_id: *root_id,
                         name: None,
                     });

@@ -18,8 +18,12 @@ pub fn mechanisms(bits: u32) -> &'static str {
     of_words(&WORDS, bits)
 }
 
-/// GCRootFlagsMap: its bits as words, joined by `|`.
-pub fn root_flags(bits: u32) -> &'static str {
+/// GCRootFlagsMap, of static roots GCRootStaticVarFlagsMap: the bits as words, joined by `|`.
+pub fn root_flags(root_kind: &str, bits: u32) -> &'static str {
+    const THREAD_LOCAL: u32 = 1;
+    if root_kind == "static" {
+        return if bits & THREAD_LOCAL != 0 { "ThreadLocal" } else { "" };
+    }
     static WORDS: LazyLock<Vec<String>> =
         LazyLock::new(|| all_words(&["Pinning", "WeakRef", "Interior", "RefCounted"]));
     of_words(&WORDS, bits)

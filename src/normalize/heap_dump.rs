@@ -123,7 +123,7 @@ fn roots(graph: &Graph, sink: &mut impl FactSink) -> u64 {
                 object_id => {
                     let Group { kind: root_kind, flags: root_flags } = group;
                     let name = field.filter(|_| root_kind == "static");
-                    let root_flags_text = enum_names::root_flags(root_flags);
+                    let root_flags_text = enum_names::root_flags(root_kind, root_flags);
                     let row =
                         GcRoot { gc_id: GC_ID, object_id, root_kind, root_flags, root_flags_text, root_id: 0, name };
                     sink.add(&row);

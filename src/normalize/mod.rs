@@ -23,6 +23,7 @@ mod tracker;
 use crate::catalog::Provider;
 use crate::error::{Problem, Severity};
 use crate::event::{Event, EventInfo};
+use crate::reader::symbols::Symbols;
 use crate::reader::{self, ProcessKey, Thread, ThreadIndex, TypeId};
 use crate::time::Clock;
 use fact::{CallsiteId, FactSink};
@@ -75,6 +76,7 @@ trackers! {
     Profiler = gc::profiler,
     Types = code::types,
     Methods = code::methods,
+    IlMaps = code::il_maps,
     Modules = code::modules,
     Mappings = code::mappings,
     Assemblies = loader::assemblies,
@@ -104,6 +106,8 @@ pub struct Normalizer {
     short_rows: ShortRows,
     /// The providers of the catalogue that the recording has events of.
     catalogues: Vec<&'static Provider>,
+    /// Where source lines come from, if they are wanted.
+    symbols: Option<Symbols>,
 }
 
 /// The trackers, as far as they remember anything.
@@ -117,6 +121,7 @@ struct Trackers {
     types: code::types::Types,
     callsites: code::callsites::Callsites,
     methods: code::methods::Methods,
+    il_maps: code::il_maps::IlMaps,
     modules: code::modules::Modules,
     mappings: code::mappings::Mappings,
     assemblies: loader::assemblies::Assemblies,
@@ -139,6 +144,11 @@ impl Normalizer {
     pub fn new(stack_width: u8) -> Normalizer {
         let callsites = code::callsites::Callsites::new(stack_width);
         Normalizer { trackers: Trackers { callsites, ..Trackers::default() }, ..Normalizer::default() }
+    }
+
+    /// Frames get source lines from these symbols. To be called before the first event type.
+    pub fn find_lines(&mut self, symbols: Symbols) {
+        self.symbols = Some(symbols);
     }
 
     /// The number of the call stack of an event of a process; 0 when it has none.
@@ -182,6 +192,9 @@ impl Normalizer {
         if let Some(action) = sources::activities::action(info) {
             routes.push((Route::Activities(action), action.needs()));
         }
+        if self.symbols.is_none() {
+            routes.retain(|(route, _)| !matches!(route, Route::IlMaps(_)));
+        }
         let handlers: Box<[_]> =
             routes.into_iter().filter_map(|(route, needs)| Handler::new(route, needs, info)).collect();
         let wanted = !handlers.is_empty();
@@ -197,7 +210,7 @@ impl Normalizer {
         let is_reference = |handler: &Handler<Route>| {
             let Handler { route, .. } = handler;
             matches!(route, Route::Types(_) | Route::Methods(_) | Route::Modules(_) | Route::Processes(_))
-                || matches!(route, Route::Mappings(_))
+                || matches!(route, Route::Mappings(_) | Route::IlMaps(_))
                 || matches!(route, Route::Assemblies(_) | Route::ManagedModules(_) | Route::Files(_))
         };
         handlers.into_iter().any(is_reference)
@@ -230,6 +243,12 @@ impl Normalizer {
         self.trackers.scheduling.events_lost(since_ns, sink);
     }
 
+    /// For who reads the tables meanwhile: hands on what ended before a time and is held back only because a gap in it could
+    /// still be seen. Such a gap is then in the diagnostics, and not in the row.
+    pub fn settle(&mut self, ended_before_ns: i64, sink: &mut impl FactSink) {
+        self.trackers.runtimes.settle(ended_before_ns, sink);
+    }
+
     /// The end of the recording: open collections are incomplete, and what was only counted is reported.
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
         self.trackers.unpair(None, None, sink);
@@ -249,8 +268,18 @@ impl Normalizer {
         }
         heap_walks.finish(position, sink);
         let totals = Totals { collections: join.collections(), ..Totals::default() };
-        let Trackers { callsites, methods, modules, mappings, assemblies, managed_modules, files, processes, .. } =
-            &mut self.trackers;
+        let Trackers {
+            callsites,
+            methods,
+            il_maps,
+            modules,
+            mappings,
+            assemblies,
+            managed_modules,
+            files,
+            processes,
+            ..
+        } = &mut self.trackers;
         let lost = modules.lost + mappings.lost + assemblies.lost() + managed_modules.lost();
         if lost > 0 {
             let message = "more modules or assemblies than are remembered";
@@ -266,7 +295,9 @@ impl Normalizer {
         let known = code::frames::Known { methods, modules, mappings, assemblies, managed_modules };
         callsites.report(position, sink);
         let (nodes, places) = std::mem::take(callsites).finish();
-        let frames = code::frames::resolve(nodes, &places, known, position, sink);
+        let lines = self.symbols.as_mut();
+        let lines = lines.map(|symbols| code::lines::Lines::new(symbols, il_maps, managed_modules, methods));
+        let frames = code::frames::resolve(nodes, &places, known, lines, position, sink);
         modules.finish(sink);
         mappings.finish(sink);
         assemblies.finish(sink);
@@ -348,6 +379,7 @@ impl Trackers {
             }
             Route::Types(action) => types.event(action, input, sink),
             Route::Methods(action) => methods.event(action, input, callsites, sink),
+            Route::IlMaps(action) => self.il_maps.event(action, input),
             Route::Modules(action) => modules.event(action, input),
             Route::Mappings(action) => self.mappings.event(action, input),
             Route::Assemblies(action) => self.assemblies.event(action, input),

@@ -42,6 +42,8 @@ pub struct FrameCounts {
     pub named: u64,
     /// Those of which only the file is known that they lie in.
     pub in_modules: u64,
+    /// Those with a source line.
+    pub with_line: u64,
 }
 
 /// The events of one provider that a tracker hears, by name: the catalogue's (`schemas/events`), or that of the recording

@@ -11,20 +11,23 @@ use super::known::{Known, Plan, check_head, head_of};
 use super::memory::Memory;
 use super::one::{options, read_one};
 use super::request::{AddressType, Convert, Progress, Step};
+use super::stored::{Ahead, Came, Fetches, StoreLake};
 use super::summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary};
-use super::{failed, manifest};
+use super::{describe, failed, manifest};
 use crate::error::{Error, Result};
 use crate::reader::etl::Manifests;
-use crate::sink::{Dataset, Encoders, Format, Lake, Put};
+use crate::sink::{Dataset, Encoders, Lake, Put};
 use crate::source::{FileIdentity, RecordingPath};
 use crate::table::Shape;
 use crate::table::select::Selection;
-use crate::table::views;
 
-/// Converts all inputs of a request into a dataset of several recordings.
+/// Converts all inputs of a request into a dataset of several recordings. Where there is a store, the recordings go there, and
+/// the output is the folder where they are made.
 pub(super) fn run(
     request: &Convert,
     recordings: &[(usize, RecordingPath)],
+    fetches: &Fetches,
+    store: Option<&StoreLake>,
     watch: &mut dyn FnMut(Step<'_>),
 ) -> Result<Summary> {
     let started = Instant::now();
@@ -43,11 +46,18 @@ pub(super) fn run(
         None => Encoders::start(options(request, &[]).threads).map_err(Error::io(&request.output))?,
     };
     let root = whole.as_ref().map_or(request.output.as_path(), Dataset::path);
-    let lake = Lake::open(root, request.append)?;
+    let lake = Lake::open(root, request.append && store.is_none())?;
     let known = Known::of(request, &lake.entries()?)?;
+    let jobs = match request.jobs {
+        0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
+        jobs => jobs,
+    };
     let batch = Batch {
         request,
         recordings,
+        jobs,
+        ahead: Ahead::new(recordings, fetches, jobs.min(recordings.len())),
+        store,
         selection,
         manifests,
         lake,
@@ -81,7 +91,10 @@ pub(super) fn run(
     if let (false, true, Some(failure)) = (request.append, summary.has_nothing(), failures.into_iter().next()) {
         return Err(failure);
     }
-    describe(request, &batch.lake)?;
+    match store {
+        Some(store) => store.describe(request)?,
+        None => describe(request, &batch.lake)?,
+    }
     if let Some(whole) = whole {
         whole.commit()?;
     }
@@ -103,18 +116,18 @@ pub(super) fn remove(root: &Path, keys: &[String]) -> Result<()> {
 }
 
 /// Writes the files that sum up the recordings.
-fn describe(request: &Convert, lake: &Lake) -> Result<()> {
-    lake.describe(|entries| {
-        let (text, names) = manifest::of_several(request, entries)?;
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let files = views::Files { only_trace: None, arrow: request.format == Format::Arrow };
-        Ok(vec![("manifest.json", text), ("views.sql", views::sql(&names, files))])
-    })
+pub(super) fn describe(request: &Convert, lake: &Lake) -> Result<()> {
+    lake.describe(|entries| describe::files(request, entries))
 }
 
 struct Batch<'b> {
     request: &'b Convert,
     recordings: &'b [(usize, RecordingPath)],
+    jobs: usize,
+    /// Recordings that are fetched before it is their turn.
+    ahead: Ahead<'b>,
+    /// Where recordings go that are whole, if it is not the lake.
+    store: Option<&'b StoreLake>,
     selection: Selection,
     manifests: Manifests,
     lake: Lake,
@@ -144,15 +157,19 @@ enum Message {
 impl Batch<'_> {
     /// Runs the jobs; `watch` is called on this thread.
     fn convert_all(&self, watch: &mut dyn FnMut(Step<'_>)) -> Result<Vec<(usize, Outcome)>> {
-        let jobs = match self.request.jobs {
-            0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
-            jobs => jobs,
-        };
         let mut done = Vec::new();
         let mut broken = None;
         std::thread::scope(|scope| {
             let (sender, receiver) = channel();
-            for job in 0..jobs.min(self.recordings.len()).max(1) {
+            for fetcher in 0..self.ahead.threads() {
+                let thread = std::thread::Builder::new().name(format!("fetch-{fetcher}"));
+                self.ahead.add_thread();
+                if thread.spawn_scoped(scope, || self.ahead.work(&|recording| self.known_tag(recording))).is_err() {
+                    self.ahead.remove_thread();
+                    break;
+                }
+            }
+            for job in 0..self.jobs.min(self.recordings.len()).max(1) {
                 let own = sender.clone();
                 let thread = std::thread::Builder::new().name(format!("job-{job}"));
                 if let Err(source) = thread.spawn_scoped(scope, move || self.work(&own)) {
@@ -173,9 +190,11 @@ impl Batch<'_> {
                     }
                     Message::Broken(error) => {
                         broken.get_or_insert(error);
+                        self.ahead.stop();
                     }
                 }
             }
+            self.ahead.stop();
         });
         broken.map_or(Ok(done), Err)
     }
@@ -202,9 +221,25 @@ impl Batch<'_> {
     }
 
     fn one(&self, index: usize, recording: &RecordingPath, messages: &Sender<Message>) -> Result<Outcome> {
+        let mut here = None;
+        let mut before = None;
+        let hashed = self.hashes.publish(index, || match self.ahead.take(index, &|r| self.known_tag(r))? {
+            Came::Here(recording) => {
+                before = stamp(recording.file());
+                let identity = identity_of(&recording);
+                here = Some(recording);
+                identity
+            }
+            Came::Same => Ok(FileIdentity::default()),
+        });
+        if here.is_none()
+            && hashed.is_ok()
+            && let Some(skipped) = self.known.unchanged(self.request, &recording.name())
+        {
+            return Ok(Outcome { done: Done::Skipped(skipped), tables: Vec::new(), failure: None });
+        }
+        let recording = here.as_ref().unwrap_or(recording);
         let path = &recording.name();
-        let before = stamp(recording.file());
-        let hashed = self.hashes.publish(index, || identity_of(recording));
         let identity = match hashed {
             Ok(identity) => identity,
             Err(error) => return self.failed(recording, FileIdentity::default(), error, Vec::new()),
@@ -252,8 +287,8 @@ impl Batch<'_> {
             }
             Ok((summary, tables)) => {
                 let input = InputSummary { trace_id: key.clone(), ..summary };
-                let entry = manifest::entry(self.request, &input, &tables);
-                if self.lake.put(&key, part, &entry, &replaced)? == Put::WasThere {
+                let entry = manifest::entry(self.request, &input, &tables, recording.etag());
+                if self.put(&key, part, &entry, &replaced)? == Put::WasThere {
                     let skipped = SkippedInput { path: path.to_owned(), trace_id: key, differs: false };
                     return Ok(Outcome { done: Done::Skipped(skipped), tables: Vec::new(), failure: None });
                 }
@@ -293,8 +328,24 @@ impl Batch<'_> {
         let entry = manifest::failed_entry(self.request, &input, &tables);
         // The same failure of an earlier run.
         replaced.push(input.trace_id.clone());
-        self.lake.put(&input.trace_id, part, &entry, &replaced)?;
+        self.put(&input.trace_id, part, &entry, &replaced)?;
         Ok(Outcome { done: Done::Failed(input), tables, failure: Some(error) })
+    }
+
+    /// Puts a recording where it goes.
+    fn put(&self, key: &str, part: Dataset, entry: &[u8], replaced: &[String]) -> Result<Put> {
+        let put = self.lake.put(key, part, entry, replaced)?;
+        match self.store {
+            Some(store) if put == Put::Done => store.put(key, entry, replaced),
+            _ => Ok(put),
+        }
+    }
+
+    /// The tag of what the dataset has of a recording that comes from a store, if it need not be fetched for anything else.
+    fn known_tag(&self, recording: &RecordingPath) -> Option<String> {
+        let path = recording.name();
+        self.known.unchanged(self.request, &path)?;
+        self.known.tag(&path)
     }
 
     fn part(&self, key: &str) -> Result<Dataset> {

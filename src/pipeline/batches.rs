@@ -9,10 +9,10 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::gcdump_run;
 use super::inputs;
 use super::one::read_one;
 use super::request::{AddressType, Convert, DatasetLayout, Progress};
+use super::stored::Fetches;
 use super::summary::{FailedInput, InputSummary, Summary, TableSummary};
 use crate::error::{Error, Problem, Result};
 use crate::event::{Event, EventInfo, EventVisitor, Resolver};
@@ -20,7 +20,7 @@ use crate::reader::callback::{self, Record};
 use crate::reader::etl::Manifests;
 use crate::reader::{self, Order, Thread, ThreadIndex, TraceInfo, TypeId};
 use crate::sink::BatchSink;
-use crate::source::{FileIdentity, RecordingPath};
+use crate::source::RecordingPath;
 use crate::table::names::safe;
 use crate::table::select::Selection;
 use crate::table::{Shape, Tables};
@@ -47,6 +47,9 @@ pub struct Rows<'a> {
 ///
 /// `receive` ends it by [`ControlFlow::Break`], `progress` by `false`; the result is then `None`. Of several recordings one that
 /// cannot be read is in [`Summary::failed`]. Fails as [`super::convert`] does.
+///
+/// The key of a recording has digits of its hash, so that of several each is hashed before it is read; [`Convert::identities`]
+/// spares that when recordings are read again.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -81,11 +84,15 @@ pub fn batches(
         let is_extra = matches!(table, "trace" | "trace_label" | "diagnostic");
         !is_extra || request.tables.is_empty() || request.tables.iter().any(|name| name == table)
     };
-    let recordings = inputs::recordings(&request.inputs);
-    let shapes = shapes(request, &recordings, true);
+    let fetches = Fetches::default();
+    let recordings = here(request, &fetches)?;
+    let has_keys = has_keys(request, &recordings);
     let (mut converted, mut failed, mut tables) = (Vec::new(), Vec::new(), Vec::<TableSummary>::new());
-    for ((input, recording), shape) in recordings.iter().zip(&shapes) {
+    for (input, recording) in &recordings {
         let input = *input;
+        // What cannot be hashed cannot be read either, which is told then.
+        let known = if has_keys { Some(request.identities.of(recording)) } else { request.identities.known(recording) };
+        let shape = shape(request, recording, known.as_ref().filter(|_| has_keys).map(|known| known.sha256.as_str()));
         let stop = Cell::new(false);
         let mut has_rows = false;
         let mut receive_rows = |table: &str, rows: RecordBatch| {
@@ -103,8 +110,8 @@ pub fn batches(
         };
         let mut sink = BatchSink::new(&mut receive_rows, &go_on);
         // The hash is taken while the recording is read: both are in the page cache then.
-        let hashing = if wants("trace") { inputs::identity_aside(recording) } else { None };
-        let identity = || inputs::joined(hashing).unwrap_or_default();
+        let hashing = if wants("trace") && known.is_none() { request.identities.aside(recording) } else { None };
+        let identity = || known.or_else(|| request.identities.joined(recording, hashing)).unwrap_or_default();
         let how = (shape.clone(), &selection);
         let made = read_one(request, &manifests, recording, how, &mut sink, &mut told, identity);
         if stop.get() {
@@ -133,18 +140,21 @@ pub fn batches(
     Ok(Some(Summary { inputs: converted, failed, skipped, output: PathBuf::new(), tables, elapsed_ns }))
 }
 
-/// What the tables of each recording look like. Of several, each has a key, for which its hash is taken if there are
-/// to be rows.
-fn shapes(request: &Convert, recordings: &[(usize, RecordingPath)], for_rows: bool) -> Vec<Shape> {
-    let hive = request.layout == DatasetLayout::Hive || recordings.len() > 1;
-    let signed = request.address_type == AddressType::Int64;
-    let key = |recording: &RecordingPath| {
-        // What cannot be hashed cannot be read either, which is told then.
-        let identity =
-            if for_rows { inputs::identity_of(recording).unwrap_or_default() } else { FileIdentity::default() };
-        inputs::trace_key(&recording.name(), &identity.sha256)
-    };
-    recordings.iter().map(|(_, recording)| Shape { trace_id: hive.then(|| key(recording)), signed }).collect()
+/// Whether rows have the key of their recording.
+fn has_keys(request: &Convert, recordings: &[(usize, RecordingPath)]) -> bool {
+    request.layout == DatasetLayout::Hive || recordings.len() > 1
+}
+
+/// What the tables of a recording look like; with a key in each row if there is a hash for it.
+fn shape(request: &Convert, recording: &RecordingPath, sha256: Option<&str>) -> Shape {
+    let trace_id = sha256.map(|sha256| inputs::trace_key(&recording.name(), sha256));
+    Shape { trace_id, signed: request.address_type == AddressType::Int64 }
+}
+
+/// The recordings of a request, on this machine.
+fn here(request: &Convert, fetches: &Fetches) -> Result<Vec<(usize, RecordingPath)>> {
+    let recordings = inputs::recordings(&request.inputs, fetches);
+    recordings.into_iter().map(|(input, recording)| Ok((input, fetches.here(&recording)?))).collect()
 }
 
 /// Whether an error is about the recording, and not about the request.
@@ -190,9 +200,7 @@ pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
         let input = recording.open()?;
         let read = match reader::Format::detect(input.head()) {
             Some(reader::Format::Callbacks) => callback::read(input, &mut lister).map(drop),
-            Some(reader::Format::GcDump) => {
-                reader::gcdump::read(input).map(|dump| lister.begin(&gcdump_run::info(&dump)))
-            }
+            Some(reader::Format::GcDump) => reader::gcdump::read(input).map(|dump| lister.begin(&dump.info())),
             _ => {
                 let mut resolver = Resolver::new(&mut lister).with_manifests(&manifests);
                 reader::read(input, Order::File, &mut resolver).map(drop)
@@ -201,10 +209,13 @@ pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
         read?;
         lister.finish()
     };
-    let recordings = inputs::recordings(&request.inputs);
+    let fetches = Fetches::default();
+    let recordings = here(request, &fetches)?;
     let mut found: Vec<Vec<FoundTable>> = request.inputs.iter().map(|_| Vec::new()).collect();
-    for ((input, recording), shape) in recordings.iter().zip(shapes(request, &recordings, false)) {
-        let listed = list(recording, shape)?;
+    // Without rows there is no need of the hash in a key.
+    let hash = has_keys(request, &recordings).then_some("");
+    for (input, recording) in &recordings {
+        let listed = list(recording, shape(request, recording, hash))?;
         let Some(known) = found.get_mut(*input) else { continue };
         // The recordings of an archive have most of their tables in common.
         let is_new = |table: &FoundTable| known.iter().all(|other| other.name != table.name);

@@ -13,6 +13,7 @@ use crate::error::{Problem, Result, Severity};
 use crate::event::{Decoding, Event, EventInfo, EventVisitor, Resolved};
 use crate::normalize::fact::{self, FactSink};
 use crate::normalize::{Normalizer, Totals};
+use crate::reader::symbols::Symbols;
 use crate::reader::{End, NOBODY, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId};
 use crate::source::FileIdentity;
 use crate::table::EventRoute;
@@ -58,6 +59,8 @@ pub struct EventRun<'r> {
     wanted: ProcessFilter,
     normalizer: Normalizer,
     course: Course,
+    /// The newest event when rows were published last.
+    published_ns: i64,
 }
 
 /// What exists once the header is read.
@@ -77,6 +80,7 @@ impl<'r> EventRun<'r> {
             conversion,
             normalizer: Normalizer::default(),
             course: Course::new(),
+            published_ns: i64::MIN,
         }
     }
 
@@ -86,6 +90,21 @@ impl<'r> EventRun<'r> {
         if let Err(e) = state.out.write(self.conversion.dataset) {
             self.course.fail(e);
         }
+    }
+
+    /// Hands over all rows that there are, where the sink is to publish them.
+    fn publish_if_due(&mut self) -> Result<()> {
+        let Some(state) = self.state.as_mut().filter(|_| self.conversion.dataset.is_due()) else { return Ok(()) };
+        self.normalizer.settle(self.published_ns, &mut state.out);
+        self.published_ns = self.course.span().1;
+        state.out.tables.finish();
+        state.out.write(self.conversion.dataset)?;
+        self.conversion.dataset.publish()
+    }
+
+    /// Whether nothing more can be written.
+    pub(super) fn has_failed(&self) -> bool {
+        self.course.flow().is_break()
     }
 
     /// Adds an event; one that is only the stack of another is counted and nothing else.
@@ -305,6 +324,13 @@ impl EventVisitor for EventRun<'_> {
     fn trace(&mut self, info: &TraceInfo) {
         self.normalizer = Normalizer::new(info.stack_width());
         self.normalizer.clock(&info.clock);
+        let folders = &self.conversion.request.symbols;
+        if !folders.is_empty() {
+            match Symbols::open(folders) {
+                Ok(symbols) => self.normalizer.find_lines(symbols),
+                Err(e) => self.course.fail(e),
+            }
+        }
         match self.conversion.output(info) {
             Ok(out) => self.state = Some(State { info: info.clone(), out }),
             Err(e) => self.course.fail(e),
@@ -371,5 +397,8 @@ impl EventVisitor for EventRun<'_> {
 
     fn progress(&mut self, position: u64) {
         self.course.progress(position, &mut self.conversion);
+        if let Err(e) = self.publish_if_due() {
+            self.course.fail(e);
+        }
     }
 }

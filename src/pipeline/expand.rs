@@ -1,18 +1,16 @@
 //! What stands on a command line becomes recordings: files as they are, folders and patterns with all that they hold.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
+use super::names::{fits, is_pattern, is_recording_name};
+use super::stored;
 use crate::error::{Error, Result};
 use crate::reader::Format;
 use crate::source::HEAD;
+use crate::source::store::is_address;
 
-/// Ends of names that recordings have, packed or not. Whatever is in such a file, it was meant as a recording.
-const NAMES: [&str; 7] = [".nettrace", ".netperf", ".etl", ".corprof", ".gcdump", ".etlgz", ".diagsession"];
-/// Packings, of which the name in front of the end counts.
-const PACKED: [&str; 3] = [".gz", ".zst", ".zip"];
 /// Folders in folders; links may lead in circles.
 const MAX_DEPTH: usize = 64;
 
@@ -28,13 +26,19 @@ pub struct Expanded {
 
 /// The recordings that arguments stand for. A folder stands for the recordings in it and below, known by their names or their
 /// first bytes; what begins with a dot is left out, and so is `output`. A name with `*`, `?` or `[` that is no file is
-/// a pattern; `**` stands for folders of any depth. A folder or pattern without a recording is a usage error.
+/// a pattern; `**` stands for folders of any depth. A folder or pattern without a recording is a usage error. The address of
+/// a folder in a store stands for the recordings below it, as does one with a pattern; one that cannot be listed stands for
+/// itself, so that it fails like a recording that cannot be read.
 pub fn expand(arguments: &[PathBuf], output: &Path) -> Result<Expanded> {
     let mut found = Expanded::default();
-    let output = std::fs::canonicalize(output).ok();
+    let (given, output) = (output, std::fs::canonicalize(output).ok());
     for argument in arguments {
         if argument.as_os_str() == "-" {
             found.inputs.push(argument.clone());
+        } else if is_address(argument) {
+            let listed = stored::expand(argument, given)?;
+            found.several |= listed.is_folder;
+            found.inputs.extend(listed.inputs);
         } else if argument.is_dir() {
             found.several = true;
             let before = found.inputs.len();
@@ -43,7 +47,7 @@ pub fn expand(arguments: &[PathBuf], output: &Path) -> Result<Expanded> {
                 let message = format!("{}: there is no recording in this directory or below", argument.display());
                 return Err(Error::Usage(message));
             }
-        } else if !argument.exists() && is_pattern(argument.as_os_str()) {
+        } else if !argument.exists() && is_pattern(&argument.to_string_lossy()) {
             found.several = true;
             let before = found.inputs.len();
             let parts: Vec<Component<'_>> = argument.components().collect();
@@ -79,17 +83,11 @@ fn walk(folder: &Path, output: Option<&Path>, depth: usize, found: &mut Vec<Path
         let kind = std::fs::symlink_metadata(&path).map_err(Error::io(&path))?;
         if kind.is_dir() {
             walk(&path, output, depth - 1, found)?;
-        } else if path.is_file() && (is_named_so(&path) || begins_so(&path)) {
+        } else if path.is_file() && (is_recording_name(&path) || begins_so(&path)) {
             found.push(path);
         }
     }
     Ok(())
-}
-
-fn is_named_so(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    let inner = PACKED.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
-    NAMES.iter().any(|end| inner.ends_with(end))
 }
 
 /// Whether the first bytes are those of a recording. A file that cannot be opened, and has not the name of one, is none.
@@ -97,10 +95,6 @@ fn begins_so(path: &Path) -> bool {
     let mut head = Vec::with_capacity(HEAD);
     let read = File::open(path).and_then(|file| file.take(HEAD as u64).read_to_end(&mut head));
     read.is_ok() && Format::detect(&head).is_some()
-}
-
-fn is_pattern(name: &OsStr) -> bool {
-    name.to_string_lossy().contains(['*', '?', '['])
 }
 
 /// Adds the files below `at` that match the rest of a pattern.
@@ -111,7 +105,7 @@ fn matching(at: PathBuf, rest: &[Component<'_>], depth: usize, found: &mut Vec<P
         }
         return Ok(());
     };
-    if !is_pattern(part.as_os_str()) {
+    if !is_pattern(&part.as_os_str().to_string_lossy()) {
         return matching(at.join(part), rest, depth, found);
     }
     if depth == 0 || !(at.as_os_str().is_empty() || at.is_dir()) {
@@ -136,84 +130,9 @@ fn matching(at: PathBuf, rest: &[Component<'_>], depth: usize, found: &mut Vec<P
     Ok(())
 }
 
-/// Whether a name fits a pattern of `*`, `?`, `[abc]`, `[a-z]` and `[!a]`. Takes time in proportion to both at worst.
-fn fits(name: &[char], pattern: &[char]) -> bool {
-    let (mut n, mut p) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while let Some(c) = name.get(n) {
-        let step = match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, n));
-                p += 1;
-                continue;
-            }
-            Some('?') => Some(1),
-            Some('[') => class(pattern.get(p..).unwrap_or_default(), *c),
-            Some(own) if own == c => Some(1),
-            _ => None,
-        };
-        match (step, &mut star) {
-            (Some(length), _) => (n, p) = (n + 1, p + length),
-            // The last star takes one more.
-            (None, Some((at, taken))) => {
-                *taken += 1;
-                (p, n) = (*at + 1, *taken);
-            }
-            (None, None) => return false,
-        }
-    }
-    pattern.get(p..).unwrap_or_default().iter().all(|c| *c == '*')
-}
-
-/// The length of the class that a pattern begins with, if it has the character. A `[` that is not closed is itself.
-fn class(pattern: &[char], c: char) -> Option<usize> {
-    let Some(end) = pattern.iter().skip(2).position(|c| *c == ']').map(|at| at + 2) else {
-        return (c == '[').then_some(1);
-    };
-    let mut inner = pattern.get(1..end).unwrap_or_default();
-    let negated = inner.first() == Some(&'!');
-    if negated {
-        inner = inner.get(1..).unwrap_or_default();
-    }
-    let mut has = false;
-    while let Some((first, rest)) = inner.split_first() {
-        inner = rest;
-        match rest {
-            ['-', last, more @ ..] => {
-                has |= (*first..=*last).contains(&c);
-                inner = more;
-            }
-            _ => has |= *first == c,
-        }
-    }
-    (has != negated).then_some(end + 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn patterns_fit_names() {
-        let fits =
-            |name: &str, pattern: &str| fits(&name.chars().collect::<Vec<_>>(), &pattern.chars().collect::<Vec<_>>());
-        for (name, pattern) in [
-            ("a.nettrace", "*.nettrace"),
-            ("a.nettrace", "?.net*e"),
-            ("run7", "run[0-9]"),
-            ("runx", "run[!0-9]"),
-            ("a[b", "a[b"),
-            ("abcabd", "*abd"),
-            ("", "*"),
-        ] {
-            assert!(fits(name, pattern), "{name} {pattern}");
-        }
-        for (name, pattern) in [("a.etl", "*.nettrace"), ("run", "run?"), ("runx", "run[0-9]"), ("ab", "a"), ("a", "")]
-        {
-            assert!(!fits(name, pattern), "{name} {pattern}");
-        }
-        assert!(!fits(&"a".repeat(200), &("*a".repeat(50) + "b")), "in no time");
-    }
 
     #[test]
     fn folders_and_patterns_stand_for_the_recordings_in_them() {

@@ -9,10 +9,8 @@ use crate::error::{Error, Result};
 use crate::normalize::fact::{Fact, FactSink};
 use crate::normalize::heap_dump;
 use crate::reader::gcdump::GcDump;
-use crate::reader::{GCDUMP_CONTAINER, TraceInfo};
 use crate::sink::TableSink;
 use crate::source::FileIdentity;
-use crate::time::Clock;
 
 /// Hands batches on while the rows come.
 struct Writing<'w> {
@@ -40,7 +38,7 @@ pub(super) fn run(
     path: &Path,
     identity: &FileIdentity,
 ) -> Result<(InputSummary, Vec<TableSummary>)> {
-    let info = info(dump);
+    let info = dump.info();
     let mut out = conversion.output(&info)?;
     let mut failure = None;
     if let Some(problem) = &dump.problem {
@@ -85,29 +83,4 @@ pub(super) fn run(
         problems: Vec::new(),
     };
     out.close(summary, conversion.dataset, failure)
-}
-
-/// What a dump says of itself.
-pub(super) fn info(dump: &GcDump) -> TraceInfo {
-    let about = &dump.about;
-    let mut key_values = Vec::new();
-    for (key, value) in [("MachineName", &about.machine), ("ProcessName", &about.process)] {
-        key_values.extend(value.as_ref().map(|value| (key.to_owned(), value.clone())));
-    }
-    if about.time > 0 {
-        // Local time of the machine, whose offset the dump does not tell: no moment in UTC.
-        key_values.push(("TimeCollectedTicks".to_owned(), about.time.to_string()));
-    }
-    TraceInfo {
-        container: GCDUMP_CONTAINER,
-        version: dump.version,
-        minor: 0,
-        clock: Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1_000_000_000 },
-        start_known: false,
-        pointer_size: dump.graph.pointer_size,
-        process_id: about.process_id.into(),
-        processor_count: 0,
-        sampling_ns: 0,
-        key_values,
-    }
 }

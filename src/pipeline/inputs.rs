@@ -7,7 +7,10 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
+use super::names::is_named_so;
+use super::stored::Fetches;
 use crate::error::{Error, Result};
+use crate::source::store::{is_address, shown};
 use crate::source::{FileIdentity, RecordingPath};
 use crate::table::names::safe;
 
@@ -36,13 +39,28 @@ pub(super) fn trace_key(path: &Path, sha256: &str) -> String {
 
 /// The key of a file whose bytes could not be read: its place instead of its content.
 pub(super) fn key_of_place(path: &Path) -> String {
-    let place = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let place = if is_address(path) { Err(()) } else { std::path::absolute(path).map_err(drop) };
+    let place = place.unwrap_or_else(|()| path.to_owned());
     trace_key(path, &hex(&Sha256::digest(place.to_string_lossy().as_bytes())))
 }
 
-/// The recordings of the inputs, each with which input holds it: an archive may hold several.
-pub(super) fn recordings(inputs: &[PathBuf]) -> Vec<(usize, RecordingPath)> {
-    let of_input = |(input, path): (usize, &PathBuf)| RecordingPath::all_in(path).into_iter().map(move |r| (input, r));
+/// The recordings of the inputs, each with which input holds it: an archive may hold several. An archive in a store is fetched
+/// for that, unless its name says that it holds one (`app.nettrace.zip`).
+pub(super) fn recordings(inputs: &[PathBuf], fetches: &Fetches) -> Vec<(usize, RecordingPath)> {
+    let archive = |path: &Path| {
+        let name = shown(path).to_string_lossy().to_ascii_lowercase();
+        if !name.strip_suffix(".zip").is_some_and(|inner| !is_named_so(inner)) {
+            return None;
+        }
+        // What fails here is fetched again where it is read, and told there.
+        let address = RecordingPath::of_file(path).address()?.ok()?;
+        fetches.fetch(&address, None).ok()?.map(RecordingPath::all_of_copy)
+    };
+    let held = |path: &Path| match is_address(path) {
+        true => archive(path).unwrap_or_else(|| vec![RecordingPath::of_file(path)]),
+        false => RecordingPath::all_in(path),
+    };
+    let of_input = |(input, path): (usize, &PathBuf)| held(path).into_iter().map(move |recording| (input, recording));
     inputs.iter().enumerate().flat_map(of_input).collect()
 }
 
@@ -87,7 +105,7 @@ pub(super) fn stamp(path: &Path) -> Option<(u64, Option<SystemTime>)> {
     Some((found.len(), found.modified().ok()))
 }
 
-fn hex(digest: &[u8]) -> String {
+pub(super) fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

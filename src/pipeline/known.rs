@@ -17,6 +17,8 @@ use crate::table::schema::SCHEMA_VERSION;
 #[derive(Debug, Default)]
 pub(super) struct Known {
     by_hash: HashMap<String, Entry>,
+    /// The hashes of recordings whose store told a tag, by their address.
+    tagged: HashMap<PathBuf, String>,
     failed: Vec<Entry>,
 }
 
@@ -35,6 +37,8 @@ struct Entry {
     schema_version: u32,
     #[serde(default)]
     options: String,
+    #[serde(default)]
+    etag: Option<String>,
 }
 
 /// What is to be done with a recording.
@@ -67,10 +71,27 @@ impl Known {
             if entry.status == "failed" {
                 known.failed.push(entry);
             } else {
+                if entry.etag.is_some() {
+                    known.tagged.insert(entry.path.clone(), entry.sha256.clone());
+                }
                 known.by_hash.insert(entry.sha256.clone(), entry);
             }
         }
         Ok(known)
+    }
+
+    /// The tag that the object at an address had when it was converted.
+    pub(super) fn tag(&self, address: &Path) -> Option<String> {
+        self.at(address)?.etag.clone()
+    }
+
+    /// What is to be said of an object whose tag is what it was, if it is not to be converted again.
+    pub(super) fn unchanged(&self, request: &Convert, address: &Path) -> Option<SkippedInput> {
+        self.at(address).and_then(|entry| entry.skipped(request, address))
+    }
+
+    fn at(&self, address: &Path) -> Option<&Entry> {
+        self.by_hash.get(self.tagged.get(address)?)
     }
 
     /// What is to be done with a recording. One that failed before is tried again: its file may have been repaired, or
@@ -80,14 +101,24 @@ impl Known {
             |entry: &&Entry| entry.path == path || !entry.sha256.is_empty() && entry.sha256 == identity.sha256;
         let mut replaced: Vec<String> = self.failed.iter().filter(same_file).map(|e| e.trace_id.clone()).collect();
         if let Some(entry) = self.by_hash.get(&identity.sha256).filter(|_| !identity.sha256.is_empty()) {
-            let differs = entry.options != request.options();
-            let is_old = entry.version != VERSION || entry.schema_version != SCHEMA_VERSION;
-            if !(request.refresh && (differs || is_old)) {
-                return Plan::Skip(SkippedInput { path: path.to_owned(), trace_id: entry.trace_id.clone(), differs });
+            if let Some(skipped) = entry.skipped(request, path) {
+                return Plan::Skip(skipped);
             }
             replaced.push(entry.trace_id.clone());
         }
         Plan::Convert(replaced)
+    }
+}
+
+impl Entry {
+    /// What is said of the recording at `path`, which has this content, unless it is to be converted again.
+    fn skipped(&self, request: &Convert, path: &Path) -> Option<SkippedInput> {
+        let differs = self.options != request.options();
+        let is_old = self.version != VERSION || self.schema_version != SCHEMA_VERSION;
+        if request.refresh && (differs || is_old) {
+            return None;
+        }
+        Some(SkippedInput { path: path.to_owned(), trace_id: self.trace_id.clone(), differs })
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::conversion::Conversion;
 use super::event_run::EventRun;
+use super::follow;
 use super::inputs::{identity_aside, joined};
 use super::into_dataset;
 use super::request::{Convert, Progress};
@@ -12,8 +13,10 @@ use super::watched::{Watch, Watched};
 use crate::error::{Error, Problem, Result, Severity};
 use crate::event::{EventVisitor, Resolver};
 use crate::reader::{self, Order};
+use crate::sink::TableSink;
 use crate::source::diagnostics::{Ending, Reason, Recording};
 use crate::source::{FileIdentity, Input, RecordingPath};
+use crate::table::select::Selection;
 
 /// What a recording became.
 #[derive(Debug)]
@@ -38,12 +41,13 @@ pub fn record(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Recorded> {
     let (mut start, mut ending) = (Some(start), None);
-    let summary = into_dataset(request, name, &mut |shape, selection, dataset| {
+    let mut one = |shape, selection: &Selection, dataset: &mut dyn TableSink| {
         let start = start.take().ok_or_else(|| Error::Internal("a recording was begun twice".into()))?;
         let mut recording = start()?;
         let reader = recording.take_reader().ok_or_else(|| Error::Internal("a recording without bytes".into()))?;
         let path = recording.kept().unwrap_or(name).to_owned();
-        let input_stream = Input::from_live(&path, Box::new(reader))?;
+        let more = reader.more();
+        let input_stream = Input::from_live(&path, Box::new(reader), Box::new(more))?;
         if input_stream.head().is_empty() {
             let ended = recording.ending();
             return Err(Error::Usage(format!("nothing was recorded: {}", why_nothing(&ended.reason))));
@@ -51,11 +55,17 @@ pub fn record(
         let mut progress = |position, total, events| progress(Progress { input: 0, position, total, events });
         let conversion = Conversion { request, selection, shape, dataset, progress: &mut progress, total: None };
         let mut run = EventRun::new(conversion);
-        let mut watched = Watched::new(&mut run, &mut *watch);
+        let control = recording.control();
+        // A silent process sends nothing at which the reader could stop.
+        let give_up_when_failed = |run: &EventRun<'_>| {
+            if run.has_failed() {
+                control.give_up(Reason::GivenUp);
+            }
+        };
+        let mut watched = Watched::new(&mut run, &mut *watch, &give_up_when_failed);
         let mut resolver = Resolver::new(&mut watched);
         let end = reader::read(input_stream, Order::Time, &mut resolver)?;
         let resolved = resolver.finish();
-        let control = recording.control();
         if !end.complete && !control.has_ended() {
             // The tables could not be written: nobody reads what still comes.
             control.give_up(Reason::GivenUp);
@@ -70,7 +80,11 @@ pub fn record(
         let identity = identity.unwrap_or(FileIdentity { size_bytes: ended.bytes, ..FileIdentity::default() });
         ending = Some(ended);
         run.finish(&path, &end, &identity, &resolved)
-    })?;
+    };
+    let summary = match request.follow {
+        Some(every) => follow::into_lake(request, name, every, &mut one)?,
+        None => into_dataset(request, name, &mut one)?,
+    };
     let ending = ending.ok_or_else(|| Error::Internal("a recording without an end".into()))?;
     Ok(Recorded { summary, ending })
 }

@@ -1,12 +1,14 @@
 //! `manifest.json`: what a dataset was made of, and its tables. Of a dataset of several recordings it sums up their
 //! entries, `manifest/<key>.json`.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::request::{AddressType, Convert};
 use super::summary::{FailedInput, InputSummary, TableSummary};
 use crate::error::{Error, Result};
-use crate::sink::entry_path;
+use crate::sink::{UNFINISHED, entry_path};
 use crate::table::schema::{self, SCHEMA_VERSION};
 
 /// Version of this program, as manifests have it.
@@ -18,11 +20,14 @@ pub(super) fn of_one(request: &Convert, input: &InputSummary, tables: &[TableSum
     text(request, "flat", &inputs, &[], list(tables))
 }
 
-/// The entry of a recording in a dataset of several.
-pub(super) fn entry(request: &Convert, input: &InputSummary, tables: &[TableSummary]) -> Vec<u8> {
+/// The entry of a recording in a dataset of several. `etag` is that of the object that it was read from, if it was one.
+pub(super) fn entry(request: &Convert, input: &InputSummary, tables: &[TableSummary], etag: Option<&str>) -> Vec<u8> {
     let mut entry = recording(request, input);
     if let Some(entry) = entry.as_object_mut() {
         entry.insert("options".to_owned(), request.options().into());
+        if let Some(etag) = etag {
+            entry.insert("etag".to_owned(), etag.into());
+        }
     }
     with_tables(entry, tables)
 }
@@ -33,6 +38,17 @@ pub(super) fn failed_entry(request: &Convert, failed: &FailedInput, tables: &[Ta
         "trace_id": failed.trace_id, "path": failed.path.display().to_string(),
         "size_bytes": failed.identity.size_bytes, "sha256": failed.identity.sha256, "status": "failed",
         "error": failed.error, "offset": failed.offset, "labels": labels(request),
+    });
+    with_tables(entry, tables)
+}
+
+/// The entry of a recording that is still written: so many rows of its tables can be read.
+pub(super) fn unfinished_entry(request: &Convert, key: &str, name: &Path, tables: &[TableSummary]) -> Vec<u8> {
+    let events = tables.iter().filter(|table| table.name.starts_with("event/")).map(|table| table.rows).sum::<u64>();
+    let entry = json!({
+        "trace_id": key, "path": name.display().to_string(), "size_bytes": 0, "sha256": "", "events": events,
+        "dropped_events": 0, "complete": false, "status": UNFINISHED, "labels": labels(request), "problems": [],
+        "options": request.options(),
     });
     with_tables(entry, tables)
 }

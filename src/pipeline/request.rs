@@ -1,7 +1,9 @@
 //! What is to be converted, and how.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use super::identities::Identities;
 use super::summary::Done;
 use crate::sink::{Compression, Format};
 
@@ -50,6 +52,9 @@ pub struct Convert {
     pub processes: Vec<String>,
     /// Instrumentation manifests (.man) of providers whose events an .etl does not describe itself.
     pub manifests: Vec<PathBuf>,
+    /// Folders with symbols (portable PDBs, or assemblies that embed them), which give frames of call stacks their source
+    /// lines. With one or more, symbols are also looked for beside the modules that the recording names.
+    pub symbols: Vec<PathBuf>,
     /// Only events at or after this many nanoseconds since the recording began. Modules, methods, types and what is known of
     /// processes are those of the whole recording.
     pub from_ns: Option<i64>,
@@ -79,6 +84,12 @@ pub struct Convert {
     /// Fill the table `heap_dominator`, with at most so many bytes of memory for the walks of a recording: 112 for each
     /// object and root, and 40 for each reference. Beyond that the table stays empty, and a diagnostic says so.
     pub retained: Option<u64>,
+    /// With [`super::record`]: the recording is added to a dataset of several, as with `append`, and what there is of it is
+    /// published each time so much time has passed.
+    pub follow: Option<Duration>,
+    /// The hashes of recordings that [`super::batches`] has taken: with the same ones, another reading of the same
+    /// recordings takes none.
+    pub identities: Identities,
 }
 
 impl Convert {
@@ -133,6 +144,11 @@ impl Convert {
         Convert { manifests: manifests.into_iter().map(Into::into).collect(), ..self }
     }
 
+    /// Sets [`Convert::symbols`].
+    pub fn symbols<P: Into<PathBuf>>(self, symbols: impl IntoIterator<Item = P>) -> Convert {
+        Convert { symbols: symbols.into_iter().map(Into::into).collect(), ..self }
+    }
+
     /// Sets [`Convert::from_ns`].
     pub fn from_ns(self, from_ns: impl Into<Option<i64>>) -> Convert {
         Convert { from_ns: from_ns.into(), ..self }
@@ -161,6 +177,11 @@ impl Convert {
     /// Sets [`Convert::retained`].
     pub fn retained(self, retained: impl Into<Option<u64>>) -> Convert {
         Convert { retained: retained.into(), ..self }
+    }
+
+    /// Sets [`Convert::follow`].
+    pub fn follow(self, follow: impl Into<Option<Duration>>) -> Convert {
+        Convert { follow: follow.into(), ..self }
     }
 
     /// Sets [`Convert::labels`].
@@ -193,17 +214,25 @@ impl Convert {
         Convert { memory: memory.into(), ..self }
     }
 
+    /// Sets [`Convert::identities`].
+    pub fn identities(self, identities: Identities) -> Convert {
+        Convert { identities, ..self }
+    }
+
     /// What of the request decides what the tables of a recording hold: recordings that were converted with another one
     /// are not alike.
     pub(super) fn options(&self) -> String {
-        let Convert { tables, providers, processes, manifests, from_ns, to_ns, .. } = self;
+        let Convert { tables, providers, processes, manifests, symbols, from_ns, to_ns, .. } = self;
         let retained = if self.retained.is_some() { "yes".to_owned() } else { String::new() };
-        let all: [(&str, String); 6] = [
+        let paths =
+            |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(",");
+        let all: [(&str, String); 7] = [
             ("retained", retained),
             ("tables", tables.join(",")),
             ("providers", providers.join(",")),
             ("process", processes.join(",")),
-            ("manifest", manifests.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(",")),
+            ("manifest", paths(manifests)),
+            ("symbols", paths(symbols)),
             (
                 "window",
                 if (from_ns, to_ns) == (&None, &None) { String::new() } else { format!("{from_ns:?} {to_ns:?}") },
@@ -232,6 +261,8 @@ pub enum Step<'s> {
         /// What became of it.
         done: &'s Done,
     },
+    /// Something about the run that a person has to know.
+    Note(&'s str),
 }
 
 /// How far a conversion is.

@@ -28,13 +28,16 @@ impl Watch for () {
 pub(super) struct Watched<'a, V> {
     inner: &'a mut V,
     watch: &'a mut dyn Watch,
+    /// Called now and then.
+    look: &'a dyn Fn(&V),
     /// By type id.
     wanted: Vec<bool>,
 }
 
 impl<'a, V: EventVisitor> Watched<'a, V> {
-    pub(super) fn new(inner: &'a mut V, watch: &'a mut dyn Watch) -> Watched<'a, V> {
-        Watched { inner, watch, wanted: Vec::new() }
+    /// `look` is called at each progress.
+    pub(super) fn new(inner: &'a mut V, watch: &'a mut dyn Watch, look: &'a dyn Fn(&V)) -> Watched<'a, V> {
+        Watched { inner, watch, look, wanted: Vec::new() }
     }
 }
 
@@ -72,6 +75,10 @@ impl<V: EventVisitor> EventVisitor for Watched<'_, V> {
         self.inner.stack_event(event)
     }
 
+    fn events_lost(&mut self, thread: Option<(ThreadIndex, &Thread)>, since_ns: i64) {
+        self.inner.events_lost(thread, since_ns);
+    }
+
     fn stacks_forgotten(&mut self) {
         self.inner.stacks_forgotten();
     }
@@ -82,5 +89,53 @@ impl<V: EventVisitor> EventVisitor for Watched<'_, V> {
 
     fn progress(&mut self, position: u64) {
         self.inner.progress(position);
+        (self.look)(self.inner);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Severity;
+
+    #[derive(Default)]
+    struct Calls(Vec<&'static str>);
+
+    impl EventVisitor for Calls {
+        fn trace(&mut self, _: &TraceInfo) {}
+
+        fn event(&mut self, _: &Event<'_>) -> ControlFlow<()> {
+            ControlFlow::Continue(())
+        }
+
+        fn events_lost(&mut self, _: Option<(ThreadIndex, &Thread)>, _: i64) {
+            self.0.push("events_lost");
+        }
+
+        fn stacks_forgotten(&mut self) {
+            self.0.push("stacks_forgotten");
+        }
+
+        fn problem(&mut self, _: Problem) {
+            self.0.push("problem");
+        }
+
+        fn progress(&mut self, _: u64) {
+            self.0.push("progress");
+        }
+    }
+
+    #[test]
+    fn what_is_told_of_no_event_goes_through() {
+        let mut calls = Calls::default();
+        let looked = std::cell::Cell::new(0);
+        let look = |_: &Calls| looked.set(looked.get() + 1);
+        let mut watch = ();
+        let mut watched = Watched::new(&mut calls, &mut watch, &look);
+        watched.events_lost(None, 5);
+        watched.stacks_forgotten();
+        watched.problem(Problem::new(Severity::Info, "a", 0, "b"));
+        watched.progress(7);
+        assert_eq!((calls.0, looked.get()), (vec!["events_lost", "stacks_forgotten", "problem", "progress"], 1));
     }
 }

@@ -8,6 +8,7 @@ pub mod etl;
 mod format;
 pub mod gcdump;
 pub mod nettrace;
+pub mod symbols;
 mod text;
 
 use std::ops::ControlFlow;

@@ -21,6 +21,16 @@ pub trait TableSink {
     fn check(&self) -> Result<()> {
         Ok(())
     }
+
+    /// Whether all rows that there are shall be handed over now, complete batches or not, and then be published.
+    fn is_due(&self) -> bool {
+        false
+    }
+
+    /// Publishes what was handed over. Called when [`TableSink::is_due`] says so.
+    fn publish(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl TableSink for Dataset {

@@ -13,6 +13,8 @@ pub(super) const FOLDER: &str = "manifest";
 /// The file that is locked, in that folder.
 pub(super) const LOCK: &str = ".lock";
 const ENTRY: &str = ".json";
+/// The status of a recording that is still written, or whose recorder was killed: it has parts, and no end.
+pub const UNFINISHED: &str = "unfinished";
 
 /// Where the entry of a recording is, in the dataset.
 pub fn entry_path(key: &str) -> PathBuf {

@@ -24,11 +24,11 @@ pub(super) struct Committing {
 
 /// A directory is on the list as long as this lives.
 #[derive(Debug)]
-pub(super) struct Growing(PathBuf);
+pub(crate) struct Growing(PathBuf);
 
 impl Growing {
     /// Puts a directory on the list, with the parents that were made for it.
-    pub(super) fn new(folder: &Path, made: &[PathBuf]) -> Growing {
+    pub(crate) fn new(folder: &Path, made: &[PathBuf]) -> Growing {
         lock().push(Entry { folder: folder.to_owned(), made: made.to_vec() });
         Growing(folder.to_owned())
     }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::dataset::Dataset;
 use super::entries::{FOLDER, LOCK, entries, entry_path, names, read_small, texts};
 use super::staging::{self, PART};
-use super::{durable, growing, leftovers};
+use super::{FIRST_PART, WrittenTable, durable, growing, leftovers};
 use crate::error::{Error, Result};
 
 /// End of the name of a note that a recording is half there.
@@ -47,6 +47,11 @@ impl Lake {
         let _lock = lake.lock()?;
         lake.remove_halves()?;
         Ok(lake)
+    }
+
+    /// The same dataset for what does not last: parts of a recording that something else will take the place of.
+    pub fn without_syncing(&self) -> Lake {
+        Lake { root: self.root.clone(), durable: false }
     }
 
     /// The directory.
@@ -94,6 +99,86 @@ impl Lake {
             durable::sync_folder(&self.root.join(FOLDER));
         }
         Ok(Put::Done)
+    }
+
+    /// Adds a part of a recording that is still written: a file for each of the tables `written`. Each appears whole, and
+    /// none changes afterwards.
+    pub(super) fn add_part(&self, key: &str, number: u32, part: Dataset, written: &[WrittenTable]) -> Result<()> {
+        let staging = part.finished()?;
+        if self.durable {
+            durable::sync_tree(staging.path())?;
+        }
+        let _lock = self.lock()?;
+        let _committing = growing::commit();
+        for table in written {
+            let from = staging.path().join(staging::relative(&table.path)?);
+            let name = table.path.replace(&format!("/{FIRST_PART}."), &format!("/part-{number}."));
+            let to = self.root.join(staging::relative(&name)?);
+            let folder = self.root.join(staging::relative(&format!("{}/trace={key}", table.name))?);
+            fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
+            fs::rename(&from, &to).map_err(Error::io(&to))?;
+            if self.durable {
+                durable::sync_folder(&folder);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the entry of a recording, or writes it anew, in one step.
+    pub fn note(&self, key: &str, entry: &[u8]) -> Result<()> {
+        staging::relative(key)?;
+        let _lock = self.lock()?;
+        self.write_entry(key, entry)
+    }
+
+    /// Puts a recording in the place of its parts, table by table, and then its entry. Who reads a table meanwhile finds all
+    /// parts or the whole. `before` is an entry that names all tables.
+    pub fn finish(&self, key: &str, whole: Dataset, before: &[u8], entry: &[u8]) -> Result<()> {
+        let staging = whole.finished()?;
+        if self.durable {
+            durable::sync_tree(staging.path())?;
+        }
+        let _lock = self.lock()?;
+        let _committing = growing::commit();
+        self.write_entry(key, before)?;
+        for table in tables(entry) {
+            let part = staging::relative(&format!("{table}/trace={key}"))?;
+            let (from, to) = (staging.path().join(&part), self.root.join(&part));
+            let folder = self.root.join(staging::relative(&table)?);
+            fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
+            // The parts go away with the hidden directory.
+            if !to.exists() || staging::exchange(&from, &to).is_err() {
+                remove_all(&to)?;
+                fs::rename(&from, &to).map_err(Error::io(&to))?;
+            }
+            if self.durable {
+                durable::sync_folder(&folder);
+            }
+        }
+        self.write_entry(key, entry)
+    }
+
+    /// Takes away what [`Lake::open`] made, if nothing was put there since.
+    pub fn leave(self, was_there: bool) {
+        let folder = self.root.join(FOLDER);
+        let is_empty = names(&folder).is_ok_and(|names| names.iter().all(|name| name == LOCK));
+        if is_empty && !was_there {
+            // Fails, rightly, where something else has moved in.
+            fs::remove_file(folder.join(LOCK)).ok();
+            fs::remove_dir(&folder).ok();
+            fs::remove_dir(&self.root).ok();
+        }
+    }
+
+    /// By a name that [`Lake::open`] takes away when it was left behind.
+    fn write_entry(&self, key: &str, entry: &[u8]) -> Result<()> {
+        let (fresh, place) = (self.root.join(FOLDER).join(format!("{key}.entry.half")), self.entry(key));
+        self.write(&fresh, entry)?;
+        fs::rename(&fresh, &place).map_err(Error::io(&place))?;
+        if self.durable {
+            durable::sync_folder(&self.root.join(FOLDER));
+        }
+        Ok(())
     }
 
     /// Removes a recording. Returns whether it was there.

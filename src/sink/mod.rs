@@ -17,6 +17,7 @@ mod leftovers;
 mod measure;
 mod order;
 mod parquet;
+mod parts;
 mod plain;
 mod properties;
 mod replaceable;
@@ -30,9 +31,11 @@ use std::path::PathBuf;
 pub use crate::table_spec::{Encoding, TableSpec};
 pub use batches::{BatchSink, TableSink};
 pub use dataset::Dataset;
-pub use entries::{entries, entry_path, read_small};
+pub use entries::{UNFINISHED, entries, entry_path, read_small};
+pub(crate) use growing::Growing as Unfinished;
 pub use growing::abandon_all;
 pub use lake::{Lake, Put};
+pub use parts::{Announce, Parts};
 pub use workers::Encoders;
 
 /// File format of the tables.
@@ -108,11 +111,14 @@ pub struct WrittenTable {
     pub bytes: u64,
 }
 
+/// The name of the only file, or the first one, that a recording of several has of a table; without the extension.
+const FIRST_PART: &str = "part-0";
+
 /// The file of a table, relative to the dataset's directory.
 fn table_path(name: &str, partition: Option<&str>, format: Format) -> String {
     let extension = format.name();
     match partition {
-        Some(partition) => format!("{name}/{partition}/part-0.{extension}"),
+        Some(partition) => format!("{name}/{partition}/{FIRST_PART}.{extension}"),
         None => format!("{name}.{extension}"),
     }
 }

@@ -149,14 +149,14 @@ impl Drop for Staging {
 
 /// Swaps two directories in one step, so that a kill leaves the one or the other.
 #[cfg(any(target_os = "linux", target_vendor = "apple"))]
-fn exchange(a: &Path, b: &Path) -> io::Result<()> {
+pub(super) fn exchange(a: &Path, b: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
 
     Ok(renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)?)
 }
 
 #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
-fn exchange(_: &Path, _: &Path) -> io::Result<()> {
+pub(super) fn exchange(_: &Path, _: &Path) -> io::Result<()> {
     Err(ErrorKind::Unsupported.into())
 }
 

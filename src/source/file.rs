@@ -71,6 +71,12 @@ impl MappedFile {
         Ok(map)
     }
 
+    /// Gives it another name in messages.
+    pub(super) fn shown_as(mut self, shown: &Path) -> MappedFile {
+        self.path = shown.to_owned();
+        self
+    }
+
     /// The name in messages.
     pub fn path(&self) -> &Path {
         &self.path

@@ -14,9 +14,11 @@ mod packed;
 mod recording_path;
 mod shrunk;
 mod spooled;
+pub mod store;
 
-use std::io::{BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use file::Opened;
 pub use file::{FileIdentity, MappedFile};
@@ -83,9 +85,15 @@ pub struct Stream {
     head: Vec<u8>,
     /// Size of the packed file, when known: the measure of progress.
     pub packed_len: Option<u64>,
-    /// Whether it is written while it is read.
-    is_live: bool,
+    /// Of a stream that is written while it is read.
+    more: Option<More>,
 }
+
+/// Waits up to a limit for the next bytes of a stream, and says whether a read would give something now: bytes, or the end.
+pub type More = Box<dyn Fn(Duration) -> bool + Send>;
+
+/// A live stream is silent when nothing has come for so long. A runtime writes what it has every 100 ms.
+const SILENCE: Duration = Duration::from_millis(300);
 
 impl Input {
     /// Opens `path`, or standard input for `-`. Packed files are recognised by their first bytes, not by their name.
@@ -93,16 +101,21 @@ impl Input {
         if path == Path::new("-") {
             return Input::from_reader(path, Box::new(std::io::stdin()), None);
         }
-        match MappedFile::open(path)? {
-            Opened::Mapped(map) if !is_packed(map.bytes()) => Ok(Input::Mapped(map)),
+        Input::open_as(path, path)
+    }
+
+    /// Opens a file that goes by the name `shown` in messages: the copy of an object of a store.
+    pub(crate) fn open_as(file: &Path, shown: &Path) -> Result<Input> {
+        match MappedFile::open(file)? {
+            Opened::Mapped(map) if !is_packed(map.bytes()) => Ok(Input::Mapped(map.shown_as(shown))),
             Opened::Mapped(map) => {
                 let packed_len = Some(map.bytes().len() as u64);
-                match unpack_file(path, map)? {
-                    Unpacked::Stream(reader) => Input::from_reader(path, reader, packed_len),
+                match unpack_file(file, shown, map)? {
+                    Unpacked::Stream(reader) => Input::from_reader(shown, reader, packed_len),
                     Unpacked::Logs(logs) => Ok(Input::Logs(logs)),
                 }
             }
-            Opened::Stream(file) => Input::from_reader(path, Box::new(file), None),
+            Opened::Stream(file) => Input::from_reader(shown, Box::new(file), None),
         }
     }
 
@@ -123,14 +136,15 @@ impl Input {
             None => Box::new(first.chain(reader)),
         };
         let reader = BufReader::with_capacity(256 << 10, whole);
-        Ok(Input::Stream(Stream { path: path.to_owned(), reader, head, packed_len, is_live: false }))
+        Ok(Input::Stream(Stream { path: path.to_owned(), reader, head, packed_len, more: None }))
     }
 
-    /// Reads from a stream that is written meanwhile: events are to be handed on as soon as their order is known.
-    pub fn from_live(path: &Path, reader: Box<dyn Read + Send>) -> Result<Input> {
+    /// Reads from a stream that is written meanwhile: events are handed on as soon as their order is known, or nothing
+    /// comes that could change it.
+    pub fn from_live(path: &Path, reader: Box<dyn Read + Send>, more: More) -> Result<Input> {
         let mut input = Input::from_reader(path, reader, None)?;
         if let Input::Stream(stream) = &mut input {
-            stream.is_live = true;
+            stream.more = Some(more);
         }
         Ok(input)
     }
@@ -200,9 +214,9 @@ impl Input {
                     error: None,
                     ahead: Vec::new(),
                     taken: 0,
+                    more: stream.more.as_ref(),
                 }),
                 position: 0,
-                is_live: stream.is_live,
             },
         }
     }
@@ -211,7 +225,7 @@ impl Input {
 impl MappedFile {
     /// Begins reading at the first byte.
     pub fn source(&self) -> Source<'_> {
-        Source { inner: Inner::Map(self), position: 0, is_live: false }
+        Source { inner: Inner::Map(self), position: 0 }
     }
 }
 
@@ -224,8 +238,8 @@ fn is_packed(_: &[u8]) -> bool {
 }
 
 #[cfg(not(feature = "packed"))]
-fn unpack_file(path: &Path, _: MappedFile) -> Result<Unpacked> {
-    Err(Error::Usage(format!("{}: packed, which this build does not read", path.display())))
+fn unpack_file(_: &Path, shown: &Path, _: MappedFile) -> Result<Unpacked> {
+    Err(Error::Usage(format!("{}: packed, which this build does not read", shown.display())))
 }
 
 #[cfg(not(feature = "packed"))]
@@ -259,7 +273,6 @@ fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usiz
 pub struct Source<'a> {
     inner: Inner<'a>,
     position: u64,
-    is_live: bool,
 }
 
 enum Inner<'a> {
@@ -275,6 +288,7 @@ struct StreamSource<'a> {
     ahead: Vec<u8>,
     /// So many bytes of `ahead` are taken already.
     taken: usize,
+    more: Option<&'a More>,
 }
 
 impl StreamSource<'_> {
@@ -309,6 +323,35 @@ impl StreamSource<'_> {
         let waiting = self.ahead.get(self.taken..).unwrap_or_default();
         waiting.get(..wanted).unwrap_or(waiting)
     }
+
+    fn comes(&mut self, count: usize) -> bool {
+        let Some(more) = self.more else { return true };
+        loop {
+            let has_buffered = !self.reader.buffer().is_empty();
+            let have = self.ahead.len() - self.taken + self.reader.buffer().len();
+            if have >= count.min(MAX_CHUNK) || self.error.is_some() {
+                return true;
+            }
+            if !has_buffered && !more(SILENCE) {
+                return false;
+            }
+            self.ahead.drain(..self.taken);
+            self.taken = 0;
+            let read = match self.reader.fill_buf() {
+                Ok([]) => return true,
+                Ok(bytes) => {
+                    self.ahead.extend_from_slice(bytes);
+                    bytes.len()
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(e) => {
+                    self.error = Some(e);
+                    return true;
+                }
+            };
+            self.reader.consume(read);
+        }
+    }
 }
 
 impl<'a> Source<'a> {
@@ -327,7 +370,16 @@ impl<'a> Source<'a> {
 
     /// Whether the input is written while it is read, so that nothing should be held back longer than its order takes.
     pub fn is_live(&self) -> bool {
-        self.is_live
+        matches!(&self.inner, Inner::Stream(StreamSource { more: Some(_), .. }))
+    }
+
+    /// Whether the next `count` bytes can be looked at without a long wait: `false` when a live stream falls silent before
+    /// they have come. Where the input ends before them, there is nothing to wait for.
+    pub fn comes(&mut self, count: usize) -> bool {
+        match &mut self.inner {
+            Inner::Map(_) => true,
+            Inner::Stream(stream) => stream.comes(count),
+        }
     }
 
     /// Whether [`Source::len`] is known to be zero.

@@ -18,10 +18,10 @@ pub fn is_packed(head: &[u8]) -> bool {
     head.starts_with(GZIP) || head.starts_with(ZSTD) || head.starts_with(ZIP)
 }
 
-/// Opens a packed file.
-pub(super) fn unpack_file(path: &Path, map: MappedFile) -> Result<Unpacked> {
+/// Opens a packed file, which goes by the name `shown` in messages.
+pub(super) fn unpack_file(path: &Path, shown: &Path, map: MappedFile) -> Result<Unpacked> {
     if map.bytes().starts_with(ZIP) {
-        return unpack_zip(path, map);
+        return unpack_zip(path, shown, map);
     }
     let file = std::fs::File::open(path).map_err(Error::io(path))?;
     Ok(Unpacked::Stream(Box::new(file)))
@@ -45,9 +45,9 @@ pub fn unpack_stream(path: &Path, reader: Box<dyn Read + Send>) -> Result<Box<dy
 
 type Archive = zip::ZipArchive<std::io::BufReader<std::fs::File>>;
 
-fn open_zip(path: &Path) -> Result<Archive> {
+fn open_zip(path: &Path, shown: &Path) -> Result<Archive> {
     let broken = |what: String| Error::Unreadable {
-        path: path.to_owned(),
+        path: shown.to_owned(),
         offset: 0,
         what,
         expected: "a .zip with a recording in it".into(),
@@ -101,7 +101,7 @@ pub(super) fn recordings_in(path: &Path) -> Vec<String> {
         file?.read_exact(&mut head).ok()?;
         (head == *ZIP).then_some(())
     };
-    match is_zip().and_then(|()| open_zip(path).ok()) {
+    match is_zip().and_then(|()| open_zip(path, path).ok()) {
         Some(archive) => held(&archive).into_iter().map(|held| held.name).collect(),
         None => Vec::new(),
     }
@@ -109,7 +109,7 @@ pub(super) fn recordings_in(path: &Path) -> Vec<String> {
 
 /// One recording of a .zip, which goes by the name `shown` in messages.
 fn held_as(path: &Path, entry: &str, shown: &Path) -> Result<(Archive, Held)> {
-    let archive = open_zip(path)?;
+    let archive = open_zip(path, shown)?;
     match held(&archive).into_iter().find(|held| held.name == entry) {
         Some(held) => Ok((archive, held)),
         None => Err(Error::Unreadable {
@@ -138,11 +138,11 @@ pub(super) fn bytes_of(path: &Path, entry: &str, shown: &Path) -> Result<Box<dyn
 /// A .zip with a recording in it (`app.nettrace.zip`), or with the logs of one session. Of several recordings, one comes
 /// behind the other: the reader reads the first and says that there is another. Whoever wants all of them asks
 /// [`super::RecordingPath`].
-fn unpack_zip(path: &Path, map: MappedFile) -> Result<Unpacked> {
+fn unpack_zip(path: &Path, shown: &Path, map: MappedFile) -> Result<Unpacked> {
     let len = map.bytes().len() as u64;
-    let archive = open_zip(path)?;
+    let archive = open_zip(path, shown)?;
     let all = held(&archive);
-    unpack_held(path, len, archive, all)
+    unpack_held(shown, len, archive, all)
 }
 
 /// The inside of an archive of `len` bytes: logs if there are several, or else one recording behind the other.

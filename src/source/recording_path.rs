@@ -1,13 +1,15 @@
-//! Where a recording is: a file of its own, standard input, or a part of an archive that holds several.
+//! Where a recording is: a file of its own, standard input, an object of a store, or a part of an archive that holds several.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::Input;
 #[cfg(feature = "packed")]
 use super::packed;
 #[cfg(feature = "packed")]
 use super::spooled::Unpacked;
+use super::store::{Address, Fetched, shown};
 use crate::error::{Error, Result};
 
 /// Names a recording that can be opened.
@@ -16,12 +18,38 @@ pub struct RecordingPath {
     file: PathBuf,
     /// Its name in an archive that holds several; the logs of one session go by the name of the first.
     entry: Option<String>,
+    /// The copy that was made of an object.
+    copy: Option<Arc<Fetched>>,
 }
 
 impl RecordingPath {
-    /// A file that is one recording; `-` is standard input.
+    /// A file that is one recording; `-` is standard input. An object of a store is opened by a copy of it
+    /// ([`RecordingPath::of_copy`]).
     pub fn of_file(file: &Path) -> RecordingPath {
-        RecordingPath { file: file.to_owned(), entry: None }
+        RecordingPath { file: file.to_owned(), entry: None, copy: None }
+    }
+
+    /// An object of which there is a copy.
+    pub fn of_copy(copy: Fetched) -> RecordingPath {
+        RecordingPath { file: copy.file().to_owned(), entry: None, copy: Some(Arc::new(copy)) }
+    }
+
+    /// The recordings of an object of which there is a copy: one, but for a `.zip` that holds several. The copy is there as
+    /// long as one of them is.
+    pub fn all_of_copy(copy: Fetched) -> Vec<RecordingPath> {
+        let copy = Arc::new(copy);
+        let of_copy = |recording| RecordingPath { copy: Some(copy.clone()), ..recording };
+        RecordingPath::all_in(copy.file()).into_iter().map(of_copy).collect()
+    }
+
+    /// Its address, if it is an object of which there is no copy yet.
+    pub fn address(&self) -> Option<Result<Address>> {
+        if self.copy.is_some() { None } else { Address::parse(&self.file) }
+    }
+
+    /// What tells the content of the object that it is a copy of, if the store says so.
+    pub fn etag(&self) -> Option<&str> {
+        self.copy.as_ref()?.version().etag.as_deref()
     }
 
     /// The recordings of a file: one, but for a `.zip` that holds several. What cannot be read counts as one, so that
@@ -34,7 +62,10 @@ impl RecordingPath {
         if entries.len() < 2 {
             return vec![RecordingPath::of_file(file)];
         }
-        entries.into_iter().map(|entry| RecordingPath { file: file.to_owned(), entry: Some(entry) }).collect()
+        entries
+            .into_iter()
+            .map(|entry| RecordingPath { file: file.to_owned(), entry: Some(entry), copy: None })
+            .collect()
     }
 
     /// The file that holds it.
@@ -44,11 +75,12 @@ impl RecordingPath {
 
     /// Its name in messages and in tables: the file, and behind it the name in the archive.
     pub fn name(&self) -> PathBuf {
+        let file = self.copy.as_ref().map_or_else(|| shown(&self.file), |copy| copy.shown().to_owned());
         match &self.entry {
-            None => self.file.clone(),
+            None => file,
             // Put together as text: a name in an archive may be an absolute path.
             Some(entry) => {
-                let mut name = self.file.clone().into_os_string();
+                let mut name = file.into_os_string();
                 name.push("/");
                 name.push(entry);
                 name.into()
@@ -59,6 +91,7 @@ impl RecordingPath {
     /// Opens it.
     pub fn open(&self) -> Result<Input> {
         match &self.entry {
+            None if self.copy.is_some() => Input::open_as(&self.file, &self.name()),
             None => Input::open(&self.file),
             #[cfg(feature = "packed")]
             Some(entry) => {

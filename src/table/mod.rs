@@ -109,7 +109,7 @@ impl Tables {
         self.batches.failed.take()
     }
 
-    /// Makes everything that is left ready.
+    /// Makes everything ready that there is, complete batch or not.
     pub fn finish(&mut self) {
         self.facts.flush(&mut self.batches);
         self.flush_events(0);

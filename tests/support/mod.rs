@@ -13,8 +13,12 @@ pub mod dual;
 pub mod events;
 #[cfg(feature = "packed")]
 pub mod expected;
+#[cfg(unix)]
+pub mod fake_runtime;
 pub mod files;
 pub mod imports;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+pub mod live;
 pub mod mutate;
 #[cfg(feature = "cli")]
 pub mod program;

@@ -186,10 +186,22 @@ def summary_of(printed: bytes) -> Dict[str, Any]:
     }
 
 
-def inspect(path: Path, *, manifest: Optional[Sequence[Path]] = None) -> Dict[str, Any]:
-    """What is in a recording, as `tracequet inspect --json` tells: process, providers, kinds of events, collections, losses."""
+def inspect(path: Path, *, manifest: Optional[Sequence[Path]] = None) -> Any:
+    """What is in a recording, as `tracequet inspect --json` tells: process, providers, kinds of events, collections, losses. Of an
+    archive that holds several recordings it is a list."""
+    found = inspected(path, manifest)
+    return found[0] if len(found) == 1 else found
+
+
+def inspected(path: Path, manifest: Optional[Sequence[Path]] = None) -> List[Dict[str, Any]]:
+    """What `inspect` prints of each recording in a file."""
     done = run(["inspect", "--json", *_options({"manifest": texts(manifest)}), "--", os.fspath(path)])
-    return json.loads(done.stdout)
+    text, decoder, found = done.stdout.decode("utf-8"), json.JSONDecoder(), []
+    while text := text.lstrip():
+        one, end = decoder.raw_decode(text)
+        found.append(one)
+        text = text[end:]
+    return found
 
 
 def survived(
@@ -206,23 +218,13 @@ def schema(table: Optional[str] = None) -> List[Dict[str, Any]]:
     return json.loads(run(["schema", "--format", "json", *([table] if table else [])]).stdout)
 
 
-def _later(command: str, arguments: List[str], codes: Iterable[int]) -> Any:
-    """A command that an older program does not have."""
-    try:
-        return json.loads(run([command, "--json", *arguments], codes).stdout)
-    except UsageError as error:
-        if "unrecognized subcommand" in str(error):
-            raise NotImplementedError(f"this version of tracequet has no command {command}") from None
-        raise
-
-
 def stats(path: Path, **options: Any) -> Any:
     """Figures of a recording or a dataset, as `tracequet stats --json` prints them."""
-    return _later("stats", [*_options(options), "--", os.fspath(path)], (WHOLE, LOSSES))
+    return json.loads(run(["stats", "--json", *_options(options), "--", os.fspath(path)]).stdout)
 
 
 def check(path: Path, rules: Path, **options: Any) -> Any:
     """Holds a recording or a dataset against rules, as `tracequet check --json` does. A rule that fails is part of the result, and
     no exception."""
-    arguments = ["--rules", os.fspath(rules), *_options(options), "--", os.fspath(path)]
-    return _later("check", arguments, (WHOLE, LOSSES, RULE_FAILED))
+    arguments = ["check", "--json", "--rules", os.fspath(rules), *_options(options), "--", os.fspath(path)]
+    return json.loads(run(arguments, (WHOLE, LOSSES, RULE_FAILED)).stdout)

@@ -31,32 +31,36 @@ def size(count: int) -> str:
     return f"{number:.0f} {units[0]}" if units[0] == "B" else f"{number:.1f} {units[0]}"
 
 
+def _recording(found: Dict[str, Any]) -> Tuple[str, ...]:
+    """The line of a recording, by what `inspect` says of it."""
+    collections = ", ".join(
+        f"{g['count']} of generation {g['generation']}" for g in found["collections_by_generation"] if g["count"]
+    )
+    process = found.get("command_line") or ", ".join(p["name"] for p in found["processes"][:3] if p["name"])
+    problems = ", ".join(sorted({p["code"] for p in found["problems"] if p["severity"] != "info"}))
+    return (
+        os.path.basename(found["path"]),
+        size(found["bytes"]),
+        f"{found['duration_ns'] / 1e9:.3f} s",
+        process[:80],
+        f"{found['event_count']:,}",
+        collections,
+        problems or ("" if found["complete"] else "not complete"),
+    )
+
+
 def recordings(paths: List[str], known: List[Loss]) -> str:
     """A summary of recordings: what they are of, how long, what is in them, what was lost."""
     rows = []
     lost = [str(loss) for loss in known]
     for path in paths[:MOST_INSPECTED]:
+        if path.lower().endswith(".gcdump"):
+            rows.append((os.path.basename(path), size(os.path.getsize(path)), "", "a heap dump", "", "", ""))
+            continue
         try:
-            found = _commands.inspect(path)
+            rows += [_recording(found) for found in _commands.inspected(path)]
         except Exception as error:  # noqa: BLE001 (a summary shows what it can)
             rows.append((path, "", "", "", "", "", str(error)))
-            continue
-        collections = ", ".join(
-            f"{g['count']} of generation {g['generation']}" for g in found["collections_by_generation"] if g["count"]
-        )
-        process = found.get("command_line") or ", ".join(p["name"] for p in found["processes"][:3] if p["name"])
-        problems = ", ".join(sorted({p["code"] for p in found["problems"] if p["severity"] != "info"}))
-        rows.append(
-            (
-                os.path.basename(path),
-                size(found["bytes"]),
-                f"{found['duration_ns'] / 1e9:.3f} s",
-                process[:80],
-                f"{found['event_count']:,}",
-                collections,
-                problems or ("" if found["complete"] else "not complete"),
-            )
-        )
     head = ("recording", "size", "duration", "process", "events", "collections", "losses")
     text = "<div><b>tracequet</b>" + _rows(head, rows)
     if len(paths) > MOST_INSPECTED:

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import shutil
 import tempfile
-from typing import Iterable, List, Optional, Tuple
+from typing import Iterable, List, Optional, Sequence, Tuple
 
+from . import _tracequet
 from ._errors import UsageError
 
-PACKED = (".gz", ".zst", ".zip")
-ENDINGS = (".nettrace", ".netperf", ".etl", ".etlgz", ".diagsession", ".corprof")
-
-
-def is_recording(name: str) -> bool:
-    """Whether a file is a recording by its name."""
-    name = name.lower()
-    for packed in PACKED:
-        if name.endswith(packed):
-            name = name[: -len(packed)]
-            break
-    return name.endswith(ENDINGS)
 
 
 def is_dataset(path: str) -> bool:
@@ -35,26 +23,13 @@ def is_address(path: str) -> bool:
     return bool(colon) and scheme.replace("+", "").isalnum()
 
 
-def expand(path: str) -> List[str]:
-    """The recordings that a path stands for."""
-    if path == "-":
-        raise UsageError("a pipe can be read only once, and each table reads the recording anew: convert it first")
-    if os.path.isdir(path):
-        found = sorted(
-            os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names if is_recording(name)
-        )
-        if not found:
-            raise UsageError(f"{path}: has neither recordings nor the manifest.json of a dataset")
-        return found
-    if any(c in path for c in "*?[") and not os.path.exists(path):
-        found = sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
-        if not found:
-            raise UsageError(f"{path}: no such files")
-        return found
-    # Whatever else is no file says so when it is opened.
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise UsageError(f"{path}: a pipe can be read only once, and each table reads the recording anew: convert it first")
-    return [path]
+def expand(paths: Sequence[str]) -> Tuple[List[str], int]:
+    """The files that paths, directories and patterns stand for, as on the command line, and how many recordings are in them: an
+    archive may hold several."""
+    for path in paths:
+        if path == "-" or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)):
+            raise UsageError(f"{path}: a pipe can be read only once, and each table reads the recording anew: convert it first")
+    return _tracequet.expand(paths)
 
 
 def fetch(addresses: Iterable[str]) -> Tuple[List[str], Optional[str]]:

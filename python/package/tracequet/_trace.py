@@ -214,7 +214,6 @@ class RecordingTrace(Trace):
             warn((Loss(path, "unreadable", "error", 1, 1, why, None) for path, why in failed), self._known, stacklevel=5)
             self.paths = [path for path in paths if path not in bad]
             self._reader = self._open(self.paths)
-        self._several = len(paths) > 1
 
     def _open(self, paths: List[str]) -> "_tracequet.Recordings":
         return _tracequet.Recordings(paths, **self._filters)
@@ -297,7 +296,7 @@ class RecordingTrace(Trace):
 
     def inspect(self) -> List[Dict[str, Any]]:
         """What `tracequet.inspect` says of each recording."""
-        return [_commands.inspect(path, manifest=self._filters["manifests"]) for path in self.paths]
+        return [one for path in self.paths for one in _commands.inspected(path, self._filters["manifests"])]
 
     def _repr_html_(self) -> str:
         return _html.recordings(self.paths, self._known)
@@ -416,9 +415,7 @@ def open(
         return DatasetTrace(paths[0], progress)
     paths, folder = _inputs.fetch(paths)
     try:
-        recordings = [
-            recording for one in paths for recording in ([one] if folder and one.startswith(folder) else _inputs.expand(one))
-        ]
+        recordings, count = _inputs.expand(paths)
         filters = {
             "providers": _commands.texts(providers),
             "processes": _commands.texts(processes),
@@ -426,7 +423,7 @@ def open(
             "start_ns": _commands.nanoseconds(start),
             "end_ns": _commands.nanoseconds(end),
             "signed": address_type == "int64",
-            "hive": len(recordings) > 1,
+            "hive": count > 1,
         }
         return RecordingTrace(recordings, folder, progress, filters)
     except BaseException:

@@ -47,12 +47,12 @@ def _recordings(paths: Sequence[str]) -> List[str]:
     found: List[str] = []
     for path in paths:
         if _is_local(path):
-            found += _inputs.expand(_local(path))
+            found += _inputs.expand([_local(path)])[0]
         elif path.startswith(("http://", "https://")):
             found.append(path)
         else:
             below = _stores.listed(path)
-            chosen = below if below == [path] else [one for one in below if _inputs.is_recording(one)]
+            chosen = below if below == [path] else [one for one in below if _tracequet.is_recording_name(one)]
             if not chosen:
                 raise UsageError(f"{path}: has no recordings")
             found += chosen

@@ -3,6 +3,7 @@
 //! A [`Profile`] is what was sampled (processor time, allocations, exceptions, waits for locks), thread by thread, each sample with its
 //! call stack and a weight.
 
+mod firefox;
 mod folded;
 mod model;
 mod pprof;
@@ -11,7 +12,7 @@ mod speedscope;
 
 use std::io::{self, Write};
 
-pub use model::{Function, Profile, ProfileFormat, Sample, ThreadSamples, Unit, What};
+pub use model::{Code, Function, Pause, Profile, ProfileFormat, ProfileFrame, Sample, ThreadSamples, Unit, What};
 pub use read::{TABLES, read};
 
 impl Profile {
@@ -22,6 +23,7 @@ impl Profile {
             ProfileFormat::Speedscope => speedscope::write(self, out),
             ProfileFormat::Folded => folded::write(self, by_thread, out),
             ProfileFormat::Pprof => out.write_all(&pprof::encode(self)),
+            ProfileFormat::Firefox => firefox::write(self, out),
         }
     }
 }

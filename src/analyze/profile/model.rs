@@ -38,6 +38,9 @@ pub enum ProfileFormat {
     Folded,
     /// The protocol buffer of pprof, not compressed; a label names the thread of each sample.
     Pprof,
+    /// JSON of <https://profiler.firefox.com> (the processed profile format): each thread in the order of time, with the pauses of
+    /// its process.
+    Firefox,
 }
 
 /// A method or a native function, as a frame names it.
@@ -47,6 +50,48 @@ pub struct Function {
     pub name: String,
     /// Assembly or file.
     pub file: String,
+    /// Source file; empty when it is not known.
+    pub source: String,
+    /// Line in the source file where the function begins; 0 when it is not known.
+    pub start_line: u32,
+    /// What code it is.
+    pub code: Code,
+}
+
+/// What code a function is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Code {
+    /// A method.
+    Managed,
+    /// In a file that is mapped.
+    Native,
+    /// In the kernel.
+    Kernel,
+    /// Nothing is known.
+    Unknown,
+}
+
+/// A function at a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProfileFrame {
+    /// Index of the function.
+    pub function: u32,
+    /// Line of the call, or of the code that was sampled; 0 when it is not known.
+    pub line: u32,
+}
+
+/// A time in which all managed threads of a process stood still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// OS process id.
+    pub process_id: u64,
+    /// When it began, nanoseconds since the recording began.
+    pub start_ns: i64,
+    /// How long it was, in nanoseconds.
+    pub duration_ns: i64,
+    /// The collection; 0 when it was for none.
+    pub gc_id: u64,
 }
 
 /// A call stack of a thread at a time.
@@ -88,8 +133,14 @@ pub struct Profile {
     pub duration_ns: i64,
     /// Functions.
     pub functions: Vec<Function>,
-    /// Of each call site its caller's and its function's index; the first one, for no call site, is empty.
+    /// Frames of call sites.
+    pub frames: Vec<ProfileFrame>,
+    /// Of each call site its caller's and its frame's index; the first one, for no call site, is empty.
     pub(super) callsites: Vec<(u32, u32)>,
+    /// Pauses, where the dataset has them, in the order of time.
+    pub pauses: Vec<Pause>,
+    /// Nanoseconds between two CPU samples; 0 when the recording does not say.
+    pub sampling_ns: u64,
     /// The threads that have samples, by process and id.
     pub threads: Vec<ThreadSamples>,
     /// Samples that are left out because they have no call stack.
@@ -109,17 +160,23 @@ impl What {
 }
 
 impl Profile {
-    /// Functions of a call site, the outermost first.
-    pub fn stack(&self, callsite: u32) -> Vec<u32> {
-        let mut functions = Vec::new();
+    /// Frames of a call site, the outermost first.
+    pub fn stack_frames(&self, callsite: u32) -> Vec<u32> {
+        let mut frames = Vec::new();
         let mut at = callsite;
         // A caller stands before what it called, so that this ends.
-        while let Some((parent, function)) = self.callsites.get(at as usize).filter(|_| at != 0) {
-            functions.push(*function);
+        while let Some((parent, frame)) = self.callsites.get(at as usize).filter(|_| at != 0) {
+            frames.push(*frame);
             at = *parent;
         }
-        functions.reverse();
-        functions
+        frames.reverse();
+        frames
+    }
+
+    /// Functions of a call site, the outermost first.
+    pub fn stack(&self, callsite: u32) -> Vec<u32> {
+        let frames = self.stack_frames(callsite);
+        frames.into_iter().filter_map(|frame| Some(self.frames.get(frame as usize)?.function)).collect()
     }
 
     /// Weights of all threads together by call site.

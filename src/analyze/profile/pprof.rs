@@ -54,26 +54,31 @@ pub fn encode(profile: &Profile) -> Vec<u8> {
         for (callsite, [count, sum]) in sums {
             let mut message = Vec::new();
             // The innermost frame comes first; ids begin at 1.
-            let stack = profile.stack(callsite);
-            packed(&mut message, 1, stack.iter().rev().map(|function| u64::from(*function) + 1));
+            let stack = profile.stack_frames(callsite);
+            packed(&mut message, 1, stack.iter().rev().map(|frame| u64::from(*frame) + 1));
             packed(&mut message, 2, std::iter::once(count).chain(weight.map(|_| sum)));
             bytes(&mut message, 3, &label);
             bytes(&mut message, 3, &id_label);
             bytes(&mut out, SAMPLE, &message);
         }
     }
-    for (id, function) in (1..).zip(&profile.functions) {
+    for (id, frame) in (1..).zip(&profile.frames) {
         let mut line = Vec::new();
-        number(&mut line, 1, id);
+        number(&mut line, 1, u64::from(frame.function) + 1);
+        number(&mut line, 2, u64::from(frame.line));
         let mut location = Vec::new();
         number(&mut location, 1, id);
         bytes(&mut location, 4, &line);
         bytes(&mut out, LOCATION, &location);
+    }
+    for (id, function) in (1..).zip(&profile.functions) {
         let mut message = Vec::new();
         number(&mut message, 1, id);
         number(&mut message, 2, strings.index(&function.name));
         number(&mut message, 3, strings.index(&function.name));
-        number(&mut message, 4, strings.index(&function.file));
+        let file = if function.source.is_empty() { &function.file } else { &function.source };
+        number(&mut message, 4, strings.index(file));
+        number(&mut message, 5, u64::from(function.start_line));
         bytes(&mut out, FUNCTION, &message);
     }
     for text in &strings.list {

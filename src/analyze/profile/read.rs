@@ -4,14 +4,24 @@ use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::RandomState;
 
-use super::model::{Function, Profile, Sample, ThreadSamples, Unit, What};
+use super::model::{Code, Function, Pause, Profile, ProfileFrame, Sample, ThreadSamples, Unit, What};
 use crate::analyze::held;
 use crate::dataset::{Column, Recording};
 use crate::error::{Error, Result};
 
 /// The tables that profiles are found in.
-pub const TABLES: [&str; 9] =
-    ["trace", "process", "thread", "callsite", "frame", "cpu_sample", "allocation", "exception", "contention"];
+pub const TABLES: [&str; 10] = [
+    "trace",
+    "process",
+    "thread",
+    "callsite",
+    "frame",
+    "cpu_sample",
+    "allocation",
+    "exception",
+    "contention",
+    "gc_pause",
+];
 
 /// Reads the samples of a kind. They are held in memory: 24 bytes each, beside the call sites.
 ///
@@ -24,7 +34,10 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
         start_us: 0,
         duration_ns: 0,
         functions: Vec::new(),
+        frames: Vec::new(),
         callsites: Vec::new(),
+        pauses: Vec::new(),
+        sampling_ns: 0,
         threads: Vec::new(),
         without_stack: 0,
     };
@@ -35,7 +48,9 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
         sampling_ns = row.number(2);
         Ok(())
     })?;
+    profile.sampling_ns = sampling_ns;
     callsites(recording, &mut profile)?;
+    profile.pauses = pauses(recording)?;
 
     // Table, time, weight; and the weight of a row that has no column for it.
     let (table, time, weight, unit, one) = match what {
@@ -112,35 +127,81 @@ impl Frames {
 
 /// Call sites, with frames of the same name as one function.
 fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
-    let mut by_name: HashMap<(String, String), u32, RandomState> = HashMap::default();
-    let mut functions = Vec::new();
+    let mut by_name: HashMap<(String, String, String), u32, RandomState> = HashMap::default();
+    let mut by_line: HashMap<ProfileFrame, u32, RandomState> = HashMap::default();
+    let mut functions: Vec<Function> = Vec::new();
+    let mut frames = Vec::new();
     let mut of_frame: Vec<u32> = vec![0];
-    each(recording, "frame", &["frame_id", "name", "assembly"], |row| {
+    let columns = ["frame_id", "name", "assembly", "kind", "file", "line", "line_kind"];
+    each(recording, "frame", &columns, |row| {
         if row.number(0) != of_frame.len() as u64 {
             return Err(row.wrong("frames that are not numbered one after the other"));
         }
         let (name, assembly) = (row.text(1), row.text(2));
         let file = if assembly.is_empty() { name.split_once('!').map_or("", |(file, _)| file) } else { assembly };
-        let key = (name.to_owned(), file.to_owned());
+        let (source, line) = (row.text(4), row.number(5) as u32);
+        let key = (name.to_owned(), file.to_owned(), source.to_owned());
         let function = *by_name.entry(key).or_insert_with(|| {
-            functions.push(Function { name: name.to_owned(), file: file.to_owned() });
+            let code = match row.text(3) {
+                "managed" => Code::Managed,
+                "native" => Code::Native,
+                "kernel" => Code::Kernel,
+                _ => Code::Unknown,
+            };
+            let (name, file, source) = (name.to_owned(), file.to_owned(), source.to_owned());
+            functions.push(Function { name, file, source, start_line: 0, code });
             (functions.len() - 1) as u32
         });
-        of_frame.push(function);
+        // Without the line of the address there is that of the method.
+        let line = match row.text(6) {
+            "exact" => line,
+            _ => {
+                if let Some(function) = functions.get_mut(function as usize) {
+                    function.start_line = line;
+                }
+                0
+            }
+        };
+        let frame = ProfileFrame { function, line };
+        let frame = *by_line.entry(frame).or_insert_with(|| {
+            frames.push(frame);
+            (frames.len() - 1) as u32
+        });
+        of_frame.push(frame);
         Ok(())
     })?;
     let mut callsites = vec![(0, 0)];
     each(recording, "callsite", &["callsite_id", "parent_callsite_id", "frame_id"], |row| {
         let (id, parent, frame) = (row.number(0), row.number(1), row.number(2));
-        let function = usize::try_from(frame).ok().and_then(|frame| of_frame.get(frame)).copied();
-        let (true, true, Some(function)) = (id == callsites.len() as u64, parent < id, function) else {
+        let frame = usize::try_from(frame).ok().and_then(|frame| of_frame.get(frame)).copied();
+        let (true, true, Some(frame)) = (id == callsites.len() as u64, parent < id, frame) else {
             return Err(row.wrong("a call site that does not follow the one before and its caller"));
         };
-        callsites.push((parent as u32, function));
+        callsites.push((parent as u32, frame));
         Ok(())
     })?;
-    (profile.functions, profile.callsites) = (functions, callsites);
+    (profile.functions, profile.frames, profile.callsites) = (functions, frames, callsites);
     Ok(())
+}
+
+/// Pauses for collections; none when the dataset lacks their table.
+fn pauses(recording: &Recording<'_>) -> Result<Vec<Pause>> {
+    let mut pauses = Vec::new();
+    if recording.tables().any(|table| table.name == "gc_pause") {
+        each(recording, "gc_pause", &["process_id", "start_ts_ns", "duration_ns", "gc_id", "kind"], |row| {
+            if row.text(4) == "gc" {
+                pauses.push(Pause {
+                    process_id: row.number(0),
+                    start_ns: row.number(1).cast_signed(),
+                    duration_ns: row.number(2).cast_signed(),
+                    gc_id: row.number(3),
+                });
+            }
+            Ok(())
+        })?;
+    }
+    pauses.sort_by_key(|pause| pause.start_ns);
+    Ok(pauses)
 }
 
 /// Names of processes and threads.
@@ -240,6 +301,9 @@ mod tests {
             functions: Vec::new(),
             callsites: Vec::new(),
             threads: Vec::new(),
+            frames: Vec::new(),
+            pauses: Vec::new(),
+            sampling_ns: 0,
             without_stack: 0,
         };
         // A chain of a million calls, and a sample in each.

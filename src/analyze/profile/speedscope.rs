@@ -10,9 +10,13 @@ use super::model::{Profile, Unit};
 /// All threads together, each stack once; then each thread in the order of time, where equal stacks that follow each other are one
 /// sample.
 pub fn write(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
-    let frame = |function: &super::model::Function| match function.file.is_empty() {
-        true => json!({ "name": function.name }),
-        false => json!({ "name": function.name, "file": function.file }),
+    // No lines: speedscope takes a method at another line for another method.
+    let frame = |function: &super::model::Function| {
+        let file = if function.source.is_empty() { &function.file } else { &function.source };
+        match file.is_empty() {
+            true => json!({ "name": function.name }),
+            false => json!({ "name": function.name, "file": file }),
+        }
     };
     let frames: Vec<Value> = profile.functions.iter().map(frame).collect();
     // Written piece by piece: the stacks of all threads are many.

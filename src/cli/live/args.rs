@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
-use tracequet::source::diagnostics::Profiles;
+use tracequet::source::diagnostics::{Profiles, parse_event_ids};
 
-use super::super::values::number;
+use super::super::{time, values::number};
 use super::stop_on::StopOn;
 
 /// Where a process is, what is recorded of it, and when the recording ends.
@@ -51,6 +52,18 @@ pub struct LiveArgs {
     /// Record no call stacks with events (.NET 8)
     #[arg(long, overrides_with = "stack", conflicts_with = "etw")]
     pub no_stack: bool,
+    /// Record only these events of a provider, by their ids (.NET 10); may be given again
+    #[arg(long, value_name = "NAME:ID,...", value_parser = parse_event_ids, conflicts_with_all = ["etw", "heap"])]
+    pub only_events: Vec<(String, Vec<u32>)>,
+    /// Record all events of a provider but these, by their ids (.NET 10); may be given again
+    #[arg(long, value_name = "NAME:ID,...", value_parser = parse_event_ids, conflicts_with_all = ["etw", "heap"])]
+    pub except_events: Vec<(String, Vec<u32>)>,
+    /// Add the recording to a dataset of several, and publish what there is of it each time so much time has passed
+    ///
+    /// OUT/<table>/trace=<key>/part-<n>.parquet, a new file for each table with new rows; each can be read at once. When the
+    /// recording has ended, the whole takes their place.
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "10s", value_parser = interval, conflicts_with_all = ["etw", "overwrite"])]
+    pub follow: Option<Duration>,
     /// Stop when the recording has this size: 500M, 2G
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "etw")]
     pub max_size: Option<u64>,
@@ -80,6 +93,13 @@ fn rundown(text: &str) -> Result<RundownArg, String> {
         "off" => Ok(RundownArg::Switch(false)),
         _ => number(text).map(RundownArg::Keywords).map_err(|_| "expected on, off or a mask such as 0x80020139".into()),
     }
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let ns = time::parse(text)?;
+    let least = Duration::from_secs(1);
+    let interval = Duration::from_nanos(u64::try_from(ns).unwrap_or_default());
+    if interval < least { Err("expected a second at least".into()) } else { Ok(interval) }
 }
 
 fn profile_names() -> clap::builder::PossibleValuesParser {

@@ -21,28 +21,28 @@ const OLDEST_GENERATION: u64 = 2;
 
 /// How long a runtime may take until it begins to list its heap.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// More bytes than this have come: the runtime is listing objects, which it does without a break.
-const IS_LISTING: u64 = 1 << 20;
-/// When nothing has come for so long after that, the list is complete.
-const SILENCE: Duration = Duration::from_secs(3);
-/// The same for fewer bytes: the heap is small, or the runtime still marks a large one.
-const LONG_SILENCE: Duration = Duration::from_secs(20);
+/// How long it may be silent before that, and while it lists objects, which it does without a break.
+const SILENCE: Duration = Duration::from_secs(20);
+/// How often it is looked.
+const LOOK: Duration = Duration::from_millis(200);
 
-/// Ends a recording when the runtime has become silent. The reader holds the last events back until later ones settle their
-/// order, and an idle program sends none, so that the end of the collection is seen only when the session has ended.
+/// Ends a recording in which no event will: the runtime did not begin, or the events that end a list were dropped because
+/// its buffer was full.
 pub fn watch_clock(control: &Control, has_begun: impl Fn() -> bool) {
     let begin = Instant::now();
     let (mut bytes, mut changed) = (0, begin);
     while !control.is_stopping() && !control.has_ended() {
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(LOOK);
         if control.bytes() != bytes {
             (bytes, changed) = (control.bytes(), Instant::now());
         }
-        let silence = if bytes > IS_LISTING { SILENCE } else { LONG_SILENCE };
-        if bytes > 0 && changed.elapsed() > silence {
+        if changed.elapsed() < SILENCE {
+            continue;
+        }
+        if has_begun() {
             return control.stop(Reason::Asked);
         }
-        if begin.elapsed() > PATIENCE && !has_begun() && changed.elapsed() > SILENCE {
+        if begin.elapsed() > PATIENCE {
             let why = format!("the runtime did not begin to list its heap within {} s", PATIENCE.as_secs());
             return control.give_up(Reason::Failed(why));
         }

@@ -46,7 +46,7 @@ pub fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
     };
     let place = Place::of(&args.live)?;
     let (as_json, quiet) = (args.output.json, args.output.quiet);
-    let convert = output(args.output)?;
+    let convert = output(args.output)?.follow(args.live.follow);
     Session { live: args.live, request, limits, place, as_json, quiet }.run(&convert)
 }
 
@@ -140,9 +140,8 @@ impl Session {
         };
         let recording = self.begin(&target);
         // Whatever became of the recording: a program that waits at its start would wait for ever.
-        let resumed = launched.as_ref().map_or(Ok(()), Launched::resume);
-        let recording = recording?;
-        resumed?;
+        let recording = recording.inspect_err(|_| launched.iter().for_each(Launched::let_go))?;
+        launched.as_ref().map_or(Ok(()), Launched::resume)?;
         Ok(recording)
     }
 

@@ -1,7 +1,7 @@
 //! What a recording may wait for: an exception of a type, or a pause that is too long.
 
 use tracequet::event::{Event, EventInfo};
-use tracequet::source::diagnostics::port::Provider;
+use tracequet::source::diagnostics::port::{EventFilter, Provider};
 
 use super::super::time;
 use super::fields::{RUNTIME, field_number, field_text};
@@ -33,13 +33,21 @@ impl StopOn {
         }
     }
 
+    /// Ids of the events that say something about it.
+    pub fn event_ids(&self) -> &'static [u32] {
+        match self {
+            StopOn::Exception(_) => &[EXCEPTION_THROWN],
+            StopOn::Pause(_) => &[SUSPEND_BEGIN, RESTART_END],
+        }
+    }
+
     /// What has to be recorded for it.
     pub fn provider(&self) -> Provider {
         let (keywords, level) = match self {
             StopOn::Exception(_) => (0x8000, 2),
             StopOn::Pause(_) => (1, 4),
         };
-        Provider { name: RUNTIME.into(), keywords, level, arguments: String::new() }
+        Provider { name: RUNTIME.into(), keywords, level, arguments: String::new(), events: EventFilter::All }
     }
 }
 
@@ -59,11 +67,7 @@ impl StopWatch {
 
     /// Whether events of this kind say something about it.
     pub fn wants(&self, info: &EventInfo) -> bool {
-        let ids: &[u32] = match self.stop_on {
-            StopOn::Exception(_) => &[EXCEPTION_THROWN],
-            StopOn::Pause(_) => &[SUSPEND_BEGIN, RESTART_END],
-        };
-        info.provider == RUNTIME && ids.contains(&info.event_type.event_id)
+        info.provider == RUNTIME && self.stop_on.event_ids().contains(&info.event_type.event_id)
     }
 
     /// Whether it has happened now, in words.

@@ -1,10 +1,12 @@
 //! What the options about providers mean together.
 
 use tracequet::error::{Error, Result};
-use tracequet::source::diagnostics::port::{Provider, Rundown, SessionRequest};
+use tracequet::source::diagnostics::port::{EventFilter, Provider, Rundown, SessionRequest};
 use tracequet::source::diagnostics::{Profiles, Wanted, merge, parse_providers};
 
 use super::args::{LiveArgs, RundownArg};
+use super::fields::RUNTIME;
+use super::stop_on::StopOn;
 
 /// What is recorded when nothing is said.
 const DEFAULT: &str = "gc";
@@ -40,6 +42,7 @@ pub fn request(args: &LiveArgs, providers: Option<&str>) -> Result<SessionReques
     if let Some(stop_on) = &args.stop_on {
         merge(&mut wanted.providers, vec![stop_on.provider()]);
     }
+    choose_events(args, &mut wanted.providers)?;
     let rundown = match args.rundown {
         Some(RundownArg::Switch(true)) => Rundown::Default,
         Some(RundownArg::Switch(false)) => Rundown::Off,
@@ -55,12 +58,46 @@ pub fn request(args: &LiveArgs, providers: Option<&str>) -> Result<SessionReques
     })
 }
 
+/// Sets which events of a provider are wanted.
+fn choose_events(args: &LiveArgs, providers: &mut [Provider]) -> Result<()> {
+    let only = args.only_events.iter().map(|(name, ids)| (name, EventFilter::Only(ids.clone())));
+    let except = args.except_events.iter().map(|(name, ids)| (name, EventFilter::Except(ids.clone())));
+    for (name, filter) in only.chain(except) {
+        let refuse = |why: &str| Err(Error::Usage(format!("events of {name} are chosen, {why}")));
+        let Some(provider) = providers.iter_mut().find(|provider| provider.name.eq_ignore_ascii_case(name)) else {
+            return refuse("but it is not recorded; add it with --providers");
+        };
+        match (&mut provider.events, filter) {
+            (events @ EventFilter::All, filter) => *events = filter,
+            (EventFilter::Only(ids), EventFilter::Only(more))
+            | (EventFilter::Except(ids), EventFilter::Except(more)) => {
+                ids.extend(more);
+            }
+            _ => return refuse("by --only-events and by --except-events; use one of them"),
+        }
+    }
+    let needed = args.stop_on.as_ref().map_or(&[][..], StopOn::event_ids);
+    for provider in providers.iter_mut().filter(|provider| provider.name == RUNTIME) {
+        match &mut provider.events {
+            EventFilter::All => {}
+            EventFilter::Only(ids) => ids.extend(needed),
+            EventFilter::Except(ids) => ids.retain(|id| !needed.contains(id)),
+        }
+    }
+    Ok(())
+}
+
 /// The session as text, with providers as `--providers` takes them.
 pub fn dry_run(request: &SessionRequest) -> String {
     let mut text = String::new();
-    for Provider { name, keywords, level, arguments } in &request.providers {
+    for Provider { name, keywords, level, arguments, events } in &request.providers {
         let arguments = if arguments.is_empty() { String::new() } else { format!(":{arguments}") };
-        text.push_str(&format!("{name}:{keywords:#x}:{level}{arguments}\n"));
+        let events = match events {
+            EventFilter::All => String::new(),
+            EventFilter::Only(ids) => format!(", only events {ids:?}"),
+            EventFilter::Except(ids) => format!(", all events but {ids:?}"),
+        };
+        text.push_str(&format!("{name}:{keywords:#x}:{level}{arguments}{events}\n"));
     }
     let rundown = match request.rundown {
         Rundown::Default => "on".to_owned(),

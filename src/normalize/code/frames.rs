@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::code_map::CodeMap;
+use super::lines::Lines;
 use super::mappings::Mappings;
-use super::methods::Methods;
+use super::methods::{Code, Methods};
 use super::modules::Modules;
 use super::nodes::{Node, Nodes};
 use super::walk;
@@ -53,11 +54,13 @@ struct Maps<'k> {
     symbols: CodeMap,
 }
 
-/// Names the frames of all call stacks. Gives rows of `frame` and `callsite`; `position` is that of the end of the recording.
+/// Names the frames of all call stacks, and finds their source lines if they are wanted. Gives rows of `frame` and `callsite`;
+/// `position` is that of the end of the recording.
 pub fn resolve(
     mut nodes: Nodes,
     places: &[ProcessKey],
     known: Known<'_>,
+    lines: Option<Lines<'_>>,
     position: u64,
     sink: &mut impl FactSink,
 ) -> FrameCounts {
@@ -68,8 +71,14 @@ pub fn resolve(
         mappings: known.mappings.map(),
         symbols: known.mappings.symbol_map(),
     };
-    let mut frames =
-        Frames { maps, ids: HashMap::default(), groups: HashMap::default(), counts: FrameCounts::default(), cut: 0 };
+    let mut frames = Frames {
+        maps,
+        lines,
+        ids: HashMap::default(),
+        groups: HashMap::default(),
+        counts: FrameCounts::default(),
+        cut: 0,
+    };
     let mut lost = nodes.lost();
     let mut base = 0;
     loop {
@@ -96,7 +105,8 @@ pub fn resolve(
             format!("{} of {all} frames of call stacks have no name: {}", all - named, reason(&frames, known));
         sink.problem(&Problem::new(Severity::Info, "unnamed_frames", position, message).count(all - named));
     }
-    frames.counts
+    let with_line = frames.lines.map_or(0, |lines| lines.finish(position, sink));
+    FrameCounts { with_line, ..frames.counts }
 }
 
 /// Why frames have no name.
@@ -117,6 +127,7 @@ fn reason(frames: &Frames<'_>, known: Known<'_>) -> String {
 
 struct Frames<'k> {
     maps: Maps<'k>,
+    lines: Option<Lines<'k>>,
     /// By place and address, with the group of frames of the same name.
     ids: HashMap<(u32, u64), (FrameId, u32), RandomState>,
     groups: HashMap<Box<str>, u32, RandomState>,
@@ -180,10 +191,20 @@ impl Frames<'_> {
         sink: &mut impl FactSink,
     ) -> (FrameId, u32) {
         self.counts.frames += 1;
-        let row = self.maps.frame(node, process, text);
+        let (row, code) = self.maps.frame(node, process, text);
+        let lines = self.lines.as_mut();
+        let line = lines.zip(code).and_then(|(lines, code)| lines.of(process, code, node.address));
         let (name, assembly) = (beginning(row.name), row.assembly.map(beginning));
         self.cut += u64::from(name.len() < row.name.len());
-        let row = Frame { frame_id: u32::try_from(self.counts.frames).unwrap_or(u32::MAX), name, assembly, ..row };
+        let row = Frame {
+            frame_id: u32::try_from(self.counts.frames).unwrap_or(u32::MAX),
+            name,
+            assembly,
+            file: line.map(|line| beginning(line.file)),
+            line: line.map(|line| line.line),
+            line_kind: line.map(|line| line.kind),
+            ..row
+        };
         self.counts.named += u64::from(row.is_named);
         self.counts.in_modules += u64::from(!row.is_named && row.module_id != 0);
         let group = match self.groups.get(row.name) {
@@ -200,8 +221,8 @@ impl Frames<'_> {
 }
 
 impl Maps<'_> {
-    /// The frame of a node, but for its number. Its name is put into `text`.
-    fn frame<'t>(&'t self, node: &Node, process: ProcessKey, text: &'t mut String) -> Frame<'t> {
+    /// The frame of a node, but for its number and line, and of a managed one its code. Its name is put into `text`.
+    fn frame<'t>(&'t self, node: &Node, process: ProcessKey, text: &'t mut String) -> (Frame<'t>, Option<&'t Code>) {
         let Node { address, first_ns, .. } = *node;
         text.clear();
         let row = Frame { process_id: process.id, address, ..Frame::default() };
@@ -229,8 +250,15 @@ impl Maps<'_> {
                 // Events below the verbose level have the token only.
                 text.extend([assembly.unwrap_or("?"), "!", &format!("0x{:08x}", code.token)]);
             }
-            return Frame { name: text, is_named, ..row };
+            return (Frame { name: text, is_named, ..row }, Some(code));
         }
+        (self.native(node, process, text), None)
+    }
+
+    /// The same of an address that is in no method.
+    fn native<'t>(&'t self, node: &Node, process: ProcessKey, text: &'t mut String) -> Frame<'t> {
+        let Node { address, first_ns, .. } = *node;
+        let row = Frame { process_id: process.id, address, ..Frame::default() };
         let is_kernel = address >= KERNEL;
         let kind = if is_kernel { "kernel" } else { "native" };
         if let Some(mapping) =

@@ -6,6 +6,7 @@ use foldhash::fast::RandomState;
 
 use super::callsites::Callsites;
 use super::code_map::{CodeMap, Span};
+use super::il_maps::CodeKey;
 use crate::normalize::enum_names;
 use crate::normalize::fact::{FactSink, Method};
 use crate::normalize::tracker::{self, Hears, Input, RUNDOWN, RUNTIME};
@@ -188,6 +189,15 @@ impl Methods {
             self.text.get(from..at).unwrap_or_default()
         });
         Some((code, texts))
+    }
+
+    /// How many pieces of code each version of a method has.
+    pub fn versions(&self) -> HashMap<CodeKey, u32, RandomState> {
+        let mut versions = HashMap::default();
+        for code in &self.code {
+            *versions.entry((code.process, code.method_id, code.version_id)).or_insert(0) += 1;
+        }
+        versions
     }
 
     /// Methods whose code is not remembered, so that frames lack its name.

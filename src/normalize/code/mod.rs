@@ -3,6 +3,8 @@
 pub mod callsites;
 pub mod code_map;
 pub mod frames;
+pub mod il_maps;
+pub mod lines;
 pub mod mappings;
 pub mod methods;
 pub mod modules;

@@ -321,13 +321,22 @@ impl EventGcTracker {
     }
 
     fn report(&mut self, sink: &mut impl FactSink) {
-        // The last pause of a collection ends behind it.
         let oldest_open = self.open.first().map(|o| o.row.gc_id);
         if oldest_open.is_none_or(|open| self.to_be_summed_up <= Some(open)) {
             self.to_be_summed_up = None;
         }
-        let oldest = oldest_open.into_iter().chain(self.pauses.oldest_collection()).min();
-        self.closed.report(oldest, sink);
+        self.closed.report(self.oldest_unfinished(), sink);
+    }
+
+    /// The oldest collection that is open, or has an open pause: the last pause of a collection ends behind it.
+    fn oldest_unfinished(&self) -> Option<GcId> {
+        let oldest_open = self.open.first().map(|o| o.row.gc_id);
+        oldest_open.into_iter().chain(self.pauses.oldest_collection()).min()
+    }
+
+    /// Hands on the collections that ended before a time, though a gap in them could still be seen.
+    pub fn settle(&mut self, ended_before_ns: i64, sink: &mut impl FactSink) {
+        self.closed.settle(self.oldest_unfinished(), ended_before_ns, sink);
     }
 
     /// The end of the recording: what is open is incomplete.

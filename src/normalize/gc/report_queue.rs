@@ -44,6 +44,17 @@ impl ReportQueue {
         }
     }
 
+    /// Hands on what is older than `oldest_open` and ended before `ended_before_ns`, though more could be learned of it.
+    pub fn settle(&mut self, oldest_open: Option<GcId>, ended_before_ns: i64, sink: &mut impl FactSink) {
+        while let Some(row) = self.rows.front() {
+            let is_open = oldest_open.is_some_and(|open| row.gc_id >= open);
+            if is_open || row.end_ts_ns.is_none_or(|end| end >= ended_before_ns) {
+                break;
+            }
+            self.report_first(sink);
+        }
+    }
+
     /// Hands on everything.
     pub fn finish(&mut self, sink: &mut impl FactSink) {
         while !self.rows.is_empty() {

@@ -57,7 +57,7 @@ pub fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink:
             row.root_count += rows.len() as u64;
             for [object_id, kind, flags, root_id] in rows.values() {
                 let (root_kind, root_flags) = (enum_names::event_root_kind(kind), flags as u32);
-                let root_flags_text = enum_names::root_flags(root_flags);
+                let root_flags_text = enum_names::root_flags(root_kind, root_flags);
                 let name = None;
                 sink.add(&GcRoot { gc_id, object_id, root_kind, root_flags, root_flags_text, root_id, name });
             }
@@ -85,9 +85,6 @@ fn static_roots(input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl Fa
     }
 }
 
-/// GCRootStaticFlags: every thread has a field of its own.
-const THREAD_LOCAL: u32 = 1;
-
 /// A row of GCBulkRootStaticVar: GCRootID, ObjectID, TypeID, Flags, FieldName.
 fn static_root(gc_id: GcId, value: &Value) -> GcRoot<'_> {
     let Value::Struct(fields) = value else { return GcRoot { gc_id, root_kind: "static", ..GcRoot::default() } };
@@ -98,7 +95,7 @@ fn static_root(gc_id: GcId, value: &Value) -> GcRoot<'_> {
         object_id: number(1),
         root_kind: "static",
         root_flags,
-        root_flags_text: if root_flags & THREAD_LOCAL != 0 { "ThreadLocal" } else { "" },
+        root_flags_text: enum_names::root_flags("static", root_flags),
         root_id: number(0),
         name: fields.get(4).and_then(Value::as_str),
     }

@@ -85,6 +85,11 @@ impl Runtimes {
         of_process.for_each(|runtime| runtime.events_lost(thread, since_ns));
     }
 
+    /// Hands on the collections that ended before a time, though a gap in them could still be seen.
+    pub fn settle(&mut self, ended_before_ns: i64, sink: &mut impl FactSink) {
+        self.list.iter_mut().for_each(|runtime| runtime.settle(ended_before_ns, sink));
+    }
+
     /// The collections of each runtime.
     pub fn all(&mut self) -> &mut [EventGcTracker] {
         &mut self.list

@@ -5,6 +5,7 @@ use crate::normalize::fact::{FactSink, ManagedModule};
 use crate::normalize::listed::Listed;
 use crate::normalize::tracker::{self, Hears, Input, RUNDOWN, RUNTIME};
 use crate::reader::ProcessKey;
+use crate::reader::symbols;
 
 /// What an event tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +74,12 @@ impl ManagedModules {
     /// The assembly of a module and the path of its file.
     pub fn assembly_of(&self, id: (ProcessKey, u64)) -> Option<(u64, &str)> {
         self.list.get(id).map(|known| (known.row.assembly_id, known.path.as_str()))
+    }
+
+    /// What finds the symbols of a module.
+    pub fn symbols_of(&self, id: (ProcessKey, u64)) -> Option<symbols::ManagedModule<'_>> {
+        let Known { row, path, pdb_path, .. } = self.list.get(id)?;
+        Some(symbols::ManagedModule { path, pdb_guid: row.pdb_guid, pdb_path: pdb_path.as_deref() })
     }
 
     /// How many were left out because there are too many.

@@ -64,7 +64,7 @@ pub fn event(action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
         Action::Gauge => sink.add(&Counter { kind: "gauge", value: number("lastValue"), ..row }),
         Action::Histogram => {
             let count = input.fields.get("count").as_u64();
-            let row = Counter { kind: "histogram", count, total: number("sum"), ..row };
+            let row = Counter { kind: "histogram", count, total: input.float("sum"), ..row };
             let quantiles = input.text("quantiles").split(';').filter_map(|pair| {
                 let (quantile, value) = pair.split_once('=')?;
                 Some((quantile.trim().parse().ok()?, value.trim().parse().ok()?))

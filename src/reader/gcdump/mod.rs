@@ -19,7 +19,9 @@ mod graph;
 mod stream;
 
 use crate::error::{Error, Problem, Result, Severity};
+use crate::reader::{GCDUMP_CONTAINER, TraceInfo};
 use crate::source::Input;
+use crate::time::Clock;
 pub use graph::{Children, Graph, Node, NodeType};
 use stream::{Read, Stream, Type};
 
@@ -52,6 +54,33 @@ pub struct GcDump {
     pub problem: Option<Problem>,
     /// Bytes that were read.
     pub bytes: u64,
+}
+
+impl GcDump {
+    /// What the dump says of itself.
+    pub fn info(&self) -> TraceInfo {
+        let about = &self.about;
+        let mut key_values = Vec::new();
+        for (key, value) in [("MachineName", &about.machine), ("ProcessName", &about.process)] {
+            key_values.extend(value.as_ref().map(|value| (key.to_owned(), value.clone())));
+        }
+        if about.time > 0 {
+            // Local time of the machine, whose offset the dump does not tell: no moment in UTC.
+            key_values.push(("TimeCollectedTicks".to_owned(), about.time.to_string()));
+        }
+        TraceInfo {
+            container: GCDUMP_CONTAINER,
+            version: self.version,
+            minor: 0,
+            clock: Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1_000_000_000 },
+            start_known: false,
+            pointer_size: self.graph.pointer_size,
+            process_id: about.process_id.into(),
+            processor_count: 0,
+            sampling_ns: 0,
+            key_values,
+        }
+    }
 }
 
 /// Where and when a dump was made.

@@ -13,6 +13,7 @@ mod event_header;
 mod event_types;
 mod flat;
 mod labels;
+mod live;
 mod losses;
 mod metadata;
 mod object_type;

@@ -98,9 +98,25 @@ pub enum Next {
     Damaged(&'static str),
 }
 
+/// Whether an object begins here, and a live stream is silent before so many bytes of it have come as others have: a small
+/// block may be the last one for long.
+fn is_small_and_last(source: &mut Source<'_>) -> bool {
+    while source.is_live() && !source.comes(MAX_TYPE) {
+        if object_type(source.looked_at()).is_ok() {
+            return true;
+        }
+        // One more is waited for, however long it takes.
+        let have = source.looked_at().len();
+        if source.peek(have + 1).len() == have {
+            break;
+        }
+    }
+    false
+}
+
 /// Looks at the tags and the type of the next object.
 pub fn next_object(source: &mut Source<'_>) -> Next {
-    let head = source.peek(MAX_TYPE);
+    let head = if is_small_and_last(source) { source.looked_at() } else { source.peek(MAX_TYPE) };
     if head.first() == Some(&NULL_REFERENCE) {
         return Next::End;
     }

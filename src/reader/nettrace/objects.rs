@@ -13,6 +13,7 @@
 use std::path::Path;
 
 use super::blocks::content;
+use super::live;
 use super::object_type::{
     BEGIN_OBJECT, BEGIN_PRIVATE_OBJECT, Content, END_OBJECT, Head, NULL_REFERENCE, Next, next_object,
 };
@@ -70,6 +71,7 @@ fn objects<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>
         }
     }
     while !state.stopped {
+        live::wait(state, source);
         let at = source.position();
         let damage = match next_object(source) {
             Next::End if is_end(source) => {
@@ -149,6 +151,11 @@ enum BlockEnd {
 }
 
 fn block_end(source: &mut Source<'_>, size: usize) -> BlockEnd {
+    // The byte behind the last block of a live stream may come much later.
+    let last = size.saturating_add(1);
+    if source.is_live() && source.peek(last).get(size) == Some(&END_OBJECT) && !source.comes(last.saturating_add(1)) {
+        return BlockEnd::Good;
+    }
     let view = source.peek(size.saturating_add(2));
     let has_tag = view.get(size) == Some(&END_OBJECT);
     let behind = view.get(size.saturating_add(1));

@@ -97,6 +97,11 @@ impl<'a> Region<'a> {
         self.events.push(event);
     }
 
+    /// The time of the newest event that waits.
+    pub fn newest(&self) -> Option<i64> {
+        self.events.iter().map(|event| event.ticks).max()
+    }
+
     /// Whether a sorted event should flush what is older now.
     #[inline]
     pub fn wants_partial_flush(&self) -> bool {

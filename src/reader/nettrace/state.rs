@@ -34,7 +34,7 @@ pub struct State<'a, 'v, V: Visitor> {
     pub stacks: Stacks<'a>,
     pub drops: Drops,
     text: TextBudget,
-    region: Region<'a>,
+    pub region: Region<'a>,
     newest: i64,
     /// Ticks that can be shown as a time.
     times: RangeInclusive<i64>,

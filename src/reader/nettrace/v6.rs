@@ -12,6 +12,7 @@ use std::path::Path;
 use nom::Parser;
 
 use super::blocks_v6::content;
+use super::live;
 use super::resync::{Found, find, go_on, has_form_v6, is_block_v6, is_recording, trailing_bytes};
 use super::rows_v6::trace;
 use super::state::State;
@@ -78,6 +79,7 @@ pub fn read<V: Visitor>(path: &Path, source: &mut Source<'_>, order: Order, visi
 /// Reads the blocks behind the trace block. Gives whether the end mark was reached.
 fn blocks<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>) -> bool {
     while !state.stopped {
+        live::wait(state, source);
         let at = source.position();
         let have = source.peek(HEAD).len();
         let head = block_head(source.peek(HEAD)).map(|(_, head)| head);
@@ -144,6 +146,14 @@ enum BlockEnd {
 
 fn block_end(source: &mut Source<'_>, size: usize, kind: u8) -> BlockEnd {
     let end = HEAD + size;
+    // The bytes behind the last block of a live stream may come much later.
+    let is_known = kind <= LAST_KIND;
+    if source.is_live() && is_known && source.peek(end).len() == end && !source.comes(end + LOOK) {
+        let behind = source.looked_at().get(end..).unwrap_or_default();
+        if behind.len() < HEAD || has_form_v6(behind, true).is_some() {
+            return BlockEnd::Good;
+        }
+    }
     let view = source.peek(end + LOOK);
     if kind <= LAST_KIND && view.len() >= end {
         let at_end = view.len() < end + LOOK;

@@ -14,6 +14,8 @@ use crate::error::{Error, Result};
 const START_UP: Duration = Duration::from_secs(60);
 /// How often it is looked whether the program still runs.
 const LOOK: Duration = Duration::from_millis(20);
+/// How long a runtime may take that connects again after a command.
+const RECONNECT: Duration = Duration::from_secs(1);
 /// The variable that tells a runtime where to connect to.
 const PORTS: &str = "DOTNET_DiagnosticPorts";
 
@@ -125,6 +127,17 @@ impl Launched {
     /// Lets the program begin.
     pub fn resume(&self) -> Result<()> {
         if self.is_suspended { Ok(resume(&self.target)?) } else { Ok(()) }
+    }
+
+    /// The same for a program whose recording could not begin. A runtime connects again at once; one that is gone is not
+    /// waited for.
+    pub fn let_go(&self) {
+        if let Target::Reverse(hub, cookie) = &self.target
+            && self.is_suspended
+            && hub.is_connected(*cookie, RECONNECT)
+        {
+            resume(&self.target).ok();
+        }
     }
 
     /// How the program ended; waits a little for it. `None` when it still runs, or was not started by us.

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use diagnostics_port::Provider;
+use diagnostics_port::{EventFilter, Provider};
 use serde::Deserialize;
 
 /// The provider of the runtime.
@@ -120,7 +120,16 @@ fn provider(text: &str) -> Result<Provider, String> {
         Some(text) => level(text).ok_or_else(|| format!("level '{text}': expected 0 to 5 or informational"))?,
     };
     let arguments = parts.next().unwrap_or_default().to_owned();
-    Ok(Provider { name: name.to_owned(), keywords, level, arguments })
+    Ok(Provider { name: name.to_owned(), keywords, level, arguments, events: EventFilter::All })
+}
+
+/// Reads `NAME:ID,ID,...`: a provider, and ids of its events.
+pub fn parse_event_ids(text: &str) -> Result<(String, Vec<u32>), String> {
+    let expected =
+        || format!("'{text}': expected a provider and ids of its events: Microsoft-Windows-DotNETRuntime:1,2");
+    let (name, ids) = text.rsplit_once(':').filter(|(name, _)| !name.is_empty()).ok_or_else(expected)?;
+    let ids = ids.split(',').map(|id| id.trim().parse::<u32>().map_err(|_| expected()));
+    Ok((name.to_owned(), ids.collect::<Result<_, _>>()?))
 }
 
 fn hexadecimal(text: &str) -> Option<u64> {
@@ -158,7 +167,7 @@ mod tests {
     use super::*;
 
     fn provider(name: &str, keywords: u64, level: u32, arguments: &str) -> Provider {
-        Provider { name: name.into(), keywords, level, arguments: arguments.into() }
+        Provider { name: name.into(), keywords, level, arguments: arguments.into(), events: EventFilter::All }
     }
 
     #[test]
@@ -182,6 +191,14 @@ mod tests {
     fn the_same_provider_twice_is_the_union() {
         let providers = parse_providers("A:1:4:X=1,a:2:5:Y=2,A:4:0:X=1").unwrap();
         assert_eq!(providers, [provider("A", 7, 5, "X=1;Y=2;X=1")]);
+    }
+
+    #[test]
+    fn events_are_chosen_by_ids() {
+        assert_eq!(parse_event_ids("A-B:1, 80").unwrap(), ("A-B".into(), vec![1, 80]));
+        for wrong in ["", "A", ":1", "A:", "A:x", "A:1,", "A:-1", "A:4294967296"] {
+            assert!(parse_event_ids(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

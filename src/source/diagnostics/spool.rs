@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Bytes of a segment.
 const SEGMENT: u64 = 64 << 20;
@@ -22,6 +23,8 @@ struct Segment {
 struct State {
     /// Segments that were not read yet, the one that is written last.
     segments: VecDeque<Segment>,
+    /// What was read of the first of them.
+    position: u64,
     /// Nothing comes any more.
     ended: bool,
     /// Nobody reads any more.
@@ -32,6 +35,13 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+}
+
+impl State {
+    /// Whether there is something to read, be it the end.
+    fn has_more(&self) -> bool {
+        self.ended || self.segments.len() > 1 || self.segments.front().is_some_and(|first| first.len > self.position)
+    }
 }
 
 impl Shared {
@@ -49,7 +59,7 @@ pub fn spool(keep: Option<&Path>) -> io::Result<(SpoolWriter, SpoolReader)> {
     };
     shared.lock().segments.push_back(Segment { file: Arc::new(first), len: 0 });
     let segment_bytes = if keep.is_some() { u64::MAX } else { SEGMENT };
-    Ok((SpoolWriter { shared: shared.clone(), segment_bytes }, SpoolReader { shared, position: 0 }))
+    Ok((SpoolWriter { shared: shared.clone(), segment_bytes }, SpoolReader { shared }))
 }
 
 /// The end that bytes are put in. Clones write to the same spool.
@@ -96,20 +106,30 @@ impl SpoolWriter {
 /// The end that bytes are taken from. It waits for more until the spool has ended.
 pub struct SpoolReader {
     shared: Arc<Shared>,
-    /// In the first segment.
-    position: u64,
+}
+
+impl SpoolReader {
+    /// A function that waits up to a limit for the next bytes, and says whether a read would give something now: bytes, or
+    /// the end.
+    pub fn more(&self) -> impl Fn(Duration) -> bool + Send + 'static {
+        let shared = self.shared.clone();
+        move |limit| {
+            let waited = shared.changed.wait_timeout_while(shared.lock(), limit, |state| !state.has_more());
+            waited.unwrap_or_else(PoisonError::into_inner).0.has_more()
+        }
+    }
 }
 
 impl Read for SpoolReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut state = self.shared.lock();
-        let (file, available) = loop {
-            let more = state.segments.len() > 1;
+        let (file, position, available) = loop {
+            let (more, position) = (state.segments.len() > 1, state.position);
             match state.segments.front() {
-                Some(first) if first.len > self.position => break (first.file.clone(), first.len - self.position),
+                Some(first) if first.len > position => break (first.file.clone(), position, first.len - position),
                 Some(_) if more => {
                     state.segments.pop_front();
-                    self.position = 0;
+                    state.position = 0;
                 }
                 _ if state.ended => return Ok(0),
                 _ => state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
@@ -117,14 +137,15 @@ impl Read for SpoolReader {
         };
         drop(state);
         let wanted = usize::try_from(available).unwrap_or(usize::MAX).min(buffer.len());
-        let read = read_at(&file, buffer.get_mut(..wanted).unwrap_or_default(), self.position)?;
+        let read = read_at(&file, buffer.get_mut(..wanted).unwrap_or_default(), position)?;
         if read == 0 && wanted > 0 {
             return Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,
                 "the file of the recording was cut by somebody else",
             ));
         }
-        self.position += read as u64;
+        // Only this end takes segments away.
+        self.shared.lock().position += read as u64;
         Ok(read)
     }
 }

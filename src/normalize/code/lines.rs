@@ -1,0 +1,94 @@
+//! Source lines of frames: from native code to IL by the recording, from IL to a line by symbols on this machine.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::il_maps::{CodeKey, IlMaps};
+use super::methods::{Code, Methods};
+use crate::error::{Problem, Severity};
+use crate::normalize::fact::FactSink;
+use crate::normalize::loader::managed_modules::ManagedModules;
+use crate::reader::ProcessKey;
+use crate::reader::symbols::Symbols;
+
+/// Names of modules in a message, at most.
+const MAX_NAMES: usize = 5;
+
+/// Where a frame is in the source.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'l> {
+    /// File.
+    pub file: &'l str,
+    /// Line, from 1.
+    pub line: u32,
+    /// `line_kind` of the table `frame`.
+    pub kind: &'static str,
+}
+
+/// Finds lines.
+pub struct Lines<'k> {
+    symbols: &'k mut Symbols,
+    maps: &'k IlMaps,
+    modules: &'k ManagedModules,
+    /// How many pieces of code have the same key.
+    versions: HashMap<CodeKey, u32, RandomState>,
+    frames: u64,
+    found: u64,
+    by_method: u64,
+}
+
+impl<'k> Lines<'k> {
+    /// With what is known at the end of a recording.
+    pub fn new(symbols: &'k mut Symbols, maps: &'k IlMaps, modules: &'k ManagedModules, methods: &Methods) -> Self {
+        let versions = methods.versions();
+        Lines { symbols, maps, modules, versions, frames: 0, found: 0, by_method: 0 }
+    }
+
+    /// The line of a method's code at an address, which is behind a call.
+    pub fn of(&mut self, process: ProcessKey, code: &Code, address: u64) -> Option<Line<'_>> {
+        self.frames += 1;
+        let key = (process, code.method_id, code.version_id);
+        let native = address.wrapping_sub(code.start_address).saturating_sub(1);
+        let is_only = || self.versions.get(&key).is_none_or(|count| *count == 1);
+        let il_offset = self.maps.il_offset(key, native, is_only);
+        let module = self.modules.symbols_of((process, code.module_id))?;
+        let (file, line) = self.symbols.line(module, code.token, il_offset)?;
+        let kind = if il_offset.is_some() { "exact" } else { "method" };
+        self.found += 1;
+        self.by_method += u64::from(il_offset.is_none());
+        Some(Line { file, line, kind })
+    }
+
+    /// How many frames have a line, and what there is to say of the others.
+    pub fn finish(self, position: u64, sink: &mut impl FactSink) -> u64 {
+        let Lines { symbols, maps, frames, found, by_method, .. } = self;
+        if maps.lost() > 0 {
+            let message =
+                "more maps from native code to IL than are remembered; such methods have their first line only";
+            sink.problem(&Problem::new(Severity::DataLoss, "too_many_il_maps", position, message).count(maps.lost()));
+        }
+        let mut message = String::new();
+        if found < frames {
+            message = format!("{} of {frames} managed frames have no source line", frames - found);
+            let missing = symbols.missing();
+            let named = missing.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+            match missing.len() {
+                0 => {}
+                few if few <= MAX_NAMES => message.push_str(&format!("; no symbols were found for {named}")),
+                many => message.push_str(&format!("; no symbols were found for {many} modules, such as {named}")),
+            }
+        }
+        if by_method > 0 {
+            let comma = if message.is_empty() { "" } else { "; " };
+            message.push_str(&format!(
+                "{comma}{by_method} have the first line of their method, as the recording has no IL offsets"
+            ));
+        }
+        if !message.is_empty() {
+            let count = frames - found + by_method;
+            sink.problem(&Problem::new(Severity::Info, "frames_without_line", position, message).count(count));
+        }
+        found
+    }
+}

@@ -1,0 +1,15 @@
+//! The files that sum up the recordings of a dataset of several: `manifest.json` and `views.sql`.
+
+use super::manifest;
+use super::request::Convert;
+use crate::error::Result;
+use crate::sink::Format;
+use crate::table::views;
+
+/// Their names and texts, by the entries of the recordings. The manifest is the last.
+pub(super) fn files(request: &Convert, entries: &[(String, Vec<u8>)]) -> Result<Vec<(&'static str, String)>> {
+    let (text, names) = manifest::of_several(request, entries)?;
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let files = views::Files { only_trace: None, arrow: request.format == Format::Arrow };
+    Ok(vec![("views.sql", views::sql(&names, files)), ("manifest.json", text)])
+}

@@ -1,0 +1,96 @@
+//! A recording that can be read while it is made: a recording of a dataset of several, whose parts appear one by one.
+
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use sha2::{Digest, Sha256};
+
+use super::batch::describe;
+use super::inputs::{hex, trace_key};
+use super::known::{Known, check_head};
+use super::one::options;
+use super::request::{AddressType, Convert};
+use super::summary::{InputSummary, Summary, TableSummary};
+use super::{OneInput, manifest};
+use crate::error::{Error, Result};
+use crate::sink::{Encoders, Lake, Parts, WrittenTable};
+use crate::source::store::Address;
+use crate::table::Shape;
+use crate::table::schema::SCHEMA_VERSION;
+use crate::table::select::Selection;
+
+/// Adds a recording to the dataset of a request, and publishes a part of it each time `every` has passed.
+pub(super) fn into_lake(request: &Convert, name: &Path, every: Duration, one: &mut OneInput<'_>) -> Result<Summary> {
+    let started = Instant::now();
+    let selection = Selection::new(&request.tables)?;
+    if Address::parse(&request.output).is_some() {
+        let message =
+            "--follow publishes into a directory, not into an object store; record without it, or upload the directory";
+        return Err(Error::Usage(message.into()));
+    }
+    check_head(request)?;
+    let was_there = request.output.exists();
+    let lake = Lake::open(&request.output, true)?;
+    Known::of(request, &lake.entries()?)?;
+    let key = key(name);
+    let made = recording(request, name, every, one, (&lake, &key, &selection));
+    let (input, tables) = match made {
+        Ok(made) => made,
+        Err(error) => {
+            lake.leave(was_there);
+            return Err(error);
+        }
+    };
+    describe(request, &lake)?;
+    Ok(Summary {
+        inputs: vec![input],
+        failed: Vec::new(),
+        skipped: Vec::new(),
+        output: request.output.clone(),
+        tables,
+        elapsed_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX),
+    })
+}
+
+fn recording(
+    request: &Convert,
+    name: &Path,
+    every: Duration,
+    one: &mut OneInput<'_>,
+    (lake, key, selection): (&Lake, &str, &Selection),
+) -> Result<(InputSummary, Vec<TableSummary>)> {
+    let mut options = options(request, &[]);
+    options.partition = Some(format!("trace={key}"));
+    let encoders = Encoders::start(options.threads).map_err(Error::io("starting a thread"))?;
+    let metadata = [
+        ("tracequet.version", manifest::VERSION.to_owned()),
+        ("tracequet.schema_version", SCHEMA_VERSION.to_string()),
+        ("tracequet.source_name", name.display().to_string()),
+        ("tracequet.complete", "false".to_owned()),
+    ];
+    let metadata = metadata.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    let parts_of = lake.without_syncing();
+    let mut announce = |tables: &[WrittenTable]| {
+        parts_of.note(key, &manifest::unfinished_entry(request, key, name, &summaries(tables)))?;
+        describe(request, &parts_of)
+    };
+    let mut parts = Parts::new(&parts_of, key, (options, encoders), every, metadata, &mut announce)?;
+    let shape = Shape { trace_id: Some(key.to_owned()), signed: request.address_type == AddressType::Int64 };
+    let (summary, tables) = one(shape, selection, &mut parts)?;
+    let input = InputSummary { trace_id: key.to_owned(), ..summary };
+    let before = manifest::unfinished_entry(request, key, name, &tables);
+    lake.finish(key, parts.into_whole(), &before, &manifest::entry(request, &input, &tables, None))?;
+    Ok((input, tables))
+}
+
+fn summaries(tables: &[WrittenTable]) -> Vec<TableSummary> {
+    let summary = |t: &WrittenTable| TableSummary { name: t.name.clone(), rows: t.rows, bytes: t.bytes };
+    tables.iter().map(summary).collect()
+}
+
+/// The key of a recording whose bytes are not known yet: no other recording gets it, whoever makes it.
+fn key(name: &Path) -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let unique = Sha256::digest(format!("{} {} {now}", name.display(), std::process::id()));
+    trace_key(name, &hex(&unique))
+}

@@ -1,0 +1,16 @@
+//! Recordings that come from stores of objects, and datasets that go there.
+
+mod ahead;
+mod dataset;
+mod fetches;
+mod inputs;
+mod lake;
+mod target;
+
+pub use dataset::{StoredDataset, fetch_dataset};
+
+pub(super) use ahead::{Ahead, Came};
+pub(super) use fetches::Fetches;
+pub(super) use inputs::expand;
+pub(super) use lake::{StoreLake, remove};
+pub(super) use target::Target;

@@ -1,0 +1,126 @@
+//! Where the symbols of modules lie on this machine.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use foldhash::fast::RandomState;
+
+use super::pe;
+use super::portable_pdb::PortablePdb;
+use crate::error::{Error, Result};
+use crate::guid::Guid;
+
+/// A file of more bytes is not read. The symbols of the largest assembly of .NET 10 have 10 MB.
+const MAX_FILE: u64 = 128 << 20;
+
+/// Bytes of all symbols in memory, at most.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// Names of modules without symbols that are remembered.
+const MAX_NAMES: usize = 1 << 10;
+
+/// A module as the recording names it.
+#[derive(Clone, Copy, Debug)]
+pub struct ManagedModule<'m> {
+    /// Path of the assembly.
+    pub path: &'m str,
+    /// Id of its symbols.
+    pub pdb_guid: Guid,
+    /// Path of its symbols when it was built.
+    pub pdb_path: Option<&'m str>,
+}
+
+/// Symbols in folders, and beside the modules that a recording names.
+#[derive(Debug)]
+pub struct Symbols {
+    folders: Vec<PathBuf>,
+    files: HashMap<Guid, Option<PortablePdb>, RandomState>,
+    bytes_left: u64,
+    missing: Vec<String>,
+}
+
+impl Symbols {
+    /// In these folders. Fails when one is not there.
+    pub fn open(folders: &[PathBuf]) -> Result<Symbols> {
+        if let Some(folder) = folders.iter().find(|folder| !folder.is_dir()) {
+            let path = folder.display();
+            return Err(Error::Usage(format!("--symbols {path}: no such directory, expected one with symbols")));
+        }
+        Ok(Symbols { folders: folders.to_vec(), files: HashMap::default(), bytes_left: MAX_BYTES, missing: Vec::new() })
+    }
+
+    /// File and line of a method's IL offset; without an offset of its beginning.
+    pub fn line(&mut self, module: ManagedModule<'_>, token: u32, il_offset: Option<u32>) -> Option<(&str, u32)> {
+        if module.pdb_guid.is_none() {
+            return None;
+        }
+        if !self.files.contains_key(&module.pdb_guid) {
+            let found = self.find(module);
+            if found.is_none() && self.missing.len() < MAX_NAMES {
+                self.missing.push(file_name(module.path).to_owned());
+            }
+            self.files.insert(module.pdb_guid, found);
+        }
+        self.files.get_mut(&module.pdb_guid)?.as_mut()?.line(token, il_offset)
+    }
+
+    /// Names of modules whose symbols were looked for and not found, in the order of the search.
+    pub fn missing(&self) -> &[String] {
+        &self.missing
+    }
+
+    fn find(&mut self, module: ManagedModule<'_>) -> Option<PortablePdb> {
+        let assembly = file_name(module.path);
+        let stem = assembly.rsplit_once('.').map_or(assembly, |(stem, _)| stem);
+        let pdb = module.pdb_path.map(file_name).filter(|name| !name.is_empty());
+        let pdb = pdb.map_or_else(|| format!("{stem}.pdb"), str::to_owned);
+        // A name out of a recording is a file in a folder, not a way out of it.
+        if [assembly, pdb.as_str()].iter().any(|name| name.is_empty() || *name == "." || *name == "..") {
+            return None;
+        }
+        // The form of symbol servers: the name, the id with the age FFFFFFFF, the name. Their tools differ in the case.
+        let id: String = module.pdb_guid.to_string().chars().filter(char::is_ascii_hexdigit).collect();
+        let ids = [format!("{}FFFFFFFF", id.to_uppercase()), format!("{}ffffffff", id.to_lowercase())];
+        let mut places: Vec<PathBuf> = Vec::new();
+        for folder in &self.folders {
+            places.extend([folder.join(&pdb), folder.join(assembly)]);
+            places.extend(ids.iter().map(|id| folder.join(&pdb).join(id).join(&pdb)));
+        }
+        // A share of another machine would tell it who reads the recording.
+        let is_local = |path: &&str| !path.starts_with("\\\\") && !path.starts_with("//");
+        if let Some(path) = Some(module.path).filter(is_local).map(Path::new).filter(|path| path.is_absolute()) {
+            places.extend([path.with_file_name(&pdb), path.to_owned()]);
+        }
+        if let Some(path) = module.pdb_path.filter(is_local).map(Path::new).filter(|path| path.is_absolute()) {
+            places.push(path.to_owned());
+        }
+        places.iter().find_map(|place| self.read(place, module.pdb_guid))
+    }
+
+    /// The symbols in a file, a PDB or an assembly with embedded ones, if their id is the wanted one.
+    fn read(&mut self, path: &Path, wanted: Guid) -> Option<PortablePdb> {
+        // Pipes and devices are not opened.
+        let size = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
+        if size > MAX_FILE.min(self.bytes_left) {
+            return None;
+        }
+        let mut data = Vec::new();
+        File::open(path).ok()?.take(MAX_FILE).read_to_end(&mut data).ok()?;
+        if data.starts_with(b"MZ") {
+            let directory = pe::debug_directory(&data).ok()?;
+            let embedded = directory.embedded.filter(|_| directory.guids.contains(&wanted))?;
+            data = pe::expand(embedded)?;
+        }
+        let size = data.len() as u64;
+        let pdb = PortablePdb::parse(data).ok().filter(|pdb| pdb.guid() == wanted)?;
+        self.bytes_left = self.bytes_left.saturating_sub(size);
+        Some(pdb)
+    }
+}
+
+/// The part of a path behind its folders, of whatever system.
+fn file_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}

@@ -1,0 +1,23 @@
+//! Opens the store of an address.
+
+use std::sync::Arc;
+
+use super::address::Address;
+#[cfg(feature = "cloud")]
+use super::connect;
+use super::object::Store;
+#[cfg(not(feature = "cloud"))]
+use crate::error::Error;
+use crate::error::Result;
+
+/// The store that an address is in. What is needed to speak to it comes from the environment.
+pub fn open(address: &Address) -> Result<Arc<dyn Store>> {
+    #[cfg(feature = "cloud")]
+    return connect::of(address);
+    #[cfg(not(feature = "cloud"))]
+    Err(Error::Usage(format!(
+        "{}: this tracequet was built without the feature `cloud`, so it reads and writes files only; build it with \
+         cargo build --release --features cloud",
+        address.shown().display()
+    )))
+}

@@ -1,0 +1,134 @@
+//! What `tracequet collect` does with runtimes that do what no runtime should: it ends, says why, and leaves nothing half there.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::support::fake_runtime::{Answers, start};
+use crate::support::live::{Folder, ended, rows, text, tracequet};
+use crate::support::writer::{Form, Kind, Row, Writer};
+
+const KIND: Kind<'_> = Kind { id: 1, provider: "A", event_id: 1, version: 0, name: "One" };
+
+/// Records a made-up runtime. `interrupt` are the moments at which Ctrl+C is pressed.
+fn record(
+    folder: &Folder,
+    more: &[&str],
+    answers: Answers,
+    interrupt: &[Duration],
+    session: impl Fn(UnixStream) + Send + Sync + 'static,
+) -> Output {
+    let (port, out) = (folder.text("port"), folder.text("out"));
+    let arguments = [&["collect", "--port", &port, "-o", &out], more].concat();
+    let collect = tracequet(&arguments).spawn().expect("it starts");
+    start(&folder.path("port"), answers, Arc::new(session));
+    let begin = Instant::now();
+    for moment in interrupt {
+        std::thread::sleep(moment.saturating_sub(begin.elapsed()));
+        Command::new("kill").args(["-INT", &collect.id().to_string()]).status().expect("kill");
+    }
+    ended(collect, "collect of a made-up runtime")
+}
+
+/// The beginning of a recording with some events.
+fn some_events() -> Vec<u8> {
+    let mut recording = Writer::new(Form::V4);
+    recording.metadata(&[KIND]).events(&rows_from(1, 3));
+    recording.bytes.clone()
+}
+
+fn rows_from(first: u32, count: u32) -> Vec<Row> {
+    let row =
+        |n| Row { metadata_id: 1, sequence: n, capture_thread: 5, thread: 5, ticks: i64::from(n), ..Row::default() };
+    (first..first + count).map(row).collect()
+}
+
+#[test]
+fn what_is_no_runtime_is_told_and_leaves_nothing() {
+    let http: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+    // A success whose payload ends before the id of the session.
+    let short: &[u8] = b"DOTNET_IPC_V1\0\x16\0\xff\0\0\0\x01\x02";
+    for (answers, words) in [
+        (Answers::Bytes(http), "what listens there is no .NET runtime"),
+        (Answers::Bytes(short), "what listens there is no .NET runtime"),
+        (Answers::Bytes(b""), "what listens there is no .NET runtime"),
+        (Answers::Refuses(0x8007_000E), "choose a smaller --buffer-size"),
+        (Answers::Refuses(0x8013_1385), "this runtime is too old for it"),
+    ] {
+        let is_first = answers == Answers::Bytes(http);
+        for more in [&[][..], &["--follow"]].into_iter().take(if is_first { 2 } else { 1 }) {
+            let folder = Folder::new();
+            let output = record(&folder, more, answers, &[], |_| {});
+            let said = text(&output);
+            assert!(output.status.code() == Some(1) && said.contains(words), "{answers:?} {more:?}: {said}");
+            assert!(!folder.path("out").exists() && !folder.path("port").exists(), "{answers:?} {more:?}");
+        }
+    }
+}
+
+#[test]
+fn a_session_that_sends_nothing_or_no_recording_is_told() {
+    for (bytes, words) in [
+        (Vec::new(), "the process ended before its runtime sent anything"),
+        (b"Nettr".to_vec(), "5 bytes in all"),
+        (vec![0x55; 5000], "expected"),
+    ] {
+        let folder = Folder::new();
+        let output = record(&folder, &[], Answers::Right, &[], move |mut stream| {
+            stream.write_all(&bytes).ok();
+        });
+        let said = text(&output);
+        assert!(output.status.code() == Some(1) && said.contains(words), "{words}: {said}");
+        assert!(!folder.path("out").exists(), "{words}");
+    }
+}
+
+#[test]
+fn garbage_behind_events_costs_only_itself() {
+    let folder = Folder::new();
+    let output = record(&folder, &[], Answers::Right, &[], |mut stream| {
+        stream.write_all(&some_events()).expect("a reader");
+        stream.write_all(&vec![0x55; 100_000]).ok();
+    });
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert_eq!(rows(&folder.path("out"), "event/A/One"), 3);
+}
+
+#[test]
+fn a_runtime_that_ignores_stop_is_left_at_the_second_interrupt() {
+    let folder = Folder::new();
+    let moments = [1500, 2000].map(Duration::from_millis);
+    let output = record(&folder, &[], Answers::Right, &moments, |mut stream| {
+        stream.write_all(&some_events()).expect("a reader");
+        // Neither ends nor sends anything more.
+        std::thread::sleep(Duration::from_secs(30));
+    });
+    let said = text(&output);
+    assert!(output.status.code() == Some(2) && said.contains("given up; what came before is kept"), "{said}");
+    assert_eq!(rows(&folder.path("out"), "event/A/One"), 3);
+}
+
+/// A process that writes faster than tables are made: its bytes are taken all the same.
+#[test]
+fn a_flood_is_spooled_and_ends_at_its_size() {
+    const BYTES: usize = 6 << 20;
+    let folder = Folder::new();
+    let output =
+        record(&folder, &["--max-size", "3M", "--tables", "trace,diagnostic"], Answers::Right, &[], |stream| {
+            let mut stream = stream;
+            let mut recording = Writer::new(Form::V4);
+            recording.metadata(&[KIND]);
+            let mut next = 1;
+            while recording.bytes.len() < BYTES {
+                recording.events(&rows_from(next, 2000));
+                next += 2000;
+            }
+            let begin = Instant::now();
+            stream.write_all(&recording.end()).expect("all of it is taken");
+            assert!(begin.elapsed() < Duration::from_secs(20));
+        });
+    let said = text(&output);
+    assert!(output.status.code() == Some(0) && said.contains("stopped at --max-size"), "{said}");
+}

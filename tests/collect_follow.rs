@@ -1,0 +1,135 @@
+//! `tracequet collect --follow`: a recording that is read while it is made.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::dataset::Table;
+use crate::support::live::{Folder, Program, each_runtime, ended, run, text, tracequet};
+use crate::support::python::python;
+
+/// Counts rows as long as the recording runs, and says how many there were each time.
+const COUNTS: &str = "
+import duckdb, sys, time, os, json
+out, seen = sys.argv[1], []
+end = time.time() + 60
+while time.time() < end and '\"unfinished\"' in open(sys.argv[2]).read():
+    seen.append(duckdb.execute(f\"SELECT count(*) FROM '{out}/gc_pause/*/*.parquet'\").fetchone()[0])
+    time.sleep(0.1)
+time.sleep(0.5)
+seen.append(duckdb.execute(f\"SELECT count(*) FROM '{out}/gc_pause/*/*.parquet'\").fetchone()[0])
+print(json.dumps(seen))
+";
+
+/// The files of a dataset, without those that are being written.
+fn files(folder: &Path) -> BTreeSet<PathBuf> {
+    let mut files = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            if !entry.file_name().to_string_lossy().starts_with('.') {
+                files.extend(self::files(&entry.path()));
+            }
+        } else {
+            files.insert(entry.path());
+        }
+    }
+    files
+}
+
+fn parts(out: &Path, table: &str) -> Vec<PathBuf> {
+    files(&out.join(table)).into_iter().filter(|path| path.extension().is_some_and(|e| e == "parquet")).collect()
+}
+
+/// Waits until a table has so many parts.
+fn wait_for_parts(out: &Path, table: &str, count: usize) {
+    let begin = Instant::now();
+    while parts(out, table).len() < count {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{table}: {:?}", files(out));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn only_entry(out: &Path) -> PathBuf {
+    let entries: Vec<PathBuf> =
+        files(&out.join("manifest")).into_iter().filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    entries[0].clone()
+}
+
+fn rows(out: &Path, table: &str) -> usize {
+    parts(out, table).iter().map(|part| Table::open(part).rows()).sum()
+}
+
+#[test]
+fn parts_can_be_read_while_they_are_recorded_and_the_whole_takes_their_place() {
+    let Some(python) = python("collect --follow") else { return };
+    for runtime in each_runtime("collect --follow").iter().take(1) {
+        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        let folder = Folder::new();
+        let (out, keep, pid) = (folder.text("out"), folder.text("kept.nettrace"), program.id().to_string());
+        let arguments = ["collect", "-p", &pid, "--for", "gc-survival", "--follow=1s", "--keep", &keep, "-o", &out];
+        let collect = tracequet(&arguments).spawn().expect("it starts");
+        let out = folder.path("out");
+        wait_for_parts(&out, "gc_pause", 1);
+        let entry = only_entry(&out);
+        let counts = Command::new(&python).args(["-c", COUNTS]).arg(&out).arg(&entry).stdout(Stdio::piped()).spawn();
+        wait_for_parts(&out, "gc", 2);
+        Command::new("kill").args(["-INT", &collect.id().to_string()]).status().expect("kill");
+        let output = ended(collect, "collect --follow");
+        assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
+        let counts = counts.expect("Python").wait_with_output().expect("counts");
+        let counts: Vec<u64> = serde_json::from_slice(&counts.stdout).expect("numbers");
+        assert!(counts.is_sorted() && counts.first() < counts.last(), "{}: {counts:?}", runtime.name);
+        // The whole is there, once, with everything that is in the recording.
+        let again = folder.path("again");
+        let output = run(&["convert", &keep, "--layout", "hive", "-o", &again.to_string_lossy()]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        for table in
+            ["gc", "gc_pause", "gc_surviving_range", "gc_moved_range", "method", "thread", "event_type", "trace"]
+        {
+            assert_eq!(parts(&out, table).len(), 1, "{}: {table}", runtime.name);
+            assert_eq!(rows(&out, table), rows(&again, table), "{}: {table}", runtime.name);
+        }
+        assert_eq!(*counts.last().expect("a count"), rows(&out, "gc_pause") as u64);
+        let said = text(&run(&["dataset", "verify", &out.to_string_lossy()]));
+        assert!(said.contains(" 0 wrong"), "{said}");
+        assert!(text(&run(&["stats", &out.to_string_lossy()])).contains("gc"), "it is read like any dataset");
+        let hidden = std::fs::read_dir(&out).expect("a folder").flatten();
+        assert!(hidden.filter(|entry| entry.file_name().to_string_lossy().starts_with('.')).count() == 0);
+    }
+}
+
+#[test]
+fn a_recorder_that_is_killed_leaves_whole_parts() {
+    for runtime in each_runtime("kill -9 of collect --follow").iter().take(1) {
+        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        let folder = Folder::new();
+        let (out, pid) = (folder.text("out"), program.id().to_string());
+        let arguments = ["collect", "-p", &pid, "--follow=1s", "-o", &out];
+        let mut collect = tracequet(&arguments).spawn().expect("it starts");
+        wait_for_parts(&folder.path("out"), "gc", 2);
+        collect.kill().expect("a kill");
+        collect.wait().expect("an end");
+        let out_path = folder.path("out");
+        assert!(rows(&out_path, "gc") > 0 && rows(&out_path, "gc_pause") > 0, "each part can be opened");
+        for path in files(&out_path).iter().filter(|path| path.extension().is_some_and(|e| e == "parquet")) {
+            Table::open(path);
+        }
+        let entry = only_entry(&out_path);
+        let key = entry.file_stem().expect("a key").to_string_lossy().into_owned();
+        let list = text(&run(&["dataset", "list", &out]));
+        assert!(list.contains(&key) && list.contains("unfinished"), "{list}");
+        let said = text(&run(&["survived", &out, "1", "0x1000"]));
+        assert!(said.contains("is still written, or its recorder was killed"), "{said}");
+        // The next recording goes into the same dataset, and takes away what was not published.
+        let output = run(&["collect", "-p", &pid, "--follow=1s", "--duration", "1", "-o", &out]);
+        assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
+        let entries = std::fs::read_dir(&out_path).expect("a folder").flatten();
+        assert!(entries.filter(|entry| entry.file_name().to_string_lossy().starts_with('.')).count() == 0);
+        let output = run(&["dataset", "remove", &out, &key]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        let said = text(&run(&["dataset", "verify", &out]));
+        assert!(said.contains(" 0 wrong"), "{said}");
+    }
+}

@@ -1,0 +1,77 @@
+//! A made-up runtime that connects to a port of ours, and does in its session what a test wants.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tracequet::source::diagnostics::port::frame::{ANSWER, ERROR, Message, OK, read_message};
+
+/// What it does with the connection of its session, after it has been asked to begin one.
+pub type InSession = dyn Fn(UnixStream) + Send + Sync;
+
+/// How it answers where a test wants something else than a runtime does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Answers {
+    /// As a runtime does.
+    #[default]
+    Right,
+    /// With these bytes to the first command, and then it is gone.
+    Bytes(&'static [u8]),
+    /// With this HRESULT to CollectTracing.
+    Refuses(u32),
+}
+
+/// Connects to `port` again and again, one command a connection, until nobody listens there. Stop is never answered: what
+/// happens then is up to `session`, whose end ends the recording.
+pub fn start(port: &Path, answers: Answers, session: Arc<InSession>) -> std::thread::JoinHandle<()> {
+    let port = port.to_owned();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        while let Some(mut connection) = connect(&port) {
+            let introduction = [&b"ADVR_V1\0"[..], &[7; 16], &77u64.to_le_bytes(), &[0, 0]].concat();
+            if connection.write_all(&introduction).is_err() {
+                continue;
+            }
+            let Ok(command) = read_message(&mut connection) else { continue };
+            let ok = |message: Message| message.finish().expect("a small message");
+            match (answers, command.command_set, command.command) {
+                (Answers::Bytes(bytes), ..) => {
+                    connection.write_all(bytes).ok();
+                    // Closed when the other end has read it.
+                    connection.shutdown(std::net::Shutdown::Write).ok();
+                    std::io::copy(&mut connection, &mut std::io::sink()).ok();
+                    return;
+                }
+                (Answers::Refuses(hresult), 2, _) => {
+                    connection.write_all(&ok(Message::new(ANSWER, ERROR).u32(hresult))).ok();
+                    kept.push(connection);
+                }
+                // Stop.
+                (_, 2, 1) => kept.push(connection),
+                (_, 2, _) => {
+                    connection.write_all(&ok(Message::new(ANSWER, OK).u64(1))).ok();
+                    let session = session.clone();
+                    std::thread::spawn(move || session(connection));
+                }
+                _ => {
+                    connection.write_all(&ok(Message::new(ANSWER, OK))).ok();
+                    kept.push(connection);
+                }
+            }
+        }
+    })
+}
+
+/// Waits for the port, and gives up when it is gone.
+fn connect(port: &Path) -> Option<UnixStream> {
+    let begin = Instant::now();
+    loop {
+        match UnixStream::connect(port) {
+            Ok(stream) => return Some(stream),
+            Err(_) if begin.elapsed() < Duration::from_secs(10) => std::thread::sleep(Duration::from_millis(5)),
+            Err(_) => return None,
+        }
+    }
+}

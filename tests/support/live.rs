@@ -1,0 +1,119 @@
+//! Programs of .NET and recorders of them, for tests of `collect`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::dataset::Table;
+use super::dual::{Runtime, runtimes};
+
+/// The runtimes to record; a line says so where there is none.
+pub fn each_runtime(test: &str) -> &'static [Runtime] {
+    let found = runtimes();
+    if found.is_empty() {
+        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{test}: no .NET runtime to record");
+        println!("{test}: skipped, there is no .NET runtime (samples/record.sh --print-runtime installs one)");
+    }
+    found
+}
+
+/// The program, with pipes for what it prints.
+pub fn tracequet(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracequet"));
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// All that was printed.
+pub fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Waits for an end, but not for ever.
+pub fn ended(mut child: Child, what: &str) -> Output {
+    let begin = Instant::now();
+    while child.try_wait().expect("a child").is_none() {
+        if begin.elapsed() > Duration::from_secs(100) {
+            child.kill().ok();
+            let output = child.wait_with_output().expect("output");
+            panic!("{what}: does not end\n{}", text(&output));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.wait_with_output().expect("output")
+}
+
+/// Runs a command line to its end.
+pub fn run(arguments: &[&str]) -> Output {
+    ended(tracequet(arguments).spawn().expect("it starts"), &arguments.join(" "))
+}
+
+/// A program of ours that runs; killed when it is dropped.
+pub struct Program {
+    pub child: Child,
+}
+
+impl Program {
+    /// Starts the sample program and waits for its port.
+    pub fn start(runtime: &Runtime, mode: &[&str]) -> Program {
+        let mut command = command(runtime, mode);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let program = Program { child: child.expect("the program starts") };
+        let begin = Instant::now();
+        while tracequet::source::diagnostics::port::find(program.id()).and_then(|port| port.connect()).is_err() {
+            assert!(begin.elapsed() < Duration::from_secs(20), "{}: no port", runtime.name);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        program
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// The sample program: `settings` of the runtime keep its collections small and many.
+pub fn command(runtime: &Runtime, mode: &[&str]) -> Command {
+    let prefix = if runtime.is_old() { "COMPlus_" } else { "DOTNET_" };
+    let mut command = Command::new(&runtime.dotnet);
+    command.arg(&runtime.program).args(mode);
+    command.env(format!("{prefix}GCgen0size"), "180000").env(format!("{prefix}DbgEnableMiniDump"), "0");
+    command.env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1").env_remove("DOTNET_DiagnosticPorts");
+    command
+}
+
+/// Rows of a table of a dataset of one recording.
+pub fn rows(dataset: &Path, table: &str) -> usize {
+    Table::open(&dataset.join(format!("{table}.parquet"))).rows()
+}
+
+/// What `--json` printed.
+pub fn summary(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(output)))
+}
+
+/// A folder of a test.
+pub struct Folder(pub tempfile::TempDir);
+
+impl Folder {
+    pub fn new() -> Folder {
+        Folder(tempfile::tempdir().expect("a folder"))
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        self.path(name).to_string_lossy().into_owned()
+    }
+}
