@@ -25,6 +25,7 @@ mod request;
 mod stored;
 mod summary;
 mod threads;
+mod together;
 mod watched;
 
 use std::path::{Path, PathBuf};

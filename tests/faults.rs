@@ -124,6 +124,88 @@ fn a_full_disk_leaves_what_was_there_and_nothing_else() {
     assert!(refused >= 3 && last > 0, "{refused} refused, enough with {last}");
 }
 
+/// What a growing dataset has when the disk is full stays, nothing is half there, and the next run goes on.
+#[test]
+fn a_full_disk_in_mid_batch_costs_the_recordings_that_had_no_room() {
+    const TEST: &str = "a_full_disk_in_mid_batch_costs_the_recordings_that_had_no_room";
+    let folder = tempfile::tempdir().unwrap();
+    let recordings = folder.path().join("recordings");
+    std::fs::create_dir(&recordings).unwrap();
+    for name in ["events-3.1", "gc-churn-3.1", "gc-churn"] {
+        let name = format!("{name}.nettrace");
+        std::fs::copy(sample(&name), recordings.join(name)).unwrap();
+    }
+    let expected = folder.path().join("expected");
+    let mut undisturbed = Command::new(TRACEQUET);
+    undisturbed.args(["convert", "--quiet", "--append"]).arg(&recordings).arg("-o").arg(&expected);
+    assert_eq!(undisturbed.output().unwrap().status.code(), Some(0));
+    let (mut refused, mut partly) = (0, 0);
+    for kb in [64, 500, 900, 20_000] {
+        let script = format!(
+            "add() {{ \"$TRACEQUET\" convert --quiet --append --jobs 2 {recordings:?} -o \"$SMALL/lake\"; }}\n\
+             add; echo \"code $?\"; ls -A \"$SMALL/lake\" | grep tracequet-\n\
+             ls -A \"$SMALL/lake/manifest\" | grep half\n\
+             echo \"there $(ls \"$SMALL/lake/manifest\" | grep -c json)\"\n\
+             mount -o remount,size=20000k \"$SMALL\"\n\
+             add; echo \"then $?\"; \"$TRACEQUET\" dataset verify \"$SMALL/lake\" >/dev/null; echo \"verified $?\"\n\
+             diff -r -x .lock {expected:?} \"$SMALL/lake\" && echo same",
+        );
+        let Some(output) = with_small_disk(folder.path(), kb, &script) else {
+            assert_eq!(refused, 0, "with {kb} KiB");
+            return note(TEST, "mounting is not allowed here");
+        };
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let said: Vec<&str> = said.lines().collect();
+        let [code, there, then, verified, all] = said[..] else { panic!("with {kb} KiB: {said:?} {errors}") };
+        assert_eq!((then, verified, all), ("then 0", "verified 0", "same"), "with {kb} KiB: {errors}");
+        if code == "code 0" {
+            assert_eq!(there, "there 3");
+            break;
+        }
+        assert!(code == "code 1" && errors.contains("No space left on device"), "with {kb} KiB: {code} {errors}");
+        refused += 1;
+        partly += usize::from(there != "there 0");
+    }
+    assert!(refused >= 3 && partly >= 1, "{refused} refused, {partly} with some recordings");
+}
+
+/// A recorder that still writes.
+#[test]
+fn a_recording_that_is_being_written_is_told_and_read_again_later() {
+    use std::io::Write;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let folder = tempfile::tempdir().unwrap();
+    let growing = folder.path().join("app.nettrace");
+    std::fs::copy(sample("stacks.nettrace"), &growing).unwrap();
+    let lake = folder.path().join("lake");
+    let add = |path: &Path| {
+        let mut command = Command::new(TRACEQUET);
+        command.args(["convert", "--quiet", "--append", "-o"]).arg(&lake).arg(path).arg(sample("events.nettrace"));
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let is_done = AtomicBool::new(false);
+    let (code, errors) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut file = std::fs::File::options().append(true).open(&growing).unwrap();
+            while !is_done.load(Ordering::Relaxed) {
+                file.write_all(&[0]).unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let added = add(&growing);
+        is_done.store(true, Ordering::Relaxed);
+        added
+    });
+    assert!(code == Some(2) && errors.contains("the file changed while it was read"), "{code:?} {errors}");
+    std::fs::copy(sample("stacks.nettrace"), &growing).unwrap();
+    assert_eq!(add(&growing).0, Some(0));
+    let lake = tracequet::dataset::Dataset::open(&lake).unwrap();
+    assert_eq!((lake.recordings().len(), lake.failed().len()), (2, 0));
+}
+
 /// A pipe and an archive are copied to a temporary file when they have to be read more than once.
 #[test]
 fn no_place_for_temporary_files_is_said_at_once() {

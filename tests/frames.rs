@@ -1,9 +1,15 @@
 //! What the frames of call stacks are: the names that TraceEvent gives, code that follows code, walks of the tree.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use serde_json::Value as Json;
+use tracequet::inspect::frame_names;
+use tracequet::reader::etl::Manifests;
+use tracequet::source::RecordingPath;
 
 use crate::support::dataset::Dataset;
-use crate::support::expected::{shared_folder, traces_in};
+use crate::support::expected::{packed_lines, shared_folder, traces_in};
 use crate::support::writer::{Form, Kind, Row, Writer};
 
 /// Call sites of a dataset: parent and frame of each, the first one at index 1.
@@ -36,63 +42,96 @@ impl Stacks {
     }
 }
 
-/// Every frame of every sample against the names of TraceEvent, and the counts by method.
+/// Every frame of every sample against the names of TraceEvent, and the counts by method. Returns how many frames were compared.
+fn compare_with_traceevent(path: &Path, mut expected: Vec<Json>) -> usize {
+    let totals = expected.pop().expect("a line of totals");
+    let name = path.display();
+    let dataset = Dataset::of(path);
+    let stacks = Stacks::of(&dataset);
+    let samples = dataset.table("cpu_sample");
+    let (times, threads) = (samples.signed("ts_ns"), samples.numbers("thread_id"));
+    let mut by_time: HashMap<(i64, u64), Vec<usize>> = HashMap::new();
+    for ((ts_ns, thread), callsite) in times.iter().zip(threads).zip(samples.numbers("callsite_id")) {
+        // TraceEvent's milliseconds have six digits.
+        by_time.entry((ts_ns.expect("a time") / 1000, thread)).or_default().push(callsite as usize);
+    }
+    assert_eq!(samples.rows(), expected.len(), "{name}");
+    let (mut frames, mut unnamed) = (0, 0);
+    for line in &expected {
+        let micros = (line["ms"].as_f64().expect("a time") * 1000.0).floor() as i64;
+        let thread = line["tid"].as_u64().expect("a thread");
+        let names: Vec<&str> = line["frames"].as_array().expect("frames").iter().map(|f| f.as_str().unwrap()).collect();
+        frames += names.len();
+        unnamed += names.iter().filter(|name| **name == "?").count();
+        let near = (-1..=1).filter_map(|off| by_time.get(&(micros + off, thread))).flatten();
+        let found: Vec<_> = near.map(|callsite| stacks.names(*callsite)).collect();
+        assert!(found.contains(&names), "{name} at {micros} µs on {thread}: {names:?}, found {found:?}");
+    }
+    // With the callees, by the places of the walk: each method once a stack.
+    let sites = dataset.table("callsite");
+    let (first, last) = (sites.numbers("walk_first"), sites.numbers("walk_last"));
+    let mut own = vec![0u64; sites.rows() + 2];
+    let callsites = samples.numbers("callsite_id");
+    let with_stack = callsites.iter().filter(|callsite| **callsite != 0);
+    with_stack.for_each(|callsite| own[first[*callsite as usize - 1] as usize + 1] += 1);
+    let upto: Vec<u64> = own
+        .iter()
+        .scan(0, |sum, own| {
+            *sum += own;
+            Some(*sum)
+        })
+        .collect();
+    let mut inclusive: BTreeMap<&str, u64> = BTreeMap::new();
+    for (at, is_recursive) in sites.bools("is_recursive").into_iter().enumerate().filter(|(_, recursive)| !recursive) {
+        assert!(!is_recursive);
+        let name = stacks.names[stacks.sites[at + 1].1].as_str();
+        *inclusive.entry(name).or_default() += upto[last[at] as usize + 1] - upto[first[at] as usize];
+    }
+    let told = totals["incl"].as_object().expect("counts");
+    for (method, count) in told {
+        assert_eq!(inclusive.get(method.as_str()).copied(), count.as_u64(), "{name}: {method}");
+    }
+    println!("{name}: {frames} frames of {} stacks, {unnamed} without a name, {} methods", expected.len(), told.len());
+    frames
+}
+
 #[test]
 fn frames_have_the_names_that_traceevent_gives() {
-    let Some(folder) = shared_folder("frames_have_the_names_that_traceevent_gives", "nettrace/net10") else { return };
+    let Some(folder) = shared_folder("frames_have_the_names_that_traceevent_gives", "nettrace") else { return };
     let mut compared = 0;
-    for trace in traces_in(&folder) {
-        let Some(mut expected) = trace.packed_lines("stacks") else { continue };
-        let totals = expected.pop().expect("a line of totals");
-        let dataset = Dataset::of(&trace.path);
-        let stacks = Stacks::of(&dataset);
-        let samples = dataset.table("cpu_sample");
-        let (times, threads) = (samples.signed("ts_ns"), samples.numbers("thread_id"));
-        let mut by_time: HashMap<(i64, u64), Vec<usize>> = HashMap::new();
-        for ((ts_ns, thread), callsite) in times.iter().zip(threads).zip(samples.numbers("callsite_id")) {
-            // TraceEvent's milliseconds have six digits.
-            by_time.entry((ts_ns.expect("a time") / 1000, thread)).or_default().push(callsite as usize);
+    for trace in traces_in(&folder).into_iter().chain(traces_in(&folder.join("net10"))) {
+        if let Some(expected) = trace.packed_lines("stacks") {
+            compared += compare_with_traceevent(&trace.path, expected);
         }
-        assert_eq!(samples.rows(), expected.len());
-        let mut frames = 0;
-        for line in &expected {
-            let micros = (line["ms"].as_f64().expect("a time") * 1000.0).floor() as i64;
-            let thread = line["tid"].as_u64().expect("a thread");
-            let names: Vec<&str> =
-                line["frames"].as_array().expect("frames").iter().map(|f| f.as_str().unwrap()).collect();
-            frames += names.len();
-            let near = (-1..=1).filter_map(|off| by_time.get(&(micros + off, thread))).flatten();
-            let found: Vec<_> = near.map(|callsite| stacks.names(*callsite)).collect();
-            assert!(found.contains(&names), "{} at {micros} µs on {thread}: {names:?}, found {found:?}", trace.name);
-        }
-        // With the callees, by the places of the walk: each method once a stack.
-        let sites = dataset.table("callsite");
-        let (first, last) = (sites.numbers("walk_first"), sites.numbers("walk_last"));
-        let mut own = vec![0u64; sites.rows() + 2];
-        samples.numbers("callsite_id").iter().for_each(|callsite| own[first[*callsite as usize - 1] as usize + 1] += 1);
-        let upto: Vec<u64> = own
-            .iter()
-            .scan(0, |sum, own| {
-                *sum += own;
-                Some(*sum)
-            })
-            .collect();
-        let mut inclusive: BTreeMap<&str, u64> = BTreeMap::new();
-        for (at, is_recursive) in
-            sites.bools("is_recursive").into_iter().enumerate().filter(|(_, recursive)| !recursive)
-        {
-            assert!(!is_recursive);
-            let name = stacks.names[stacks.sites[at + 1].1].as_str();
-            *inclusive.entry(name).or_default() += upto[last[at] as usize + 1] - upto[first[at] as usize];
-        }
-        let told = totals["incl"].as_object().expect("counts");
-        for (name, count) in told {
-            assert_eq!(inclusive.get(name.as_str()).copied(), count.as_u64(), "{}: {name}", trace.name);
-        }
-        println!("{}: {frames} frames of {} stacks, {} methods", trace.name, expected.len(), told.len());
-        compared += frames;
     }
     assert!(compared > 200_000, "{compared}");
+}
+
+/// The same of a sample, whose names TraceEvent 4.0.0 resolved when it was recorded.
+#[test]
+fn frames_of_a_sample_have_the_names_that_traceevent_gives() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+    let expected = packed_lines(&folder.join("stacks.traceevent.jsonl.gz")).expect("what TraceEvent says");
+    assert_eq!(compare_with_traceevent(&folder.join("stacks.nettrace"), expected), 3624);
+}
+
+/// `inspect --frames` counts as `convert` does.
+#[test]
+fn an_inspection_says_how_many_frames_have_a_name() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+    for (sample, all_named) in [("stacks", true), ("subjects", false), ("gc-churn", false), ("exit-early", false)] {
+        let path = folder.join(format!("{sample}.nettrace"));
+        let recording = RecordingPath::all_in(&path).remove(0);
+        let names = frame_names(&recording, &Manifests::default()).unwrap().expect("call stacks");
+        let dataset = Dataset::of(&path);
+        let input = &dataset.summary.inputs[0];
+        assert_eq!(names.counts, input.frames, "{sample}");
+        assert!(names.counts.frames > 0 && (names.counts.named == names.counts.frames) == all_named, "{sample}");
+        let told = input.problems.iter().find(|p| p.code == "unnamed_frames").map(|p| p.message.clone());
+        assert_eq!(names.unnamed, told, "{sample}");
+    }
+    let callbacks = RecordingPath::all_in(&folder.join("callbacks.corprof")).remove(0);
+    assert!(frame_names(&callbacks, &Manifests::default()).unwrap().is_none());
 }
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";

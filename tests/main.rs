@@ -100,6 +100,8 @@ mod long_names;
 mod measures;
 #[cfg(feature = "cli")]
 mod metrics;
+#[cfg(all(feature = "native-symbols", feature = "tables", target_os = "linux"))]
+mod native_symbols;
 mod order;
 #[cfg(feature = "cli")]
 mod outcome;

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use tracequet::error::Error;
 use tracequet::source::Input;
 
 use crate::support::collect::Recording;
@@ -227,4 +228,19 @@ fn entries_that_overlap_are_refused() {
     assert_eq!(recordings.len(), 1, "what is wrong is said once");
     let refused = recordings[0].open().err().map(|error| error.to_string()).unwrap_or_default();
     assert!(refused.contains("overlap"), "{refused}");
+}
+
+#[test]
+fn packed_bytes_that_cannot_be_unpacked_are_no_recording() {
+    let damaged: [&[u8]; 2] =
+        [b"\x28\xb5\x2f\xfdxxxxxxxxxxxxxxxx", b"\x1f\x8b\x1f\x8b\x1f\x8b\x1f\x8b\x1f\x8b\x1f\x8b"];
+    for bytes in damaged {
+        let reader = Box::new(std::io::Cursor::new(bytes.to_vec()));
+        match Input::from_reader(Path::new("app.nettrace.zst"), reader, None).err() {
+            Some(Error::Unreadable { path, offset: 0, what, .. }) => {
+                assert!(path == Path::new("app.nettrace.zst") && what.contains("cannot be unpacked"), "{what}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }

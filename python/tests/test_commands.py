@@ -167,24 +167,118 @@ except KeyboardInterrupt:
     assert time.monotonic() - began < 20
 
 
-def read_everything(path):
-    """Every table of a recording, or the exception that opening it is."""
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize(
+    "call",
+    (
+        # To list the tables of events is to read all recordings.
+        "tracequet.open({folder!r}).tables",
+        "tracequet.open([{recording!r}] * 30_000)",
+        "tracequet.convert({folder!r}, {output!r})",
+        "tracequet.open({folder!r}).sql('SELECT * FROM gc')",
+    ),
+)
+def test_ctrl_c_ends_what_takes_long(tmp_path, call):
+    folder = tmp_path / "long"
+    folder.mkdir()
+    for number in range(600):
+        (folder / f"{number}.nettrace").symlink_to(CHURN)
+    call = call.format(folder=str(folder), recording=str(CHURN), output=str(tmp_path / "out"))
+    code = f"""
+import tracequet
+print("ready", flush=True)
+try:
+    {call}
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+else:
+    print("not interrupted", flush=True)
+"""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.7)
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    out, err = process.communicate(timeout=30)
+    assert out == "interrupted\n", (out, err)
+    assert time.monotonic() - began < 10
+    assert not (tmp_path / "out").exists() and not list(temporary.iterdir())
+
+
+def test_stats_and_rules(tmp_path):
+    (run,) = tracequet.stats(CHURN)
+    assert next(metric["value"] for metric in run["metrics"] if metric["name"] == "gc.count") == 19
+    rules = tmp_path / "rules.toml"
+    rules.write_text('rules = ["gc.count <= 19", "gc.count <= 3"]')
+    kept, broken = tracequet.check(CHURN, rules)
+    assert (kept["verdict"], broken["verdict"]) == ("passed", "failed")
+    rules.write_text('rules = ["gc.counts <= 19"]')
+    with pytest.raises(tracequet.UsageError, match="gc.counts"):
+        tracequet.check(CHURN, rules)
+
+
+def read_everything(path, seconds=1.0):
+    """Tables of a recording, all of them unless that takes too long. Gives the exception, or what was warned of."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", tracequet.LossWarning)
         try:
             began = time.monotonic()
             trace = tracequet.open(path)
-            for name in ("diagnostic", "gc", "gc_surviving_range", "event_type", "callsite"):
+            for name in dict.fromkeys(("diagnostic", "gc", "gc_surviving_range", "event_type", "callsite", *trace.tables)):
                 trace[name].collect()
                 # Some are made to be slow.
-                if time.monotonic() - began > 1:
+                if time.monotonic() - began > seconds:
                     break
-            payloads = [name for name in trace.tables if name.startswith("event/")]
-            for name in payloads[:2]:
-                trace[name].collect()
         except (tracequet.Error, OSError) as error:
             return error
     return [w.message for w in told]
+
+
+def says_what_is_lost(path):
+    """Whether an exception or a warning comes of a damaged recording. One that is silent must have lost nothing."""
+    if read_everything(path) != []:
+        return True
+    trace = tracequet.open(path)
+    rows = trace["diagnostic"].to_arrow().to_pylist()
+    assert not [row for row in rows if row["severity"] != "info"], path.name
+    assert trace["trace"].to_arrow()["complete"].to_pylist() == [True], path.name
+    return False
+
+
+def damaged(name):
+    """Recordings with damage, made of a sample: cut, with other bytes in them, with a hole, with nothing but their head."""
+    whole = (SAMPLES / name).read_bytes()
+    half = len(whole) // 2
+    yield "cut", whole[:half]
+    yield "cut at the end", whole[:-1]
+    yield "head", whole[:64]
+    yield "hole", whole[:half] + bytes(4096) + whole[half + 4096 :]
+    yield "shifted", whole[:half] + b"x" + whole[half:]
+    yield "inverted", whole[:half] + bytes(255 - byte for byte in whole[half : half + 2000]) + whole[half + 2000 :]
+    yield "other", whole[:8] + bytes(reversed(whole[8:]))
+
+
+@pytest.mark.parametrize("name", ("gc-churn.nettrace", "heap-10.gcdump", "callbacks.corprof", "kernel.etl"))
+def test_damage_is_an_exception_or_a_warning(name, tmp_path):
+    told = set()
+    for what, content in damaged(name):
+        path = tmp_path / f"{what}.{name.rsplit('.', 1)[1]}"
+        path.write_bytes(content)
+        if says_what_is_lost(path):
+            told.add(what)
+    assert {"cut", "head", "other"} <= told and len(told) >= 5, told
+    for content in (b"", b"\0" * 1000, b"Nettrace" * 100, b"PK\x03\x04" + b"x" * 100, b"\x28\xb5\x2f\xfd" + b"x" * 100, b"\x1f\x8b" * 9):
+        (tmp_path / "nothing.nettrace").write_bytes(content)
+        with pytest.raises(tracequet.RecordingError, match="nothing.nettrace: at byte"):
+            tracequet.open(tmp_path / "nothing.nettrace")
 
 
 @pytest.mark.parametrize("folder", ("nettrace/damaged", "nettrace/hostile", "nettrace/v6-writer", "corprof"))
@@ -197,11 +291,6 @@ def test_damaged_and_hostile_files_give_an_exception_or_a_warning(folder):
     endings = (".nettrace", ".netperf", ".corprof", ".zst", ".gz")
     files = sorted(p for p in root.rglob("*") if p.is_file() and p.name.endswith(endings))
     assert files
-    for path in files:
-        if path.stat().st_size > 20_000_000 or read_everything(path) != []:
-            continue
-        # Silent: then nothing was lost.
-        trace = tracequet.open(path)
-        rows = trace["diagnostic"].to_arrow().to_pylist()
-        assert not [row for row in rows if row["severity"] != "info"], path.name
-        assert trace["trace"].to_arrow()["complete"].to_pylist() == [True], path.name
+    told = [says_what_is_lost(path) for path in files if path.stat().st_size <= 20_000_000]
+    # Some of the writers of v6-writer write what is right.
+    assert sum(told) > len(told) // 3

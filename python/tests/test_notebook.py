@@ -3,6 +3,7 @@
 import base64
 import os
 import pathlib
+import re
 import struct
 import warnings
 import zlib
@@ -63,3 +64,30 @@ def test_a_notebook_runs_and_its_plots_show_something(path, tmp_path):
 
 def test_there_are_notebooks():
     assert NOTEBOOKS
+
+
+def test_a_notebook_shows_how_far_a_reading_is():
+    code = f"""
+import tracequet
+from tracequet import _html
+_html._Line.AFTER = 0
+trace = tracequet.open({str(SAMPLES / "gc-churn.nettrace")!r})
+count = len(trace["gc_moved_range"].collect())
+"""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    shown = []
+
+    class Client(nbclient.NotebookClient):
+        def output(self, outs, msg, display_id, cell_index):
+            shown.append((msg["msg_type"], msg["content"].get("data", {}).get("text/plain")))
+            return super().output(outs, msg, display_id, cell_index)
+
+        def process_message(self, msg, cell, cell_index):
+            if msg["msg_type"] == "update_display_data":
+                shown.append((msg["msg_type"], msg["content"]["data"]["text/plain"]))
+            return super().process_message(msg, cell, cell_index)
+
+    Client(notebook, timeout=60).execute()
+    assert shown[0][0] == "display_data" and re.fullmatch(r"gc_moved_range: .* of 257\.2 KB \(\d+ %\)", shown[0][1]), shown
+    # The line goes when the table is there.
+    assert shown[-1] == ("update_display_data", ""), shown

@@ -298,3 +298,64 @@ def test_python_is_not_held_up_while_a_recording_is_read():
     stop.set()
     other.join()
     assert after - before > 5
+
+
+def test_python_is_not_held_up_while_recordings_are_listed(tmp_path):
+    for number in range(60):
+        (tmp_path / f"{number}.nettrace").symlink_to(CHURN)
+    trace, ran = tracequet.open(tmp_path), []
+    other = threading.Thread(target=lambda: ran.append(trace.tables))
+    other.start()
+    turns = 0
+    while other.is_alive():
+        turns += 1
+        other.join(0.001)
+    assert turns > 5 and len(ran[0]) > 40
+
+
+def test_memory_does_not_grow_with_a_table_that_is_read_in_batches(tmp_path):
+    for number in range(150):
+        (tmp_path / f"{number}.nettrace").symlink_to(CHURN)
+    code = f"""
+import resource, tracequet
+trace = tracequet.open({str(tmp_path)!r})
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+table = trace["gc_moved_range"]
+list(table.select("gc_id").batches())
+before, read = peak(), 0
+for batch in table.batches():
+    read += batch.nbytes
+print(peak() - before, read >> 20)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    grown, read = map(int, done.stdout.split())
+    assert read > 15 and grown < read / 2, (grown, read)
+
+
+def test_every_view_answers(dataset, lake):
+    for path in (CHURN, dataset, lake):
+        trace = tracequet.open(path)
+        trace.sql("SELECT 1")
+        views = [name for name, in trace.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()]
+        assert {"gc_summary", "cpu_by_method", "pauses", "gc", "trace"} <= set(views) and len(views) > 60
+        for view in views:
+            trace.sql(f'SELECT * FROM "{view}" LIMIT 3').fetchall()
+
+
+def test_sql_says_that_it_needs_duckdb(monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(tracequet.UsageError, match="pip install duckdb"):
+        tracequet.open(CHURN).sql("SELECT 1")
+
+
+def test_everything_public_is_described():
+    missing = []
+    for name in tracequet.__all__:
+        thing = getattr(tracequet, name)
+        members = [m for m in vars(thing).items() if not m[0].startswith("_")] if isinstance(thing, type) else []
+        for of, one in [(name, thing), *((f"{name}.{m}", value) for m, value in members)]:
+            described = getattr(one, "__doc__", None)
+            if not described and not (isinstance(thing, type) and issubclass(thing, tuple)):
+                if callable(one) or isinstance(one, property):
+                    missing.append(of)
+    assert not missing

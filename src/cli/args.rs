@@ -301,6 +301,9 @@ pub struct OutputArgs {
     /// Say what the objects of each walk of the heap retain, in the table heap_dominator, with at most so much memory
     #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = super::live::args::size)]
     pub retained: Option<u64>,
+    /// Say how many bytes survive how long, in the table gc_cohort, with at most so much memory for ranges
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = super::live::args::size)]
+    pub lineage: Option<u64>,
     /// Give frames of call stacks source lines by the symbols (portable PDBs) in this directory; may be given again
     ///
     /// Symbols are also looked for beside the modules that a recording names. They are taken by their id, never by name alone.
@@ -363,6 +366,9 @@ pub struct InspectArgs {
     /// Describe events of an .etl by this instrumentation manifest (.man) of their provider; may be given again
     #[arg(long, value_name = "FILE")]
     pub manifest: Vec<PathBuf>,
+    /// Say how many frames of call stacks have a name, and why others have none; reads the recording once more
+    #[arg(long)]
+    pub frames: bool,
     /// Print one JSON object, with everything in it
     #[arg(long)]
     pub json: bool,

@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use tracequet::error::Severity;
-use tracequet::inspect::{Collection, CollectionKind, DecodedBy, EventTypeCount, Inspection, inspect_recording};
+use tracequet::error::{Error, Severity};
+use tracequet::inspect::{
+    Collection, CollectionKind, DecodedBy, EventTypeCount, FrameNames, Inspection, frame_names, inspect_recording,
+};
 use tracequet::reader::NOBODY;
 use tracequet::reader::etl::Manifests;
 use tracequet::source::RecordingPath;
@@ -24,6 +26,9 @@ const TOP_THREADS: usize = 10;
 
 /// Reads the recording and prints what is in it; of an archive with several, of one after the other.
 pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
+    if args.frames && args.file.as_os_str() == "-" {
+        return Err(Error::Usage("--frames reads the recording twice, expected a file and not -".into()).into());
+    }
     let mut bar = Bar::new(false);
     let manifests = Manifests::open(&args.manifest)?;
     let (recordings, _folder) = recordings(&args.file)?;
@@ -36,7 +41,12 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
         match result {
             Ok(inspection) => {
                 losses |= inspection.has_losses();
-                texts.push(if args.json { json::inspection(&inspection)? } else { text(&inspection, args.all) });
+                let frames = if args.frames { frame_names(recording, &manifests)? } else { None };
+                let frames = frames.as_ref();
+                texts.push(match args.json {
+                    true => json::inspection(&inspection, frames)?,
+                    false => text(&inspection, frames, args.all),
+                });
             }
             Err(error) => failed.push(error),
         }
@@ -61,7 +71,7 @@ fn recordings(file: &Path) -> anyhow::Result<(Vec<RecordingPath>, Option<tempfil
     Ok((copy.map(RecordingPath::all_of_copy).unwrap_or_default(), Some(folder)))
 }
 
-fn text(inspection: &Inspection, all: bool) -> String {
+fn text(inspection: &Inspection, frames: Option<&FrameNames>, all: bool) -> String {
     let mut out = String::new();
     header(&mut out, inspection);
     if inspection.heap.is_some() {
@@ -73,6 +83,7 @@ fn text(inspection: &Inspection, all: bool) -> String {
         threads(&mut out, inspection, all);
     }
     collections(&mut out, inspection, all);
+    frames_of_stacks(&mut out, frames);
     notes(&mut out, inspection);
     losses(&mut out, inspection);
     out
@@ -277,6 +288,20 @@ fn or_dash(value: Option<u64>) -> String {
 }
 
 /// What is worth knowing although nothing of the recording is missing.
+fn frames_of_stacks(out: &mut String, frames: Option<&FrameNames>) {
+    let Some(FrameNames { counts, unnamed, .. }) = frames else { return };
+    let (all, named) = (counts.frames, counts.named);
+    let share = 100.0 * named as f64 / all.max(1) as f64;
+    out.push_str(&format!(
+        "\nFrames of call stacks\n  {} of {} have a name ({share:.1} %)\n",
+        count(named),
+        count(all)
+    ));
+    if let Some(unnamed) = unnamed {
+        out.push_str(&format!("  {unnamed}\n"));
+    }
+}
+
 fn notes(out: &mut String, inspection: &Inspection) {
     let mut notes = Vec::new();
     let raw = inspection.event_types.iter().filter(|t| matches!(t.decoded_by, DecodedBy::Raw(_)));

@@ -2,7 +2,7 @@
 //! ones may be added.
 
 use serde::Serialize;
-use tracequet::inspect::{CollectionKind, DecodedBy, Inspection};
+use tracequet::inspect::{CollectionKind, DecodedBy, FrameNames, Inspection};
 use tracequet::pipeline::{Done, FailedInput, InputSummary, ProblemSummary, Summary};
 use tracequet::reader::TraceInfo;
 use tracequet::time::format_utc;
@@ -74,6 +74,14 @@ fn print(value: &impl Serialize) -> anyhow::Result<String> {
     Ok(text)
 }
 
+/// With `--frames`.
+#[derive(Serialize)]
+struct FramesView<'a> {
+    frame_count: u64,
+    named_frame_count: u64,
+    unnamed: Option<&'a str>,
+}
+
 #[derive(Serialize)]
 struct InspectionView<'a> {
     path: String,
@@ -103,6 +111,8 @@ struct InspectionView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     heap: Option<HeapView<'a>>,
     unlisted_collection_marks: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frames: Option<FramesView<'a>>,
     problems: Vec<Problem<'a>>,
 }
 
@@ -184,8 +194,8 @@ struct CollectionView {
     duration_ns: Option<i64>,
 }
 
-/// An inspection as one JSON object.
-pub fn inspection(i: &Inspection) -> anyhow::Result<String> {
+/// An inspection as one JSON object; with `frames` how many frames of call stacks have a name.
+pub fn inspection(i: &Inspection, frames: Option<&FrameNames>) -> anyhow::Result<String> {
     let types = i.event_types.iter().map(|t| {
         let (decoded_by, catalogue_version, raw_reason) = match t.decoded_by {
             DecodedBy::Recording => ("recording", None, None),
@@ -278,6 +288,11 @@ pub fn inspection(i: &Inspection) -> anyhow::Result<String> {
         collections_by_generation: by_generation(i),
         collections: collections.collect(),
         unlisted_collection_marks: i.collections.unlisted_marks,
+        frames: frames.map(|names| FramesView {
+            frame_count: names.counts.frames,
+            named_frame_count: names.counts.named,
+            unnamed: names.unnamed.as_deref(),
+        }),
         problems: problems(&i.problems),
     })
 }

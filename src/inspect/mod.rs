@@ -7,6 +7,7 @@
 mod callbacks;
 mod events;
 mod fixed_field;
+mod frames;
 mod gc_list;
 mod gcdump;
 mod process;
@@ -14,6 +15,7 @@ mod report;
 
 use std::path::Path;
 
+pub use frames::{FrameNames, frame_names};
 pub use gc_list::{Collection, CollectionKind, GcList};
 pub use process::ProcessInfo;
 pub use report::{

@@ -26,6 +26,7 @@ use crate::event::{Event, EventInfo};
 use crate::reader::symbols::Symbols;
 use crate::reader::{self, ProcessKey, Thread, ThreadIndex, TypeId};
 use crate::time::Clock;
+pub use code::frames::UNNAMED_FRAMES;
 use fact::{CallsiteId, FactSink};
 use gc::join::Moment;
 use tracker::{Action, Handler, Input, Needs, ShortRows};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -13,10 +13,10 @@ use super::one::{options, read_one};
 use super::request::{AddressType, Convert, Progress, Step};
 use super::stored::{Ahead, Came, Fetches, StoreLake};
 use super::summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary};
-use super::{describe, failed, manifest};
+use super::{describe, failed, manifest, together};
 use crate::error::{Error, Result};
 use crate::reader::etl::Manifests;
-use crate::sink::{Dataset, Encoders, Lake, Put};
+use crate::sink::{Dataset, Encoders, Lake, NewRecording, Put};
 use crate::source::{FileIdentity, RecordingPath};
 use crate::table::Shape;
 use crate::table::select::Selection;
@@ -68,7 +68,16 @@ pub(super) fn run(
         next: AtomicUsize::new(0),
         stopped: AtomicBool::new(false),
     };
-    let mut done = batch.convert_all(watch)?;
+    let mut done = match batch.convert_all(watch) {
+        Ok(done) => done,
+        Err(error) => {
+            if request.append && store.is_none() {
+                // What came so far is in the dataset. When this fails, too, the next run does it.
+                let _ = describe(request, &batch.lake);
+            }
+            return Err(error);
+        }
+    };
     done.sort_by_key(|(index, ..)| *index);
     let mut summary = Summary {
         inputs: Vec::new(),
@@ -147,6 +156,33 @@ struct Outcome {
     failure: Option<Error>,
 }
 
+impl Outcome {
+    fn skipped(skipped: SkippedInput) -> Outcome {
+        Outcome { done: Done::Skipped(skipped), tables: Vec::new(), failure: None }
+    }
+
+    /// The outcome when the recording was put. Somebody else may have put it in the meantime.
+    fn after(self, put: Put) -> Outcome {
+        match (self.done, put) {
+            (Done::Converted(InputSummary { path, trace_id, .. }), Put::WasThere) => {
+                Outcome::skipped(SkippedInput { path, trace_id, differs: false })
+            }
+            (done, _) => Outcome { done, ..self },
+        }
+    }
+}
+
+/// What the conversion of one input gave.
+enum Made {
+    /// Nothing that is put into the dataset.
+    Known(Outcome),
+    /// A recording to put into it, its entry, and the outcome when that is done.
+    New(NewRecording, Vec<u8>, Outcome),
+}
+
+/// A recording to put into the dataset, which input it is, and the outcome.
+type Finished = (NewRecording, (usize, Outcome));
+
 enum Message {
     Progress(Progress),
     Done(usize, Box<Outcome>),
@@ -169,18 +205,27 @@ impl Batch<'_> {
                     break;
                 }
             }
+            let (finished, to_put) = sync_channel(together::MOST);
+            let own = sender.clone();
+            let thread = std::thread::Builder::new().name("put".into());
+            let mut started = thread.spawn_scoped(scope, move || self.put_as_they_come(&to_put, &own)).map(|_| ());
             for job in 0..self.jobs.min(self.recordings.len()).max(1) {
-                let own = sender.clone();
-                let thread = std::thread::Builder::new().name(format!("job-{job}"));
-                if let Err(source) = thread.spawn_scoped(scope, move || self.work(&own)) {
-                    // Those that were started do the rest.
-                    if job == 0 {
-                        broken = Some(Error::Io { path: self.request.output.clone(), source });
-                    }
+                if started.is_err() {
                     break;
                 }
+                let (own, finished) = (sender.clone(), finished.clone());
+                let thread = std::thread::Builder::new().name(format!("job-{job}"));
+                let spawned = thread.spawn_scoped(scope, move || self.work(&own, &finished)).map(|_| ());
+                if job > 0 && spawned.is_err() {
+                    // Those that were started do the rest.
+                    break;
+                }
+                started = spawned;
             }
-            drop(sender);
+            if let Err(source) = started {
+                broken = Some(Error::Io { path: self.request.output.clone(), source });
+            }
+            drop((sender, finished));
             for message in receiver {
                 match message {
                     Message::Progress(progress) => watch(Step::Progress(progress)),
@@ -199,20 +244,50 @@ impl Batch<'_> {
         broken.map_or(Ok(done), Err)
     }
 
-    fn work(&self, messages: &Sender<Message>) {
+    fn work(&self, messages: &Sender<Message>, finished: &SyncSender<Finished>) {
         while !self.stopped.load(Ordering::Acquire) {
             let index = self.next.fetch_add(1, Ordering::AcqRel);
             let Some((_, recording)) = self.recordings.get(index) else { return };
             let message = match self.one(index, recording, messages) {
-                Ok(outcome) => Message::Done(index, Box::new(outcome)),
-                Err(error) => {
-                    self.stopped.store(true, Ordering::Release);
-                    Message::Broken(error)
-                }
+                Ok(Made::New(new, entry, outcome)) => match self.put_into_store(&new, &entry) {
+                    Some(Ok(put)) => Message::Done(index, Box::new(outcome.after(put))),
+                    Some(Err(error)) => self.broken(error),
+                    None if finished.send((new, (index, outcome))).is_ok() => continue,
+                    // It panicked.
+                    None => self.broken(Error::Internal("the thread that puts recordings is gone".into())),
+                },
+                Ok(Made::Known(outcome)) => Message::Done(index, Box::new(outcome)),
+                Err(error) => self.broken(error),
             };
             // Nobody listens any more when the calling thread has panicked.
             let _ = messages.send(message);
         }
+    }
+
+    /// Nothing more is begun.
+    fn broken(&self, error: Error) -> Message {
+        self.stopped.store(true, Ordering::Release);
+        Message::Broken(error)
+    }
+
+    fn put_as_they_come(&self, finished: &Receiver<Finished>, messages: &Sender<Message>) {
+        let done = |(index, outcome): (usize, Outcome), put| {
+            let _ = messages.send(Message::Done(index, Box::new(outcome.after(put))));
+        };
+        let broken = |error| {
+            let _ = messages.send(self.broken(error));
+        };
+        together::put(&self.lake, finished, done, broken);
+    }
+
+    /// Puts a recording into the store, if the dataset is in one. Each job does that for itself: sending takes long.
+    fn put_into_store(&self, new: &NewRecording, entry: &[u8]) -> Option<Result<Put>> {
+        let store = self.store?;
+        let here = self.lake.put(std::slice::from_ref(new)).map(|puts| puts.first().copied());
+        Some(here.and_then(|put| match put {
+            Some(Put::Done) => store.put(new.key(), entry, new.replaced()),
+            _ => Ok(Put::WasThere),
+        }))
     }
 
     /// The input that holds a recording.
@@ -220,7 +295,7 @@ impl Batch<'_> {
         self.recordings.get(index).map_or(0, |(input, _)| *input)
     }
 
-    fn one(&self, index: usize, recording: &RecordingPath, messages: &Sender<Message>) -> Result<Outcome> {
+    fn one(&self, index: usize, recording: &RecordingPath, messages: &Sender<Message>) -> Result<Made> {
         let mut here = None;
         let mut before = None;
         let hashed = self.hashes.publish(index, || match self.ahead.take(index, &|r| self.known_tag(r))? {
@@ -236,7 +311,7 @@ impl Batch<'_> {
             && hashed.is_ok()
             && let Some(skipped) = self.known.unchanged(self.request, &recording.name())
         {
-            return Ok(Outcome { done: Done::Skipped(skipped), tables: Vec::new(), failure: None });
+            return Ok(Made::Known(Outcome::skipped(skipped)));
         }
         let recording = here.as_ref().unwrap_or(recording);
         let path = &recording.name();
@@ -248,12 +323,10 @@ impl Batch<'_> {
             let first = self.recordings.get(first).map(|(_, recording)| recording.name()).unwrap_or_default();
             let trace_id = trace_key(&first, &identity.sha256);
             let skipped = SkippedInput { path: path.to_owned(), trace_id, differs: false };
-            return Ok(Outcome { done: Done::Skipped(skipped), tables: Vec::new(), failure: None });
+            return Ok(Made::Known(Outcome::skipped(skipped)));
         }
         let replaced = match self.known.plan(self.request, path, &identity) {
-            Plan::Skip(skipped) => {
-                return Ok(Outcome { done: Done::Skipped(skipped), tables: Vec::new(), failure: None });
-            }
+            Plan::Skip(skipped) => return Ok(Made::Known(Outcome::skipped(skipped))),
             Plan::Convert(replaced) => replaced,
         };
         let _share = self.memory.take(identity.size_bytes);
@@ -288,11 +361,8 @@ impl Batch<'_> {
             Ok((summary, tables)) => {
                 let input = InputSummary { trace_id: key.clone(), ..summary };
                 let entry = manifest::entry(self.request, &input, &tables, recording.etag());
-                if self.put(&key, part, &entry, &replaced)? == Put::WasThere {
-                    let skipped = SkippedInput { path: path.to_owned(), trace_id: key, differs: false };
-                    return Ok(Outcome { done: Done::Skipped(skipped), tables: Vec::new(), failure: None });
-                }
-                Ok(Outcome { done: Done::Converted(input), tables, failure: None })
+                let new = NewRecording::new(&key, part, &entry, replaced)?;
+                Ok(Made::New(new, entry, Outcome { done: Done::Converted(input), tables, failure: None }))
             }
             Err(error) => {
                 drop(part);
@@ -308,7 +378,7 @@ impl Batch<'_> {
         identity: FileIdentity,
         error: Error,
         mut replaced: Vec<String>,
-    ) -> Result<Outcome> {
+    ) -> Result<Made> {
         let (path, file) = (recording.name(), recording.file());
         let of_recording = match &error {
             Error::Unreadable { .. } | Error::Usage(_) => true,
@@ -328,17 +398,8 @@ impl Batch<'_> {
         let entry = manifest::failed_entry(self.request, &input, &tables);
         // The same failure of an earlier run.
         replaced.push(input.trace_id.clone());
-        self.put(&input.trace_id, part, &entry, &replaced)?;
-        Ok(Outcome { done: Done::Failed(input), tables, failure: Some(error) })
-    }
-
-    /// Puts a recording where it goes.
-    fn put(&self, key: &str, part: Dataset, entry: &[u8], replaced: &[String]) -> Result<Put> {
-        let put = self.lake.put(key, part, entry, replaced)?;
-        match self.store {
-            Some(store) if put == Put::Done => store.put(key, entry, replaced),
-            _ => Ok(put),
-        }
+        let new = NewRecording::new(&input.trace_id, part, &entry, replaced)?;
+        Ok(Made::New(new, entry, Outcome { done: Done::Failed(input), tables, failure: Some(error) }))
     }
 
     /// The tag of what the dataset has of a recording that comes from a store, if it need not be fetched for anything else.

@@ -14,8 +14,67 @@ enum Share<'s> {
     Done(Result<()>),
 }
 
+/// Files from which the whole file system is synced in one go, where that can be done: it may have to wait for what other programs
+/// wrote, but not once for each file.
+const MANY: usize = 1024;
+
 /// Syncs all files below a folder, and the folders themselves.
 pub(super) fn sync_tree(folder: &Path) -> Result<()> {
+    let (files, folders) = below(folder)?;
+    if files.len() >= MANY && sync_file_system(folder)? {
+        return Ok(());
+    }
+    sync_each(&files, &folders)
+}
+
+/// Syncs all files below folders of one file system, and the folders themselves.
+pub(super) fn sync_trees(trees: &[&Path]) -> Result<()> {
+    if let Some(first) = trees.first()
+        && sync_file_system(first)?
+    {
+        return Ok(());
+    }
+    trees.iter().try_for_each(|folder| sync_tree(folder))
+}
+
+/// Makes the names in folders of one file system last.
+pub(super) fn sync_folders(folders: &[PathBuf]) -> Result<()> {
+    if let Some(first) = folders.first()
+        && !sync_file_system(first)?
+    {
+        folders.iter().for_each(|folder| sync_folder(folder));
+    }
+    Ok(())
+}
+
+/// Syncs all that was written to the file system of a folder. `false` where that is not possible, or would not tell of errors
+/// (Linux before 5.8).
+#[cfg(target_os = "linux")]
+fn sync_file_system(folder: &Path) -> Result<bool> {
+    static TELLS_ERRORS: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    let tells = || {
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (5, 8)
+    };
+    if !*TELLS_ERRORS.get_or_init(tells) {
+        return Ok(false);
+    }
+    let handle = File::open(folder).map_err(Error::io(folder))?;
+    match rustix::fs::syncfs(&handle) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => Ok(false),
+        Err(error) => Err(Error::Io { path: folder.to_owned(), source: error.into() }),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn sync_file_system(_: &Path) -> Result<bool> {
+    Ok(false)
+}
+
+/// The files and the folders of a tree, parents first.
+fn below(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     let mut next = 0;
     while let Some(path) = folders.get(next).cloned() {
@@ -26,6 +85,10 @@ pub(super) fn sync_tree(folder: &Path) -> Result<()> {
             if is_folder { folders.push(entry.path()) } else { files.push(entry.path()) }
         }
     }
+    Ok((files, folders))
+}
+
+fn sync_each(files: &[PathBuf], folders: &[PathBuf]) -> Result<()> {
     let share = files.len().div_ceil(AT_ONCE).max(1);
     std::thread::scope(|scope| {
         let start = |share| match std::thread::Builder::new().spawn_scoped(scope, move || sync_files(share)) {

@@ -6,6 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 static GROWING: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+/// Held by whoever commits. Others may begin and end datasets meanwhile.
+static COMMITTING: Mutex<()> = Mutex::new(());
 
 /// How often a directory is removed into which other threads still write.
 const ATTEMPTS: u32 = 20;
@@ -19,7 +21,7 @@ struct Entry {
 
 /// Held while a dataset takes its name: it is not taken away in the middle of that.
 pub(super) struct Committing {
-    _guard: MutexGuard<'static, Vec<Entry>>,
+    _guard: MutexGuard<'static, ()>,
 }
 
 /// A directory is on the list as long as this lives.
@@ -42,12 +44,13 @@ impl Drop for Growing {
 
 /// Begins a commit.
 pub(super) fn commit() -> Committing {
-    Committing { _guard: lock() }
+    Committing { _guard: COMMITTING.lock().unwrap_or_else(PoisonError::into_inner) }
 }
 
 /// Removes what the unfinished datasets of this process have written. For programs that end right after it: whatever
 /// else works on a dataset stands still from here on, and nothing is committed any more.
 pub fn abandon_all() {
+    let committing = commit();
     let entries = lock();
     for entry in entries.iter() {
         for _ in 0..ATTEMPTS {
@@ -64,7 +67,7 @@ pub fn abandon_all() {
         }
     }
     // Locked for good.
-    std::mem::forget(entries);
+    std::mem::forget((committing, entries));
 }
 
 fn lock() -> MutexGuard<'static, Vec<Entry>> {

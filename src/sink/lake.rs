@@ -3,8 +3,10 @@
 //! `manifest/<key>.json` is the entry of a recording: what has no entry is not in the dataset. A recording's files are
 //! written in a hidden directory, then moved to `<table>/trace=<key>/`, and then its entry appears by a rename. Whoever
 //! moves files holds the lock of the dataset. Before the first file moves, `manifest/<key>.json.half` says which tables
-//! there will be: the next run takes away what a killed one left half there.
+//! there will be: the next run takes away what a killed one left half there. Recordings that are ready at the same time are put
+//! together, so that they wait for the disk once and not each for itself.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -13,12 +15,14 @@ use serde_json::Value;
 
 use super::dataset::Dataset;
 use super::entries::{FOLDER, LOCK, entries, entry_path, names, read_small, texts};
-use super::staging::{self, PART};
+use super::staging::{self, PART, Staging};
 use super::{FIRST_PART, WrittenTable, durable, growing, leftovers};
 use crate::error::{Error, Result};
 
 /// End of the name of a note that a recording is half there.
 const HALF: &str = ".json.half";
+/// The entry of a recording, in its hidden directory. No table has such a name.
+const ENTRY: &str = ".entry";
 
 /// A dataset of several recordings.
 #[derive(Debug)]
@@ -26,6 +30,36 @@ pub struct Lake {
     root: PathBuf,
     /// Whether what was put lasts when the power fails. Not wanted where the whole directory is synced at the end.
     durable: bool,
+}
+
+/// A recording that is written, but not in the dataset yet. Dropped, its files are removed.
+#[derive(Debug)]
+pub struct NewRecording {
+    key: String,
+    tables: Vec<String>,
+    replaced: Vec<String>,
+    staging: Staging,
+}
+
+impl NewRecording {
+    /// The files of `part`, with an `entry` whose `tables` name all of them. Recordings with the keys `replaced` go when it comes.
+    pub fn new(key: &str, part: Dataset, entry: &[u8], replaced: Vec<String>) -> Result<NewRecording> {
+        staging::relative(key)?;
+        let staging = part.finished()?;
+        let path = staging.path().join(ENTRY);
+        fs::write(&path, entry).map_err(Error::io(&path))?;
+        Ok(NewRecording { key: key.to_owned(), tables: tables(entry), replaced, staging })
+    }
+
+    /// Its key.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The recordings that go when it comes.
+    pub fn replaced(&self) -> &[String] {
+        &self.replaced
+    }
 }
 
 /// What became of a recording that was put.
@@ -64,41 +98,79 @@ impl Lake {
         entries(&self.root)
     }
 
-    /// Moves the files of a recording to their places and adds its entry, whose `tables` name all of them. `replaced` are
-    /// removed in the same go. A recording that is there already stays, unless it is replaced.
-    pub fn put(&self, key: &str, part: Dataset, entry: &[u8], replaced: &[String]) -> Result<Put> {
-        staging::relative(key)?;
-        let staging = part.finished()?;
+    /// Moves the files of recordings to their places and adds their entries, in this order. A recording that is there already stays,
+    /// unless it is replaced.
+    pub fn put(&self, recordings: &[NewRecording]) -> Result<Vec<Put>> {
         if self.durable {
-            durable::sync_tree(staging.path())?;
+            let trees: Vec<&Path> = recordings.iter().map(|new| new.staging.path()).collect();
+            durable::sync_trees(&trees)?;
         }
         let _lock = self.lock()?;
         let _committing = growing::commit();
-        for old in replaced {
-            self.take_away(old)?;
-        }
-        if self.entry(key).exists() {
-            return Ok(Put::WasThere);
-        }
-        let half = self.half(key);
-        self.write(&half, entry)?;
-        for table in tables(entry) {
-            let part = staging::relative(&format!("{table}/trace={key}"))?;
-            let (from, to) = (staging.path().join(&part), self.root.join(&part));
-            let folder = self.root.join(staging::relative(&table)?);
-            fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
-            remove_all(&to)?;
-            fs::rename(&from, &to).map_err(Error::io(&to))?;
-            if self.durable {
-                durable::sync_folder(&folder);
+        let mut half = Vec::new();
+        let outcomes = self.put_all(recordings, &mut half);
+        if outcomes.is_err() {
+            for key in half {
+                // What cannot be removed now, the next run removes.
+                let _ = self.remove_half(key, &self.half(key));
             }
         }
-        let place = self.entry(key);
-        fs::rename(&half, &place).map_err(Error::io(&place))?;
+        outcomes
+    }
+
+    /// `half` are the keys whose files have begun to move, and that have no entry yet.
+    fn put_all<'n>(&self, recordings: &'n [NewRecording], half: &mut Vec<&'n str>) -> Result<Vec<Put>> {
+        let mut folders = BTreeSet::new();
+        let mut outcomes = Vec::new();
+        for new in recordings {
+            let key = new.key.as_str();
+            for old in &new.replaced {
+                self.take_away(old)?;
+            }
+            if self.entry(key).exists() || half.contains(&key) {
+                outcomes.push(Put::WasThere);
+                continue;
+            }
+            let note = self.half(key);
+            if note.exists() {
+                // Another process was killed meanwhile.
+                self.remove_half(key, &note)?;
+            }
+            fs::rename(new.staging.path().join(ENTRY), &note).map_err(Error::io(&note))?;
+            half.push(key);
+            for table in &new.tables {
+                let table = staging::relative(table)?;
+                let folder = self.root.join(&table);
+                self.move_in(&new.staging.path().join(&table), &folder, key)?;
+                folders.insert(folder);
+            }
+            outcomes.push(Put::Done);
+        }
+        if self.durable {
+            durable::sync_folders(&folders.into_iter().collect::<Vec<_>>())?;
+        }
+        for key in std::mem::take(half) {
+            let place = self.entry(key);
+            fs::rename(self.half(key), &place).map_err(Error::io(&place))?;
+        }
         if self.durable {
             durable::sync_folder(&self.root.join(FOLDER));
         }
-        Ok(Put::Done)
+        Ok(outcomes)
+    }
+
+    /// Moves the part of a recording into the folder of its table.
+    fn move_in(&self, from: &Path, folder: &Path, key: &str) -> Result<()> {
+        let part = format!("trace={key}");
+        let (from, to) = (from.join(&part), folder.join(&part));
+        remove_all(&to)?;
+        match fs::rename(&from, &to) {
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                fs::create_dir_all(folder).map_err(Error::io(folder))?;
+                fs::rename(&from, &to).map_err(Error::io(&to))
+            }
+            result => result.map_err(Error::io(&to)),
+        }
     }
 
     /// Adds a part of a recording that is still written: a file for each of the tables `written`. Each appears whole, and
@@ -199,8 +271,11 @@ impl Lake {
         for (name, text) in make(&self.entries()?)? {
             let path = self.root.join(staging::relative(name)?);
             let fresh = self.root.join(FOLDER).join(format!("{name}.half"));
-            self.write(&fresh, text.as_bytes())?;
-            fs::rename(&fresh, &path).map_err(Error::io(&path))?;
+            let replaced = self.write(&fresh, text.as_bytes());
+            if let Err(error) = replaced.and_then(|()| fs::rename(&fresh, &path).map_err(Error::io(&path))) {
+                let _ = fs::remove_file(&fresh);
+                return Err(error);
+            }
         }
         if self.durable {
             durable::sync_folder(&self.root);

@@ -34,7 +34,7 @@ pub use dataset::Dataset;
 pub use entries::{UNFINISHED, entries, entry_path, read_small};
 pub(crate) use growing::Growing as Unfinished;
 pub use growing::abandon_all;
-pub use lake::{Lake, Put};
+pub use lake::{Lake, NewRecording, Put};
 pub use parts::{Announce, Parts};
 pub use workers::Encoders;
 

@@ -78,11 +78,16 @@ impl SharedTrace {
 
     /// The lines of the file `NAME.<what>.jsonl.gz`.
     pub fn packed_lines(&self, what: &str) -> Option<Vec<Json>> {
-        let file = std::fs::File::open(self.expected.join(format!("{}.{what}.jsonl.gz", self.name))).ok()?;
-        let lines = BufReader::new(flate2::read::MultiGzDecoder::new(file)).lines();
-        let parse = |line: String| serde_json::from_str(&without_lone_surrogates(&line)).expect("valid JSON");
-        Some(lines.map(|line| parse(line.expect("a readable line"))).collect())
+        packed_lines(&self.expected.join(format!("{}.{what}.jsonl.gz", self.name)))
     }
+}
+
+/// The lines of a packed file.
+pub fn packed_lines(path: &Path) -> Option<Vec<Json>> {
+    let file = std::fs::File::open(path).ok()?;
+    let lines = BufReader::new(flate2::read::MultiGzDecoder::new(file)).lines();
+    let parse = |line: String| serde_json::from_str(&without_lone_surrogates(&line)).expect("valid JSON");
+    Some(lines.map(|line| parse(line.expect("a readable line"))).collect())
 }
 
 /// JSON may escape halves of surrogate pairs, which no Rust string can hold: each becomes U+FFFD, as in tracequet.

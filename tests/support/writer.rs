@@ -24,6 +24,8 @@ pub struct Kind<'n> {
 pub enum Type {
     Byte,
     EmptyObject,
+    Long,
+    String,
 }
 
 /// One event as it is to be written. In V6 threads are indices.
@@ -164,6 +166,8 @@ impl Writer {
             payload.extend(match kind {
                 Type::Byte => vec![6, 0, 0, 0],
                 Type::EmptyObject => vec![1, 0, 0, 0, 0, 0, 0, 0],
+                Type::Long => vec![12, 0, 0, 0],
+                Type::String => vec![18, 0, 0, 0],
             });
             utf16(&mut payload, name);
         }

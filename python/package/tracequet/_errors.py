@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Iterable, List, NamedTuple, Optional
+from typing import Any, Iterable, List, NamedTuple, Optional
 
 
 class Error(Exception):
@@ -14,7 +14,7 @@ class Error(Exception):
         self.path = path
         self.offset = offset
 
-    def __reduce__(self):  # Exceptions cross processes, in Spark for one.
+    def __reduce__(self) -> Any:  # Exceptions cross processes, in Spark for one.
         return type(self), (str(self), self.path, self.offset)
 
 
@@ -41,7 +41,7 @@ class Loss(NamedTuple):
     code: str
     severity: str
     rows: int
-    count: int
+    count: int  # type: ignore[assignment]
     message: str
     offset: Optional[int]
 

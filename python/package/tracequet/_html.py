@@ -51,7 +51,7 @@ def _recording(found: Dict[str, Any]) -> Tuple[str, ...]:
 
 def recordings(paths: List[str], known: List[Loss]) -> str:
     """A summary of recordings: what they are of, how long, what is in them, what was lost."""
-    rows = []
+    rows: List[Tuple[str, ...]] = []
     lost = [str(loss) for loss in known]
     for path in paths[:MOST_INSPECTED]:
         if path.lower().endswith(".gcdump"):
@@ -92,13 +92,16 @@ def table(name: str, types: Dict[str, str]) -> str:
 class _Line:
     """How far a reading is: one line, after a second, in a notebook or on standard error."""
 
+    # Seconds without a line: most readings are over by then.
+    AFTER = 1.0
+
     def __init__(self, name: str, in_notebook: bool) -> None:
         self.name, self.in_notebook = name, in_notebook
         self.began = time.monotonic()
         self.shown: Any = None
 
     def __call__(self, position: int, total: int) -> None:
-        if time.monotonic() - self.began < 1 or position == 0:
+        if time.monotonic() - self.began < self.AFTER or position == 0:
             return
         share = f" of {size(total)} ({100 * position // total} %)" if total else ""
         self._show(f"{self.name}: {size(position)}{share}")

@@ -63,7 +63,8 @@ class _Local:
     """A recording as a local file, for as long as it is open."""
 
     def __init__(self, address: str, most: Optional[int] = None) -> None:
-        self.address, self.most, self.folder = address, most, None
+        self.address, self.most = address, most
+        self.folder: Optional[str] = None
 
     def __enter__(self) -> str:
         if _is_local(self.address):
@@ -301,7 +302,7 @@ def convert(
     # Which have the same content is known only when all have been read: of those one is converted.
     spread = spark.range(0, count, 1, count)
     hashed = {row["path"]: row for row in spread.mapInArrow(hashes, _RESULT).collect()}
-    seen = dict(known)
+    seen: Dict[str, Optional[str]] = dict(known)
     done: List[Dict[str, Any]] = []
     todo: List[str] = []
     for path in dict.fromkeys(paths):

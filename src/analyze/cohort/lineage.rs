@@ -13,6 +13,9 @@ use crate::normalize::fact::NON_GC_HEAP;
 /// was not recorded whole.
 pub const UNKNOWN_BIRTH: u32 = 0;
 
+/// Pieces of memory that are told apart, of all runtimes: 24 bytes each.
+pub(super) const MAX_PIECES: usize = 32 << 20;
+
 /// Cohorts that are told apart at a time. Beyond that the oldest two become one, named after the later.
 const MAX_COHORTS: usize = 256;
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-use super::lineage::{Bound, CohortRow, Collection, Lineage, Range};
+use super::lineage::{Bound, CohortRow, Collection, Lineage, MAX_PIECES, Range};
 use crate::analyze::held;
 use crate::dataset::{Column, Recording, arrow_array::RecordBatch};
 use crate::error::{Error, Result};
@@ -13,9 +13,6 @@ pub const TABLES: [&str; 4] = ["gc", "gc_generation_range", "gc_surviving_range"
 
 /// Ranges held in memory, unless one collection alone has more: 32 bytes each.
 const MAX_RANGES: u64 = 4 << 20;
-
-/// Pieces of memory that are told apart, of all runtimes: 24 bytes each.
-const MAX_PIECES: usize = 32 << 20;
 
 struct Gc {
     runtime: (u64, u64),

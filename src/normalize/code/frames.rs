@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::code_map::CodeMap;
-use super::lines::Lines;
+use super::lines::{Line, Lines};
 use super::mappings::Mappings;
 use super::methods::{Code, Methods};
 use super::modules::Modules;
@@ -17,6 +17,9 @@ use crate::normalize::loader::assemblies::Assemblies;
 use crate::normalize::loader::managed_modules::ManagedModules;
 use crate::normalize::tracker::FrameCounts;
 use crate::reader::ProcessKey;
+
+/// Code of the diagnostic that says how many frames have no name, and why.
+pub const UNNAMED_FRAMES: &str = "unnamed_frames";
 
 /// Frames remembered at once. Past it the memory starts anew and a frame may appear twice.
 const MAX_FRAMES: usize = 1 << 20;
@@ -103,7 +106,7 @@ pub fn resolve(
     if named < all {
         let message =
             format!("{} of {all} frames of call stacks have no name: {}", all - named, reason(&frames, known));
-        sink.problem(&Problem::new(Severity::Info, "unnamed_frames", position, message).count(all - named));
+        sink.problem(&Problem::new(Severity::Info, UNNAMED_FRAMES, position, message).count(all - named));
     }
     let with_line = frames.lines.map_or(0, |lines| lines.finish(position, sink));
     FrameCounts { with_line, ..frames.counts }
@@ -192,17 +195,20 @@ impl Frames<'_> {
     ) -> (FrameId, u32) {
         self.counts.frames += 1;
         let (row, code) = self.maps.frame(node, process, text);
-        let lines = self.lines.as_mut();
-        let line = lines.zip(code).and_then(|(lines, code)| lines.of(process, code, node.address));
-        let (name, assembly) = (beginning(row.name), row.assembly.map(beginning));
-        self.cut += u64::from(name.len() < row.name.len());
+        let row = Frame { frame_id: u32::try_from(self.counts.frames).unwrap_or(u32::MAX), ..row };
+        #[cfg(feature = "native-symbols")]
+        let mut name = String::new();
+        let row = match (self.lines.as_mut(), code) {
+            (Some(lines), Some(code)) => with_line(row, lines.of(process, code, node.address)),
+            #[cfg(feature = "native-symbols")]
+            (Some(lines), None) => with_native_symbols(&self.maps, lines, (node, process), row, &mut name),
+            _ => row,
+        };
+        self.cut += u64::from(row.name.len() > MAX_NAME);
         let row = Frame {
-            frame_id: u32::try_from(self.counts.frames).unwrap_or(u32::MAX),
-            name,
-            assembly,
-            file: line.map(|line| beginning(line.file)),
-            line: line.map(|line| line.line),
-            line_kind: line.map(|line| line.kind),
+            name: beginning(row.name),
+            assembly: row.assembly.map(beginning),
+            file: row.file.map(beginning),
             ..row
         };
         self.counts.named += u64::from(row.is_named);
@@ -218,6 +224,34 @@ impl Frames<'_> {
         sink.add(&row);
         (row.frame_id, group)
     }
+}
+
+/// The frame with its line.
+fn with_line<'t>(row: Frame<'t>, line: Option<Line<'t>>) -> Frame<'t> {
+    let Some(Line { file, line, kind }) = line else { return row };
+    Frame { file: Some(file), line: Some(line), line_kind: Some(kind), ..row }
+}
+
+/// The frame with the name and line that a file on this machine has for it; as it is when there are none. The name is put into `text`.
+#[cfg(feature = "native-symbols")]
+fn with_native_symbols<'t>(
+    maps: &'t Maps<'_>,
+    lines: &'t mut Lines<'_>,
+    (node, process): (&Node, ProcessKey),
+    row: Frame<'t>,
+    text: &'t mut String,
+) -> Frame<'t> {
+    if row.kind != "native" || row.is_named {
+        return row;
+    }
+    let mappings = maps.known.mappings;
+    let mapping = maps.mappings.find(process, node.address, node.first_ns).and_then(|at| mappings.mapping(at));
+    let Some((mapping, build_id)) = mapping.and_then(|mapping| Some((mapping, mappings.build_id(mapping)?))) else {
+        return row;
+    };
+    let Some(found) = lines.native(mapping, &build_id, node.address) else { return row };
+    text.extend([file_name(&mapping.path), "!", found.name]);
+    with_line(Frame { name: text, is_named: true, offset_bytes: found.offset, ..row }, found.line)
 }
 
 impl Maps<'_> {

@@ -5,12 +5,16 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::il_maps::{CodeKey, IlMaps};
+#[cfg(feature = "native-symbols")]
+use super::mappings::Mapping;
 use super::methods::{Code, Methods};
 use crate::error::{Problem, Severity};
 use crate::normalize::fact::FactSink;
 use crate::normalize::loader::managed_modules::ManagedModules;
 use crate::reader::ProcessKey;
 use crate::reader::symbols::Symbols;
+#[cfg(feature = "native-symbols")]
+use crate::reader::symbols::{NativeModule, NativePlace};
 
 /// Names of modules in a message, at most.
 const MAX_NAMES: usize = 5;
@@ -26,6 +30,18 @@ pub struct Line<'l> {
     pub kind: &'static str,
 }
 
+/// A native function by the symbols of its file.
+#[cfg(feature = "native-symbols")]
+#[derive(Clone, Copy, Debug)]
+pub struct Function<'l> {
+    /// Its name.
+    pub name: &'l str,
+    /// Distance of the address from its beginning.
+    pub offset: u64,
+    /// Where it is in the source.
+    pub line: Option<Line<'l>>,
+}
+
 /// Finds lines.
 pub struct Lines<'k> {
     symbols: &'k mut Symbols,
@@ -36,13 +52,15 @@ pub struct Lines<'k> {
     frames: u64,
     found: u64,
     by_method: u64,
+    /// Native frames with a line.
+    native: u64,
 }
 
 impl<'k> Lines<'k> {
     /// With what is known at the end of a recording.
     pub fn new(symbols: &'k mut Symbols, maps: &'k IlMaps, modules: &'k ManagedModules, methods: &Methods) -> Self {
         let versions = methods.versions();
-        Lines { symbols, maps, modules, versions, frames: 0, found: 0, by_method: 0 }
+        Lines { symbols, maps, modules, versions, frames: 0, found: 0, by_method: 0, native: 0 }
     }
 
     /// The line of a method's code at an address, which is behind a call.
@@ -60,9 +78,20 @@ impl<'k> Lines<'k> {
         Some(Line { file, line, kind })
     }
 
+    /// The native function at an address, which is behind a call.
+    #[cfg(feature = "native-symbols")]
+    pub fn native(&mut self, mapping: &Mapping, build_id: &str, address: u64) -> Option<Function<'_>> {
+        let module = NativeModule { path: &mapping.path, build_id };
+        let file_offset = address.checked_sub(mapping.start())?.checked_add(mapping.file_offset)?;
+        let NativePlace { name, offset, line } = self.symbols.native(module, file_offset)?;
+        let line = line.map(|(file, line)| Line { file, line, kind: "exact" });
+        self.native += u64::from(line.is_some());
+        Some(Function { name, offset, line })
+    }
+
     /// How many frames have a line, and what there is to say of the others.
     pub fn finish(self, position: u64, sink: &mut impl FactSink) -> u64 {
-        let Lines { symbols, maps, frames, found, by_method, .. } = self;
+        let Lines { symbols, maps, frames, found, by_method, native, .. } = self;
         if maps.lost() > 0 {
             let message =
                 "more maps from native code to IL than are remembered; such methods have their first line only";
@@ -89,6 +118,6 @@ impl<'k> Lines<'k> {
             let count = frames - found + by_method;
             sink.problem(&Problem::new(Severity::Info, "frames_without_line", position, message).count(count));
         }
-        found
+        found + native
     }
 }

@@ -168,6 +168,13 @@ impl Mappings {
         self.list.get(index)
     }
 
+    /// The build id of a mapping's file.
+    #[cfg(feature = "native-symbols")]
+    pub fn build_id(&self, mapping: &Mapping) -> Option<String> {
+        let json: serde_json::Value = serde_json::from_str(self.metadata.get(&mapping.metadata_id)?).ok()?;
+        Some(json.get("build_id")?.as_str()?.to_owned())
+    }
+
     /// A symbol by its index in its map: first address and name.
     pub fn symbol(&self, index: usize) -> Option<(u64, &str)> {
         self.symbols.get(index).map(|symbol| (symbol.start, symbol.name.as_str()))

@@ -1,19 +1,15 @@
 //! Where the symbols of modules lie on this machine.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use foldhash::fast::RandomState;
 
+use super::files::{file_name, read_file};
 use super::pe;
 use super::portable_pdb::PortablePdb;
 use crate::error::{Error, Result};
 use crate::guid::Guid;
-
-/// A file of more bytes is not read. The symbols of the largest assembly of .NET 10 have 10 MB.
-const MAX_FILE: u64 = 128 << 20;
 
 /// Bytes of all symbols in memory, at most.
 const MAX_BYTES: u64 = 1 << 30;
@@ -39,6 +35,8 @@ pub struct Symbols {
     files: HashMap<Guid, Option<PortablePdb>, RandomState>,
     bytes_left: u64,
     missing: Vec<String>,
+    #[cfg(feature = "native-symbols")]
+    native: super::native::NativeFiles,
 }
 
 impl Symbols {
@@ -48,7 +46,14 @@ impl Symbols {
             let path = folder.display();
             return Err(Error::Usage(format!("--symbols {path}: no such directory, expected one with symbols")));
         }
-        Ok(Symbols { folders: folders.to_vec(), files: HashMap::default(), bytes_left: MAX_BYTES, missing: Vec::new() })
+        Ok(Symbols {
+            folders: folders.to_vec(),
+            files: HashMap::default(),
+            bytes_left: MAX_BYTES,
+            missing: Vec::new(),
+            #[cfg(feature = "native-symbols")]
+            native: super::native::NativeFiles::default(),
+        })
     }
 
     /// File and line of a method's IL offset; without an offset of its beginning.
@@ -64,6 +69,12 @@ impl Symbols {
             self.files.insert(module.pdb_guid, found);
         }
         self.files.get_mut(&module.pdb_guid)?.as_mut()?.line(token, il_offset)
+    }
+
+    /// What lies at an offset of a native file, which is behind a call.
+    #[cfg(feature = "native-symbols")]
+    pub fn native(&mut self, module: super::NativeModule<'_>, file_offset: u64) -> Option<super::NativePlace<'_>> {
+        self.native.at(&self.folders, module, file_offset, &mut self.bytes_left)
     }
 
     /// Names of modules whose symbols were looked for and not found, in the order of the search.
@@ -101,13 +112,7 @@ impl Symbols {
 
     /// The symbols in a file, a PDB or an assembly with embedded ones, if their id is the wanted one.
     fn read(&mut self, path: &Path, wanted: Guid) -> Option<PortablePdb> {
-        // Pipes and devices are not opened.
-        let size = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
-        if size > MAX_FILE.min(self.bytes_left) {
-            return None;
-        }
-        let mut data = Vec::new();
-        File::open(path).ok()?.take(MAX_FILE).read_to_end(&mut data).ok()?;
+        let mut data = read_file(path, self.bytes_left)?;
         if data.starts_with(b"MZ") {
             let directory = pe::debug_directory(&data).ok()?;
             let embedded = directory.embedded.filter(|_| directory.guids.contains(&wanted))?;
@@ -118,9 +123,4 @@ impl Symbols {
         self.bytes_left = self.bytes_left.saturating_sub(size);
         Some(pdb)
     }
-}
-
-/// The part of a path behind its folders, of whatever system.
-fn file_name(path: &str) -> &str {
-    path.rsplit(['/', '\\']).next().unwrap_or(path)
 }

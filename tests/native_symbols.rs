@@ -1,0 +1,146 @@
+//! Names and lines of native frames by ELF files on this machine, against what binutils say of the same file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use tracequet::pipeline::Convert;
+
+use crate::support::dataset::Dataset;
+use crate::support::skip;
+use crate::support::writer::{Form, Kind, Row, Type, Writer};
+
+const SYSTEM: &str = "Universal.System";
+const BASE: u64 = 0x7F00_1234_0000;
+
+const SOURCE: &str = "\
+int helper(int a) {
+    int sum = 0;
+    for (int i = 0; i < a; i++) sum += i * a;
+    return sum;
+}
+
+int probe_one(int a) {
+    return helper(a) + 1;
+}
+int probe_two(int a)
+{
+    int b = probe_one(a);
+    return b * helper(b);
+}
+";
+
+/// What a program prints; `None` when it is not there.
+fn output(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).expect("text"))
+}
+
+fn utf16z(text: &str) -> Vec<u8> {
+    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+}
+
+/// A recording whose file is mapped at `BASE` with this build id, with a sample of each stack.
+fn recording(path: &Path, build_id: &str, stacks: &[Vec<u64>]) -> Vec<u8> {
+    let kind = |id, name| Kind { id, provider: SYSTEM, event_id: id, version: 0, name };
+    let sample = Kind { id: 3, provider: "Microsoft-DotNETCore-SampleProfiler", event_id: 0, version: 0, name: "" };
+    let number = |values: &[u64]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let mapping = [number(&[BASE, BASE + 0x10_0000, 0, 7]), utf16z(path.to_str().unwrap())].concat();
+    let json = format!("{{\"type\": \"ELF\", \"build_id\": \"{build_id}\"}}");
+    let metadata = [number(&[7]), utf16z(&json)].concat();
+    let row = |metadata_id, sequence, stack_id, payload: Vec<u8>| Row {
+        metadata_id,
+        sequence,
+        capture_thread: 1,
+        thread: 1,
+        ticks: i64::from(sequence),
+        stack_id,
+        payload,
+        ..Row::default()
+    };
+    let mut rows = vec![row(1, 1, 0, mapping), row(2, 2, 0, metadata)];
+    let samples = (1..=stacks.len() as u32).map(|id| row(3, id + 2, id, 2u32.to_le_bytes().to_vec()));
+    rows.extend(samples);
+    let long = |name| (name, Type::Long);
+    let fields = [long("StartAddress"), long("EndAddress"), long("FileOffset"), long("MetadataId")];
+    let mut writer = Writer::new(Form::V4);
+    writer.described(kind(1, "ProcessMapping"), &[&fields[..], &[("FileName", Type::String)]].concat());
+    writer.described(kind(2, "ProcessMappingMetadata"), &[long("Id"), ("SymbolMetadata", Type::String)]);
+    writer.metadata(&[sample]).stacks(1, stacks).events(&rows).end()
+}
+
+#[test]
+fn native_frames_have_the_names_and_lines_of_binutils() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, library) = (folder.path().join("probe.c"), folder.path().join("libprobe.so"));
+    std::fs::write(&source, SOURCE).unwrap();
+    let [source, library_name] = [&source, &library].map(|path| path.to_str().unwrap());
+    let flags = ["-g", "-O0", "-shared", "-fPIC", "-Wl,--build-id", "-o", library_name, source];
+    let symbols = output("cc", &flags).and_then(|_| output("nm", &["-S", "--defined-only", library_name]));
+    let notes = symbols.as_ref().and_then(|_| output("readelf", &["-n", library_name]));
+    let (Some(symbols), Some(notes)) = (symbols, notes) else {
+        return skip::note("native_frames_have_the_names_and_lines_of_binutils", "no cc or no binutils");
+    };
+    let build_id = notes.split("Build ID: ").nth(1).expect("a build id").split_whitespace().next().unwrap();
+    let functions: Vec<(u64, u64, &str)> = symbols
+        .lines()
+        .filter_map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
+            [start, size, "T" | "t", name] => {
+                Some((u64::from_str_radix(start, 16).unwrap(), u64::from_str_radix(size, 16).unwrap(), name))
+            }
+            _ => None,
+        })
+        .collect();
+    assert!(functions.len() >= 3, "{symbols}");
+    // Return addresses: behind the first byte, in the middle, behind the last byte.
+    let mut expected = BTreeMap::new();
+    for (start, size, name) in &functions {
+        for offset in [1, size / 2, *size] {
+            let place = output("addr2line", &["-e", library_name, &format!("{:x}", start + offset - 1)]).unwrap();
+            let line = place.trim().split(" (").next().unwrap().to_owned();
+            expected.insert(BASE + start + offset, (format!("libprobe.so!{name}"), offset, line));
+        }
+    }
+    let stacks: Vec<Vec<u64>> = expected.keys().map(|address| vec![*address]).collect();
+    let symbols = tempfile::tempdir().unwrap();
+    let convert = |build_id: &str, path: &Path| {
+        let file = folder.path().join("made.nettrace");
+        std::fs::write(&file, recording(path, build_id, &stacks)).unwrap();
+        Dataset::with(Convert::default().inputs([file]).symbols([symbols.path()]))
+    };
+    let check = |dataset: &Dataset| {
+        let frames = dataset.table("frame");
+        let (names, offsets) = (frames.texts("name"), frames.numbers("offset_bytes"));
+        let (files, lines) = (frames.texts("file"), frames.optional("line"));
+        assert!(frames.bools("is_named").iter().all(|named| *named), "{names:?}");
+        for (row, address) in frames.numbers("address").into_iter().enumerate() {
+            let (name, offset, line) = &expected[&address];
+            assert_eq!((&names[row], offsets[row]), (name, *offset));
+            assert_eq!(&format!("{}:{}", files[row], lines[row].unwrap()), line, "{name}+{offset:#x}");
+        }
+        assert_eq!(frames.rows(), expected.len());
+        assert_eq!(dataset.summary.inputs[0].frames.named, expected.len() as u64);
+    };
+    // Where the recording says it is, in the folder, and in the layout of debug files.
+    check(&convert(build_id, &library));
+    let elsewhere = Path::new("/no/such/folder/libprobe.so");
+    std::fs::copy(&library, symbols.path().join("libprobe.so")).unwrap();
+    check(&convert(build_id, elsewhere));
+    std::fs::remove_file(symbols.path().join("libprobe.so")).unwrap();
+    let debug = symbols.path().join(".build-id").join(&build_id[..2]);
+    std::fs::create_dir_all(&debug).unwrap();
+    std::fs::copy(&library, debug.join(format!("{}.debug", &build_id[2..]))).unwrap();
+    check(&convert(build_id, elsewhere));
+    // A file of the same name and of another build.
+    let other = build_id.replace(|digit: char| digit.is_ascii_digit(), "e");
+    let dataset = convert(&other, &library);
+    assert_eq!(dataset.summary.inputs[0].frames.named, 0);
+    // Half a file is not read, and half of its debug data neither.
+    let bytes = std::fs::read(&library).unwrap();
+    std::fs::remove_dir_all(symbols.path().join(".build-id")).unwrap();
+    for length in (0..bytes.len()).step_by(997) {
+        std::fs::write(symbols.path().join("libprobe.so"), &bytes[..length]).unwrap();
+        assert!(!convert(build_id, elsewhere).summary.has_losses());
+    }
+}
