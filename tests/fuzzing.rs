@@ -184,7 +184,7 @@ pub fn files_of_datasets() -> Vec<Vec<u8>> {
 #[cfg(feature = "tables")]
 #[test]
 fn mutations_of_datasets_do_no_harm() {
-    mutations("dataset", dataset::run, files_of_datasets(), 300);
+    mutations("dataset", dataset::run, files_of_datasets(), 100);
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn numbers_of_a_dataset_may_be_any() {
     datasets.dedup();
     datasets.retain(|path| path.to_string_lossy().ends_with("arrow"));
     let mut changes = 0;
-    for round in 0..45 {
+    for round in 0..24 {
         // A copy: the other tests use these.
         let (from, path) = (datasets[round % datasets.len()], folder.path().join(round.to_string()));
         std::fs::create_dir(&path).unwrap();
@@ -87,5 +87,5 @@ fn numbers_of_a_dataset_may_be_any() {
         assert!(began.elapsed() < Duration::from_secs(20), "round {round} takes {:?}", began.elapsed());
         std::fs::remove_dir_all(&path).unwrap();
     }
-    assert!(changes > 100, "{changes}");
+    assert!(changes > 30, "{changes}");
 }

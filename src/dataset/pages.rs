@@ -115,11 +115,12 @@ impl Header {
     /// Reads a header. `None`: there is none, or it is longer.
     fn read(bytes: &[u8]) -> Option<Header> {
         let mut compact = Compact(bytes);
-        let (mut kind, mut sizes, mut values, mut encoding) = (None, [None; 2], None, None);
+        let (mut kind, mut expanded, mut stored, mut values, mut encoding) = (None, None, None, None, None);
         compact.each_field(|compact, id, field| {
             match (id, field) {
                 (1, 5) => kind = compact.number(field),
-                (2 | 3, 5) => sizes[usize::from(id == 3)] = compact.number(field),
+                (2, 5) => expanded = compact.number(field),
+                (3, 5) => stored = compact.number(field),
                 // The header of a data page, of a dictionary, and of a data page of version 2.
                 (5 | 7 | 8, STRUCT) => {
                     let of_encoding = if id == 8 { 4 } else { 2 };
@@ -137,9 +138,9 @@ impl Header {
             }
             Some(true)
         })?;
-        let [expanded, stored] = sizes.map(|size| size.and_then(|size| u64::try_from(size).ok()));
+        let (expanded, stored) = (u64::try_from(expanded?).ok()?, u64::try_from(stored?).ok()?);
         let length = (bytes.len() - compact.0.len()) as u64;
-        Some(Header { kind: kind?, expanded: expanded?, stored: stored?, values: values?, encoding: encoding?, length })
+        Some(Header { kind: kind?, expanded, stored, values: values?, encoding: encoding?, length })
     }
 
     /// The header of the page at a place of a file.
