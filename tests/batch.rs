@@ -375,3 +375,25 @@ fn a_kill_at_any_step_and_a_second_run_give_the_same_dataset() {
     }
     assert!(kills > 10, "{kills}");
 }
+
+#[test]
+#[cfg(not(feature = "cloud"))]
+fn an_address_needs_the_feature() {
+    let recordings = Recordings::new();
+    let out = recordings.at("out");
+    let gc = recordings.at("traces/gc.nettrace");
+    let lake = "s3://bucket/lake?secret";
+    for arguments in [
+        &["convert", "s3://bucket/night/", "-o", out.to_str().unwrap()][..],
+        &["convert", gc.to_str().unwrap(), "-o", "az://container/lake", "--append"],
+        &["dataset", "list", lake],
+        &["dataset", "remove", lake, "key"],
+        &["stats", "https://host/a.nettrace"],
+        &["inspect", "gs://bucket/a.nettrace"],
+    ] {
+        let run = run(arguments);
+        assert_eq!(run.code, Some(1), "{arguments:?}");
+        assert!(run.err.contains("built without the feature `cloud`"), "{arguments:?}: {}", run.err);
+    }
+    assert!(!out.exists());
+}
