@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::entries::{FOLDER, LOCK, entries, entry_path, texts};
+use super::entries::{FOLDER, LOCK, entries, entry_path, read_small, texts};
 use super::{FIRST_PART, Format};
 use crate::error::{Error, Result};
 
@@ -47,12 +47,15 @@ pub(super) fn check(shown: &Path, target: &Path, overwrite: bool, inputs: &[Path
 
 /// The manifest, if it says that tracequet wrote it: `"tool": "tracequet…"`, or an object with such a `"name"`.
 fn manifest(folder: &Path) -> Option<Value> {
-    let bytes = fs::read(folder.join(MANIFEST)).ok()?;
+    let bytes = read_small(&folder.join(MANIFEST)).ok()?;
     let manifest: Value = serde_json::from_slice(&bytes).ok()?;
     let tool = manifest.get("tool")?;
     let name = tool.get("name").unwrap_or(tool).as_str()?;
     (name.split([' ', '/']).next() == Some("tracequet")).then_some(manifest)
 }
+
+/// Tables times recordings that are looked for by the manifest alone; of more, by the entries of the recordings.
+const MAX_PARTS: usize = 4 << 20;
 
 /// The files that a dataset with this manifest may have, relative to its directory. Not every recording has every table.
 fn files(root: &Path, manifest: &Value) -> HashSet<PathBuf> {
@@ -72,8 +75,10 @@ fn files(root: &Path, manifest: &Value) -> HashSet<PathBuf> {
         add_parts(&mut files, &texts(&entry, "tables", "name"), &key);
     }
     let tables = texts(manifest, "tables", "name");
-    for key in texts(manifest, "inputs", "trace_id") {
-        add_parts(&mut files, &tables, &key);
+    let keys = texts(manifest, "inputs", "trace_id");
+    // Each recording may have each table. Where the product has no bound nothing is known, and nothing is replaced.
+    if tables.len().saturating_mul(keys.len()) <= MAX_PARTS {
+        keys.iter().for_each(|key| add_parts(&mut files, &tables, key));
     }
     files
 }
