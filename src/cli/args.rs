@@ -225,7 +225,7 @@ Examples:
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
     /// Recordings: .nettrace, .netperf, .etl, .corprof, packed or not; directories with recordings in them or below;
-    /// quoted patterns ('night/**/*.nettrace'); - is standard input
+    /// quoted patterns ('night/**/*.nettrace'); addresses (s3://bucket/night/, with the feature cloud); - is standard input
     #[arg(value_name = "IN", required_unless_present = "files_from")]
     pub inputs: Vec<PathBuf>,
     /// Read also the recordings that this file names, one a line; - is standard input
@@ -278,7 +278,7 @@ pub struct ConvertArgs {
 /// What a dataset is to be like.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
-    /// Directory to write the tables into
+    /// Directory to write the tables into, or an address (s3://bucket/lake, with the feature cloud)
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
     /// Write only these tables [default: all]

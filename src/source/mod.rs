@@ -130,8 +130,9 @@ impl Input {
         let mut head = Vec::with_capacity(HEAD);
         // A failure here is met again where the recording is read, and reported there.
         let failed = reader.by_ref().take(HEAD as u64).read_to_end(&mut head).err();
-        let of_packing = failed.as_ref().filter(|error| packed && head.is_empty() && error.raw_os_error().is_none());
-        if let Some(error) = of_packing {
+        if let (true, true, Some(error)) = (packed, head.is_empty(), &failed)
+            && error.raw_os_error().is_none()
+        {
             return Err(Error::Unreadable {
                 path: path.to_owned(),
                 offset: 0,
