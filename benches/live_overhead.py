@@ -1,11 +1,12 @@
 """What recording costs a server: requests per second without a recorder, with tracequet, and with dotnet-trace, in turn.
 
-    benches/live_overhead.py KIT TRACEQUET [--runs N] [--seconds N] [--write]
+    benches/live_overhead.py KIT TRACEQUET [--runs N] [--seconds N] [--follow] [--write]
 
     KIT        a folder with `dotnet`, `apps/web` (an ASP.NET server), `apps/dotnet-trace` and `src/load.lua` (a load for wrk)
     TRACEQUET  the program, a release build
     --runs     runs of each (5)
     --seconds  of load in each run (4)
+    --follow   with a row for tracequet collect --follow
     --write    put the result into docs/PERFORMANCE.md, too
 
 The server is started once for each set of providers. Both recorders get the same providers and the same buffer. Server, load and
@@ -99,11 +100,12 @@ def measure(options):
             time.sleep(2)
             # Until the code of the server is compiled as far as it gets.
             load(options.kit, 8)
-            names = ["none", "tracequet", "tracequet --follow", "dotnet-trace"]
+            names = ["none", "tracequet", "dotnet-trace"] + ["tracequet --follow"] * options.follow
             found = {name: [] for name in names}
             for turn in range(options.runs):
                 # Each comes first as often as the others.
-                for name in names[turn % 4 :] + names[: turn % 4]:
+                first = turn % len(names)
+                for name in names[first:] + names[:first]:
                     found[name].append(one_run(name, options, server.pid))
         finally:
             server.kill()
@@ -124,6 +126,7 @@ def main():
     parser.add_argument("tracequet")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=4)
+    parser.add_argument("--follow", action="store_true")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     if not shutil.which("wrk"):

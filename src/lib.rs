@@ -108,6 +108,7 @@
 //! | `tables` | [`pipeline`], [`inspect`], [`dataset`], [`analyze`], with Arrow and Parquet | through `cli` |
 //! | `cli` | the program `tracequet`, and `tables` | yes |
 //! | `packed` | input in `.gz`, `.zst` and `.zip` | yes |
+//! | `cloud` | recordings and datasets in object stores: S3, Google, Azure, HTTP | no |
 //!
 //! Without any, the crate reads, decodes and normalises, and depends on neither Arrow nor Parquet.
 //!

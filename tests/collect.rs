@@ -188,6 +188,35 @@ fn a_recording_ends_at_an_exception_and_at_its_size() {
 }
 
 #[test]
+fn events_are_chosen_by_their_ids() {
+    for runtime in each_runtime("collect --only-events") {
+        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        let folder = Folder::new();
+        let (out, pid, chosen) = (folder.text("out"), program.id().to_string(), format!("{RUNTIME}:1,2"));
+        let arguments = ["collect", "-p", &pid, "--only-events", &chosen, "--duration", "1", "-o", &out, "--json"];
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
+        let kinds = Table::open(&folder.path("out").join("event_type.parquet"));
+        let ids: Vec<u64> = kinds
+            .numbers("event_id")
+            .into_iter()
+            .zip(kinds.texts("provider_name"))
+            .filter_map(|(id, provider)| (provider == RUNTIME).then_some(id))
+            .collect();
+        if text(&output).contains("session_option_ignored") {
+            assert!(!runtime.name.starts_with("10.") && ids.len() > 2, "{}: {ids:?}", runtime.name);
+        } else {
+            assert_eq!(
+                ids.iter().copied().collect::<std::collections::BTreeSet<u64>>(),
+                [1, 2].into(),
+                "{}",
+                runtime.name
+            );
+        }
+    }
+}
+
+#[test]
 fn counters_are_shown_while_they_are_recorded() {
     for runtime in each_runtime("collect --counters") {
         let program = Program::start(runtime, &["steps", "2000", "10"]);
@@ -388,6 +417,50 @@ fn a_full_disk_ends_a_recording_and_leaves_nothing_half() {
         assert!(rows(&folder.path("out"), "gc") > 0, "{}", runtime.name);
         std::fs::remove_file(&keep).expect("the recording is kept");
     }
+}
+
+#[test]
+fn a_full_disk_under_the_tables_ends_the_recording() {
+    let Some(disk) = SmallDisk::mount() else {
+        println!("a full disk under the tables: skipped, no file system can be mounted here");
+        return;
+    };
+    for runtime in each_runtime("a full disk under the tables").iter().take(1) {
+        let mut program = Program::start(runtime, &["steps", "20000", "5"]);
+        let (pid, out) = (program.id().to_string(), disk.path.join("out"));
+        for more in [&[][..], &["--follow=1s"]] {
+            let arguments = ["collect", "-p", &pid, "--for", "all", "--duration", "60", "-o", &out.to_string_lossy()];
+            let begin = Instant::now();
+            let output = run(&[&arguments, more].concat());
+            let said = text(&output);
+            assert!(output.status.code() == Some(1) && said.contains("No space left"), "{}: {said}", runtime.name);
+            assert!(begin.elapsed() < Duration::from_secs(40), "{}: it is not waited for the time", runtime.name);
+            assert!(
+                program.child.try_wait().expect("a child").is_none(),
+                "{}: the program was disturbed",
+                runtime.name
+            );
+            // Parts that were published stay, and nothing else.
+            let left = std::fs::read_dir(&out).into_iter().flatten().flatten();
+            let hidden = left.filter(|entry| entry.file_name().to_string_lossy().starts_with('.')).count();
+            assert!(hidden == 0 && (!more.is_empty() || !out.exists()), "{}", runtime.name);
+        }
+    }
+}
+
+/// What a process leaves behind that is killed, under the id of one that runs.
+#[test]
+fn a_socket_that_was_left_behind_is_said_to_be_one() {
+    let folder = Folder::new();
+    let mut sleep = Command::new("sleep").arg("100").env("TMPDIR", folder.0.path()).spawn().expect("it starts");
+    let socket = folder.path(&format!("dotnet-diagnostic-{}-1-socket", sleep.id()));
+    drop(std::os::unix::net::UnixListener::bind(&socket).expect("a socket"));
+    let output = run(&["collect", "-p", &sleep.id().to_string(), "-o", &folder.text("out")]);
+    let said = text(&output);
+    sleep.kill().expect("a kill");
+    sleep.wait().expect("an end");
+    assert!(output.status.code() == Some(1) && said.contains("nobody listens at"), "{said}");
+    assert!(said.contains("remove the file if the process is gone") && !folder.path("out").exists(), "{said}");
 }
 
 /// A file system of half a megabyte.

@@ -130,3 +130,48 @@ fn the_command_prints_text_json_and_csv() {
     let (code, text, error) = program(&[without.to_str().unwrap()]);
     assert!((code, text.as_str()) == (1, "") && error.contains("lists what survived"), "{error}");
 }
+
+#[test]
+fn lineage_writes_what_the_command_finds() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = Convert::new([sample("gc-churn.nettrace")], folder.path().join("out"));
+    let generation = |generation: Option<u8>| generation.map(u64::from);
+    for (memory, is_whole) in [(Some(1 << 30), true), (Some(100_000), false), (None, true)] {
+        let summary = convert(&request.clone().lineage(memory).overwrite(true), &mut |_| {}).unwrap();
+        let codes: Vec<_> = summary.inputs[0].problems.iter().map(|problem| problem.code).collect();
+        assert_eq!(codes.contains(&"lineage_too_large"), !is_whole, "{codes:?}");
+        let dataset = Dataset::open(folder.path().join("out")).unwrap();
+        let recording = dataset.recording(None).unwrap();
+        let mut expected = Vec::new();
+        cohorts(&recording, |rows| {
+            expected.extend(rows.iter().map(|row| {
+                (
+                    row.gc_id.into(),
+                    row.born_gc_id.into(),
+                    generation(row.generation),
+                    row.alive_bytes,
+                    row.unknown_bytes,
+                )
+            }));
+        })
+        .unwrap();
+        let mut found: Vec<(u64, u64, Option<u64>, u64, u64)> = Vec::new();
+        for batch in recording.table("gc_cohort").unwrap().scan().batches().unwrap() {
+            let batch = batch.unwrap();
+            let column = |name: &str| Column::of(&batch, name).unwrap();
+            for row in 0..batch.num_rows() {
+                let number = |name: &str| column(name).number(row).unwrap();
+                let generation = column("generation").number(row);
+                let bytes = (number("alive_bytes"), number("unknown_bytes"));
+                found.push((number("gc_id"), number("born_gc_id"), generation, bytes.0, bytes.1));
+            }
+        }
+        if memory.is_none() || !is_whole {
+            assert!(found.is_empty());
+            continue;
+        }
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert!(found == expected && found.len() > 50, "{} rows, expected {}", found.len(), expected.len());
+    }
+}

@@ -32,15 +32,17 @@ type Loss = (String, String, String, u64, u64, String, Option<u64>);
 #[pymethods]
 impl Recordings {
     #[new]
-    #[pyo3(signature = (inputs, *, providers, processes, manifests, start_ns, end_ns, signed, hive))]
+    #[pyo3(signature = (inputs, *, providers, processes, manifests, symbols, start_ns, end_ns, retained, signed, hive))]
     #[allow(clippy::too_many_arguments, reason = "named, as in Python")]
     fn new(
         inputs: Vec<PathBuf>,
         providers: Vec<String>,
         processes: Vec<String>,
         manifests: Vec<PathBuf>,
+        symbols: Vec<PathBuf>,
         start_ns: Option<i64>,
         end_ns: Option<i64>,
+        retained: Option<u64>,
         signed: bool,
         hive: bool,
     ) -> Recordings {
@@ -49,6 +51,8 @@ impl Recordings {
             .providers(providers)
             .processes(processes)
             .manifests(manifests)
+            .symbols(symbols)
+            .retained(retained)
             .from_ns(start_ns)
             .to_ns(end_ns)
             .address_type(if signed { AddressType::Int64 } else { AddressType::Uint64 })
@@ -81,6 +85,10 @@ impl Recordings {
             selected.push("event".into());
         }
         let mut request = self.request.clone().tables(selected);
+        if !matches!(name, "heap_dominator" | "diagnostic") {
+            // Other tables are the same without.
+            request = request.retained(None);
+        }
         if chosen.index_of("trace_id").is_err() && name != "trace" {
             // The hash of a recording is for its key only, which nobody wants to see.
             request = request.identities(Identities::none());

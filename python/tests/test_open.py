@@ -167,7 +167,7 @@ def test_a_heap_dump_is_a_recording(tmp_path):
     trace = tracequet.open(tmp_path)
     assert len(trace.paths) == 2 and trace["heap_object"].to_arrow().num_rows > 100
     text = tracequet.open(tmp_path / "heap-10.gcdump")._repr_html_()
-    assert "heap dump" in text and "expected" not in text
+    assert "a heap dump" in text and "expected" not in text
 
 
 def test_several_recordings_are_one_trace(tmp_path):
@@ -359,3 +359,21 @@ def test_everything_public_is_described():
                 if callable(one) or isinstance(one, property):
                     missing.append(of)
     assert not missing
+
+
+def test_options_that_fill_more(tmp_path):
+    heap = SAMPLES / "heap-10.nettrace"
+    plain, full = tracequet.open(heap), tracequet.open(heap, retained=True, symbols=[tmp_path])
+    assert len(plain["heap_dominator"].collect()) == 0
+    rows = len(full["heap_dominator"].collect())
+    assert rows > 100 and len(tracequet.open(heap, retained=2**30)["heap_dominator"].collect()) == rows
+    assert full.sql("SELECT count(*) FROM heap_dominator").fetchall() == [(rows,)]
+    summary = tracequet.convert(heap, tmp_path / "out", retained="1G", tables=["heap_dominator"])
+    assert {table["name"]: table["rows"] for table in summary["tables"]}["heap_dominator"] == rows
+    # Too little memory: the table stays empty.
+    assert len(tracequet.open(heap, retained=1000)["heap_dominator"].collect()) == 0
+
+
+def test_figures_are_a_table():
+    metrics = tracequet.open(CHURN)["metric"].to_pandas().set_index("name")
+    assert metrics.loc["gc.count", "value"] == 19

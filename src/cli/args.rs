@@ -225,7 +225,7 @@ Examples:
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
     /// Recordings: .nettrace, .netperf, .etl, .corprof, packed or not; directories with recordings in them or below;
-    /// quoted patterns ('night/**/*.nettrace'); - is standard input
+    /// quoted patterns ('night/**/*.nettrace'); addresses (s3://bucket/night/, with the feature cloud); - is standard input
     #[arg(value_name = "IN", required_unless_present = "files_from")]
     pub inputs: Vec<PathBuf>,
     /// Read also the recordings that this file names, one a line; - is standard input
@@ -278,7 +278,7 @@ pub struct ConvertArgs {
 /// What a dataset is to be like.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
-    /// Directory to write the tables into
+    /// Directory to write the tables into, or an address (s3://bucket/lake, with the feature cloud)
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
     /// Write only these tables [default: all]
@@ -301,6 +301,9 @@ pub struct OutputArgs {
     /// Say what the objects of each walk of the heap retain, in the table heap_dominator, with at most so much memory
     #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = super::live::args::size)]
     pub retained: Option<u64>,
+    /// Say how many bytes survive how long, in the table gc_cohort, with at most so much memory for ranges
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = super::live::args::size)]
+    pub lineage: Option<u64>,
     /// Give frames of call stacks source lines by the symbols (portable PDBs) in this directory; may be given again
     ///
     /// Symbols are also looked for beside the modules that a recording names. They are taken by their id, never by name alone.

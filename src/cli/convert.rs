@@ -138,6 +138,7 @@ pub fn output(args: OutputArgs) -> Result<Convert, Error> {
         .address_type(args.address_type.into())
         .overwrite(args.overwrite)
         .retained(args.retained)
+        .lineage(args.lineage)
         .symbols(args.symbols)
         .strict(args.strict))
 }

@@ -4,10 +4,14 @@
 //! the handler on a thread that may take locks. Windows goes by the handler of `source::etw`.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Directories to remove before the program ends.
 static LEFT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Whether the program ends when it is asked to.
+static ENDS: AtomicBool = AtomicBool::new(false);
 
 /// What asked for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +40,11 @@ pub fn on_interrupt(handler: impl FnMut(Asked) + Send + 'static) -> anyhow::Resu
     listen(&[Asked::Interrupt, Asked::Terminate, Asked::HangUp], handler)
 }
 
-/// From here on SIGINT, SIGTERM and Ctrl+C remove what is half done, and end the program with 130 or 143.
+/// From here on SIGINT, SIGTERM and Ctrl+C remove what is half done, and end the program with 130 or 143. May be said again.
 pub fn end_at_interrupt() -> anyhow::Result<()> {
+    if ENDS.swap(true, Ordering::AcqRel) {
+        return Ok(());
+    }
     listen(&[Asked::Interrupt, Asked::Terminate], |asked| end(asked))
 }
 

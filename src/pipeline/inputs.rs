@@ -49,7 +49,7 @@ pub(super) fn key_of_place(path: &Path) -> String {
 pub(super) fn recordings(inputs: &[PathBuf], fetches: &Fetches) -> Vec<(usize, RecordingPath)> {
     let archive = |path: &Path| {
         let name = shown(path).to_string_lossy().to_ascii_lowercase();
-        if !name.strip_suffix(".zip").is_some_and(|inner| !is_named_so(inner)) {
+        if name.strip_suffix(".zip").is_none_or(is_named_so) {
             return None;
         }
         // What fails here is fetched again where it is read, and told there.

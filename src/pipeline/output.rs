@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::request::Convert;
 use super::summary::{FailedInput, InputSummary, ProblemSummary, TableSummary};
+use crate::analyze::cohort::StoredRanges;
 use crate::analyze::heap::StoredWalks;
 use crate::analyze::metrics::{Figures, definition_of};
 use crate::error::{Error, Problem, Result, Severity};
@@ -27,6 +28,8 @@ pub(super) struct TableOutput {
     figures: Option<Figures>,
     /// The walks of the heap, when it was asked what their objects retain.
     walks: Option<StoredWalks>,
+    /// The collections with their ranges, when survival over time was asked for.
+    ranges: Option<StoredRanges>,
 }
 
 impl FactSink for TableOutput {
@@ -39,6 +42,9 @@ impl FactSink for TableOutput {
         if let Some(walks) = &mut self.walks {
             walks.fact(&fact);
         }
+        if let Some(ranges) = &mut self.ranges {
+            ranges.fact(&fact);
+        }
         self.tables.fact(fact);
     }
 }
@@ -48,8 +54,18 @@ impl TableOutput {
     pub(super) fn new(tables: Tables, request: &Convert) -> TableOutput {
         let labels = request.labels.clone();
         let walks = request.retained.map(StoredWalks::new);
+        let ranges = request.lineage.map(StoredRanges::new);
         let (problems, table_ids) = (BTreeMap::new(), Vec::new());
-        TableOutput { tables, problems, table_ids, walks, labels, selection: Selection::default(), figures: None }
+        TableOutput {
+            tables,
+            problems,
+            table_ids,
+            walks,
+            ranges,
+            labels,
+            selection: Selection::default(),
+            figures: None,
+        }
     }
 
     /// Makes figures of the rows on their way. Tables that `selection` does not ask for are not written.
@@ -68,6 +84,19 @@ impl TableOutput {
             self.tables.add(row);
             if self.tables.has_ready() { self.write(dataset) } else { Ok(()) }
         })
+    }
+
+    /// The rows of `gc_cohort`, likewise.
+    fn lineage(&mut self, position: u64, dataset: &mut dyn TableSink) -> Result<()> {
+        let Some(mut ranges) = self.ranges.take() else { return Ok(()) };
+        ranges.finish(|row| {
+            self.tables.add(row);
+            if self.tables.has_ready() { self.write(dataset) } else { Ok(()) }
+        })?;
+        if let Some(message) = ranges.refused() {
+            self.problem(&Problem::new(Severity::DataLoss, "lineage_too_large", position, message));
+        }
+        Ok(())
     }
 
     /// Declares new tables and hands batches on, in order.
@@ -120,6 +149,7 @@ impl TableOutput {
     ) -> Result<(InputSummary, Vec<TableSummary>)> {
         if failure.is_none() {
             self.retained(summary.bytes, dataset)?;
+            self.lineage(summary.bytes, dataset)?;
         }
         summary.problems = self.problems.values().cloned().collect();
         let undamaged = !self.problems.values().any(|p| p.severity == Severity::Error);

@@ -84,6 +84,9 @@ pub struct Convert {
     /// Fill the table `heap_dominator`, with at most so many bytes of memory for the walks of a recording: 112 for each
     /// object and root, and 40 for each reference. Beyond that the table stays empty, and a diagnostic says so.
     pub retained: Option<u64>,
+    /// Fill the table `gc_cohort`, with at most so many bytes of memory for the ranges of a recording: 64 for each range.
+    /// Beyond that the table is not whole, and a diagnostic says so.
+    pub lineage: Option<u64>,
     /// With [`super::record`]: the recording is added to a dataset of several, as with `append`, and what there is of it is
     /// published each time so much time has passed.
     pub follow: Option<Duration>,
@@ -179,6 +182,11 @@ impl Convert {
         Convert { retained: retained.into(), ..self }
     }
 
+    /// Sets [`Convert::lineage`].
+    pub fn lineage(self, lineage: impl Into<Option<u64>>) -> Convert {
+        Convert { lineage: lineage.into(), ..self }
+    }
+
     /// Sets [`Convert::follow`].
     pub fn follow(self, follow: impl Into<Option<Duration>>) -> Convert {
         Convert { follow: follow.into(), ..self }
@@ -226,8 +234,10 @@ impl Convert {
         let retained = if self.retained.is_some() { "yes".to_owned() } else { String::new() };
         let paths =
             |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(",");
-        let all: [(&str, String); 7] = [
+        let lineage = if self.lineage.is_some() { "yes".to_owned() } else { String::new() };
+        let all: [(&str, String); 8] = [
             ("retained", retained),
+            ("lineage", lineage),
             ("tables", tables.join(",")),
             ("providers", providers.join(",")),
             ("process", processes.join(",")),

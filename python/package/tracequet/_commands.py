@@ -112,7 +112,8 @@ def _options(options: Dict[str, Any]) -> List[str]:
             for one in value:
                 arguments += [option, str(one)]
         else:
-            arguments += [option, str(value)]
+            # Some values stand behind an equals sign only.
+            arguments.append(f"{option}={value}")
     return arguments
 
 

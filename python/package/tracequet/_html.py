@@ -37,6 +37,8 @@ def _recording(found: Dict[str, Any]) -> Tuple[str, ...]:
         f"{g['count']} of generation {g['generation']}" for g in found["collections_by_generation"] if g["count"]
     )
     process = found.get("command_line") or ", ".join(p["name"] for p in found["processes"][:3] if p["name"])
+    if found["container"] == "gcdump":
+        process = "a heap dump"
     problems = ", ".join(sorted({p["code"] for p in found["problems"] if p["severity"] != "info"}))
     return (
         os.path.basename(found["path"]),
@@ -54,9 +56,6 @@ def recordings(paths: List[str], known: List[Loss]) -> str:
     rows: List[Tuple[str, ...]] = []
     lost = [str(loss) for loss in known]
     for path in paths[:MOST_INSPECTED]:
-        if path.lower().endswith(".gcdump"):
-            rows.append((os.path.basename(path), size(os.path.getsize(path)), "", "a heap dump", "", "", ""))
-            continue
         try:
             rows += [_recording(found) for found in _commands.inspected(path)]
         except Exception as error:  # noqa: BLE001 (a summary shows what it can)

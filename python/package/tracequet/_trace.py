@@ -16,6 +16,9 @@ from ._errors import Loss, UsageError, warn
 
 Progress = Union[bool, None, Callable[[int, int], None]]
 
+# Bytes of memory for what objects retain, as on the command line.
+MOST_RETAINED = 4 << 30
+
 
 class Table:
     """A table of a trace, an Arrow stream by the PyCapsule interface: pyarrow, pandas, Polars and DuckDB take it as it is.
@@ -259,10 +262,13 @@ class RecordingTrace(Trace):
         self._folders.append(folder)
         output = os.path.join(folder, "dataset")
         options: Dict[str, Any] = {"layout": "hive" if self._filters["hive"] else None, "manifest": self._filters["manifests"]}
+        options["symbols"] = self._filters["symbols"]
+        # A value of this option stands behind an equals sign.
+        retained = [] if self._filters["retained"] is None else [f"--retained={self._filters['retained']}"]
         for option, time in (("from", self._filters["start_ns"]), ("to", self._filters["end_ns"])):
             options[option] = None if time is None else f"{time}ns"
         chosen = ",".join(tables)
-        arguments = ["convert", "--output", output, "--json", "--tables", chosen, *_commands._options(options)]
+        arguments = ["convert", "--output", output, "--json", "--tables", chosen, *retained, *_commands._options(options)]
         for option, values in (("--providers", "providers"), ("--process", "processes")):
             if self._filters[values]:
                 arguments += [option, ",".join(self._filters[values])]
@@ -386,6 +392,8 @@ def open(
     start: Optional[Time] = None,
     end: Optional[Time] = None,
     manifests: Optional[Sequence[Path]] = None,
+    symbols: Optional[Sequence[Path]] = None,
+    retained: Union[bool, int] = False,
     address_type: str = "uint64",
     progress: Progress = None,
 ) -> Trace:
@@ -397,7 +405,9 @@ def open(
     `LossWarning`.
 
     `providers` and `processes` (names or ids) restrict what is read, `start` and `end` too: times since the start of the recording
-    in seconds, as a `timedelta`, or as a text such as `1m30s`. `manifests` describe events of an .etl. `address_type="int64"` gives
+    in seconds, as a `timedelta`, or as a text such as `1m30s`. `manifests` describe events of an .etl. `symbols` are
+    directories with portable PDBs, which give frames of call stacks their source lines. `retained=True`, or bytes of memory for it, fills
+    the table `heap_dominator`. `address_type="int64"` gives
     unsigned 64-bit numbers as signed ones. `progress` is called with bytes read and bytes in all; True shows a line, and in
     notebooks that is the default.
 
@@ -408,7 +418,7 @@ def open(
     paths = _commands.texts(path)
     if not paths:
         raise UsageError("no recording was given")
-    chosen = (providers, processes, start, end, manifests)
+    chosen = (providers, processes, start, end, manifests, symbols, retained or None)
     if len(paths) == 1 and os.path.isdir(paths[0]) and _inputs.is_dataset(paths[0]):
         if any(value is not None for value in chosen) or address_type != "uint64":
             raise UsageError(f"{paths[0]}: a dataset is read as it was written; choose rows by sql, or columns by select")
@@ -420,6 +430,8 @@ def open(
             "providers": _commands.texts(providers),
             "processes": _commands.texts(processes),
             "manifests": _commands.texts(manifests),
+            "symbols": _commands.texts(symbols),
+            "retained": MOST_RETAINED if retained is True else int(retained) or None,
             "start_ns": _commands.nanoseconds(start),
             "end_ns": _commands.nanoseconds(end),
             "signed": address_type == "int64",

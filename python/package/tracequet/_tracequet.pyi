@@ -47,8 +47,10 @@ class Recordings:
         providers: Sequence[str],
         processes: Sequence[str],
         manifests: Sequence[str],
+        symbols: Sequence[str],
         start_ns: Optional[int],
         end_ns: Optional[int],
+        retained: Optional[int],
         signed: bool,
         hive: bool,
     ) -> Self: ...

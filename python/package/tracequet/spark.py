@@ -190,6 +190,8 @@ def _reader(path: str, options: Dict[str, str]) -> "_tracequet.Recordings":
         providers=split("providers"),
         processes=split("processes"),
         manifests=split("manifests"),
+        symbols=split("symbols"),
+        retained=None,
         start_ns=_commands.nanoseconds(options.get("start")),
         end_ns=_commands.nanoseconds(options.get("end")),
         signed=True,

@@ -6,6 +6,8 @@ mod read;
 #[cfg(test)]
 mod simulated;
 mod spans;
+mod stored;
 
 pub use lineage::{Bound, CohortRow, Collection, Lineage, Range, UNKNOWN_BIRTH};
 pub use read::{TABLES, cohorts};
+pub use stored::StoredRanges;

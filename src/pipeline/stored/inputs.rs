@@ -47,20 +47,19 @@ pub(crate) fn expand(name: &Path, output: &Path) -> Result<Listed> {
     }
 }
 
-/// Why an address that was left as it is cannot be read as an object, if it is none: a folder or pattern that could not be
-/// listed.
+/// Why an address cannot be read as one object, if it is none: a folder or a pattern that [`expand`] could not list, or that it
+/// was not asked about.
 pub(super) fn why_not(address: &Address) -> Result<()> {
     if !is_folder(&address.key) && (!is_pattern(&address.key) || address.service == Service::Http) {
         return Ok(());
     }
     let store = open(address)?;
-    let failure = match listed(store.as_ref(), address, None) {
+    let what = match listed(store.as_ref(), address, None) {
         Ok(None) => return Ok(()),
-        Err(failure) => failure,
-        Ok(_) => Failure::other("could not be listed before, and can be now; try again"),
+        Ok(Some(_)) => "stands for all that is below, expected the address of one recording".to_owned(),
+        Err(failure) => format!("the objects below cannot be listed: {}", failure.what),
     };
-    Err(Failure { what: format!("the objects below cannot be listed: {}", failure.what), ..failure }
-        .at(address.shown()))
+    Err(Failure::other(what).at(address.shown()))
 }
 
 fn is_folder(key: &str) -> bool {

@@ -28,10 +28,13 @@ pub(crate) struct StoreLake {
     address: Address,
     folder: PathBuf,
     /// Entries that were read, by their key, each with its tag.
-    seen: Mutex<HashMap<String, (Option<String>, Vec<u8>)>>,
+    seen: Mutex<HashMap<String, Entry>>,
     /// Whether the store was found to have no conditions.
     unconditional: AtomicBool,
 }
+
+/// The tag and the text of an entry.
+type Entry = (Option<String>, Vec<u8>);
 
 /// Removes recordings of a dataset in a store.
 pub(crate) fn remove(address: &Address, keys: &[String]) -> Result<()> {
@@ -113,7 +116,7 @@ impl StoreLake {
             Err(failure) if failure.kind == FailureKind::Changed => {
                 // It may be our own, written by a request whose answer was lost.
                 let there = read(self.store.as_ref(), &entry_key, MOST_BYTES)?;
-                if !there.is_some_and(|(bytes, _)| bytes == entry) {
+                if there.is_none_or(|(bytes, _)| bytes != entry) {
                     return Ok(Put::WasThere);
                 }
             }
