@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::Format;
 use super::entries::{FOLDER, LOCK, entries, entry_path, read_small, texts};
+use super::{FIRST_PART, Format};
 use crate::error::{Error, Result};
 
 /// File that marks a directory as one of our datasets, and says what it holds.
@@ -92,6 +92,18 @@ fn add_parts(files: &mut HashSet<PathBuf>, tables: &[String], key: &str) {
     }
 }
 
+/// The file of which this one is a later part: a recording that is published while it is made has several.
+fn first_part(name: &Path) -> PathBuf {
+    let file = name.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let number = file.strip_prefix("part-").and_then(|rest| rest.split_once('.'));
+    match number {
+        Some((digits, extension)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
+            name.with_file_name(format!("{FIRST_PART}.{extension}"))
+        }
+        _ => name.to_owned(),
+    }
+}
+
 /// The first thing below `folder` that is none of `known` and no folder on the way to one of them.
 fn foreign(folder: &Path, known: &HashSet<PathBuf>) -> Result<Option<PathBuf>> {
     let folders: HashSet<&Path> = known.iter().flat_map(|file| file.ancestors().skip(1)).collect();
@@ -107,7 +119,7 @@ fn foreign(folder: &Path, known: &HashSet<PathBuf>) -> Result<Option<PathBuf>> {
             // Nothing that we write is a link.
             let is_ours = match kind.is_dir() {
                 true => folders.contains(name.as_path()),
-                false => kind.is_file() && known.contains(&name),
+                false => kind.is_file() && (known.contains(&name) || known.contains(&first_part(&name))),
             };
             if !is_ours {
                 return Ok(Some(entry.path()));

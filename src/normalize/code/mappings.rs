@@ -69,6 +69,7 @@ struct Metadata {
     pdb_age: Option<u32>,
     pdb_path: Option<String>,
     build_id: Option<String>,
+    signature: Option<String>,
 }
 
 impl Metadata {
@@ -87,7 +88,8 @@ impl Metadata {
             time_date_stamp: number("date_time").unwrap_or_default(),
             pdb_age: number("age"),
             pdb_path: text("name"),
-            build_id: text("build_id").or_else(|| text("signature")),
+            build_id: text("build_id"),
+            signature: text("signature"),
         }
     }
 }
@@ -171,8 +173,7 @@ impl Mappings {
     /// The build id of a mapping's file.
     #[cfg(feature = "native-symbols")]
     pub fn build_id(&self, mapping: &Mapping) -> Option<String> {
-        let json: serde_json::Value = serde_json::from_str(self.metadata.get(&mapping.metadata_id)?).ok()?;
-        Some(json.get("build_id")?.as_str()?.to_owned())
+        self.metadata.get(&mapping.metadata_id)?.build_id.clone()
     }
 
     /// A symbol by its index in its map: first address and name.
@@ -196,7 +197,7 @@ impl Mappings {
                 time_date_stamp: about.time_date_stamp,
                 pdb_age: about.pdb_age,
                 pdb_path: about.pdb_path.as_deref(),
-                build_id: about.build_id.as_deref(),
+                build_id: about.build_id.as_deref().or(about.signature.as_deref()),
                 ..Module::default()
             });
         }
@@ -232,7 +233,7 @@ mod tests {
         };
         let about = Metadata::of(&json(9, 1));
         assert_eq!(
-            (about.pdb_age, about.pdb_path.map(|name| name.len()), about.build_id.as_deref()),
+            (about.pdb_age, about.pdb_path.map(|name| name.len()), about.signature.as_deref()),
             (Some(3), Some(9), Some("s"))
         );
         assert!(Metadata::of(&json(MAX_METADATA_TEXT + 1, 1)).pdb_path.is_none());
