@@ -144,6 +144,39 @@ fn jobs_and_order_change_no_byte() {
     assert!(one == content(&recordings.at("slowly")));
 }
 
+/// Files are removed by the name that an entry says it has.
+#[test]
+fn an_entry_that_names_another_place_removes_nothing() {
+    let recordings = Recordings::new();
+    recordings.convert("lake", &["--append"]);
+    let entries = recordings.at("lake/manifest");
+    let broken = std::fs::read_dir(&entries).unwrap().map(|entry| entry.unwrap().path());
+    let broken = broken.into_iter().find(|path| path.to_string_lossy().contains("broken")).unwrap();
+    let mut entry: Value = serde_json::from_slice(&std::fs::read(&broken).unwrap()).unwrap();
+    assert_eq!(entry["status"], "failed");
+    // A recording that failed is tried again, and its old entry goes.
+    std::fs::create_dir(entries.join("x")).unwrap();
+    entry["trace_id"] = "x/../../../precious".into();
+    std::fs::write(entries.join("evil.json"), entry.to_string()).unwrap();
+    std::fs::write(recordings.at("precious.json"), "{}").unwrap();
+    let refused = recordings.convert("lake", &["--append"]);
+    assert!(recordings.at("precious.json").is_file());
+    assert!(refused.code == Some(1) && refused.err.contains("evil.json"), "{}", refused.err);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_among_the_entries_is_an_error() {
+    let recordings = Recordings::new();
+    recordings.convert("lake", &["--append"]);
+    let pipe = recordings.at("lake/manifest/pipe.json");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for arguments in [&["stats", "lake"][..], &["convert", "traces", "--append", "-o", "lake"]] {
+        let run = recordings.run(arguments);
+        assert!(run.code == Some(1) && run.err.contains("pipe.json"), "{arguments:?}: {}", run.err);
+    }
+}
+
 #[test]
 fn what_is_there_is_skipped_and_refreshed_when_asked() {
     let recordings = Recordings::new();

@@ -89,6 +89,31 @@ fn counts_beyond_the_bytes_left_are_refused_without_allocating() {
 }
 
 #[test]
+fn times_beyond_64_bits_are_told() {
+    let made = |header: &Header, ticks: &[u64]| {
+        let mut writer = Writer::new(Vec::new(), header).unwrap();
+        let thread = writer.thread(100);
+        for at in ticks {
+            writer.record(thread, kind::CLOCK, 0, *at, &[0; 8]).unwrap();
+        }
+        writer.finish(*ticks.last().unwrap()).unwrap()
+    };
+    let told = |bytes: &[u8]| {
+        let problems = facts(bytes).unwrap().problems;
+        let found = problems.iter().find(|problem| problem.code == "time_out_of_range");
+        found.map(|problem| problem.count)
+    };
+    let usual = header();
+    assert_eq!(told(&made(&usual, &[2_000, 3_000])), None);
+    assert_eq!(told(&made(&usual, &[2_000, u64::MAX, 1 << 63, 3_000])), Some(2));
+    // Three of them: nanoseconds since 1970 do not fit, either.
+    let slow = Header { frequency: 1, ..header() };
+    assert_eq!(told(&made(&slow, &[2_000, 1 << 40, 1 << 62, 1 << 62])), Some(4));
+    let late = Header { start_ticks: u64::MAX, ..header() };
+    assert_eq!(told(&made(&late, &[u64::MAX])), Some(2));
+}
+
+#[test]
 fn unknown_kinds_and_longer_payloads_are_skipped() {
     let mut m = Making::new();
     m.record(0, 200, 0, |out| out.extend([1, 2, 3])).started(0, &[]);

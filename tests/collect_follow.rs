@@ -131,6 +131,17 @@ fn a_recorder_that_is_killed_leaves_whole_parts() {
         assert!(list.contains(&key) && list.contains("unfinished"), "{list}");
         let said = text(&run(&["survived", &out, "1", "0x1000"]));
         assert!(said.contains("is still written, or its recorder was killed"), "{said}");
+        // It can be replaced like any dataset, though not where something else lies in it.
+        let copy = folder.text("copy");
+        assert!(Command::new("cp").args(["-r", &out, &copy]).status().is_ok_and(|status| status.success()));
+        let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/events.nettrace");
+        let arguments = ["convert", &sample.to_string_lossy(), "--overwrite", "--tables", "trace", "-o", &copy];
+        let stray = folder.path("copy/gc").join(format!("trace={key}/part-x.parquet"));
+        std::fs::write(&stray, "stray").expect("a file");
+        assert!(text(&run(&arguments)).contains("part-x.parquet, which tracequet did not write"));
+        std::fs::remove_file(&stray).expect("it is there");
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
         // The next recording goes into the same dataset, and takes away what was not published.
         let output = run(&["collect", "-p", &pid, "--follow=1s", "--duration", "1", "-o", &out]);
         assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));

@@ -228,6 +228,19 @@ fn an_address_is_named_by_the_code_that_was_there_at_that_time() {
     assert!(input.problems.iter().any(|p| p.code == "unnamed_frames" && p.count == 2), "{:?}", input.problems);
 }
 
+/// One long name for many addresses: each of their frames would have it.
+#[test]
+fn a_long_name_is_cut_where_each_frame_has_it() {
+    let stacks: Vec<Vec<u64>> = (0..200).map(|n| vec![0x1000 + n]).collect();
+    let mut events = vec![(1, LOAD, 0, method(1, 0x1000, 0x100, true, &"ä".repeat(20_000)))];
+    events.extend((1..=200).map(|stack| sample(10 + i64::from(stack), stack)));
+    let dataset = recording(&stacks, &events);
+    let names = dataset.table("frame").texts("name");
+    assert!(names.len() == 200 && names.iter().all(|name| (4090..=4096).contains(&name.len())), "{}", names[0].len());
+    let problems = &dataset.summary.inputs[0].problems;
+    assert!(problems.iter().any(|p| (p.code, p.count) == ("long_frame_names", 200)), "{problems:?}");
+}
+
 #[test]
 fn without_a_rundown_the_recording_says_so() {
     let dataset = recording(&[vec![0x1010, 0x9010]], &[sample(5, 1)]);

@@ -12,9 +12,16 @@ use crate::support::mutate::{Mutator, seal_corprof};
 #[allow(unused_attributes, reason = "`no_main` is for the fuzzer")]
 #[path = "../fuzz/fuzz_targets/corprof.rs"]
 mod corprof;
+#[cfg(feature = "tables")]
+#[allow(unused_attributes, reason = "`no_main` is for the fuzzer")]
+#[path = "../fuzz/fuzz_targets/dataset.rs"]
+pub mod dataset;
 #[allow(unused_attributes, reason = "`no_main` is for the fuzzer")]
 #[path = "../fuzz/fuzz_targets/etl.rs"]
 mod etl;
+#[allow(unused_attributes, reason = "`no_main` is for the fuzzer")]
+#[path = "../fuzz/fuzz_targets/gcdump.rs"]
+mod gcdump;
 #[allow(unused_attributes, reason = "`no_main` is for the fuzzer")]
 #[path = "../fuzz/fuzz_targets/manifest.rs"]
 mod manifest;
@@ -158,6 +165,26 @@ fn mutations_of_callbacks_do_no_harm() {
     mutations("corprof", corprof::run, vec![crate::callback_damage::sample()], 10_000);
     let target = |bytes: &[u8]| drop(crate::support::callbacks::facts(bytes));
     mutations("corprof", target, vec![crate::callback_damage::sample()], 10_000);
+}
+
+#[cfg(feature = "tables")]
+#[test]
+fn mutations_of_heap_dumps_do_no_harm() {
+    mutations("gcdump", gcdump::run, crate::gcdump::seeds(), 10_000);
+}
+
+/// The files of datasets, each behind the number by which the target knows it.
+#[cfg(feature = "tables")]
+pub fn files_of_datasets() -> Vec<Vec<u8>> {
+    let places = dataset::places();
+    assert!((100..=256).contains(&places.len()), "{}", places.len());
+    places.iter().zip(0..=255u8).map(|(place, index)| [&[index], place.content.as_slice()].concat()).collect()
+}
+
+#[cfg(feature = "tables")]
+#[test]
+fn mutations_of_datasets_do_no_harm() {
+    mutations("dataset", dataset::run, files_of_datasets(), 100);
 }
 
 #[test]

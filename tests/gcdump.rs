@@ -7,7 +7,10 @@ use tracequet::analyze::heap::{HeapGraph, Retention, read, snapshot};
 use tracequet::dataset::Dataset;
 use tracequet::error::{Error, Result};
 use tracequet::pipeline::{Convert, Summary, convert};
+use tracequet::reader::gcdump::read as read_dump;
+use tracequet::source::Input;
 
+use crate::limits::{is_alone, peak_mb};
 use crate::support;
 use crate::support::files::sample;
 
@@ -116,6 +119,14 @@ fn dump(places: &[u32], blob: &[u8], addresses: &[u64]) -> Vec<u8> {
     .concat()
 }
 
+/// Dumps in which the groups of roots, the types and what stands behind the graph are small.
+pub fn seeds() -> Vec<Vec<u8>> {
+    // A group above two objects that refer to each other; and nodes that overlap.
+    let objects = dump(&[0, 3, 6], &[0, 1, 1, 0, 1, 1, 1, 16, 1, 0x7F], &[0, 0x1000, 0x2000]);
+    let overlap = dump(&[0, 1, 2, 3], &[0, 3, 1, 1, 0x7F, 0, 2, 1, 2], &[0, 0, 0x1000, 0x2000]);
+    vec![objects, overlap]
+}
+
 /// Converts bytes, and gives the objects, the references, the roots and the problems.
 fn convert_bytes(bytes: &[u8]) -> Result<(usize, usize, usize, Vec<&'static str>)> {
     let folder = tempfile::tempdir().unwrap();
@@ -145,6 +156,49 @@ fn nodes_are_what_the_format_says() {
     for blob in [[9, 0, 0, 0], [0, 9, 0, 0], [0x80, 0x80, 0x80, 0x80]] {
         assert_eq!(convert_bytes(&dump(&[0, 99], &blob, &[0, 8])).unwrap().3, ["damaged_dump"]);
     }
+}
+
+/// A packed dump does not say how many bytes are to come: its counts are held against a bound before anything is read.
+#[test]
+fn a_dump_that_expands_without_end_is_refused() {
+    let whole = dump(&[0], &[0, 0], &[0]);
+    let nodes = whole.len() - (4 + 4 + 2 + 4 + 8 + 3 + 11 + 4 + 8 + 4 + 7 + 4 + 4);
+    assert_eq!(whole[nodes..nodes + 4], 1u32.to_le_bytes());
+    for what in ["the types", "the nodes"] {
+        let at = if what == "the nodes" { nodes } else { nodes - (4 + 12 + 4 + 4) };
+        let mut head = whole[..at].to_vec();
+        head.extend(i32::MAX.to_le_bytes());
+        let endless = std::io::Read::chain(std::io::Cursor::new(head), std::io::repeat(0));
+        let input = Input::from_reader(Path::new("endless"), Box::new(endless), None).unwrap();
+        let error = read_dump(input).unwrap_err().to_string();
+        assert!(error.contains(what) && error.contains("more than 1 GiB"), "{error}");
+    }
+}
+
+/// A list of the same group of roots again and again.
+#[test]
+fn a_group_of_roots_that_is_listed_often_takes_no_memory() {
+    if !is_alone("gcdump::a_group_of_roots_that_is_listed_often_takes_no_memory") {
+        return;
+    }
+    const MANY: usize = 12 << 20;
+    // A compressed number of four bytes, the number of children; each is the next node.
+    let count = [21, 14, 7, 0].map(|shift| (MANY >> shift) as u8 & 0x7F | if shift > 0 { 0x80 } else { 0 });
+    let blob = [&[0][..], &count, &vec![1; MANY], &[0, 0]].concat();
+    let bytes = dump(&[0, blob.len() as u32 - 2], &blob, &[0, 0]);
+    drop(blob);
+    let input = Input::from_reader(Path::new("listed"), Box::new(std::io::Cursor::new(bytes)), None).unwrap();
+    let dump = read_dump(input).unwrap();
+    let before = peak_mb();
+    tracequet::normalize::heap_dump::facts(&dump, &mut Nothing);
+    let grown = peak_mb().zip(before).map(|(after, before)| after - before);
+    assert!(grown.is_none_or(|grown| grown < 50), "{grown:?} MB");
+}
+
+struct Nothing;
+
+impl tracequet::normalize::fact::FactSink for Nothing {
+    fn fact(&mut self, _: tracequet::normalize::fact::Fact<'_>) {}
 }
 
 #[test]

@@ -82,6 +82,10 @@ mod gcdump;
 mod heap;
 #[cfg(feature = "packed")]
 mod hostile;
+#[cfg(feature = "tables")]
+mod hostile_parquet;
+#[cfg(all(feature = "packed", feature = "tables"))]
+mod hostile_values;
 // Signals, sent by a shell command.
 #[cfg(all(feature = "cli", unix))]
 mod interrupt;

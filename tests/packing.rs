@@ -200,6 +200,21 @@ fn every_recording_of_an_archive_is_inspected() {
 }
 
 /// An archive in which a thousand entries share the same bytes would expand to a thousand times as much.
+#[cfg(feature = "tables")]
+#[test]
+fn every_heap_dump_of_an_archive_is_converted() {
+    use tracequet::pipeline::{Convert, convert};
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("dumps.zip");
+    let (dump, other) = (sample("heap-10.gcdump"), &crate::gcdump::seeds()[0]);
+    let archive = zip_of(&[("a.gcdump", &dump), ("readme.txt", b"no dump"), ("b.gcdump", other)]);
+    std::fs::write(&path, archive).expect("room");
+    let request = Convert::new([&path], folder.path().join("set")).tables(["heap_object"]);
+    let summary = convert(&request, &mut |_| {}).expect("a dataset");
+    let objects = summary.tables.iter().find(|table| table.name == "heap_object").map(|table| table.rows);
+    assert_eq!((summary.inputs.len(), objects), (2, Some(2351 + 2)));
+}
+
 #[test]
 fn entries_that_overlap_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");

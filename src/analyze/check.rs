@@ -44,8 +44,11 @@ pub fn runs(dataset: &Dataset, wanted: &[LabelTest], keys: Option<&[String]>) ->
         labelled(labels, wanted) && keys.is_none_or(|keys| keys.contains(trace_id))
     };
     let mut found = Vec::new();
-    for info in dataset.recordings().iter().filter(|info| is_wanted(&info.trace_id, &info.labels)) {
-        let recording = dataset.recording(Some(&info.trace_id))?;
+    for recording in dataset.each_recording() {
+        let info = recording.info();
+        if !is_wanted(&info.trace_id, &info.labels) {
+            continue;
+        }
         found.push(Run {
             trace_id: info.trace_id.clone(),
             start: info.start.clone(),
@@ -83,11 +86,9 @@ fn fingerprint(recording: &Recording<'_>) -> Result<BTreeMap<&'static str, Strin
         ("gc", "heap_count", "GC heaps"),
         ("event_type", "provider_name", "providers"),
     ] {
-        if !recording.tables().any(|known| known.name == table) {
-            continue;
-        }
+        let Ok(table) = recording.table(table) else { continue };
         let mut values = BTreeSet::new();
-        for batch in recording.table(table)?.scan().columns([column]).batches()? {
+        for batch in table.scan().columns([column]).batches()? {
             let batch = batch?;
             let column = Column::of(&batch, column)?;
             values.extend((0..batch.num_rows()).filter_map(|row| match column.text(row) {
@@ -329,9 +330,9 @@ pub struct Difference {
 
 /// Holds all figures of two sets of runs against each other.
 pub fn compare(base: &[Run], new: &[Run]) -> Result<Vec<Difference>> {
-    let mut names: Vec<&str> = Vec::new();
+    let (mut names, mut known): (Vec<&str>, BTreeSet<&str>) = Default::default();
     for metric in new.iter().chain(base).flat_map(|run| &run.metrics) {
-        if !names.contains(&metric.name.as_str()) {
+        if known.insert(&metric.name) {
             names.push(&metric.name);
         }
     }

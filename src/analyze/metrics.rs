@@ -7,6 +7,7 @@ mod leaves;
 mod rows;
 mod seen;
 
+use super::held;
 use crate::dataset::{Column, Recording};
 use crate::error::Result;
 use definition::full_name;
@@ -19,7 +20,7 @@ pub const TABLE: &str = "metric";
 /// All figures of a recording: the rows of its table `metric`, or, where that was left out, what the other tables give.
 /// Counts and sums of nothing are 0; whether the events were recorded at all is not told by them.
 pub fn metrics(recording: &Recording<'_>) -> Result<Vec<Metric>> {
-    if recording.tables().any(|table| table.name == TABLE) { stored(recording) } else { computed(recording) }
+    if recording.table(TABLE).is_ok() { stored(recording) } else { computed(recording) }
 }
 
 fn stored(recording: &Recording<'_>) -> Result<Vec<Metric>> {
@@ -27,6 +28,7 @@ fn stored(recording: &Recording<'_>) -> Result<Vec<Metric>> {
     let columns = ["name", "key", "value", "observation_count", "worst"];
     for batch in recording.table(TABLE)?.scan().columns(columns).batches()? {
         let batch = batch?;
+        held(recording, TABLE, found.len() as u64, 256)?;
         let column = |name| Column::of(&batch, name);
         let (name, key, value) = (column("name")?, column("key")?, column("value")?);
         let (observations, worst) = (column("observation_count")?, column("worst")?);
@@ -43,11 +45,10 @@ fn stored(recording: &Recording<'_>) -> Result<Vec<Metric>> {
 /// The figures of a recording by its other tables; of those that it does not have there are none.
 pub fn computed(recording: &Recording<'_>) -> Result<Vec<Metric>> {
     let mut figures = Figures::new()?;
-    let there: Vec<&str> = recording.tables().map(|table| table.name.as_str()).collect();
     for table in figures.tables() {
-        if there.contains(&table) {
+        if let Ok(found) = recording.table(table) {
             figures.declare(table);
-            for batch in recording.table(table)?.scan().columns(figures.columns(table)).batches()? {
+            for batch in found.scan().columns(figures.columns(table)).batches()? {
                 figures.add(table, &batch?)?;
             }
         }

@@ -178,7 +178,10 @@ fn bound(text: &str) -> std::result::Result<Bound, String> {
         None => (rest.trim(), 0.0),
     };
     let factor = match factor.strip_prefix('*') {
-        Some(factor) => factor.trim().parse().map_err(|_| format!("\"{factor}\" is no factor, expected 1.10"))?,
+        Some(factor) => {
+            let parsed = factor.trim().parse().ok().filter(|factor: &f64| factor.is_finite());
+            parsed.ok_or_else(|| format!("\"{factor}\" is no factor, expected 1.10"))?
+        }
         None if factor.is_empty() => 1.0,
         None => return Err(format!("\"{text}\", expected baseline, baseline * 1.10 or baseline + 5MB")),
     };
@@ -187,7 +190,10 @@ fn bound(text: &str) -> std::result::Result<Bound, String> {
 
 fn amount(text: &str) -> std::result::Result<Amount, String> {
     match text.strip_suffix('%') {
-        Some(part) => part.trim().parse().map(|part: f64| Amount::Part(part / 100.0)).map_err(|_| wrong_number(text)),
+        Some(part) => {
+            let part = part.trim().parse().ok().filter(|part: &f64| part.is_finite());
+            part.map(|part| Amount::Part(part / 100.0)).ok_or_else(|| wrong_number(text))
+        }
         None => number(text).map(Amount::Number),
     }
 }
@@ -212,7 +218,7 @@ fn number(text: &str) -> std::result::Result<f64, String> {
         _ => return Err(wrong_number(text)),
     };
     match digits.trim().parse::<f64>() {
-        Ok(number) if number.is_finite() => Ok(number * factor),
+        Ok(number) if (number * factor).is_finite() => Ok(number * factor),
         _ => Err(wrong_number(text)),
     }
 }
@@ -250,6 +256,9 @@ mod tests {
             ("gc.count = 4", "expected <="),
             ("gc.count <= four", "is no number"),
             ("gc.count <= baseline x 2", "expected baseline"),
+            ("gc.count <= baseline * nan", "is no factor"),
+            ("gc.count <= baseline * 1e999", "is no factor"),
+            ("gc.pause.p99 <= 1e308s", "is no number"),
         ] {
             let error = read("perf.toml", &format!("rules = ['{check}']")).unwrap_err().to_string();
             assert!(error.starts_with("perf.toml: the rule") && error.contains(what), "{error}");

@@ -12,6 +12,7 @@ use std::ops::RangeInclusive;
 use arrow_array::RecordBatch;
 
 use self::ranges::{Range, Ranges};
+use super::held;
 use crate::dataset::{Column, Recording};
 use crate::error::{Error, Result};
 use crate::normalize::fact::NON_GC_HEAP;
@@ -294,7 +295,10 @@ fn collections(recording: &Recording<'_>) -> Result<BTreeMap<u32, Gc>> {
 /// Reads the bounds of the collections that have a place in `heaps`, all of which are among `ids`.
 fn bounds(recording: &Recording<'_>, ids: &RangeInclusive<u32>, heaps: &mut HashMap<u32, Heap>) -> Result<()> {
     let names = ["gc_id", "phase", "generation", "range_start", "range_length"];
+    let mut rows = 0;
     batches(recording, "gc_generation_range", &names, ids, |batch| {
+        rows += batch.num_rows() as u64;
+        held(recording, "gc_generation_range", rows, 24)?;
         let [id, at, generation, start, length] = names.map(|name| Column::of(batch, name));
         let (id, at, generation, start, length) = (id?, at?, generation?, start?, length?);
         for row in 0..batch.num_rows() {

@@ -93,11 +93,10 @@ fn list(dataset: &Dataset) -> anyhow::Result<Outcome> {
 fn verify(opened: &OpenDataset) -> anyhow::Result<Outcome> {
     let OpenDataset { dataset, stored } = opened;
     let (mut wrong, mut files, mut rows) = (Vec::new(), 0u64, 0u64);
-    for info in dataset.recordings() {
+    for recording in dataset.each_recording() {
         if let Some(stored) = stored {
-            stored.copy_recording(&info.trace_id)?;
+            stored.copy_recording(&recording.info().trace_id)?;
         }
-        let recording = dataset.recording(Some(&info.trace_id))?;
         for table in recording.tables() {
             let table = recording.table(&table.name)?;
             files += 1;
@@ -111,7 +110,7 @@ fn verify(opened: &OpenDataset) -> anyhow::Result<Outcome> {
         }
         // On this machine is one recording at a time.
         if let Some(stored) = stored {
-            stored.forget_recording(&info.trace_id);
+            stored.forget_recording(&recording.info().trace_id);
         }
     }
     match stored {
@@ -134,7 +133,8 @@ fn strays(dataset: &Dataset, wrong: &mut Vec<String>) -> anyhow::Result<()> {
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(&folder)?.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if !entry.path().is_dir() || name.starts_with('.') {
+            // Links may lead in circles.
+            if !entry.file_type()?.is_dir() || name.starts_with('.') {
                 continue;
             }
             if name.starts_with("trace=") && !keys.contains(&name) {

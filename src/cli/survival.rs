@@ -143,7 +143,7 @@ impl Curves {
             writeln!(out, "  and {rest} smaller ones (--all)").ok();
         }
         let (unborn, unknown) = self.last(UNKNOWN_BIRTH);
-        if unborn + unknown > 0 {
+        if unborn > 0 || unknown > 0 {
             let text = "at the end is as old as the recording, or older, or of unknown age";
             writeln!(out, "  {} {text}", size(unborn.saturating_add(unknown))).ok();
         }

@@ -207,8 +207,8 @@ impl Manifest {
             for table in entry.tables {
                 match places.get(&table.name).and_then(|place| tables.get_mut(*place)) {
                     Some(known) => {
-                        known.rows += table.rows;
-                        known.bytes += table.bytes;
+                        known.rows = known.rows.saturating_add(table.rows);
+                        known.bytes = known.bytes.saturating_add(table.bytes);
                     }
                     None => {
                         places.insert(table.name.clone(), tables.len());

@@ -29,8 +29,10 @@ mod column;
 mod guard;
 mod manifest;
 mod open;
+mod pages;
 mod parquet_file;
 mod table;
+mod thrift;
 mod wanted;
 
 pub use arrow_array;

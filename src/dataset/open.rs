@@ -59,6 +59,11 @@ impl Dataset {
         &self.manifest.tables
     }
 
+    /// Each recording, in the order of their keys.
+    pub fn each_recording(&self) -> impl Iterator<Item = Recording<'_>> {
+        self.recordings().iter().map(|info| Recording { dataset: self, info })
+    }
+
     /// One recording by its `trace_id`, which may be left out when there is only one. The name in front of the hash
     /// (`app` of `app-7be25f48`) is enough where only one has it.
     pub fn recording(&self, trace_id: Option<&str>) -> Result<Recording<'_>> {

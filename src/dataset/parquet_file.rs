@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{DataType, SchemaRef};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
 use super::guard::{damaged, guarded};
-use super::wanted::{BATCH_ROWS, Between, Wanted};
+use super::pages::{Groups, check_footer};
+use super::wanted::{Between, Wanted};
 use crate::error::{Error, Result};
 
 const FORMAT: &str = "a Parquet file";
@@ -26,20 +27,25 @@ pub(super) struct ParquetBatches {
 pub(super) fn open(file: File, wanted: &Wanted) -> Result<ParquetBatches> {
     let path = &wanted.path;
     let size = file.metadata().map_err(Error::io(path))?.len();
-    let builder = guarded(path, FORMAT, || ParquetRecordBatchReaderBuilder::try_new(file))?;
-    if let Some(what) = builder.metadata().row_groups().iter().find_map(|group| outside(group, size)) {
+    guarded(path, FORMAT, || check_footer(&file, size))?;
+    let footer = guarded(path, FORMAT, || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?;
+    let metadata = footer.metadata();
+    if let Some(what) = metadata.row_groups().iter().find_map(|group| outside(group, size)) {
         return Err(damaged(path, FORMAT, what));
     }
-    let schema = builder.schema().clone();
-    let mask = match wanted.projection(&schema)? {
-        Some(places) => ProjectionMask::roots(builder.parquet_schema(), places),
+    let schema = footer.schema();
+    let mask = match wanted.projection(schema)? {
+        Some(places) => ProjectionMask::roots(footer.parquet_schema(), places),
         None => ProjectionMask::all(),
     };
-    let groups = builder.metadata().row_groups().iter().enumerate();
-    let kept = groups.filter(|(_, group)| wanted.between.iter().all(|range| may_have(group, &schema, range)));
+    let groups = metadata.row_groups().iter().enumerate();
+    let kept = groups.filter(|(_, group)| wanted.between.iter().all(|range| may_have(group, schema, range)));
     let kept = kept.map(|(index, _)| index).collect();
-    let builder = builder.with_row_groups(kept).with_projection(mask).with_batch_size(BATCH_ROWS);
-    let reader = guarded(path, FORMAT, || builder.build())?;
+    let reader = guarded(path, FORMAT, || {
+        let groups = Groups::new(file, metadata.clone(), kept, |leaf| mask.leaf_included(leaf))?;
+        let levels = parquet_to_arrow_field_levels(footer.parquet_schema(), mask, Some(schema.fields()))?;
+        ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, groups.batch_rows(), None)
+    })?;
     Ok(ParquetBatches { path: path.to_owned(), reader, failed: false })
 }
 
@@ -105,6 +111,7 @@ mod tests {
 
     use arrow_array::{ArrayRef, Int64Array, UInt32Array, UInt64Array};
     use parquet::arrow::ArrowWriter;
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     use super::*;
 

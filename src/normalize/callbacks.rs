@@ -117,7 +117,8 @@ impl CallbackNormalizer {
 
     /// Time of a record, nanoseconds since the recording began.
     pub fn time(&self, record: &Record<'_>) -> i64 {
-        self.clock.since_start(record.ticks as i64).unwrap_or(i64::MAX)
+        let ticks = i64::try_from(record.ticks).unwrap_or(i64::MAX);
+        self.clock.since_start(ticks).unwrap_or(i64::MAX)
     }
 
     /// One record, in the order in which callbacks were entered.

@@ -100,11 +100,15 @@ fn object(graph: &Graph, object_id: u64, node: &Node<'_>, sink: &mut impl FactSi
 /// Walks the groups below the root, and returns how many roots there are.
 fn roots(graph: &Graph, sink: &mut impl FactSink) -> u64 {
     let mut seen = vec![false; graph.nodes() as usize];
-    let mut open = vec![(graph.root, Group { kind: "other", flags: 0 })];
+    // A node is open once, so that a list of the same child again and again takes no memory.
+    let mut is_new = |index: u32| seen.get_mut(index as usize).is_some_and(|seen| !std::mem::replace(seen, true));
+    let mut open = Vec::new();
+    if is_new(graph.root) {
+        open.push((graph.root, Group { kind: "other", flags: 0 }));
+    }
     let (mut count, mut steps) = (0, 0u64);
     while let Some((index, above)) = open.pop() {
-        let is_new = seen.get_mut(index as usize).is_some_and(|seen| !std::mem::replace(seen, true));
-        let (true, Some(node)) = (is_new, graph.node(index)) else { continue };
+        let Some(node) = graph.node(index) else { continue };
         let name = graph.types.get(node.type_index as usize).map_or("", |found| found.name.as_str());
         let group = group(name, above);
         let field = name.strip_prefix("[static var ").and_then(|rest| rest.strip_suffix(']'));
@@ -114,7 +118,8 @@ fn roots(graph: &Graph, sink: &mut impl FactSink) -> u64 {
                 return count;
             }
             match graph.address(child) {
-                0 => open.push((child, group)),
+                0 if is_new(child) => open.push((child, group)),
+                0 => {}
                 object_id => {
                     let Group { kind: root_kind, flags: root_flags } = group;
                     let name = field.filter(|_| root_kind == "static");

@@ -294,6 +294,7 @@ impl Normalizer {
         files.finish(sink);
         processes.finish(sink);
         let known = code::frames::Known { methods, modules, mappings, assemblies, managed_modules };
+        callsites.report(position, sink);
         let (nodes, places) = std::mem::take(callsites).finish();
         let lines = self.symbols.as_mut();
         let lines = lines.map(|symbols| code::lines::Lines::new(symbols, il_maps, managed_modules, methods));

@@ -5,68 +5,92 @@ use std::collections::BTreeMap;
 /// What is open on one thread, at most.
 const MAX_DEPTH: usize = 256;
 
-/// Open items by thread, the innermost last; `MAX` of them in all.
+/// Bytes of text that all open items keep, at most, unless the last one alone has more.
+const MAX_TEXT: usize = 16 << 20;
+
+/// What waits for its end.
+pub trait Item {
+    /// Bytes of the texts that it keeps.
+    fn text_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// Open items by thread, the innermost last, each with the bytes of its texts; `MAX` of them in all.
 #[derive(Debug)]
 pub struct Nested<T, const MAX: usize> {
-    threads: BTreeMap<u32, Vec<T>>,
+    threads: BTreeMap<u32, Vec<(T, usize)>>,
     count: usize,
+    text_bytes: usize,
 }
 
 impl<T, const MAX: usize> Default for Nested<T, MAX> {
     fn default() -> Self {
-        Nested { threads: BTreeMap::new(), count: 0 }
+        Nested { threads: BTreeMap::new(), count: 0, text_bytes: 0 }
     }
 }
 
-impl<T, const MAX: usize> Nested<T, MAX> {
-    /// Something begins on a thread. When too much is open, the outermost item of this thread (or of another one) is given
-    /// back: its end will not be looked for.
-    pub fn begin(&mut self, thread: u32, item: T) -> Option<T> {
-        let is_deep = self.threads.get(&thread).is_some_and(|open| open.len() >= MAX_DEPTH);
-        let victim = match (is_deep, self.count >= MAX) {
-            (true, _) => Some(thread),
-            (false, true) => self.threads.keys().next().copied(),
-            (false, false) => None,
-        };
-        let evicted = victim.and_then(|victim| self.remove(victim, 0));
-        self.threads.entry(thread).or_default().push(item);
+impl<T: Item, const MAX: usize> Nested<T, MAX> {
+    /// Something begins on a thread. While too much is open, the outermost item of this thread (or of another one) is handed
+    /// to `evicted`: its end will not be looked for.
+    pub fn begin(&mut self, thread: u32, item: T, mut evicted: impl FnMut(T)) {
+        let text_bytes = item.text_bytes();
+        loop {
+            let is_deep = self.threads.get(&thread).is_some_and(|open| open.len() >= MAX_DEPTH);
+            let is_full = self.count >= MAX || self.count > 0 && self.text_bytes.saturating_add(text_bytes) > MAX_TEXT;
+            let victim = match (is_deep, is_full) {
+                (true, _) => Some(thread),
+                (false, true) => self.threads.keys().next().copied(),
+                (false, false) => None,
+            };
+            match victim.and_then(|victim| self.remove(victim, 0)) {
+                Some(item) => evicted(item),
+                None => break,
+            }
+        }
+        self.threads.entry(thread).or_default().push((item, text_bytes));
         self.count += 1;
-        evicted
+        self.text_bytes = self.text_bytes.saturating_add(text_bytes);
     }
 
     /// The innermost open item of a thread.
     pub fn innermost(&mut self, thread: u32) -> Option<&mut T> {
-        self.threads.get_mut(&thread)?.last_mut()
+        self.threads.get_mut(&thread)?.last_mut().map(|(item, _)| item)
     }
 
     /// The innermost item that `is_it` ends. Items inside it were not seen to end: they are handed to `unended`.
     pub fn end(&mut self, thread: u32, is_it: impl Fn(&T) -> bool, mut unended: impl FnMut(T)) -> Option<T> {
         let open = self.threads.get_mut(&thread)?;
-        let index = open.iter().rposition(is_it)?;
+        let index = open.iter().rposition(|(item, _)| is_it(item))?;
         let inner = open.split_off(index + 1);
         self.count -= inner.len();
-        inner.into_iter().for_each(&mut unended);
+        for (item, text_bytes) in inner {
+            self.text_bytes -= text_bytes;
+            unended(item);
+        }
         self.remove(thread, index)
     }
 
     fn remove(&mut self, thread: u32, index: usize) -> Option<T> {
         let open = self.threads.get_mut(&thread)?;
-        let item = (index < open.len()).then(|| open.remove(index))?;
+        let (item, text_bytes) = (index < open.len()).then(|| open.remove(index))?;
         if open.is_empty() {
             self.threads.remove(&thread);
         }
         self.count -= 1;
+        self.text_bytes -= text_bytes;
         Some(item)
     }
 
     /// Takes what is open on a thread (`None`: on any), the outermost first: events were lost, or the recording ends.
     pub fn take(&mut self, thread: Option<u32>) -> Vec<T> {
-        let taken: Vec<T> = match thread {
+        let taken: Vec<(T, usize)> = match thread {
             Some(thread) => self.threads.remove(&thread).unwrap_or_default(),
             None => std::mem::take(&mut self.threads).into_values().flatten().collect(),
         };
         self.count -= taken.len();
-        taken
+        self.text_bytes -= taken.iter().map(|(_, text_bytes)| text_bytes).sum::<usize>();
+        taken.into_iter().map(|(item, _)| item).collect()
     }
 }
 
@@ -74,11 +98,35 @@ impl<T, const MAX: usize> Nested<T, MAX> {
 mod tests {
     use super::*;
 
+    impl Item for u32 {}
+
+    impl Item for (u32, &str) {}
+
+    impl Item for String {
+        fn text_bytes(&self) -> usize {
+            self.len()
+        }
+    }
+
+    #[test]
+    fn texts_are_kept_up_to_a_bound() {
+        let mut open: Nested<String, 1000> = Nested::default();
+        let mut evicted = 0;
+        for thread in 0..100 {
+            open.begin(thread, "x".repeat(1 << 20), |_| evicted += 1);
+        }
+        assert_eq!((evicted, open.count, open.text_bytes), (84, 16, 16 << 20));
+        // One that has more than all may have is kept alone.
+        open.begin(7, "x".repeat(17 << 20), |_| evicted += 1);
+        assert_eq!((evicted, open.count), (100, 1));
+        assert_eq!((open.take(None).len(), open.text_bytes), (1, 0));
+    }
+
     #[test]
     fn an_end_belongs_to_the_innermost_start_of_its_thread() {
         let mut open: Nested<(u32, &str), 8> = Nested::default();
         for (thread, item) in [(1, (10, "a")), (2, (20, "a")), (1, (11, "b")), (1, (12, "a")), (1, (13, "c"))] {
-            assert_eq!(open.begin(thread, item), None);
+            open.begin(thread, item, |evicted| panic!("{evicted:?}"));
         }
         let mut unended = Vec::new();
         assert_eq!(open.end(1, |item| item.1 == "a", |item| unended.push(item.0)), Some((12, "a")));
@@ -94,10 +142,12 @@ mod tests {
     #[test]
     fn no_more_is_kept_than_the_bound() {
         let mut open: Nested<u32, 4> = Nested::default();
-        let evicted: Vec<u32> = (0..10).filter_map(|item| open.begin(item % 3, item)).collect();
+        let mut evicted = Vec::new();
+        (0..10).for_each(|item| open.begin(item % 3, item, |item| evicted.push(item)));
         assert_eq!((evicted.len(), open.take(None).len()), (6, 4));
-        let mut open: Nested<usize, 100_000> = Nested::default();
-        let evicted = (0..MAX_DEPTH + 5).filter_map(|item| open.begin(7, item)).collect::<Vec<_>>();
+        let mut open: Nested<u32, 100_000> = Nested::default();
+        evicted.clear();
+        (0..MAX_DEPTH as u32 + 5).for_each(|item| open.begin(7, item, |item| evicted.push(item)));
         assert_eq!(evicted, [0, 1, 2, 3, 4]);
     }
 }

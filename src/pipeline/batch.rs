@@ -174,10 +174,10 @@ impl Outcome {
 
 /// What the conversion of one input gave.
 enum Made {
-    /// Nothing that is put into the dataset.
-    Known(Outcome),
+    /// It is in the dataset, or among the inputs, already.
+    Known(SkippedInput),
     /// A recording to put into it, its entry, and the outcome when that is done.
-    New(NewRecording, Vec<u8>, Outcome),
+    New(Box<(NewRecording, Vec<u8>, Outcome)>),
 }
 
 /// A recording to put into the dataset, which input it is, and the outcome.
@@ -249,14 +249,17 @@ impl Batch<'_> {
             let index = self.next.fetch_add(1, Ordering::AcqRel);
             let Some((_, recording)) = self.recordings.get(index) else { return };
             let message = match self.one(index, recording, messages) {
-                Ok(Made::New(new, entry, outcome)) => match self.put_into_store(&new, &entry) {
-                    Some(Ok(put)) => Message::Done(index, Box::new(outcome.after(put))),
-                    Some(Err(error)) => self.broken(error),
-                    None if finished.send((new, (index, outcome))).is_ok() => continue,
-                    // It panicked.
-                    None => self.broken(Error::Internal("the thread that puts recordings is gone".into())),
-                },
-                Ok(Made::Known(outcome)) => Message::Done(index, Box::new(outcome)),
+                Ok(Made::New(made)) => {
+                    let (new, entry, outcome) = *made;
+                    match self.put_into_store(&new, &entry) {
+                        Some(Ok(put)) => Message::Done(index, Box::new(outcome.after(put))),
+                        Some(Err(error)) => self.broken(error),
+                        None if finished.send((new, (index, outcome))).is_ok() => continue,
+                        // It panicked.
+                        None => self.broken(Error::Internal("the thread that puts recordings is gone".into())),
+                    }
+                }
+                Ok(Made::Known(skipped)) => Message::Done(index, Box::new(Outcome::skipped(skipped))),
                 Err(error) => self.broken(error),
             };
             // Nobody listens any more when the calling thread has panicked.
@@ -311,7 +314,7 @@ impl Batch<'_> {
             && hashed.is_ok()
             && let Some(skipped) = self.known.unchanged(self.request, &recording.name())
         {
-            return Ok(Made::Known(Outcome::skipped(skipped)));
+            return Ok(Made::Known(skipped));
         }
         let recording = here.as_ref().unwrap_or(recording);
         let path = &recording.name();
@@ -323,10 +326,10 @@ impl Batch<'_> {
             let first = self.recordings.get(first).map(|(_, recording)| recording.name()).unwrap_or_default();
             let trace_id = trace_key(&first, &identity.sha256);
             let skipped = SkippedInput { path: path.to_owned(), trace_id, differs: false };
-            return Ok(Made::Known(Outcome::skipped(skipped)));
+            return Ok(Made::Known(skipped));
         }
         let replaced = match self.known.plan(self.request, path, &identity) {
-            Plan::Skip(skipped) => return Ok(Made::Known(Outcome::skipped(skipped))),
+            Plan::Skip(skipped) => return Ok(Made::Known(skipped)),
             Plan::Convert(replaced) => replaced,
         };
         let _share = self.memory.take(identity.size_bytes);
@@ -362,7 +365,8 @@ impl Batch<'_> {
                 let input = InputSummary { trace_id: key.clone(), ..summary };
                 let entry = manifest::entry(self.request, &input, &tables, recording.etag());
                 let new = NewRecording::new(&key, part, &entry, replaced)?;
-                Ok(Made::New(new, entry, Outcome { done: Done::Converted(input), tables, failure: None }))
+                let outcome = Outcome { done: Done::Converted(input), tables, failure: None };
+                Ok(Made::New(Box::new((new, entry, outcome))))
             }
             Err(error) => {
                 drop(part);
@@ -399,7 +403,8 @@ impl Batch<'_> {
         // The same failure of an earlier run.
         replaced.push(input.trace_id.clone());
         let new = NewRecording::new(&input.trace_id, part, &entry, replaced)?;
-        Ok(Made::New(new, entry, Outcome { done: Done::Failed(input), tables, failure: Some(error) }))
+        let outcome = Outcome { done: Done::Failed(input), tables, failure: Some(error) };
+        Ok(Made::New(Box::new((new, entry, outcome))))
     }
 
     /// The tag of what the dataset has of a recording that comes from a store, if it need not be fetched for anything else.

@@ -9,7 +9,7 @@ use super::manifest::{VERSION, address_type};
 use super::request::{AddressType, Convert};
 use super::summary::SkippedInput;
 use crate::error::{Error, Result};
-use crate::sink::{Format, entry_path};
+use crate::sink::{Format, entry_path, read_small};
 use crate::source::FileIdentity;
 use crate::table::schema::SCHEMA_VERSION;
 
@@ -59,6 +59,10 @@ impl Known {
             let wrong = |what: String, expected: String| Error::Dataset { path: path(), what, expected };
             let entry: Entry =
                 serde_json::from_slice(bytes).map_err(|e| wrong(e.to_string(), "the entry of a recording".into()))?;
+            // Files are removed by this name, which an entry from somewhere else could make lead anywhere.
+            if entry.trace_id != *key {
+                return Err(wrong(format!("it says that it is of {:?}", entry.trace_id), "its own recording".into()));
+            }
             if entry.schema_version != SCHEMA_VERSION && !request.refresh {
                 let what = format!("its tables are of version {} (tracequet {})", entry.schema_version, entry.version);
                 let expected = format!("version {SCHEMA_VERSION}: --refresh converts it again if it is given");
@@ -142,7 +146,7 @@ impl Head {
 pub(super) fn check_head(request: &Convert) -> Result<()> {
     let out = &request.output;
     let path = out.join("manifest.json");
-    let bytes = match std::fs::read(&path) {
+    let bytes = match read_small(&path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             let mut entries = match std::fs::read_dir(out) {
@@ -187,7 +191,7 @@ pub(super) fn check_head(request: &Convert) -> Result<()> {
 /// How the tables of a dataset of several recordings are written.
 pub(super) fn head_of(root: &Path) -> Result<(Format, AddressType)> {
     let path = root.join("manifest.json");
-    let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
+    let bytes = read_small(&path).map_err(Error::io(&path))?;
     let head = Head::parse(&path, &bytes)?;
     if head.tool != "tracequet" || head.layout != "hive" {
         return Err(Error::Usage(format!("{} is no dataset of several recordings", root.display())));

@@ -74,8 +74,8 @@ pub(super) fn of_several(request: &Convert, entries: &[(String, Vec<u8>)]) -> Re
                 tables.len() - 1
             });
             if let Some(known) = tables.get_mut(place) {
-                known.rows += number("rows");
-                known.bytes += number("bytes");
+                known.rows = known.rows.saturating_add(number("rows"));
+                known.bytes = known.bytes.saturating_add(number("bytes"));
             }
         }
         if entry.get("status").and_then(Value::as_str) == Some("failed") {

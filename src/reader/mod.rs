@@ -53,7 +53,6 @@ impl TraceInfo {
 }
 
 /// [`TraceInfo::container`] of a heap dump.
-#[cfg(feature = "tables")]
 pub(crate) const GCDUMP_CONTAINER: &str = "gcdump";
 /// [`TraceInfo::container`] of an .etl.
 pub(crate) const ETL_CONTAINER: &str = "etl";

@@ -21,6 +21,18 @@ pub fn entry_path(key: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{key}{ENTRY}"))
 }
 
+/// Larger manifests and entries are not read: 64 bytes for each of a million tables.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// The content of a manifest or an entry. A pipe or a device in its place would never end.
+pub fn read_small(path: &Path) -> std::io::Result<Vec<u8>> {
+    let found = fs::metadata(path)?;
+    if !found.is_file() || found.len() > MAX_BYTES {
+        return Err(std::io::Error::other("is no file of at most 64 MB"));
+    }
+    fs::read(path)
+}
+
 /// The recordings of a dataset: key and entry, in the order of keys. None if it has no folder of entries.
 pub fn entries(root: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let folder = root.join(FOLDER);
@@ -28,7 +40,7 @@ pub fn entries(root: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     for name in names(&folder)? {
         let Some(key) = name.strip_suffix(ENTRY) else { continue };
         let path = folder.join(&name);
-        match fs::read(&path) {
+        match read_small(&path) {
             Ok(bytes) => found.push((key.to_owned(), bytes)),
             // Removed meanwhile.
             Err(e) if e.kind() == ErrorKind::NotFound => {}

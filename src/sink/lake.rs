@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::dataset::Dataset;
-use super::entries::{FOLDER, LOCK, entries, entry_path, names, texts};
+use super::entries::{FOLDER, LOCK, entries, entry_path, names, read_small, texts};
 use super::staging::{self, PART, Staging};
 use super::{FIRST_PART, WrittenTable, durable, growing, leftovers};
 use crate::error::{Error, Result};
@@ -285,6 +285,7 @@ impl Lake {
 
     /// Takes the entry away first: what has none is not in the dataset.
     fn take_away(&self, key: &str) -> Result<bool> {
+        staging::relative(key)?;
         let (entry, half) = (self.entry(key), self.half(key));
         match fs::rename(&entry, &half) {
             Ok(()) => self.remove_half(key, &half).map(|()| true),
@@ -308,7 +309,7 @@ impl Lake {
 
     /// Removes the files of a recording that is half there, and the note that it is.
     fn remove_half(&self, key: &str, half: &Path) -> Result<()> {
-        for table in tables(&fs::read(half).map_err(Error::io(half))?) {
+        for table in tables(&read_small(half).map_err(Error::io(half))?) {
             let folder = self.root.join(staging::relative(&table)?);
             remove_all(&folder.join(format!("trace={key}")))?;
             // Fails, rightly, when other recordings have the table.

@@ -31,7 +31,7 @@ use std::path::PathBuf;
 pub use crate::table_spec::{Encoding, TableSpec};
 pub use batches::{BatchSink, TableSink};
 pub use dataset::Dataset;
-pub use entries::{UNFINISHED, entries, entry_path};
+pub use entries::{UNFINISHED, entries, entry_path, read_small};
 pub(crate) use growing::Growing as Unfinished;
 pub use growing::abandon_all;
 pub use lake::{Lake, NewRecording, Put};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::Format;
-use super::entries::{FOLDER, LOCK, entries, entry_path, texts};
+use super::entries::{FOLDER, LOCK, entries, entry_path, read_small, texts};
+use super::{FIRST_PART, Format};
 use crate::error::{Error, Result};
 
 /// File that marks a directory as one of our datasets, and says what it holds.
@@ -47,12 +47,15 @@ pub(super) fn check(shown: &Path, target: &Path, overwrite: bool, inputs: &[Path
 
 /// The manifest, if it says that tracequet wrote it: `"tool": "tracequet…"`, or an object with such a `"name"`.
 fn manifest(folder: &Path) -> Option<Value> {
-    let bytes = fs::read(folder.join(MANIFEST)).ok()?;
+    let bytes = read_small(&folder.join(MANIFEST)).ok()?;
     let manifest: Value = serde_json::from_slice(&bytes).ok()?;
     let tool = manifest.get("tool")?;
     let name = tool.get("name").unwrap_or(tool).as_str()?;
     (name.split([' ', '/']).next() == Some("tracequet")).then_some(manifest)
 }
+
+/// Tables times recordings that are looked for by the manifest alone; of more, by the entries of the recordings.
+const MAX_PARTS: usize = 4 << 20;
 
 /// The files that a dataset with this manifest may have, relative to its directory. Not every recording has every table.
 fn files(root: &Path, manifest: &Value) -> HashSet<PathBuf> {
@@ -72,8 +75,10 @@ fn files(root: &Path, manifest: &Value) -> HashSet<PathBuf> {
         add_parts(&mut files, &texts(&entry, "tables", "name"), &key);
     }
     let tables = texts(manifest, "tables", "name");
-    for key in texts(manifest, "inputs", "trace_id") {
-        add_parts(&mut files, &tables, &key);
+    let keys = texts(manifest, "inputs", "trace_id");
+    // Each recording may have each table. Where the product has no bound nothing is known, and nothing is replaced.
+    if tables.len().saturating_mul(keys.len()) <= MAX_PARTS {
+        keys.iter().for_each(|key| add_parts(&mut files, &tables, key));
     }
     files
 }
@@ -84,6 +89,18 @@ fn add_parts(files: &mut HashSet<PathBuf>, tables: &[String], key: &str) {
         for format in [Format::Parquet, Format::Arrow] {
             files.insert(super::table_path(table, Some(&format!("trace={key}")), format).into());
         }
+    }
+}
+
+/// The file of which this one is a later part: a recording that is published while it is made has several.
+fn first_part(name: &Path) -> PathBuf {
+    let file = name.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let number = file.strip_prefix("part-").and_then(|rest| rest.split_once('.'));
+    match number {
+        Some((digits, extension)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
+            name.with_file_name(format!("{FIRST_PART}.{extension}"))
+        }
+        _ => name.to_owned(),
     }
 }
 
@@ -102,7 +119,7 @@ fn foreign(folder: &Path, known: &HashSet<PathBuf>) -> Result<Option<PathBuf>> {
             // Nothing that we write is a link.
             let is_ours = match kind.is_dir() {
                 true => folders.contains(name.as_path()),
-                false => kind.is_file() && known.contains(&name),
+                false => kind.is_file() && (known.contains(&name) || known.contains(&first_part(&name))),
             };
             if !is_ours {
                 return Ok(Some(entry.path()));

@@ -130,15 +130,15 @@ impl Input {
         let mut head = Vec::with_capacity(HEAD);
         // A failure here is met again where the recording is read, and reported there.
         let failed = reader.by_ref().take(HEAD as u64).read_to_end(&mut head).err();
-        if let (true, true, Some(error)) = (packed, head.is_empty(), &failed) {
-            if error.raw_os_error().is_none() {
-                return Err(Error::Unreadable {
-                    path: path.to_owned(),
-                    offset: 0,
-                    what: format!("packed bytes that cannot be unpacked: {error}"),
-                    expected: "a whole .gz or .zst".into(),
-                });
-            }
+        if let (true, true, Some(error)) = (packed, head.is_empty(), &failed)
+            && error.raw_os_error().is_none()
+        {
+            return Err(Error::Unreadable {
+                path: path.to_owned(),
+                offset: 0,
+                what: format!("packed bytes that cannot be unpacked: {error}"),
+                expected: "a whole .gz or .zst".into(),
+            });
         }
         let first = std::io::Cursor::new(head.clone());
         let whole: Box<dyn Read + Send> = match failed {

@@ -80,7 +80,8 @@ fn held(archive: &Archive) -> Vec<Held> {
         let lower = name.to_ascii_lowercase();
         let lower = [".gz", ".zst"].iter().find_map(|end| lower.strip_suffix(end)).unwrap_or(&lower);
         let is_log = lower.ends_with(".etl");
-        let is_recording = is_log || [".nettrace", ".netperf", ".corprof"].iter().any(|end| lower.ends_with(end));
+        let is_recording =
+            is_log || [".nettrace", ".netperf", ".corprof", ".gcdump"].iter().any(|end| lower.ends_with(end));
         if !is_recording && names.len() > 1 {
             continue;
         }

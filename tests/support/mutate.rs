@@ -14,7 +14,7 @@ impl Random {
 }
 
 /// Numbers at which arithmetic on lengths, counts and offsets goes wrong.
-const EDGES: [u64; 16] = [
+pub const EDGES: [u64; 16] = [
     0,
     1,
     7,

@@ -233,7 +233,8 @@ impl Lineage {
         self.alive.iter_mut().for_each(|span| span.value = merged(span.value));
         join(&mut self.alive);
         for ((born, generation), bytes) in std::mem::take(&mut self.unknown) {
-            *self.unknown.entry((merged(born), generation)).or_default() += bytes;
+            let sum = self.unknown.entry((merged(born), generation)).or_default();
+            *sum = sum.saturating_add(bytes);
         }
     }
 }
@@ -349,6 +350,23 @@ mod tests {
             let alive: u64 = rows.iter().map(|row| row.alive_bytes).sum();
             assert!(alive <= 0x10 + 0x8 + 4 && lineage.pieces() <= 4, "{rows:?}");
         }
+    }
+
+    #[test]
+    fn unknown_bytes_of_a_damaged_heap_are_as_many_as_fit() {
+        let mut lineage = Lineage::new();
+        let mut most = 0;
+        for id in 1..700 {
+            // All of memory comes into being, and the collection that would tell its fate is not whole: for each cohort anew.
+            let rows = if id % 2 == 1 {
+                lineage.collect(&gc(id, 0, &[(0, 0, u64::MAX)], &[(0, 0, u64::MAX)]))
+            } else {
+                lineage.collect(&Collection { complete: false, ..gc(id, 2, &[(2, 0, u64::MAX)], &[]) })
+            };
+            assert!(rows.len() <= 2 * MAX_COHORTS, "{}", rows.len());
+            most = most.max(rows.iter().map(|row| row.unknown_bytes).max().unwrap_or_default());
+        }
+        assert_eq!(most, u64::MAX);
     }
 
     #[test]

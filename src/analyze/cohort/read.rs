@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use super::lineage::{Bound, CohortRow, Collection, Lineage, MAX_PIECES, Range};
+use crate::analyze::held;
 use crate::dataset::{Column, Recording, arrow_array::RecordBatch};
 use crate::error::{Error, Result};
 
@@ -59,19 +60,22 @@ fn fill(recording: &Recording<'_>, some: &mut [Gc]) -> Result<()> {
     let (Some(first), Some(last)) = (ids.clone().min(), ids.max()) else { return Ok(()) };
     let ids = first..=last;
     places.shrink_to_fit();
+    let mut rows_held = 0;
     let mut place = |id: u64, each: &mut dyn FnMut(&mut Collection)| {
         let place = u32::try_from(id).ok().and_then(|id| places.get(&id)).and_then(|place| some.get_mut(*place));
         if let Some(gc) = place {
+            rows_held += 1;
             each(&mut gc.collection);
         }
+        held(recording, "ranges", rows_held, size_of::<Range>() as u64)
     };
     let names = ["phase", "generation", "range_start", "range_length"];
     rows(recording, "gc_generation_range", names, &ids, |id, [phase, generation, start, length], row| {
         let generation = generation.number(row).and_then(|generation| u8::try_from(generation).ok());
-        let Some(generation) = generation else { return };
+        let Some(generation) = generation else { return Ok(()) };
         let bound = Bound { generation, start: number(start, row), length: number(length, row) };
         let is_end = phase.text(row) == Some("end");
-        place(id, &mut |gc| if is_end { gc.after.push(bound) } else { gc.before.push(bound) });
+        place(id, &mut |gc| if is_end { gc.after.push(bound) } else { gc.before.push(bound) })
     })?;
     for (table, old, new) in
         [("gc_surviving_range", "range_start", "range_start"), ("gc_moved_range", "old_range_start", "new_range_start")]
@@ -84,7 +88,7 @@ fn fill(recording: &Recording<'_>, some: &mut [Gc]) -> Result<()> {
                 length: number(length, row),
                 clamped: kind.text(row) == Some("clamped"),
             };
-            place(id, &mut |gc| gc.ranges.push(range));
+            place(id, &mut |gc| gc.ranges.push(range))
         })?;
     }
     Ok(())
@@ -100,7 +104,7 @@ fn rows<const N: usize>(
     table: &str,
     names: [&str; N],
     ids: &RangeInclusive<u32>,
-    mut each: impl FnMut(u64, &[Column<'_>; N], usize),
+    mut each: impl FnMut(u64, &[Column<'_>; N], usize) -> Result<()>,
 ) -> Result<()> {
     // A column may be named twice: where a range stays, its old start is the new one.
     let mut wanted: Vec<&str> = ["gc_id"].into_iter().chain(names).collect();
@@ -114,7 +118,7 @@ fn rows<const N: usize>(
             *column = Column::of(&batch, name)?;
         }
         for row in 0..batch.num_rows() {
-            each(number(&id, row), &columns, row);
+            each(number(&id, row), &columns, row)?;
         }
     }
     Ok(())
@@ -149,6 +153,7 @@ fn collections(recording: &Recording<'_>) -> Result<Vec<Gc>> {
             ranges: number(surviving, row).saturating_add(number(moved, row)),
             collection,
         });
+        held(recording, "gc", found.len() as u64, size_of::<Gc>() as u64)
     })?;
     Ok(found)
 }

@@ -13,6 +13,7 @@ use super::csr::{Counted, Csr, NOWHERE};
 use super::graph::{HeapGraph, Unresolved, containing};
 use super::roots::Root;
 use super::snapshots::Snapshot;
+use super::texts::Texts;
 use crate::error::{Error, Result};
 
 /// Memory that an object or a root takes at most, from reading it to its retained size.
@@ -195,7 +196,7 @@ impl Walk<'_> {
     ) -> Result<(Vec<Root>, u64)> {
         let mut roots: Vec<Root> = Vec::new();
         let mut weak = 0;
-        let mut kinds: Vec<Arc<str>> = Vec::new();
+        let mut texts = Texts::default();
         self.rows.roots(&mut |RootRow { object_id: address, kind, flags, root_id, name }| {
             if address == 0 {
                 return Ok(());
@@ -208,14 +209,8 @@ impl Walk<'_> {
                 unresolved.roots += 1;
                 return Ok(());
             };
-            let kind = match kinds.iter().find(|known| ***known == *kind) {
-                Some(known) => known.clone(),
-                None => {
-                    kinds.push(kind.into());
-                    kind.into()
-                }
-            };
-            roots.push(Root { node, kind, flags, id: root_id, name: name.map(Arc::from) });
+            let (kind, name) = (texts.keep(kind)?, name.map(|name| texts.keep(name)).transpose()?);
+            roots.push(Root { node, kind, flags, id: root_id, name });
             let all = (addresses.len() + roots.len()) as u64;
             if roots.len().is_multiple_of(1 << 12) { self.check(all, references) } else { Ok(()) }
         })?;

@@ -13,6 +13,7 @@ mod read;
 mod roots;
 mod snapshots;
 mod stored;
+mod texts;
 mod types;
 
 pub use build::{BYTES_PER_OBJECT, BYTES_PER_REFERENCE};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::build::{RootRow, WalkRows, build};
 use super::graph::HeapGraph;
 use super::snapshots::{Snapshot, number};
+use super::texts::Texts;
 use crate::dataset::{Column, Recording, arrow_array::RecordBatch};
 use crate::error::Result;
 
@@ -87,6 +88,7 @@ impl WalkRows for Rows<'_, '_> {
     fn type_names(&self, ids: &[u64]) -> Result<Vec<Option<Arc<str>>>> {
         const NAMES: [&str; 3] = ["process_id", "type_id", "name"];
         let mut wanted: HashMap<u64, Option<Arc<str>>> = ids.iter().map(|id| (*id, None)).collect();
+        let mut texts = Texts::default();
         for batch in self.recording.table("type")?.scan().columns(NAMES).batches()? {
             let batch = batch?;
             let [process, id, name] = NAMES.map(|name| Column::of(&batch, name));
@@ -95,7 +97,7 @@ impl WalkRows for Rows<'_, '_> {
                 let Some(name) = name.text(row).filter(|name| !name.is_empty()) else { continue };
                 let Some(place) = wanted.get_mut(&number(&id, row)) else { continue };
                 if place.is_none() || number(&process, row) == self.snapshot.process_id {
-                    *place = Some(name.into());
+                    *place = Some(texts.keep(name)?);
                 }
             }
         }
@@ -104,6 +106,7 @@ impl WalkRows for Rows<'_, '_> {
 
     fn method_names(&self, wanted: &mut HashMap<u64, Option<Arc<str>>>) -> Result<()> {
         const NAMES: [&str; 3] = ["method_id", "namespace", "name"];
+        let mut texts = Texts::default();
         for batch in self.recording.table("method")?.scan().columns(NAMES).batches()? {
             let batch = batch?;
             let [id, namespace, name] = NAMES.map(|name| Column::of(&batch, name));
@@ -113,7 +116,7 @@ impl WalkRows for Rows<'_, '_> {
                 let parts = [namespace.text(row), name.text(row)];
                 let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
                 if !parts.is_empty() {
-                    *place = Some(parts.join(".").into());
+                    *place = Some(texts.keep(&parts.join("."))?);
                 }
             }
         }

@@ -5,16 +5,26 @@ use std::io::{self, Write};
 
 use super::model::Profile;
 
+/// Bytes of all lines, which are put together to be sorted.
+const MAX_BYTES: usize = 2 << 30;
+
 /// Writes the stacks in the order of their text. Stacks of different call sites that read the same are one line.
 pub fn write(profile: &Profile, by_thread: bool, out: &mut dyn Write) -> io::Result<()> {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+    let mut bytes = 0usize;
     let mut add = |thread: Option<&str>, callsite: u32, weight: u64| {
         let stack = profile.stack(callsite);
         let names = stack.iter().filter_map(|function| profile.functions.get(*function as usize));
         let parts: Vec<String> =
             thread.into_iter().chain(names.map(|function| function.name.as_str())).map(part).collect();
-        let sum = lines.entry(parts.join(";")).or_default();
+        let line = parts.join(";");
+        bytes = bytes.saturating_add(line.len());
+        if bytes > MAX_BYTES {
+            return Err(io::Error::other("the stacks have more than 2 GiB of text"));
+        }
+        let sum = lines.entry(line).or_default();
         *sum = sum.saturating_add(weight);
+        Ok(())
     };
     if by_thread {
         for thread in &profile.threads {
@@ -23,10 +33,10 @@ pub fn write(profile: &Profile, by_thread: bool, out: &mut dyn Write) -> io::Res
                 let sum = sums.entry(sample.callsite).or_default();
                 *sum = sum.saturating_add(sample.weight);
             }
-            sums.into_iter().for_each(|(callsite, weight)| add(Some(&thread.label), callsite, weight));
+            sums.into_iter().try_for_each(|(callsite, weight)| add(Some(&thread.label), callsite, weight))?;
         }
     } else {
-        profile.by_callsite().into_iter().for_each(|(callsite, weight)| add(None, callsite, weight));
+        profile.by_callsite().into_iter().try_for_each(|(callsite, weight)| add(None, callsite, weight))?;
     }
     for (stack, weight) in lines {
         writeln!(out, "{stack} {weight}")?;

@@ -22,7 +22,7 @@ impl Profile {
         match format {
             ProfileFormat::Speedscope => speedscope::write(self, out),
             ProfileFormat::Folded => folded::write(self, by_thread, out),
-            ProfileFormat::Pprof => out.write_all(&pprof::encode(self)),
+            ProfileFormat::Pprof => out.write_all(&pprof::encode(self)?),
             ProfileFormat::Firefox => firefox::write(self, out),
         }
     }

@@ -1,6 +1,7 @@
 //! The protocol buffer of pprof, <https://github.com/google/pprof/blob/main/proto/profile.proto>.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 
 use foldhash::fast::RandomState;
 
@@ -15,8 +16,11 @@ const STRING: u64 = 6;
 const TIME_NANOS: u64 = 9;
 const DURATION_NANOS: u64 = 10;
 
+/// What a message of protocol buffers may have.
+const MAX_BYTES: usize = 2 << 30;
+
 /// The message, not compressed. Each sample is a call site of a thread with how often it was seen and the sum of its weights.
-pub fn encode(profile: &Profile) -> Vec<u8> {
+pub fn encode(profile: &Profile) -> io::Result<Vec<u8>> {
     let mut strings = Strings::default();
     let mut out = Vec::new();
     strings.index("");
@@ -60,6 +64,9 @@ pub fn encode(profile: &Profile) -> Vec<u8> {
             bytes(&mut message, 3, &label);
             bytes(&mut message, 3, &id_label);
             bytes(&mut out, SAMPLE, &message);
+            if out.len() > MAX_BYTES {
+                return Err(io::Error::other("the profile has more than 2 GB, which no reader of this format takes"));
+            }
         }
     }
     for (id, frame) in (1..).zip(&profile.frames) {
@@ -86,7 +93,7 @@ pub fn encode(profile: &Profile) -> Vec<u8> {
     }
     number(&mut out, TIME_NANOS, profile.start_us.saturating_mul(1000).cast_unsigned());
     number(&mut out, DURATION_NANOS, profile.duration_ns.cast_unsigned());
-    out
+    Ok(out)
 }
 
 /// Texts, each once.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use foldhash::fast::RandomState;
 
 use super::model::{Code, Function, Pause, Profile, ProfileFrame, Sample, ThreadSamples, Unit, What};
+use crate::analyze::held;
 use crate::dataset::{Column, Recording};
 use crate::error::{Error, Result};
 
@@ -66,6 +67,7 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
     columns.extend(kind);
     let mut threads: BTreeMap<(u64, u64), Vec<Sample>> = BTreeMap::new();
     let (sites, mut without_stack) = (profile.callsites.len() as u64, 0);
+    let mut frames = Frames::of(&profile);
     each(recording, table, &columns, |row| {
         // No thread wanted the processor.
         if kind.is_some() && row.text(5) == "idle" {
@@ -76,6 +78,7 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
             without_stack += 1;
             return Ok(());
         }
+        frames.add(callsite as usize)?;
         let weight = if weight.is_some() { row.number(4).saturating_mul(one) } else { one };
         let sample = Sample { ts_ns: row.number(3).cast_signed(), callsite: callsite as u32, weight };
         threads.entry((row.number(0), row.number(1))).or_default().push(sample);
@@ -91,6 +94,35 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
         })
         .collect();
     Ok(profile)
+}
+
+/// Frames of all samples, each of which may be written with its whole stack.
+const MAX_FRAMES: u64 = 4 << 30;
+
+/// How many frames the samples of a profile have, which a damaged dataset can make endless.
+struct Frames {
+    /// Of each call site.
+    depths: Vec<u32>,
+    all: u64,
+}
+
+impl Frames {
+    fn of(profile: &Profile) -> Frames {
+        let mut depths: Vec<u32> = Vec::with_capacity(profile.callsites.len());
+        for (parent, _) in &profile.callsites {
+            // A caller stands before what it called; the first one is no call site.
+            depths.push(depths.get(*parent as usize).map_or(0, |depth| depth.saturating_add(1)));
+        }
+        Frames { depths, all: 0 }
+    }
+
+    fn add(&mut self, callsite: usize) -> Result<()> {
+        self.all = self.all.saturating_add(self.depths.get(callsite).copied().unwrap_or_default().into());
+        if self.all > MAX_FRAMES {
+            return Err(Error::Usage("call stacks of more than 4 billion frames together are not written".into()));
+        }
+        Ok(())
+    }
 }
 
 /// Call sites, with frames of the same name as one function.
@@ -241,12 +273,44 @@ fn each(
     mut take: impl FnMut(&Row<'_>) -> Result<()>,
 ) -> Result<()> {
     let table = recording.table(table)?;
+    let mut rows = 0;
     for batch in table.scan().columns(columns.iter().copied()).batches()? {
         let batch = batch?;
+        rows += batch.num_rows() as u64;
+        held(recording, table.name(), rows, size_of::<Sample>() as u64)?;
         let columns = columns.iter().map(|name| Column::of(&batch, name)).collect::<Result<Vec<_>>>()?;
         for row in 0..batch.num_rows() {
             take(&Row { columns: &columns, row, table: &table })?;
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_that_take_forever_to_write_are_refused() {
+        let mut profile = Profile {
+            name: String::new(),
+            what: What::Cpu,
+            unit: Unit::Count,
+            start_us: 0,
+            duration_ns: 0,
+            functions: Vec::new(),
+            callsites: Vec::new(),
+            threads: Vec::new(),
+            frames: Vec::new(),
+            pauses: Vec::new(),
+            sampling_ns: 0,
+            without_stack: 0,
+        };
+        // A chain of a million calls, and a sample in each.
+        profile.callsites = (0..1u32 << 20).map(|n| (n.saturating_sub(1), 0)).collect();
+        let mut frames = Frames::of(&profile);
+        assert_eq!((frames.depths[0], frames.depths[1], frames.depths[1000]), (0, 1, 1000));
+        let refused = (0..1 << 20).position(|callsite| frames.add(callsite).is_err());
+        assert!(refused.is_some_and(|at| (90_000..100_000).contains(&at)), "{refused:?}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::analyze::held;
 use crate::dataset::{Column, Recording};
 use crate::error::{Error, Result};
 
@@ -47,6 +48,7 @@ impl Ranges {
         };
         for batch in scan.batches()? {
             let batch = batch?;
+            held(recording, table.name(), ranges.starts.len() as u64, 24)?;
             let numbers = |name: &str| Column::of(&batch, name)?.u64s().ok_or_else(wrong);
             let ids = Column::of(&batch, "gc_id")?.u32s().ok_or_else(wrong)?;
             let (starts, new_starts, lengths) = (numbers(old)?, numbers(new)?, numbers("range_length")?);

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use foldhash::fast::RandomState;
 
 use super::nodes::{Node, Nodes};
-use crate::normalize::fact::CallsiteId;
+use crate::error::{Problem, Severity};
+use crate::normalize::fact::{CallsiteId, FactSink};
 use crate::reader::{ProcessKey, Stack};
 
 /// Nodes remembered at once. Past it the memory starts anew: later stacks get new numbers, and a stack seen before may
@@ -21,6 +22,12 @@ const GRANULE: u32 = 6;
 
 /// Granules of a range that are looked at; a method of more than 256 KB counts as seen.
 const MAX_GRANULES: u64 = 1 << 12;
+
+/// Frames of one stack: the innermost. The runtime records 100 of them, ETW about 200.
+const MAX_DEPTH: usize = 1024;
+
+/// Changes of code that are followed. Each makes all stacks that come later new ones.
+const MAX_FOLLOWED: u32 = 1 << 16;
 
 /// Ranges of addresses whose code changed, at most, until the memory starts anew.
 const MAX_CHANGES: usize = 1 << 14;
@@ -40,6 +47,12 @@ pub struct Callsites {
     /// Start of a range whose code changed to its end and the place of stacks since then.
     changes: BTreeMap<(ProcessKey, u64), (u64, u32)>,
     pointer_size: usize,
+    /// Changes of code so far.
+    followed: u32,
+    /// Those beyond the bound.
+    not_followed: u64,
+    /// Stacks that are deeper than the bound.
+    cut: u64,
 }
 
 const UNKNOWN: CallsiteId = CallsiteId::MAX;
@@ -91,6 +104,11 @@ impl Callsites {
         if last - first < MAX_GRANULES && !(first..=last).any(|granule| self.granules.contains(&(process, granule))) {
             return;
         }
+        if self.followed >= MAX_FOLLOWED {
+            self.not_followed += 1;
+            return;
+        }
+        self.followed += 1;
         self.by_key.clear();
         if self.changes.len() >= MAX_CHANGES {
             self.start_anew();
@@ -156,7 +174,9 @@ impl Callsites {
         };
         let width = self.pointer_size.max(4);
         let (mut parent, mut depth) = (0, 0);
-        for frame in addresses.chunks_exact(width).rev() {
+        let frames = addresses.chunks_exact(width);
+        self.cut += u64::from(frames.len() > MAX_DEPTH);
+        for frame in frames.take(MAX_DEPTH).rev() {
             let address = match frame.first_chunk::<8>() {
                 Some(bytes) => u64::from_le_bytes(*bytes),
                 None => frame.first_chunk::<4>().map_or(0, |b| u64::from(u32::from_le_bytes(*b))),
@@ -174,6 +194,19 @@ impl Callsites {
         parent
     }
 
+    /// Tells what was beyond the bounds.
+    pub fn report(&self, position: u64, sink: &mut impl FactSink) {
+        let deep = "call stacks are deeper than the 1,024 frames that are kept: their outermost are missing";
+        let changed = "changes of code are more than are followed: frames at their addresses may have older names";
+        for (code, message, count) in
+            [("deep_stacks", deep, self.cut), ("code_changes_not_followed", changed, self.not_followed)]
+        {
+            if count > 0 {
+                sink.problem(&Problem::new(Severity::DataLoss, code, position, message).count(count));
+            }
+        }
+    }
+
     /// The nodes, and the process of each of their places.
     pub fn finish(self) -> (Nodes, Vec<ProcessKey>) {
         (self.nodes, self.processes)
@@ -186,6 +219,37 @@ mod tests {
 
     fn bytes(addresses: &[u64]) -> Vec<u8> {
         addresses.iter().flat_map(|address| address.to_le_bytes()).collect()
+    }
+
+    #[derive(Default)]
+    struct Told(Vec<(&'static str, u64)>);
+
+    impl FactSink for Told {
+        fn fact(&mut self, _: crate::normalize::fact::Fact<'_>) {}
+
+        fn problem(&mut self, problem: &Problem) {
+            self.0.push((problem.code, problem.count));
+        }
+    }
+
+    #[test]
+    fn deep_stacks_and_changes_without_end_are_bounded() {
+        let process = ProcessKey { id: 7, incarnation: 0 };
+        let mut callsites = Callsites::new(8);
+        let deep = bytes(&(0..2000).map(|n| 0x10_0000 + 64 * n).collect::<Vec<_>>());
+        callsites.intern(&Stack::new(&deep, Some(3)), process, 1);
+        assert_eq!(callsites.nodes.len(), MAX_DEPTH);
+        // The innermost frame stays.
+        assert!(callsites.granules.contains(&(process, 0x10_0000 >> GRANULE)));
+        let stack = bytes(&[0x10_0000]);
+        for turn in 0..i64::from(MAX_FOLLOWED) + 10 {
+            callsites.code_changed(process, 0x10_0000, 1);
+            callsites.intern(&Stack::new(&stack, Some(4)), process, turn);
+        }
+        assert!(callsites.nodes.len() <= MAX_DEPTH + MAX_FOLLOWED as usize + 1, "{}", callsites.nodes.len());
+        let mut told = Told::default();
+        callsites.report(0, &mut told);
+        assert_eq!(told.0, [("deep_stacks", 1), ("code_changes_not_followed", 10)]);
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub const UNNAMED_FRAMES: &str = "unnamed_frames";
 /// Frames remembered at once. Past it the memory starts anew and a frame may appear twice.
 const MAX_FRAMES: usize = 1 << 20;
 
+/// Bytes of a name, and of an assembly's: each may stand in a row for each address.
+const MAX_NAME: usize = 4 << 10;
+
 /// Rows that are handed on at once.
 const ROWS: usize = 4 << 10;
 
@@ -71,15 +74,21 @@ pub fn resolve(
         mappings: known.mappings.map(),
         symbols: known.mappings.symbol_map(),
     };
-    let mut frames =
-        Frames { maps, lines, ids: HashMap::default(), groups: HashMap::default(), counts: FrameCounts::default() };
+    let mut frames = Frames {
+        maps,
+        lines,
+        ids: HashMap::default(),
+        groups: HashMap::default(),
+        counts: FrameCounts::default(),
+        cut: 0,
+    };
     let mut lost = nodes.lost();
     let mut base = 0;
     loop {
         match nodes.next_part() {
             Ok(Some(part)) => {
                 frames.part(&part, base, places, sink);
-                base += u32::try_from(part.len()).unwrap_or(u32::MAX);
+                base = base.saturating_add(u32::try_from(part.len()).unwrap_or(u32::MAX));
             }
             Ok(None) => break,
             Err(_) => lost += 1,
@@ -88,6 +97,10 @@ pub fn resolve(
     if lost > 0 {
         let message = "call stacks are lost: the temporary file could not be written or read";
         sink.problem(&Problem::new(Severity::DataLoss, "lost_callsites", position, message).count(lost));
+    }
+    if frames.cut > 0 {
+        let message = "frames have names of more than 4 KB, of which the beginning is kept";
+        sink.problem(&Problem::new(Severity::Info, "long_frame_names", position, message).count(frames.cut));
     }
     let FrameCounts { frames: all, named, .. } = frames.counts;
     if named < all {
@@ -122,6 +135,8 @@ struct Frames<'k> {
     ids: HashMap<(u32, u64), (FrameId, u32), RandomState>,
     groups: HashMap<Box<str>, u32, RandomState>,
     counts: FrameCounts,
+    /// Frames with a name that is too long.
+    cut: u64,
 }
 
 impl Frames<'_> {
@@ -189,6 +204,13 @@ impl Frames<'_> {
             (Some(lines), None) => with_native_symbols(&self.maps, lines, (node, process), row, &mut name),
             _ => row,
         };
+        self.cut += u64::from(row.name.len() > MAX_NAME);
+        let row = Frame {
+            name: beginning(row.name),
+            assembly: row.assembly.map(beginning),
+            file: row.file.map(beginning),
+            ..row
+        };
         self.counts.named += u64::from(row.is_named);
         self.counts.in_modules += u64::from(!row.is_named && row.module_id != 0);
         let group = match self.groups.get(row.name) {
@@ -254,9 +276,10 @@ impl Maps<'_> {
             };
             let is_named = !name.is_empty();
             if is_named {
+                let signature = part(signature);
                 let arguments = signature.find('(').and_then(|at| signature.get(at..)).unwrap_or_default();
                 let dot = if namespace.is_empty() { "" } else { "." };
-                text.extend([namespace, dot, name, arguments]);
+                text.extend([part(namespace), dot, part(name), arguments]);
             } else {
                 // Events below the verbose level have the token only.
                 text.extend([assembly.unwrap_or("?"), "!", &format!("0x{:08x}", code.token)]);
@@ -277,7 +300,7 @@ impl Maps<'_> {
         {
             let symbol = self.symbols.find_return(process, address, first_ns);
             let symbol = symbol.and_then(|at| self.known.mappings.symbol(at));
-            text.extend([file_name(&mapping.path), "!", symbol.map_or("?", |(_, name)| name)]);
+            text.extend([file_name(&mapping.path), "!", symbol.map_or("?", |(_, name)| part(name))]);
             let from = match symbol {
                 Some((start, _)) => start,
                 None => mapping.start().wrapping_sub(mapping.file_offset),
@@ -301,7 +324,7 @@ impl Maps<'_> {
     /// The simple name of the assembly of a module.
     fn assembly(&self, process: ProcessKey, module_id: u64) -> Option<&str> {
         let (assembly_id, path) = self.known.managed_modules.assembly_of((process, module_id))?;
-        let full = self.known.assemblies.name_of((process, assembly_id)).unwrap_or_default();
+        let full = part(self.known.assemblies.name_of((process, assembly_id)).unwrap_or_default());
         let name = match full.split(',').next() {
             Some(name) if !name.is_empty() => name,
             _ => file_name(path).trim_end_matches(".dll").trim_end_matches(".exe"),
@@ -310,7 +333,25 @@ impl Maps<'_> {
     }
 }
 
+/// As much of a text as a row may have.
+fn beginning(text: &str) -> &str {
+    first_bytes(text, MAX_NAME)
+}
+
+/// As much of a text as is looked at for a name. More than a name may have, so that it shows that it is cut.
+fn part(text: &str) -> &str {
+    first_bytes(text, 2 * MAX_NAME)
+}
+
+fn first_bytes(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
 /// The part of a path behind its folders.
 fn file_name(path: &str) -> &str {
+    // Of a long one the end is looked at.
+    let start = (path.len().saturating_sub(2 * MAX_NAME)..=path.len()).find(|start| path.is_char_boundary(*start));
+    let path = start.and_then(|start| path.get(start..)).unwrap_or(path);
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }

@@ -58,6 +58,42 @@ impl Mapping {
     }
 }
 
+/// Bytes of metadata that are read, and of a text in them: each may stand in a row for each mapping.
+const MAX_METADATA: usize = 64 << 10;
+const MAX_METADATA_TEXT: usize = 4 << 10;
+
+/// What is told of a file that is mapped, perhaps often.
+#[derive(Debug, Default)]
+struct Metadata {
+    time_date_stamp: u32,
+    pdb_age: Option<u32>,
+    pdb_path: Option<String>,
+    build_id: Option<String>,
+    signature: Option<String>,
+}
+
+impl Metadata {
+    /// Of `{"type": "ELF", "build_id": ...}` or `{"type": "PE", "name": ..., "age": ..., "signature": ...}`.
+    fn of(json: &str) -> Metadata {
+        let json = if json.len() <= MAX_METADATA { json } else { "" };
+        let json: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
+        let text = |name: &str| {
+            let text = json.get(name).and_then(|value| value.as_str());
+            text.filter(|text| (1..=MAX_METADATA_TEXT).contains(&text.len())).map(str::to_owned)
+        };
+        let number = |name: &str| {
+            json.get(name).and_then(serde_json::Value::as_u64).and_then(|number| u32::try_from(number).ok())
+        };
+        Metadata {
+            time_date_stamp: number("date_time").unwrap_or_default(),
+            pdb_age: number("age"),
+            pdb_path: text("name"),
+            build_id: text("build_id"),
+            signature: text("signature"),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Symbol {
     process: ProcessKey,
@@ -72,7 +108,7 @@ pub struct Mappings {
     list: Vec<Mapping>,
     symbols: Vec<Symbol>,
     /// JSON texts by their ids.
-    metadata: HashMap<u64, String, RandomState>,
+    metadata: HashMap<u64, Metadata, RandomState>,
     text: usize,
     /// How many did not fit.
     pub lost: u64,
@@ -109,7 +145,7 @@ impl Mappings {
                 metadata_id: input.number("MetadataId"),
             }),
             Action::Metadata => {
-                self.metadata.insert(input.number("Id"), text);
+                self.metadata.insert(input.number("Id"), Metadata::of(&text));
             }
             Action::Symbol => self.symbols.push(Symbol { process, start, end, name: text }),
         }
@@ -137,8 +173,7 @@ impl Mappings {
     /// The build id of a mapping's file.
     #[cfg(feature = "native-symbols")]
     pub fn build_id(&self, mapping: &Mapping) -> Option<String> {
-        let json: serde_json::Value = serde_json::from_str(self.metadata.get(&mapping.metadata_id)?).ok()?;
-        Some(json.get("build_id")?.as_str()?.to_owned())
+        self.metadata.get(&mapping.metadata_id)?.build_id.clone()
     }
 
     /// A symbol by its index in its map: first address and name.
@@ -148,14 +183,9 @@ impl Mappings {
 
     /// The end of the recording: mappings are modules.
     pub fn finish(&mut self, sink: &mut impl FactSink) {
+        let none = Metadata::default();
         for mapping in std::mem::take(&mut self.list) {
-            let json = self.metadata.get(&mapping.metadata_id).map(String::as_str).unwrap_or_default();
-            // {"type": "ELF", "build_id": ...} or {"type": "PE", "name": ..., "age": ..., "signature": ...}
-            let json: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
-            let text = |name: &str| json.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty());
-            let number = |name: &str| {
-                json.get(name).and_then(serde_json::Value::as_u64).and_then(|number| u32::try_from(number).ok())
-            };
+            let about = self.metadata.get(&mapping.metadata_id).unwrap_or(&none);
             sink.add(&Module {
                 process_id: mapping.process.id,
                 module_id: mapping.start,
@@ -164,10 +194,10 @@ impl Mappings {
                 base_address: mapping.start,
                 size_bytes: mapping.end.saturating_sub(mapping.start),
                 file_offset: mapping.file_offset,
-                time_date_stamp: number("date_time").unwrap_or_default(),
-                pdb_age: number("age"),
-                pdb_path: text("name"),
-                build_id: text("build_id").or(text("signature")),
+                time_date_stamp: about.time_date_stamp,
+                pdb_age: about.pdb_age,
+                pdb_path: about.pdb_path.as_deref(),
+                build_id: about.build_id.as_deref().or(about.signature.as_deref()),
                 ..Module::default()
             });
         }
@@ -177,4 +207,51 @@ impl Mappings {
 /// The last address of a symbol is a part of it, that of a mapping is not. Source: neighbours in files of record-trace.
 fn symbol_span(symbol: &Symbol, index: usize) -> Option<Span> {
     Span::new(symbol.start, symbol.end.checked_sub(symbol.start)?.saturating_add(1), index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normalize::fact::Fact;
+
+    #[derive(Default)]
+    struct Bytes(usize);
+
+    impl FactSink for Bytes {
+        fn fact(&mut self, fact: Fact<'_>) {
+            if let Fact::Module(rows) = fact {
+                self.0 += rows.iter().map(|row| row.pdb_path.map_or(0, str::len)).sum::<usize>();
+            }
+        }
+    }
+
+    #[test]
+    fn metadata_of_many_mappings_are_read_once() {
+        let json = |name: usize, rest: usize| {
+            let (name, rest) = ("n".repeat(name), "[1],".repeat(rest));
+            format!(r#"{{"name": "{name}", "age": 3, "signature": "s", "more": [{rest}0]}}"#)
+        };
+        let about = Metadata::of(&json(9, 1));
+        assert_eq!(
+            (about.pdb_age, about.pdb_path.map(|name| name.len()), about.signature.as_deref()),
+            (Some(3), Some(9), Some("s"))
+        );
+        assert!(Metadata::of(&json(MAX_METADATA_TEXT + 1, 1)).pdb_path.is_none());
+        assert!(Metadata::of(&json(9, MAX_METADATA)).pdb_age.is_none());
+        let mut mappings = Mappings::default();
+        mappings.metadata.insert(7, Metadata::of(&json(9, 16_000)));
+        let mapping = || Mapping {
+            process: ProcessKey::default(),
+            start: 0x1000,
+            end: 0x2000,
+            file_offset: 0,
+            path: String::new(),
+            metadata_id: 7,
+        };
+        mappings.list.extend((0..100_000).map(|_| mapping()));
+        let (mut bytes, began) = (Bytes::default(), std::time::Instant::now());
+        mappings.finish(&mut bytes);
+        assert_eq!(bytes.0, 900_000);
+        assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+    }
 }

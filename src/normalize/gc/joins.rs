@@ -8,7 +8,7 @@
 
 use super::runtimes::Runtimes;
 use crate::normalize::fact::{FactSink, GcJoin};
-use crate::normalize::nested::Nested;
+use crate::normalize::nested::{Item, Nested};
 use crate::normalize::tracker::{self, Hears, Input, PRIVATE, RUNTIME};
 
 /// What an event tells.
@@ -25,6 +25,8 @@ pub const HEARS: &[Hears<Action>] = &[
 ];
 
 impl tracker::Action for Action {}
+
+impl Item for GcJoin {}
 
 /// Values of GCJoinType and GCJoinTime.
 const LAST_JOIN: u64 = 0;
@@ -84,10 +86,8 @@ impl Joins {
                 sink.add(&ended);
             }
         }
-        if let Some(kind) = begins
-            && let Some(evicted) = self.open.begin(thread, row(kind))
-        {
-            sink.add(&evicted);
+        if let Some(kind) = begins {
+            self.open.begin(thread, row(kind), |evicted| sink.add(&evicted));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Requests to the loader for assemblies, with the time they took and what came of them.
 
 use crate::normalize::fact::{AssemblyLoad, FactSink};
-use crate::normalize::nested::Nested;
+use crate::normalize::nested::{Item, Nested};
 use crate::normalize::tracker::{self, Hears, Input, RUNTIME};
 
 /// What an event tells.
@@ -27,6 +27,12 @@ struct Open {
     path: String,
     requesting: String,
     context: String,
+}
+
+impl Item for Open {
+    fn text_bytes(&self) -> usize {
+        self.name.len() + self.path.len() + self.requesting.len() + self.context.len()
+    }
 }
 
 impl Open {
@@ -68,9 +74,7 @@ impl AssemblyLoads {
                     requesting: text("RequestingAssembly"),
                     context: text("AssemblyLoadContext"),
                 };
-                if let Some(evicted) = self.open.begin(thread, open) {
-                    sink.add(&evicted.row());
-                }
+                self.open.begin(thread, open, |evicted| sink.add(&evicted.row()));
             }
             Action::Stop => {
                 let name = input.text("AssemblyName");

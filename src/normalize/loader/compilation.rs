@@ -2,7 +2,7 @@
 
 use crate::normalize::enum_names;
 use crate::normalize::fact::{FactSink, MethodCompilation};
-use crate::normalize::nested::Nested;
+use crate::normalize::nested::{Item, Nested};
 use crate::normalize::tracker::{self, Hears, Input, RUNTIME};
 
 /// What an event tells.
@@ -39,6 +39,12 @@ struct Open {
     namespace: String,
     name: String,
     signature: String,
+}
+
+impl Item for Open {
+    fn text_bytes(&self) -> usize {
+        self.namespace.len() + self.name.len() + self.signature.len()
+    }
 }
 
 impl Open {
@@ -91,9 +97,7 @@ impl Compilations {
         match action {
             Action::JitStart | Action::LookupStart => {
                 let kind = if action == Action::JitStart { JIT } else { LOOKUP };
-                if let Some(evicted) = self.open.begin(thread, Open::new(kind, input)) {
-                    sink.add(&evicted.row());
-                }
+                self.open.begin(thread, Open::new(kind, input), |evicted| sink.add(&evicted.row()));
             }
             Action::Loaded => {
                 let ended = self.open.end(thread, is_it(JIT), |inner| sink.add(&inner.row()));

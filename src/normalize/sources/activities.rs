@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 
 use super::diagnostic_source;
-use super::open_work::{Ids, Key, OpenWork, Work};
+use super::open_work::{Ids, Key, OpenWork, Work, first_characters};
 use super::tasks::{self, TaskEvent};
 use super::work_event::{Step, WorkEvent, is_id, kind, split_name};
 use crate::event::value::Value;
@@ -75,7 +75,6 @@ const KEPT: &[&str] =
 
 /// The fields of a start as JSON have so many bytes, at most, and one text so many characters.
 const MAX_JSON: usize = 4096;
-const MAX_TEXT: usize = 1024;
 
 /// The work that goes on.
 #[derive(Debug, Default)]
@@ -260,9 +259,4 @@ fn json<'f>(fields: impl Iterator<Item = (&'f str, impl Borrow<Value>)>) -> Opti
     }
     out.push(b'}');
     String::from_utf8(out).ok()
-}
-
-/// A text, or the beginning of a long one.
-fn first_characters(text: &str) -> &str {
-    text.char_indices().nth(MAX_TEXT).map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
 }

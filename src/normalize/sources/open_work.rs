@@ -13,6 +13,8 @@ use crate::reader::ProcessKey;
 /// Pieces of work in all, and of one kind with one activity id, at most. The fields of one may have some KB.
 const MAX_OPEN: usize = 1 << 14;
 const MAX_ALIKE: usize = 256;
+/// Ids of one piece of work. Each pair of start and stop compares all of them with all.
+const MAX_IDS: usize = 16;
 
 /// The ids among the fields of an event: names and values, as numbers that stand for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,7 +23,9 @@ pub struct Ids(Vec<(u64, u64)>);
 impl Ids {
     /// Adds one.
     pub fn add(&mut self, name: &str, value: &str) {
-        self.0.push((number(name), number(value)));
+        if self.0.len() < MAX_IDS {
+            self.0.push((number(name), number(value)));
+        }
     }
 
     /// Whether all ids that both have are the same; `None` when they have none in common.
@@ -79,11 +83,22 @@ pub struct Names(HashMap<u64, (String, String), RandomState>);
 /// Kinds of work with a name, at most.
 const MAX_NAMES: usize = 1 << 14;
 
+/// Characters of a text that are kept.
+const MAX_TEXT: usize = 1024;
+
+/// The first characters of a text.
+pub fn first_characters(text: &str) -> &str {
+    text.char_indices().nth(MAX_TEXT).map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
+}
+
 impl Names {
     /// A kind has a provider and a name, which `get` gives.
     pub fn add(&mut self, kind: u64, get: impl FnOnce() -> (String, String)) {
         if self.0.len() < MAX_NAMES {
-            self.0.entry(kind).or_insert_with(get);
+            self.0.entry(kind).or_insert_with(|| {
+                let (provider, name) = get();
+                (first_characters(&provider).to_owned(), first_characters(&name).to_owned())
+            });
         }
     }
 
@@ -275,6 +290,22 @@ mod tests {
         open.forget(Some(key(1, 0).0), &mut told);
         assert_eq!(told.0[1..], [(2, false, None), (3, false, None)]);
         assert!(open.end(&key(1, 8), &id()).is_none() && open.count == 0 && open.by_ids.is_empty());
+    }
+
+    #[test]
+    fn many_ids_take_no_time() {
+        let many: Vec<(String, String)> = (0..100_000).map(|n| (format!("{n}id"), n.to_string())).collect();
+        let all = || {
+            let mut ids = Ids::default();
+            many.iter().for_each(|(name, value)| ids.add(name, value));
+            ids
+        };
+        let (mut open, mut told) = (OpenWork::default(), Told::default());
+        open.begin(key(1, 9), work(1, all()), &mut told);
+        let ended = open.end(&key(1, 9), &all()).expect("the same ids");
+        assert_eq!((ended.ids.0.len(), ended.row.paired_by), (MAX_IDS, Some("activity_id_and_fields")));
+        open.names.add(1, || ("x".repeat(1 << 20), "y".repeat(1 << 20)));
+        assert!(open.names.of(1).0.len() + open.names.of(1).1.len() <= 2 * MAX_TEXT);
     }
 
     #[test]

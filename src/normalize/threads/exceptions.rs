@@ -6,7 +6,7 @@
 //! All of it is on one thread. An exception that is thrown while another one is handled is the inner one of two.
 
 use crate::normalize::fact::{Exception, FactSink};
-use crate::normalize::nested::Nested;
+use crate::normalize::nested::{Item, Nested};
 use crate::normalize::tracker::{self, Hears, Input, RUNTIME};
 
 /// What an event tells.
@@ -46,6 +46,15 @@ struct Open {
     message: String,
     flags: String,
     handler: Option<String>,
+}
+
+/// The name of a handler that is longer is none: the runtime's events have 64 KB at most.
+const MAX_HANDLER: usize = 64 << 10;
+
+impl Item for Open {
+    fn text_bytes(&self) -> usize {
+        self.type_name.len() + self.message.len() + self.flags.len()
+    }
 }
 
 impl Open {
@@ -88,10 +97,7 @@ impl Exceptions {
                 flags: input.words_of("ExceptionThrownFlagsMap", "ExceptionFlags"),
                 handler: None,
             };
-            if let Some(evicted) = self.open.begin(thread, thrown) {
-                evicted.report(sink);
-            }
-            return;
+            return self.open.begin(thread, thrown, |evicted| evicted.report(sink));
         }
         let Some(open) = self.open.innermost(thread) else { return };
         match action {
@@ -102,7 +108,8 @@ impl Exceptions {
                 open.row.catch_count += 1;
                 open.row.catch_ts_ns = Some(input.ts_ns());
                 open.row.catch_method_id = input.number("MethodID");
-                open.handler = input.fields.text("MethodName").map(str::to_owned);
+                let handler = input.fields.text("MethodName").filter(|name| name.len() <= MAX_HANDLER);
+                open.handler = handler.map(str::to_owned);
             }
             Action::CatchEnd => {
                 if let Some(mut ended) = self.open.end(thread, |_| true, |_| {}) {

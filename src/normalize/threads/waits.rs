@@ -1,7 +1,7 @@
 //! Threads that wait: for locks that others hold, and for anything else.
 
 use crate::normalize::fact::{Contention, FactSink, Wait};
-use crate::normalize::nested::Nested;
+use crate::normalize::nested::{Item, Nested};
 use crate::normalize::tracker::{self, Hears, Input, RUNTIME};
 
 /// What an event tells.
@@ -30,6 +30,10 @@ pub const HEARS: &[Hears<Action>] = &[Hears {
 
 impl tracker::Action for Action {}
 
+impl Item for Contention {}
+
+impl Item for Wait {}
+
 /// The waits that go on.
 #[derive(Debug, Default)]
 pub struct Waits {
@@ -54,9 +58,7 @@ impl Waits {
                     owner_thread_id: input.number("LockOwnerThreadID"),
                     ..Contention::default()
                 };
-                if let Some(evicted) = self.locks.begin(thread, row) {
-                    sink.add(&evicted);
-                }
+                self.locks.begin(thread, row, |evicted| sink.add(&evicted));
             }
             Action::LockStop => {
                 let kind = input.name_of("ContentionFlagsMap", "ContentionFlags");
@@ -77,9 +79,7 @@ impl Waits {
                     object_id: input.number("AssociatedObjectID"),
                     ..Wait::default()
                 };
-                if let Some(evicted) = self.waits.begin(thread, row) {
-                    sink.add(&evicted);
-                }
+                self.waits.begin(thread, row, |evicted| sink.add(&evicted));
             }
             Action::WaitStop => {
                 if let Some(mut row) = self.waits.end(thread, |_| true, |_| {}) {

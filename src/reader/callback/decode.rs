@@ -19,7 +19,7 @@ pub struct Record<'a> {
     pub thread_id: u64,
     /// Global order, taken when the callback was entered.
     pub sequence: u64,
-    /// Time at entry, in ticks of the recording's clock.
+    /// Time at entry, in ticks of the recording's clock; the nearest whose nanoseconds fit into 64 bits.
     pub ticks: u64,
     /// Ticks that the callback took.
     pub duration: u32,

@@ -80,7 +80,9 @@ pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
         }
     };
     let header = &read.header;
-    visitor.trace(header, &info(&read));
+    let info = info(&read);
+    let times = info.clock.range();
+    visitor.trace(header, &info);
     let mut merge = Merge { bytes, heap: BinaryHeap::new(), visitor, log: ProblemLog::default() };
     if !read.intact {
         let message = "the CRC of the header is wrong: what it says may be wrong";
@@ -98,6 +100,7 @@ pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
     let mut scratch = decode::Scratch::default();
     let mut gaps = Gaps { next: 1, ..Gaps::default() };
     let (mut unknown, mut unknown_at, mut records, mut ended) = (0, 0, 0u64, false);
+    let (mut clamped, mut clamped_at) = (0, 0);
     let (mut done, mut released) = (read.len as u64, 0);
     while let Some(Reverse((sequence, index))) = merge.heap.pop() {
         let Some(cursor) = threads.get_mut(index) else { continue };
@@ -114,13 +117,19 @@ pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
                 if let Body::Note { code, message } = body {
                     merge.report(note(code, message, raw.offset));
                 }
+                let told = i64::try_from(raw.ticks).unwrap_or(i64::MAX).clamp(*times.start(), *times.end());
+                let ticks = told.cast_unsigned();
+                if ticks != raw.ticks {
+                    clamped += 1;
+                    clamped_at = raw.offset;
+                }
                 let record = Record {
                     kind: raw.kind,
                     flags: raw.flags,
                     thread: u32::try_from(index).unwrap_or(u32::MAX),
                     thread_id: cursor.thread_id,
                     sequence,
-                    ticks: raw.ticks,
+                    ticks,
                     duration: raw.duration,
                     payload_bytes: raw.payload.len() as u64,
                     offset: raw.offset,
@@ -158,6 +167,10 @@ pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
     if unknown > 0 {
         let message = "records of a kind that this version does not know were skipped";
         merge.report(Problem::new(Severity::Info, "unknown_record", unknown_at, message).count(unknown));
+    }
+    if clamped > 0 {
+        let message = "records have times that 64 bits of nanoseconds cannot hold; they stand at the nearest that can";
+        merge.report(Problem::new(Severity::Error, "time_out_of_range", clamped_at, message).count(clamped));
     }
     let missing = gaps.missing;
     if missing > 0 {
@@ -261,7 +274,7 @@ fn info(read: &header::ReadHeader) -> TraceInfo {
         version: u32::from(format::MAJOR),
         minor: u32::from(read.minor),
         clock: Clock {
-            sync_ticks: header.start_ticks as i64,
+            sync_ticks: i64::try_from(header.start_ticks).unwrap_or(i64::MAX),
             sync_utc_ns: header.start_utc_ns,
             frequency: i64::try_from(header.frequency).unwrap_or(i64::MAX),
         },

@@ -55,18 +55,23 @@ impl Graph {
         let mut graph = Graph::default();
         stream.u64("the bytes of all nodes")?;
         graph.root = stream.u32("the root")?;
-        for _ in 0..stream.count("the types", 12)? {
+        let types = stream.count("the types", 12)?;
+        stream.hold("the types", types, size_of::<NodeType>())?;
+        for _ in 0..types {
             let name = stream.text("a type")?.unwrap_or_default();
             let size = i32::from_le_bytes(stream.bytes("a type")?);
             graph.types.push(NodeType { name, size, module: stream.text("a type")? });
         }
         let nodes = stream.count("the nodes", 4)?;
+        stream.hold("the nodes", nodes, size_of::<u32>())?;
         stream.chunks("the nodes", u64::from(nodes) * 4, |bytes| {
             graph.places.extend(bytes.as_chunks().0.iter().map(|place| u32::from_le_bytes(*place)));
         })?;
         let blob = stream.count("the blob", 1)?;
+        stream.hold("the blob", blob, 1)?;
         stream.chunks("the blob", blob.into(), |bytes| graph.blob.extend_from_slice(bytes))?;
         let addresses = stream.count("the addresses", 8)?;
+        stream.hold("the addresses", addresses, size_of::<u64>())?;
         stream.chunks("the addresses", u64::from(addresses) * 8, |bytes| {
             graph.addresses.extend(bytes.as_chunks().0.iter().map(|address| u64::from_le_bytes(*address)));
         })?;

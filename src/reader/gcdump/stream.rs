@@ -5,6 +5,9 @@ use crate::source::Source;
 /// Longer text is damage. Names of generic types are long; the log of a dump has some kilobytes.
 const MAX_TEXT: u64 = 16 << 20;
 
+/// What a dump may take in memory that comes from a pipe or is packed: nothing tells how many bytes are to come.
+const MAX_STREAMED: u64 = 1 << 30;
+
 /// Bytes that are taken at a time.
 const CHUNK: usize = 1 << 20;
 
@@ -41,11 +44,14 @@ pub(super) struct Type {
 /// The bytes of a dump, from the first to the last.
 pub(super) struct Stream<'s, 'i> {
     source: &'s mut Source<'i>,
+    /// Bytes that may still be held.
+    room: u64,
 }
 
 impl<'s, 'i> Stream<'s, 'i> {
     pub fn new(source: &'s mut Source<'i>) -> Stream<'s, 'i> {
-        Stream { source }
+        let room = if source.len().is_some() { u64::MAX } else { MAX_STREAMED };
+        Stream { source, room }
     }
 
     pub fn position(&self) -> u64 {
@@ -87,6 +93,17 @@ impl<'s, 'i> Stream<'s, 'i> {
         Ok(count)
     }
 
+    /// Makes sure that so many items of so many bytes may be held.
+    pub fn hold(&mut self, field: &'static str, count: u32, bytes: usize) -> Read<()> {
+        match self.room.checked_sub(u64::from(count).saturating_mul(bytes as u64)) {
+            Some(room) => self.room = room,
+            None => {
+                return self.wrong(field, "more than 1 GiB in a pipe or a packed file", "a file that is not packed");
+            }
+        }
+        Ok(())
+    }
+
     /// Calls `each` with chunks that together have `bytes` bytes, each a multiple of 8 but the last.
     pub fn chunks(&mut self, field: &'static str, bytes: u64, mut each: impl FnMut(&[u8])) -> Read<()> {
         let mut left = bytes;
@@ -112,6 +129,7 @@ impl<'s, 'i> Stream<'s, 'i> {
         if u64::from(length) > MAX_TEXT {
             return self.wrong(field, format!("a text of {length} bytes"), "at most 16 MB");
         }
+        self.hold(field, length, 1)?;
         let mut text = Vec::new();
         self.chunks(field, length.into(), |bytes| text.extend_from_slice(bytes))?;
         Ok(Some(String::from_utf8_lossy(&text).into_owned()))

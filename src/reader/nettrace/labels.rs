@@ -15,6 +15,9 @@ const MAX_LABELS: usize = 1 << 20;
 /// Bytes of JSON in the label lists between two sequence points.
 const MAX_TEXT: usize = 16 << 20;
 
+/// Names and values of one list, which stand in a row for each event that refers to it.
+const MAX_JSON: usize = 8 << 10;
+
 static NO_LABELS: Labels = Labels { activity_id: Guid::NONE, related_activity_id: Guid::NONE, json: String::new() };
 
 /// The labels that events of the region refer to by number; 0 stands for none.
@@ -35,7 +38,12 @@ impl RegionLabels {
     }
 
     /// Remembers labels for the events of this region; gives their number.
-    pub fn add<V: Visitor>(&mut self, labels: Labels, out: &mut Reporter<'_, V>, offset: u64) -> u32 {
+    pub fn add<V: Visitor>(&mut self, mut labels: Labels, out: &mut Reporter<'_, V>, offset: u64) -> u32 {
+        if labels.json.len() > MAX_JSON {
+            let message = "a label list of more than 8 KB; events lose its names and values";
+            out.problem(Problem::new(Severity::DataLoss, "long_labels", offset, message));
+            labels.json = String::new();
+        }
         if labels == NO_LABELS {
             return 0;
         }
@@ -100,4 +108,49 @@ impl RegionLabels {
 fn too_many<V: Visitor>(out: &mut Reporter<'_, V>, offset: u64) {
     let message = "more label lists than fit into memory between two sequence points; events lose theirs";
     out.problem(Problem::new(Severity::DataLoss, "too_many_labels", offset, message));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use super::*;
+    use crate::reader::RawEvent;
+
+    #[derive(Default)]
+    struct Told(Vec<&'static str>);
+
+    impl Visitor for Told {
+        fn event(&mut self, _: &RawEvent<'_>) -> ControlFlow<()> {
+            ControlFlow::Continue(())
+        }
+
+        fn problem(&mut self, problem: Problem) {
+            self.0.push(problem.code);
+        }
+    }
+
+    /// A list of a megabyte, to which each event refers with a byte.
+    #[test]
+    fn a_long_list_does_not_stand_in_every_row() {
+        let (mut told, mut region) = (Told::default(), RegionLabels::default());
+        let mut out = Reporter::new(&mut told);
+        let labels = |length: usize| Labels {
+            activity_id: Guid([1; 16]),
+            related_activity_id: Guid::NONE,
+            json: "x".repeat(length),
+        };
+        for (id, length) in [(1, MAX_JSON), (2, 1 << 20)] {
+            region.define(id, labels(length), Overrides::default(), &mut out, 7);
+        }
+        let mut length = |id: u32, out: &mut Reporter<'_, Told>| {
+            let (number, _) = region.by_list_id(id, out, 9);
+            let found = region.get(number);
+            (found.activity_id, found.json.len())
+        };
+        assert_eq!(length(1, &mut out), (Guid([1; 16]), MAX_JSON));
+        assert_eq!(length(2, &mut out), (Guid([1; 16]), 0));
+        out.finish();
+        assert_eq!(told.0, ["long_labels"]);
+    }
 }

@@ -393,6 +393,26 @@ mod tests {
         for length in (0..2000.min(data.len())).chain([data.len() - 1]) {
             look(data[..length].to_vec());
         }
+        // Anywhere, several bytes at once, and every method looked at.
+        let mut state = 88_172_645_463_325_252u64;
+        let mut random = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % below as u64) as usize
+        };
+        for _ in 0..100 {
+            let mut changed = data.clone();
+            for _ in 0..1 + random(20) {
+                let at = random(changed.len());
+                changed[at] = random(256) as u8;
+            }
+            if let Ok(mut pdb) = PortablePdb::parse(changed) {
+                for row in 0..600 {
+                    pdb.line(0x0600_0000 + row, Some(row));
+                }
+            }
+        }
         for at in 0..1000 {
             for value in [0, 0x7F, 0xFF] {
                 let mut changed = data.clone();

@@ -13,8 +13,15 @@ use crate::error::{Error, Result};
 
 /// Bytes that are taken from the runtime at a time.
 const PIECE: usize = 256 << 10;
-/// How long a runtime that was asked to stop may send nothing: a rundown of many methods is prepared in silence.
-const SILENCE: Duration = Duration::from_secs(30);
+/// How long the runtime may take to end a session that is to be stopped.
+struct Patience {
+    /// Without sending anything, and in any case once it has refused.
+    silence: Duration,
+    /// While it sends: the rundown of a large program takes minutes.
+    longest: Duration,
+}
+
+const PATIENCE: Patience = Patience { silence: Duration::from_secs(30), longest: Duration::from_secs(1800) };
 /// How often it is looked for that silence.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -164,7 +171,7 @@ impl Recording {
         let stopper = {
             let (control, target, duration) = (control.clone(), target.clone(), limits.duration);
             move || {
-                end_session(&control, &target, id, duration);
+                end_session(&control, &target, id, duration, &PATIENCE);
                 close();
             }
         };
@@ -258,14 +265,15 @@ fn take_bytes(mut connection: impl Read, control: &Control, max_bytes: Option<u6
 }
 
 /// Waits for the time, or for somebody who asks for the end, and then asks the runtime for it.
-fn end_session(control: &Control, target: &Target, id: u64, duration: Option<Duration>) {
+fn end_session(control: &Control, target: &Target, id: u64, duration: Option<Duration>, patience: &Patience) {
     if !control.wait(duration) {
         control.stop(Reason::Duration);
     }
     if control.has_ended() {
         return;
     }
-    control.lock().heard = Some(Instant::now());
+    let asked = Instant::now();
+    control.lock().heard = Some(asked);
     let (target, failed) = (target.clone(), Arc::<Mutex<Option<String>>>::default());
     let say = failed.clone();
     // On a thread of its own: the answer comes after all bytes, so that only they show whether the runtime is at it.
@@ -284,14 +292,16 @@ fn end_session(control: &Control, target: &Target, id: u64, duration: Option<Dur
         if !waited.timed_out() {
             return;
         }
-        let silent = state.heard.is_none_or(|heard| heard.elapsed() > SILENCE);
+        let is_silent = state.heard.is_none_or(|heard| heard.elapsed() > patience.silence);
         drop(state);
-        if silent {
-            let why = failed.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let why = why.unwrap_or_else(|| "it neither answers nor sends anything".into());
+        let mut refusal = failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = if is_silent || refusal.is_some() { patience.silence } else { patience.longest };
+        if is_silent || asked.elapsed() > limit {
+            let otherwise = if is_silent { "it neither answers nor sends anything" } else { "it goes on sending" };
+            let why = refusal.take().unwrap_or_else(|| otherwise.into());
             control.give_up(Reason::Failed(format!(
                 "the runtime did not end its session within {} s: {why}",
-                SILENCE.as_secs()
+                limit.as_secs()
             )));
             return;
         }
@@ -347,6 +357,44 @@ mod tests {
         take_bytes(Fails(false), &control, None);
         assert!(matches!(&control.lock().ended, Some(Reason::Failed(why)) if why.contains("no more")));
         assert_eq!(bytes_of(reader), [1, 1]);
+    }
+
+    /// A runtime that never stops sending, whether it refuses to or does not answer.
+    #[test]
+    fn a_stream_without_end_is_given_up() {
+        struct Endless;
+        impl Read for Endless {
+            fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+                std::thread::sleep(Duration::from_millis(1));
+                buffer.first_mut().into_iter().for_each(|byte| *byte = 7);
+                Ok(1)
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let silent = folder.path().join("silent");
+        #[cfg(unix)]
+        let _listener = std::os::unix::net::UnixListener::bind(&silent).unwrap();
+        for (name, silence, longest) in [("nobody", 300, 60_000), ("silent", 60_000, 300)] {
+            if cfg!(not(unix)) && name == "silent" {
+                continue;
+            }
+            let (control, reader) = control();
+            let pump = {
+                let control = control.clone();
+                std::thread::spawn(move || take_bytes(Endless, &control, None))
+            };
+            let target = Target::Port(diagnostics_port::Port::from_path(&folder.path().join(name)));
+            let [silence, longest] = [silence, longest].map(Duration::from_millis);
+            let began = Instant::now();
+            end_session(&control, &target, 1, Some(Duration::ZERO), &Patience { silence, longest });
+            assert!(began.elapsed() < Duration::from_secs(20), "{name}: {:?}", began.elapsed());
+            assert!(
+                matches!(&control.lock().ended, Some(Reason::Failed(why)) if why.contains("did not end")),
+                "{name}"
+            );
+            pump.join().unwrap();
+            assert!(bytes_of(reader).len() > 10);
+        }
     }
 
     #[test]

@@ -68,6 +68,7 @@ pub fn fetch(address: &Address, unless: Option<&str>, folder: &Path, stopped: &A
 }
 
 /// Bytes that may still be written below a folder.
+#[cfg(feature = "tables")]
 pub(crate) fn room(folder: &Path) -> u64 {
     std::fs::File::open(folder).map_or(u64::MAX, |folder| free_space(&folder))
 }

@@ -19,6 +19,7 @@ mod remote;
 
 pub use address::{Address, Service, is_address, shown};
 pub use each::each;
+#[cfg(feature = "tables")]
 pub(crate) use fetched::room;
 pub use fetched::{Fetched, fetch};
 pub use object::{Failure, FailureKind, Got, Object, Store, Version, When, read};

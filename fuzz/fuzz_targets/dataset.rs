@@ -1,0 +1,115 @@
+//! A dataset with one damaged file, for all that reads datasets. The first byte says which file, the rest is its content.
+#![no_main]
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use libfuzzer_sys::fuzz_target;
+use tracequet::analyze::profile::{ProfileFormat, What};
+use tracequet::analyze::{check, cohort, heap, profile, rules, survived};
+use tracequet::dataset::{Dataset, Recording};
+use tracequet::pipeline::{Convert, Format, convert};
+
+/// Ranges, a heap, call stacks and what has them.
+const RECORDINGS: [(&str, &[u8]); 3] = [
+    ("ranges.corprof", include_bytes!("../../samples/callbacks.corprof")),
+    ("heap.gcdump", include_bytes!("../../samples/heap-10.gcdump")),
+    ("stacks.nettrace", include_bytes!("../../samples/subjects-3.1.nettrace")),
+];
+
+/// A file of a dataset.
+pub struct Place {
+    /// The directory of the dataset.
+    pub dataset: PathBuf,
+    /// The file.
+    pub file: PathBuf,
+    /// What is in it.
+    pub content: Vec<u8>,
+}
+
+/// The tables that somebody reads.
+fn tables() -> Vec<&'static str> {
+    let mut names =
+        ["gc_pause", "gc_heap_generation", "metric", "method_compilation", "event_type", "counter"].to_vec();
+    names.extend(survived::TABLES.iter().chain(&cohort::TABLES).chain(&heap::TABLES).chain(&profile::TABLES));
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The files of a dataset of each recording and in each format, always in the same order.
+pub fn places() -> &'static [Place] {
+    static PLACES: OnceLock<Vec<Place>> = OnceLock::new();
+    PLACES.get_or_init(|| {
+        let base = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+        let folder = base.join("tracequet-fuzz-dataset");
+        std::fs::remove_dir_all(&folder).ok();
+        std::fs::create_dir_all(&folder).expect("room");
+        let mut places = Vec::new();
+        for (name, bytes) in RECORDINGS {
+            let recording = folder.join(name);
+            std::fs::write(&recording, bytes).expect("room");
+            for format in [Format::Parquet, Format::Arrow] {
+                let dataset = folder.join(format!("{name}-{}", format.name()));
+                let mut request = Convert::new([&recording], &dataset).tables(tables());
+                request.format = format;
+                convert(&request, &mut |_| {}).expect("a dataset");
+                let files = std::fs::read_dir(&dataset).expect("files").map(|entry| entry.expect("a file").path());
+                let mut files: Vec<PathBuf> = files.filter(|path| path.is_file()).collect();
+                files.retain(|path| path.extension().is_some_and(|ending| ending != "sql"));
+                files.sort();
+                for file in files {
+                    let content = std::fs::read(&file).expect("a file");
+                    places.push(Place { dataset: dataset.clone(), file, content });
+                }
+            }
+        }
+        places
+    })
+}
+
+/// Asks a dataset all that can be asked. Whether there are answers is not said here.
+pub fn ask(path: &Path) {
+    let Ok(dataset) = Dataset::open(path) else { return };
+    for recording in dataset.each_recording().take(2) {
+        ask_recording(&recording);
+    }
+    if let Ok(runs) = check::runs(&dataset, &[], None) {
+        let all = rules::read("rules", "rules = ['gc.* <= 1', '*.* <= baseline * 1.1 + 5']").unwrap_or_default();
+        let _ = (check::check(&all, &runs, &runs), check::compare(&runs, &runs), check::latest(&dataset));
+    }
+}
+
+fn ask_recording(recording: &Recording<'_>) {
+    for address in [0, 0x7f00_0000_1000, u64::MAX] {
+        let _ = survived::survived(recording, 1, address, true);
+    }
+    let _ = cohort::cohorts(recording, |_| {});
+    if let Ok(snapshot) = heap::snapshot(recording, None)
+        && let Ok(graph) = heap::read(recording, &snapshot, 64 << 20)
+        && let Ok(retention) = heap::Retention::of(&graph)
+    {
+        retention.by_type(&graph);
+        if !graph.sizes.is_empty() {
+            heap::explain(&graph, &retention, 0);
+        }
+    }
+    for what in [What::Cpu, What::Allocation, What::Exception, What::Contention] {
+        if let Ok(profile) = profile::read(recording, what) {
+            for format in
+                [ProfileFormat::Speedscope, ProfileFormat::Folded, ProfileFormat::Pprof, ProfileFormat::Firefox]
+            {
+                let _ = profile.write(format, true, &mut std::io::sink());
+            }
+        }
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((index, content)) = bytes.split_first() else { return };
+    let places = places();
+    let Some(place) = places.get(usize::from(*index) % places.len()) else { return };
+    std::fs::write(&place.file, content).expect("room");
+    ask(&place.dataset);
+    std::fs::write(&place.file, &place.content).expect("room");
+});
