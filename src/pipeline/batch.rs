@@ -71,9 +71,9 @@ pub(super) fn run(
     let mut done = match batch.convert_all(watch) {
         Ok(done) => done,
         Err(error) => {
-            if request.append && store.is_none() {
+            if request.append {
                 // What came so far is in the dataset. When this fails, too, the next run does it.
-                let _ = describe(request, &batch.lake);
+                let _ = store.map_or_else(|| describe(request, &batch.lake), |store| store.describe(request));
             }
             return Err(error);
         }

@@ -76,6 +76,16 @@ def test_a_failure_is_a_row_that_goes_when_it_is_mended(s3, bucket, tmp_path):
     assert not [key for key in bucket.keys("lake/") if failed[0] in key]
 
 
+def test_a_run_that_stops_sums_up_what_came(s3, bucket, tmp_path):
+    broken = tmp_path / "z.nettrace"
+    broken.write_bytes(b"nothing that anybody knows")
+    lake = f"{bucket.address}/lake"
+    ran = s3("convert", GIVEN[0], broken, "-o", lake, *FEW, "--fail-fast", code=1)
+    assert "no recording that tracequet knows" in ran.err
+    summed, keys = traces(bucket, "lake")
+    assert summed == keys and len(keys) == 1
+
+
 def test_lists_verifies_and_removes(s3, bucket):
     lake = f"{bucket.address}/lake"
     s3("convert", *GIVEN, "-o", lake, "--append")

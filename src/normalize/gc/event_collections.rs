@@ -55,7 +55,8 @@ pub struct EventGcTracker {
     spare: Option<Ranges>,
 }
 
-/// Collections that are held back so that a gap in them can be reported.
+/// Collections that are held back so that a gap in them can be reported, where readers report gaps of single
+/// threads.
 const HELD_FOR_GAPS: usize = 256;
 
 /// What GCTriggered says: a thread asks for a collection. It comes before all threads are stopped.
@@ -86,8 +87,8 @@ pub struct Start {
 
 impl EventGcTracker {
     /// For one runtime of one process.
-    pub fn new(process: ProcessKey, clr_instance_id: u16) -> EventGcTracker {
-        let closed = ReportQueue::holding(HELD_FOR_GAPS);
+    pub fn new(process: ProcessKey, clr_instance_id: u16, tells_gaps: bool) -> EventGcTracker {
+        let closed = ReportQueue::holding(if tells_gaps { HELD_FOR_GAPS } else { 0 });
         EventGcTracker { process, clr_instance_id, closed, ..EventGcTracker::default() }
     }
 

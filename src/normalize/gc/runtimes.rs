@@ -6,7 +6,7 @@ use super::join::{Join, Moment};
 use crate::error::{Problem, Severity};
 use crate::normalize::fact::{FactSink, GcId};
 use crate::normalize::tracker::Input;
-use crate::reader::ProcessKey;
+use crate::reader::{Layout, ProcessKey};
 
 /// No machine runs so many; in a made-up recording the further ones share the last.
 const MAX_RUNTIMES: usize = 1024;
@@ -36,12 +36,12 @@ impl Runtime<'_> {
 }
 
 impl Runtimes {
-    fn index(&mut self, process: ProcessKey, clr_instance_id: u16) -> usize {
+    fn index(&mut self, process: ProcessKey, clr_instance_id: u16, tells_gaps: bool) -> usize {
         match self.list.iter().position(|runtime| runtime.is_of(process, clr_instance_id)) {
             Some(index) => index,
             None if self.list.len() >= MAX_RUNTIMES => self.list.len() - 1,
             None => {
-                self.list.push(EventGcTracker::new(process, clr_instance_id));
+                self.list.push(EventGcTracker::new(process, clr_instance_id, tells_gaps));
                 self.list.len() - 1
             }
         }
@@ -56,7 +56,9 @@ impl Runtimes {
         sink: &mut S,
         tracker: impl FnOnce(&mut Runtime<'_>, &mut S),
     ) {
-        let index = self.index(input.process(), input.clr_instance_id);
+        // What an .etl says of lost events comes when a collection is still open, or not long after it.
+        let tells_gaps = !matches!(input.event.info.event_type.layout, Layout::Etw(_));
+        let index = self.index(input.process(), input.clr_instance_id, tells_gaps);
         join.runtime_moves_on(moment, input, &mut self.list, index, sink);
         let number = join.number(input.process());
         let Some(collections) = self.list.get_mut(index) else { return };
