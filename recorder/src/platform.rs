@@ -181,6 +181,7 @@ pub use windows::*;
 
 /// Gives a file room from `from`, its end, to `end`: blocks are taken now, because a write through a map into a hole of the
 /// file would end the process when the disk is full.
+#[cfg_attr(windows, allow(unused_variables, reason = "there the length of the file is asked for instead of `from`"))]
 pub fn grow(file: &File, from: u64, end: u64) -> std::io::Result<()> {
     #[cfg(target_os = "linux")]
     {

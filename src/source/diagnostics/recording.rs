@@ -371,9 +371,8 @@ mod tests {
             }
         }
         let folder = tempfile::tempdir().unwrap();
-        let silent = folder.path().join("silent");
         #[cfg(unix)]
-        let _listener = std::os::unix::net::UnixListener::bind(&silent).unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(folder.path().join("silent")).unwrap();
         for (name, silence, longest) in [("nobody", 300, 60_000), ("silent", 60_000, 300)] {
             if cfg!(not(unix)) && name == "silent" {
                 continue;
