@@ -53,14 +53,19 @@ class Recorder:
 
     def __init__(self, command, file, environment):
         self.file = file
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
-        # The session is open when the first bytes are there.
+        # A shell without a terminal lets its background jobs ignore SIGINT, and .NET keeps to that.
+        heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=heard
+        )
+        # The file is made when the session is open. Its first bytes may come late: dotnet-trace keeps them in a buffer.
         end = time.time() + 30
-        while not (file.exists() and file.stat().st_size > 0):
+        while not file.exists():
             if time.time() > end or self.process.poll() is not None:
+                self.process.kill()
                 sys.exit(f"{command}: records nothing\n{self.process.stderr.read()}")
             time.sleep(0.05)
-        time.sleep(1)
+        time.sleep(1.5)
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)
