@@ -171,12 +171,5 @@ fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_>) -> Resul
     dataset.file("views.sql", views::sql(&names, files).as_bytes())?;
     dataset.file("manifest.json", manifest.as_bytes())?;
     dataset.commit()?;
-    Ok(Summary {
-        inputs: vec![input],
-        failed: Vec::new(),
-        skipped: Vec::new(),
-        output: request.output.clone(),
-        tables,
-        elapsed_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX),
-    })
+    Ok(Summary::of_one(input, tables, request.output.clone(), started))
 }

@@ -12,7 +12,7 @@ use super::memory::Memory;
 use super::one::{options, read_one};
 use super::request::{AddressType, Convert, Progress, Step};
 use super::stored::{Ahead, Came, Fetches, StoreLake};
-use super::summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary};
+use super::summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary, elapsed_ns};
 use super::{describe, failed, manifest, together};
 use crate::error::{Error, Result};
 use crate::reader::etl::Manifests;
@@ -107,7 +107,7 @@ pub(super) fn run(
     if let Some(whole) = whole {
         whole.commit()?;
     }
-    summary.elapsed_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    summary.elapsed_ns = elapsed_ns(started);
     Ok(summary)
 }
 

@@ -13,7 +13,7 @@ use super::inputs;
 use super::one::read_one;
 use super::request::{AddressType, Convert, DatasetLayout, Progress};
 use super::stored::Fetches;
-use super::summary::{FailedInput, InputSummary, Summary, TableSummary};
+use super::summary::{FailedInput, InputSummary, Summary, TableSummary, elapsed_ns};
 use crate::error::{Error, Problem, Result};
 use crate::event::{Event, EventInfo, EventVisitor, Resolver};
 use crate::reader::callback::{self, Record};
@@ -135,7 +135,7 @@ pub fn batches(
         return Err(failed.swap_remove(0).1);
     }
     let failed = failed.into_iter().map(|(path, error)| FailedInput::of(path, &error)).collect();
-    let elapsed_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let elapsed_ns = elapsed_ns(started);
     let skipped = Vec::new();
     Ok(Some(Summary { inputs: converted, failed, skipped, output: PathBuf::new(), tables, elapsed_ns }))
 }

@@ -42,14 +42,7 @@ pub(super) fn into_lake(request: &Convert, name: &Path, every: Duration, one: &m
         }
     };
     describe(request, &lake)?;
-    Ok(Summary {
-        inputs: vec![input],
-        failed: Vec::new(),
-        skipped: Vec::new(),
-        output: request.output.clone(),
-        tables,
-        elapsed_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX),
-    })
+    Ok(Summary::of_one(input, tables, request.output.clone(), started))
 }
 
 fn recording(
@@ -84,8 +77,7 @@ fn recording(
 }
 
 fn summaries(tables: &[WrittenTable]) -> Vec<TableSummary> {
-    let summary = |t: &WrittenTable| TableSummary { name: t.name.clone(), rows: t.rows, bytes: t.bytes };
-    tables.iter().map(summary).collect()
+    tables.iter().cloned().map(TableSummary::from).collect()
 }
 
 /// The key of a recording whose bytes are not known yet: no other recording gets it, whoever makes it.

@@ -190,7 +190,7 @@ impl TableOutput {
         self.write(dataset)?;
         self.add_figures(dataset)?;
         let written = dataset.close_tables(&footer(&row))?;
-        let tables = written.into_iter().map(|t| TableSummary { name: t.name, rows: t.rows, bytes: t.bytes }).collect();
+        let tables = written.into_iter().map(TableSummary::from).collect();
         summary.incomplete_collections = ["open_collection", "running_collection"]
             .iter()
             .filter_map(|code| self.problems.get(code))
@@ -219,7 +219,7 @@ impl TableOutput {
         self.tables.finish();
         self.write(dataset)?;
         let written = dataset.close_tables(&footer(&row))?;
-        Ok(written.into_iter().map(|t| TableSummary { name: t.name, rows: t.rows, bytes: t.bytes }).collect())
+        Ok(written.into_iter().map(TableSummary::from).collect())
     }
 
     fn add_recording(&mut self, row: &Trace<'_>) {

@@ -1,12 +1,14 @@
 //! What a conversion made of its recordings.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use super::inputs::key_of_place;
 use crate::error::{Error, Severity};
 use crate::normalize::FrameCounts;
 use crate::normalize::fact::Diagnostic;
 use crate::reader::TraceInfo;
+use crate::sink::WrittenTable;
 use crate::source::FileIdentity;
 
 /// What became of one recording.
@@ -199,7 +201,24 @@ pub struct Summary {
     pub elapsed_ns: u64,
 }
 
+impl From<WrittenTable> for TableSummary {
+    fn from(table: WrittenTable) -> TableSummary {
+        TableSummary { name: table.name, rows: table.rows, bytes: table.bytes }
+    }
+}
+
+/// Nanoseconds since a conversion began.
+pub(super) fn elapsed_ns(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl Summary {
+    /// What became of a single recording whose conversion began at `started`.
+    pub(super) fn of_one(input: InputSummary, tables: Vec<TableSummary>, output: PathBuf, started: Instant) -> Summary {
+        let elapsed_ns = elapsed_ns(started);
+        Summary { inputs: vec![input], failed: Vec::new(), skipped: Vec::new(), output, tables, elapsed_ns }
+    }
+
     /// Whether anything of the recordings was lost, damaged or not decoded, or one of them could not be read.
     pub fn has_losses(&self) -> bool {
         !self.failed.is_empty() || self.inputs.iter().any(InputSummary::has_losses)

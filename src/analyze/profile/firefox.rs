@@ -2,13 +2,12 @@
 //!
 //! Source: `docs-developer/CHANGELOG-formats.md` and `src/types/profile.ts` of firefox-devtools/profiler.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
-use foldhash::fast::RandomState;
 use serde_json::{Value, json};
 
 use super::model::{Code, Pause, Profile, ThreadSamples, Unit};
+use super::strings::Strings;
 
 /// `meta.preprocessedProfileVersion`.
 const VERSION: u32 = 61;
@@ -81,13 +80,7 @@ fn meta(profile: &Profile) -> Value {
     })
 }
 
-fn of_thread(
-    profile: &Profile,
-    thread: &ThreadSamples,
-    is_first: bool,
-    pauses: Vec<&Pause>,
-    pause_name: usize,
-) -> Value {
+fn of_thread(profile: &Profile, thread: &ThreadSamples, is_first: bool, pauses: Vec<&Pause>, pause_name: u64) -> Value {
     let samples = &thread.samples;
     // Sorted by time. A call site is its number less one.
     let stacks: Vec<u32> = samples.iter().map(|sample| sample.callsite.saturating_sub(1)).collect();
@@ -168,9 +161,9 @@ impl Shared {
             "line": profile.frames.iter().map(|frame| some(frame.line)).collect::<Vec<_>>(),
             "column": vec![Value::Null; count],
         });
-        let (mut resources, mut sources) = (Indices::default(), Indices::default());
+        let (mut resources, mut sources) = (Strings::default(), Strings::default());
         let functions = &profile.functions;
-        let names: Vec<usize> = functions.iter().map(|function| strings.index(&function.name)).collect();
+        let names: Vec<u64> = functions.iter().map(|function| strings.index(&function.name)).collect();
         let of_resource = |file: &str| if file.is_empty() { -1 } else { resources.index(file) as i64 };
         let of_resource: Vec<i64> = functions.iter().map(|function| &*function.file).map(of_resource).collect();
         let of_source = |source: &str| (!source.is_empty()).then(|| sources.index(source));
@@ -186,7 +179,7 @@ impl Shared {
             "columnNumber": vec![Value::Null; functions.len()],
         });
         let (resources, sources) = (resources.list, sources.list);
-        let names = |list: &[String], strings: &mut Strings| -> Vec<usize> {
+        let names = |list: &[String], strings: &mut Strings| -> Vec<u64> {
             list.iter().map(|name| strings.index(name)).collect()
         };
         // Kind 1 is a library, of which the name is all that is told.
@@ -218,25 +211,5 @@ impl Shared {
             "sources": self.sources,
             "stringArray": strings.list,
         })
-    }
-}
-
-type Strings = Indices;
-
-/// Texts, each once.
-#[derive(Default)]
-struct Indices {
-    list: Vec<String>,
-    known: HashMap<String, usize, RandomState>,
-}
-
-impl Indices {
-    fn index(&mut self, text: &str) -> usize {
-        if let Some(known) = self.known.get(text) {
-            return *known;
-        }
-        self.list.push(text.to_owned());
-        self.known.insert(text.to_owned(), self.list.len() - 1);
-        self.list.len() - 1
     }
 }

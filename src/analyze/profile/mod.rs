@@ -9,6 +9,7 @@ mod model;
 mod pprof;
 mod read;
 mod speedscope;
+mod strings;
 
 use std::io::{self, Write};
 

@@ -1,11 +1,10 @@
 //! The protocol buffer of pprof, <https://github.com/google/pprof/blob/main/proto/profile.proto>.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
 
-use foldhash::fast::RandomState;
-
 use super::model::{Profile, Unit, What};
+use super::strings::Strings;
 
 /// Numbers of the fields of `Profile`.
 const SAMPLE_TYPE: u64 = 1;
@@ -94,25 +93,6 @@ pub fn encode(profile: &Profile) -> io::Result<Vec<u8>> {
     number(&mut out, TIME_NANOS, profile.start_us.saturating_mul(1000).cast_unsigned());
     number(&mut out, DURATION_NANOS, profile.duration_ns.cast_unsigned());
     Ok(out)
-}
-
-/// Texts, each once.
-#[derive(Default)]
-struct Strings {
-    list: Vec<String>,
-    known: HashMap<String, u64, RandomState>,
-}
-
-impl Strings {
-    fn index(&mut self, text: &str) -> u64 {
-        if let Some(known) = self.known.get(text) {
-            return *known;
-        }
-        let index = self.list.len() as u64;
-        self.list.push(text.to_owned());
-        self.known.insert(text.to_owned(), index);
-        index
-    }
 }
 
 fn varint(out: &mut Vec<u8>, mut value: u64) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::folder::Folder;
 use crate::error::{Error, Result};
-use crate::sink::Unfinished;
 use crate::source::store::{Address, Failure, Object, Store, each, open, read};
 
 /// The file that says that there is a dataset.
@@ -24,9 +24,7 @@ pub struct StoredDataset {
     address: Address,
     /// All objects below the address, by their names in the dataset.
     objects: Vec<Object>,
-    // Dropped in this order: what is removed need not be on the list.
-    _unfinished: Unfinished,
-    folder: tempfile::TempDir,
+    folder: Folder,
 }
 
 /// Opens the dataset at an address. Nothing if the name is no address, or if there is no dataset.
@@ -51,12 +49,10 @@ impl StoredDataset {
         }
         // A name that leads out of the folder is none of ours.
         objects.retain(|object| stays_inside(&object.key));
-        let folder =
-            tempfile::Builder::new().prefix("tracequet-").tempdir().map_err(Error::io("temporary directory"))?;
-        let unfinished = Unfinished::new(folder.path(), &[]);
+        let folder = Folder::new()?;
         let path = folder.path().join(MANIFEST);
         std::fs::write(&path, manifest).map_err(Error::io(path))?;
-        let dataset = StoredDataset { store, address, objects, folder, _unfinished: unfinished };
+        let dataset = StoredDataset { store, address, objects, folder };
         dataset.copy(|name| key_of_entry(name).is_some())?;
         Ok(Some(dataset))
     }

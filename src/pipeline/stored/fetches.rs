@@ -4,17 +4,16 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::folder::Folder;
 use super::inputs::why_not;
 use crate::error::{Error, Result};
-use crate::sink::Unfinished;
 use crate::source::RecordingPath;
 use crate::source::store::{Address, Fetched, fetch};
 
 /// Makes copies of objects. They lie in a folder for temporary files, which is made for the first.
 #[derive(Debug, Default)]
 pub(crate) struct Fetches {
-    // Dropped in this order: what is removed need not be on the list.
-    folder: Mutex<Option<(Unfinished, tempfile::TempDir)>>,
+    folder: Mutex<Option<Folder>>,
     stopped: AtomicBool,
 }
 
@@ -44,12 +43,10 @@ impl Fetches {
 
     fn folder(&self) -> Result<PathBuf> {
         let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, folder)) = &*folder {
+        if let Some(folder) = &*folder {
             return Ok(folder.path().to_owned());
         }
-        let made = tempfile::Builder::new().prefix("tracequet-").tempdir().map_err(Error::io("temporary directory"))?;
-        let path = made.path().to_owned();
-        *folder = Some((Unfinished::new(&path, &[]), made));
-        Ok(path)
+        let made = folder.insert(Folder::new()?);
+        Ok(made.path().to_owned())
     }
 }

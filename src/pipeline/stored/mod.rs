@@ -3,6 +3,7 @@
 mod ahead;
 mod dataset;
 mod fetches;
+mod folder;
 mod inputs;
 mod lake;
 mod target;

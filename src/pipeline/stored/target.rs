@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::dataset::{ENTRIES, MANIFEST, files_below};
+use super::folder::Folder;
 use super::lake::StoreLake;
 use crate::error::{Error, Result};
 use crate::pipeline::request::Convert;
-use crate::pipeline::summary::Summary;
-use crate::sink::Unfinished;
+use crate::pipeline::summary::{Summary, elapsed_ns};
 use crate::source::store::{Address, Failure, FailureKind, Service, Store, When, each, open};
 
 /// Where a dataset goes, and the folder where it is made.
@@ -17,9 +17,7 @@ use crate::source::store::{Address, Failure, FailureKind, Service, Store, When, 
 pub(crate) struct Target {
     address: Address,
     store: Arc<dyn Store>,
-    // Dropped in this order: what is removed need not be on the list.
-    _unfinished: Unfinished,
-    folder: tempfile::TempDir,
+    folder: Folder,
 }
 
 impl Target {
@@ -38,10 +36,7 @@ impl Target {
             );
         }
         let store = open(&address)?;
-        let folder =
-            tempfile::Builder::new().prefix("tracequet-").tempdir().map_err(Error::io("temporary directory"))?;
-        let unfinished = Unfinished::new(folder.path(), &[]);
-        Ok(Some(Target { address, store, folder, _unfinished: unfinished }))
+        Ok(Some(Target { address, store, folder: Folder::new()? }))
     }
 
     /// Makes the dataset by `make`, which writes to the output of the request that it is given, and to the store where it is
@@ -60,8 +55,7 @@ impl Target {
             false => self.whole(&local, make),
         };
         let shown = self.address.shown();
-        let elapsed = || u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        made.map(|summary| Summary { output: shown.clone(), elapsed_ns: elapsed(), ..summary })
+        made.map(|summary| Summary { output: shown.clone(), elapsed_ns: elapsed_ns(started), ..summary })
             .map_err(|error| renamed(error, &output, &shown))
     }
 
