@@ -27,7 +27,7 @@ Examples:
   tracequet stats lake --format json | jq '.[] | {trace_id, labels}'";
 
 /// The tables that figures, and what makes runs comparable, are read from.
-const NEEDED: [&str; 4] = ["metric", "process", "gc", "event_type"];
+const NEEDED: [&str; 5] = ["trace", "metric", "process", "gc", "event_type"];
 
 #[derive(Debug, Args)]
 pub struct StatsArgs {
