@@ -213,7 +213,10 @@ fn what_waits_for_its_finalizer_is_queued_once_and_then_waits() {
         println!("{}: {queued} queued, {waiting} waiting, {finalized} finalized by the events", runtime.name);
         // 12 rounds of 20 plain, 20 critical and 5 returning objects, and 3 slow ones; what was suppressed is not among them.
         assert!(queued >= 12 * 45 + 3, "{}: {queued} queued", runtime.name);
-        assert!(waiting > queued, "{}: {waiting} waiting", runtime.name);
+        // Three times a slow one holds up the queue for four rounds. How many plain ones it holds is a matter of time; critical
+        // ones run last, so that all 20 of each round wait in every later collection of these rounds, of which there are more
+        // than those that the program asks for.
+        assert!(waiting >= 3 * 20 * (1 + 2 + 3), "{}: {waiting} waiting", runtime.name);
         // What is queued in the last collection may find the process at its end.
         assert!(
             finalized <= queued && queued - finalized < 60,
