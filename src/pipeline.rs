@@ -2,6 +2,8 @@
 
 mod batch;
 mod batches;
+#[cfg(test)]
+mod bounded_answers;
 mod callback_run;
 mod conversion;
 mod course;
