@@ -12,4 +12,5 @@ mod search;
 
 #[cfg(feature = "native-symbols")]
 pub use native::{NativeModule, NativePlace};
+pub use portable_pdb::PortablePdb;
 pub use search::{ManagedModule, Symbols};

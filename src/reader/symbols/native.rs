@@ -12,11 +12,14 @@ use foldhash::fast::RandomState;
 use gimli::{Dwarf, EndianArcSlice, RunTimeEndian};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
-use super::files::{file_name, read_file};
+use super::files::{Budget, file_name, read_file};
 
 /// Symbols of a file, and bytes of their names.
 const MAX_SYMBOLS: usize = 1 << 20;
 const MAX_TEXT: usize = 64 << 20;
+
+/// Symbols whose names cannot be read; with more of them a file is damaged.
+const MAX_UNNAMED: usize = 1 << 10;
 
 /// A file as the recording names it.
 #[derive(Clone, Copy, Debug)]
@@ -82,12 +85,22 @@ impl NativeFile {
         });
         let segments = segments.collect();
         let is_whole = file.symbols().next().is_some();
-        let (mut symbols, mut text) = (Vec::new(), String::new());
+        let (mut symbols, mut text, mut unnamed) = (Vec::new(), String::new(), 0);
         for symbol in file.symbols().chain(file.dynamic_symbols()) {
             let (start, size) = (symbol.address(), symbol.size());
-            let Ok(name) = symbol.name() else { continue };
             let is_function = symbol.kind() == SymbolKind::Text && symbol.is_definition();
-            if !is_function || size == 0 || name.is_empty() {
+            if !is_function || size == 0 {
+                continue;
+            }
+            let Ok(name) = symbol.name() else {
+                // To look for the end of a name takes time, however long it is.
+                unnamed += 1;
+                if unnamed > MAX_UNNAMED {
+                    break;
+                }
+                continue;
+            };
+            if name.is_empty() {
                 continue;
             }
             let name = demangle_auto(Cow::Borrowed(name), None);
@@ -142,21 +155,21 @@ impl NativeFiles {
         folders: &[PathBuf],
         module: NativeModule<'_>,
         file_offset: u64,
-        bytes_left: &mut u64,
+        budget: &mut Budget,
     ) -> Option<NativePlace<'_>> {
         let id = module.build_id;
         if id.len() < 4 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return None;
         }
         if !self.files.contains_key(id) {
-            let found = find(folders, module, bytes_left);
+            let found = find(folders, module, budget);
             self.files.insert(id.to_owned(), found);
         }
         self.files.get(id)?.as_ref()?.at(file_offset)
     }
 }
 
-fn find(folders: &[PathBuf], module: NativeModule<'_>, bytes_left: &mut u64) -> Option<NativeFile> {
+fn find(folders: &[PathBuf], module: NativeModule<'_>, budget: &mut Budget) -> Option<NativeFile> {
     let id = module.build_id.to_lowercase();
     let (first, rest) = id.split_at_checked(2)?;
     // As gdb and others lay out debug files.
@@ -175,9 +188,9 @@ fn find(folders: &[PathBuf], module: NativeModule<'_>, bytes_left: &mut u64) -> 
     }
     let mut found: Option<NativeFile> = None;
     for place in places {
-        let Some(data) = read_file(&place, *bytes_left) else { continue };
+        let Some(data) = read_file(&place, budget, &[b"\x7FELF"]) else { continue };
         let Some(file) = NativeFile::parse(&data, &id) else { continue };
-        *bytes_left = bytes_left.saturating_sub(data.len() as u64);
+        budget.kept = budget.kept.saturating_sub(data.len() as u64);
         // One with all symbols is better than one with those for other files only.
         if file.is_whole || found.is_none() {
             let is_whole = file.is_whole;
