@@ -131,5 +131,7 @@ mod support;
 mod survival;
 #[cfg(feature = "tables")]
 mod tasks;
+#[cfg(feature = "cli")]
+mod verify;
 #[cfg(all(windows, feature = "cli"))]
 mod windows;
