@@ -2,8 +2,6 @@
 
 mod batch;
 mod batches;
-#[cfg(test)]
-mod bounded_answers;
 mod callback_run;
 mod conversion;
 mod course;

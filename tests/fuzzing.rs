@@ -179,7 +179,8 @@ fn mutations_of_heap_dumps_do_no_harm() {
 
 /// Symbols of a sample, alone and embedded in an assembly.
 pub fn symbols_of_samples() -> Vec<Vec<u8>> {
-    let mut seeds = samples(&["Churn.pdb"]);
+    #[allow(unused_mut, reason = "an assembly needs tables")]
+    let mut seeds = samples(&["Churn.pdb", "native/probe.pdb"]);
     #[cfg(all(feature = "packed", feature = "tables"))]
     seeds.push(crate::lines::assembly(&seeds[0], &crate::lines::id_of(&seeds[0])));
     seeds

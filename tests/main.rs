@@ -80,6 +80,8 @@ mod gc;
 mod gcdump;
 #[cfg(feature = "cli")]
 mod heap;
+#[cfg(feature = "tables")]
+mod held_rows;
 #[cfg(feature = "packed")]
 mod hostile;
 #[cfg(feature = "tables")]
@@ -131,5 +133,7 @@ mod support;
 mod survival;
 #[cfg(feature = "tables")]
 mod tasks;
+#[cfg(feature = "cli")]
+mod verify;
 #[cfg(all(windows, feature = "cli"))]
 mod windows;

@@ -48,3 +48,8 @@ pub fn read_file(path: &Path, budget: &mut Budget, beginnings: &[&[u8]]) -> Opti
 pub fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
+
+/// Whether a path is on this machine. A share of another one would tell it who reads the recording.
+pub fn is_local(path: &str) -> bool {
+    !path.starts_with("\\\\") && !path.starts_with("//")
+}
