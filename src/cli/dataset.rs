@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use tracequet::dataset::Dataset;
 use tracequet::pipeline;
+use tracequet::sink::NO_RECORDING;
 
 use super::output::{Outcome, print_result};
 use super::stored::{self, OpenDataset};
@@ -98,7 +99,13 @@ fn verify(opened: &OpenDataset) -> anyhow::Result<Outcome> {
             stored.copy_recording(&recording.info().trace_id)?;
         }
         for table in recording.tables() {
-            let table = recording.table(&table.name)?;
+            let table = match recording.table(&table.name) {
+                Ok(table) => table,
+                Err(error) => {
+                    wrong.push(error.to_string());
+                    continue;
+                }
+            };
             files += 1;
             match table.scan().batches().and_then(|batches| batches.map(|b| Ok(b?.num_rows())).sum()) {
                 Ok(found) => {
@@ -128,6 +135,7 @@ fn verify(opened: &OpenDataset) -> anyhow::Result<Outcome> {
 /// Files of recordings that have no entry.
 fn strays(dataset: &Dataset, wrong: &mut Vec<String>) -> anyhow::Result<()> {
     let keys = dataset.recordings().iter().map(|r| &r.trace_id).chain(dataset.failed().iter().map(|f| &f.trace_id));
+    let keys = keys.map(String::as_str).chain([NO_RECORDING]);
     let keys: std::collections::HashSet<String> = keys.map(|key| format!("trace={key}")).collect();
     let mut open = vec![dataset.path().to_owned()];
     while let Some(folder) = open.pop() {

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::folder::Folder;
 use crate::error::{Error, Result};
+use crate::sink::NO_RECORDING;
 use crate::source::store::{Address, Failure, Object, Store, each, open, read};
 
 /// The file that says that there is a dataset.
@@ -75,7 +76,8 @@ impl StoredDataset {
     /// Copies all tables of one recording.
     pub fn copy_recording(&self, trace_id: &str) -> Result<()> {
         // In a dataset of one recording its name is in no path.
-        self.copy(|name| trace_of(name).is_none_or(|trace| trace == trace_id) && table_of(name).is_some())
+        let is_wanted = |trace: &str| trace == trace_id || trace == NO_RECORDING;
+        self.copy(|name| trace_of(name).is_none_or(is_wanted) && table_of(name).is_some())
     }
 
     /// Removes the copies of the tables of one recording.
@@ -102,7 +104,12 @@ impl StoredDataset {
             let trace = key_of_entry(name).unwrap_or_default();
             traces.insert(trace);
             for table in entry.get("tables").and_then(Value::as_array).into_iter().flatten() {
+                let rows = table.get("rows").and_then(Value::as_u64);
                 let table = table.get("name").and_then(Value::as_str).unwrap_or_default();
+                // Without rows a file may be there or not.
+                if rows == Some(0) {
+                    continue;
+                }
                 let file = format!("{table}/trace={trace}/part-0.{extension}");
                 if !names.contains(file.as_str()) {
                     wrong.push(format!("{}: is not there", shown(&file)));
@@ -110,7 +117,8 @@ impl StoredDataset {
             }
         }
         for object in &self.objects {
-            if trace_of(&object.key).is_some_and(|trace| !traces.contains(trace)) {
+            let is_of_nobody = |trace: &str| trace != NO_RECORDING && !traces.contains(trace);
+            if trace_of(&object.key).is_some_and(is_of_nobody) {
                 wrong.push(format!("{}: belongs to no recording", shown(&object.key)));
             }
         }
