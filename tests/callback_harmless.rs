@@ -74,8 +74,9 @@ fn a_recording_that_is_cut_while_it_is_made_does_not_end_the_program() {
         let folder = tempfile::tempdir().expect("a folder");
         let output = folder.path().join("app.corprof");
         let settings = [("TRACEQUET_OUTPUT", output.to_str().expect("UTF-8"))];
-        let child = command(runtime, &settings, &["steps", "40", "50"]).spawn().expect("a program");
+        let mut child = command(runtime, &settings, &["steps", "60", "50"]).spawn().expect("a program");
         while !output.exists() {
+            assert!(child.try_wait().expect("a child").is_none(), "{}: nothing is recorded", runtime.name);
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
         std::thread::sleep(std::time::Duration::from_millis(600));

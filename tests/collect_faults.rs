@@ -6,29 +6,23 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::support::fake_runtime::{Answers, start};
-use crate::support::live::{Folder, ended, rows, text, tracequet};
+use crate::support::fake_runtime::{Answers, Stopped, start};
+use crate::support::live::{Folder, ended, rows, text, tracequet, wait_for_bytes};
 use crate::support::writer::{Form, Kind, Row, Writer};
 
 const KIND: Kind<'_> = Kind { id: 1, provider: "A", event_id: 1, version: 0, name: "One" };
 
-/// Records a made-up runtime. `interrupt` are the moments at which Ctrl+C is pressed.
+/// Records a made-up runtime.
 fn record(
     folder: &Folder,
     more: &[&str],
     answers: Answers,
-    interrupt: &[Duration],
-    session: impl Fn(UnixStream) + Send + Sync + 'static,
+    session: impl Fn(UnixStream, Stopped) + Send + Sync + 'static,
 ) -> Output {
     let (port, out) = (folder.text("port"), folder.text("out"));
     let arguments = [&["collect", "--port", &port, "-o", &out], more].concat();
     let collect = tracequet(&arguments).spawn().expect("it starts");
     start(&folder.path("port"), answers, Arc::new(session));
-    let begin = Instant::now();
-    for moment in interrupt {
-        std::thread::sleep(moment.saturating_sub(begin.elapsed()));
-        Command::new("kill").args(["-INT", &collect.id().to_string()]).status().expect("kill");
-    }
     ended(collect, "collect of a made-up runtime")
 }
 
@@ -60,7 +54,7 @@ fn what_is_no_runtime_is_told_and_leaves_nothing() {
         let is_first = answers == Answers::Bytes(http);
         for more in [&[][..], &["--follow"]].into_iter().take(if is_first { 2 } else { 1 }) {
             let folder = Folder::new();
-            let output = record(&folder, more, answers, &[], |_| {});
+            let output = record(&folder, more, answers, |_, _| {});
             let said = text(&output);
             assert!(output.status.code() == Some(1) && said.contains(words), "{answers:?} {more:?}: {said}");
             assert!(!folder.path("out").exists() && !folder.path("port").exists(), "{answers:?} {more:?}");
@@ -76,7 +70,7 @@ fn a_session_that_sends_nothing_or_no_recording_is_told() {
         (vec![0x55; 5000], "expected"),
     ] {
         let folder = Folder::new();
-        let output = record(&folder, &[], Answers::Right, &[], move |mut stream| {
+        let output = record(&folder, &[], Answers::Right, move |mut stream, _| {
             stream.write_all(&bytes).ok();
         });
         let said = text(&output);
@@ -88,7 +82,7 @@ fn a_session_that_sends_nothing_or_no_recording_is_told() {
 #[test]
 fn garbage_behind_events_costs_only_itself() {
     let folder = Folder::new();
-    let output = record(&folder, &[], Answers::Right, &[], |mut stream| {
+    let output = record(&folder, &[], Answers::Right, |mut stream, _| {
         stream.write_all(&some_events()).expect("a reader");
         stream.write_all(&vec![0x55; 100_000]).ok();
     });
@@ -99,12 +93,23 @@ fn garbage_behind_events_costs_only_itself() {
 #[test]
 fn a_runtime_that_ignores_stop_is_left_at_the_second_interrupt() {
     let folder = Folder::new();
-    let moments = [1500, 2000].map(Duration::from_millis);
-    let output = record(&folder, &[], Answers::Right, &moments, |mut stream| {
-        stream.write_all(&some_events()).expect("a reader");
-        // Neither ends nor sends anything more.
-        std::thread::sleep(Duration::from_secs(30));
-    });
+    let (port, out, keep) = (folder.text("port"), folder.text("out"), folder.path("kept.nettrace"));
+    let arguments = ["collect", "--port", &port, "--keep", &keep.to_string_lossy(), "-o", &out];
+    let collect = tracequet(&arguments).spawn().expect("it starts");
+    let process = collect.id().to_string();
+    let interrupt = move || Command::new("kill").args(["-INT", &process]).status().expect("kill");
+    let session = move |mut stream: UnixStream, stopped: Stopped| {
+        let events = some_events();
+        stream.write_all(&events).expect("a reader");
+        wait_for_bytes(&keep, events.len() as u64, "the events");
+        interrupt();
+        // Each interrupt is taken notice of before the next one. Neither ends nor sends anything more.
+        stopped.wait();
+        interrupt();
+        std::thread::sleep(Duration::from_secs(100));
+    };
+    start(&folder.path("port"), Answers::Right, Arc::new(session));
+    let output = ended(collect, "collect of a runtime that ignores stop");
     let said = text(&output);
     assert!(output.status.code() == Some(2) && said.contains("given up; what came before is kept"), "{said}");
     assert_eq!(rows(&folder.path("out"), "event/A/One"), 3);
@@ -115,20 +120,19 @@ fn a_runtime_that_ignores_stop_is_left_at_the_second_interrupt() {
 fn a_flood_is_spooled_and_ends_at_its_size() {
     const BYTES: usize = 6 << 20;
     let folder = Folder::new();
-    let output =
-        record(&folder, &["--max-size", "3M", "--tables", "trace,diagnostic"], Answers::Right, &[], |stream| {
-            let mut stream = stream;
-            let mut recording = Writer::new(Form::V4);
-            recording.metadata(&[KIND]);
-            let mut next = 1;
-            while recording.bytes.len() < BYTES {
-                recording.events(&rows_from(next, 2000));
-                next += 2000;
-            }
-            let begin = Instant::now();
-            stream.write_all(&recording.end()).expect("all of it is taken");
-            assert!(begin.elapsed() < Duration::from_secs(20));
-        });
+    let output = record(&folder, &["--max-size", "3M", "--tables", "trace,diagnostic"], Answers::Right, |stream, _| {
+        let mut stream = stream;
+        let mut recording = Writer::new(Form::V4);
+        recording.metadata(&[KIND]);
+        let mut next = 1;
+        while recording.bytes.len() < BYTES {
+            recording.events(&rows_from(next, 2000));
+            next += 2000;
+        }
+        let begin = Instant::now();
+        stream.write_all(&recording.end()).expect("all of it is taken");
+        assert!(begin.elapsed() < Duration::from_secs(20));
+    });
     let said = text(&output);
     assert!(output.status.code() == Some(0) && said.contains("stopped at --max-size"), "{said}");
 }

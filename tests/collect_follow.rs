@@ -1,6 +1,7 @@
 //! `tracequet collect --follow`: a recording that is read while it is made.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,19 +10,20 @@ use crate::support::dataset::Table;
 use crate::support::live::{Folder, Program, each_runtime, ended, run, text, tracequet};
 use crate::support::python::python;
 
-/// Counts rows as long as the recording runs, and says how many there were each time.
+/// Counts rows as long as the recording runs, and again when its standard input ends; says how many there were each time.
 const COUNTS: &str = "
 import duckdb, sys, time, json
 out, seen = sys.argv[1], []
-end = time.time() + 60
+end = time.time() + 100
 while time.time() < end and '\"unfinished\"' in open(sys.argv[2]).read():
     try:
         seen.append(duckdb.execute(f\"SELECT count(*) FROM '{out}/gc_pause/*/*.parquet'\").fetchone()[0])
+        print('counted', flush=True)
     except duckdb.IOException as e:
         # The whole took the place of the parts between the list of files and the first read of them.
         assert 'No such file' in str(e)
     time.sleep(0.1)
-time.sleep(0.5)
+sys.stdin.read()
 seen.append(duckdb.execute(f\"SELECT count(*) FROM '{out}/gc_pause/*/*.parquet'\").fetchone()[0])
 print(json.dumps(seen))
 ";
@@ -81,7 +83,13 @@ fn parts_can_be_read_while_they_are_recorded_and_the_whole_takes_their_place() {
         let out = folder.path("out");
         wait_for_parts(&out, "gc_pause", 1);
         let entry = only_entry(&out);
-        let counts = Command::new(&python).args(["-c", COUNTS]).arg(&out).arg(&entry).stdout(Stdio::piped()).spawn();
+        let mut counts = Command::new(&python);
+        counts.args(["-c", COUNTS]).arg(&out).arg(&entry).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut counts = counts.spawn().expect("Python");
+        let mut lines = BufReader::new(counts.stdout.take().expect("a pipe")).lines().map(|line| line.expect("text"));
+        // More rows come than are there when it counts first.
+        assert_eq!(lines.next().as_deref(), Some("counted"));
+        wait_for_parts(&out, "gc_pause", parts(&out, "gc_pause").len() + 2);
         wait_for_parts(&out, "gc", 2);
         // What docs/LIVE.md says is there only at the end.
         let late = ["trace", "trace_label", "metric", "event_type", "thread", "process", "assembly", "managed_module"];
@@ -91,8 +99,10 @@ fn parts_can_be_read_while_they_are_recorded_and_the_whole_takes_their_place() {
         Command::new("kill").args(["-INT", &collect.id().to_string()]).status().expect("kill");
         let output = ended(collect, "collect --follow");
         assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
-        let counts = counts.expect("Python").wait_with_output().expect("counts");
-        let counts: Vec<u64> = serde_json::from_slice(&counts.stdout).expect("numbers");
+        drop(counts.stdin.take());
+        let last = lines.last().expect("counts");
+        counts.wait().expect("an end");
+        let counts: Vec<u64> = serde_json::from_str(&last).expect("numbers");
         assert!(counts.is_sorted() && counts.first() < counts.last(), "{}: {counts:?}", runtime.name);
         // The whole is there, once, with everything that is in the recording.
         let again = folder.path("again");

@@ -225,7 +225,7 @@ fn no_place_for_temporary_files_is_said_at_once() {
         assert!(errors.contains("temporary file"), "{missing}: {errors}");
         assert_eq!(names(folder.path()), ["machine.etl"]);
     }
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_full_place_for_temporary_files_is_said_at_once() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "code 1\nother\n", "{errors}");
     assert!(errors.contains("No space left on device"), "{errors}");
     assert_eq!(names(folder.path()), ["machine.etl", "small"], "no dataset, whole or half");
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
 }
 
 /// Runs the program where a thread takes a gigabyte of address space, of which there are `limit` kilobytes.

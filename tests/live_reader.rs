@@ -47,9 +47,9 @@ fn row(thread: u64, sequence: u32, ticks: i64) -> Row {
     Row { metadata_id: 1, sequence, capture_thread: thread, thread, ticks, ..Row::default() }
 }
 
-/// The next events; none within five seconds is a failure.
+/// The next events; none within a minute is a failure.
 fn next(ticks: &Receiver<i64>, count: usize) -> Vec<i64> {
-    let one = |_| ticks.recv_timeout(Duration::from_secs(5)).expect("an event that is not held back");
+    let one = |_| ticks.recv_timeout(Duration::from_secs(60)).expect("an event that is not held back");
     (0..count).map(one).collect()
 }
 

@@ -216,6 +216,8 @@ fn a_dataset_is_listed_verified_and_recordings_are_removed() {
     let stray = run(&["dataset", "verify", out]);
     assert!(stray.code == Some(2) && stray.out.contains("trace=stray"), "{}", stray.out);
     std::fs::remove_dir(lake.join("gc/trace=stray")).unwrap();
+    #[cfg(unix)]
+    links_are_not_followed(out);
     std::fs::write(lake.join(format!("gc/trace={key}/part-0.parquet")), "PAR1 damaged").unwrap();
     assert_eq!(run(&["dataset", "verify", out]).code, Some(2));
     assert_eq!(run(&["dataset", "remove", out, "nobody"]).code, Some(1));
@@ -263,4 +265,25 @@ fn the_scripts_of_the_action_convert_and_check() {
     assert_eq!(lake.recordings()[0].labels["note"], "two words");
     let (code, _) = check("nothing", "");
     assert_eq!(code, Some(1), "a pattern that no file has");
+}
+
+/// A link in a circle ends the search no later; one that readers of the table would follow is told.
+#[cfg(unix)]
+fn links_are_not_followed(lake: &str) {
+    use std::os::unix::fs::symlink;
+
+    let at = |name: &str| std::path::Path::new(lake).join("gc").join(name);
+    symlink(lake, at("circle")).unwrap();
+    let verified = run(&["dataset", "verify", lake]);
+    assert!(verified.code == Some(0) && verified.out.ends_with(" 0 wrong\n"), "{}", verified.out);
+    symlink(lake, at("trace=link")).unwrap();
+    let verified = run(&["dataset", "verify", lake]);
+    // Were the circle followed, it would be found in each round.
+    assert_eq!(
+        (verified.code, verified.out.matches("belongs to no recording").count()),
+        (Some(2), 1),
+        "{}",
+        verified.out
+    );
+    ["circle", "trace=link"].into_iter().for_each(|name| std::fs::remove_file(at(name)).unwrap());
 }

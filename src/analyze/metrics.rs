@@ -7,7 +7,7 @@ mod leaves;
 mod rows;
 mod seen;
 
-use super::held;
+use super::{HeldTexts, held};
 use crate::dataset::{Column, Recording};
 use crate::error::Result;
 use definition::full_name;
@@ -24,20 +24,24 @@ pub fn metrics(recording: &Recording<'_>) -> Result<Vec<Metric>> {
 }
 
 fn stored(recording: &Recording<'_>) -> Result<Vec<Metric>> {
-    let mut found = Vec::new();
+    let (mut found, mut texts) = (Vec::new(), HeldTexts::of(recording, TABLE));
     let columns = ["name", "key", "value", "observation_count", "worst"];
     for batch in recording.table(TABLE)?.scan().columns(columns).batches()? {
         let batch = batch?;
-        held(recording, TABLE, found.len() as u64, 256)?;
         let column = |name| Column::of(&batch, name);
         let (name, key, value) = (column("name")?, column("key")?, column("value")?);
         let (observations, worst) = (column("observation_count")?, column("worst")?);
-        found.extend((0..batch.num_rows()).map(|row| Metric {
-            name: full_name(name.text(row).unwrap_or_default(), key.text(row)),
-            value: value.real(row).unwrap_or_default(),
-            observations: observations.number(row).unwrap_or_default(),
-            worst: worst.text(row).map(str::to_owned),
-        }));
+        for row in 0..batch.num_rows() {
+            let (name, key) = (name.text(row).unwrap_or_default(), key.text(row));
+            texts.count(name.len() + key.map_or(0, str::len))?;
+            found.push(Metric {
+                name: full_name(name, key),
+                value: value.real(row).unwrap_or_default(),
+                observations: observations.number(row).unwrap_or_default(),
+                worst: worst.text(row).map(|worst| texts.copy(worst)).transpose()?,
+            });
+        }
+        held(recording, TABLE, found.len() as u64, 256)?;
     }
     Ok(found)
 }

@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use arrow_array::RecordBatch;
 
 use self::ranges::{Range, Ranges};
-use super::held;
+use super::{HeldTexts, held};
 use crate::dataset::{Column, Recording};
 use crate::error::{Error, Result};
 use crate::normalize::fact::NON_GC_HEAP;
@@ -258,7 +258,7 @@ fn byte(column: &Column<'_>, row: usize) -> Option<u8> {
 }
 
 fn collections(recording: &Recording<'_>) -> Result<BTreeMap<u32, Gc>> {
-    let mut found = BTreeMap::new();
+    let (mut found, mut texts) = (BTreeMap::new(), HeldTexts::of(recording, "gc"));
     let names = [
         "gc_id",
         "generation",
@@ -280,14 +280,14 @@ fn collections(recording: &Recording<'_>) -> Result<BTreeMap<u32, Gc>> {
             let gc = Gc {
                 runtime: (number(&process), number(&clr)),
                 generation: byte(&generation, row),
-                kind: kind.text(row).map(str::to_owned),
+                kind: kind.text(row).map(|kind| texts.copy(kind)).transpose()?,
                 start_ns: number(&start) as i64,
                 complete: complete.number(row) == Some(1),
                 ranges: number(&surviving).saturating_add(number(&moved)),
             };
             found.insert(gc_id(&id, row), gc);
         }
-        Ok(())
+        held(recording, "gc", found.len() as u64, 2 * size_of::<Gc>() as u64)
     })?;
     Ok(found)
 }

@@ -141,13 +141,13 @@ fn strays(dataset: &Dataset, wrong: &mut Vec<String>) -> anyhow::Result<()> {
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(&folder)?.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            // Links may lead in circles.
-            if !entry.file_type()?.is_dir() || name.starts_with('.') {
-                continue;
-            }
-            if name.starts_with("trace=") && !keys.contains(&name) {
+            let kind = entry.file_type()?;
+            // Readers of tables follow links.
+            let may_hold_files = kind.is_dir() || kind.is_symlink();
+            if name.starts_with("trace=") && may_hold_files && !keys.contains(&name) {
                 wrong.push(format!("{}: belongs to no recording", entry.path().display()));
-            } else {
+            } else if kind.is_dir() && !name.starts_with('.') {
+                // No link: it may lead in circles.
                 open.push(entry.path());
             }
         }

@@ -10,11 +10,16 @@ use crate::sink::{Format, NO_RECORDING, UNFINISHED};
 /// Keys of recordings that an error lists.
 const MAX_LISTED: usize = 20;
 
+/// What rows that an answer needs at a time may take in memory, in bytes. A file of some kilobytes can say that it has as many
+/// rows as it likes.
+const MAX_HELD: u64 = 2 << 30;
+
 /// A dataset that was opened.
 #[derive(Clone, Debug)]
 pub struct Dataset {
     root: PathBuf,
     manifest: Manifest,
+    max_held: u64,
 }
 
 impl Dataset {
@@ -25,7 +30,7 @@ impl Dataset {
     pub fn open(path: impl Into<PathBuf>) -> Result<Dataset> {
         let root = path.into();
         let manifest = Manifest::read(&root)?;
-        Ok(Dataset { root, manifest })
+        Ok(Dataset { root, manifest, max_held: MAX_HELD })
     }
 
     /// The directory.
@@ -102,6 +107,11 @@ impl<'d> Recording<'d> {
         self.info
     }
 
+    /// What its rows that an answer needs at a time may take in memory, in bytes.
+    pub(crate) fn max_held(&self) -> u64 {
+        self.dataset.max_held
+    }
+
     /// The tables that it has, with rows or without: those of every recording, then those of its events. They are those that its
     /// entry names, and in a dataset of one recording those of which there is a file.
     pub fn tables(&self) -> impl Iterator<Item = &'d TableInfo> {
@@ -144,6 +154,12 @@ impl<'d> Recording<'d> {
 }
 
 impl Dataset {
+    /// With another bound of what rows take in memory.
+    #[cfg(test)]
+    pub(crate) fn holding(self, max_held: u64) -> Dataset {
+        Dataset { max_held, ..self }
+    }
+
     fn file(&self, trace_id: &str, table: &str) -> PathBuf {
         let extension = self.format().name();
         match self.layout() {

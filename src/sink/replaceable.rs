@@ -36,7 +36,7 @@ pub(super) fn check(shown: &Path, target: &Path, overwrite: bool, inputs: &[Path
         let message = format!("{shown} holds something else than a dataset of tracequet, so it is not replaced");
         return Err(Error::Usage(message));
     };
-    match foreign(target, &files(target, &manifest))? {
+    match foreign(target, &files(target, &manifest, MAX_PARTS))? {
         Some(path) => {
             let path = path.strip_prefix(target).unwrap_or(&path).display();
             Err(Error::Usage(format!("{shown} holds {path}, which tracequet did not write, so it is not replaced")))
@@ -58,7 +58,7 @@ fn manifest(folder: &Path) -> Option<Value> {
 const MAX_PARTS: usize = 4 << 20;
 
 /// The files that a dataset with this manifest may have, relative to its directory. Not every recording has every table.
-fn files(root: &Path, manifest: &Value) -> HashSet<PathBuf> {
+fn files(root: &Path, manifest: &Value, max_parts: usize) -> HashSet<PathBuf> {
     let mut files: HashSet<PathBuf> = BESIDE_TABLES.iter().map(PathBuf::from).collect();
     for table in texts(manifest, "tables", "name") {
         for format in [Format::Parquet, Format::Arrow] {
@@ -81,7 +81,7 @@ fn files(root: &Path, manifest: &Value) -> HashSet<PathBuf> {
     add_parts(&mut files, &tables, NO_RECORDING);
     let keys = texts(manifest, "inputs", "trace_id");
     // Each recording may have each table. Where the product has no bound nothing is known, and nothing is replaced.
-    if tables.len().saturating_mul(keys.len()) <= MAX_PARTS {
+    if tables.len().saturating_mul(keys.len()) <= max_parts {
         keys.iter().for_each(|key| add_parts(&mut files, &tables, key));
     }
     files
@@ -134,4 +134,34 @@ fn foreign(folder: &Path, known: &HashSet<PathBuf>) -> Result<Option<PathBuf>> {
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A dataset of several recordings, of an older release: its recordings have no entries.
+    const MANIFEST: &str = r#"{ "tool": "tracequet 0.1", "tables": [{ "name": "gc" }, { "name": "event/P/E" }],
+        "inputs": [{ "trace_id": "a" }, { "trace_id": "b" }, { "trace_id": "c" }] }"#;
+
+    #[test]
+    fn tables_times_recordings_are_looked_for_up_to_a_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let manifest: Value = serde_json::from_str(MANIFEST).unwrap();
+        let part = Path::new("event/P/E/trace=c/part-0.parquet");
+        let within = files(root, &manifest, 6);
+        assert!(within.contains(part) && within.contains(Path::new("gc/trace=a/part-0.arrow")));
+        // Where the manifest names more, its parts are not known: such a directory is not replaced.
+        let beyond = files(root, &manifest, 5);
+        assert!(!beyond.contains(part) && beyond.contains(Path::new("gc.parquet")));
+        fs::create_dir_all(root.join(part).parent().unwrap()).unwrap();
+        fs::write(root.join(part), "rows").unwrap();
+        assert_eq!(foreign(root, &within).unwrap(), None);
+        assert_eq!(foreign(root, &beyond).unwrap(), Some(root.join("event/P/E")));
+        // The recordings that have an entry are known by it, whatever the manifest names.
+        fs::create_dir(root.join(FOLDER)).unwrap();
+        fs::write(root.join(entry_path("c")), r#"{ "tables": [{ "name": "event/P/E" }] }"#).unwrap();
+        assert_eq!(foreign(root, &files(root, &manifest, 5)).unwrap(), None);
+    }
 }

@@ -175,6 +175,37 @@ fn a_link_to_a_dataset_stays_a_link() {
     assert_eq!(read_parquet(&real.join("gc.parquet")).num_rows(), 3);
 }
 
+/// What a link leads to is not ours: nothing that is written is a link.
+#[cfg(unix)]
+#[test]
+fn overwrite_replaces_no_dataset_with_links_inside() {
+    use std::os::unix::fs::symlink;
+
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("set");
+    write(&out, overwriting(), 1).unwrap();
+    let manifest = r#"{ "tool": "tracequet", "tables": [{ "name": "gc" }], "inputs": [{ "trace_id": "a" }] }"#;
+    fs::write(out.join("manifest.json"), manifest).unwrap();
+    let elsewhere = folder.path().join("elsewhere");
+    fs::create_dir_all(elsewhere.join("trace=a")).unwrap();
+    fs::write(elsewhere.join("trace=a/part-0.parquet"), b"mine").unwrap();
+    // A folder where the dataset has one; a file of that name; itself, in a circle.
+    for (target, name) in [
+        (elsewhere.clone(), "gc"),
+        (elsewhere.join("trace=a/part-0.parquet"), "gc.arrow"),
+        (out.clone(), "gc"),
+        (folder.path().join("nothing"), "views.sql"),
+    ] {
+        symlink(&target, out.join(name)).unwrap();
+        let error = write(&out, overwriting(), 2).unwrap_err();
+        assert!(matches!(&error, Error::Usage(message) if message.contains(name)), "{error}");
+        assert!(fs::symlink_metadata(out.join(name)).unwrap().is_symlink());
+        fs::remove_file(out.join(name)).unwrap();
+    }
+    assert_eq!(fs::read(elsewhere.join("trace=a/part-0.parquet")).unwrap(), b"mine");
+    write(&out, overwriting(), 2).unwrap();
+}
+
 #[test]
 fn partitions_lie_below_their_table() {
     let folder = tempfile::tempdir().unwrap();

@@ -177,6 +177,12 @@ impl Dual {
         folder.flatten().map(|e| e.path()).next().expect("EventPipe wrote a file")
     }
 
+    /// What the events say that are written so far, where they are written while they come.
+    pub fn events_so_far(&self) -> Option<Facts> {
+        let input = Input::open(&self.folder.path().join("events.nettrace")).ok()?;
+        super::events::facts(input).ok()
+    }
+
     /// What the events say.
     pub fn events(&self) -> Facts {
         events(&self.events_path())

@@ -4,12 +4,27 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tracequet::source::diagnostics::port::frame::{ANSWER, ERROR, Message, OK, read_message};
 
 /// What it does with the connection of its session, after it has been asked to begin one.
-pub type InSession = dyn Fn(UnixStream) + Send + Sync;
+pub type InSession = dyn Fn(UnixStream, Stopped) + Send + Sync;
+
+/// Whether the session was asked to stop.
+pub struct Stopped(Arc<AtomicBool>);
+
+impl Stopped {
+    /// Waits until it is.
+    pub fn wait(&self) {
+        let begin = Instant::now();
+        while !self.0.load(Ordering::Acquire) {
+            assert!(begin.elapsed() < Duration::from_secs(100), "nobody asks to stop");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
 
 /// How it answers where a test wants something else than a runtime does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +43,7 @@ pub enum Answers {
 pub fn start(port: &Path, answers: Answers, session: Arc<InSession>) -> std::thread::JoinHandle<()> {
     let port = port.to_owned();
     std::thread::spawn(move || {
-        let mut kept = Vec::new();
+        let (mut kept, stopped) = (Vec::new(), Arc::new(AtomicBool::new(false)));
         while let Some(mut connection) = connect(&port) {
             let introduction = [&b"ADVR_V1\0"[..], &[7; 16], &77u64.to_le_bytes(), &[0, 0]].concat();
             if connection.write_all(&introduction).is_err() {
@@ -49,11 +64,14 @@ pub fn start(port: &Path, answers: Answers, session: Arc<InSession>) -> std::thr
                     kept.push(connection);
                 }
                 // Stop.
-                (_, 2, 1) => kept.push(connection),
+                (_, 2, 1) => {
+                    stopped.store(true, Ordering::Release);
+                    kept.push(connection);
+                }
                 (_, 2, _) => {
                     connection.write_all(&ok(Message::new(ANSWER, OK).u64(1))).ok();
-                    let session = session.clone();
-                    std::thread::spawn(move || session(connection));
+                    let (session, stopped) = (session.clone(), Stopped(stopped.clone()));
+                    std::thread::spawn(move || session(connection, stopped));
                 }
                 _ => {
                     connection.write_all(&ok(Message::new(ANSWER, OK))).ok();
@@ -70,7 +88,7 @@ fn connect(port: &Path) -> Option<UnixStream> {
     loop {
         match UnixStream::connect(port) {
             Ok(stream) => return Some(stream),
-            Err(_) if begin.elapsed() < Duration::from_secs(10) => std::thread::sleep(Duration::from_millis(5)),
+            Err(_) if begin.elapsed() < Duration::from_secs(60) => std::thread::sleep(Duration::from_millis(5)),
             Err(_) => return None,
         }
     }

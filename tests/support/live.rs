@@ -50,6 +50,28 @@ pub fn run(arguments: &[&str]) -> Output {
     ended(tracequet(arguments).spawn().expect("it starts"), &arguments.join(" "))
 }
 
+/// Waits until a recorder has kept so many bytes: events come, however slow the machine is.
+pub fn wait_for_bytes(kept: &Path, bytes: u64, what: &str) {
+    let begin = Instant::now();
+    while std::fs::metadata(kept).map_or(0, |data| data.len()) < bytes {
+        assert!(begin.elapsed() < Duration::from_secs(100), "{what}: nothing is recorded");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Tries a recording again with more time, as long as it says that it saw too little: how much a program does in a second is
+/// up to the machine.
+pub fn with_time<T>(seconds: &[u32], mut attempt: impl FnMut(&str) -> Result<T, String>) -> T {
+    let mut all = Vec::new();
+    for seconds in seconds {
+        match attempt(&seconds.to_string()) {
+            Ok(done) => return done,
+            Err(too_little) => all.push(format!("{seconds} s: {too_little}")),
+        }
+    }
+    panic!("{all:?}");
+}
+
 /// A program of ours that runs; killed when it is dropped.
 pub struct Program {
     pub child: Child,
@@ -63,7 +85,7 @@ impl Program {
         let program = Program { child: child.expect("the program starts") };
         let begin = Instant::now();
         while tracequet::source::diagnostics::port::find(program.id()).and_then(|port| port.connect()).is_err() {
-            assert!(begin.elapsed() < Duration::from_secs(20), "{}: no port", runtime.name);
+            assert!(begin.elapsed() < Duration::from_secs(60), "{}: no port", runtime.name);
             std::thread::sleep(Duration::from_millis(10));
         }
         program

@@ -1,5 +1,6 @@
 //! The snapshots of a recording: collections in which the heap was walked.
 
+use crate::analyze::held;
 use crate::dataset::{Column, Recording};
 use crate::error::{Error, Result};
 
@@ -52,6 +53,7 @@ pub fn snapshots(recording: &Recording<'_>) -> Result<Vec<Snapshot>> {
                 objects: number(&objects, row),
             });
         }
+        held(recording, "gc", found.len() as u64, size_of::<Snapshot>() as u64)?;
     }
     found.sort_unstable_by_key(|snapshot| snapshot.gc_id);
     Ok(found)

@@ -2,8 +2,10 @@
 //!
 //! Source: `docs-developer/CHANGELOG-formats.md` and `src/types/profile.ts` of firefox-devtools/profiler.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
+use foldhash::fast::RandomState;
 use serde_json::{Value, json};
 
 use super::model::{Code, Pause, Profile, ThreadSamples, Unit};
@@ -32,12 +34,14 @@ pub fn write(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
     let shared = Shared::new(profile, &mut strings);
     // Written piece by piece: the samples are many.
     write!(out, "{{\"meta\":{},\"libs\":[],\"threads\":[", meta(profile))?;
+    let mut pauses: HashMap<u64, Vec<&Pause>, RandomState> = HashMap::default();
+    profile.pauses.iter().for_each(|pause| pauses.entry(pause.process_id).or_default().push(pause));
     let mut process = None;
     for (number, thread) in profile.threads.iter().enumerate() {
         let is_first = process.replace(thread.process_id) != Some(thread.process_id);
-        let pauses = profile.pauses.iter().filter(|pause| is_first && pause.process_id == thread.process_id);
+        let pauses = if is_first { pauses.remove(&thread.process_id) } else { None };
         let comma = if number == 0 { "" } else { "," };
-        write!(out, "{comma}{}", of_thread(profile, thread, is_first, pauses.collect(), pause))?;
+        write!(out, "{comma}{}", of_thread(profile, thread, is_first, pauses.unwrap_or_default(), pause))?;
     }
     write!(out, "],\"shared\":{}}}", shared.json(&strings))?;
     out.write_all(b"\n")
@@ -211,5 +215,23 @@ impl Shared {
             "sources": self.sources,
             "stringArray": strings.list,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_thread_of_each_process_has_its_pauses() {
+        let mut profile = Profile::of_chain(&["main"], 20);
+        let pause = |n: u64| Pause { process_id: n % 5, start_ns: 1, duration_ns: 1, gc_id: 7 };
+        profile.pauses = (0..5_000).map(pause).collect();
+        let mut out = Vec::new();
+        write(&profile, &mut out).unwrap();
+        let json: Value = serde_json::from_slice(&out).unwrap();
+        let pauses = |thread: usize| json["threads"][thread]["markers"]["length"].as_u64();
+        assert_eq!([0, 1, 2, 9, 10].map(pauses), [Some(1000), Some(0), Some(1000), Some(0), Some(0)]);
+        assert_eq!(pauses(8), Some(1000));
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 /// What is to be seen in a profile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum What {
     /// CPU samples. Their weight is the time between two samples, where the recording says how long that is.
+    #[default]
     Cpu,
     /// Sampled allocations, by the bytes that each stands for.
     Allocation,
@@ -17,7 +18,7 @@ pub enum What {
 }
 
 /// What a weight is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unit {
     /// Nanoseconds.
@@ -25,6 +26,7 @@ pub enum Unit {
     /// Bytes.
     Bytes,
     /// How many.
+    #[default]
     Count,
 }
 
@@ -119,7 +121,7 @@ pub struct ThreadSamples {
 }
 
 /// What was sampled in a recording.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Profile {
     /// Name of the recording.
     pub name: String,
@@ -187,5 +189,34 @@ impl Profile {
             *sum = sum.saturating_add(sample.weight);
         }
         sums
+    }
+}
+
+#[cfg(test)]
+impl Profile {
+    /// A profile of some threads, each with a sample of a chain of functions with these names.
+    pub(super) fn of_chain(names: &[&str], threads: u64) -> Profile {
+        let function = |name: &&str| Function {
+            name: (*name).to_owned(),
+            file: String::new(),
+            source: String::new(),
+            start_line: 0,
+            code: Code::Managed,
+        };
+        let count = names.len() as u32;
+        let samples = vec![Sample { ts_ns: 1, callsite: count, weight: 2 }];
+        let thread = |id| ThreadSamples {
+            process_id: id / 2,
+            thread_id: id,
+            label: format!("Thread {id}"),
+            samples: samples.clone(),
+        };
+        Profile {
+            functions: names.iter().map(function).collect(),
+            frames: (0..count).map(|function| ProfileFrame { function, line: 0 }).collect(),
+            callsites: [(0, 0)].into_iter().chain((0..count).map(|frame| (frame, frame))).collect(),
+            threads: (0..threads).map(thread).collect(),
+            ..Profile::default()
+        }
     }
 }

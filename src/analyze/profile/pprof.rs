@@ -20,6 +20,10 @@ const MAX_BYTES: usize = 2 << 30;
 
 /// The message, not compressed. Each sample is a call site of a thread with how often it was seen and the sum of its weights.
 pub fn encode(profile: &Profile) -> io::Result<Vec<u8>> {
+    encode_up_to(MAX_BYTES, profile)
+}
+
+fn encode_up_to(max_bytes: usize, profile: &Profile) -> io::Result<Vec<u8>> {
     let mut strings = Strings::default();
     let mut out = Vec::new();
     strings.index("");
@@ -63,9 +67,7 @@ pub fn encode(profile: &Profile) -> io::Result<Vec<u8>> {
             bytes(&mut message, 3, &label);
             bytes(&mut message, 3, &id_label);
             bytes(&mut out, SAMPLE, &message);
-            if out.len() > MAX_BYTES {
-                return Err(io::Error::other("the profile has more than 2 GB, which no reader of this format takes"));
-            }
+            bounded(&out, max_bytes)?;
         }
     }
     for (id, frame) in (1..).zip(&profile.frames) {
@@ -92,7 +94,16 @@ pub fn encode(profile: &Profile) -> io::Result<Vec<u8>> {
     }
     number(&mut out, TIME_NANOS, profile.start_us.saturating_mul(1000).cast_unsigned());
     number(&mut out, DURATION_NANOS, profile.duration_ns.cast_unsigned());
+    bounded(&out, max_bytes)?;
     Ok(out)
+}
+
+/// Fails when there are more bytes than readers of the format take.
+fn bounded(out: &[u8], max_bytes: usize) -> io::Result<()> {
+    if out.len() <= max_bytes {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("the profile has more than {max_bytes} bytes, which no reader of this format takes")))
 }
 
 fn varint(out: &mut Vec<u8>, mut value: u64) {
@@ -123,4 +134,21 @@ fn packed(out: &mut Vec<u8>, field: u64, values: impl Iterator<Item = u64>) {
     let mut content = Vec::new();
     values.for_each(|value| varint(&mut content, value));
     bytes(out, field, &content);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_beyond_the_bound_is_refused() {
+        // Many samples, or long names: both count.
+        for profile in [Profile::of_chain(&["main"; 50], 50), Profile::of_chain(&["main", &"x".repeat(5000)], 1)] {
+            let size = encode(&profile).unwrap().len();
+            assert!(size > 2500);
+            assert!(encode_up_to(size, &profile).is_ok() && encode_up_to(size - 1, &profile).is_err());
+            let error = encode_up_to(100, &profile).unwrap_err().to_string();
+            assert!(error.contains("more than 100 bytes"), "{error}");
+        }
+    }
 }

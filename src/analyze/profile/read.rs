@@ -1,11 +1,12 @@
 //! Reads a profile from the tables of a recording.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::RandomState;
 
 use super::model::{Code, Function, Pause, Profile, ProfileFrame, Sample, ThreadSamples, Unit, What};
-use crate::analyze::held;
+use crate::analyze::{HeldTexts, held};
 use crate::dataset::{Column, Recording};
 use crate::error::{Error, Result};
 
@@ -27,20 +28,7 @@ pub const TABLES: [&str; 10] = [
 ///
 /// Fails when the recording lacks a table, or its call sites are not numbered one after the other.
 pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
-    let mut profile = Profile {
-        name: recording.info().trace_id.clone(),
-        what,
-        unit: Unit::Count,
-        start_us: 0,
-        duration_ns: 0,
-        functions: Vec::new(),
-        frames: Vec::new(),
-        callsites: Vec::new(),
-        pauses: Vec::new(),
-        sampling_ns: 0,
-        threads: Vec::new(),
-        without_stack: 0,
-    };
+    let mut profile = Profile { name: recording.info().trace_id.clone(), what, ..Profile::default() };
     let mut sampling_ns = 0;
     each(recording, "trace", &["start_ts", "duration_ns", "sampling_ns"], |row| {
         profile.start_us = row.number(0).cast_signed();
@@ -82,19 +70,21 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
         let weight = if weight.is_some() { row.number(4).saturating_mul(one) } else { one };
         let sample = Sample { ts_ns: row.number(3).cast_signed(), callsite: callsite as u32, weight };
         threads.entry((row.number(0), row.number(1))).or_default().push(sample);
-        Ok(())
+        held(recording, "threads", threads.len() as u64, BYTES_PER_THREAD)
     })?;
     profile.without_stack = without_stack;
-    let labels = Labels::read(recording)?;
-    profile.threads = threads
-        .into_iter()
-        .map(|((process_id, thread_id), mut samples)| {
-            samples.sort_by_key(|sample| sample.ts_ns);
-            ThreadSamples { process_id, thread_id, label: labels.of(process_id, thread_id), samples }
-        })
-        .collect();
+    let (labels, mut texts) = (Labels::read(recording)?, HeldTexts::of(recording, "thread"));
+    let threads = threads.into_iter().map(|((process_id, thread_id), mut samples)| {
+        samples.sort_by_key(|sample| sample.ts_ns);
+        let label = texts.copy(&labels.of(process_id, thread_id))?;
+        Ok(ThreadSamples { process_id, thread_id, label, samples })
+    });
+    profile.threads = threads.collect::<Result<_>>()?;
     Ok(profile)
 }
+
+/// What a thread takes beside its samples: its label, and room for the next samples.
+const BYTES_PER_THREAD: u64 = 512;
 
 /// Frames of all samples, each of which may be written with its whole stack.
 const MAX_FRAMES: u64 = 4 << 30;
@@ -132,6 +122,7 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
     let mut functions: Vec<Function> = Vec::new();
     let mut frames = Vec::new();
     let mut of_frame: Vec<u32> = vec![0];
+    let mut texts = HeldTexts::of(recording, "frame");
     let columns = ["frame_id", "name", "assembly", "kind", "file", "line", "line_kind"];
     each(recording, "frame", &columns, |row| {
         if row.number(0) != of_frame.len() as u64 {
@@ -141,17 +132,20 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
         let file = if assembly.is_empty() { name.split_once('!').map_or("", |(file, _)| file) } else { assembly };
         let (source, line) = (row.text(4), row.number(5) as u32);
         let key = (name.to_owned(), file.to_owned(), source.to_owned());
-        let function = *by_name.entry(key).or_insert_with(|| {
-            let code = match row.text(3) {
-                "managed" => Code::Managed,
-                "native" => Code::Native,
-                "kernel" => Code::Kernel,
-                _ => Code::Unknown,
-            };
-            let (name, file, source) = (name.to_owned(), file.to_owned(), source.to_owned());
-            functions.push(Function { name, file, source, start_line: 0, code });
-            (functions.len() - 1) as u32
-        });
+        let function = match by_name.entry(key) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                let code = match row.text(3) {
+                    "managed" => Code::Managed,
+                    "native" => Code::Native,
+                    "kernel" => Code::Kernel,
+                    _ => Code::Unknown,
+                };
+                let (name, file, source) = (texts.copy(name)?, texts.copy(file)?, texts.copy(source)?);
+                functions.push(Function { name, file, source, start_line: 0, code });
+                *new.insert((functions.len() - 1) as u32)
+            }
+        };
         // Without the line of the address there is that of the method.
         let line = match row.text(6) {
             "exact" => line,
@@ -213,14 +207,16 @@ struct Labels {
 impl Labels {
     fn read(recording: &Recording<'_>) -> Result<Labels> {
         let mut labels = Labels { processes: HashMap::default(), threads: HashMap::default() };
+        let (mut of_processes, mut of_threads) =
+            (HeldTexts::of(recording, "process"), HeldTexts::of(recording, "thread"));
         each(recording, "process", &["process_id", "name"], |row| {
-            labels.processes.insert(row.number(0), row.text(1).to_owned());
+            labels.processes.insert(row.number(0), of_processes.copy(row.text(1))?);
             Ok(())
         })?;
         each(recording, "thread", &["process_id", "thread_id", "name"], |row| {
             let name = row.text(2);
             if !name.is_empty() {
-                labels.threads.insert((row.number(0), row.number(1)), name.to_owned());
+                labels.threads.insert((row.number(0), row.number(1)), of_threads.copy(name)?);
             }
             Ok(())
         })?;
@@ -292,22 +288,9 @@ mod tests {
 
     #[test]
     fn stacks_that_take_forever_to_write_are_refused() {
-        let mut profile = Profile {
-            name: String::new(),
-            what: What::Cpu,
-            unit: Unit::Count,
-            start_us: 0,
-            duration_ns: 0,
-            functions: Vec::new(),
-            callsites: Vec::new(),
-            threads: Vec::new(),
-            frames: Vec::new(),
-            pauses: Vec::new(),
-            sampling_ns: 0,
-            without_stack: 0,
-        };
         // A chain of a million calls, and a sample in each.
-        profile.callsites = (0..1u32 << 20).map(|n| (n.saturating_sub(1), 0)).collect();
+        let callsites = (0..1u32 << 20).map(|n| (n.saturating_sub(1), 0)).collect();
+        let profile = Profile { callsites, ..Profile::default() };
         let mut frames = Frames::of(&profile);
         assert_eq!((frames.depths[0], frames.depths[1], frames.depths[1000]), (0, 1, 1000));
         let refused = (0..1 << 20).position(|callsite| frames.add(callsite).is_err());

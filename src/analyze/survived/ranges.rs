@@ -48,7 +48,6 @@ impl Ranges {
         };
         for batch in scan.batches()? {
             let batch = batch?;
-            held(recording, table.name(), ranges.starts.len() as u64, 24)?;
             let numbers = |name: &str| Column::of(&batch, name)?.u64s().ok_or_else(wrong);
             let ids = Column::of(&batch, "gc_id")?.u32s().ok_or_else(wrong)?;
             let (starts, new_starts, lengths) = (numbers(old)?, numbers(new)?, numbers("range_length")?);
@@ -76,6 +75,7 @@ impl Ranges {
                     None => runs.push(place),
                 }
             }
+            held(recording, table.name(), ranges.starts.len() as u64, 24)?;
         }
         Ok(ranges)
     }

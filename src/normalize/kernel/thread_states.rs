@@ -66,6 +66,9 @@ struct Thread {
 #[derive(Debug, Default)]
 pub struct ThreadStates {
     threads: HashMap<u64, Thread, RandomState>,
+    /// Threads of which something became known since the last loss, some of them several times. Most do nothing that is known:
+    /// losses that follow each other shall not look at all of them each time.
+    touched: Vec<u64>,
     /// The time of the latest event.
     now_ns: i64,
     /// Events of threads for which there was no room.
@@ -137,6 +140,7 @@ impl ThreadStates {
                 ..thread.row(thread_id, "running", since.ts_ns, at.ts_ns)
             });
         }
+        let was_known = thread.is_known();
         let since_ns = at.ts_ns;
         thread.doing = match state {
             thread_state::WAITING
@@ -150,8 +154,12 @@ impl ThreadStates {
             }
             _ => Doing::Unknown,
         };
+        let becomes_known = !was_known && thread.is_known();
         if state == thread_state::TERMINATED {
             self.threads.remove(&thread_id);
+        }
+        if becomes_known {
+            self.touch(thread_id);
         }
     }
 
@@ -187,7 +195,11 @@ impl ThreadStates {
             // It runs elsewhere: its switching out is not in the recording.
             Doing::Running { .. } | Doing::Unknown => {}
         }
+        let was_known = thread.is_known();
         thread.doing = Doing::Running { since: at, callsite_id, woken: None };
+        if !was_known {
+            self.touch(thread_id);
+        }
     }
 
     /// The wait of a thread is over, by another one (0: not known).
@@ -200,17 +212,29 @@ impl ThreadStates {
                 woken.get_or_insert((ts_ns, by));
             }
             Doing::Ready { .. } => {}
-            Doing::Unknown => thread.doing = Doing::Ready { since_ns: ts_ns, reason: None },
+            Doing::Unknown => {
+                thread.doing = Doing::Ready { since_ns: ts_ns, reason: None };
+                self.touch(thread_id);
+            }
         }
+    }
+
+    /// Something became known of a thread.
+    fn touch(&mut self, thread_id: u64) {
+        if self.touched.len() >= 2 * MAX_THREADS {
+            self.touched.sort_unstable();
+            self.touched.dedup();
+            self.touched.retain(|id| self.threads.get(id).is_some_and(Thread::is_known));
+        }
+        self.touched.push(thread_id);
     }
 
     /// From a moment on nothing is known of what threads do. What they did until then is told.
     pub fn cut(&mut self, since_ns: i64, sink: &mut impl FactSink) {
         let end_ns = since_ns.min(self.now_ns);
-        // Most do nothing that is known: losses that follow each other shall not sort all threads each time.
-        let known = self.threads.iter().filter(|(_, thread)| !matches!(thread.doing, Doing::Unknown));
-        let mut ids: Vec<u64> = known.map(|(id, _)| *id).collect();
+        let mut ids = std::mem::take(&mut self.touched);
         ids.sort_unstable();
+        ids.dedup();
         for id in ids {
             if let Some(thread) = self.threads.get_mut(&id) {
                 thread.cut(id, end_ns, sink);
@@ -221,6 +245,10 @@ impl ThreadStates {
 }
 
 impl Thread {
+    fn is_known(&self) -> bool {
+        !matches!(self.doing, Doing::Unknown)
+    }
+
     fn row(&self, thread_id: u64, state: &'static str, start_ts_ns: i64, end_ts_ns: i64) -> ThreadTime {
         let process_id = self.process_id;
         ThreadTime { start_ts_ns, end_ts_ns, complete: true, process_id, thread_id, state, ..ThreadTime::default() }
@@ -249,5 +277,61 @@ impl Thread {
             Doing::Ready { since_ns, reason } => add(ThreadTime { wait_reason: reason, ..open("ready", since_ns) }),
             Doing::Unknown => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normalize::fact::Fact;
+
+    /// Thread and state of each row.
+    #[derive(Default)]
+    struct Told(Vec<(u64, &'static str)>);
+
+    impl FactSink for Told {
+        fn fact(&mut self, fact: Fact<'_>) {
+            if let Fact::ThreadTime(rows) = fact {
+                self.0.extend(rows.iter().map(|row| (row.thread_id, row.state)));
+            }
+        }
+    }
+
+    fn at(ts_ns: i64) -> Moment {
+        Moment { ts_ns, processor: 0 }
+    }
+
+    #[test]
+    fn a_loss_looks_only_at_threads_that_do_something_known() {
+        let (mut states, mut told) = (ThreadStates::default(), Told::default());
+        (1..=1000).for_each(|thread| states.listed(thread, 7));
+        for thread in [30, 10, 20] {
+            states.runs(thread, 7, at(5), 0, &mut told);
+        }
+        states.ready(40, 7, 6, 10);
+        states.stops(10, at(8), thread_state::WAITING, None, &mut told);
+        states.stops(20, at(8), thread_state::TERMINATED, None, &mut told);
+        assert_eq!(states.touched, [30, 10, 20, 40]);
+        told.0.clear();
+        states.cut(9, &mut told);
+        assert_eq!(told.0, [(30, "running"), (40, "ready")], "10 began to wait at the end, 20 is gone");
+        // The next loss has nothing to look at until something is known again.
+        assert!(states.touched.is_empty() && states.touched.capacity() == 0);
+        states.stops(50, at(10), thread_state::WAITING, None, &mut told);
+        states.ready(60, 7, 20, 0);
+        assert_eq!(states.touched, [50, 60]);
+        told.0.clear();
+        states.cut(i64::MAX, &mut told);
+        assert_eq!(told.0, [(50, "blocked")]);
+    }
+
+    #[test]
+    fn threads_that_come_and_go_take_no_memory() {
+        let (mut states, mut told) = (ThreadStates::default(), Told::default());
+        for thread in 1..=3 * MAX_THREADS as u64 {
+            states.runs(thread, 7, at(5), 0, &mut told);
+            states.stops(thread, at(6), thread_state::TERMINATED, None, &mut told);
+        }
+        assert!(states.threads.is_empty() && states.touched.len() <= 2 * MAX_THREADS);
     }
 }

@@ -16,6 +16,9 @@ const MAX_ALIKE: usize = 256;
 /// Ids of one piece of work. Each pair of start and stop compares all of them with all.
 const MAX_IDS: usize = 16;
 
+/// Processes that are kept when they have no work, so that the next one finds its memory.
+const MAX_IDLE: usize = 64;
+
 /// The ids among the fields of an event: names and values, as numbers that stand for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ids(Vec<(u64, u64)>);
@@ -110,12 +113,19 @@ impl Names {
 /// What start and stop have in common: process, kind of work, activity id.
 pub type Key = (ProcessKey, u64, Guid);
 
+/// The work of a process that goes on.
+#[derive(Debug, Default)]
+struct OfProcess {
+    open: HashMap<(u64, Guid), Vec<Work>, RandomState>,
+    /// The activity ids of open work by kind and its other ids: a stop may have lost its activity id.
+    by_ids: HashMap<(u64, u64), Vec<Guid>, RandomState>,
+}
+
 /// The work that goes on.
 #[derive(Debug, Default)]
 pub struct OpenWork {
-    open: HashMap<Key, Vec<Work>, RandomState>,
-    /// The activity ids of open work by its other ids: a stop may have lost its activity id.
-    by_ids: HashMap<(ProcessKey, u64, u64), Vec<Guid>, RandomState>,
+    /// A loss in one process shall not look at the work of all others.
+    processes: HashMap<ProcessKey, OfProcess, RandomState>,
     count: usize,
     /// What kinds of work are called.
     pub names: Names,
@@ -130,44 +140,24 @@ impl OpenWork {
         if self.count >= MAX_OPEN {
             self.forget(None, sink);
         }
-        let alike = self.open.entry(key).or_default();
+        let process = self.processes.entry(key.0).or_default();
+        let alike = process.open.entry((key.1, key.2)).or_default();
         let evicted = (alike.len() >= MAX_ALIKE).then(|| alike.remove(0));
         if !key.2.is_none() && !work.ids.is_empty() {
-            self.by_ids.entry((key.0, key.1, work.ids.number())).or_default().push(key.2);
+            process.by_ids.entry((key.1, work.ids.number())).or_default().push(key.2);
         }
         alike.push(work);
         self.count += 1;
         if let Some(evicted) = evicted {
-            self.removed(&key, &evicted);
+            self.count -= 1;
+            process.removed(&key, &evicted);
             evicted.report(&self.names, None, sink);
-        }
-    }
-
-    fn removed(&mut self, key: &Key, work: &Work) {
-        self.count -= 1;
-        let ids = (key.0, key.1, work.ids.number());
-        if let Some(activities) = self.by_ids.get_mut(&ids) {
-            if let Some(index) = activities.iter().position(|activity| *activity == key.2) {
-                activities.swap_remove(index);
-            }
-            if activities.is_empty() {
-                self.by_ids.remove(&ids);
-            }
-        }
-    }
-
-    /// Where the work of a stop without an activity id is open, if its other ids name exactly one.
-    fn key_by_ids(&self, key: &Key, ids: &Ids) -> Option<Key> {
-        let is_asked = key.2.is_none() && !ids.is_empty();
-        match is_asked.then(|| self.by_ids.get(&(key.0, key.1, ids.number())))??.as_slice() {
-            [activity] => Some((key.0, key.1, *activity)),
-            _ => None,
         }
     }
 
     /// The place of the work that an event belongs to, with what they have in common: the youngest that no id speaks against.
     fn find(&self, key: &Key, ids: &Ids) -> Option<(usize, &'static str)> {
-        let alike = self.open.get(key)?;
+        let alike = self.processes.get(&key.0)?.open.get(&(key.1, key.2))?;
         let has_activity = !key.2.is_none();
         let pair = |(index, work): (usize, &Work)| match (has_activity, work.ids.agree(ids)) {
             (_, Some(false)) | (false, None) => None,
@@ -183,16 +173,22 @@ impl OpenWork {
         let (key, (index, paired_by)) = match self.find(key, ids) {
             Some(found) => (*key, found),
             None => {
-                let key = self.key_by_ids(key, ids)?;
+                let key = self.processes.get(&key.0)?.key_by_ids(key, ids)?;
                 (key, (self.find(&key, ids)?.0, "fields"))
             }
         };
-        let alike = self.open.get_mut(&key)?;
+        let many = self.processes.len() > MAX_IDLE;
+        let process = self.processes.get_mut(&key.0)?;
+        let alike = process.open.get_mut(&(key.1, key.2))?;
         let mut work = alike.remove(index);
         if alike.is_empty() {
-            self.open.remove(&key);
+            process.open.remove(&(key.1, key.2));
         }
-        self.removed(&key, &work);
+        self.count -= 1;
+        process.removed(&key, &work);
+        if many && process.open.is_empty() {
+            self.processes.remove(&key.0);
+        }
         work.row.paired_by = Some(paired_by);
         Some(work)
     }
@@ -200,22 +196,51 @@ impl OpenWork {
     /// The work that an event of failure belongs to.
     pub fn get(&mut self, key: &Key, ids: &Ids) -> Option<&mut Work> {
         let (index, _) = self.find(key, ids)?;
-        self.open.get_mut(key)?.get_mut(index)
+        self.processes.get_mut(&key.0)?.open.get_mut(&(key.1, key.2))?.get_mut(index)
     }
 
     /// Events of a process (`None`: of any) were lost, or the recording ends: no stop that comes is known to belong to what
     /// is open. Work ends on any thread.
     pub fn forget(&mut self, process: Option<ProcessKey>, sink: &mut impl FactSink) {
-        let is_lost = |of: ProcessKey| process.is_none_or(|process| of == process);
-        let taken = self.open.extract_if(|key, _| is_lost(key.0));
-        let mut taken: Vec<Work> = taken.flat_map(|(_, alike)| alike).collect();
+        let lost: Vec<OfProcess> = match process {
+            Some(process) => self.processes.remove(&process).into_iter().collect(),
+            None => self.processes.drain().map(|(_, process)| process).collect(),
+        };
+        let mut taken: Vec<Work> =
+            lost.into_iter().flat_map(|process| process.open).flat_map(|(_, alike)| alike).collect();
         self.count -= taken.len();
-        self.by_ids.retain(|ids, _| !is_lost(ids.0));
+        // Work that is alike keeps its order. All else is told apart, so that the hash maps' order is not seen.
         taken.sort_by(|a, b| {
-            let key = |work: &Work| (work.row.start_ts_ns, work.row.thread_id);
-            key(a).cmp(&key(b)).then_with(|| self.names.of(a.kind).cmp(&self.names.of(b.kind)))
+            let when = |work: &Work| (work.row.start_ts_ns, work.row.thread_id);
+            let which = |work: &Work| (work.row.activity_id.0, work.row.process_id, work.kind);
+            let names = || self.names.of(a.kind).cmp(&self.names.of(b.kind));
+            when(a).cmp(&when(b)).then_with(names).then_with(|| which(a).cmp(&which(b)))
         });
         taken.iter().for_each(|work| work.report(&self.names, None, sink));
+    }
+}
+
+impl OfProcess {
+    /// A piece of work is no more open.
+    fn removed(&mut self, key: &Key, work: &Work) {
+        let ids = (key.1, work.ids.number());
+        if let Some(activities) = self.by_ids.get_mut(&ids) {
+            if let Some(index) = activities.iter().position(|activity| *activity == key.2) {
+                activities.swap_remove(index);
+            }
+            if activities.is_empty() {
+                self.by_ids.remove(&ids);
+            }
+        }
+    }
+
+    /// Where the work of a stop without an activity id is open, if its other ids name exactly one.
+    fn key_by_ids(&self, key: &Key, ids: &Ids) -> Option<Key> {
+        let is_asked = key.2.is_none() && !ids.is_empty();
+        match is_asked.then(|| self.by_ids.get(&(key.1, ids.number())))??.as_slice() {
+            [activity] => Some((key.0, key.1, *activity)),
+            _ => None,
+        }
     }
 }
 
@@ -251,6 +276,12 @@ mod tests {
         (ProcessKey { id: process, incarnation: 0 }, 1, Guid([activity; 16]))
     }
 
+    /// Pieces of work, and entries of the maps.
+    fn sizes(open: &OpenWork) -> (usize, usize, usize) {
+        let sum = |size: fn(&OfProcess) -> usize| open.processes.values().map(size).sum();
+        (open.count, sum(|process| process.by_ids.len()), sum(|process| process.open.len()))
+    }
+
     #[test]
     fn work_with_one_activity_id_is_told_apart_by_its_other_ids_and_by_time() {
         let (mut open, mut told) = (OpenWork::default(), Told::default());
@@ -266,7 +297,7 @@ mod tests {
         let ended = open.end(&key(1, 9), &Ids::default()).unwrap();
         assert_eq!((ended.row.start_ts_ns, ended.row.paired_by), (2, Some("activity_id")));
         assert!(open.end(&key(1, 9), &Ids::default()).is_none());
-        assert_eq!((open.count, open.by_ids.len(), open.open.len()), (0, 0, 0));
+        assert_eq!(sizes(&open), (0, 0, 0));
     }
 
     #[test]
@@ -289,7 +320,7 @@ mod tests {
         assert_eq!(told.0.len(), 1);
         open.forget(Some(key(1, 0).0), &mut told);
         assert_eq!(told.0[1..], [(2, false, None), (3, false, None)]);
-        assert!(open.end(&key(1, 8), &id()).is_none() && open.count == 0 && open.by_ids.is_empty());
+        assert!(open.end(&key(1, 8), &id()).is_none() && sizes(&open) == (0, 0, 0));
     }
 
     #[test]
@@ -308,16 +339,48 @@ mod tests {
         assert!(open.names.of(1).0.len() + open.names.of(1).1.len() <= 2 * MAX_TEXT);
     }
 
+    /// Whatever order the hash maps have.
+    #[test]
+    fn work_that_began_at_the_same_time_is_told_in_the_same_order() {
+        let order = || {
+            let (mut open, mut told) = (OpenWork::default(), Vec::new());
+            for activity in (1..60).rev() {
+                let mut work = work(5, Ids::default());
+                work.row.activity_id = key(1, activity).2;
+                open.begin(key(1, activity), work, &mut Told::default());
+            }
+            open.forget(None, &mut ActivityIds(&mut told));
+            told
+        };
+        let expected: Vec<_> = (1..60).map(|activity| key(1, activity).2).collect();
+        assert_eq!(order(), expected);
+    }
+
+    struct ActivityIds<'t>(&'t mut Vec<Guid>);
+
+    impl FactSink for ActivityIds<'_> {
+        fn fact(&mut self, fact: Fact<'_>) {
+            if let Fact::Activity(rows) = fact {
+                self.0.extend(rows.iter().map(|row| row.activity_id));
+            }
+        }
+    }
+
     #[test]
     fn what_is_remembered_is_bounded() {
         let (mut open, mut told) = (OpenWork::default(), Told::default());
         for start in 0..MAX_ALIKE as i64 + 10 {
             open.begin(key(1, 9), work(start, ids(&[("id", &start.to_string())])), &mut told);
         }
-        assert_eq!((told.0.len(), open.count, open.by_ids.len()), (10, MAX_ALIKE, MAX_ALIKE));
+        assert_eq!((told.0.len(), sizes(&open)), (10, (MAX_ALIKE, MAX_ALIKE, 1)));
         for start in 0..MAX_OPEN as i64 {
             open.begin((key(1, 9).0, start as u64 + 10, key(1, 9).2), work(start, Ids::default()), &mut told);
         }
         assert!(open.count <= MAX_OPEN && told.0.len() > MAX_ALIKE);
+        for process in 0..1000 {
+            open.begin(key(process, 9), work(1, Ids::default()), &mut told);
+            assert!(open.end(&key(process, 9), &Ids::default()).is_some());
+        }
+        assert!(open.processes.len() <= MAX_IDLE + 1, "{}", open.processes.len());
     }
 }

@@ -58,10 +58,18 @@ impl tracker::Action for Action {}
 /// Work items that wait, at most; past it all are reported as they are.
 const MAX_QUEUED: usize = 1 << 17;
 
+/// Processes that are kept when nothing waits in them, so that the next item finds its memory.
+const MAX_IDLE: usize = 64;
+
+/// Work items by kind and id.
+type Queue = HashMap<(&'static str, u64), ThreadPoolWork, RandomState>;
+
 /// The work items that wait.
 #[derive(Debug, Default)]
 pub struct Pool {
-    queued: HashMap<(ProcessKey, &'static str, u64), ThreadPoolWork, RandomState>,
+    /// By process: a loss in one shall not look at the items of all others.
+    queued: HashMap<ProcessKey, Queue, RandomState>,
+    count: usize,
 }
 
 impl Pool {
@@ -71,8 +79,8 @@ impl Pool {
             Action::Pool(kind) => pool(kind, input, sink),
             Action::Queued(kind, field) => {
                 let work_id = input.number(field);
-                if self.queued.len() >= MAX_QUEUED {
-                    self.report(|_| true, sink);
+                if self.count >= MAX_QUEUED {
+                    self.events_lost(None, sink);
                 }
                 let row = ThreadPoolWork {
                     queue_ts_ns: input.ts_ns(),
@@ -84,12 +92,20 @@ impl Pool {
                     ..ThreadPoolWork::default()
                 };
                 // The id is given out again: the item that had it before was taken unseen.
-                if let Some(before) = self.queued.insert((input.process(), kind, work_id), row) {
-                    sink.add(&before);
+                let queue = self.queued.entry(input.process()).or_default();
+                match queue.insert((kind, work_id), row) {
+                    Some(before) => sink.add(&before),
+                    None => self.count += 1,
                 }
             }
             Action::Taken(kind, field) => {
-                if let Some(mut row) = self.queued.remove(&(input.process(), kind, input.number(field))) {
+                let many = self.queued.len() > MAX_IDLE;
+                let Some(queue) = self.queued.get_mut(&input.process()) else { return };
+                if let Some(mut row) = queue.remove(&(kind, input.number(field))) {
+                    self.count -= 1;
+                    if many && queue.is_empty() {
+                        self.queued.remove(&input.process());
+                    }
                     row.start_ts_ns = Some(input.ts_ns());
                     row.worker_thread_id = input.thread_id();
                     sink.add(&row);
@@ -101,11 +117,12 @@ impl Pool {
     /// Events of a process (`None`: of any) were lost. Any thread may have taken an item in the gap, and queued another one
     /// with its id.
     pub fn events_lost(&mut self, process: Option<ProcessKey>, sink: &mut impl FactSink) {
-        self.report(|key| process.is_none_or(|process| key == process), sink);
-    }
-
-    fn report(&mut self, which: impl Fn(ProcessKey) -> bool, sink: &mut impl FactSink) {
-        let mut rows: Vec<_> = self.queued.extract_if(|key, _| which(key.0)).map(|(_, row)| row).collect();
+        let lost: Vec<Queue> = match process {
+            Some(process) => self.queued.remove(&process).into_iter().collect(),
+            None => self.queued.drain().map(|(_, queue)| queue).collect(),
+        };
+        let mut rows: Vec<_> = lost.into_iter().flatten().map(|(_, row)| row).collect();
+        self.count -= rows.len();
         rows.sort_unstable_by_key(|row| (row.queue_ts_ns, row.process_id, row.work_id, row.kind));
         sink.add(rows.as_slice());
     }
