@@ -132,5 +132,7 @@ mod support;
 mod survival;
 #[cfg(feature = "tables")]
 mod tasks;
+#[cfg(feature = "cli")]
+mod verify;
 #[cfg(all(windows, feature = "cli"))]
 mod windows;

@@ -264,6 +264,20 @@ def test_an_address_is_copied(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_folder_elsewhere_is_said_to_be_one(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(tracequet.UsageError, match="this is a folder.*pyarrow.fs.copy_files.*feature `cloud`"):
+        tracequet.open(SAMPLES.absolute().as_uri())
+    with tracequet.open((SAMPLES / "gc-churn.nettrace").absolute().as_uri()) as trace:
+        assert trace["gc"].to_arrow().num_rows == 19
+    # The commands are those of the command line.
+    for call in (lambda: tracequet.convert("s3://bucket/night/", tmp_path / "out"), lambda: tracequet.stats("s3://bucket/lake")):
+        with pytest.raises(tracequet.UsageError, match="without the feature `cloud`.*tracequet.open copies a recording by pyarrow"):
+            call()
+    assert not list(tmp_path.iterdir())
+
+
 def test_progress_is_told():
     told = []
     trace = tracequet.open(CHURN, progress=lambda position, total: told.append((position, total)))

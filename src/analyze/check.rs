@@ -180,14 +180,26 @@ pub fn check(rules: &[Rule], new: &[Run], base: &[Run]) -> Result<Vec<Finding>> 
             .filter(|name| matches(&rule.metric, name))
             .collect();
         if names.is_empty() {
-            let why = if new.is_empty() { "there is no recording for it" } else { "no recording has such a figure" };
-            found.push(Finding { why: why.to_owned(), ..empty(rule, &rule.metric) });
+            let why = if new.is_empty() { "there is no recording for it".into() } else { without_figure(rule, &new)? };
+            found.push(Finding { why, ..empty(rule, &rule.metric) });
         }
         for name in names {
             found.push(judge(rule, name, &new, &base)?);
         }
     }
     Ok(found)
+}
+
+/// Why none of the runs has a figure.
+fn without_figure(rule: &Rule, runs: &[Run]) -> Result<String> {
+    if let Some(failed) = runs.iter().find(|run| run.is_failed) {
+        return Ok(format!("{} could not be read", failed.trace_id));
+    }
+    let of = definition_of(&rule.metric)?.map(|definition| definition.table_name());
+    Ok(of.map_or_else(
+        || "no recording has such a figure".into(),
+        |table| format!("no recording has such a figure: it is made of the table {table}"),
+    ))
 }
 
 fn empty(rule: &Rule, metric: &str) -> Finding {
@@ -216,7 +228,7 @@ fn judge(rule: &Rule, name: &str, new: &[Run], base: &[Run]) -> Result<Finding> 
     if uses_baseline {
         (finding.baseline, finding.baseline_runs) = (median(&theirs), theirs.len());
     }
-    finding.look_at = worst(name, rule.compare, new);
+    finding.look_at = worst(name, rule.compare, new, if uses_baseline { base } else { &[] });
     let bound = match (rule.bound, finding.baseline) {
         (Bound::Number(bound), _) => Some(bound),
         (Bound::Baseline { factor, more }, Some(baseline)) => Some(baseline * factor + more),
@@ -224,6 +236,11 @@ fn judge(rule: &Rule, name: &str, new: &[Run], base: &[Run]) -> Result<Finding> 
     };
     finding.bound = bound;
     let judged: Vec<&Run> = new.iter().chain(base.iter().filter(|_| uses_baseline)).collect();
+    if is_surely_above(rule, name, finding.value, new) {
+        finding.verdict = Verdict::Failed;
+        finding.why = "so many were lost at least".into();
+        return Ok(finding);
+    }
     if let Some(lossy) = judged.iter().find(|run| run.has_losses) {
         finding.why = match lossy.is_failed {
             true => format!("{} could not be read", lossy.trace_id),
@@ -232,9 +249,17 @@ fn judge(rule: &Rule, name: &str, new: &[Run], base: &[Run]) -> Result<Finding> 
         return Ok(finding);
     }
     let (Some(value), Some(bound)) = (finding.value, bound) else {
-        finding.why = "the baseline has no recording with this figure".into();
+        finding.why = match base.is_empty() {
+            true => "the baseline has no recording".into(),
+            false => "the baseline has no recording with this figure".into(),
+        };
         return Ok(finding);
     };
+    // A counter may have any value.
+    if !value.is_finite() || !bound.is_finite() {
+        finding.why = "the figure is no number that can be compared".into();
+        return Ok(finding);
+    }
     if uses_baseline && let Some(why) = incomparable(new, base) {
         finding.why = why;
         return Ok(finding);
@@ -271,6 +296,13 @@ fn judge(rule: &Rule, name: &str, new: &[Run], base: &[Run]) -> Result<Finding> 
     Ok(finding)
 }
 
+/// Whether runs lost more than they may. The figure is a lower bound, so that losses make nothing of it doubtful but a rule that is kept.
+fn is_surely_above(rule: &Rule, name: &str, value: Option<f64>, runs: &[Run]) -> bool {
+    let (Bound::Number(bound), Some(value)) = (rule.bound, value) else { return false };
+    let is_above = matches!(rule.compare, Compare::AtMost | Compare::Below | Compare::Equal) && value > bound;
+    name == "lost.events" && is_above && runs.iter().all(|run| !run.is_failed)
+}
+
 fn keeps(compare: Compare, value: f64, bound: f64) -> bool {
     match compare {
         Compare::AtMost => value <= bound,
@@ -295,8 +327,9 @@ pub fn incomparable(new: &[Run], base: &[Run]) -> Option<String> {
     })
 }
 
-/// The run in which the figure is worst, and where in it.
-fn worst(name: &str, compare: Compare, runs: &[Run]) -> Option<String> {
+/// The run in which the figure is worst, and where in it: the collection, or the type or method with the most, or with most more than
+/// in the baseline if there is one.
+fn worst(name: &str, compare: Compare, runs: &[Run], base: &[Run]) -> Option<String> {
     let high = matches!(compare, Compare::AtMost | Compare::Below | Compare::Equal);
     let key = |run: &&Run| run.value(name).map(|value| if high { value } else { -value });
     let run = runs.iter().filter(|run| run.value(name).is_some()).max_by(|a, b| {
@@ -305,11 +338,32 @@ fn worst(name: &str, compare: Compare, runs: &[Run]) -> Option<String> {
     })?;
     let metric = run.metrics.iter().find(|metric| metric.name == name)?;
     let family = name.rsplit_once('.').map_or(name, |(family, _)| family);
-    // Of a sum over types or methods, the one with the most.
-    let parts = format!("{family}.by_");
-    let inside = run.metrics.iter().find(|other| other.name.starts_with(&parts) && !name.contains('['));
-    let place = metric.worst.clone().or_else(|| inside.map(|other| format!("most: {}", other.name)));
+    let longest = || {
+        let longest = format!("{family}.max");
+        run.metrics.iter().find(|other| other.name == longest).and_then(|other| other.worst.clone())
+    };
+    let inside = match name.contains('[') {
+        true => None,
+        false => metric.worst.clone().or_else(|| most_inside(family, run, base)).or_else(longest),
+    };
+    let place = inside.or_else(|| metric.worst.clone());
     Some(place.map_or_else(|| run.trace_id.clone(), |place| format!("{}, {place}", run.trace_id)))
+}
+
+/// Of a sum over types or methods: the one with the most, or the one that grew most since the baseline.
+fn most_inside(family: &str, run: &Run, base: &[Run]) -> Option<String> {
+    let parts = format!("{family}.by_");
+    let kind = run.metrics.iter().find(|metric| metric.name.starts_with(&parts))?.name.split('[').next()?;
+    let of_kind = run.metrics.iter().filter(|metric| metric.name.split('[').next() == Some(kind));
+    if base.is_empty() {
+        return of_kind.max_by(|a, b| a.value.total_cmp(&b.value)).map(|most| format!("most: {}", most.name));
+    }
+    let growth = |metric: &Metric| {
+        let before: Vec<f64> = base.iter().map(|run| run.value(&metric.name).unwrap_or_default()).collect();
+        metric.value - median(&before).unwrap_or_default()
+    };
+    let grown = of_kind.map(|metric| (growth(metric), metric)).max_by(|a, b| a.0.total_cmp(&b.0));
+    grown.filter(|(more, _)| *more > 0.0).map(|(_, metric)| format!("grew most: {}", metric.name))
 }
 
 /// A figure of two sets of runs.
@@ -360,3 +414,6 @@ pub fn compare(base: &[Run], new: &[Run]) -> Result<Vec<Difference>> {
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests;

@@ -46,6 +46,11 @@ fn stored(recording: &Recording<'_>) -> Result<Vec<Metric>> {
     Ok(found)
 }
 
+/// The tables that figures are made of.
+pub fn tables() -> Result<Vec<&'static str>> {
+    Ok(Figures::new()?.tables())
+}
+
 /// The figures of a recording by its other tables; of those that it does not have there are none.
 pub fn computed(recording: &Recording<'_>) -> Result<Vec<Metric>> {
     let mut figures = Figures::new()?;

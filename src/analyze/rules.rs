@@ -1,10 +1,13 @@
 //! Rules about figures as people write them: `gc.pause.p99 <= 20ms`, `allocation.rate <= baseline * 1.10`.
 
+mod amount;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::metrics::definitions;
+use self::amount::{Kind, Number};
+use super::metrics::{Definition, definitions};
 use crate::error::{Error, Result};
 
 /// One rule.
@@ -107,9 +110,13 @@ fn rule(written: Written) -> std::result::Result<Rule, String> {
         Some((metric.trim(), *compare, bound.trim()))
     });
     let (metric, compare, bound) = found.ok_or_else(|| of_rule("expected <=, <, >=, > or ==".into()))?;
-    known(metric).map_err(of_rule)?;
-    let bound = self::bound(bound).map_err(of_rule)?;
-    let noise = written.noise.as_deref().map(amount).transpose().map_err(of_rule)?;
+    let figures = figures(metric).map_err(of_rule)?;
+    let fits = |number: &Number| figures.iter().try_for_each(|figure| number.fits(&figure.name, &figure.unit));
+    let bound = self::bound(bound, &fits).map_err(of_rule)?;
+    let noise = written.noise.as_deref().map(|noise| amount(noise, &fits)).transpose().map_err(of_rule)?;
+    if noise.is_some() && !matches!(bound, Bound::Baseline { .. }) {
+        return Err(of_rule("noise is a difference from the baseline, and the rule has none".into()));
+    }
     let is_warning = match written.severity.as_deref() {
         None | Some("error") => false,
         Some("warn") => true,
@@ -126,15 +133,27 @@ fn rule(written: Written) -> std::result::Result<Rule, String> {
     })
 }
 
-/// Refuses a name that no figure has, and says which is nearest.
-fn known(metric: &str) -> std::result::Result<(), String> {
-    let plain = metric.split_once('[').map_or(metric, |(name, _)| name);
-    let names: Vec<&str> = definitions().map_err(|e| e.to_string())?.iter().map(|d| d.name.as_str()).collect();
-    if names.iter().any(|name| matches(plain, name)) {
-        return Ok(());
+/// The definitions of the figures that a rule is about. Refuses a name that no figure has, and says which is nearest.
+fn figures(metric: &str) -> std::result::Result<Vec<&'static Definition>, String> {
+    let (plain, key) = metric.split_once('[').map_or((metric, None), |(name, key)| (name, Some(key)));
+    let all = definitions().map_err(|e| e.to_string())?;
+    let found: Vec<&Definition> = all.iter().filter(|definition| matches(plain, &definition.name)).collect();
+    if found.is_empty() {
+        let nearest = all.iter().map(|d| d.name.as_str()).min_by_key(|name| distance(plain, name)).unwrap_or_default();
+        return Err(format!("there is no metric \"{plain}\"; the nearest is {nearest}"));
     }
-    let nearest = names.iter().min_by_key(|name| distance(plain, name)).copied().unwrap_or_default();
-    Err(format!("there is no metric {plain}; the nearest is {nearest}"))
+    if key.is_some_and(|key| !key.ends_with(']')) {
+        return Err("a bracket is not closed".into());
+    }
+    match found.as_slice() {
+        [one] if plain == one.name && one.has_keys() && key.is_none() => {
+            Err(format!("{plain} has several figures, expected {plain}[*] or one such as {plain}[NAME]"))
+        }
+        _ if key.is_some() && !found.iter().any(|one| one.has_keys()) => {
+            Err(format!("{plain} has one figure, expected it without brackets"))
+        }
+        _ => Ok(found),
+    }
 }
 
 /// Whether a name fits a pattern, in which `*` stands for anything.
@@ -170,61 +189,67 @@ fn distance(a: &str, b: &str) -> usize {
     row.last().copied().unwrap_or_default()
 }
 
-/// `20ms`, or `baseline`, `baseline * 1.10`, `baseline + 5MB`, `baseline * 1.1 + 5MB`.
-fn bound(text: &str) -> std::result::Result<Bound, String> {
-    let Some(rest) = text.strip_prefix("baseline") else { return number(text).map(Bound::Number) };
-    let (factor, more) = match rest.split_once('+') {
-        Some((factor, more)) => (factor.trim(), number(more.trim())?),
-        None => (rest.trim(), 0.0),
+/// Whether the unit of a number is one of the figure.
+type Fits<'f> = dyn Fn(&Number) -> std::result::Result<(), String> + 'f;
+
+/// `20ms`, or `baseline`, `baseline * 1.10`, `baseline + 5MB`, `baseline - 5%`, `baseline * 1.1 + 5MB`. A part is one of the baseline.
+fn bound(text: &str, fits: &Fits<'_>) -> std::result::Result<Bound, String> {
+    let Some(rest) = text.strip_prefix("baseline") else {
+        let number = Number::read(text)?;
+        return fits(&number).map(|()| Bound::Number(number.value));
     };
-    let factor = match factor.strip_prefix('*') {
+    let wrong = || format!("\"{text}\", expected baseline, baseline * 1.10, baseline + 5MB or baseline + 5%");
+    let (factor, sign, more) = match sign_in(rest) {
+        Some((factor, sign, more)) => (factor, sign, Some(Number::read(more.trim())?)),
+        None => (rest, 1.0, None),
+    };
+    let mut factor = match factor.trim().strip_prefix('*') {
         Some(factor) => {
             let parsed = factor.trim().parse().ok().filter(|factor: &f64| factor.is_finite());
-            parsed.ok_or_else(|| format!("\"{factor}\" is no factor, expected 1.10"))?
+            parsed.ok_or_else(|| format!("\"{}\" is no factor, expected 1.10", factor.trim()))?
         }
-        None if factor.is_empty() => 1.0,
-        None => return Err(format!("\"{text}\", expected baseline, baseline * 1.10 or baseline + 5MB")),
+        None if factor.trim().is_empty() => 1.0,
+        None => return Err(wrong()),
+    };
+    let more = match more {
+        Some(Number { value, kind: Some(Kind::Part) }) => {
+            factor += sign * value;
+            0.0
+        }
+        Some(number) => {
+            fits(&number)?;
+            sign * number.value
+        }
+        None => 0.0,
     };
     Ok(Bound::Baseline { factor, more })
 }
 
-fn amount(text: &str) -> std::result::Result<Amount, String> {
-    match text.strip_suffix('%') {
-        Some(part) => {
-            let part = part.trim().parse().ok().filter(|part: &f64| part.is_finite());
-            part.map(|part| Amount::Part(part / 100.0)).ok_or_else(|| wrong_number(text))
-        }
-        None => number(text).map(Amount::Number),
-    }
+/// The sum or difference in a text: what stands before the sign, 1 or -1, and what stands behind it. The signs of `* -1` and
+/// `1e-3` are parts of numbers.
+fn sign_in(text: &str) -> Option<(&str, f64, &str)> {
+    text.char_indices().find_map(|(at, c)| {
+        let sign = match c {
+            '+' => 1.0,
+            '-' => -1.0,
+            _ => return None,
+        };
+        let (before, behind) = (text.get(..at)?, text.get(at + 1..)?);
+        let is_operator =
+            before.trim().is_empty() || before.trim_end().ends_with(|c: char| c.is_ascii_digit() || c == '.');
+        is_operator.then_some((before, sign, behind))
+    })
 }
 
-/// A number with or without a unit, in nanoseconds, bytes, or as it is.
-fn number(text: &str) -> std::result::Result<f64, String> {
-    let text = text.strip_suffix("/s").unwrap_or(text);
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '%' || c == 'µ');
-    let factor = match text.get(digits.len()..).unwrap_or_default() {
-        "" | "ns" | "B" => 1.0,
-        "us" | "µs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        "min" => 60e9,
-        "%" => 0.01,
-        "kB" => 1e3,
-        "MB" => 1e6,
-        "GB" => 1e9,
-        "KiB" => 1024.0,
-        "MiB" => 1_048_576.0,
-        "GiB" => 1_073_741_824.0,
-        _ => return Err(wrong_number(text)),
-    };
-    match digits.trim().parse::<f64>() {
-        Ok(number) if (number * factor).is_finite() => Ok(number * factor),
-        _ => Err(wrong_number(text)),
+fn amount(text: &str, fits: &Fits<'_>) -> std::result::Result<Amount, String> {
+    let number = Number::read(text)?;
+    if number.value < 0.0 {
+        return Err(format!("noise \"{text}\" is below zero"));
     }
-}
-
-fn wrong_number(text: &str) -> String {
-    format!("\"{text}\" is no number, expected one such as 20ms, 1.5s, 10MB, 2GiB, 5% or 1000")
+    match number.kind {
+        Some(Kind::Part) => Ok(Amount::Part(number.value)),
+        _ => fits(&number).map(|()| Amount::Number(number.value)),
+    }
 }
 
 #[cfg(test)]
@@ -259,11 +284,54 @@ mod tests {
             ("gc.count <= baseline * nan", "is no factor"),
             ("gc.count <= baseline * 1e999", "is no factor"),
             ("gc.pause.p99 <= 1e308s", "is no number"),
+            ("gc.pause.p99 <= 20MB", "gc.pause.p99 is not in that unit, expected a time such as 20ms"),
+            ("gc.count <= 5ms", "expected a count such as 1000"),
+            ("heap.size.max <= 10MB/s", "expected bytes such as 10MB"),
+            ("gc.pause.p99 <= 20ms/s", "is no number"),
+            ("gc.pause.share <= 5MB", "expected a part such as 5%"),
+            ("counter.max[*] <= 5ms", "a counter has its own"),
+            ("gc.pause.* <= 20ms", "gc.pause.share is not in that unit"),
+            ("gc.pause.p99 <= baseline + 5MB", "expected a time"),
+            ("gc.count <= baseline + 5 %%", "is no number"),
+            ("allocation.by_type <= 1GB", "expected allocation.by_type[*]"),
+            ("allocation.by_type[* <= 1GB", "a bracket is not closed"),
+            ("gc.count[2] <= 1", "expected it without brackets"),
+            (" <= 1", "there is no metric \"\""),
         ] {
             let error = read("perf.toml", &format!("rules = ['{check}']")).unwrap_err().to_string();
             assert!(error.starts_with("perf.toml: the rule") && error.contains(what), "{error}");
         }
         assert!(read("perf.toml", "ruls = []").is_err() && read("perf.toml", "").is_err());
+    }
+
+    #[test]
+    fn bounds_are_sums_with_the_baseline() {
+        let bound = |text: &str| read("perf.toml", &format!("rules = ['gc.pause.p99 <= {text}']")).unwrap()[0].bound;
+        let baseline = |factor: f64, more: f64| Bound::Baseline { factor, more };
+        assert_eq!(bound("baseline"), baseline(1.0, 0.0));
+        assert_eq!(bound("baseline*1.5"), baseline(1.5, 0.0));
+        assert_eq!(bound("baseline + 25%"), baseline(1.25, 0.0));
+        assert_eq!(bound("baseline - 25%"), baseline(0.75, 0.0));
+        assert_eq!(bound("baseline * 2 - 5ms"), baseline(2.0, -5e6));
+        assert_eq!(bound("baseline * 1e-3+1e+3"), baseline(1e-3, 1e3));
+        assert_eq!(bound("20 ms"), Bound::Number(20e6));
+    }
+
+    #[test]
+    fn noise_is_a_difference_from_a_baseline() {
+        let noise = |check: &str, noise: &str| {
+            let text = format!("[[rule]]\ncheck = '{check}'\nnoise = '{noise}'");
+            read("perf.toml", &text).map(|rules| rules[0].noise).map_err(|e| e.to_string())
+        };
+        assert_eq!(noise("gc.pause.p99 <= baseline", "1ms"), Ok(Some(Amount::Number(1e6))));
+        for (check, amount, what) in [
+            ("gc.pause.p99 <= 20ms", "1ms", "the rule has none"),
+            ("gc.pause.p99 <= baseline", "-1ms", "is below zero"),
+            ("gc.pause.p99 <= baseline", "1MB", "expected a time"),
+        ] {
+            let error = noise(check, amount).unwrap_err();
+            assert!(error.contains(what), "{error}");
+        }
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! `tracequet check` and `tracequet compare`: runs held against rules and against other runs.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tracequet::analyze::check::{Finding, LabelTest, Run, Verdict, check, compare, incomparable};
 use tracequet::analyze::rules;
 use tracequet::error::Error;
 
-use super::check_report::{self, Facts};
+use super::check_report::{self, Facts, MAX_MARKDOWN};
 use super::output::{Outcome, print_note, print_result};
 use super::stats::{Source, shown};
 use super::text::{Columns, clean};
@@ -117,15 +117,21 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
         std::fs::write(path, check_report::junit(&findings)).map_err(Error::io(path))?;
     }
     if let Some(path) = &args.markdown {
-        std::fs::write(path, check_report::markdown(&findings, &facts)).map_err(Error::io(path))?;
+        let text = check_report::markdown(&findings, &facts, MAX_MARKDOWN);
+        std::fs::write(path, text).map_err(Error::io(path))?;
     }
     if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()).map(PathBuf::from) {
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
-        file.and_then(|mut file| file.write_all(check_report::markdown(&findings, &facts).as_bytes()))
-            .map_err(Error::io(&path))?;
+        append_summary(&path, &findings, &facts).map_err(Error::io(&path))?;
     }
     let text = if args.json { check_report::json(&findings)? } else { check_report::text(&findings, &facts) };
     outcome(&findings).printed(print_result(&text))
+}
+
+/// Appends to what the steps before have written: GitHub refuses a summary that is too large as a whole.
+fn append_summary(path: &Path, findings: &[Finding], facts: &Facts) -> std::io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+    let used = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    file.write_all(check_report::markdown(findings, facts, MAX_MARKDOWN.saturating_sub(used)).as_bytes())
 }
 
 fn outcome(findings: &[Finding]) -> Outcome {
@@ -143,12 +149,17 @@ pub fn run_compare(args: &CompareArgs) -> anyhow::Result<Outcome> {
     let source = Source::open(&args.base)?;
     let base = source.labelled(&labels(&args.baseline))?;
     let new = match &args.new {
-        Some(path) => Source::open(path)?.labelled(&labels(&args.select_new))?,
+        Some(path) => {
+            let source = Source::open(path)?;
+            source.note_what_is_missing()?;
+            source.labelled(&labels(&args.select_new))?
+        }
         None => source.labelled(&labels(&args.select_new))?,
     };
     if base.is_empty() || new.is_empty() {
         return Err(Error::Usage("there is no recording on one of the sides".into()).into());
     }
+    source.note_what_is_missing()?;
     let why = incomparable(&new, &base);
     if let Some(why) = &why {
         print_note(&format!("tracequet: {}\n", clean(why)))?;

@@ -4,11 +4,12 @@ use std::fmt::Write;
 
 use tracequet::analyze::check::{Finding, Verdict};
 
+use super::markdown::{cell, code};
 use super::stats::shown;
 use super::text::{Columns, clean, counted};
 
 /// Bytes that a job summary of GitHub may have.
-const MAX_MARKDOWN: usize = 1 << 20;
+pub const MAX_MARKDOWN: usize = 1 << 20;
 
 /// How many runs there were.
 pub struct Facts {
@@ -80,31 +81,32 @@ pub fn text(findings: &[Finding], facts: &Facts) -> String {
     out
 }
 
-/// Markdown, cut where a job summary ends.
-pub fn markdown(findings: &[Finding], facts: &Facts) -> String {
+/// Markdown of at most `room` bytes; the last line says how many findings are left out.
+pub fn markdown(findings: &[Finding], facts: &Facts, room: usize) -> String {
     let mut out = format!("### Performance\n\n{}\n\n", head(findings, facts));
     out.push_str("| | metric | value | bound | baseline | change | why |\n|---|---|---:|---:|---:|---:|---|\n");
     for (number, f) in sorted(findings).into_iter().enumerate() {
         let place = f.look_at.as_deref().filter(|_| f.verdict == Verdict::Failed);
-        let why = place.map_or_else(|| f.why.clone(), |place| format!("{}; see `{place}`", f.why));
+        let why = place.map_or_else(|| cell(&f.why), |place| format!("{}; see {}", cell(&f.why), code(place)));
         let cells = [
             word(f).to_owned(),
-            format!("`{}`", clean(&f.metric)),
+            code(&f.metric),
             value(f, f.value),
             value(f, f.bound),
             value(f, f.baseline),
             change(f.baseline, f.value),
-            clean(&why),
+            why,
         ];
-        let row = format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
-        if out.len() + row.len() + 100 > MAX_MARKDOWN {
+        let row = format!("| {} |\n", cells.join(" | "));
+        // Room for the last line.
+        if out.len() + row.len() + 100 > room {
             writeln!(out, "\n{} more", findings.len() - number).ok();
-            return out;
+            break;
         }
         out.push_str(&row);
     }
     out.push('\n');
-    out
+    if out.len() <= room { out } else { String::new() }
 }
 
 /// An array of findings.

@@ -1,11 +1,12 @@
 //! `tracequet dataset`: the recordings of a dataset of several: list, remove, verify.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use tracequet::dataset::Dataset;
+use tracequet::dataset::{Dataset, Found, TableFile, What};
+use tracequet::error::Error;
 use tracequet::pipeline;
-use tracequet::sink::NO_RECORDING;
 
 use super::output::{Outcome, print_result};
 use super::stored::{self, OpenDataset};
@@ -30,7 +31,7 @@ pub enum DatasetCommand {
     List(OfDataset),
     /// Remove recordings with all their files
     Remove(RemoveArgs),
-    /// Read every table of every recording, and find files that belong to none
+    /// Hold the files against what the dataset says they are, and read every table
     Verify(OfDataset),
 }
 
@@ -93,64 +94,56 @@ fn list(dataset: &Dataset) -> anyhow::Result<Outcome> {
 /// Exit code 2 when something is wrong.
 fn verify(opened: &OpenDataset) -> anyhow::Result<Outcome> {
     let OpenDataset { dataset, stored } = opened;
-    let (mut wrong, mut files, mut rows) = (Vec::new(), 0u64, 0u64);
-    for recording in dataset.each_recording() {
+    let shown = |name: &str| match stored {
+        Some(stored) => stored.shown(name),
+        None => dataset.path().join(name),
+    };
+    let expected = dataset.files()?;
+    let object = |(name, bytes): (&str, u64)| Found { name: name.to_owned(), what: What::File(bytes) };
+    let found = match stored {
+        Some(stored) => stored.objects().map(object).collect(),
+        None => dataset.found()?,
+    };
+    let mut wrong = expected.wrong(&found);
+    let is_wrong: HashSet<String> = wrong.iter().map(|(name, _)| name.clone()).collect();
+    let (mut files, mut rows) = (0u64, 0u64);
+    for (key, tables) in expected.by_recording() {
         if let Some(stored) = stored {
-            stored.copy_recording(&recording.info().trace_id)?;
+            stored.copy_recording(key)?;
         }
-        for table in recording.tables() {
-            let table = match recording.table(&table.name) {
-                Ok(table) => table,
-                Err(error) => {
-                    wrong.push(error.to_string());
-                    continue;
-                }
-            };
+        for file in tables.iter().filter(|file| !is_wrong.contains(&file.name)) {
             files += 1;
-            match table.scan().batches().and_then(|batches| batches.map(|b| Ok(b?.num_rows())).sum()) {
+            match read(dataset, file) {
                 Ok(found) => {
-                    let found: usize = found;
-                    rows += found as u64;
+                    rows += found;
+                    if found != file.rows {
+                        wrong.push((file.name.clone(), format!("has {found} rows, expected {}", file.rows)));
+                    }
                 }
-                Err(error) => wrong.push(error.to_string()),
+                // Without the path, which may be that of a copy.
+                Err(Error::Dataset { what, expected, .. }) => {
+                    wrong.push((file.name.clone(), format!("{what}, expected {expected}")));
+                }
+                Err(Error::Io { source, .. }) => wrong.push((file.name.clone(), source.to_string())),
+                Err(error) => return Err(error.into()),
             }
         }
         // On this machine is one recording at a time.
         if let Some(stored) = stored {
-            stored.forget_recording(&recording.info().trace_id);
+            stored.forget_recording(key);
         }
     }
-    match stored {
-        Some(stored) => wrong.extend(stored.strays()?),
-        None => strays(dataset, &mut wrong)?,
-    }
     let mut text = String::new();
-    for line in &wrong {
-        text.push_str(&format!("{}\n", clean(line)));
+    for (name, what) in &wrong {
+        text.push_str(&clean(&format!("{}: {what}", shown(name).display())));
+        text.push('\n');
     }
     text.push_str(&format!("{} files with {} rows, {} wrong\n", count(files), count(rows), count(wrong.len() as u64)));
     Outcome::with_losses(!wrong.is_empty()).printed(print_result(&text))
 }
 
-/// Files of recordings that have no entry.
-fn strays(dataset: &Dataset, wrong: &mut Vec<String>) -> anyhow::Result<()> {
-    let keys = dataset.recordings().iter().map(|r| &r.trace_id).chain(dataset.failed().iter().map(|f| &f.trace_id));
-    let keys = keys.map(String::as_str).chain([NO_RECORDING]);
-    let keys: std::collections::HashSet<String> = keys.map(|key| format!("trace={key}")).collect();
-    let mut open = vec![dataset.path().to_owned()];
-    while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(&folder)?.flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let kind = entry.file_type()?;
-            // Readers of tables follow links.
-            let may_hold_files = kind.is_dir() || kind.is_symlink();
-            if name.starts_with("trace=") && may_hold_files && !keys.contains(&name) {
-                wrong.push(format!("{}: belongs to no recording", entry.path().display()));
-            } else if kind.is_dir() && !name.starts_with('.') {
-                // No link: it may lead in circles.
-                open.push(entry.path());
-            }
-        }
-    }
-    Ok(())
+/// Reads a table to its end, and gives the number of its rows.
+fn read(dataset: &Dataset, file: &TableFile) -> Result<u64, Error> {
+    let batches = dataset.table_in(file).scan().batches()?;
+    batches.map(|batch| batch.map(|batch| batch.num_rows() as u64)).sum()
 }

@@ -15,6 +15,7 @@ mod inspect;
 mod interrupt;
 mod json;
 mod live;
+mod markdown;
 mod opened;
 mod output;
 mod progress;

@@ -6,13 +6,14 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use tracequet::analyze::check::{LabelTest, Run, latest, runs};
-use tracequet::analyze::metrics::definition_of;
+use tracequet::analyze::metrics::{TABLE, definition_of, tables};
 use tracequet::analyze::samples::median;
 use tracequet::dataset::Dataset;
 use tracequet::pipeline::{Convert, StoredDataset, convert};
 
 use super::interrupt;
-use super::output::{Outcome, print_result};
+use super::markdown::{cell, code};
+use super::output::{Outcome, print_note, print_result};
 use super::stored::{self, OpenDataset};
 use super::text::{Columns, clean, count, duration, size};
 
@@ -27,7 +28,7 @@ Examples:
   tracequet stats lake --format json | jq '.[] | {trace_id, labels}'";
 
 /// The tables that figures, and what makes runs comparable, are read from.
-const NEEDED: [&str; 5] = ["trace", "metric", "process", "gc", "event_type"];
+const NEEDED: [&str; 5] = ["trace", TABLE, "process", "gc", "event_type"];
 
 #[derive(Debug, Args)]
 pub struct StatsArgs {
@@ -59,6 +60,7 @@ pub enum StatsFormat {
 pub fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
     let source = Source::open(&args.input)?;
     let runs = if args.latest { source.latest()? } else { source.labelled(&[])? };
+    source.note_what_is_missing()?;
     let format = if args.json { StatsFormat::Json } else { args.format };
     let text = match format {
         StatsFormat::Text => text(&runs),
@@ -82,6 +84,9 @@ impl Source {
             return Ok(Source { dataset: Dataset::open(input)?, _folder: None, _stored: None });
         }
         if let Some(OpenDataset { dataset, stored }) = stored::dataset(input, &NEEDED)? {
+            if let Some(stored) = &stored {
+                stored.copy_tables_without(TABLE, &tables()?)?;
+            }
             return Ok(Source { dataset, _folder: None, _stored: stored });
         }
         interrupt::end_at_interrupt()?;
@@ -92,6 +97,20 @@ impl Source {
         request.tables = NEEDED.map(str::to_owned).to_vec();
         convert(&request, &mut |_| {})?;
         Ok(Source { dataset: Dataset::open(&output)?, _folder: Some(folder), _stored: None })
+    }
+
+    /// Says of which tables there are no figures, where the figures were left out and the tables, too.
+    pub fn note_what_is_missing(&self) -> anyhow::Result<()> {
+        let has = |name: &str| self.dataset.tables().iter().any(|table| table.name == name);
+        let missing: Vec<&str> = if has(TABLE) { Vec::new() } else { tables()? };
+        let missing: Vec<&str> = missing.into_iter().filter(|name| !has(name)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let all = missing.join(", ");
+        print_note(&format!(
+            "tracequet: there are no figures of {all}: convert the recordings with the table {TABLE}, or with these\n"
+        ))
     }
 
     /// The runs with these labels.
@@ -166,8 +185,8 @@ fn text(runs: &[Run]) -> String {
 fn markdown(runs: &[Run]) -> String {
     let mut out = String::from("| metric | median | least | most | |\n|---|---:|---:|---:|---|\n");
     for (name, values, worst) in rows(runs) {
-        let cells = cells(runs, &name, &values, worst.as_deref()).map(|cell| cell.replace('|', "\\|"));
-        writeln!(out, "| {} |", cells.join(" | ")).ok();
+        let [_, median, least, most, note] = cells(runs, &name, &values, worst.as_deref());
+        writeln!(out, "| {} | {median} | {least} | {most} | {} |", code(&name), cell(&note)).ok();
     }
     out
 }

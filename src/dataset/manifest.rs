@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::sink::Format;
 use crate::table::schema::SCHEMA_VERSION;
 
-const NAME: &str = "manifest.json";
+pub(super) const NAME: &str = "manifest.json";
 
 /// Larger manifests are not read: 64 bytes for each of a million tables.
 const MAX_BYTES: u64 = 64 << 20;
@@ -246,6 +246,6 @@ impl Manifest {
 }
 
 /// Whether a name of the manifest leads to a place below the dataset.
-fn stays_inside(name: &str) -> bool {
+pub(super) fn stays_inside(name: &str) -> bool {
     !name.is_empty() && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
 }

@@ -33,6 +33,7 @@ mod pages;
 mod parquet_file;
 mod table;
 mod thrift;
+mod verify;
 mod wanted;
 
 pub use arrow_array;
@@ -43,3 +44,4 @@ pub use column::Column;
 pub use manifest::{FailedRecording, Layout, RecordingInfo, TableInfo};
 pub use open::{Dataset, Recording};
 pub use table::{Batches, Scan, Table};
+pub use verify::{Files, Found, TableFile, What};

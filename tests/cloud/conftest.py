@@ -48,13 +48,15 @@ class Program:
         plain = {name: value for name, value in os.environ.items() if not re.match("AWS_|AZURE_|GOOGLE_|AZURITE_", name)}
         self.environment = {**plain, "TMPDIR": str(temporary), **environment}
 
-    def start(self, *arguments, **environment):
+    def start(self, *arguments, cwd=None, **environment):
         return subprocess.Popen(
             [PROGRAM, *map(str, arguments)],
+            cwd=cwd,
             env={**self.environment, **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            errors="surrogateescape",
         )
 
     def __call__(self, *arguments, code=0, **environment):

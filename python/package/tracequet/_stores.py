@@ -33,6 +33,14 @@ def store(address: str) -> Tuple[Any, str]:
 def opened(address: str) -> Any:
     """The file at an address, to be read."""
     system, path = store(address)
+    from pyarrow import fs
+
+    if system.get_file_info(path).type == fs.FileType.Directory:
+        raise UsageError(
+            f"{address}: this is a folder, expected the address of a recording. Copy the folder to this machine "
+            f"(pyarrow.fs.copy_files, aws s3 cp --recursive, rclone copy) and open the copy; a tracequet that was built with the "
+            f"feature `cloud` (cargo build --release --features cloud) reads it where it is"
+        )
     return system.open_input_stream(path)
 
 

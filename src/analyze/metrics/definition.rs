@@ -49,6 +49,9 @@ pub struct Definition {
     pub doc: String,
 }
 
+/// What stands for the type or the name of a row that has none.
+pub(super) const UNKNOWN: &str = "(unknown)";
+
 fn twenty() -> usize {
     20
 }
@@ -168,6 +171,16 @@ impl Definition {
         self.of.split_once('.').unwrap_or((&self.of, ""))
     }
 
+    /// Whether it has a figure for each type, method, counter and so on: `allocation.by_type[System.String]`.
+    pub fn has_keys(&self) -> bool {
+        self.frame.is_some() || !self.by.is_empty()
+    }
+
+    /// The table that it is made of.
+    pub fn table_name(&self) -> &str {
+        self.table().0
+    }
+
     /// The query that gives the same, in DuckDB with the `views.sql` of a dataset: columns `trace_id`, with `by` or `frame`
     /// the value, the figure, and its rows.
     pub fn sql(&self) -> String {
@@ -207,16 +220,18 @@ impl Definition {
             (Some(of), _) => {
                 let join = "\nJOIN callsite c ON c.trace_id = r.trace_id AND c.callsite_id = r.callsite_id\
                             \nJOIN frame f ON f.trace_id = c.trace_id AND f.frame_id = c.frame_id";
-                let file = "CASE WHEN contains(f.name, '!') THEN split_part(f.name, '!', 1) END";
+                let file = "CASE WHEN contains(f.name, '!') THEN nullif(split_part(f.name, '!', 1), '') END";
                 let value = match of {
-                    OfFrame::Name => "f.name".to_owned(),
-                    OfFrame::Assembly => format!("coalesce(f.assembly, {file}, f.kind)"),
+                    OfFrame::Name => format!("coalesce(nullif(f.name, ''), '{UNKNOWN}')"),
+                    OfFrame::Assembly => format!("coalesce(nullif(f.assembly, ''), {file}, f.kind, '{UNKNOWN}')"),
                 };
                 (join, Some(value))
             }
             (None, []) => ("", None),
-            (None, [one]) => ("", Some(format!("coalesce({one}, '')"))),
-            (None, several) => ("", Some(format!("concat_ws('/', {})", several.join(", ")))),
+            (None, [one]) => ("", Some(format!("coalesce(nullif({one}, ''), '{UNKNOWN}')"))),
+            (None, several) => {
+                ("", Some(format!("coalesce(nullif(concat_ws('/', {}), ''), '{UNKNOWN}')", several.join(", "))))
+            }
         };
         let least = if value.is_some() { "ALL" } else { "trace_id" };
         let value = value.map_or_else(String::new, |value| format!(", {value} AS \"value\""));

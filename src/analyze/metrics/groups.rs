@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use super::definition::{Definition, Metric, OfFrame};
+use super::definition::{Definition, Metric, OfFrame, UNKNOWN};
 use super::leaves::Leaves;
 use super::seen::Seen;
 use crate::dataset::Column;
@@ -65,6 +65,7 @@ impl Texts {
     }
 
     fn place(&mut self, text: &str) -> Option<usize> {
+        let text = if text.is_empty() { UNKNOWN } else { text };
         // The same text often stands in one row after the other.
         if self.all.get(self.last).is_some_and(|(known, _)| **known == *text) {
             return Some(self.last);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use foldhash::fast::RandomState;
 
-use super::definition::OfFrame;
+use super::definition::{OfFrame, UNKNOWN};
 use crate::dataset::Column;
 use crate::error::Result;
 
@@ -63,9 +63,9 @@ impl Leaves {
         let column = |name| Column::of(batch, name);
         let (id, kind, name, assembly) = (column("frame_id")?, column("kind")?, column("name")?, column("assembly")?);
         for row in 0..batch.num_rows() {
-            let name = name.text(row).unwrap_or_default();
-            let file = name.split_once('!').map(|(file, _)| file);
-            let assembly = assembly.text(row).or(file).or_else(|| kind.text(row)).unwrap_or_default();
+            let name = told(name.text(row)).unwrap_or(UNKNOWN);
+            let file = told(name.split_once('!').map(|(file, _)| file));
+            let assembly = told(assembly.text(row)).or(file).or_else(|| kind.text(row)).unwrap_or(UNKNOWN);
             let (Some(name), Some(assembly)) = (self.place(name), self.place(assembly)) else { continue };
             set(&mut self.texts_of, id.number(row), [name, assembly], MOST_FRAMES);
         }
@@ -98,6 +98,11 @@ impl Leaves {
         };
         self.texts.get((*place as usize).checked_sub(1)?).map(|text| &**text)
     }
+}
+
+/// A text that says something.
+fn told(text: Option<&str>) -> Option<&str> {
+    text.filter(|text| !text.is_empty())
 }
 
 /// Sets what belongs to a number, from 1; numbers beyond `most` have nothing.

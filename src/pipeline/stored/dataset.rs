@@ -1,9 +1,8 @@
 //! A dataset in a store, of which the parts that are needed are copied to this machine.
 
+use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-
-use serde_json::Value;
 
 use super::folder::Folder;
 use crate::error::{Error, Result};
@@ -73,6 +72,18 @@ impl StoredDataset {
         self.copy(|name| tables.is_empty() || table_of(name).is_some_and(|table| tables.contains(&table)))
     }
 
+    /// Copies these tables of the recordings that do not have the table `without`.
+    pub fn copy_tables_without(&self, without: &str, tables: &[&str]) -> Result<()> {
+        let of_table = self.objects.iter().filter(|object| table_of(&object.key) == Some(without));
+        let with: HashSet<Option<&str>> = of_table.map(|object| trace_of(&object.key)).collect();
+        let keys = self.objects.iter().filter_map(|object| key_of_entry(&object.key));
+        // A dataset of one recording has no entries, and no names of recordings in its paths.
+        let missing: HashSet<Option<&str>> = keys.map(Some).chain([None]).filter(|key| !with.contains(key)).collect();
+        self.copy(|name| {
+            missing.contains(&trace_of(name)) && table_of(name).is_some_and(|table| tables.contains(&table))
+        })
+    }
+
     /// Copies all tables of one recording.
     pub fn copy_recording(&self, trace_id: &str) -> Result<()> {
         // In a dataset of one recording its name is in no path.
@@ -89,48 +100,15 @@ impl StoredDataset {
         }
     }
 
-    /// What is not as the entries say: files that are missing, and files of recordings that have no entry. Sentences for a
-    /// person.
-    pub fn strays(&self) -> Result<Vec<String>> {
-        let mut wrong = Vec::new();
-        let names: std::collections::HashSet<&str> = self.objects.iter().map(|object| object.key.as_str()).collect();
-        let mut traces = std::collections::HashSet::new();
-        let shown = |name: &str| self.address.with_key(self.address.below(name)).shown().display().to_string();
-        let extension = self.extension()?;
-        for name in names.iter().filter(|name| key_of_entry(name).is_some()) {
-            let path = self.path().join(name);
-            let entry = std::fs::read(&path).map_err(Error::io(&path))?;
-            let entry: Value = serde_json::from_slice(&entry).unwrap_or_default();
-            let trace = key_of_entry(name).unwrap_or_default();
-            traces.insert(trace);
-            for table in entry.get("tables").and_then(Value::as_array).into_iter().flatten() {
-                let rows = table.get("rows").and_then(Value::as_u64);
-                let table = table.get("name").and_then(Value::as_str).unwrap_or_default();
-                // Without rows a file may be there or not.
-                if rows == Some(0) {
-                    continue;
-                }
-                let file = format!("{table}/trace={trace}/part-0.{extension}");
-                if !names.contains(file.as_str()) {
-                    wrong.push(format!("{}: is not there", shown(&file)));
-                }
-            }
-        }
-        for object in &self.objects {
-            let is_of_nobody = |trace: &str| trace != NO_RECORDING && !traces.contains(trace);
-            if trace_of(&object.key).is_some_and(is_of_nobody) {
-                wrong.push(format!("{}: belongs to no recording", shown(&object.key)));
-            }
-        }
-        wrong.sort();
-        Ok(wrong)
+    /// The objects below the address, each with its size in bytes; without hidden names.
+    pub fn objects(&self) -> impl Iterator<Item = (&str, u64)> {
+        let is_hidden = |object: &&Object| object.key.split('/').any(|part| part.starts_with('.'));
+        self.objects.iter().filter(move |object| !is_hidden(object)).map(|object| (object.key.as_str(), object.size))
     }
 
-    fn extension(&self) -> Result<String> {
-        let path = self.path().join(MANIFEST);
-        let manifest = std::fs::read(&path).map_err(Error::io(&path))?;
-        let manifest: Value = serde_json::from_slice(&manifest).unwrap_or_default();
-        Ok(manifest.get("format").and_then(Value::as_str).unwrap_or("parquet").to_owned())
+    /// An object below the address, as it is shown.
+    pub fn shown(&self, name: &str) -> PathBuf {
+        self.address.with_key(self.address.below(name)).shown()
     }
 
     /// Copies objects that are not here yet. What would take more than half of the free space is an error beforehand.
