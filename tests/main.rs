@@ -59,6 +59,7 @@ mod damage;
 mod dataset;
 #[cfg(feature = "cli")]
 mod docs;
+mod empty_tables;
 #[cfg(feature = "packed")]
 mod etl;
 mod examples;

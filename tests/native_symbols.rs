@@ -74,7 +74,10 @@ fn recording(path: &Path, build_id: &str, stacks: &[Vec<u64>]) -> Vec<u8> {
 fn native_frames_have_the_names_and_lines_of_binutils() {
     let folder = tempfile::tempdir().unwrap();
     let (source, library) = (folder.path().join("probe.c"), folder.path().join("libprobe.so"));
-    std::fs::write(&source, SOURCE).unwrap();
+    // Enough of them that compression makes the lines of code smaller.
+    let many = |number| format!("int many_{number}(int a) {{\n    a *= {number};\n    return a + 1;\n}}\n");
+    let text = SOURCE.to_owned() + &(0..40).map(many).collect::<String>();
+    std::fs::write(&source, text).unwrap();
     let [source, library_name] = [&source, &library].map(|path| path.to_str().unwrap());
     let flags = ["-g", "-O0", "-shared", "-fPIC", "-Wl,--build-id", "-o", library_name, source];
     let symbols = output("cc", &flags).and_then(|_| output("nm", &["-S", "--defined-only", library_name]));
@@ -94,13 +97,14 @@ fn native_frames_have_the_names_and_lines_of_binutils() {
         .collect();
     assert!(functions.len() >= 3, "{symbols}");
     // Return addresses: behind the first byte, in the middle, behind the last byte.
+    let places = functions.iter().flat_map(|(start, size, name)| [1, size / 2, *size].map(|at| (*start, at, *name)));
+    let addresses: Vec<String> = places.clone().map(|(start, at, _)| format!("{:x}", start + at - 1)).collect();
+    let arguments = ["-e", library_name].into_iter().chain(addresses.iter().map(String::as_str)).collect::<Vec<_>>();
+    let told = output("addr2line", &arguments).unwrap();
     let mut expected = BTreeMap::new();
-    for (start, size, name) in &functions {
-        for offset in [1, size / 2, *size] {
-            let place = output("addr2line", &["-e", library_name, &format!("{:x}", start + offset - 1)]).unwrap();
-            let line = place.trim().split(" (").next().unwrap().to_owned();
-            expected.insert(BASE + start + offset, (format!("libprobe.so!{name}"), offset, line));
-        }
+    for ((start, offset, name), line) in places.zip(told.lines()) {
+        let line = line.split(" (").next().unwrap().to_owned();
+        expected.insert(BASE + start + offset, (format!("libprobe.so!{name}"), offset, line));
     }
     let stacks: Vec<Vec<u64>> = expected.keys().map(|address| vec![*address]).collect();
     let symbols = tempfile::tempdir().unwrap();
@@ -132,14 +136,39 @@ fn native_frames_have_the_names_and_lines_of_binutils() {
     std::fs::create_dir_all(&debug).unwrap();
     std::fs::copy(&library, debug.join(format!("{}.debug", &build_id[2..]))).unwrap();
     check(&convert(build_id, elsewhere));
+    // DWARF in compressed sections, in every form that binutils write; zstd is in those of 2.40 and later.
+    let packed = symbols.path().join("libprobe.so");
+    for form in ["zlib", "zlib-gnu", "zstd"] {
+        let flag = format!("--compress-debug-sections={form}");
+        let made = Command::new("objcopy").args([&flag, library_name, packed.to_str().unwrap()]).output().unwrap();
+        if form != "zlib" && !made.status.success() {
+            continue;
+        }
+        assert!(made.status.success(), "{form}: {}", String::from_utf8_lossy(&made.stderr));
+        let sections = output("readelf", &["-SW", packed.to_str().unwrap()]).unwrap();
+        let lines = sections.lines().find(|line| line.contains("debug_line ")).unwrap();
+        assert!(lines.contains(".zdebug_line") || lines.split_whitespace().any(|flags| flags == "C"), "{lines}");
+        std::fs::remove_dir_all(symbols.path().join(".build-id")).ok();
+        assert!(std::fs::metadata(&packed).unwrap().len() < std::fs::metadata(&library).unwrap().len(), "{form}");
+        check(&convert(build_id, elsewhere));
+        // Bytes of the compressed sections, one by one in another place: names stay, and nothing panics.
+        let bytes = std::fs::read(&packed).unwrap();
+        for at in (0x3000..bytes.len()).step_by(499) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0xFF;
+            std::fs::write(&packed, damaged).unwrap();
+            assert!(!convert(build_id, elsewhere).summary.has_losses());
+        }
+    }
+    std::fs::remove_file(&packed).unwrap();
     // A file of the same name and of another build.
     let other = build_id.replace(|digit: char| digit.is_ascii_digit(), "e");
     let dataset = convert(&other, &library);
     assert_eq!(dataset.summary.inputs[0].frames.named, 0);
     // Half a file is not read, and half of its debug data neither.
     let bytes = std::fs::read(&library).unwrap();
-    std::fs::remove_dir_all(symbols.path().join(".build-id")).unwrap();
-    for length in (0..bytes.len()).step_by(997) {
+    std::fs::remove_dir_all(symbols.path().join(".build-id")).ok();
+    for length in (0..bytes.len()).step_by(1499) {
         std::fs::write(symbols.path().join("libprobe.so"), &bytes[..length]).unwrap();
         assert!(!convert(build_id, elsewhere).summary.has_losses());
     }

@@ -304,9 +304,10 @@ pub struct OutputArgs {
     /// Say how many bytes survive how long, in the table gc_cohort, with at most so much memory for ranges
     #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = super::live::args::size)]
     pub lineage: Option<u64>,
-    /// Give frames of call stacks source lines by the symbols (portable PDBs) in this directory; may be given again
+    /// Give frames of call stacks source lines, and native ones names, by the symbols in this directory; may be given again
     ///
-    /// Symbols are also looked for beside the modules that a recording names. They are taken by their id, never by name alone.
+    /// Symbols are portable PDBs of assemblies, PDBs of native Windows files, and ELF files, also in the layout of symbol servers. They
+    /// are also looked for beside the modules that a recording names. They are taken by their id, never by name alone.
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
     /// Replace what an earlier conversion left in OUT

@@ -46,7 +46,7 @@ pub struct ExportArgs {
     /// Begin each folded stack with its thread; the other formats tell threads apart anyway
     #[arg(long)]
     pub by_thread: bool,
-    /// Of a recording: find source lines by the symbols (portable PDBs) in this directory; may be given again
+    /// Of a recording: find source lines and names of native code by the symbols in this directory; may be given again
     ///
     /// A dataset has those that it was converted with.
     #[arg(long, value_name = "DIR")]

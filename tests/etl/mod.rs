@@ -20,6 +20,8 @@ mod machine;
 mod manifest;
 #[cfg(feature = "tables")]
 mod memory;
+#[cfg(feature = "tables")]
+mod native_symbols;
 mod packed;
 #[cfg(feature = "tables")]
 pub mod processes;

@@ -259,9 +259,14 @@ pub fn image(opcode: u8, ticks: i64, process_id: u32, base: u64, path: &str) -> 
 
 /// The symbols of an image, as a merged file names them; its header names nobody.
 pub fn pdb_id(ticks: i64, process_id: u32, base: u64) -> Vec<u8> {
+    pdb_id_of(ticks, process_id, base, ([7; 16], 3, "app.pdb"))
+}
+
+/// The same with the symbols' id, age and path.
+pub fn pdb_id_of(ticks: i64, process_id: u32, base: u64, (id, age, path): ([u8; 16], u32, &str)) -> Vec<u8> {
     let mut payload = base.to_le_bytes().to_vec();
     payload.extend(process_id.to_le_bytes());
-    payload.extend([[7; 16].as_slice(), &[3, 0, 0, 0], b"app.pdb\0"].concat());
+    payload.extend([id.as_slice(), &age.to_le_bytes(), path.as_bytes(), b"\0"].concat());
     let mut event = by(full(IMAGE_ID, 36, ticks, &payload), 0, 0);
     event[6] = 2;
     event

@@ -406,7 +406,7 @@ def open(
 
     `providers` and `processes` (names or ids) restrict what is read, `start` and `end` too: times since the start of the recording
     in seconds, as a `timedelta`, or as a text such as `1m30s`. `manifests` describe events of an .etl. `symbols` are
-    directories with portable PDBs, which give frames of call stacks their source lines. `retained=True`, or bytes of memory for it, fills
+    directories with symbols (PDBs, ELF files), which give frames of call stacks their source lines and native ones names. `retained=True`, or bytes of memory for it, fills
     the table `heap_dominator`. `address_type="int64"` gives
     unsigned 64-bit numbers as signed ones. `progress` is called with bytes read and bytes in all; True shows a line, and in
     notebooks that is the default.

@@ -8,7 +8,7 @@ use super::code_map::CodeMap;
 use super::lines::{Line, Lines};
 use super::mappings::Mappings;
 use super::methods::{Code, Methods};
-use super::modules::Modules;
+use super::modules::{Modules, Pdb};
 use super::nodes::{Node, Nodes};
 use super::walk;
 use crate::error::{Problem, Severity};
@@ -17,6 +17,7 @@ use crate::normalize::loader::assemblies::Assemblies;
 use crate::normalize::loader::managed_modules::ManagedModules;
 use crate::normalize::tracker::FrameCounts;
 use crate::reader::ProcessKey;
+use crate::reader::symbols::{NativeKey, NativeModule};
 
 /// Code of the diagnostic that says how many frames have no name, and why.
 pub const UNNAMED_FRAMES: &str = "unnamed_frames";
@@ -55,6 +56,8 @@ struct Maps<'k> {
     modules: CodeMap,
     mappings: CodeMap,
     symbols: CodeMap,
+    /// Symbols of native modules, by their index in the map; empty when no symbols are looked for.
+    pdbs: Vec<Option<&'k Pdb>>,
 }
 
 /// Names the frames of all call stacks, and finds their source lines if they are wanted. Gives rows of `frame` and `callsite`;
@@ -73,6 +76,7 @@ pub fn resolve(
         modules: known.modules.map(),
         mappings: known.mappings.map(),
         symbols: known.mappings.symbol_map(),
+        pdbs: if lines.is_some() { known.modules.pdbs() } else { Vec::new() },
     };
     let mut frames = Frames {
         maps,
@@ -196,11 +200,9 @@ impl Frames<'_> {
         self.counts.frames += 1;
         let (row, code) = self.maps.frame(node, process, text);
         let row = Frame { frame_id: u32::try_from(self.counts.frames).unwrap_or(u32::MAX), ..row };
-        #[cfg(feature = "native-symbols")]
         let mut name = String::new();
         let row = match (self.lines.as_mut(), code) {
             (Some(lines), Some(code)) => with_line(row, lines.of(process, code, node.address)),
-            #[cfg(feature = "native-symbols")]
             (Some(lines), None) => with_native_symbols(&self.maps, lines, (node, process), row, &mut name),
             _ => row,
         };
@@ -233,7 +235,6 @@ fn with_line<'t>(row: Frame<'t>, line: Option<Line<'t>>) -> Frame<'t> {
 }
 
 /// The frame with the name and line that a file on this machine has for it; as it is when there are none. The name is put into `text`.
-#[cfg(feature = "native-symbols")]
 fn with_native_symbols<'t>(
     maps: &'t Maps<'_>,
     lines: &'t mut Lines<'_>,
@@ -241,16 +242,12 @@ fn with_native_symbols<'t>(
     row: Frame<'t>,
     text: &'t mut String,
 ) -> Frame<'t> {
-    if row.kind != "native" || row.is_named {
+    if row.is_named {
         return row;
     }
-    let mappings = maps.known.mappings;
-    let mapping = maps.mappings.find(process, node.address, node.first_ns).and_then(|at| mappings.mapping(at));
-    let Some((mapping, build_id)) = mapping.and_then(|mapping| Some((mapping, mappings.build_id(mapping)?))) else {
-        return row;
-    };
-    let Some(found) = lines.native(mapping, &build_id, node.address) else { return row };
-    text.extend([file_name(&mapping.path), "!", found.name]);
+    let Some((module, offset)) = maps.native_module(node, process) else { return row };
+    let Some(found) = lines.native(module, offset) else { return row };
+    text.extend([file_name(module.path), "!", part(found.name)]);
     with_line(Frame { name: text, is_named: true, offset_bytes: found.offset, ..row }, found.line)
 }
 
@@ -309,16 +306,36 @@ impl Maps<'_> {
             let is_named = symbol.is_some();
             return Frame { kind, module_id: mapping.start(), offset_bytes, name: text, is_named, ..row };
         }
-        let of_kernel = ProcessKey::default();
-        let own = self.modules.find(process, address, first_ns).map(|at| (at, kind));
-        let found = own.or_else(|| Some((self.modules.find(of_kernel, address, first_ns)?, "kernel")));
-        if let Some((at, kind)) = found
+        if let Some((at, is_of_kernel)) = self.module(node, process)
             && let Some((base, path)) = self.known.modules.module(at)
         {
             text.extend([file_name(path), "!?"]);
+            let kind = if is_of_kernel { "kernel" } else { kind };
             return Frame { kind, module_id: base, offset_bytes: address.wrapping_sub(base), name: text, ..row };
         }
         Frame { kind: if is_kernel { "kernel" } else { "unknown" }, name: "?", ..row }
+    }
+
+    /// The native module of an .etl at an address, and whether it is one of the kernel, which is in every process.
+    fn module(&self, node: &Node, process: ProcessKey) -> Option<(usize, bool)> {
+        let find = |process| self.modules.find(process, node.address, node.first_ns);
+        find(process).map(|at| (at, false)).or_else(|| Some((find(ProcessKey::default())?, true)))
+    }
+
+    /// The native file at an address with the key of its symbols, and the place in it as `Symbols::native` wants it.
+    fn native_module(&self, node: &Node, process: ProcessKey) -> Option<(NativeModule<'_>, u64)> {
+        let known = &self.known;
+        let mapping = self.mappings.find(process, node.address, node.first_ns);
+        if let Some(mapping) = mapping.and_then(|at| known.mappings.mapping(at)) {
+            let key = NativeKey::BuildId(known.mappings.build_id(mapping)?);
+            let offset = node.address.checked_sub(mapping.start())?.checked_add(mapping.file_offset)?;
+            return Some((NativeModule { path: &mapping.path, key }, offset));
+        }
+        let (at, _) = self.module(node, process)?;
+        let (base, path) = known.modules.module(at)?;
+        let pdb = (*self.pdbs.get(at)?)?;
+        let key = NativeKey::Pdb { guid: pdb.guid, age: pdb.age, path: pdb.path.as_deref() };
+        Some((NativeModule { path, key }, node.address.checked_sub(base)?))
     }
 
     /// The simple name of the assembly of a module.

@@ -5,16 +5,12 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::il_maps::{CodeKey, IlMaps};
-#[cfg(feature = "native-symbols")]
-use super::mappings::Mapping;
 use super::methods::{Code, Methods};
 use crate::error::{Problem, Severity};
 use crate::normalize::fact::FactSink;
 use crate::normalize::loader::managed_modules::ManagedModules;
 use crate::reader::ProcessKey;
-use crate::reader::symbols::Symbols;
-#[cfg(feature = "native-symbols")]
-use crate::reader::symbols::{NativeModule, NativePlace};
+use crate::reader::symbols::{NativeModule, NativePlace, Symbols};
 
 /// Names of modules in a message, at most.
 const MAX_NAMES: usize = 5;
@@ -31,7 +27,6 @@ pub struct Line<'l> {
 }
 
 /// A native function by the symbols of its file.
-#[cfg(feature = "native-symbols")]
 #[derive(Clone, Copy, Debug)]
 pub struct Function<'l> {
     /// Its name.
@@ -78,12 +73,9 @@ impl<'k> Lines<'k> {
         Some(Line { file, line, kind })
     }
 
-    /// The native function at an address, which is behind a call.
-    #[cfg(feature = "native-symbols")]
-    pub fn native(&mut self, mapping: &Mapping, build_id: &str, address: u64) -> Option<Function<'_>> {
-        let module = NativeModule { path: &mapping.path, build_id };
-        let file_offset = address.checked_sub(mapping.start())?.checked_add(mapping.file_offset)?;
-        let NativePlace { name, offset, line } = self.symbols.native(module, file_offset)?;
+    /// The native function at an offset, as [`Symbols::native`] wants it.
+    pub fn native(&mut self, module: NativeModule<'_>, offset: u64) -> Option<Function<'_>> {
+        let NativePlace { name, offset, line } = self.symbols.native(module, offset)?;
         let line = line.map(|(file, line)| Line { file, line, kind: "exact" });
         self.native += u64::from(line.is_some());
         Some(Function { name, offset, line })

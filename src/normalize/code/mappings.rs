@@ -171,9 +171,8 @@ impl Mappings {
     }
 
     /// The build id of a mapping's file.
-    #[cfg(feature = "native-symbols")]
-    pub fn build_id(&self, mapping: &Mapping) -> Option<String> {
-        self.metadata.get(&mapping.metadata_id)?.build_id.clone()
+    pub fn build_id(&self, mapping: &Mapping) -> Option<&str> {
+        self.metadata.get(&mapping.metadata_id)?.build_id.as_deref()
     }
 
     /// A symbol by its index in its map: first address and name.

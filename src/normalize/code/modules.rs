@@ -49,10 +49,14 @@ pub const HEARS: &[Hears<Action>] = &[
 impl tracker::Action for Action {}
 
 /// The symbols of a module.
-struct Pdb {
-    guid: Guid,
-    age: Option<u32>,
-    path: Option<String>,
+#[derive(Debug)]
+pub struct Pdb {
+    /// Their id.
+    pub guid: Guid,
+    /// How often they had been written.
+    pub age: Option<u32>,
+    /// Their path when the module was built.
+    pub path: Option<String>,
 }
 
 /// A module: its row, but for the path.
@@ -150,8 +154,8 @@ impl Modules {
         self.list.get(index).map(|module| (module.row.base_address, module.path.as_str()))
     }
 
-    /// The end of the recording.
-    pub fn finish(&mut self, sink: &mut impl FactSink) {
+    /// The symbols of each module, in the order of the map's indices.
+    pub fn pdbs(&self) -> Vec<Option<&Pdb>> {
         // When modules appear in each place, in the order of time.
         let mut places: HashMap<(u64, u64), Vec<i64>, RandomState> = HashMap::default();
         for Listed { row, first_ns, .. } in &self.list {
@@ -159,23 +163,35 @@ impl Modules {
         }
         // Live events may come late.
         places.values_mut().for_each(|starts| starts.sort_unstable());
-        self.pdbs.values_mut().for_each(|named| named.sort_by_key(|(ts_ns, _)| *ts_ns));
-        for Listed { row, path, first_ns, .. } in self.list.drain(..) {
-            let mut module = Module { path: &path, ..row };
+        let sorted = self.pdbs.iter().map(|(place, named)| {
+            let mut named: Vec<&(i64, Pdb)> = named.iter().collect();
+            named.sort_by_key(|(ts_ns, _)| *ts_ns);
+            (*place, named)
+        });
+        let pdbs: HashMap<(u64, u64), Vec<&(i64, Pdb)>, RandomState> = sorted.collect();
+        let of = |Listed { row, first_ns, .. }: &Listed| {
             let place = (row.process_id, row.base_address);
-            let named = self.pdbs.get(&place).map(Vec::as_slice).unwrap_or_default();
-            let starts = places.get(&place).map(Vec::as_slice).unwrap_or_default();
-            let pdb = match starts {
+            let named = pdbs.get(&place)?.as_slice();
+            let pdb = match places.get(&place).map(Vec::as_slice).unwrap_or_default() {
                 [_] => named.last(),
                 // Of several modules in the same place, one after the other, the one that was there at that time.
-                _ => {
-                    let next = starts.get(starts.partition_point(|start| *start <= first_ns));
+                starts => {
+                    let next = starts.get(starts.partition_point(|start| *start <= *first_ns));
                     let until = row.unload_ts_ns.unwrap_or(i64::MAX).min(next.map_or(i64::MAX, |next| next - 1));
                     let before = named.get(..named.partition_point(|(ts_ns, _)| *ts_ns <= until));
-                    before.and_then(<[_]>::last).filter(|(ts_ns, _)| *ts_ns >= first_ns)
+                    before.and_then(<[_]>::last).filter(|(ts_ns, _)| ts_ns >= first_ns)
                 }
             };
-            if let Some((_, pdb)) = pdb {
+            pdb.map(|(_, pdb)| pdb)
+        };
+        self.list.iter().map(of).collect()
+    }
+
+    /// The end of the recording.
+    pub fn finish(&mut self, sink: &mut impl FactSink) {
+        for (Listed { row, path, .. }, pdb) in self.list.iter().zip(self.pdbs()) {
+            let mut module = Module { path, ..*row };
+            if let Some(pdb) = pdb {
                 (module.pdb_guid, module.pdb_age) = (pdb.guid, pdb.age);
                 module.pdb_path = pdb.path.as_deref();
             }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::folder::Folder;
 use crate::error::{Error, Result};
+use crate::sink::NO_RECORDING;
 use crate::source::store::{Address, Failure, Object, Store, each, open, read};
 
 /// The file that says that there is a dataset.
@@ -86,7 +87,8 @@ impl StoredDataset {
     /// Copies all tables of one recording.
     pub fn copy_recording(&self, trace_id: &str) -> Result<()> {
         // In a dataset of one recording its name is in no path.
-        self.copy(|name| trace_of(name).is_none_or(|trace| trace == trace_id) && table_of(name).is_some())
+        let is_wanted = |trace: &str| trace == trace_id || trace == NO_RECORDING;
+        self.copy(|name| trace_of(name).is_none_or(is_wanted) && table_of(name).is_some())
     }
 
     /// Removes the copies of the tables of one recording.

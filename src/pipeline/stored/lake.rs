@@ -10,9 +10,10 @@ use std::time::Duration;
 use super::dataset::{ENTRIES, MANIFEST, MOST_BYTES, files_below, key_of_entry};
 use crate::error::{Error, Result};
 use crate::pipeline::describe;
+use crate::pipeline::empty::{Empty, is_of_now};
 use crate::pipeline::known::head_of;
 use crate::pipeline::request::Convert;
-use crate::sink::{Put, entry_path};
+use crate::sink::{Encoders, Lake, Put, entry_path};
 use crate::source::store::{Address, Failure, FailureKind, Store, Version, When, each, open, read};
 
 /// So often a summary is made anew when somebody else has written one meanwhile.
@@ -29,6 +30,8 @@ pub(crate) struct StoreLake {
     folder: PathBuf,
     /// Entries that were read, by their key, each with its tag.
     seen: Mutex<HashMap<String, Entry>>,
+    /// Tables of which this run has seen to it that there is a file without rows.
+    empty: Mutex<Vec<String>>,
     /// Whether the store was found to have no conditions.
     unconditional: AtomicBool,
 }
@@ -61,6 +64,7 @@ impl StoreLake {
             address,
             folder: folder.to_owned(),
             seen: Mutex::default(),
+            empty: Mutex::default(),
             unconditional: AtomicBool::new(false),
         };
         let entries_folder = folder.join(ENTRIES);
@@ -85,6 +89,30 @@ impl StoreLake {
             write(&folder.join(entry_path(&key)), &bytes)?;
         }
         Ok(lake)
+    }
+
+    /// Writes the files of tables without rows that the store does not have. They are made in `lake`, which is the folder; `version`
+    /// is that of the tables of the dataset, if it says one.
+    pub(crate) fn put_empty(
+        &self,
+        empty: &Empty<'_>,
+        lake: &Lake,
+        encoders: &Arc<Encoders>,
+        version: Option<u32>,
+    ) -> Result<()> {
+        let names: Vec<&str> = empty.names().collect();
+        let is_lacking = |name: &&str| Ok(!is_of_now(version) || !self.store.is_there(&self.key(&empty.path(name)))?);
+        let shown = self.address.shown();
+        let lacking = each(&names, is_lacking).map_err(|failure| failure.at(&shown))?;
+        let lacking: Vec<&str> = names.iter().zip(lacking).filter(|(_, lacks)| *lacks).map(|(name, _)| *name).collect();
+        empty.put_those(lake, encoders, |name| lacking.contains(&name))?;
+        let uploaded = each(&lacking, |name| {
+            let path = empty.path(name);
+            self.store.upload(&self.key(&path), &self.folder.join(&path))
+        });
+        uploaded.map_err(|failure| failure.at(&shown))?;
+        *self.empty.lock().unwrap_or_else(PoisonError::into_inner) = names.into_iter().map(str::to_owned).collect();
+        Ok(())
     }
 
     /// Writes a recording whose files lie in the folder: its files, then its entry. `replaced` are removed before. A
@@ -150,7 +178,8 @@ impl StoreLake {
         for attempt in 0..ATTEMPTS {
             let before = read(self.store.as_ref(), &self.key(MANIFEST), MOST_BYTES).map_err(|f| f.at(&shown))?;
             let entries = self.entries().map_err(|failure| failure.at(&shown))?;
-            let files = describe::files(request, &entries)?;
+            let empty = self.empty.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let files = describe::files(request, &entries, &empty)?;
             match self.put_summary(&files, before).map_err(|failure| failure.at(&shown))? {
                 Put::Done => return Ok(()),
                 Put::WasThere => std::thread::sleep(Duration::from_millis(u64::from(attempt + 1) * 20)),
@@ -301,6 +330,37 @@ mod tests {
         let failed = put(&lake, "b", &[]).unwrap_err().to_string();
         assert!(failed.contains("s3://bucket/lake: the network is down"), "{failed}");
         assert!(!store.keys().contains(&"lake/manifest/b.json".to_owned()));
+    }
+
+    #[test]
+    fn files_of_tables_without_rows_are_uploaded_once() {
+        use crate::table::select::Selection;
+
+        let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
+        let here = folder.path().to_owned();
+        let stored = lake(&store, &here);
+        let request = Convert { output: here.clone(), append: true, ..Convert::default() };
+        let encoders = Encoders::start(1).unwrap();
+        let put = |tables: &[&str], version| {
+            let tables: Vec<String> = tables.iter().map(|name| (*name).to_owned()).collect();
+            let selection = Selection::new(&tables).unwrap();
+            let empty = Empty::of(&request, &selection).unwrap();
+            stored.put_empty(&empty, &Lake::open(&here, false).unwrap(), &encoders, version).unwrap();
+        };
+        let gc = "lake/gc/trace=none/part-0.parquet";
+        put(&["gc"], None);
+        let keys = store.keys();
+        assert!(keys.len() == 4 && keys.contains(&gc.to_owned()), "{keys:?}");
+        store.set(gc, b"as it is");
+        put(&["gc", "gc_pause"], Some(SCHEMA_VERSION));
+        let content = |key: &str| read(store.as_ref(), key, u64::MAX).unwrap().unwrap().0;
+        assert_eq!((store.keys().len(), content(gc).as_slice()), (5, &b"as it is"[..]));
+        // The tables of another version may have had other columns.
+        put(&["gc"], Some(SCHEMA_VERSION - 1));
+        assert!(content(gc).starts_with(b"PAR1"));
+        stored.describe(&request).unwrap();
+        let manifest = String::from_utf8(content("lake/manifest.json")).unwrap();
+        assert!(manifest.contains("\"gc\""), "{manifest}");
     }
 
     #[test]

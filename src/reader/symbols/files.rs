@@ -22,3 +22,8 @@ pub fn read_file(path: &Path, most: u64) -> Option<Vec<u8>> {
 pub fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
+
+/// Whether a path is on this machine. A share of another one would tell it who reads the recording.
+pub fn is_local(path: &str) -> bool {
+    !path.starts_with("\\\\") && !path.starts_with("//")
+}

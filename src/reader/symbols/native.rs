@@ -1,167 +1,125 @@
-//! Names and lines of native code from ELF files on this machine: symbol tables, and DWARF where it is there.
+//! Symbols of native code on this machine: ELF files by their build id (with the feature `native-symbols`), PDBs by their id and age.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+#[cfg(feature = "native-symbols")]
+use std::path::Path;
+use std::path::PathBuf;
 
-use addr2line::{Context, demangle_auto};
 use foldhash::fast::RandomState;
-use gimli::{Dwarf, EndianArcSlice, RunTimeEndian};
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
-use super::files::{file_name, read_file};
+#[cfg(feature = "native-symbols")]
+use super::elf::ElfFile;
+use super::files::{file_name, is_local, read_file};
+use super::functions::NativePlace;
+use super::native_pdb::NativePdb;
+use crate::guid::Guid;
 
-/// Symbols of a file, and bytes of their names.
-const MAX_SYMBOLS: usize = 1 << 20;
-const MAX_TEXT: usize = 64 << 20;
-
-/// A file as the recording names it.
+/// A native file as the recording names it.
 #[derive(Clone, Copy, Debug)]
 pub struct NativeModule<'m> {
     /// Path.
     pub path: &'m str,
-    /// Build id, in hexadecimal.
-    pub build_id: &'m str,
+    /// What its symbols are found by.
+    pub key: NativeKey<'m>,
 }
 
-/// What lies at an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NativePlace<'n> {
-    /// The function.
-    pub name: &'n str,
-    /// Distance from its beginning.
-    pub offset: u64,
-    /// File and line, where the file has DWARF.
-    pub line: Option<(&'n str, u32)>,
+/// What identifies the symbols of a native file.
+#[derive(Clone, Copy, Debug)]
+pub enum NativeKey<'m> {
+    /// Build id of an ELF file, in hexadecimal.
+    BuildId(&'m str),
+    /// The symbols of a file of Windows.
+    Pdb {
+        /// Their id.
+        guid: Guid,
+        /// How often they had been written since they were made.
+        age: Option<u32>,
+        /// Their path when the file was built.
+        path: Option<&'m str>,
+    },
 }
 
-/// A function.
-struct Symbol {
-    start: u64,
-    end: u64,
-    /// Its place in the text of all.
-    name: Range<usize>,
-}
-
-/// A file.
-pub struct NativeFile {
-    /// Place in the file and address of what is loaded.
-    segments: Vec<(u64, u64, u64)>,
-    symbols: Vec<Symbol>,
-    text: String,
-    lines: Option<Context<EndianArcSlice<RunTimeEndian>>>,
-    /// Where the symbols are all of them, not only those for other files.
-    is_whole: bool,
-}
-
-impl fmt::Debug for NativeFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NativeFile").field("symbols", &self.symbols.len()).finish_non_exhaustive()
-    }
-}
-
-/// The build id of a file, in hexadecimal.
-fn build_id(file: &object::File<'_>) -> Option<String> {
-    let id = file.build_id().ok()??;
-    Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-impl NativeFile {
-    /// Reads a file, if its build id is the wanted one.
-    fn parse(data: &[u8], wanted: &str) -> Option<NativeFile> {
-        let file = object::File::parse(data).ok()?;
-        if !build_id(&file)?.eq_ignore_ascii_case(wanted) {
-            return None;
-        }
-        let segments = file.segments().map(|segment| {
-            let (at, size) = segment.file_range();
-            (at, size, segment.address())
-        });
-        let segments = segments.collect();
-        let is_whole = file.symbols().next().is_some();
-        let (mut symbols, mut text) = (Vec::new(), String::new());
-        for symbol in file.symbols().chain(file.dynamic_symbols()) {
-            let (start, size) = (symbol.address(), symbol.size());
-            let Ok(name) = symbol.name() else { continue };
-            let is_function = symbol.kind() == SymbolKind::Text && symbol.is_definition();
-            if !is_function || size == 0 || name.is_empty() {
-                continue;
-            }
-            let name = demangle_auto(Cow::Borrowed(name), None);
-            if symbols.len() >= MAX_SYMBOLS || text.len().saturating_add(name.len()) > MAX_TEXT {
-                break;
-            }
-            let from = text.len();
-            text.push_str(&name);
-            symbols.push(Symbol { start, end: start.saturating_add(size), name: from..text.len() });
-        }
-        // Of several names for one function the first one stays.
-        symbols.sort_by_key(|symbol| symbol.start);
-        symbols.dedup_by_key(|symbol| symbol.start);
-        let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-        let section = |name: &str| file.section_by_name(name).and_then(|section| section.data().ok()).unwrap_or(&[]);
-        let has_lines = !section(".debug_line").is_empty();
-        let load = |id: gimli::SectionId| -> Result<_, gimli::Error> {
-            Ok(EndianArcSlice::new(Arc::from(section(id.name())), endian))
-        };
-        let lines =
-            if has_lines { Dwarf::load(load).ok().and_then(|dwarf| Context::from_dwarf(dwarf).ok()) } else { None };
-        Some(NativeFile { segments, symbols, text, lines, is_whole })
-    }
-
-    /// What lies at an offset of the file, which is behind a call.
-    fn at(&self, file_offset: u64) -> Option<NativePlace<'_>> {
-        let before = file_offset.checked_sub(1)?;
-        let mut segments = self.segments.iter().copied();
-        let address = segments.find_map(|(at, size, address)| {
-            before.checked_sub(at).filter(|within| *within < size).and_then(|within| address.checked_add(within))
-        })?;
-        let upto = self.symbols.partition_point(|symbol| symbol.start <= address);
-        let symbol = self.symbols.get(upto.checked_sub(1)?).filter(|symbol| address < symbol.end)?;
-        let name = self.text.get(symbol.name.clone())?;
-        let place = self.lines.as_ref().and_then(|lines| lines.find_location(address).ok()?);
-        let line = place.and_then(|place| Some((place.file?, place.line?)));
-        Some(NativePlace { name, offset: address - symbol.start + 1, line })
-    }
-}
-
-/// Native files by build id.
+/// Files that were looked for, and what was found.
 #[derive(Debug, Default)]
 pub struct NativeFiles {
-    files: HashMap<String, Option<NativeFile>, RandomState>,
+    #[cfg(feature = "native-symbols")]
+    by_build_id: HashMap<String, Option<ElfFile>, RandomState>,
+    pdbs: HashMap<(Guid, Option<u32>), Option<NativePdb>, RandomState>,
 }
 
 impl NativeFiles {
-    /// What lies at an offset of a file, by what is found in the folders, in the system's folder of debug files, or where the recording
-    /// says that the file is. A file without a build id in the recording is not looked for.
+    /// What lies at an offset of a file (of an ELF file), or at a distance from its beginning in memory (of a file of Windows), by what
+    /// is found in the folders, where the recording says that the file is, and in the system's folder of debug files.
     pub fn at(
         &mut self,
         folders: &[PathBuf],
         module: NativeModule<'_>,
-        file_offset: u64,
+        offset: u64,
         bytes_left: &mut u64,
     ) -> Option<NativePlace<'_>> {
-        let id = module.build_id;
-        if id.len() < 4 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return None;
+        match module.key {
+            #[cfg(feature = "native-symbols")]
+            NativeKey::BuildId(id) => {
+                if id.len() < 4 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                    return None;
+                }
+                if !self.by_build_id.contains_key(id) {
+                    let found = find_elf(folders, module.path, id, bytes_left);
+                    self.by_build_id.insert(id.to_owned(), found);
+                }
+                self.by_build_id.get(id)?.as_ref()?.at(offset)
+            }
+            #[cfg(not(feature = "native-symbols"))]
+            NativeKey::BuildId(_) => None,
+            NativeKey::Pdb { guid, age, path } => {
+                if guid.is_none() {
+                    return None;
+                }
+                let found = self.pdbs.entry((guid, age)).or_insert_with(|| {
+                    let places = pdb_places(folders, module.path, path, guid, age);
+                    places.iter().find_map(|place| {
+                        let pdb = NativePdb::parse(read_file(place, *bytes_left)?, guid, age)?;
+                        *bytes_left = bytes_left.saturating_sub(pdb.size() as u64);
+                        Some(pdb)
+                    })
+                });
+                found.as_mut()?.at(offset)
+            }
         }
-        if !self.files.contains_key(id) {
-            let found = find(folders, module, bytes_left);
-            self.files.insert(id.to_owned(), found);
-        }
-        self.files.get(id)?.as_ref()?.at(file_offset)
     }
 }
 
-fn find(folders: &[PathBuf], module: NativeModule<'_>, bytes_left: &mut u64) -> Option<NativeFile> {
-    let id = module.build_id.to_lowercase();
+/// Where a PDB may be: in the folders as it is, or in the layout of symbol servers; beside the file, or where it was when the file
+/// was built.
+fn pdb_places(folders: &[PathBuf], module: &str, pdb: Option<&str>, guid: Guid, age: Option<u32>) -> Vec<PathBuf> {
+    let file = file_name(module);
+    let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+    let name = pdb.map(file_name).filter(|name| !name.is_empty());
+    let name = name.map_or_else(|| format!("{stem}.pdb"), str::to_owned);
+    if ["", ".", ".."].contains(&name.as_str()) {
+        return Vec::new();
+    }
+    let id: String = guid.to_string().chars().filter(char::is_ascii_hexdigit).collect();
+    // Tools differ in the case.
+    let keys = [format!("{}{:X}", id.to_uppercase(), age.unwrap_or(1)), format!("{id}{:x}", age.unwrap_or(1))];
+    let mut places = Vec::new();
+    for folder in folders {
+        places.push(folder.join(&name));
+        places.extend(keys.iter().map(|key| folder.join(&name).join(key).join(&name)));
+    }
+    let absolute = |path: &str| Some(PathBuf::from(path)).filter(|known| is_local(path) && known.is_absolute());
+    places.extend(absolute(module).map(|path| path.with_file_name(&name)));
+    places.extend(pdb.and_then(absolute));
+    places
+}
+
+#[cfg(feature = "native-symbols")]
+fn find_elf(folders: &[PathBuf], path: &str, build_id: &str, bytes_left: &mut u64) -> Option<ElfFile> {
+    let id = build_id.to_lowercase();
     let (first, rest) = id.split_at_checked(2)?;
     // As gdb and others lay out debug files.
     let debug = Path::new(".build-id").join(first).join(format!("{rest}.debug"));
-    let name = file_name(module.path);
+    let name = file_name(path);
     let mut places = Vec::new();
     for folder in folders {
         places.push(folder.join(&debug));
@@ -170,14 +128,14 @@ fn find(folders: &[PathBuf], module: NativeModule<'_>, bytes_left: &mut u64) -> 
         }
     }
     places.push(Path::new("/usr/lib/debug").join(&debug));
-    if module.path.starts_with('/') && !module.path.starts_with("//") {
-        places.push(PathBuf::from(module.path));
+    if path.starts_with('/') && is_local(path) {
+        places.push(PathBuf::from(path));
     }
-    let mut found: Option<NativeFile> = None;
+    let mut found: Option<ElfFile> = None;
     for place in places {
         let Some(data) = read_file(&place, *bytes_left) else { continue };
-        let Some(file) = NativeFile::parse(&data, &id) else { continue };
-        *bytes_left = bytes_left.saturating_sub(data.len() as u64);
+        let Some(file) = ElfFile::parse(&data, &id, *bytes_left) else { continue };
+        *bytes_left = bytes_left.saturating_sub(data.len() as u64).saturating_sub(file.expanded);
         // One with all symbols is better than one with those for other files only.
         if file.is_whole || found.is_none() {
             let is_whole = file.is_whole;

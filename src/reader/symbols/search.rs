@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use foldhash::fast::RandomState;
 
-use super::files::{file_name, read_file};
+use super::files::{file_name, is_local, read_file};
+use super::functions::NativePlace;
+use super::native::{NativeFiles, NativeModule};
 use super::pe;
 use super::portable_pdb::PortablePdb;
 use crate::error::{Error, Result};
@@ -35,8 +37,7 @@ pub struct Symbols {
     files: HashMap<Guid, Option<PortablePdb>, RandomState>,
     bytes_left: u64,
     missing: Vec<String>,
-    #[cfg(feature = "native-symbols")]
-    native: super::native::NativeFiles,
+    native: NativeFiles,
 }
 
 impl Symbols {
@@ -51,8 +52,7 @@ impl Symbols {
             files: HashMap::default(),
             bytes_left: MAX_BYTES,
             missing: Vec::new(),
-            #[cfg(feature = "native-symbols")]
-            native: super::native::NativeFiles::default(),
+            native: NativeFiles::default(),
         })
     }
 
@@ -71,10 +71,10 @@ impl Symbols {
         self.files.get_mut(&module.pdb_guid)?.as_mut()?.line(token, il_offset)
     }
 
-    /// What lies at an offset of a native file, which is behind a call.
-    #[cfg(feature = "native-symbols")]
-    pub fn native(&mut self, module: super::NativeModule<'_>, file_offset: u64) -> Option<super::NativePlace<'_>> {
-        self.native.at(&self.folders, module, file_offset, &mut self.bytes_left)
+    /// What lies in a native file at an offset of the file, when its key is a build id, or else at a distance from its beginning in
+    /// memory. The place is behind a call.
+    pub fn native(&mut self, module: NativeModule<'_>, offset: u64) -> Option<NativePlace<'_>> {
+        self.native.at(&self.folders, module, offset, &mut self.bytes_left)
     }
 
     /// Names of modules whose symbols were looked for and not found, in the order of the search.
@@ -99,8 +99,7 @@ impl Symbols {
             places.extend([folder.join(&pdb), folder.join(assembly)]);
             places.extend(ids.iter().map(|id| folder.join(&pdb).join(id).join(&pdb)));
         }
-        // A share of another machine would tell it who reads the recording.
-        let is_local = |path: &&str| !path.starts_with("\\\\") && !path.starts_with("//");
+        let is_local = |path: &&str| is_local(path);
         if let Some(path) = Some(module.path).filter(is_local).map(Path::new).filter(|path| path.is_absolute()) {
             places.extend([path.with_file_name(&pdb), path.to_owned()]);
         }

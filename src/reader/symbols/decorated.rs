@@ -1,0 +1,74 @@
+//! Names as the C++ compiler of Microsoft decorates them, back to `namespace::class::function`.
+
+/// Names that later parts of a decorated name refer to by a digit.
+const MAX_REFERENCES: usize = 10;
+
+/// The name of a function without its decoration. Names of templates, operators and what else has a form of its own stay as they
+/// are: their text grows without bound when a hostile name refers to itself.
+pub fn plain_name(decorated: &str) -> Option<String> {
+    let mut rest = decorated.strip_prefix('?')?;
+    // `??0` makes an object and `??1` ends it: their name is the one of the class.
+    let special = [("?0", ""), ("?1", "~")].into_iter().find_map(|(mark, sign)| Some((rest.strip_prefix(mark)?, sign)));
+    if let Some((behind, _)) = special {
+        rest = behind;
+    }
+    // From the inside out.
+    let mut parts: Vec<&str> = Vec::new();
+    let mut known: Vec<&str> = Vec::new();
+    while !rest.starts_with('@') {
+        if let Some(digit) = rest.bytes().next().filter(u8::is_ascii_digit) {
+            parts.push(known.get(usize::from(digit - b'0'))?);
+            rest = rest.get(1..)?;
+            continue;
+        }
+        let (part, behind) = rest.split_once('@')?;
+        if part.starts_with(['?', '$']) {
+            return None;
+        }
+        if known.len() < MAX_REFERENCES && !known.contains(&part) {
+            known.push(part);
+        }
+        parts.push(part);
+        rest = behind;
+    }
+    let class = *parts.first()?;
+    let mut name = parts.iter().rev().copied().collect::<Vec<_>>().join("::");
+    if let Some((_, sign)) = special {
+        name.extend(["::", sign, class]);
+    }
+    Some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_names_are_those_of_the_source() {
+        // Each as llvm-undname says it, with the name only.
+        for (decorated, name) in [
+            ("?run@probe@@YAHH@Z", "probe::run"),
+            ("?add@Counter@probe@@QEAAHH@Z", "probe::Counter::add"),
+            ("??0Box@plain@@QEAA@H@Z", "plain::Box::Box"),
+            ("??1Counter@probe@@QEAA@XZ", "probe::Counter::~Counter"),
+            ("?global@@YAXXZ", "global"),
+            ("?f@a@1@YAXXZ", "a::a::f"),
+        ] {
+            assert_eq!(plain_name(decorated).as_deref(), Some(name), "{decorated}");
+        }
+        let kept = [
+            "main",
+            "_start@4",
+            "??$twice@H@probe@@YAHH@Z",
+            "??HCounter@probe@@QEAAHH@Z",
+            "?",
+            "??0",
+            "?a",
+            "?@",
+            "?9@",
+        ];
+        for name in kept {
+            assert_eq!(plain_name(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Names and lines of native frames by a PDB on this machine, against what llvm-symbolizer says of the same file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tracequet::guid::Guid;
+use tracequet::pipeline::Convert;
+
+use super::writer::*;
+use crate::support::dataset::Dataset;
+
+/// The id of samples/native/probe.pdb.
+const ID: Guid = Guid::constant("b3162036-30c3-cf32-4c4c-44205044422e");
+const USER: u64 = 0x7FF6_0000_0000;
+const KERNEL: u64 = 0xFFFF_F800_0000_0000;
+
+fn samples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/native")
+}
+
+/// Function, file and line of each address of the code.
+fn truth() -> BTreeMap<u64, (String, String, u64)> {
+    let text = std::fs::read_to_string(samples().join("probe.truth.txt")).unwrap();
+    let number = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
+    let mut places = BTreeMap::new();
+    for row in text.lines().filter(|row| !row.starts_with('#')) {
+        let parts: Vec<&str> = row.split('|').collect();
+        // The tool names a type as Microsoft's compiler decorates it, the file as it is written.
+        let name = parts[2].replace("__int64", "long long");
+        let place = (name, parts[3].to_owned(), parts[4].parse().unwrap());
+        places.extend((number(parts[0])..number(parts[1])).map(|address| (address, place.clone())));
+    }
+    places
+}
+
+/// A recording with one file in a process and in the kernel, and samples whose stacks have all these addresses of it.
+fn recording(addresses: &[u64], id: Guid, age: u32) -> Vec<u8> {
+    let symbols = (id.0, age, r"d:\build\probe.pdb");
+    let mut events = vec![
+        image(3, 1005, 0, KERNEL, r"\SystemRoot\System32\drivers\probe.sys"),
+        process(3, 1010, 5, "app.exe", 259),
+        thread(3, 1011, 5, 7),
+        image(3, 1012, 5, USER, r"\Device\HarddiskVolume3\app\probe.dll"),
+    ];
+    for (addresses, ticks) in addresses.chunks(100).zip((2000..).step_by(10)) {
+        events.push(sample(ticks, 7, KERNEL + addresses[0], 0));
+        for base in [KERNEL, USER] {
+            let stack: Vec<u64> = addresses.iter().map(|address| base + address).collect();
+            events.push(stack_walk(ticks + 1, ticks, 7, &stack));
+        }
+    }
+    events.extend([pdb_id_of(90_000, 0, KERNEL, symbols), pdb_id_of(90_000, 5, USER, symbols)]);
+    Writer::file(&events)
+}
+
+fn with_symbols(recording: &[u8], symbols: &Path) -> Dataset {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("made.etl");
+    std::fs::write(&file, recording).unwrap();
+    Dataset::with(Convert::default().inputs([file]).symbols([symbols]))
+}
+
+#[test]
+fn native_frames_of_an_etl_have_the_names_and_lines_of_their_pdb() {
+    let truth = truth();
+    let addresses: Vec<u64> = truth.keys().copied().collect();
+    assert!(addresses.len() > 490, "{}", addresses.len());
+    let dataset = with_symbols(&recording(&addresses, ID, 1), &samples());
+    let frames = dataset.table("frame");
+    assert_eq!(frames.rows(), 2 * addresses.len());
+    let (names, kinds, offsets) = (frames.texts("name"), frames.texts("kind"), frames.numbers("offset_bytes"));
+    let (files, lines) = (frames.texts("file"), frames.optional("line"));
+    let (mut functions, mut with_line) = (0, 0);
+    for (row, address) in frames.numbers("address").into_iter().enumerate() {
+        let (file, kind, rva) = match address.checked_sub(KERNEL) {
+            Some(rva) => ("probe.sys", "kernel", rva),
+            None => ("probe.dll", "native", address - USER),
+        };
+        assert_eq!(kinds[row], kind);
+        let (function, source, line) = &truth[&rva];
+        if names[row] == format!("{file}!?") {
+            // Between functions. The tool gives such bytes the name of the public symbol before, and no line.
+            assert_eq!((*line, offsets[row]), (0, rva), "{function} {rva:#x}");
+            continue;
+        }
+        // Behind the last byte of a function it is still that one, because a call may be its last instruction.
+        let is_end = *line == 0 && truth[&(rva - 1)].2 != 0;
+        let expected = if is_end { &truth[&(rva - 1)].0 } else { function };
+        assert_eq!(names[row], format!("{file}!{expected}"), "{rva:#x}");
+        functions += 1;
+        // The line is that of the code before the address. Where a function begins there are two, of which the first has no
+        // code; the tool says the first one for the very first byte.
+        let before = if offsets[row] < 2 { &truth[&(rva + 1 - offsets[row])] } else { &truth[&(rva - 1)] };
+        assert_eq!((&files[row], lines[row].unwrap_or_default()), (&before.1, before.2), "{rva:#x} {source}:{line}");
+        with_line += u64::from(before.2 > 0);
+    }
+    assert!(functions > 2 * 440 && with_line > 2 * 320, "{functions} {with_line}");
+    let counts = dataset.summary.inputs[0].frames;
+    assert_eq!((counts.named, counts.with_line), (functions, with_line));
+}
+
+#[test]
+fn a_pdb_is_found_in_every_layout_and_by_its_id_and_age_only() {
+    let pdb = std::fs::read(samples().join("probe.pdb")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let named = |place: &str, id, age| {
+        let path = folder.path().join(place);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &pdb).unwrap();
+        let dataset = with_symbols(&recording(&[0x1020, 0x1191], id, age), folder.path());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_dir_all(folder.path().join("probe.pdb")).ok();
+        assert!(!dataset.summary.has_losses());
+        dataset.summary.inputs[0].frames.named
+    };
+    assert_eq!(named("probe.pdb", ID, 1), 4);
+    // As the tools of symbol servers lay them out: id and age without leading zeros.
+    assert_eq!(named("probe.pdb/B316203630C3CF324C4C44205044422E1/probe.pdb", ID, 1), 4);
+    assert_eq!(named("probe.pdb/b316203630c3cf324c4c44205044422e1/probe.pdb", ID, 1), 4);
+    assert_eq!(named("probe.pdb", ID, 2), 0, "of another link of the same file");
+    assert_eq!(named("probe.pdb", Guid([7; 16]), 1), 0, "of another build");
+    assert_eq!(named("other.pdb", ID, 1), 0);
+    // A portable PDB in its place.
+    std::fs::copy(samples().parent().unwrap().join("Churn.pdb"), folder.path().join("probe.pdb")).unwrap();
+    let dataset = with_symbols(&recording(&[0x1020], ID, 1), folder.path());
+    assert_eq!((dataset.summary.inputs[0].frames.named, dataset.summary.has_losses()), (0, false));
+}
