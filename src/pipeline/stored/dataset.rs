@@ -153,12 +153,12 @@ pub(super) fn key_of_entry(name: &str) -> Option<&str> {
 }
 
 /// The recording that a file of a dataset belongs to.
-fn trace_of(name: &str) -> Option<&str> {
+pub(super) fn trace_of(name: &str) -> Option<&str> {
     name.split('/').find_map(|part| part.strip_prefix("trace="))
 }
 
 /// The table that a file of a dataset holds.
-fn table_of(name: &str) -> Option<&str> {
+pub(super) fn table_of(name: &str) -> Option<&str> {
     let (path, extension) = name.rsplit_once('.')?;
     if !matches!(extension, "parquet" | "arrow") {
         return None;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::dataset::{ENTRIES, MANIFEST, MOST_BYTES, files_below, key_of_entry};
+use super::dataset::{ENTRIES, MANIFEST, MOST_BYTES, files_below, key_of_entry, table_of, trace_of};
 use crate::error::{Error, Result};
 use crate::pipeline::describe;
 use crate::pipeline::empty::{Empty, is_of_now};
@@ -73,8 +73,7 @@ impl StoreLake {
         let manifest = read(lake.store.as_ref(), &lake.key(MANIFEST), MOST_BYTES).map_err(|f| f.at(&shown))?;
         let entries = lake.entries().map_err(|failure| failure.at(&shown))?;
         if manifest.is_none() && entries.is_empty() {
-            let has_any = lake.store.has_any(lake.address.prefix()).map_err(|failure| failure.at(&shown))?;
-            if has_any {
+            if lake.has_something_else().map_err(|failure| failure.at(&shown))? {
                 let message = format!(
                     "{} holds something else than a dataset of tracequet, so nothing is added",
                     shown.display()
@@ -212,6 +211,16 @@ impl StoreLake {
             }
         }
         Ok(Put::Done)
+    }
+
+    /// Whether something lies at the address that is no file of a table of several recordings. Such files are what a run that was
+    /// killed left, or what one that goes on has put there before its first entry.
+    fn has_something_else(&self) -> Stored<bool> {
+        if !self.store.has_any(self.address.prefix())? {
+            return Ok(false);
+        }
+        let objects = self.store.list(self.address.prefix())?;
+        Ok(objects.iter().any(|object| trace_of(&object.key).is_none() || table_of(&object.key).is_none()))
     }
 
     /// What whoever started the run has to know.
@@ -433,8 +442,15 @@ mod tests {
     #[test]
     fn something_else_is_not_added_to() {
         let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
+        let open = || {
+            let address = Address::parse(Path::new("s3://bucket/lake")).unwrap().unwrap();
+            StoreLake::open(store.clone(), address, folder.path()).map(drop)
+        };
+        // Another run has begun, and has no entry yet.
+        store.set("lake/gc/trace=none/part-0.parquet", b"no rows");
+        store.set("lake/event/P/E/trace=a-00000000/part-0.parquet", b"rows");
+        open().unwrap();
         store.set("lake/cat.jpg", b"cat");
-        let address = Address::parse(Path::new("s3://bucket/lake")).unwrap().unwrap();
-        assert!(StoreLake::open(store, address, folder.path()).is_err());
+        assert!(open().unwrap_err().to_string().contains("something else"));
     }
 }
