@@ -6,6 +6,7 @@ mod callback_run;
 mod conversion;
 mod course;
 mod describe;
+mod empty;
 mod event_run;
 mod expand;
 mod failed;
@@ -161,7 +162,7 @@ fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_>) -> Resul
         Some(key) => {
             let entry = manifest::entry(request, &input, &tables, None);
             dataset.file(&format!("manifest/{key}.json"), &entry)?;
-            manifest::of_several(request, &[(key.clone(), entry)])?.0
+            manifest::of_several(request, &[(key.clone(), entry)], &[])?.0
         }
         None => manifest::of_one(request, &input, &tables),
     };

@@ -43,8 +43,12 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
     files
 }
 
+/// The files of a table that recordings have, without the one that has no rows.
 fn parts(out: &Path, table: &str) -> Vec<PathBuf> {
-    files(&out.join(table)).into_iter().filter(|path| path.extension().is_some_and(|e| e == "parquet")).collect()
+    let is_part = |path: &PathBuf| {
+        path.extension().is_some_and(|e| e == "parquet") && !path.parent().is_some_and(|p| p.ends_with("trace=none"))
+    };
+    files(&out.join(table)).into_iter().filter(is_part).collect()
 }
 
 /// Waits until a table has so many parts.
@@ -107,7 +111,8 @@ fn parts_can_be_read_while_they_are_recorded_and_the_whole_takes_their_place() {
         for table in
             ["gc", "gc_pause", "gc_surviving_range", "gc_moved_range", "method", "thread", "event_type", "trace"]
         {
-            assert_eq!(parts(&out, table).len(), 1, "{}: {table}", runtime.name);
+            let has_rows = rows(&again, table) > 0;
+            assert_eq!(parts(&out, table).len(), usize::from(has_rows), "{}: {table}", runtime.name);
             assert_eq!(rows(&out, table), rows(&again, table), "{}: {table}", runtime.name);
         }
         assert_eq!(*counts.last().expect("a count"), rows(&out, "gc_pause") as u64);
@@ -148,7 +153,8 @@ fn a_recorder_that_is_killed_leaves_whole_parts() {
         let arguments = ["convert", &sample.to_string_lossy(), "--overwrite", "--tables", "trace", "-o", &copy];
         let stray = folder.path("copy/gc").join(format!("trace={key}/part-x.parquet"));
         std::fs::write(&stray, "stray").expect("a file");
-        assert!(text(&run(&arguments)).contains("part-x.parquet, which tracequet did not write"));
+        let refused = text(&run(&arguments));
+        assert!(refused.contains("part-x.parquet, which tracequet did not write"), "{refused}");
         std::fs::remove_file(&stray).expect("it is there");
         let output = run(&arguments);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output));

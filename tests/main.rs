@@ -59,6 +59,7 @@ mod damage;
 mod dataset;
 #[cfg(feature = "cli")]
 mod docs;
+mod empty_tables;
 #[cfg(feature = "packed")]
 mod etl;
 mod examples;
@@ -80,6 +81,8 @@ mod gc;
 mod gcdump;
 #[cfg(feature = "cli")]
 mod heap;
+#[cfg(feature = "tables")]
+mod held_rows;
 #[cfg(feature = "packed")]
 mod hostile;
 #[cfg(feature = "tables")]

@@ -83,6 +83,11 @@ fn files_that_are_missing_or_changed_are_named() {
     let row = std::fs::read(&failed).unwrap();
     std::fs::remove_file(&failed).unwrap();
     lake.finds(&failed, "is not there", || std::fs::write(&failed, row).unwrap());
+    // A file without rows stands for all recordings that have none.
+    let empty = lake.at("diagnostic/trace=none/part-0.parquet");
+    let columns = std::fs::read(&empty).unwrap();
+    std::fs::remove_file(&empty).unwrap();
+    lake.finds(&empty, "is not there", || std::fs::write(&empty, columns).unwrap());
     let views = lake.at("views.sql");
     let text = std::fs::read(&views).unwrap();
     std::fs::remove_file(&views).unwrap();

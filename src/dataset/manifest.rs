@@ -95,6 +95,8 @@ pub(super) struct Manifest {
     pub recordings: Vec<RecordingInfo>,
     pub failed: Vec<FailedRecording>,
     pub tables: Vec<TableInfo>,
+    /// Of each recording that has an entry: places of its tables among all, and whether it has rows of them.
+    own: HashMap<String, Vec<(usize, bool)>>,
 }
 
 /// `manifest/<key>.json`, of which there is one for each of several recordings.
@@ -171,8 +173,14 @@ impl Manifest {
         if layout == Layout::Flat && body.inputs.len() != 1 {
             return Err(wrong(format!("a flat layout with {} recordings", body.inputs.len()), "one recording"));
         }
-        let mut manifest =
-            Manifest { format, layout, recordings: body.inputs, failed: body.failed, tables: body.tables };
+        let mut manifest = Manifest {
+            format,
+            layout,
+            recordings: body.inputs,
+            failed: body.failed,
+            tables: body.tables,
+            own: HashMap::new(),
+        };
         if layout == Layout::Hive {
             manifest.take_entries(root)?;
         }
@@ -204,18 +212,22 @@ impl Manifest {
                 let expected = format!("version {SCHEMA_VERSION}: convert it again with --append --refresh");
                 return Err(wrong(what, expected));
             }
+            let mut own = Vec::with_capacity(entry.tables.len());
             for table in entry.tables {
-                match places.get(&table.name).and_then(|place| tables.get_mut(*place)) {
+                let place = places.get(&table.name).copied().unwrap_or(tables.len());
+                own.push((place, table.rows > 0));
+                match tables.get_mut(place) {
                     Some(known) => {
                         known.rows = known.rows.saturating_add(table.rows);
                         known.bytes = known.bytes.saturating_add(table.bytes);
                     }
                     None => {
-                        places.insert(table.name.clone(), tables.len());
+                        places.insert(table.name.clone(), place);
                         tables.push(table);
                     }
                 }
             }
+            self.own.insert(key.clone(), own);
             match entry.of {
                 Outcome::Converted(recording) => self.recordings.push(recording),
                 Outcome::Failed(recording) => self.failed.push(recording),
@@ -223,6 +235,13 @@ impl Manifest {
         }
         self.tables = tables;
         Ok(())
+    }
+
+    /// Whether a recording has rows of a table, by its entry. `None` if it has no entry, or if that does not name the table.
+    pub fn has_rows(&self, trace_id: &str, table: &str) -> Option<bool> {
+        let own = self.own.get(trace_id)?;
+        let place = self.tables.iter().position(|known| known.name == table)?;
+        own.iter().find(|(own, _)| *own == place).map(|(_, has_rows)| *has_rows)
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use super::manifest::{FailedRecording, Layout, Manifest, RecordingInfo, TableInfo};
 use super::table::Table;
 use crate::error::{Error, Result};
-use crate::sink::{Format, UNFINISHED};
+use crate::sink::{Format, NO_RECORDING, UNFINISHED};
 
 /// Keys of recordings that an error lists.
 const MAX_LISTED: usize = 20;
@@ -31,6 +31,11 @@ impl Dataset {
         let root = path.into();
         let manifest = Manifest::read(&root)?;
         Ok(Dataset { root, manifest, max_held: MAX_HELD })
+    }
+
+    /// With another bound of what rows that an answer needs at a time may take in memory, in bytes: without this 2 GiB.
+    pub fn holding(self, max_held: u64) -> Dataset {
+        Dataset { max_held, ..self }
     }
 
     /// The directory.
@@ -59,7 +64,7 @@ impl Dataset {
     }
 
     /// The tables, with the rows and bytes that they have over all recordings. Payload tables are named
-    /// `event/<provider>/<event>`; a recording without such an event has no file for it.
+    /// `event/<provider>/<event>`; a recording without such an event has no such table.
     pub fn tables(&self) -> &[TableInfo] {
         &self.manifest.tables
     }
@@ -112,13 +117,18 @@ impl<'d> Recording<'d> {
         self.dataset.max_held
     }
 
-    /// The tables that it has a file of: those of every recording, then those of its events.
+    /// The tables that it has, with rows or without: those of every recording, then those of its events. They are those that its
+    /// entry names, and in a dataset of one recording those of which there is a file.
     pub fn tables(&self) -> impl Iterator<Item = &'d TableInfo> {
         let Recording { dataset, info } = *self;
-        dataset.tables().iter().filter(move |table| dataset.file(info, &table.name).is_file())
+        dataset.tables().iter().filter(move |table| {
+            let named = dataset.manifest.has_rows(&info.trace_id, &table.name);
+            named.is_some() || dataset.file(&info.trace_id, &table.name).is_file()
+        })
     }
 
-    /// Finds the file of a table; it is opened by [`super::Scan::batches`].
+    /// Finds the file of a table; it is opened by [`super::Scan::batches`]. If the recording is one of several and has no rows of the
+    /// table, that is the file without rows which the dataset has for all recordings.
     pub fn table(&self, name: &str) -> Result<Table> {
         let dataset = self.dataset;
         if self.info.status == UNFINISHED {
@@ -129,9 +139,15 @@ impl<'d> Recording<'d> {
             });
         }
         let is_safe = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-        let path = dataset.file(self.info, name);
+        let path = dataset.file(&self.info.trace_id, name);
         if is_safe && path.is_file() {
             return Ok(Table::new(name, path, dataset.format()));
+        }
+        if is_safe && dataset.manifest.has_rows(&self.info.trace_id, name) == Some(false) {
+            let empty = dataset.file(NO_RECORDING, name);
+            if empty.is_file() {
+                return Ok(Table::new(name, empty, dataset.format()));
+            }
         }
         let what = if dataset.tables().iter().any(|table| table.name == name) {
             "the file is missing".to_owned()
@@ -143,18 +159,12 @@ impl<'d> Recording<'d> {
 }
 
 impl Dataset {
-    /// With another bound of what rows take in memory.
-    #[cfg(test)]
-    pub(crate) fn holding(self, max_held: u64) -> Dataset {
-        Dataset { max_held, ..self }
-    }
-
-    fn file(&self, recording: &RecordingInfo, table: &str) -> PathBuf {
+    fn file(&self, trace_id: &str, table: &str) -> PathBuf {
         let extension = self.format().name();
         match self.layout() {
             Layout::Flat => self.root.join(format!("{table}.{extension}")),
             Layout::Hive => {
-                let part = format!("trace={}", recording.trace_id);
+                let part = format!("trace={trace_id}");
                 self.root.join(table).join(part).join(format!("part-0.{extension}"))
             }
         }

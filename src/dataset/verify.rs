@@ -9,14 +9,12 @@ use super::manifest::{Layout, NAME, TableInfo, stays_inside};
 use super::open::Dataset;
 use super::table::Table;
 use crate::error::{Error, Result};
-use crate::sink::{UNFINISHED, entries, entry_path, read_small};
+use crate::sink::{NO_RECORDING, UNFINISHED, entries, entry_path, read_small};
 
 /// The file with the views, beside the manifest.
 const VIEWS: &str = "views.sql";
 /// End of the names of files by which a run notes what it has half done.
 const HALF: &str = ".half";
-
-const NO_RECORDING: &str = "none";
 
 /// The file of a table, as the dataset says it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

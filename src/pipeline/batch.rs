@@ -1,11 +1,13 @@
 //! Several recordings into one dataset: side by side, each for itself, and a failure of one costs only that one.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
+use super::empty::Empty;
 use super::inputs::{identity_of, stamp, trace_key};
 use super::known::{Known, Plan, check_head, head_of};
 use super::memory::Memory;
@@ -13,7 +15,7 @@ use super::one::{options, read_one};
 use super::request::{AddressType, Convert, Progress, Step};
 use super::stored::{Ahead, Came, Fetches, StoreLake};
 use super::summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary, elapsed_ns};
-use super::{describe, failed, manifest, together};
+use super::{describe, empty, failed, manifest, together};
 use crate::error::{Error, Result};
 use crate::reader::etl::Manifests;
 use crate::sink::{Dataset, Encoders, Lake, NewRecording, Put};
@@ -33,9 +35,7 @@ pub(super) fn run(
     let started = Instant::now();
     let selection = Selection::new(&request.tables)?;
     let manifests = Manifests::open(&request.manifests)?;
-    if request.append {
-        check_head(request)?;
-    }
+    let version = if request.append { check_head(request)? } else { None };
     // Without `append` all of it grows in a hidden directory, which takes its name at the end.
     let whole = match request.append {
         true => None,
@@ -48,6 +48,11 @@ pub(super) fn run(
     let root = whole.as_ref().map_or(request.output.as_path(), Dataset::path);
     let lake = Lake::open(root, request.append && store.is_none())?;
     let known = Known::of(request, &lake.entries()?)?;
+    let empty = Empty::of(request, &selection)?;
+    match store {
+        Some(store) => store.put_empty(&empty, &lake, &encoders, version)?,
+        None => empty.put(&lake, &encoders, version)?,
+    }
     let jobs = match request.jobs {
         0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
         jobs => jobs,
@@ -62,6 +67,7 @@ pub(super) fn run(
         manifests,
         lake,
         encoders,
+        elsewhere: Arc::new(empty.names().map(str::to_owned).collect()),
         known,
         memory: Memory::new(request.memory),
         hashes: Hashes::new(recordings.len()),
@@ -126,7 +132,7 @@ pub(super) fn remove(root: &Path, keys: &[String]) -> Result<()> {
 
 /// Writes the files that sum up the recordings.
 pub(super) fn describe(request: &Convert, lake: &Lake) -> Result<()> {
-    lake.describe(|entries| describe::files(request, entries))
+    lake.describe(|entries| describe::files(request, entries, &empty::there(lake, request.format)?))
 }
 
 struct Batch<'b> {
@@ -141,6 +147,8 @@ struct Batch<'b> {
     manifests: Manifests,
     lake: Lake,
     encoders: Arc<Encoders>,
+    /// Tables that need no file where a recording has no rows of them.
+    elsewhere: Arc<HashSet<String>>,
     known: Known,
     memory: Memory,
     hashes: Hashes,
@@ -417,6 +425,7 @@ impl Batch<'_> {
     fn part(&self, key: &str) -> Result<Dataset> {
         let mut options = options(self.request, &[]);
         options.partition = Some(format!("trace={key}"));
+        options.elsewhere = self.elsewhere.clone();
         Dataset::part_of(self.lake.path(), self.encoders.clone(), options)
     }
 

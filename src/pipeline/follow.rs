@@ -1,11 +1,14 @@
 //! A recording that can be read while it is made: a recording of a dataset of several, whose parts appear one by one.
 
+use std::cell::Cell;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use sha2::{Digest, Sha256};
 
 use super::batch::describe;
+use super::empty::Empty;
 use super::inputs::{hex, trace_key};
 use super::known::{Known, check_head};
 use super::one::options;
@@ -28,12 +31,16 @@ pub(super) fn into_lake(request: &Convert, name: &Path, every: Duration, one: &m
             "--follow publishes into a directory, not into an object store; record without it, or upload the directory";
         return Err(Error::Usage(message.into()));
     }
-    check_head(request)?;
+    let version = check_head(request)?;
     let was_there = request.output.exists();
     let lake = Lake::open(&request.output, true)?;
     Known::of(request, &lake.entries()?)?;
     let key = key(name);
-    let made = recording(request, name, every, one, (&lake, &key, &selection));
+    let empty = Empty::of(request, &selection)?;
+    let encoders = Encoders::start(options(request, &[]).threads).map_err(Error::io("starting a thread"))?;
+    // When there is something to publish: a recording that cannot be had leaves nothing.
+    let put_empty = || empty.put(&lake, &encoders, version);
+    let made = recording(request, name, every, one, (&lake, &key, &selection), &encoders, (&empty, &put_empty));
     let (input, tables) = match made {
         Ok(made) => made,
         Err(error) => {
@@ -51,10 +58,12 @@ fn recording(
     every: Duration,
     one: &mut OneInput<'_>,
     (lake, key, selection): (&Lake, &str, &Selection),
+    encoders: &Arc<Encoders>,
+    (empty, put_empty): (&Empty<'_>, &dyn Fn() -> Result<()>),
 ) -> Result<(InputSummary, Vec<TableSummary>)> {
     let mut options = options(request, &[]);
     options.partition = Some(format!("trace={key}"));
-    let encoders = Encoders::start(options.threads).map_err(Error::io("starting a thread"))?;
+    options.elsewhere = Arc::new(empty.names().map(str::to_owned).collect());
     let metadata = [
         ("tracequet.version", manifest::VERSION.to_owned()),
         ("tracequet.schema_version", SCHEMA_VERSION.to_string()),
@@ -63,15 +72,19 @@ fn recording(
     ];
     let metadata = metadata.map(|(name, value)| (name.to_owned(), value)).to_vec();
     let parts_of = lake.without_syncing();
+    let is_first = Cell::new(true);
+    let put_empty = || if is_first.take() { put_empty() } else { Ok(()) };
     let mut announce = |tables: &[WrittenTable]| {
+        put_empty()?;
         parts_of.note(key, &manifest::unfinished_entry(request, key, name, &summaries(tables)))?;
         describe(request, &parts_of)
     };
-    let mut parts = Parts::new(&parts_of, key, (options, encoders), every, metadata, &mut announce)?;
+    let mut parts = Parts::new(&parts_of, key, (options, encoders.clone()), every, metadata, &mut announce)?;
     let shape = Shape { trace_id: Some(key.to_owned()), signed: request.address_type == AddressType::Int64 };
     let (summary, tables) = one(shape, selection, &mut parts)?;
     let input = InputSummary { trace_id: key.to_owned(), ..summary };
     let before = manifest::unfinished_entry(request, key, name, &tables);
+    put_empty()?;
     lake.finish(key, parts.into_whole(), &before, &manifest::entry(request, &input, &tables, None))?;
     Ok((input, tables))
 }

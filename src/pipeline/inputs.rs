@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::names::is_named_so;
 use super::stored::Fetches;
 use crate::error::{Error, Result};
+use crate::sink::NO_RECORDING;
 use crate::source::store::{is_address, shown};
 use crate::source::{FileIdentity, RecordingPath};
 use crate::table::names::safe;
@@ -33,6 +34,8 @@ pub(super) fn trace_key(path: &Path, sha256: &str) -> String {
     }
     match sha256.get(..DIGITS) {
         Some(digits) => format!("{key}-{digits}"),
+        // That name is taken: it is the key of the files without rows.
+        None if key == NO_RECORDING => format!("{key}-"),
         None => key,
     }
 }
@@ -125,6 +128,7 @@ mod tests {
             assert_eq!(trace_key(Path::new(path), hash), key);
         }
         assert_eq!(trace_key(Path::new("-"), ""), "stdin");
+        assert_ne!(trace_key(Path::new("none.nettrace"), ""), NO_RECORDING);
     }
 
     #[test]

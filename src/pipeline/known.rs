@@ -129,6 +129,8 @@ struct Head {
     format: String,
     #[serde(default)]
     address_type: String,
+    #[serde(default)]
+    schema_version: Option<u32>,
 }
 
 impl Head {
@@ -142,8 +144,8 @@ impl Head {
 }
 
 /// Refuses to add to something else than a dataset of several recordings of the same format. Nothing, and an empty
-/// directory, are good.
-pub(super) fn check_head(request: &Convert) -> Result<()> {
+/// directory, are good. Returns the version of the tables that `manifest.json` says, if it is there.
+pub(super) fn check_head(request: &Convert) -> Result<Option<u32>> {
     let out = &request.output;
     let path = out.join("manifest.json");
     let bytes = match read_small(&path) {
@@ -151,12 +153,12 @@ pub(super) fn check_head(request: &Convert) -> Result<()> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             let mut entries = match std::fs::read_dir(out) {
                 Ok(entries) => entries,
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
                 Err(source) => return Err(Error::Io { path: out.clone(), source }),
             };
             // A killed first run left a dataset that has no summary yet.
             if out.join("manifest").is_dir() || entries.next().is_none() {
-                return Ok(());
+                return Ok(None);
             }
             let message =
                 format!("{} holds something else than a dataset of tracequet, so nothing is added", out.display());
@@ -167,7 +169,8 @@ pub(super) fn check_head(request: &Convert) -> Result<()> {
     let head = Head::parse(&path, &bytes)?;
     let format = request.format.name();
     let addresses = address_type(request.address_type);
-    let refuse = |what: String| Err(Error::Usage(format!("{}: {what}, so nothing is added", out.display())));
+    let refuse =
+        |what: String| Err::<Option<u32>, _>(Error::Usage(format!("{}: {what}, so nothing is added", out.display())));
     if head.tool != "tracequet" {
         return refuse("is no dataset of tracequet".into());
     }
@@ -185,7 +188,7 @@ pub(super) fn check_head(request: &Convert) -> Result<()> {
             head.address_type, head.address_type
         ));
     }
-    Ok(())
+    Ok(head.schema_version)
 }
 
 /// How the tables of a dataset of several recordings are written.

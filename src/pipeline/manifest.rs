@@ -53,8 +53,13 @@ pub(super) fn unfinished_entry(request: &Convert, key: &str, name: &Path, tables
     with_tables(entry, tables)
 }
 
-/// The text of the file of a dataset of several, by its entries; and the names of its tables, those of facts first.
-pub(super) fn of_several(request: &Convert, entries: &[(String, Vec<u8>)]) -> Result<(String, Vec<String>)> {
+/// The text of the file of a dataset of several, by its entries; and the names of its tables, those of facts first. Of the tables
+/// `empty` there is a file without rows, whether a recording has such a table or not.
+pub(super) fn of_several(
+    request: &Convert,
+    entries: &[(String, Vec<u8>)],
+    empty: &[String],
+) -> Result<(String, Vec<String>)> {
     let (mut inputs, mut failed) = (Vec::new(), Vec::new());
     let mut tables: Vec<TableSummary> = Vec::new();
     let mut places = std::collections::HashMap::new();
@@ -83,6 +88,9 @@ pub(super) fn of_several(request: &Convert, entries: &[(String, Vec<u8>)]) -> Re
         } else {
             inputs.push(entry)
         }
+    }
+    for name in empty.iter().filter(|name| !places.contains_key(*name)) {
+        tables.push(TableSummary { name: name.clone(), rows: 0, bytes: 0 });
     }
     let order: Vec<&str> = schema::all()?.iter().map(|table| table.name.as_str()).collect();
     let place = |table: &TableSummary| order.iter().position(|name| *name == table.name).unwrap_or(order.len());

@@ -25,7 +25,7 @@ pub(super) fn options(request: &Convert, inputs: &[PathBuf]) -> DatasetOptions {
         overwrite: request.overwrite,
         inputs: inputs.iter().chain(&request.manifests).cloned().collect(),
         threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
-        partition: None,
+        ..DatasetOptions::default()
     }
 }
 

@@ -6,12 +6,10 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 
-use super::arrow::ArrowTable;
-use super::parquet::ParquetTable;
 use super::staging::{self, Staging};
-use super::table::{Table, Writer};
+use super::table::{Table, TablePath};
 use super::workers::{Encoders, Workers};
-use super::{DatasetOptions, Format, TableId, TableSpec, WrittenTable, properties};
+use super::{DatasetOptions, TableId, TableSpec, WrittenTable, properties};
 use crate::error::{Error, Result};
 
 /// Bytes of all row groups that have not ended, as batches, and of their encoders.
@@ -27,11 +25,26 @@ pub struct Dataset {
     tables: Vec<Table>,
     staging: Staging,
     options: DatasetOptions,
+    /// Whether files are moved to their places one by one. Until then they lie side by side, under numbers.
+    apart: bool,
     taken: HashSet<PathBuf>,
     /// Bytes given to each worker, the measure by which tables are dealt out.
     loads: Vec<usize>,
     /// Bytes of all row groups that have not ended.
     open_bytes: usize,
+}
+
+/// What [`Dataset::finished`] gives: a hidden directory, and the files in it that have a place in the dataset.
+pub(super) struct Finished {
+    pub(super) staging: Staging,
+    pub(super) files: Vec<FinishedFile>,
+}
+
+/// The file of a table, on its way to its place.
+#[derive(Debug)]
+pub(super) struct FinishedFile {
+    pub(super) table: String,
+    pub(super) path: PathBuf,
 }
 
 impl Dataset {
@@ -43,20 +56,20 @@ impl Dataset {
         properties::check(options.format, options.compression)?;
         let staging = Staging::new(out, options.overwrite, &options.inputs)?;
         let encoders = Encoders::start(options.threads).map_err(Error::io("starting a thread"))?;
-        Ok(Dataset::growing_in(staging, encoders, options))
+        Ok(Dataset::growing_in(staging, encoders, options, false))
     }
 
     /// Begins the files of one recording, which [`super::Lake::put`] moves into the dataset of several in `folder`.
     /// The encoders are those of all recordings that are written at once.
     pub fn part_of(folder: &Path, encoders: Arc<Encoders>, options: DatasetOptions) -> Result<Dataset> {
         properties::check(options.format, options.compression)?;
-        Ok(Dataset::growing_in(Staging::inside(folder)?, encoders, options))
+        Ok(Dataset::growing_in(Staging::inside(folder)?, encoders, options, true))
     }
 
-    fn growing_in(staging: Staging, encoders: Arc<Encoders>, options: DatasetOptions) -> Dataset {
+    fn growing_in(staging: Staging, encoders: Arc<Encoders>, options: DatasetOptions, apart: bool) -> Dataset {
         let workers = Workers::of(encoders);
         let loads = vec![0; workers.count()];
-        Dataset { workers, staging, options, taken: HashSet::new(), tables: Vec::new(), loads, open_bytes: 0 }
+        Dataset { workers, staging, options, apart, taken: HashSet::new(), tables: Vec::new(), loads, open_bytes: 0 }
     }
 
     /// The directory in which it grows: the files of closed tables can be read there.
@@ -74,18 +87,17 @@ impl Dataset {
         self.options.partition = partition;
     }
 
-    /// Declares a table. It will have a file even when no rows are written.
+    /// Declares a table. It will have a file even when no rows are written, unless [`DatasetOptions::elsewhere`] names it.
     pub fn table(&mut self, spec: TableSpec) -> Result<TableId> {
         let (format, compression) = (self.options.format, self.options.compression);
-        let path = super::table_path(&spec.name, self.options.partition.as_deref(), format);
+        let place = super::table_path(&spec.name, self.options.partition.as_deref(), format);
         // Alone, too: an empty name would be hidden by the extension.
         staging::relative(&spec.name)?;
-        let file = self.claim(&path)?;
-        let writer = match format {
-            Format::Parquet => Writer::Parquet(Box::new(ParquetTable::new(file, &spec, compression)?)),
-            Format::Arrow => Writer::Arrow(ArrowTable::new(file, &spec, compression)?),
-        };
-        self.tables.push(Table::new(spec, path, writer)?);
+        let mut here = self.claim(&place)?;
+        if self.apart {
+            here = self.staging.path().join(format!("{}.{}", self.tables.len(), format.name()));
+        }
+        self.tables.push(Table::new(spec, TablePath { here, place }, (format, compression))?);
         Ok(TableId(self.tables.len() - 1))
     }
 
@@ -124,7 +136,10 @@ impl Dataset {
         let mut closed = Vec::new();
         for table in self.tables.iter_mut().filter(|table| table.open) {
             self.open_bytes -= table.held();
-            table.close(&self.workers, &mut self.loads, &metadata)?;
+            match table.rows() == 0 && self.options.elsewhere.contains(&table.spec.name) {
+                true => table.leave_out(),
+                false => table.close(&self.workers, &mut self.loads, &metadata)?,
+            }
             closed.push(&*table);
         }
         self.workers.wait()?;
@@ -147,16 +162,21 @@ impl Dataset {
 
     /// Puts the dataset in its place. All tables must be closed.
     pub fn commit(self) -> Result<()> {
-        self.finished()?.commit()
+        self.finished()?.staging.commit()
     }
 
     /// The directory with all that was written.
-    pub(super) fn finished(self) -> Result<Staging> {
+    pub(super) fn finished(self) -> Result<Finished> {
         self.workers.check()?;
         if self.has_open_tables() {
             return Err(Error::Internal("a dataset is committed with open tables".into()));
         }
-        Ok(self.staging)
+        let file = |table: &Table| {
+            let path = table.file()?.here.clone();
+            Some(FinishedFile { table: table.spec.name.clone(), path })
+        };
+        let files = self.tables.iter().filter_map(file).collect();
+        Ok(Finished { staging: self.staging, files })
     }
 
     /// The path of a file that nothing else in the dataset may have.

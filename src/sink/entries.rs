@@ -13,6 +13,9 @@ pub(super) const FOLDER: &str = "manifest";
 /// The file that is locked, in that folder.
 pub(super) const LOCK: &str = ".lock";
 const ENTRY: &str = ".json";
+/// The key under which a dataset of several recordings has a file without rows of each table: `<table>/trace=none/`. It is the key
+/// of no recording: those end with a hyphen and eight hexadecimal digits.
+pub const NO_RECORDING: &str = "none";
 /// The status of a recording that is still written, or whose recorder was killed: it has parts, and no end.
 pub const UNFINISHED: &str = "unfinished";
 

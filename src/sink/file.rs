@@ -1,7 +1,7 @@
 //! The file of one table, opened only while bytes go into it.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 /// A dataset can have more tables than a process may have open files, so a table's file is opened by the first write
@@ -36,13 +36,17 @@ impl TableFile {
             if self.created {
                 options.append(true);
             } else {
-                if let Some(folder) = self.path.parent() {
-                    std::fs::create_dir_all(folder)?;
-                }
                 // create_new: two names that differ only in case are one file on some systems, and must not mix.
                 options.write(true).create_new(true);
             }
-            self.open = Some(options.open(&self.path)?);
+            let opened = options.open(&self.path);
+            self.open = Some(match (opened, self.path.parent()) {
+                (Err(e), Some(folder)) if !self.created && e.kind() == ErrorKind::NotFound => {
+                    std::fs::create_dir_all(folder)?;
+                    options.open(&self.path)?
+                }
+                (opened, _) => opened?,
+            });
             self.created = true;
         }
         self.open.as_mut().ok_or_else(|| std::io::Error::other("no file"))

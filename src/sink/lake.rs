@@ -1,7 +1,8 @@
 //! A dataset of several recordings that grows: each recording appears whole, whoever else writes at the same time.
 //!
 //! `manifest/<key>.json` is the entry of a recording: what has no entry is not in the dataset. A recording's files are
-//! written in a hidden directory, then moved to `<table>/trace=<key>/`, and then its entry appears by a rename. Whoever
+//! written side by side in a hidden directory, then each is moved to `<table>/trace=<key>/`, and then its entry appears by a rename.
+//! A table of which a recording has no rows has no file: `<table>/trace=none/` has one without rows, once for the dataset. Whoever
 //! moves files holds the lock of the dataset. Before the first file moves, `manifest/<key>.json.half` says which tables
 //! there will be: the next run takes away what a killed one left half there. Recordings that are ready at the same time are put
 //! together, so that they wait for the disk once and not each for itself.
@@ -13,10 +14,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::dataset::Dataset;
-use super::entries::{FOLDER, LOCK, entries, entry_path, names, read_small, texts};
+use super::dataset::{Dataset, Finished, FinishedFile};
+use super::entries::{FOLDER, LOCK, NO_RECORDING, entries, entry_path, names, read_small, texts};
 use super::staging::{self, PART, Staging};
-use super::{FIRST_PART, WrittenTable, durable, growing, leftovers};
+use super::{Format, durable, growing, leftovers, table_path};
 use crate::error::{Error, Result};
 
 /// End of the name of a note that a recording is half there.
@@ -36,7 +37,7 @@ pub struct Lake {
 #[derive(Debug)]
 pub struct NewRecording {
     key: String,
-    tables: Vec<String>,
+    files: Vec<FinishedFile>,
     replaced: Vec<String>,
     staging: Staging,
 }
@@ -45,10 +46,10 @@ impl NewRecording {
     /// The files of `part`, with an `entry` whose `tables` name all of them. Recordings with the keys `replaced` go when it comes.
     pub fn new(key: &str, part: Dataset, entry: &[u8], replaced: Vec<String>) -> Result<NewRecording> {
         staging::relative(key)?;
-        let staging = part.finished()?;
+        let Finished { staging, files } = part.finished()?;
         let path = staging.path().join(ENTRY);
         fs::write(&path, entry).map_err(Error::io(&path))?;
-        Ok(NewRecording { key: key.to_owned(), tables: tables(entry), replaced, staging })
+        Ok(NewRecording { key: key.to_owned(), files, replaced, staging })
     }
 
     /// Its key.
@@ -138,10 +139,10 @@ impl Lake {
             }
             fs::rename(new.staging.path().join(ENTRY), &note).map_err(Error::io(&note))?;
             half.push(key);
-            for table in &new.tables {
-                let table = staging::relative(table)?;
-                let folder = self.root.join(&table);
-                self.move_in(&new.staging.path().join(&table), &folder, key)?;
+            for file in &new.files {
+                let folder = self.fresh_folder(&file.table, key)?;
+                move_in(file, &folder, 0)?;
+                folders.extend(folder.parent().map(Path::to_owned));
                 folders.insert(folder);
             }
             outcomes.push(Put::Done);
@@ -159,36 +160,65 @@ impl Lake {
         Ok(outcomes)
     }
 
-    /// Moves the part of a recording into the folder of its table.
-    fn move_in(&self, from: &Path, folder: &Path, key: &str) -> Result<()> {
-        let part = format!("trace={key}");
-        let (from, to) = (from.join(&part), folder.join(&part));
-        remove_all(&to)?;
-        match fs::rename(&from, &to) {
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                fs::create_dir_all(folder).map_err(Error::io(folder))?;
-                fs::rename(&from, &to).map_err(Error::io(&to))
+    /// Where the files of a recording lie that has none of a table yet.
+    fn fresh_folder(&self, table: &str, key: &str) -> Result<PathBuf> {
+        let folder = self.folder(table, key)?;
+        match fs::create_dir(&folder) {
+            // What lies there belongs to nobody: the recording has no entry.
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+                remove_all(&folder).and_then(|()| make_folder(&folder))?
             }
-            result => result.map_err(Error::io(&to)),
+            // The table is new.
+            Err(e) if e.kind() == ErrorKind::NotFound => make_folder(&folder)?,
+            made => made.map_err(Error::io(&folder))?,
         }
+        Ok(folder)
     }
 
-    /// Adds a part of a recording that is still written: a file for each of the tables `written`. Each appears whole, and
-    /// none changes afterwards.
-    pub(super) fn add_part(&self, key: &str, number: u32, part: Dataset, written: &[WrittenTable]) -> Result<()> {
-        let staging = part.finished()?;
+    fn folder(&self, table: &str, key: &str) -> Result<PathBuf> {
+        Ok(self.root.join(staging::relative(&format!("{table}/trace={key}"))?))
+    }
+
+    /// Whether there is the file without rows of a table.
+    pub fn has_empty(&self, table: &str, format: Format) -> bool {
+        self.root.join(empty_path(table, format)).is_file()
+    }
+
+    /// Takes the files of tables without rows into the dataset, one for each table that `part` has. They replace those of an earlier run.
+    pub fn put_empty(&self, part: Dataset) -> Result<()> {
+        let Finished { staging, files } = part.finished()?;
+        if self.durable {
+            durable::sync_trees(&[staging.path()])?;
+        }
+        let _lock = self.lock()?;
+        let _committing = growing::commit();
+        let mut folders = BTreeSet::new();
+        for file in &files {
+            let folder = self.folder(&file.table, NO_RECORDING)?;
+            make_folder(&folder)?;
+            move_in(file, &folder, 0)?;
+            folders.extend(folder.parent().map(Path::to_owned));
+            folders.insert(folder);
+        }
+        if self.durable {
+            durable::sync_folders(&folders.into_iter().collect::<Vec<_>>())?;
+        }
+        Ok(())
+    }
+
+    /// Adds a part of a recording that is still written: a file for each of its tables. Each appears whole, and none changes
+    /// afterwards.
+    pub(super) fn add_part(&self, key: &str, number: u32, part: Dataset) -> Result<()> {
+        let Finished { staging, files } = part.finished()?;
         if self.durable {
             durable::sync_tree(staging.path())?;
         }
         let _lock = self.lock()?;
         let _committing = growing::commit();
-        for table in written {
-            let from = staging.path().join(staging::relative(&table.path)?);
-            let name = table.path.replace(&format!("/{FIRST_PART}."), &format!("/part-{number}."));
-            let to = self.root.join(staging::relative(&name)?);
-            let folder = self.root.join(staging::relative(&format!("{}/trace={key}", table.name))?);
-            fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
-            fs::rename(&from, &to).map_err(Error::io(&to))?;
+        for file in &files {
+            let folder = self.folder(&file.table, key)?;
+            make_folder(&folder)?;
+            move_in(file, &folder, number)?;
             if self.durable {
                 durable::sync_folder(&folder);
             }
@@ -206,25 +236,31 @@ impl Lake {
     /// Puts a recording in the place of its parts, table by table, and then its entry. Who reads a table meanwhile finds all
     /// parts or the whole. `before` is an entry that names all tables.
     pub fn finish(&self, key: &str, whole: Dataset, before: &[u8], entry: &[u8]) -> Result<()> {
-        let staging = whole.finished()?;
+        let Finished { staging, files } = whole.finished()?;
+        // A folder for each, since what takes the place of all parts at once is their folder.
+        let mut moves = Vec::new();
+        for (number, file) in files.iter().enumerate() {
+            let from = staging.path().join(number.to_string());
+            make_folder(&from)?;
+            move_in(file, &from, 0)?;
+            moves.push((from, self.folder(&file.table, key)?));
+        }
         if self.durable {
             durable::sync_tree(staging.path())?;
         }
         let _lock = self.lock()?;
         let _committing = growing::commit();
         self.write_entry(key, before)?;
-        for table in tables(entry) {
-            let part = staging::relative(&format!("{table}/trace={key}"))?;
-            let (from, to) = (staging.path().join(&part), self.root.join(&part));
-            let folder = self.root.join(staging::relative(&table)?);
-            fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
+        for (from, to) in moves {
+            let folder = to.parent().unwrap_or(&self.root);
+            make_folder(folder)?;
             // The parts go away with the hidden directory.
             if !to.exists() || staging::exchange(&from, &to).is_err() {
                 remove_all(&to)?;
                 fs::rename(&from, &to).map_err(Error::io(&to))?;
             }
             if self.durable {
-                durable::sync_folder(&folder);
+                durable::sync_folder(folder);
             }
         }
         self.write_entry(key, entry)
@@ -347,6 +383,22 @@ fn tables(entry: &[u8]) -> Vec<String> {
     // What a kill cut short was written before the first file moved.
     let entry: Value = serde_json::from_slice(entry).unwrap_or_default();
     texts(&entry, "tables", "name")
+}
+
+/// The file of a table without rows, relative to the dataset's directory.
+pub fn empty_path(table: &str, format: Format) -> String {
+    table_path(table, Some(&format!("trace={NO_RECORDING}")), format)
+}
+
+/// Moves a file to its place among those of a recording.
+fn move_in(file: &FinishedFile, folder: &Path, number: u32) -> Result<()> {
+    let extension = file.path.extension().unwrap_or_default().to_string_lossy();
+    let to = folder.join(format!("part-{number}.{extension}"));
+    fs::rename(&file.path, &to).map_err(Error::io(&to))
+}
+
+fn make_folder(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).map_err(Error::io(folder))
 }
 
 fn remove_all(folder: &Path) -> Result<()> {

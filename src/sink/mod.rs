@@ -26,15 +26,17 @@ mod table;
 mod waiting;
 mod workers;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 pub use crate::table_spec::{Encoding, TableSpec};
 pub use batches::{BatchSink, TableSink};
 pub use dataset::Dataset;
-pub use entries::{UNFINISHED, entries, entry_path, read_small};
+pub use entries::{NO_RECORDING, UNFINISHED, entries, entry_path, read_small};
 pub(crate) use growing::Growing as Unfinished;
 pub use growing::abandon_all;
-pub use lake::{Lake, NewRecording, Put};
+pub use lake::{Lake, NewRecording, Put, empty_path};
 pub use parts::{Announce, Parts};
 pub use workers::Encoders;
 
@@ -96,6 +98,8 @@ pub struct DatasetOptions {
     pub threads: usize,
     /// `trace=<key>` puts the tables that follow at `<name>/trace=<key>/part-0.parquet`, else at `<name>.parquet`.
     pub partition: Option<String>,
+    /// Tables that have a file elsewhere ([`NO_RECORDING`]) for the case that there are no rows. Without rows they have none here.
+    pub elsewhere: Arc<HashSet<String>>,
 }
 
 /// A table that has been written to its end.

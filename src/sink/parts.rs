@@ -136,7 +136,7 @@ impl TableSink for Parts<'_> {
         if self.published.len() > before {
             (self.announce)(&self.published)?;
         }
-        self.lake.add_part(&self.key, self.count, part.dataset, &written)?;
+        self.lake.add_part(&self.key, self.count, part.dataset)?;
         self.count += 1;
         for table in written {
             if let Some(known) = self.published.iter_mut().find(|known| known.name == table.name) {

@@ -16,14 +16,6 @@ const TEXT_DICTIONARY_LIMIT: usize = 4 << 20;
 
 /// The writer properties of a table.
 pub(super) fn writer_properties(spec: &TableSpec, compression: Compression) -> Result<WriterProperties> {
-    if spec.encodings.len() != spec.schema.fields().len() {
-        return Err(Error::Internal(format!(
-            "table {}: {} encodings for {} columns",
-            spec.name,
-            spec.encodings.len(),
-            spec.schema.fields().len()
-        )));
-    }
     let refused = |error: ParquetError| Error::Internal(format!("table {}: {error}", spec.name));
     let columns = ArrowSchemaConverter::new().convert(&spec.schema).map_err(refused)?;
     let mut builder = WriterProperties::builder()

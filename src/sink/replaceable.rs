@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::entries::{FOLDER, LOCK, entries, entry_path, read_small, texts};
+use super::entries::{FOLDER, LOCK, NO_RECORDING, entries, entry_path, names, read_small, texts};
 use super::{FIRST_PART, Format};
 use crate::error::{Error, Result};
 
@@ -69,12 +69,16 @@ fn files(root: &Path, manifest: &Value, max_parts: usize) -> HashSet<PathBuf> {
     if !entries.is_empty() || root.join(FOLDER).is_dir() {
         files.insert(Path::new(FOLDER).join(LOCK));
     }
+    // What a killed run was writing when it ended. The next one that adds a recording removes it.
+    let halves = names(&root.join(FOLDER)).unwrap_or_default().into_iter().filter(|name| name.ends_with(".half"));
+    files.extend(halves.map(|name| Path::new(FOLDER).join(name)));
     for (key, entry) in entries {
         files.insert(entry_path(&key));
         let entry: Value = serde_json::from_slice(&entry).unwrap_or_default();
         add_parts(&mut files, &texts(&entry, "tables", "name"), &key);
     }
     let tables = texts(manifest, "tables", "name");
+    add_parts(&mut files, &tables, NO_RECORDING);
     let keys = texts(manifest, "inputs", "trace_id");
     // Each recording may have each table. Where the product has no bound nothing is known, and nothing is replaced.
     if tables.len().saturating_mul(keys.len()) <= max_parts {

@@ -1,5 +1,6 @@
 //! One table of a dataset, and its row group in the making.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ::parquet::file::metadata::KeyValue;
@@ -12,7 +13,7 @@ use super::order::{Key, Order};
 use super::parquet::ParquetTable;
 use super::waiting::Waiting;
 use super::workers::Workers;
-use super::{TableSpec, WrittenTable};
+use super::{Compression, Format, TableSpec, WrittenTable};
 use crate::error::{Error, Result};
 
 /// Rows of a row group.
@@ -30,8 +31,10 @@ pub(super) struct Table {
     pub(super) spec: TableSpec,
     pub(super) open: bool,
     pub(super) meter: Meter,
-    path: String,
-    writer: Writer,
+    file: TablePath,
+    /// Made for the first rows, or at the end: making one costs more than most tables have rows.
+    writer: Option<Writer>,
+    format: (Format, Compression),
     order: Order,
     rows: u64,
     group: Group,
@@ -39,9 +42,35 @@ pub(super) struct Table {
     encoder_bytes: usize,
 }
 
-pub(super) enum Writer {
+/// Where the file of a table is.
+#[derive(Clone, Debug)]
+pub(super) struct TablePath {
+    /// Where it is written.
+    pub(super) here: PathBuf,
+    /// Its place in the dataset.
+    pub(super) place: String,
+}
+
+enum Writer {
     Parquet(Box<ParquetTable>),
     Arrow(ArrowTable),
+}
+
+impl Writer {
+    fn new(spec: &TableSpec, file: &TablePath, (format, compression): (Format, Compression)) -> Result<Writer> {
+        let here = file.here.clone();
+        Ok(match format {
+            Format::Parquet => Writer::Parquet(Box::new(ParquetTable::new(here, spec, compression)?)),
+            Format::Arrow => Writer::Arrow(ArrowTable::new(here, spec, compression)?),
+        })
+    }
+
+    fn parquet(&mut self) -> Result<&mut ParquetTable> {
+        match self {
+            Writer::Parquet(parquet) => Ok(parquet),
+            Writer::Arrow(_) => Err(Error::Internal("a Parquet table with the writer of another format".into())),
+        }
+    }
 }
 
 /// The current row group.
@@ -56,16 +85,22 @@ struct Group {
 }
 
 impl Table {
-    /// A table whose file is at `path` in the dataset; nothing is written yet.
-    pub(super) fn new(spec: TableSpec, path: String, writer: Writer) -> Result<Table> {
+    /// A table of which nothing is written yet.
+    pub(super) fn new(spec: TableSpec, file: TablePath, format: (Format, Compression)) -> Result<Table> {
         let order = Order::of(&spec)?;
+        if spec.encodings.len() != spec.schema.fields().len() {
+            let (encodings, columns) = (spec.encodings.len(), spec.schema.fields().len());
+            let message = format!("table {}: {encodings} encodings for {columns} columns", spec.name);
+            return Err(Error::Internal(message));
+        }
         let leaves = spec.schema.fields().iter().map(|f| leaves(f.data_type())).sum::<usize>();
         Ok(Table {
             spec,
             open: true,
             meter: Meter::default(),
-            path,
-            writer,
+            file,
+            writer: None,
+            format,
             order,
             rows: 0,
             group: Group::default(),
@@ -98,15 +133,19 @@ impl Table {
             true => Ok(batch),
             false => self.order.sort(&[&batch]).map_err(refused(&self.spec)),
         };
-        let parquet = match &mut self.writer {
-            Writer::Parquet(parquet) => parquet,
+        if self.format.0 == Format::Arrow {
             // Batches are sorted, each by itself; they wait for nothing.
-            Writer::Arrow(arrow) => return arrow.write(workers, loads, sorted(batch)?, bytes, &workers.admit(bytes)),
-        };
+            let batch = sorted(batch)?;
+            let Writer::Arrow(arrow) = begun(&mut self.writer, &self.spec, &self.file, self.format)? else {
+                return Err(Error::Internal("an Arrow table without its writer".into()));
+            };
+            return arrow.write(workers, loads, batch, bytes, &workers.admit(bytes));
+        }
         self.group.rows += rows;
         self.group.bytes += bytes;
         if self.group.last.is_some() {
             let batch = sorted(batch)?;
+            let parquet = begun(&mut self.writer, &self.spec, &self.file, self.format)?.parquet()?;
             parquet.write(workers, loads, &batch, &sizes, &workers.admit(bytes))?;
             self.group.last = Some(span.last);
         } else {
@@ -114,6 +153,7 @@ impl Table {
             if self.group.waiting.bytes() >= WAITING_BYTES {
                 let ticket = workers.admit(self.group.waiting.bytes());
                 let (batches, last) = self.group.waiting.take(&self.order).map_err(refused(&self.spec))?;
+                let parquet = begun(&mut self.writer, &self.spec, &self.file, self.format)?.parquet()?;
                 for (batch, sizes) in batches {
                     parquet.write(workers, loads, &batch, &sizes, &ticket)?;
                 }
@@ -137,15 +177,31 @@ impl Table {
     /// Ends the row group, if one has begun.
     pub(super) fn cut(&mut self, workers: &Workers, loads: &mut [usize]) -> Result<()> {
         let Group { rows, mut waiting, last, .. } = std::mem::take(&mut self.group);
-        match &mut self.writer {
-            Writer::Parquet(parquet) if last.is_some() => parquet.cut(workers),
-            Writer::Parquet(parquet) if rows > 0 => {
-                let ticket = workers.admit(waiting.bytes());
-                let (batches, _) = waiting.take(&self.order).map_err(refused(&self.spec))?;
-                parquet.whole(workers, loads, batches.into_iter().map(|(batch, _)| batch).collect(), ticket)
-            }
-            Writer::Parquet(_) | Writer::Arrow(_) => Ok(()),
+        if rows == 0 || self.format.0 == Format::Arrow {
+            return Ok(());
         }
+        let parquet = begun(&mut self.writer, &self.spec, &self.file, self.format)?.parquet()?;
+        if last.is_some() {
+            return parquet.cut(workers);
+        }
+        let ticket = workers.admit(waiting.bytes());
+        let (batches, _) = waiting.take(&self.order).map_err(refused(&self.spec))?;
+        parquet.whole(workers, loads, batches.into_iter().map(|(batch, _)| batch).collect(), ticket)
+    }
+
+    /// Ends the table without a file, which is right only as long as it has no rows.
+    pub(super) fn leave_out(&mut self) {
+        self.open = false;
+    }
+
+    /// Rows so far.
+    pub(super) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Its file, if it has one.
+    pub(super) fn file(&self) -> Option<&TablePath> {
+        self.writer.as_ref().map(|_| &self.file)
     }
 
     /// Ends the table with `metadata` in its footer.
@@ -157,7 +213,7 @@ impl Table {
     ) -> Result<()> {
         self.open = false;
         self.cut(workers, loads)?;
-        match &mut self.writer {
+        match begun(&mut self.writer, &self.spec, &self.file, self.format)? {
             Writer::Parquet(parquet) => {
                 let pairs = metadata.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
                 parquet.close(workers, loads, pairs.collect())
@@ -169,11 +225,25 @@ impl Table {
     /// What the table has become.
     pub(super) fn summary(&self) -> WrittenTable {
         let bytes = match &self.writer {
-            Writer::Parquet(parquet) => parquet.written(),
-            Writer::Arrow(arrow) => arrow.written(),
+            Some(Writer::Parquet(parquet)) => parquet.written(),
+            Some(Writer::Arrow(arrow)) => arrow.written(),
+            None => 0,
         };
-        WrittenTable { name: self.spec.name.clone(), path: self.path.clone(), rows: self.rows, bytes }
+        WrittenTable { name: self.spec.name.clone(), path: self.file.place.clone(), rows: self.rows, bytes }
     }
+}
+
+/// The writer of a table, which is made if there is none yet.
+fn begun<'w>(
+    writer: &'w mut Option<Writer>,
+    spec: &TableSpec,
+    file: &TablePath,
+    format: (Format, Compression),
+) -> Result<&'w mut Writer> {
+    Ok(match writer {
+        Some(writer) => writer,
+        None => writer.insert(Writer::new(spec, file, format)?),
+    })
 }
 
 fn refused(spec: &TableSpec) -> impl FnOnce(ArrowError) -> Error + '_ {

@@ -434,12 +434,19 @@ def _entry(dataset: str, sha256: str) -> Optional[Dict[str, Any]]:
 
 
 def _publish(folder: str, output: str, key: str) -> None:
-    """Copies the files of one recording into an object store, its entry last: what has none is not in the dataset."""
+    """Copies the files of one recording into an object store, its entry last: what has none is not in the dataset. Before them the files
+    without rows that a dataset has once for each table, where they are not there yet."""
     system, root = _stores.store(output)
     files = [os.path.join(path, name) for path, _, names in os.walk(folder) for name in names]
     own = [path for path in files if f"trace={key}{os.sep}" in path]
-    for path in [*own, os.path.join(folder, "manifest", f"{key}.json")]:
-        target = root.rstrip("/") + "/" + os.path.relpath(path, folder).replace(os.sep, "/")
+
+    def target_of(path: str) -> str:
+        return root.rstrip("/") + "/" + os.path.relpath(path, folder).replace(os.sep, "/")
+
+    empty = [path for path in files if f"trace=none{os.sep}" in path]
+    there = {found.path for found in system.get_file_info([target_of(path) for path in empty]) if found.is_file}
+    for path in [*[path for path in empty if target_of(path) not in there], *own, os.path.join(folder, "manifest", f"{key}.json")]:
+        target = target_of(path)
         with open(path, "rb") as source, system.open_output_stream(target) as sink:
             shutil.copyfileobj(source, sink, 1 << 20)
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::folder::Folder;
 use crate::error::{Error, Result};
+use crate::sink::NO_RECORDING;
 use crate::source::store::{Address, Failure, Object, Store, each, open, read};
 
 /// The file that says that there is a dataset.
@@ -78,15 +79,21 @@ impl StoredDataset {
         let keys = self.objects.iter().filter_map(|object| key_of_entry(&object.key));
         // A dataset of one recording has no entries, and no names of recordings in its paths.
         let missing: HashSet<Option<&str>> = keys.map(Some).chain([None]).filter(|key| !with.contains(key)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
         self.copy(|name| {
-            missing.contains(&trace_of(name)) && table_of(name).is_some_and(|table| tables.contains(&table))
+            let trace = trace_of(name);
+            (trace == Some(NO_RECORDING) || missing.contains(&trace))
+                && table_of(name).is_some_and(|table| tables.contains(&table))
         })
     }
 
     /// Copies all tables of one recording.
     pub fn copy_recording(&self, trace_id: &str) -> Result<()> {
         // In a dataset of one recording its name is in no path.
-        self.copy(|name| trace_of(name).is_none_or(|trace| trace == trace_id) && table_of(name).is_some())
+        let is_wanted = |trace: &str| trace == trace_id || trace == NO_RECORDING;
+        self.copy(|name| trace_of(name).is_none_or(is_wanted) && table_of(name).is_some())
     }
 
     /// Removes the copies of the tables of one recording.
@@ -146,12 +153,12 @@ pub(super) fn key_of_entry(name: &str) -> Option<&str> {
 }
 
 /// The recording that a file of a dataset belongs to.
-fn trace_of(name: &str) -> Option<&str> {
+pub(super) fn trace_of(name: &str) -> Option<&str> {
     name.split('/').find_map(|part| part.strip_prefix("trace="))
 }
 
 /// The table that a file of a dataset holds.
-fn table_of(name: &str) -> Option<&str> {
+pub(super) fn table_of(name: &str) -> Option<&str> {
     let (path, extension) = name.rsplit_once('.')?;
     if !matches!(extension, "parquet" | "arrow") {
         return None;

@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::dataset::{ENTRIES, MANIFEST, MOST_BYTES, files_below, key_of_entry};
+use super::dataset::{ENTRIES, MANIFEST, MOST_BYTES, files_below, key_of_entry, table_of, trace_of};
 use crate::error::{Error, Result};
 use crate::pipeline::describe;
+use crate::pipeline::empty::{Empty, is_of_now};
 use crate::pipeline::known::head_of;
 use crate::pipeline::request::Convert;
-use crate::sink::{Put, entry_path};
+use crate::sink::{Encoders, Lake, Put, entry_path};
 use crate::source::store::{Address, Failure, FailureKind, Store, Version, When, each, open, read};
 
 /// So often a summary is made anew when somebody else has written one meanwhile.
@@ -29,6 +30,8 @@ pub(crate) struct StoreLake {
     folder: PathBuf,
     /// Entries that were read, by their key, each with its tag.
     seen: Mutex<HashMap<String, Entry>>,
+    /// Tables of which this run has seen to it that there is a file without rows.
+    empty: Mutex<Vec<String>>,
     /// Whether the store was found to have no conditions.
     unconditional: AtomicBool,
 }
@@ -61,6 +64,7 @@ impl StoreLake {
             address,
             folder: folder.to_owned(),
             seen: Mutex::default(),
+            empty: Mutex::default(),
             unconditional: AtomicBool::new(false),
         };
         let entries_folder = folder.join(ENTRIES);
@@ -69,8 +73,7 @@ impl StoreLake {
         let manifest = read(lake.store.as_ref(), &lake.key(MANIFEST), MOST_BYTES).map_err(|f| f.at(&shown))?;
         let entries = lake.entries().map_err(|failure| failure.at(&shown))?;
         if manifest.is_none() && entries.is_empty() {
-            let has_any = lake.store.has_any(lake.address.prefix()).map_err(|failure| failure.at(&shown))?;
-            if has_any {
+            if lake.has_something_else().map_err(|failure| failure.at(&shown))? {
                 let message = format!(
                     "{} holds something else than a dataset of tracequet, so nothing is added",
                     shown.display()
@@ -85,6 +88,30 @@ impl StoreLake {
             write(&folder.join(entry_path(&key)), &bytes)?;
         }
         Ok(lake)
+    }
+
+    /// Writes the files of tables without rows that the store does not have. They are made in `lake`, which is the folder; `version`
+    /// is that of the tables of the dataset, if it says one.
+    pub(crate) fn put_empty(
+        &self,
+        empty: &Empty<'_>,
+        lake: &Lake,
+        encoders: &Arc<Encoders>,
+        version: Option<u32>,
+    ) -> Result<()> {
+        let names: Vec<&str> = empty.names().collect();
+        let is_lacking = |name: &&str| Ok(!is_of_now(version) || !self.store.is_there(&self.key(&empty.path(name)))?);
+        let shown = self.address.shown();
+        let lacking = each(&names, is_lacking).map_err(|failure| failure.at(&shown))?;
+        let lacking: Vec<&str> = names.iter().zip(lacking).filter(|(_, lacks)| *lacks).map(|(name, _)| *name).collect();
+        empty.put_those(lake, encoders, |name| lacking.contains(&name))?;
+        let uploaded = each(&lacking, |name| {
+            let path = empty.path(name);
+            self.store.upload(&self.key(&path), &self.folder.join(&path))
+        });
+        uploaded.map_err(|failure| failure.at(&shown))?;
+        *self.empty.lock().unwrap_or_else(PoisonError::into_inner) = names.into_iter().map(str::to_owned).collect();
+        Ok(())
     }
 
     /// Writes a recording whose files lie in the folder: its files, then its entry. `replaced` are removed before. A
@@ -150,7 +177,8 @@ impl StoreLake {
         for attempt in 0..ATTEMPTS {
             let before = read(self.store.as_ref(), &self.key(MANIFEST), MOST_BYTES).map_err(|f| f.at(&shown))?;
             let entries = self.entries().map_err(|failure| failure.at(&shown))?;
-            let files = describe::files(request, &entries)?;
+            let empty = self.empty.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let files = describe::files(request, &entries, &empty)?;
             match self.put_summary(&files, before).map_err(|failure| failure.at(&shown))? {
                 Put::Done => return Ok(()),
                 Put::WasThere => std::thread::sleep(Duration::from_millis(u64::from(attempt + 1) * 20)),
@@ -183,6 +211,16 @@ impl StoreLake {
             }
         }
         Ok(Put::Done)
+    }
+
+    /// Whether something lies at the address that is no file of a table of several recordings. Such files are what a run that was
+    /// killed left, or what one that goes on has put there before its first entry.
+    fn has_something_else(&self) -> Stored<bool> {
+        if !self.store.has_any(self.address.prefix())? {
+            return Ok(false);
+        }
+        let objects = self.store.list(self.address.prefix())?;
+        Ok(objects.iter().any(|object| trace_of(&object.key).is_none() || table_of(&object.key).is_none()))
     }
 
     /// What whoever started the run has to know.
@@ -304,6 +342,37 @@ mod tests {
     }
 
     #[test]
+    fn files_of_tables_without_rows_are_uploaded_once() {
+        use crate::table::select::Selection;
+
+        let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
+        let here = folder.path().to_owned();
+        let stored = lake(&store, &here);
+        let request = Convert { output: here.clone(), append: true, ..Convert::default() };
+        let encoders = Encoders::start(1).unwrap();
+        let put = |tables: &[&str], version| {
+            let tables: Vec<String> = tables.iter().map(|name| (*name).to_owned()).collect();
+            let selection = Selection::new(&tables).unwrap();
+            let empty = Empty::of(&request, &selection).unwrap();
+            stored.put_empty(&empty, &Lake::open(&here, false).unwrap(), &encoders, version).unwrap();
+        };
+        let gc = "lake/gc/trace=none/part-0.parquet";
+        put(&["gc"], None);
+        let keys = store.keys();
+        assert!(keys.len() == 4 && keys.contains(&gc.to_owned()), "{keys:?}");
+        store.set(gc, b"as it is");
+        put(&["gc", "gc_pause"], Some(SCHEMA_VERSION));
+        let content = |key: &str| read(store.as_ref(), key, u64::MAX).unwrap().unwrap().0;
+        assert_eq!((store.keys().len(), content(gc).as_slice()), (5, &b"as it is"[..]));
+        // The tables of another version may have had other columns.
+        put(&["gc"], Some(SCHEMA_VERSION - 1));
+        assert!(content(gc).starts_with(b"PAR1"));
+        stored.describe(&request).unwrap();
+        let manifest = String::from_utf8(content("lake/manifest.json")).unwrap();
+        assert!(manifest.contains("\"gc\""), "{manifest}");
+    }
+
+    #[test]
     fn two_who_sum_up_at_once_lose_nothing() {
         let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
         let lake = lake(&store, folder.path());
@@ -373,8 +442,15 @@ mod tests {
     #[test]
     fn something_else_is_not_added_to() {
         let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
+        let open = || {
+            let address = Address::parse(Path::new("s3://bucket/lake")).unwrap().unwrap();
+            StoreLake::open(store.clone(), address, folder.path()).map(drop)
+        };
+        // Another run has begun, and has no entry yet.
+        store.set("lake/gc/trace=none/part-0.parquet", b"no rows");
+        store.set("lake/event/P/E/trace=a-00000000/part-0.parquet", b"rows");
+        open().unwrap();
         store.set("lake/cat.jpg", b"cat");
-        let address = Address::parse(Path::new("s3://bucket/lake")).unwrap().unwrap();
-        assert!(StoreLake::open(store, address, folder.path()).is_err());
+        assert!(open().unwrap_err().to_string().contains("something else"));
     }
 }
