@@ -71,8 +71,12 @@ fn queries_of_the_documents_give_rows() {
     let mut arguments: Vec<PathBuf> = documents.iter().map(|name| root().join(name)).collect();
     arguments.push("--".into());
     for sample in ["gc-churn", "heap-10", "stacks", "events", "server-gc", "exit-early", "subjects"] {
-        // The one whose symbols are there.
-        let options: &[&str] = if sample == "subjects" { &["--symbols", "samples"] } else { &[] };
+        let options: &[&str] = match sample {
+            // The one whose symbols are there, and the one with a heap dump.
+            "subjects" => &["--symbols", "samples"],
+            "heap-10" => &["--retained"],
+            _ => &[],
+        };
         arguments.push(convert(folder.path(), sample, &[sample], options));
     }
     let machine = folder.path().join("machine.etl");
@@ -82,7 +86,7 @@ fn queries_of_the_documents_give_rows() {
     std::fs::write(&switches, crate::etl::scheduling::recording().0).unwrap();
     arguments.push(convert_files(folder.path(), "switches", &[switches], &[]));
     // All of them above are there alone, too.
-    arguments.push(convert(folder.path(), "several", &["gc-churn", "heap-10", "stacks"], &[]));
+    arguments.push(convert(folder.path(), "several", &["gc-churn", "heap-10", "stacks"], &["--retained"]));
     run(&python, "queries.py", &arguments);
 }
 
