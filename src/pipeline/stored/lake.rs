@@ -161,6 +161,12 @@ impl StoreLake {
         let entry: serde_json::Value = serde_json::from_slice(&entry).unwrap_or_default();
         let tables = entry.get("tables").and_then(serde_json::Value::as_array).into_iter().flatten();
         let names: Vec<&str> = tables.filter_map(|table| table.get("name")?.as_str()).collect();
+        if names.is_empty() {
+            // The entry is damaged, and does not say where the files are.
+            let objects = self.store.list(self.address.prefix())?;
+            let own: Vec<_> = objects.iter().filter(|object| trace_of(&object.key) == Some(key)).collect();
+            return each(&own, |object| self.store.delete(&object.key)).map(|_| true);
+        }
         each(&names, |table| {
             for object in self.store.list(&self.key(&format!("{table}/trace={key}")))? {
                 self.store.delete(&object.key)?;
@@ -424,6 +430,10 @@ mod tests {
         assert!(keys.iter().all(|key| !key.contains("old")) && keys.len() == 3, "{keys:?}");
         lake.describe(&Convert::default()).unwrap();
         assert!(lake.remove("new").unwrap() && !lake.remove("new").unwrap());
+        // An entry that does not say what there is.
+        put(&lake, "torn", &[]).unwrap();
+        store.set("lake/manifest/torn.json", b"{");
+        assert!(lake.remove("torn").unwrap());
         lake.describe(&Convert::default()).unwrap();
         assert_eq!((summed(&store).len(), store.keys().len()), (0, 2));
     }
