@@ -35,6 +35,10 @@ mod normalize;
 #[path = "../fuzz/fuzz_targets/payload.rs"]
 mod payload;
 
+#[allow(unused_attributes, reason = "`no_main` is for the fuzzer")]
+#[path = "../fuzz/fuzz_targets/symbols.rs"]
+mod symbols;
+
 /// What a fuzz target has instead of libfuzzer's macro: a function on bytes.
 #[macro_export]
 macro_rules! fuzz_target {
@@ -171,6 +175,20 @@ fn mutations_of_callbacks_do_no_harm() {
 #[test]
 fn mutations_of_heap_dumps_do_no_harm() {
     mutations("gcdump", gcdump::run, crate::gcdump::seeds(), 10_000);
+}
+
+/// Symbols of a sample, alone and embedded in an assembly.
+pub fn symbols_of_samples() -> Vec<Vec<u8>> {
+    #[allow(unused_mut, reason = "an assembly needs tables")]
+    let mut seeds = samples(&["Churn.pdb", "native/probe.pdb"]);
+    #[cfg(all(feature = "packed", feature = "tables"))]
+    seeds.push(crate::lines::assembly(&seeds[0], &crate::lines::id_of(&seeds[0])));
+    seeds
+}
+
+#[test]
+fn mutations_of_symbols_do_no_harm() {
+    mutations("symbols", symbols::run, symbols_of_samples(), 4000);
 }
 
 /// The files of datasets, each behind the number by which the target knows it.

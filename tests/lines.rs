@@ -68,7 +68,7 @@ fn lines_are_those_that_the_runtime_finds() {
 }
 
 /// An assembly (PE32+) of nothing but a debug directory with these symbols embedded.
-fn assembly(pdb: &[u8], id: &[u8]) -> Vec<u8> {
+pub fn assembly(pdb: &[u8], id: &[u8]) -> Vec<u8> {
     let mut packed = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(pdb).unwrap();
     let mut embedded = b"MPDB".to_vec();
@@ -95,12 +95,19 @@ fn assembly(pdb: &[u8], id: &[u8]) -> Vec<u8> {
     [file, code_view, embedded].concat()
 }
 
+/// The id of a portable PDB, in the stream `#Pdb`.
+pub fn id_of(pdb: &[u8]) -> Vec<u8> {
+    let stream = pdb.windows(5).position(|bytes| bytes == b"#Pdb\0").unwrap() - 8;
+    let at = u32::from_le_bytes(pdb[stream..stream + 4].try_into().unwrap()) as usize;
+    pdb[at..at + 16].to_vec()
+}
+
 #[test]
 fn symbols_are_found_in_every_place_and_by_their_id_only() {
     let pdb = std::fs::read(samples().join("Churn.pdb")).unwrap();
-    let stream = pdb.windows(5).position(|bytes| bytes == b"#Pdb\0").unwrap() - 8;
-    let at = u32::from_le_bytes(pdb[stream..stream + 4].try_into().unwrap()) as usize;
-    let id = &pdb[at..at + 16];
+    let id = id_of(&pdb);
+    let at = pdb.windows(16).position(|bytes| bytes == id).unwrap();
+    let id = id.as_slice();
     let expected = all_lines(&with_symbols(&samples()));
     assert!(expected.len() > 30 && expected.iter().any(|line| line.ends_with(":35 exact")), "{expected:?}");
     let folder = tempfile::tempdir().unwrap();

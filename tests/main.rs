@@ -81,6 +81,8 @@ mod gc;
 mod gcdump;
 #[cfg(feature = "cli")]
 mod heap;
+#[cfg(feature = "tables")]
+mod held_rows;
 #[cfg(feature = "packed")]
 mod hostile;
 #[cfg(feature = "tables")]

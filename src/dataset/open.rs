@@ -33,6 +33,11 @@ impl Dataset {
         Ok(Dataset { root, manifest, max_held: MAX_HELD })
     }
 
+    /// With another bound of what rows that an answer needs at a time may take in memory, in bytes: without this 2 GiB.
+    pub fn holding(self, max_held: u64) -> Dataset {
+        Dataset { max_held, ..self }
+    }
+
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.root
@@ -154,12 +159,6 @@ impl<'d> Recording<'d> {
 }
 
 impl Dataset {
-    /// With another bound of what rows take in memory.
-    #[cfg(test)]
-    pub(crate) fn holding(self, max_held: u64) -> Dataset {
-        Dataset { max_held, ..self }
-    }
-
     fn file(&self, trace_id: &str, table: &str) -> PathBuf {
         let extension = self.format().name();
         match self.layout() {

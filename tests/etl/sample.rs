@@ -106,7 +106,9 @@ fn fuzzing_begins_here() {
     let (dumps, files): (Vec<Vec<u8>>, Vec<Vec<u8>>) = Default::default();
     let dumps = dumps.iter().map(|bytes| ("gcdump", bytes.as_slice()));
     let files = files.iter().map(|bytes| ("dataset", bytes.as_slice()));
-    for (index, (target, bytes)) in seeds.chain(others).chain(dumps).chain(files).enumerate() {
+    let symbols = crate::fuzzing::symbols_of_samples();
+    let symbols = symbols.iter().map(|bytes| ("symbols", bytes.as_slice()));
+    for (index, (target, bytes)) in seeds.chain(others).chain(dumps).chain(symbols).chain(files).enumerate() {
         std::fs::create_dir_all(folder.join(target)).expect("room");
         std::fs::write(folder.join(target).join(format!("seed{index}")), bytes).expect("room");
     }

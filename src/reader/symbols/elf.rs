@@ -77,6 +77,9 @@ fn expand(_format: CompressionFormat, _packed: &[u8], _size: u64) -> Option<Vec<
     None
 }
 
+/// Symbols whose names cannot be read; with more of them a file is damaged.
+const MAX_UNNAMED: usize = 1 << 10;
+
 impl ElfFile {
     /// Reads a file, if its build id is the wanted one. Compressed sections may take `left` bytes.
     pub fn parse(data: &[u8], wanted: &str, left: u64) -> Option<ElfFile> {
@@ -90,13 +93,20 @@ impl ElfFile {
         });
         let segments = segments.collect();
         let is_whole = file.symbols().next().is_some();
-        let mut functions = Functions::default();
+        let (mut functions, mut unnamed) = (Functions::default(), 0);
         for symbol in file.symbols().chain(file.dynamic_symbols()) {
             let (start, size) = (symbol.address(), symbol.size());
-            let Ok(name) = symbol.name() else { continue };
-            if symbol.kind() != SymbolKind::Text || !symbol.is_definition() || name.is_empty() {
+            if symbol.kind() != SymbolKind::Text || !symbol.is_definition() || size == 0 {
                 continue;
             }
+            let Ok(name) = symbol.name() else {
+                // To look for the end of a name takes time, however long it is.
+                unnamed += 1;
+                if unnamed > MAX_UNNAMED {
+                    break;
+                }
+                continue;
+            };
             let name = demangle_auto(Cow::Borrowed(name), None);
             if !functions.add(start..start.saturating_add(size), &name, 0) {
                 break;

@@ -7,14 +7,40 @@ use std::path::Path;
 /// A file of more bytes is not read. The symbols of the largest assembly of .NET 10 have 10 MB.
 const MAX_FILE: u64 = 128 << 20;
 
-/// The bytes of a file of not more than `most`. Pipes and devices are not opened.
-pub fn read_file(path: &Path, most: u64) -> Option<Vec<u8>> {
+/// Bytes of all symbols in memory, at most.
+const MAX_KEPT: u64 = 1 << 30;
+
+/// Bytes that are looked through, at most: a recording can name the same large file for each of its modules.
+const MAX_LOOKED: u64 = 16 << 30;
+
+/// What may still be read.
+#[derive(Debug)]
+pub struct Budget {
+    /// Bytes that are kept.
+    pub kept: u64,
+    /// Bytes that are looked through.
+    pub looked: u64,
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget { kept: MAX_KEPT, looked: MAX_LOOKED }
+    }
+}
+
+/// The bytes of a file that begins in one of these ways, if it is not too large. Pipes and devices are not opened.
+pub fn read_file(path: &Path, budget: &mut Budget, beginnings: &[&[u8]]) -> Option<Vec<u8>> {
     let size = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
-    if size > MAX_FILE.min(most) {
+    if size > MAX_FILE.min(budget.kept).min(budget.looked) {
         return None;
     }
-    let mut data = Vec::new();
-    File::open(path).ok()?.take(MAX_FILE).read_to_end(&mut data).ok()?;
+    let (mut file, mut data) = (File::open(path).ok()?, Vec::new());
+    file.by_ref().take(4).read_to_end(&mut data).ok()?;
+    if !beginnings.iter().any(|beginning| data.starts_with(beginning)) {
+        return None;
+    }
+    file.take(MAX_FILE - 4).read_to_end(&mut data).ok()?;
+    budget.looked = budget.looked.saturating_sub(data.len() as u64);
     Some(data)
 }
 

@@ -18,4 +18,6 @@ mod search;
 
 pub use functions::NativePlace;
 pub use native::{NativeKey, NativeModule};
+pub use native_pdb::NativePdb;
+pub use portable_pdb::PortablePdb;
 pub use search::{ManagedModule, Symbols};

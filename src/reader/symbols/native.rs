@@ -9,10 +9,13 @@ use foldhash::fast::RandomState;
 
 #[cfg(feature = "native-symbols")]
 use super::elf::ElfFile;
-use super::files::{file_name, is_local, read_file};
+use super::files::{Budget, file_name, is_local, read_file};
 use super::functions::NativePlace;
 use super::native_pdb::NativePdb;
 use crate::guid::Guid;
+
+/// First bytes of a PDB.
+const MSF: &[u8] = b"Micr";
 
 /// A native file as the recording names it.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +58,7 @@ impl NativeFiles {
         folders: &[PathBuf],
         module: NativeModule<'_>,
         offset: u64,
-        bytes_left: &mut u64,
+        budget: &mut Budget,
     ) -> Option<NativePlace<'_>> {
         match module.key {
             #[cfg(feature = "native-symbols")]
@@ -64,7 +67,7 @@ impl NativeFiles {
                     return None;
                 }
                 if !self.by_build_id.contains_key(id) {
-                    let found = find_elf(folders, module.path, id, bytes_left);
+                    let found = find_elf(folders, module.path, id, budget);
                     self.by_build_id.insert(id.to_owned(), found);
                 }
                 self.by_build_id.get(id)?.as_ref()?.at(offset)
@@ -78,8 +81,8 @@ impl NativeFiles {
                 let found = self.pdbs.entry((guid, age)).or_insert_with(|| {
                     let places = pdb_places(folders, module.path, path, guid, age);
                     places.iter().find_map(|place| {
-                        let pdb = NativePdb::parse(read_file(place, *bytes_left)?, guid, age)?;
-                        *bytes_left = bytes_left.saturating_sub(pdb.size() as u64);
+                        let pdb = NativePdb::parse(read_file(place, budget, &[MSF])?, guid, age)?;
+                        budget.kept = budget.kept.saturating_sub(pdb.size() as u64);
                         Some(pdb)
                     })
                 });
@@ -114,7 +117,7 @@ fn pdb_places(folders: &[PathBuf], module: &str, pdb: Option<&str>, guid: Guid, 
 }
 
 #[cfg(feature = "native-symbols")]
-fn find_elf(folders: &[PathBuf], path: &str, build_id: &str, bytes_left: &mut u64) -> Option<ElfFile> {
+fn find_elf(folders: &[PathBuf], path: &str, build_id: &str, budget: &mut Budget) -> Option<ElfFile> {
     let id = build_id.to_lowercase();
     let (first, rest) = id.split_at_checked(2)?;
     // As gdb and others lay out debug files.
@@ -133,9 +136,9 @@ fn find_elf(folders: &[PathBuf], path: &str, build_id: &str, bytes_left: &mut u6
     }
     let mut found: Option<ElfFile> = None;
     for place in places {
-        let Some(data) = read_file(&place, *bytes_left) else { continue };
-        let Some(file) = ElfFile::parse(&data, &id, *bytes_left) else { continue };
-        *bytes_left = bytes_left.saturating_sub(data.len() as u64).saturating_sub(file.expanded);
+        let Some(data) = read_file(&place, budget, &[b"\x7FELF"]) else { continue };
+        let Some(file) = ElfFile::parse(&data, &id, budget.kept) else { continue };
+        budget.kept = budget.kept.saturating_sub(data.len() as u64).saturating_sub(file.expanded);
         // One with all symbols is better than one with those for other files only.
         if file.is_whole || found.is_none() {
             let is_whole = file.is_whole;

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use foldhash::fast::RandomState;
 
+use super::pe;
 use crate::bytes::{ParseError, Parsed, fail, guid, inner, refuse, take, u8le, u16le, u32le, u64le};
 use crate::guid::Guid;
 
@@ -21,15 +22,16 @@ const METHOD_DEBUG_INFORMATION: u32 = 0x31;
 /// Table number in the high byte of a method's token.
 const METHOD_DEF: u32 = 0x06;
 
-/// Sequence points that are read from one file, at most: a hostile file can give all its methods the same long blob. The largest
-/// assembly of .NET 10 has 0.5 million.
+/// Sequence points, and changes of the document between them, that are read from one file, at most: a hostile file can give all its
+/// methods the same long blob. The largest assembly of .NET 10 has 0.5 million.
 const MAX_POINTS: usize = 1 << 22;
 
 /// Bytes of a document's name, at most.
 const MAX_NAME: usize = 4 << 10;
 
-/// Bytes of all names, at most.
+/// Bytes of all names, at most. Each counts for some, so that there is an end of reading what is no name.
 const MAX_NAMES: usize = 16 << 20;
+const LEAST_NAME: usize = 64;
 
 /// From this IL offset on the code is of this line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +67,20 @@ pub struct PortablePdb {
 }
 
 impl PortablePdb {
+    /// Of a file: a PDB, or an assembly with an embedded one; with a `wanted` id only the one that has it.
+    pub fn of_file(data: Vec<u8>, wanted: Option<Guid>) -> Option<PortablePdb> {
+        let is_wanted = |guid: &Guid| wanted.is_none_or(|wanted| *guid == wanted);
+        let data = if data.starts_with(b"MZ") {
+            let directory = pe::debug_directory(&data).ok()?;
+            pe::expand(directory.embedded.filter(|_| directory.guids.iter().any(is_wanted))?)?
+        } else {
+            data
+        };
+        PortablePdb::parse(data).ok().filter(|pdb| is_wanted(&pdb.guid()))
+    }
+
     /// Looks through the head of a file.
-    pub fn parse(data: Vec<u8>) -> Result<PortablePdb, ParseError> {
+    fn parse(data: Vec<u8>) -> Result<PortablePdb, ParseError> {
         let (_, streams) = streams(&data).map_err(inner)?;
         let of = |name: &[u8]| streams.iter().find(|(known, _)| *known == name).map(|(_, place)| place.clone());
         let missing = |what| inner(fail(0, what, "a portable PDB with this stream"));
@@ -89,6 +103,11 @@ impl PortablePdb {
         })
     }
 
+    /// Bytes in memory, but for what was read out of them.
+    pub(super) fn size(&self) -> usize {
+        self.data.len()
+    }
+
     /// The first part of the PDB id, which the assembly and the recording have, too.
     pub fn guid(&self) -> Guid {
         self.guid
@@ -102,8 +121,10 @@ impl PortablePdb {
         }
         let row = token & 0x00FF_FFFF;
         if !self.points.contains_key(&row) {
-            let points = self.read_points(row).unwrap_or_default();
-            self.points_left = self.points_left.saturating_sub(points.len().max(1));
+            self.points_left = self.points_left.saturating_sub(1);
+            let mut left = self.points_left;
+            let points = self.read_points(row, &mut left).unwrap_or_default();
+            self.points_left = left;
             self.points.insert(row, points.into_iter().filter(|point| point.line != HIDDEN).collect());
         }
         let points = self.points.get(&row)?;
@@ -114,7 +135,7 @@ impl PortablePdb {
         let Point { line, document, .. } = *points.get(index)?;
         if !self.names.contains_key(&document) {
             let name = self.read_name(document).unwrap_or_default();
-            self.names_left = self.names_left.saturating_sub(name.len());
+            self.names_left = self.names_left.saturating_sub(name.len().max(LEAST_NAME));
             self.names.insert(document, name.into());
         }
         let name = self.names.get(&document).filter(|name| !name.is_empty())?;
@@ -122,7 +143,7 @@ impl PortablePdb {
     }
 
     /// The points of a method in their order; none when it has none.
-    fn read_points(&self, row: u32) -> Option<Vec<Point>> {
+    fn read_points(&self, row: u32, left: &mut usize) -> Option<Vec<Point>> {
         let row = self.row(&self.methods, row)?;
         let (row, document) = index(self.wide_documents(), "Document")(row).ok()?;
         let (_, blob) = index(self.wide_blobs, "SequencePoints")(row).ok()?;
@@ -131,15 +152,19 @@ impl PortablePdb {
         }
         // A blob that is damaged has the points before the damage.
         let mut points = Vec::new();
-        let _end = sequence_points(self.blob(blob)?, document, self.points_left, &mut points);
+        let _end = sequence_points(self.blob(blob)?, document, left, &mut points);
         Some(points)
     }
 
     fn read_name(&self, row: u32) -> Option<String> {
         let (_, name) = index(self.wide_blobs, "Name")(self.row(&self.documents, row)?).ok()?;
         let (separator, mut parts) = self.blob(name)?.split_first()?;
-        let mut text = Vec::new();
+        let (mut text, most) = (Vec::new(), MAX_NAME.min(self.names_left));
         let mut is_first = true;
+        // Parts may be empty, and the bytes of many.
+        if parts.len() > 4 * MAX_NAME {
+            return None;
+        }
         while !parts.is_empty() {
             let (rest, part) = compressed(parts).ok()?;
             parts = rest;
@@ -147,12 +172,11 @@ impl PortablePdb {
                 text.push(*separator);
             }
             is_first = false;
-            if part != 0 {
-                text.extend_from_slice(self.blob(part)?);
-            }
-            if text.len() > MAX_NAME.min(self.names_left) {
+            let part = if part == 0 { &[] } else { self.blob(part)? };
+            if text.len() + part.len() > most {
                 return None;
             }
+            text.extend_from_slice(part);
         }
         String::from_utf8(text).ok()
     }
@@ -282,8 +306,8 @@ fn compressed_signed(input: &[u8]) -> Parsed<'_, i64> {
 /// The line of a hidden point.
 const HIDDEN: u32 = 0x00FE_EFEE;
 
-/// Puts the points of a method into `points`, `most` at most.
-fn sequence_points<'a>(blob: &'a [u8], document: u32, most: usize, points: &mut Vec<Point>) -> Parsed<'a, ()> {
+/// Puts the points of a method into `points`; `left` is how many records may still be read.
+fn sequence_points<'a>(blob: &'a [u8], document: u32, left: &mut usize, points: &mut Vec<Point>) -> Parsed<'a, ()> {
     let (mut rest, _local_signature) = compressed(blob)?;
     let mut document = document;
     if document == 0 {
@@ -292,7 +316,8 @@ fn sequence_points<'a>(blob: &'a [u8], document: u32, most: usize, points: &mut 
     let (mut il_offset, mut is_first) = (0u32, true);
     // Line and column of the last point that is not hidden.
     let mut before: Option<(i64, i64)> = None;
-    while !rest.is_empty() && points.len() < most {
+    while !rest.is_empty() && *left > 0 {
+        *left -= 1;
         let (more, delta) = compressed(rest)?;
         if delta == 0 && !is_first {
             (rest, document) = compressed(more)?;
@@ -369,12 +394,51 @@ mod tests {
         // No local signature; at 0 line 10, at 2 hidden, another document, at 5 line 7.
         let blob = [0, 0, 1, 4, 10, 9, 2, 0, 0, 0, 2, 3, 0, 4, 0x7B, 0];
         let mut points = Vec::new();
-        sequence_points(&blob, 1, 100, &mut points).unwrap();
+        let mut left = 100;
+        sequence_points(&blob, 1, &mut left, &mut points).unwrap();
         let point = |il_offset, line, document| Point { il_offset, line, document };
         assert_eq!(points, [point(0, 10, 1), point(2, HIDDEN, 1), point(5, 7, 2)]);
+        assert_eq!(left, 96, "the change of the document counts");
         points.clear();
-        sequence_points(&blob, 1, 2, &mut points).unwrap();
+        sequence_points(&blob, 1, &mut 2, &mut points).unwrap();
         assert_eq!(points.len(), 2, "no more than are wanted");
+        // A blob of nothing but changes of the document has an end, too.
+        let (changes, mut left) = ([&[0, 0, 1, 4, 10, 9][..], &[0, 1].repeat(100_000)].concat(), 1000);
+        let (rest, ()) = sequence_points(&changes, 1, &mut left, &mut points).unwrap();
+        assert_eq!((left, rest.len()), (0, 200_000 - 2 * 999));
+    }
+
+    /// A PDB with a document whose name has these parts, each an offset in the blobs, and the blobs behind the name.
+    fn named(separator: u8, parts: &[u8], more: &[u8]) -> PortablePdb {
+        let length = |len: usize| (0xC000_0000 | len as u32).to_be_bytes().to_vec();
+        let name = [&length(parts.len() + 1)[..], &[separator], parts].concat();
+        let data = [&[0][..], &name, more].concat();
+        let row: Vec<u8> = [1u16, 0, 0, 0].iter().flat_map(|index| index.to_le_bytes()).collect();
+        let (blobs, rows) = (0..data.len(), data.len()..data.len() + row.len());
+        PortablePdb {
+            data: [data, row].concat(),
+            guid: Guid::NONE,
+            blobs,
+            wide_blobs: false,
+            documents: Table { rows: 1, row_size: 8, place: rows },
+            methods: Table::default(),
+            points: HashMap::default(),
+            names: HashMap::default(),
+            points_left: MAX_POINTS,
+            names_left: MAX_NAMES,
+        }
+    }
+
+    #[test]
+    fn names_have_few_parts_and_short_ones() {
+        // The blob behind the name begins at 1 + 4 + 1 + 3.
+        let pdb = named(b'/', &[0, 9, 9], b"\x03abc");
+        assert_eq!(pdb.read_name(1).as_deref(), Some("/abc/abc"));
+        let many = |parts: usize| named(0, &vec![0; parts], b"").read_name(1);
+        assert_eq!((many(4 * MAX_NAME), many(4 * MAX_NAME + 1)), (Some(String::new()), None));
+        // A part that is too long is not copied.
+        let long = [&[0xC0, 0, 0x20, 0][..], &[b'x'; 0x2000]].concat();
+        assert_eq!(named(b'/', &[0, 9, 9], &long).read_name(1), None);
     }
 
     /// Every cut and every changed byte of a real file is read or refused.

@@ -5,16 +5,12 @@ use std::path::{Path, PathBuf};
 
 use foldhash::fast::RandomState;
 
-use super::files::{file_name, is_local, read_file};
+use super::files::{Budget, file_name, is_local, read_file};
 use super::functions::NativePlace;
 use super::native::{NativeFiles, NativeModule};
-use super::pe;
 use super::portable_pdb::PortablePdb;
 use crate::error::{Error, Result};
 use crate::guid::Guid;
-
-/// Bytes of all symbols in memory, at most.
-const MAX_BYTES: u64 = 1 << 30;
 
 /// Names of modules without symbols that are remembered.
 const MAX_NAMES: usize = 1 << 10;
@@ -35,7 +31,7 @@ pub struct ManagedModule<'m> {
 pub struct Symbols {
     folders: Vec<PathBuf>,
     files: HashMap<Guid, Option<PortablePdb>, RandomState>,
-    bytes_left: u64,
+    budget: Budget,
     missing: Vec<String>,
     native: NativeFiles,
 }
@@ -50,7 +46,7 @@ impl Symbols {
         Ok(Symbols {
             folders: folders.to_vec(),
             files: HashMap::default(),
-            bytes_left: MAX_BYTES,
+            budget: Budget::default(),
             missing: Vec::new(),
             native: NativeFiles::default(),
         })
@@ -74,7 +70,7 @@ impl Symbols {
     /// What lies in a native file at an offset of the file, when its key is a build id, or else at a distance from its beginning in
     /// memory. The place is behind a call.
     pub fn native(&mut self, module: NativeModule<'_>, offset: u64) -> Option<NativePlace<'_>> {
-        self.native.at(&self.folders, module, offset, &mut self.bytes_left)
+        self.native.at(&self.folders, module, offset, &mut self.budget)
     }
 
     /// Names of modules whose symbols were looked for and not found, in the order of the search.
@@ -111,15 +107,38 @@ impl Symbols {
 
     /// The symbols in a file, a PDB or an assembly with embedded ones, if their id is the wanted one.
     fn read(&mut self, path: &Path, wanted: Guid) -> Option<PortablePdb> {
-        let mut data = read_file(path, self.bytes_left)?;
-        if data.starts_with(b"MZ") {
-            let directory = pe::debug_directory(&data).ok()?;
-            let embedded = directory.embedded.filter(|_| directory.guids.contains(&wanted))?;
-            data = pe::expand(embedded)?;
-        }
-        let size = data.len() as u64;
-        let pdb = PortablePdb::parse(data).ok().filter(|pdb| pdb.guid() == wanted)?;
-        self.bytes_left = self.bytes_left.saturating_sub(size);
+        let data = read_file(path, &mut self.budget, &[b"MZ", b"BSJB"])?;
+        let pdb = PortablePdb::of_file(data, Some(wanted))?;
+        self.budget.kept = self.budget.kept.saturating_sub(pdb.size() as u64);
         Some(pdb)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_looked_through_up_to_a_bound() {
+        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+        let data = std::fs::read(samples.join("Churn.pdb")).unwrap();
+        let pdb_guid = PortablePdb::of_file(data.clone(), None).unwrap().guid();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("Churn.pdb"), &data).unwrap();
+        // What is no symbols by its first bytes is not read.
+        std::fs::write(folder.path().join("Churn.dll"), vec![7; 1 << 20]).unwrap();
+        let size = data.len() as u64;
+        // The same file for modules with other ids: it is read for each of them, as long as it may be.
+        for (looked, others, is_found) in [(4 * size, 3, true), (4 * size - 1, 3, false), (4 * size, 4, false)] {
+            let mut symbols = Symbols::open(&[folder.path().to_owned()]).unwrap();
+            symbols.budget.looked = looked;
+            for other in 0..others {
+                let module = ManagedModule { path: "Churn.dll", pdb_guid: Guid([other + 1; 16]), pdb_path: None };
+                assert_eq!(symbols.line(module, 0x0600_0001, None), None);
+            }
+            let module = ManagedModule { path: "Churn.dll", pdb_guid, pdb_path: None };
+            let found = (1..50).any(|row| symbols.line(module, 0x0600_0000 + row, None).is_some());
+            assert_eq!((found, symbols.missing().len()), (is_found, usize::from(others) + usize::from(!is_found)));
+        }
     }
 }
