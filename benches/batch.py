@@ -98,13 +98,13 @@ def growing(program, folder, counts):
 def side_by_side(program, folder):
     small = made(folder / "small", 200, ["gc-churn.nettrace", "server-gc.nettrace", "stacks.nettrace", "events.nettrace"])
     times = {}
-    for _ in range(3):
+    for turn in range(3):
         for append in ([], ["--append"]):
             for jobs in ("1", "2"):
-                lake = folder / "lake"
+                # Nothing is removed meanwhile: ext4 does not give an inode again for a minute, and looks at each such one in vain.
+                lake = folder / f"lake-{turn}-{len(append)}-{jobs}"
                 times.setdefault((bool(append), jobs), []).append(
                     run([program, "convert", "-q", *append, "--jobs", jobs, small, "-o", lake]))
-                shutil.rmtree(lake)
     print("\n| 200 small recordings | s | CPU s | peak MB |\n|---|---:|---:|---:|")
     for (append, jobs), runs in times.items():
         seconds, cpu, peak = (statistics.median(column) for column in zip(*runs))

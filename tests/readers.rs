@@ -71,14 +71,35 @@ fn queries_of_the_documents_give_rows() {
     let mut arguments: Vec<PathBuf> = documents.iter().map(|name| root().join(name)).collect();
     arguments.push("--".into());
     for sample in ["gc-churn", "heap-10", "stacks", "events", "server-gc", "exit-early", "subjects"] {
-        // The one whose symbols are there.
-        let options: &[&str] = if sample == "subjects" { &["--symbols", "samples"] } else { &[] };
+        let options: &[&str] = match sample {
+            // The one whose symbols are there, and the one with a heap dump.
+            "subjects" => &["--symbols", "samples"],
+            "heap-10" => &["--retained"],
+            _ => &[],
+        };
         arguments.push(convert(folder.path(), sample, &[sample], options));
     }
     let machine = folder.path().join("machine.etl");
     std::fs::write(&machine, crate::etl::processes::recording()).unwrap();
     arguments.push(convert_files(folder.path(), "machine", &[machine], &[]));
+    let switches = folder.path().join("switches.etl");
+    std::fs::write(&switches, crate::etl::scheduling::recording().0).unwrap();
+    arguments.push(convert_files(folder.path(), "switches", &[switches], &[]));
     // All of them above are there alone, too.
-    arguments.push(convert(folder.path(), "several", &["gc-churn", "heap-10", "stacks"], &[]));
+    arguments.push(convert(folder.path(), "several", &["gc-churn", "heap-10", "stacks"], &["--retained"]));
     run(&python, "queries.py", &arguments);
+}
+
+#[test]
+fn views_of_threads_say_what_the_scheduler_did() {
+    let Some(python) = python("views_of_threads_say_what_the_scheduler_did") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (recording, truth) = crate::etl::scheduling::recording();
+    let [file, lines] = ["switches.etl", "truth.txt"].map(|name| folder.path().join(name));
+    std::fs::write(&file, recording).unwrap();
+    std::fs::write(&lines, truth).unwrap();
+    for (name, options) in [("flat", &[][..]), ("hive", &["--layout", "hive"])] {
+        let dataset = convert_files(folder.path(), name, std::slice::from_ref(&file), options);
+        run(&python, "scheduling.py", &[dataset, lines.clone()]);
+    }
 }

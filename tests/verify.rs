@@ -83,6 +83,11 @@ fn files_that_are_missing_or_changed_are_named() {
     let row = std::fs::read(&failed).unwrap();
     std::fs::remove_file(&failed).unwrap();
     lake.finds(&failed, "is not there", || std::fs::write(&failed, row).unwrap());
+    // A file without rows stands for all recordings that have none.
+    let empty = lake.at("diagnostic/trace=none/part-0.parquet");
+    let columns = std::fs::read(&empty).unwrap();
+    std::fs::remove_file(&empty).unwrap();
+    lake.finds(&empty, "is not there", || std::fs::write(&empty, columns).unwrap());
     let views = lake.at("views.sql");
     let text = std::fs::read(&views).unwrap();
     std::fs::remove_file(&views).unwrap();
@@ -111,6 +116,23 @@ fn entries_are_held_against_the_rows_and_the_manifest_against_the_entries() {
     less["failed"] = Value::Array(Vec::new());
     std::fs::write(&summary, less.to_string()).unwrap();
     lake.finds(&summary, "sums up other recordings than there are", || std::fs::write(&summary, whole).unwrap());
+}
+
+/// Nobody is left with a dataset that no command takes.
+#[test]
+fn a_recording_whose_entry_is_damaged_is_removed_with_its_files() {
+    let lake = Lake::new();
+    let key = lake.key("gc-churn");
+    let place = lake.at(&format!("manifest/{key}.json"));
+    std::fs::write(&place, "{").unwrap();
+    let (root, name) = (lake.root(), place.display().to_string());
+    let refused = lake.verify();
+    assert!(refused.code == Some(1) && refused.err.contains(&name), "{}", refused.err);
+    let removed = run(&["dataset", "remove", root.to_str().unwrap(), &key]);
+    assert_eq!(removed.code, Some(0), "{}", removed.err);
+    let whole = lake.verify();
+    assert!(whole.code == Some(0) && whole.out.ends_with(" 0 wrong\n"), "{}", whole.out);
+    assert!(!lake.at(&format!("gc/trace={key}")).exists() && lake.key("server-gc").starts_with("server-gc"));
 }
 
 #[test]

@@ -241,11 +241,8 @@ fn judge(rule: &Rule, name: &str, new: &[Run], base: &[Run]) -> Result<Finding> 
         finding.why = "so many were lost at least".into();
         return Ok(finding);
     }
-    if let Some(lossy) = judged.iter().find(|run| run.has_losses) {
-        finding.why = match lossy.is_failed {
-            true => format!("{} could not be read", lossy.trace_id),
-            false => format!("{} has losses: what is missing may be what the rule is about", lossy.trace_id),
-        };
+    if let Some(why) = lossy(&judged) {
+        finding.why = why;
         return Ok(finding);
     }
     let (Some(value), Some(bound)) = (finding.value, bound) else {
@@ -294,6 +291,20 @@ fn judge(rule: &Rule, name: &str, new: &[Run], base: &[Run]) -> Result<Finding> 
         }
     }
     Ok(finding)
+}
+
+/// Why runs that lost something or could not be read decide nothing.
+fn lossy(runs: &[&Run]) -> Option<String> {
+    let all: Vec<&&Run> = runs.iter().filter(|run| run.has_losses).collect();
+    let first = all.iter().find(|run| run.is_failed).or_else(|| all.first())?;
+    let others = match all.len() - 1 {
+        0 => String::new(),
+        others => format!(" ({others} more have losses, too)"),
+    };
+    Some(match first.is_failed {
+        true => format!("{} could not be read{others}", first.trace_id),
+        false => format!("{} has losses: what is missing may be what the rule is about{others}", first.trace_id),
+    })
 }
 
 /// Whether runs lost more than they may. The figure is a lower bound, so that losses make nothing of it doubtful but a rule that is kept.

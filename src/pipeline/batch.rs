@@ -426,6 +426,7 @@ impl Batch<'_> {
         let mut options = options(self.request, &[]);
         options.partition = Some(format!("trace={key}"));
         options.elsewhere = self.elsewhere.clone();
+        options.small_here = self.jobs.min(self.recordings.len()) >= options.threads;
         Dataset::part_of(self.lake.path(), self.encoders.clone(), options)
     }
 

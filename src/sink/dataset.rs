@@ -67,7 +67,7 @@ impl Dataset {
     }
 
     fn growing_in(staging: Staging, encoders: Arc<Encoders>, options: DatasetOptions, apart: bool) -> Dataset {
-        let workers = Workers::of(encoders);
+        let workers = Workers::of(encoders, options.small_here);
         let loads = vec![0; workers.count()];
         Dataset { workers, staging, options, apart, taken: HashSet::new(), tables: Vec::new(), loads, open_bytes: 0 }
     }

@@ -294,7 +294,13 @@ impl Lake {
         staging::relative(key)?;
         let _lock = self.lock()?;
         let _committing = growing::commit();
-        self.take_away(key)
+        let named = read_small(&self.entry(key)).map(|entry| tables(&entry)).unwrap_or_default();
+        let was_there = self.take_away(key)?;
+        if was_there && named.is_empty() {
+            // The entry is damaged, and does not say where the files are.
+            self.remove_everywhere(key)?;
+        }
+        Ok(was_there)
     }
 
     /// Replaces files of the dataset that are no tables, in one step each. `make` sees the recordings that there are now;
@@ -356,6 +362,26 @@ impl Lake {
             }
         }
         fs::remove_file(half).map_err(Error::io(half))
+    }
+
+    /// Removes the files of a recording, in whatever tables it has them.
+    fn remove_everywhere(&self, key: &str) -> Result<()> {
+        let part = format!("trace={key}");
+        let mut folders = vec![self.root.clone()];
+        while let Some(folder) = folders.pop() {
+            for name in names(&folder)?.into_iter().filter(|name| !name.starts_with('.')) {
+                let path = folder.join(&name);
+                // No link: what it leads to is not ours.
+                if fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
+                    match name.strip_prefix("trace=") {
+                        Some(_) if name == part => remove_all(&path)?,
+                        Some(_) => {}
+                        None => folders.push(path),
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {

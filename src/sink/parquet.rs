@@ -72,9 +72,14 @@ struct Delivered {
 }
 
 impl ParquetTable {
-    /// A table at `path`, of which nothing is written yet.
-    pub(super) fn new(path: PathBuf, spec: &TableSpec, compression: Compression) -> Result<ParquetTable> {
-        let properties = properties::writer_properties(spec, compression)?;
+    /// A table at `path`, of which nothing is written yet. `sizes` are the bytes of its columns, where they are known.
+    pub(super) fn new(
+        path: PathBuf,
+        spec: &TableSpec,
+        compression: Compression,
+        sizes: &[usize],
+    ) -> Result<ParquetTable> {
+        let properties = properties::writer_properties(spec, compression, sizes)?;
         // Not used to write batches, but it knows how to put the Arrow schema into the footer.
         let (writer, factory) =
             ArrowWriter::try_new(TableFile::new(path.clone()), spec.schema.clone(), Some(properties))
@@ -132,7 +137,7 @@ impl ParquetTable {
         }
         let (factory, output, path, group) = (self.factory.clone(), self.output.clone(), self.path.clone(), self.ended);
         self.ended += 1;
-        workers.submit(worker, Some(ticket), move || {
+        workers.do_small(worker, Some(ticket), move || {
             let make = || {
                 let mut writers: Vec<_> = factory.create_column_writers(group)?.into_iter().enumerate().collect();
                 for batch in batches {
@@ -168,7 +173,7 @@ impl ParquetTable {
             *load += EMPTY_COST;
         }
         let (output, path, groups) = (self.output.clone(), self.path.clone(), self.ended);
-        workers.submit(worker, None, move || {
+        workers.do_small(worker, None, move || {
             let mut output = lock(&output);
             output.end = Some((groups, metadata));
             output.write().map_err(failure::parquet(&path))

@@ -57,10 +57,15 @@ enum Writer {
 }
 
 impl Writer {
-    fn new(spec: &TableSpec, file: &TablePath, (format, compression): (Format, Compression)) -> Result<Writer> {
+    fn new(
+        spec: &TableSpec,
+        file: &TablePath,
+        (format, compression): (Format, Compression),
+        sizes: &[usize],
+    ) -> Result<Writer> {
         let here = file.here.clone();
         Ok(match format {
-            Format::Parquet => Writer::Parquet(Box::new(ParquetTable::new(here, spec, compression)?)),
+            Format::Parquet => Writer::Parquet(Box::new(ParquetTable::new(here, spec, compression, sizes)?)),
             Format::Arrow => Writer::Arrow(ArrowTable::new(here, spec, compression)?),
         })
     }
@@ -136,7 +141,7 @@ impl Table {
         if self.format.0 == Format::Arrow {
             // Batches are sorted, each by itself; they wait for nothing.
             let batch = sorted(batch)?;
-            let Writer::Arrow(arrow) = begun(&mut self.writer, &self.spec, &self.file, self.format)? else {
+            let Writer::Arrow(arrow) = begun(&mut self.writer, &self.spec, &self.file, self.format, &[])? else {
                 return Err(Error::Internal("an Arrow table without its writer".into()));
             };
             return arrow.write(workers, loads, batch, bytes, &workers.admit(bytes));
@@ -145,7 +150,7 @@ impl Table {
         self.group.bytes += bytes;
         if self.group.last.is_some() {
             let batch = sorted(batch)?;
-            let parquet = begun(&mut self.writer, &self.spec, &self.file, self.format)?.parquet()?;
+            let parquet = begun(&mut self.writer, &self.spec, &self.file, self.format, &[])?.parquet()?;
             parquet.write(workers, loads, &batch, &sizes, &workers.admit(bytes))?;
             self.group.last = Some(span.last);
         } else {
@@ -153,7 +158,7 @@ impl Table {
             if self.group.waiting.bytes() >= WAITING_BYTES {
                 let ticket = workers.admit(self.group.waiting.bytes());
                 let (batches, last) = self.group.waiting.take(&self.order).map_err(refused(&self.spec))?;
-                let parquet = begun(&mut self.writer, &self.spec, &self.file, self.format)?.parquet()?;
+                let parquet = begun(&mut self.writer, &self.spec, &self.file, self.format, &[])?.parquet()?;
                 for (batch, sizes) in batches {
                     parquet.write(workers, loads, &batch, &sizes, &ticket)?;
                 }
@@ -180,7 +185,7 @@ impl Table {
         if rows == 0 || self.format.0 == Format::Arrow {
             return Ok(());
         }
-        let parquet = begun(&mut self.writer, &self.spec, &self.file, self.format)?.parquet()?;
+        let parquet = begun(&mut self.writer, &self.spec, &self.file, self.format, &[])?.parquet()?;
         if last.is_some() {
             return parquet.cut(workers);
         }
@@ -212,8 +217,12 @@ impl Table {
         metadata: &Arc<[(String, String)]>,
     ) -> Result<()> {
         self.open = false;
+        if self.group.rows > 0 && self.group.last.is_none() {
+            // If nothing is written yet, these are all rows of the table.
+            begun(&mut self.writer, &self.spec, &self.file, self.format, &self.group.waiting.sizes())?;
+        }
         self.cut(workers, loads)?;
-        match begun(&mut self.writer, &self.spec, &self.file, self.format)? {
+        match begun(&mut self.writer, &self.spec, &self.file, self.format, &[])? {
             Writer::Parquet(parquet) => {
                 let pairs = metadata.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
                 parquet.close(workers, loads, pairs.collect())
@@ -233,16 +242,17 @@ impl Table {
     }
 }
 
-/// The writer of a table, which is made if there is none yet.
+/// The writer of a table, which is made if there is none yet. `sizes` are the bytes of all columns, where they are known already.
 fn begun<'w>(
     writer: &'w mut Option<Writer>,
     spec: &TableSpec,
     file: &TablePath,
     format: (Format, Compression),
+    sizes: &[usize],
 ) -> Result<&'w mut Writer> {
     Ok(match writer {
         Some(writer) => writer,
-        None => writer.insert(Writer::new(spec, file, format)?),
+        None => writer.insert(Writer::new(spec, file, format, sizes)?),
     })
 }
 

@@ -46,18 +46,25 @@ impl Waiting {
         self.bytes
     }
 
+    /// Bytes of each column.
+    pub(super) fn sizes(&self) -> Vec<usize> {
+        let mut sums = Vec::new();
+        for (_, sizes) in &self.batches {
+            sums.resize(sizes.len(), 0);
+            sums.iter_mut().zip(sizes).for_each(|(sum, size)| *sum += size);
+        }
+        sums
+    }
+
     /// The rows in order, and where the last one lies; nothing waits afterwards.
     pub(super) fn take(&mut self, order: &Order) -> std::result::Result<(Vec<Batch>, Key), ArrowError> {
+        let sizes = self.sizes();
         let Waiting { batches, last, sorted, .. } = std::mem::take(self);
         if sorted {
             return Ok((batches, last));
         }
         let all: Vec<&RecordBatch> = batches.iter().map(|(batch, _)| batch).collect();
         let rows = order.sort(&all)?;
-        let mut sizes = vec![0; rows.num_columns()];
-        for (_, own) in &batches {
-            sizes.iter_mut().zip(own).for_each(|(sum, size)| *sum += size);
-        }
         Ok((vec![(rows, sizes)], last))
     }
 }

@@ -30,6 +30,8 @@ struct Encoder {
 pub(super) struct Workers {
     encoders: Arc<Encoders>,
     state: Arc<State>,
+    /// Whether what is small is encoded by the thread that writes the dataset.
+    small_here: bool,
 }
 
 struct Job {
@@ -91,8 +93,23 @@ impl Drop for Encoders {
 
 impl Workers {
     /// For one dataset.
-    pub(super) fn of(encoders: Arc<Encoders>) -> Workers {
-        Workers { encoders, state: Arc::default() }
+    pub(super) fn of(encoders: Arc<Encoders>, small_here: bool) -> Workers {
+        Workers { encoders, state: Arc::default(), small_here }
+    }
+
+    /// Does work that is small: here, or on one of the threads.
+    pub(super) fn do_small(
+        &self,
+        worker: usize,
+        ticket: Option<Arc<Ticket>>,
+        work: impl FnOnce() -> Result<()> + Send + 'static,
+    ) -> Result<()> {
+        let job = Job { work: Box::new(work), state: self.state.clone(), _ticket: ticket };
+        if self.small_here {
+            job.run();
+            return Ok(());
+        }
+        self.send(worker, job)
     }
 
     /// The threads.
@@ -123,7 +140,10 @@ impl Workers {
         ticket: Option<Arc<Ticket>>,
         work: impl FnOnce() -> Result<()> + Send + 'static,
     ) -> Result<()> {
-        let job = Job { work: Box::new(work), state: self.state.clone(), _ticket: ticket };
+        self.send(worker, Job { work: Box::new(work), state: self.state.clone(), _ticket: ticket })
+    }
+
+    fn send(&self, worker: usize, job: Job) -> Result<()> {
         match self.encoders.threads.get(worker) {
             Some(worker) if worker.jobs.send(job).is_ok() => Ok(()),
             _ => Err(Error::Internal("an encoding thread is gone".into())),
@@ -195,9 +215,14 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn work_through(queue: &Receiver<Job>) {
-    for Job { work, state, _ticket } in queue {
+    queue.iter().for_each(Job::run);
+}
+
+impl Job {
+    fn run(self) {
+        let Job { work, state, _ticket } = self;
         if state.stopped.load(Ordering::Acquire) {
-            continue;
+            return;
         }
         // The writers of other crates have panics of their own; one of them must not hang or end the program.
         let outcome = catch_unwind(AssertUnwindSafe(work));

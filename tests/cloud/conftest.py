@@ -127,7 +127,9 @@ class Bucket:
 @pytest.fixture
 def bucket(moto, request):
     """An empty bucket."""
-    name = re.sub("[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:50] + "-b"
+    name = re.sub("[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
+    # The end of it tells the cases of a test apart.
+    name = name[-50:].strip("-") + "-b"
     return Bucket(moto, name)
 
 

@@ -36,7 +36,7 @@ mod sample;
 #[cfg(feature = "tables")]
 mod samples;
 #[cfg(feature = "tables")]
-mod scheduling;
+pub mod scheduling;
 mod stacks;
 mod text;
 pub mod writer;

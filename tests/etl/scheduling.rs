@@ -29,7 +29,7 @@ fn ready(ticks: i64, thread: u32, flags: u8) -> Vec<u8> {
 
 /// A file of the events of each processor, in buffers of theirs. `lossy` buffers (processor, number) say that events
 /// before them were lost.
-fn file(processors: &[Vec<Vec<u8>>], lossy: &[(usize, usize)]) -> tempfile::TempDir {
+fn written(processors: &[Vec<Vec<u8>>], lossy: &[(usize, usize)]) -> Vec<u8> {
     let mut writer = Writer::new();
     let mut sequence = 0;
     for (processor, events) in processors.iter().enumerate() {
@@ -40,13 +40,14 @@ fn file(processors: &[Vec<Vec<u8>>], lossy: &[(usize, usize)]) -> tempfile::Temp
             writer = writer.raw(&buffer(&head, chunk));
         }
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("written.etl"), writer.bytes).expect("room");
-    folder
+    writer.bytes
 }
 
 fn dataset(processors: &[Vec<Vec<u8>>], lossy: &[(usize, usize)]) -> Dataset {
-    Dataset::of(&file(processors, lossy).path().join("written.etl"))
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("written.etl");
+    std::fs::write(&path, written(processors, lossy)).expect("room");
+    Dataset::of(&path)
 }
 
 fn ns(ticks: i64) -> i64 {
@@ -172,6 +173,36 @@ impl Machine {
             }
         }
     }
+}
+
+/// A recording of such a machine, with stacks of what goes on, and a line of text for each interval: thread, state, start and end in
+/// ticks.
+pub fn recording() -> (Vec<u8>, String) {
+    const KERNEL: u64 = 0xFFFF_F800_0000_1000;
+    const CODE: u64 = 0x7FF0_0000_1000;
+    let mut machine = Machine::new(2, 5);
+    (0..600).for_each(|_| machine.step());
+    machine.finish();
+    let mut listed = vec![
+        process(3, TICKS, PROCESS, "worker.exe", 259),
+        image(3, TICKS, 0, KERNEL - 0x1000, r"\SystemRoot\System32\kernel.exe"),
+        image(3, TICKS, PROCESS, CODE - 0x1000, r"\Device\worker.exe"),
+    ];
+    for events in &mut machine.events {
+        let mut with_stacks = std::mem::take(&mut listed);
+        for event in events.drain(..) {
+            let is_switch = (event[6], event[7]) == (36, 5);
+            let number = |at: usize| u32::from_le_bytes(event[at..at + 4].try_into().unwrap());
+            let (ticks, thread) = (i64::from(number(8)), number(16));
+            with_stacks.push(event);
+            if is_switch && thread != 0 {
+                with_stacks.push(stack_walk(ticks, ticks, thread, &[KERNEL, CODE + u64::from(thread % 2)]));
+            }
+        }
+        *events = with_stacks;
+    }
+    let line = |row: &Row| format!("{} {} {} {}\n", row.0, row.1, row.2, row.3);
+    (written(&machine.events, &[]), machine.truth.iter().map(line).collect())
 }
 
 #[test]

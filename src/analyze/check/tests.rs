@@ -46,6 +46,15 @@ fn events_that_are_lost_break_the_rule_about_them() {
 }
 
 #[test]
+fn runs_that_decide_nothing_are_counted() {
+    let lossy = |key: &str| Run { has_losses: true, ..run(key, &[("gc.count", 5.0)]) };
+    let why = |runs: &[Run]| finding("gc.count <= 5", runs, &[]).why;
+    assert_eq!(why(&[lossy("a")]), "a has losses: what is missing may be what the rule is about");
+    let failed = Run { is_failed: true, ..lossy("c") };
+    assert_eq!(why(&[lossy("a"), lossy("b"), failed]), "c could not be read (2 more have losses, too)");
+}
+
+#[test]
 fn a_counter_that_is_no_number_is_undecided() {
     for value in [f64::NAN, f64::INFINITY] {
         let runs = [run("a", &[("counter.max[p/c]", value)])];

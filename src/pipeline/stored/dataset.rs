@@ -79,8 +79,13 @@ impl StoredDataset {
         let keys = self.objects.iter().filter_map(|object| key_of_entry(&object.key));
         // A dataset of one recording has no entries, and no names of recordings in its paths.
         let missing: HashSet<Option<&str>> = keys.map(Some).chain([None]).filter(|key| !with.contains(key)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
         self.copy(|name| {
-            missing.contains(&trace_of(name)) && table_of(name).is_some_and(|table| tables.contains(&table))
+            let trace = trace_of(name);
+            (trace == Some(NO_RECORDING) || missing.contains(&trace))
+                && table_of(name).is_some_and(|table| tables.contains(&table))
         })
     }
 
@@ -148,12 +153,12 @@ pub(super) fn key_of_entry(name: &str) -> Option<&str> {
 }
 
 /// The recording that a file of a dataset belongs to.
-fn trace_of(name: &str) -> Option<&str> {
+pub(super) fn trace_of(name: &str) -> Option<&str> {
     name.split('/').find_map(|part| part.strip_prefix("trace="))
 }
 
 /// The table that a file of a dataset holds.
-fn table_of(name: &str) -> Option<&str> {
+pub(super) fn table_of(name: &str) -> Option<&str> {
     let (path, extension) = name.rsplit_once('.')?;
     if !matches!(extension, "parquet" | "arrow") {
         return None;

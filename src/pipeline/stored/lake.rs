@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::dataset::{ENTRIES, MANIFEST, MOST_BYTES, files_below, key_of_entry};
+use super::dataset::{ENTRIES, MANIFEST, MOST_BYTES, files_below, key_of_entry, table_of, trace_of};
 use crate::error::{Error, Result};
 use crate::pipeline::describe;
 use crate::pipeline::empty::{Empty, is_of_now};
@@ -73,8 +73,7 @@ impl StoreLake {
         let manifest = read(lake.store.as_ref(), &lake.key(MANIFEST), MOST_BYTES).map_err(|f| f.at(&shown))?;
         let entries = lake.entries().map_err(|failure| failure.at(&shown))?;
         if manifest.is_none() && entries.is_empty() {
-            let has_any = lake.store.has_any(lake.address.prefix()).map_err(|failure| failure.at(&shown))?;
-            if has_any {
+            if lake.has_something_else().map_err(|failure| failure.at(&shown))? {
                 let message = format!(
                     "{} holds something else than a dataset of tracequet, so nothing is added",
                     shown.display()
@@ -162,6 +161,12 @@ impl StoreLake {
         let entry: serde_json::Value = serde_json::from_slice(&entry).unwrap_or_default();
         let tables = entry.get("tables").and_then(serde_json::Value::as_array).into_iter().flatten();
         let names: Vec<&str> = tables.filter_map(|table| table.get("name")?.as_str()).collect();
+        if names.is_empty() {
+            // The entry is damaged, and does not say where the files are.
+            let objects = self.store.list(self.address.prefix())?;
+            let own: Vec<_> = objects.iter().filter(|object| trace_of(&object.key) == Some(key)).collect();
+            return each(&own, |object| self.store.delete(&object.key)).map(|_| true);
+        }
         each(&names, |table| {
             for object in self.store.list(&self.key(&format!("{table}/trace={key}")))? {
                 self.store.delete(&object.key)?;
@@ -212,6 +217,16 @@ impl StoreLake {
             }
         }
         Ok(Put::Done)
+    }
+
+    /// Whether something lies at the address that is no file of a table of several recordings. Such files are what a run that was
+    /// killed left, or what one that goes on has put there before its first entry.
+    fn has_something_else(&self) -> Stored<bool> {
+        if !self.store.has_any(self.address.prefix())? {
+            return Ok(false);
+        }
+        let objects = self.store.list(self.address.prefix())?;
+        Ok(objects.iter().any(|object| trace_of(&object.key).is_none() || table_of(&object.key).is_none()))
     }
 
     /// What whoever started the run has to know.
@@ -415,6 +430,10 @@ mod tests {
         assert!(keys.iter().all(|key| !key.contains("old")) && keys.len() == 3, "{keys:?}");
         lake.describe(&Convert::default()).unwrap();
         assert!(lake.remove("new").unwrap() && !lake.remove("new").unwrap());
+        // An entry that does not say what there is.
+        put(&lake, "torn", &[]).unwrap();
+        store.set("lake/manifest/torn.json", b"{");
+        assert!(lake.remove("torn").unwrap());
         lake.describe(&Convert::default()).unwrap();
         assert_eq!((summed(&store).len(), store.keys().len()), (0, 2));
     }
@@ -433,8 +452,15 @@ mod tests {
     #[test]
     fn something_else_is_not_added_to() {
         let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
+        let open = || {
+            let address = Address::parse(Path::new("s3://bucket/lake")).unwrap().unwrap();
+            StoreLake::open(store.clone(), address, folder.path()).map(drop)
+        };
+        // Another run has begun, and has no entry yet.
+        store.set("lake/gc/trace=none/part-0.parquet", b"no rows");
+        store.set("lake/event/P/E/trace=a-00000000/part-0.parquet", b"rows");
+        open().unwrap();
         store.set("lake/cat.jpg", b"cat");
-        let address = Address::parse(Path::new("s3://bucket/lake")).unwrap().unwrap();
-        assert!(StoreLake::open(store, address, folder.path()).is_err());
+        assert!(open().unwrap_err().to_string().contains("something else"));
     }
 }

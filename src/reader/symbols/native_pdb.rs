@@ -396,7 +396,7 @@ mod tests {
             damaged[at] ^= if at % 2 == 0 { 0xFF } else { 1 };
             others += u64::from(NativePdb::parse(damaged, id, None).is_none_or(|mut pdb| names(&mut pdb) != whole));
         }
-        assert!(others > 100, "{others}");
+        assert!(others > 50, "{others}");
     }
 
     /// A file whose streams share pages has more bytes of streams than of file.
