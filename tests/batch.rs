@@ -220,6 +220,26 @@ fn what_is_there_is_skipped_and_refreshed_when_asked() {
     assert!(before == content(&recordings.at("lake")));
 }
 
+/// The recordings of a directory that grows keep theirs.
+#[test]
+fn labels_of_what_is_there_stay_and_that_is_said() {
+    let recordings = Recordings::new();
+    let gc = native("traces/gc.nettrace");
+    let add = |more: &[&str]| {
+        recordings.run(&[&["convert", "--tables", "gc", gc.as_str(), "-o", "lake", "--append"], more].concat())
+    };
+    add(&["--label", "branch=main"]);
+    let entry = || std::fs::read(recordings.at("lake/manifest/gc-7be25f48.json")).unwrap();
+    let before = entry();
+    assert!(!add(&["--label", "branch=main"]).err.contains("labels"));
+    assert!(!add(&[]).err.contains("labels"));
+    let other = add(&["--label", "branch=feature", "--refresh"]);
+    assert!(other.err.contains("is there already as gc-7be25f48, with other labels, which stay"), "{}", other.err);
+    let told = json_lines(&add(&["--label", "branch=feature", "--json"]));
+    assert!(told.iter().any(|line| line["other_labels"] == true), "{told:?}");
+    assert!(before == entry());
+}
+
 /// A recording that was not whole when it was read has one row in the end.
 #[test]
 fn a_failure_is_forgotten_when_its_file_is_mended() {

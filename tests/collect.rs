@@ -14,7 +14,7 @@ const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 #[test]
 fn a_process_is_recorded_until_the_time_is_over() {
     for runtime in each_runtime("collect -p") {
-        let program = Program::start(runtime, &["steps", "6000", "20"]);
+        let program = Program::start(runtime, &["steps", "60000", "20"]);
         let pid = program.id().to_string();
         let (folder, keep, output) = with_time(&[2, 8, 30], |seconds| {
             let folder = Folder::new();
@@ -97,7 +97,7 @@ fn a_process_connects_to_a_port_of_ours() {
 #[test]
 fn interrupts_stop_and_drain() {
     for runtime in each_runtime("Ctrl+C") {
-        let mut program = Program::start(runtime, &["steps", "2000", "10"]);
+        let mut program = Program::start(runtime, &["steps", "60000", "10"]);
         let folder = Folder::new();
         let (out, keep, pid) = (folder.text("out"), folder.text("kept.nettrace"), program.id().to_string());
         let arguments = ["collect", "-p", &pid, "--for", "gc,exceptions", "--keep", &keep, "-o", &out];
@@ -116,7 +116,7 @@ fn interrupts_stop_and_drain() {
 #[test]
 fn a_process_that_is_killed_leaves_what_came() {
     for runtime in each_runtime("kill -9") {
-        let mut program = Program::start(runtime, &["steps", "2000", "10"]);
+        let mut program = Program::start(runtime, &["steps", "60000", "10"]);
         let folder = Folder::new();
         let (out, keep, pid) = (folder.text("out"), folder.text("kept.nettrace"), program.id().to_string());
         let collect = tracequet(&["collect", "-p", &pid, "--keep", &keep, "-o", &out]).spawn().expect("it starts");
@@ -134,7 +134,7 @@ fn a_process_that_is_killed_leaves_what_came() {
 #[test]
 fn a_recorder_that_is_killed_does_not_harm_the_program() {
     for runtime in each_runtime("kill -9 of ourselves") {
-        let mut program = Program::start(runtime, &["steps", "2000", "10"]);
+        let mut program = Program::start(runtime, &["steps", "60000", "10"]);
         let folder = Folder::new();
         let (out, keep, pid) = (folder.text("out"), folder.text("kept.nettrace"), program.id().to_string());
         let arguments = ["collect", "-p", &pid, "--for", "gc-survival", "--keep", &keep, "-o", &out];
@@ -146,15 +146,20 @@ fn a_recorder_that_is_killed_does_not_harm_the_program() {
         // The runtime ends that session by itself, and takes another one.
         std::thread::sleep(Duration::from_millis(300));
         assert!(program.child.try_wait().expect("a child").is_none(), "{}: the program has ended", runtime.name);
-        let output = run(&["collect", "-p", &pid, "--duration", "1", "-o", &out]);
-        assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
+        with_time(&[1, 2, 4], |seconds| {
+            let output = run(&["collect", "-p", &pid, "--duration", seconds, "-o", &out]);
+            let said = text(&output);
+            let is_slow = output.status.code() == Some(1) && said.contains("no answer to CollectTracing within");
+            assert!(is_slow || output.status.code() == Some(0), "{}: {said}", runtime.name);
+            if is_slow { Err(said) } else { Ok(()) }
+        });
     }
 }
 
 #[test]
 fn a_heap_is_recorded_whole() {
     for runtime in each_runtime("collect --heap") {
-        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        let program = Program::start(runtime, &["steps", "60000", "10"]);
         let (pid, mut found) = (program.id().to_string(), Vec::<[usize; 3]>::new());
         // The port opens before the program begins: the first heaps may be small. .NET Core 3.1 begins with 280 objects. The
         // names of types are in each.
@@ -181,7 +186,7 @@ fn a_recording_ends_at_an_exception_and_at_its_size() {
         assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
         assert!(text(&output).contains("stopped by an exception System.TimeoutException"), "{}", text(&output));
 
-        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        let program = Program::start(runtime, &["steps", "60000", "10"]);
         let (small, pid) = (folder.text("small"), program.id().to_string());
         let output = run(&["collect", "-p", &pid, "--for", "gc-survival", "--max-size", "100k", "-o", &small]);
         assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
@@ -192,7 +197,7 @@ fn a_recording_ends_at_an_exception_and_at_its_size() {
 #[test]
 fn events_are_chosen_by_their_ids() {
     for runtime in each_runtime("collect --only-events") {
-        let program = Program::start(runtime, &["steps", "6000", "10"]);
+        let program = Program::start(runtime, &["steps", "60000", "10"]);
         let (pid, chosen) = (program.id().to_string(), format!("{RUNTIME}:1,2"));
         with_time(&[1, 5, 20], |seconds| {
             let folder = Folder::new();
@@ -215,7 +220,7 @@ fn events_are_chosen_by_their_ids() {
 #[test]
 fn counters_are_shown_while_they_are_recorded() {
     for runtime in each_runtime("collect --counters") {
-        let program = Program::start(runtime, &["steps", "6000", "10"]);
+        let program = Program::start(runtime, &["steps", "60000", "10"]);
         let pid = program.id().to_string();
         with_time(&[4, 10, 30], |seconds| {
             let folder = Folder::new();
@@ -231,7 +236,7 @@ fn counters_are_shown_while_they_are_recorded() {
 #[test]
 fn processes_are_listed() {
     for runtime in each_runtime("ps") {
-        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        let program = Program::start(runtime, &["steps", "60000", "10"]);
         let output = run(&["ps", "--json"]);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output));
         let list = summary(&output);
@@ -243,7 +248,7 @@ fn processes_are_listed() {
         );
         let version = ours["runtime_version"].as_str().unwrap_or_default();
         assert!(version == "3.x" || version.starts_with(runtime.name.split('.').next().unwrap()), "{ours}");
-        assert!(ours["command_line"].as_str().is_some_and(|line| line.contains("steps 2000")), "{ours}");
+        assert!(ours["command_line"].as_str().is_some_and(|line| line.contains("steps 60000")), "{ours}");
         let table = text(&run(&["ps"]));
         let line = table.lines().find(|line| line.contains(&format!(" {} ", program.id())));
         assert!(table.contains("pid") && line.is_some_and(|line| line.contains(version)), "{table}");
@@ -312,7 +317,7 @@ fn a_process_of_another_user_is_said_to_be_one() {
 
     let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
     for runtime in each_runtime("another user").iter().filter(|_| is_root) {
-        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        let program = Program::start(runtime, &["steps", "60000", "10"]);
         // A copy where nobody may read it, and a folder where nobody may write.
         let folder = Folder::new();
         let copy = folder.path("tracequet");
@@ -337,7 +342,7 @@ fn a_process_of_another_user_is_said_to_be_one() {
 #[test]
 fn a_process_that_is_stopped_is_not_waited_for_for_ever() {
     for runtime in each_runtime("a stopped process").iter().take(1) {
-        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        let program = Program::start(runtime, &["steps", "60000", "10"]);
         let signal = |name: &str| Command::new("kill").args([name, &program.id().to_string()]).status();
         assert!(signal("-STOP").is_ok_and(|status| status.success()));
         let folder = Folder::new();
@@ -356,7 +361,7 @@ fn a_process_that_is_stopped_is_not_waited_for_for_ever() {
 #[test]
 fn two_recordings_of_one_process_tell_the_same() {
     for runtime in each_runtime("two recordings") {
-        let program = Program::start(runtime, &["steps", "6000", "10"]);
+        let program = Program::start(runtime, &["steps", "60000", "10"]);
         let folder = Folder::new();
         let pid = program.id().to_string();
         let start = |name: &str, more: &[&str]| {
@@ -405,12 +410,12 @@ fn a_full_disk_ends_a_recording_and_leaves_nothing_half() {
         return;
     };
     for runtime in each_runtime("a full disk") {
-        let program = Program::start(runtime, &["steps", "2000", "5"]);
+        let program = Program::start(runtime, &["steps", "60000", "5"]);
         let folder = Folder::new();
         let (pid, out) = (program.id().to_string(), folder.text("out"));
         let keep = disk.path.join("kept.nettrace").to_string_lossy().into_owned();
         let arguments =
-            ["collect", "-p", &pid, "--for", "gc-survival", "--duration", "60", "--keep", &keep, "-o", &out];
+            ["collect", "-p", &pid, "--for", "gc-survival", "--duration", "1000", "--keep", &keep, "-o", &out];
         let output = run(&arguments);
         // What was recorded before is converted, and the reason is said.
         assert_eq!(output.status.code(), Some(2), "{}: {}", runtime.name, text(&output));
@@ -430,12 +435,11 @@ fn a_full_disk_under_the_tables_ends_the_recording() {
         let mut program = Program::start(runtime, &["steps", "20000", "5"]);
         let (pid, out) = (program.id().to_string(), disk.path.join("out"));
         for more in [&[][..], &["--follow=1s"]] {
-            let arguments = ["collect", "-p", &pid, "--for", "all", "--duration", "60", "-o", &out.to_string_lossy()];
-            let begin = Instant::now();
+            // The time is never over: what is not ended by the disk is killed.
+            let arguments = ["collect", "-p", &pid, "--for", "all", "--duration", "1000", "-o", &out.to_string_lossy()];
             let output = run(&[&arguments, more].concat());
             let said = text(&output);
             assert!(output.status.code() == Some(1) && said.contains("No space left"), "{}: {said}", runtime.name);
-            assert!(begin.elapsed() < Duration::from_secs(40), "{}: it is not waited for the time", runtime.name);
             assert!(
                 program.child.try_wait().expect("a child").is_none(),
                 "{}: the program was disturbed",

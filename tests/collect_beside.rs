@@ -46,7 +46,7 @@ fn dotnet_trace_and_we_record_the_same() {
         return;
     }
     for runtime in runtimes {
-        let program = Program::start(runtime, &["steps", "6000", "10"]);
+        let program = Program::start(runtime, &["steps", "60000", "10"]);
         let pid = program.id().to_string();
         // Theirs has to last until ours has ended, which is up to the machine.
         with_time(&[5, 20, 60], |seconds| {

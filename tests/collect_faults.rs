@@ -115,6 +115,24 @@ fn a_runtime_that_ignores_stop_is_left_at_the_second_interrupt() {
     assert_eq!(rows(&folder.path("out"), "event/A/One"), 3);
 }
 
+/// Ctrl+C between the beginning of the session and that of the recording is not lost.
+#[test]
+fn an_interrupt_while_the_recording_begins_ends_it() {
+    let folder = Folder::new();
+    let (port, out) = (folder.text("port"), folder.text("out"));
+    let collect = tracequet(&["collect", "--port", &port, "-o", &out]).spawn().expect("it starts");
+    let process = collect.id().to_string();
+    let session = move |mut stream: UnixStream, stopped: Stopped| {
+        stream.write_all(&some_events()).expect("a reader");
+        Command::new("kill").args(["-INT", &process]).status().expect("kill");
+        stopped.wait();
+    };
+    start(&folder.path("port"), Answers::LateResume, Arc::new(session));
+    let output = ended(collect, "collect that is interrupted early");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert_eq!(rows(&folder.path("out"), "event/A/One"), 3);
+}
+
 /// A process that writes faster than tables are made: its bytes are taken all the same.
 #[test]
 fn a_flood_is_spooled_and_ends_at_its_size() {

@@ -60,11 +60,18 @@ fn wait_for_parts(out: &Path, table: &str, count: usize) {
     }
 }
 
+/// The entry of the one recording, which comes after its first part.
 fn only_entry(out: &Path) -> PathBuf {
-    let entries: Vec<PathBuf> =
-        files(&out.join("manifest")).into_iter().filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
-    assert_eq!(entries.len(), 1, "{entries:?}");
-    entries[0].clone()
+    let begin = Instant::now();
+    loop {
+        let all = files(&out.join("manifest")).into_iter();
+        let entries: Vec<PathBuf> = all.filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
+        match entries.as_slice() {
+            [entry] => return entry.clone(),
+            [] if begin.elapsed() < Duration::from_secs(60) => std::thread::sleep(Duration::from_millis(20)),
+            _ => panic!("{entries:?}"),
+        }
+    }
 }
 
 fn rows(out: &Path, table: &str) -> usize {
@@ -75,7 +82,7 @@ fn rows(out: &Path, table: &str) -> usize {
 fn parts_can_be_read_while_they_are_recorded_and_the_whole_takes_their_place() {
     let Some(python) = python("collect --follow") else { return };
     for runtime in each_runtime("collect --follow").iter().take(1) {
-        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        let program = Program::start(runtime, &["steps", "60000", "10"]);
         let folder = Folder::new();
         let (out, keep, pid) = (folder.text("out"), folder.text("kept.nettrace"), program.id().to_string());
         let arguments = ["collect", "-p", &pid, "--for", "gc-survival", "--follow=1s", "--keep", &keep, "-o", &out];
@@ -127,7 +134,7 @@ fn parts_can_be_read_while_they_are_recorded_and_the_whole_takes_their_place() {
 #[test]
 fn a_recorder_that_is_killed_leaves_whole_parts() {
     for runtime in each_runtime("kill -9 of collect --follow").iter().take(1) {
-        let program = Program::start(runtime, &["steps", "2000", "10"]);
+        let program = Program::start(runtime, &["steps", "60000", "10"]);
         let folder = Folder::new();
         let (out, pid) = (folder.text("out"), program.id().to_string());
         let arguments = ["collect", "-p", &pid, "--follow=1s", "-o", &out];

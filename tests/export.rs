@@ -306,3 +306,27 @@ fn pprof_and_speedscope_name_source_files() {
     let lines: Vec<(u64, u64)> = lines.map(|line| (one(&line, 1), one(&line, 2))).collect();
     assert!(lines.contains(&(one(main, 1), 35)), "{lines:?}");
 }
+
+/// Of a made-up machine, whose scheduler knows how long its threads were blocked.
+#[cfg(feature = "packed")]
+#[test]
+fn blocked_time_is_what_the_scheduler_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("switches.etl");
+    let (recording, truth) = crate::etl::scheduling::recording();
+    std::fs::write(&file, recording).unwrap();
+    let rows: Vec<Vec<&str>> = truth.lines().map(|line| line.split(' ').collect()).collect();
+    let ticks = |text: &str| text.parse::<u64>().unwrap();
+    // A wait has the stack with which the thread goes on: those that the recording ends in have none.
+    let goes_on = |row: &[&str]| {
+        rows.iter().any(|later| later[0] == row[0] && later[1] == "running" && ticks(later[2]) >= ticks(row[3]))
+    };
+    let blocked = rows.iter().filter(|row| row[1] == "blocked" && goes_on(row));
+    let expected: u64 = blocked.map(|row| (ticks(row[3]) - ticks(row[2])) * 100).sum();
+    let (out, code, said) = export(&[file.to_str().unwrap(), "--what", "blocked", "--format", "folded"]);
+    assert_eq!(code, Some(0), "{said}");
+    let text = String::from_utf8(out).unwrap();
+    let found = text.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap());
+    assert!(found.sum::<u64>() == expected && expected > 1_000_000, "{text} is not {expected}");
+    assert!(text.lines().all(|line| line.starts_with("worker.exe!?;kernel.exe!?")), "{text}");
+}

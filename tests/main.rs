@@ -125,6 +125,7 @@ mod samples;
 mod shared;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod shrink;
+mod silent_damage;
 #[cfg(feature = "tables")]
 mod sink;
 #[cfg(feature = "tables")]

@@ -220,6 +220,23 @@ fn what_has_no_figures_is_said() {
     assert!(whole.code == Some(0) && whole.err.is_empty(), "{}", whole.err);
 }
 
+#[test]
+fn a_dataset_of_nothing_that_could_be_read_has_losses() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(at("broken.nettrace"), "Nettrace").unwrap();
+    std::fs::write(at("perf.toml"), "rules = ['gc.count <= 5']").unwrap();
+    let lake = at("lake");
+    run(&["convert", "-q", &at("broken.nettrace"), "-o", &lake, "--append"]);
+    for more in [&["--latest"][..], &[]] {
+        let stats = run(&[&["stats", lake.as_str()], more].concat());
+        assert_eq!((stats.code, stats.err.as_str()), (Some(2), ""), "{}", stats.out);
+        assert!(stats.out.contains("COULD NOT BE READ"), "{}", stats.out);
+    }
+    let check = run(&["check", &lake, "--rules", &at("perf.toml")]);
+    assert!(check.code == Some(2) && check.out.contains("could not be read"), "{}", check.out);
+}
+
 /// GitHub drops a summary that is too large as a whole.
 #[test]
 fn the_summary_of_a_job_stays_under_its_limit() {

@@ -113,10 +113,13 @@ pub fn labelled(labels: &BTreeMap<String, String>, wanted: &[LabelTest]) -> bool
     })
 }
 
-/// The keys of the newest recording and of those with the same labels, or of it alone when it has none.
+/// The keys of the newest recording and of those with the same labels, or of it alone when it has none. Of recordings that could not
+/// be read nothing says how new they are: they are the newest if there are no others.
 pub fn latest(dataset: &Dataset) -> Vec<String> {
     let newest = dataset.recordings().iter().max_by_key(|info| (&info.start, &info.trace_id));
-    let Some(newest) = newest else { return Vec::new() };
+    let Some(newest) = newest else {
+        return dataset.failed().iter().map(|info| info.trace_id.clone()).collect();
+    };
     let read = dataset.recordings().iter().map(|info| (&info.trace_id, &info.labels));
     let all = read.chain(dataset.failed().iter().map(|info| (&info.trace_id, &info.labels)));
     let same = all.filter(|(trace_id, labels)| match newest.labels.is_empty() {

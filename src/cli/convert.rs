@@ -150,8 +150,9 @@ fn text(summary: &Summary) -> String {
     }
     for input in &summary.skipped {
         let options = if input.differs { ", converted with other options (--refresh)" } else { "" };
+        let labels = if input.other_labels { ", with other labels, which stay" } else { "" };
         let path = clean(&input.path.to_string_lossy());
-        out.push_str(&format!("{path}: is there already as {}{options}\n", clean(&input.trace_id)));
+        out.push_str(&format!("{path}: is there already as {}{options}{labels}\n", clean(&input.trace_id)));
     }
     let tables = &summary.tables;
     let seconds = summary.elapsed_ns as f64 / 1e9;

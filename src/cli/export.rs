@@ -13,8 +13,8 @@ use super::output::{Outcome, print_note};
 use super::text::counted;
 
 /// What the command does.
-pub const ABOUT: &str = "Writes the call stacks of CPU samples, allocations, exceptions or waits for locks as a profile that other \
-            tools open: speedscope (all threads together and each alone), folded stacks for flame graphs, pprof, or the Firefox \
+pub const ABOUT: &str = "Writes the call stacks of CPU samples, allocations, exceptions, waits for locks or blocked threads as a profile that \
+            other tools open: speedscope (all threads together and each alone), folded stacks for flame graphs, pprof, or the Firefox \
             Profiler (with the pauses of the process).\n\n\
             IN is a dataset that convert made, or a recording.";
 
@@ -78,6 +78,8 @@ pub enum WhatArg {
     Exception,
     /// Waits for locks, by time
     Contention,
+    /// Time in which threads were blocked; of an .etl with context switches
+    Blocked,
 }
 
 /// Exports from a dataset, or from a recording that is converted for it.
@@ -115,6 +117,7 @@ impl ExportArgs {
             WhatArg::Allocation => What::Allocation,
             WhatArg::Exception => What::Exception,
             WhatArg::Contention => What::Contention,
+            WhatArg::Blocked => What::Blocked,
         }
     }
 

@@ -383,6 +383,7 @@ pub fn recording(done: &Done) -> anyhow::Result<String> {
             path: input.path.to_string_lossy().into_owned(),
             trace_id: &input.trace_id,
             other_options: input.differs,
+            other_labels: input.other_labels,
         }),
         _ => return Ok(String::new()),
     })
@@ -417,6 +418,7 @@ struct SkippedView<'a> {
     path: String,
     trace_id: &'a str,
     other_options: bool,
+    other_labels: bool,
 }
 
 #[derive(Serialize)]

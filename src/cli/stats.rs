@@ -102,7 +102,8 @@ impl Source {
     /// Says of which tables there are no figures, where the figures were left out and the tables, too.
     pub fn note_what_is_missing(&self) -> anyhow::Result<()> {
         let has = |name: &str| self.dataset.tables().iter().any(|table| table.name == name);
-        let missing: Vec<&str> = if has(TABLE) { Vec::new() } else { tables()? };
+        let is_whole = has(TABLE) || self.dataset.recordings().is_empty();
+        let missing: Vec<&str> = if is_whole { Vec::new() } else { tables()? };
         let missing: Vec<&str> = missing.into_iter().filter(|name| !has(name)).collect();
         if missing.is_empty() {
             return Ok(());

@@ -173,7 +173,7 @@ impl Outcome {
     fn after(self, put: Put) -> Outcome {
         match (self.done, put) {
             (Done::Converted(InputSummary { path, trace_id, .. }), Put::WasThere) => {
-                Outcome::skipped(SkippedInput { path, trace_id, differs: false })
+                Outcome::skipped(SkippedInput { path, trace_id, differs: false, other_labels: false })
             }
             (done, _) => Outcome { done, ..self },
         }
@@ -333,7 +333,7 @@ impl Batch<'_> {
         if let Some(first) = self.hashes.earlier(index, &identity.sha256) {
             let first = self.recordings.get(first).map(|(_, recording)| recording.name()).unwrap_or_default();
             let trace_id = trace_key(&first, &identity.sha256);
-            let skipped = SkippedInput { path: path.to_owned(), trace_id, differs: false };
+            let skipped = SkippedInput { path: path.to_owned(), trace_id, differs: false, other_labels: false };
             return Ok(Made::Known(skipped));
         }
         let replaced = match self.known.plan(self.request, path, &identity) {

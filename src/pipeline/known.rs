@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::manifest::{VERSION, address_type};
+use super::manifest::{VERSION, address_type, labels};
 use super::request::{AddressType, Convert};
 use super::summary::SkippedInput;
 use crate::error::{Error, Result};
@@ -39,6 +39,8 @@ struct Entry {
     options: String,
     #[serde(default)]
     etag: Option<String>,
+    #[serde(default)]
+    labels: serde_json::Value,
 }
 
 /// What is to be done with a recording.
@@ -118,7 +120,8 @@ impl Entry {
         if request.refresh && (differs || is_old) {
             return None;
         }
-        Some(SkippedInput { path: path.to_owned(), trace_id: self.trace_id.clone(), differs })
+        let other_labels = !request.labels.is_empty() && self.labels != labels(request);
+        Some(SkippedInput { path: path.to_owned(), trace_id: self.trace_id.clone(), differs, other_labels })
     }
 }
 

@@ -122,7 +122,8 @@ fn with_tables(mut entry: Value, tables: &[TableSummary]) -> Vec<u8> {
     pretty(&entry).into_bytes()
 }
 
-fn labels(request: &Convert) -> Value {
+/// The labels of the recordings of a request, as entries have them.
+pub(super) fn labels(request: &Convert) -> Value {
     request
         .labels
         .iter()

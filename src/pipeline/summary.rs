@@ -168,6 +168,8 @@ pub struct SkippedInput {
     pub trace_id: String,
     /// Whether it was converted with other options than the request's (`--tables`, `--providers` and so on).
     pub differs: bool,
+    /// Whether it has other labels than those that are given now. They stay as they are.
+    pub other_labels: bool,
 }
 
 /// What became of one recording of several.

@@ -15,6 +15,8 @@ pub enum What {
     Exception,
     /// Waits for locks, by their time.
     Contention,
+    /// Time in which threads were blocked, with the stack with which they went on (.etl with context switches).
+    Blocked,
 }
 
 /// What a weight is.
@@ -157,6 +159,7 @@ impl What {
             What::Allocation => "allocation",
             What::Exception => "exception",
             What::Contention => "contention",
+            What::Blocked => "thread_time",
         }
     }
 }

@@ -31,11 +31,12 @@ fn encode_up_to(max_bytes: usize, profile: &Profile) -> io::Result<Vec<u8>> {
         What::Cpu | What::Allocation => "samples",
         What::Exception => "exceptions",
         What::Contention => "contentions",
+        What::Blocked => "waits",
     };
     let weight = match (profile.what, profile.unit) {
         (What::Cpu, Unit::Nanoseconds) => Some(("cpu", "nanoseconds")),
         (What::Allocation, _) => Some(("alloc_space", "bytes")),
-        (What::Contention, _) => Some(("delay", "nanoseconds")),
+        (What::Contention | What::Blocked, _) => Some(("delay", "nanoseconds")),
         _ => None,
     };
     for (name, unit) in std::iter::once((count, "count")).chain(weight) {

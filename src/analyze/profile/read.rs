@@ -11,7 +11,7 @@ use crate::dataset::{Column, Recording};
 use crate::error::{Error, Result};
 
 /// The tables that profiles are found in.
-pub const TABLES: [&str; 10] = [
+pub const TABLES: [&str; 11] = [
     "trace",
     "process",
     "thread",
@@ -21,6 +21,7 @@ pub const TABLES: [&str; 10] = [
     "allocation",
     "exception",
     "contention",
+    "thread_time",
     "gc_pause",
 ];
 
@@ -47,18 +48,28 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
         What::Allocation => ("allocation", "ts_ns", Some("allocation_bytes"), Unit::Bytes, 1),
         What::Exception => ("exception", "ts_ns", None, Unit::Count, 1),
         What::Contention => ("contention", "start_ts_ns", Some("duration_ns"), Unit::Nanoseconds, 1),
+        What::Blocked => ("thread_time", "start_ts_ns", Some("duration_ns"), Unit::Nanoseconds, 1),
     };
     profile.unit = unit;
     let mut columns = vec!["process_id", "thread_id", "callsite_id", time];
     columns.extend(weight);
-    let kind = (what == What::Cpu).then_some("kind");
+    let kind = match what {
+        What::Cpu => Some("kind"),
+        What::Blocked => Some("state"),
+        _ => None,
+    };
     columns.extend(kind);
     let mut threads: BTreeMap<(u64, u64), Vec<Sample>> = BTreeMap::new();
     let (sites, mut without_stack) = (profile.callsites.len() as u64, 0);
     let mut frames = Frames::of(&profile);
     each(recording, table, &columns, |row| {
-        // No thread wanted the processor.
-        if kind.is_some() && row.text(5) == "idle" {
+        let is_other = match what {
+            // No thread wanted the processor.
+            What::Cpu => row.text(5) == "idle",
+            What::Blocked => row.text(5) != "blocked",
+            _ => false,
+        };
+        if is_other {
             return Ok(());
         }
         let callsite = row.number(2);

@@ -79,7 +79,13 @@ impl Session {
         let mut launched = None;
         let start = || {
             let recording = self.start(&interrupts, &mut launched)?;
-            lock(&interrupts).control = Some(recording.control());
+            let mut state = lock(&interrupts);
+            state.control = Some(recording.control());
+            if state.count > 0 {
+                // Ctrl+C while the recording began.
+                recording.control().stop(Reason::Asked);
+            }
+            drop(state);
             *lock(&control) = Some(recording.control());
             if let Some(dump) = dump.clone() {
                 let control = recording.control();

@@ -72,14 +72,11 @@ impl StoreLake {
         let shown = lake.address.shown();
         let manifest = read(lake.store.as_ref(), &lake.key(MANIFEST), MOST_BYTES).map_err(|f| f.at(&shown))?;
         let entries = lake.entries().map_err(|failure| failure.at(&shown))?;
-        if manifest.is_none() && entries.is_empty() {
-            if lake.has_something_else().map_err(|failure| failure.at(&shown))? {
-                let message = format!(
-                    "{} holds something else than a dataset of tracequet, so nothing is added",
-                    shown.display()
-                );
-                return Err(Error::Usage(message));
-            }
+        let is_new = manifest.is_none() && entries.is_empty();
+        if is_new && lake.has_something_else().map_err(|failure| failure.at(&shown))? {
+            let message =
+                format!("{} holds something else than a dataset of tracequet, so nothing is added", shown.display());
+            return Err(Error::Usage(message));
         }
         if let Some((bytes, _)) = manifest {
             write(&folder.join(MANIFEST), &bytes)?;

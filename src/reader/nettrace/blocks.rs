@@ -3,12 +3,13 @@
 
 use nom::Parser;
 
+use super::block_header::block_header;
 use super::event_header::EventHeader;
 use super::metadata::record;
 use super::object_type::Content;
 use super::resync::next_flat_event;
 use super::state::{State, is_hole};
-use crate::bytes::{Parsed, i64le, inner, items, refuse, take, u16le, u32le, u64le};
+use crate::bytes::{Parsed, i64le, inner, items, refuse, take, u32le, u64le};
 use crate::error::{Problem, Severity};
 use crate::reader::Visitor;
 use crate::source::{Chunk, Source};
@@ -25,9 +26,9 @@ pub fn content<'a, V: Visitor>(
     match kind {
         Content::Events if version == 3 => return event_block_v3(state, source, start, chunk),
         Content::Events => match block_header(&chunk) {
-            Ok((rest, compressed)) => {
+            Ok((rest, header)) => {
                 let events_at = chunk.len() - rest.len();
-                return state.event_block::<false>(source, start, chunk, events_at, compressed);
+                return state.event_block::<false>(source, start, chunk, events_at, header);
             }
             Err(e) => {
                 state.out.parse_problem("damaged_block", "event block header", start, &chunk, &inner(e));
@@ -45,20 +46,9 @@ pub fn content<'a, V: Visitor>(
     0
 }
 
-/// `HeaderSize:u16 Flags:u16` and more, as the size says, which counts itself: the header of event and metadata blocks.
-/// Gives whether headers of events are compressed. Minimum and maximum times are not looked at: writers leave them 0 or
-/// at their limits.
-pub fn block_header(block: &[u8]) -> Parsed<'_, bool> {
-    let (_, (size, flags)) = (u16le("HeaderSize"), u16le("Flags")).parse(block)?;
-    if size < 20 {
-        return Err(refuse(block, "HeaderSize", "at least 20"));
-    }
-    take(size.into(), "Header").map(|_| flags & 1 != 0).parse(block)
-}
-
 fn metadata_block<V: Visitor>(state: &mut State<'_, '_, V>, start: u64, block: &[u8]) {
     let (mut rest, compressed) = match block_header(block) {
-        Ok(read) => read,
+        Ok((rest, header)) => (rest, header.compressed),
         Err(e) => return state.out.parse_problem("damaged_block", "metadata block header", start, block, &inner(e)),
     };
     let mut header = EventHeader::default();

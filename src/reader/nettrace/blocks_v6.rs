@@ -4,7 +4,8 @@
 use nom::Parser;
 use nom::combinator::rest_len;
 
-use super::blocks::{block_header, stack_block};
+use super::block_header::block_header;
+use super::blocks::stack_block;
 use super::rows_v6::{label_list, metadata_row, sequence_point, thread_row};
 use super::state::State;
 use crate::bytes::{Parsed, inner, items, refuse, take, u16le, u32le, varuint32, varuint64};
@@ -32,9 +33,9 @@ pub fn content<'a, V: Visitor>(
     let mut unread = 0;
     let (code, what, read) = match kind {
         EVENT => match block_header(&chunk) {
-            Ok((rest, compressed)) => {
+            Ok((rest, header)) => {
                 let events_at = len - rest.len();
-                return state.event_block::<true>(source, start, chunk, events_at, compressed);
+                return state.event_block::<true>(source, start, chunk, events_at, header);
             }
             Err(e) => {
                 unread = len;

@@ -6,6 +6,7 @@
 //! nettrace   "Nettrace" 00 00 00 00               V6: major, minor, blocks
 //! ```
 
+mod block_header;
 mod blocks;
 mod blocks_v6;
 mod drops;

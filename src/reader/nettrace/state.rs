@@ -2,6 +2,7 @@
 
 use std::ops::{ControlFlow, RangeInclusive};
 
+use super::block_header::BlockHeader;
 use super::drops::{Drops, SequenceSlot};
 use super::event_header::EventHeader;
 use super::event_types::{EventTypes, Overrides};
@@ -113,7 +114,7 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
         start: u64,
         chunk: Chunk<'a>,
         events_at: usize,
-        compressed: bool,
+        BlockHeader { compressed, mut times }: BlockHeader,
     ) -> usize {
         let mut header = EventHeader::default();
         let mut resolved = Resolved::default();
@@ -141,8 +142,15 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
             if header.sorted && header.ticks > sorted_until {
                 sorted_until = header.ticks;
             }
+            times.event(header.ticks);
         }
         let unread = if failed.is_some() { rest.len() } else { 0 };
+        let is_whole = failed.is_none() && !self.stopped && !self.out.damage_known;
+        // Of the writers of V6 one tells the times of its first buffers for all.
+        if let Some(problem) = times.problem(start).filter(|_| !V6 && is_whole) {
+            self.prove_nothing(dropped_before);
+            self.out.problem(problem);
+        }
         self.end_of_events(start, &chunk, failed, unread, dropped_before);
         if let Some(unused) = self.region.fill_last_chunk(chunk) {
             source.recycle(unused);
@@ -172,28 +180,24 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
         unread: usize,
         dropped_before: u64,
     ) {
-        let Some(error) = failed else {
-            for gap in std::mem::take(&mut self.gaps) {
-                self.out.problem(gap);
-            }
-            return;
+        let Some(error) = failed.filter(|_| !self.cut) else {
+            return std::mem::take(&mut self.gaps).into_iter().for_each(|gap| self.out.problem(gap));
         };
-        if self.cut {
-            for gap in std::mem::take(&mut self.gaps) {
-                self.out.problem(gap);
-            }
-            return;
-        }
-        self.gaps.clear();
-        self.drops.total = dropped_before;
-        self.drops.lose_track();
-        self.losses.hole(self.newest);
+        self.prove_nothing(dropped_before);
         if !self.out.damage_known {
             let message =
                 format!("event block is damaged; what stands before is kept, {unread} bytes are lost: {error}");
             let problem = Problem::new(Severity::Error, "damaged_event", error.offset_in(start, chunk), message);
             self.out.problem(problem.count(unread as u64));
         }
+    }
+
+    /// What was read of a block proves no loss, and nothing is joined across it.
+    fn prove_nothing(&mut self, dropped_before: u64) {
+        self.gaps.clear();
+        self.drops.total = dropped_before;
+        self.drops.lose_track();
+        self.losses.hole(self.newest);
     }
 
     #[inline]

@@ -118,8 +118,8 @@ fn blocks<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>)
 /// hole.
 fn is_end(source: &mut Source<'_>, size: usize) -> bool {
     let view = source.peek(HEAD + size + LOOK);
-    let behind = view.get(HEAD + size..).unwrap_or_default();
-    behind.is_empty() || is_recording(behind)
+    // One that says that it is longer than the file is none.
+    view.get(HEAD + size..).is_some_and(|behind| behind.is_empty() || is_recording(behind))
 }
 
 /// What came of reading a block.
