@@ -266,14 +266,14 @@ fn the_sql_macros_say_the_same() {
             if made.path.join("gc.parquet").is_file() { ("", "") } else { (made_key.as_str(), "trace_id, ") };
         // Each row as `gc fate address`, of objects that are followed from the first collection on.
         let (mut journeys, mut followed) = (Vec::new(), Vec::new());
-        for (gc, address, ..) in CASES.iter().filter(|(gc, ..)| *gc == 1) {
+        for (gc, address, ..) in CASES.iter().filter(|(gc, ..)| *gc == 1).step_by(2) {
             journeys.push(format!("\"SELECT * FROM journey({trace}{gc}, '{address}')\""));
             for step in survived(&made.path, made.trace, *gc, *address, true).unwrap() {
                 let after = step.address_after.map_or("None".into(), |address| format!("{address:#x}"));
                 followed.push(format!("{} {} {after}", step.gc_id, step.fate.as_str()));
             }
         }
-        assert!(followed.len() > 25, "{}", followed.len());
+        assert!(followed.len() > 12, "{}", followed.len());
         let asked: Vec<_> = CASES.iter().enumerate().map(|(n, (gc, a, ..))| format!("({n}, {gc}, {a})")).collect();
         let script = format!(
             "import duckdb\nc = duckdb.connect()\nc.execute('SET threads = 1')\nc.execute(open('views.sql').read())\n\

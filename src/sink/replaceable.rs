@@ -158,7 +158,8 @@ mod tests {
         fs::create_dir_all(root.join(part).parent().unwrap()).unwrap();
         fs::write(root.join(part), "rows").unwrap();
         assert_eq!(foreign(root, &within).unwrap(), None);
-        assert_eq!(foreign(root, &beyond).unwrap(), Some(root.join("event/P/E")));
+        // Its table's folder is: a table without rows has a file there.
+        assert_eq!(foreign(root, &beyond).unwrap(), Some(root.join("event/P/E/trace=c")));
         // The recordings that have an entry are known by it, whatever the manifest names.
         fs::create_dir(root.join(FOLDER)).unwrap();
         fs::write(root.join(entry_path("c")), r#"{ "tables": [{ "name": "event/P/E" }] }"#).unwrap();
