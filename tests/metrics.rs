@@ -221,6 +221,21 @@ fn what_has_no_figures_is_said() {
 }
 
 #[test]
+fn the_verdict_is_told_when_a_report_cannot_be_written_and_rules_have_an_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(at("perf.toml"), "rules = ['gc.count <= 5']").unwrap();
+    let check = |more: &[&str]| run(&[&["check", "samples/gc-churn.nettrace"], more].concat());
+    let unwritten = check(&["--rules", &at("perf.toml"), "--junit", &at("none/out.xml")]);
+    assert!(unwritten.code == Some(1) && unwritten.out.contains("FAILED"), "{}", unwritten.out);
+    std::fs::write(at("long.toml"), format!("rules = []{}", " ".repeat(1 << 20))).unwrap();
+    let long = check(&["--rules", &at("long.toml")]);
+    assert!(long.code == Some(1) && long.err.contains("at most 1 MiB"), "{}", long.err);
+    #[cfg(unix)]
+    assert_eq!(check(&["--rules", "/dev/zero"]).code, Some(1));
+}
+
+#[test]
 fn a_dataset_of_nothing_that_could_be_read_has_losses() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

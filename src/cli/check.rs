@@ -1,6 +1,6 @@
 //! `tracequet check` and `tracequet compare`: runs held against rules and against other runs.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -38,6 +38,9 @@ Examples:
   tracequet compare before.nettrace after.nettrace
   tracequet compare lake-of-main lake-of-branch
   tracequet compare lake --baseline branch=main --new branch=feature";
+
+/// Bytes that a file of rules may have.
+const MAX_RULES: u64 = 1 << 20;
 
 #[derive(Debug, Args)]
 pub struct CheckArgs {
@@ -99,7 +102,7 @@ fn labels(text: &str) -> Result<Labels, String> {
 
 /// Checks the rules, and writes what came of it in every form that was asked for.
 pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
-    let text = std::fs::read_to_string(&args.rules).map_err(Error::io(&args.rules))?;
+    let text = read_rules(&args.rules)?;
     let rules = rules::read(&args.rules.to_string_lossy(), &text)?;
     let source = Source::open(&args.input)?;
     let new = match &args.new {
@@ -113,6 +116,9 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     };
     let findings = check(&rules, &new, &base)?;
     let facts = Facts { new: new.len(), base: base.len() };
+    let text = if args.json { check_report::json(&findings)? } else { check_report::text(&findings, &facts) };
+    // First what came of it: a file that cannot be written hides no verdict.
+    let printed = print_result(&text);
     if let Some(path) = &args.junit {
         std::fs::write(path, check_report::junit(&findings)).map_err(Error::io(path))?;
     }
@@ -123,8 +129,18 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()).map(PathBuf::from) {
         append_summary(&path, &findings, &facts).map_err(Error::io(&path))?;
     }
-    let text = if args.json { check_report::json(&findings)? } else { check_report::text(&findings, &facts) };
-    outcome(&findings).printed(print_result(&text))
+    outcome(&findings).printed(printed)
+}
+
+/// The text of a file of rules, or of a pipe, which may be without end.
+fn read_rules(path: &Path) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(Error::io(path))?;
+    file.take(MAX_RULES + 1).read_to_string(&mut text).map_err(Error::io(path))?;
+    if text.len() as u64 > MAX_RULES {
+        return Err(Error::Usage(format!("{}: expected rules of at most 1 MiB", path.display())).into());
+    }
+    Ok(text)
 }
 
 /// Appends to what the steps before have written: GitHub refuses a summary that is too large as a whole.

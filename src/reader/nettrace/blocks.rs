@@ -7,7 +7,7 @@ use super::block_header::block_header;
 use super::event_header::EventHeader;
 use super::metadata::record;
 use super::object_type::Content;
-use super::resync::next_flat_event;
+use super::resync::{Behind, next_flat_event};
 use super::state::{State, is_hole};
 use crate::bytes::{Parsed, i64le, inner, items, refuse, take, u32le, u64le};
 use crate::error::{Problem, Severity};
@@ -109,7 +109,8 @@ fn event_block_v3<'a, V: Visitor>(
                 rest = next;
             }
             Err(e) => {
-                let next = next_flat_event(rest, true, &state.types);
+                let found = next_flat_event(rest, true, &state.types, |_| ());
+                let next = if let Behind::Event(next) = found { Some(next) } else { None };
                 unread = next.map_or(rest.len(), |_| 0);
                 let lost = next.unwrap_or(rest.len());
                 damaged_event(state, "event block", at, &chunk, (start, &inner(e)), lost);

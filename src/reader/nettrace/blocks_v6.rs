@@ -46,9 +46,9 @@ pub fn content<'a, V: Visitor>(
             stack_block(state, start, chunk);
             return 0;
         }
-        METADATA => ("damaged_metadata", "metadata block", metadata_block(state, start, &chunk)),
+        METADATA => ("damaged_metadata", "metadata block", metadata_block(state, source, start, &chunk)),
         SEQUENCE_POINT => ("damaged_sequence_point", "sequence point", region_end(state, source, start, &chunk)),
-        THREAD => ("damaged_thread_block", "thread block", thread_block(state, start, &chunk)),
+        THREAD => ("damaged_thread_block", "thread block", thread_block(state, source, start, &chunk)),
         REMOVE_THREAD => ("damaged_thread_block", "block of removed threads", remove_threads(state, start, &chunk)),
         LABEL_LIST => ("damaged_label_block", "label list block", label_block(state, start, &chunk)),
         _ => {
@@ -67,7 +67,12 @@ pub fn content<'a, V: Visitor>(
 type Done<'b> = Parsed<'b, ()>;
 
 /// `HeaderSize:u16 header row*`; the size does not count itself.
-fn metadata_block<'b, V: Visitor>(state: &mut State<'_, '_, V>, start: u64, block: &'b [u8]) -> Done<'b> {
+fn metadata_block<'b, V: Visitor>(
+    state: &mut State<'_, '_, V>,
+    source: &mut Source<'_>,
+    start: u64,
+    block: &'b [u8],
+) -> Done<'b> {
     let (rows_at, _) = u16le("HeaderSize").flat_map(|size| take(size.into(), "Header")).parse(block)?;
     let mut rows = items(rows_at, (rest_len, metadata_row));
     for (left, row) in &mut rows {
@@ -85,11 +90,18 @@ fn metadata_block<'b, V: Visitor>(state: &mut State<'_, '_, V>, start: u64, bloc
             state.problem(Problem::new(Severity::Info, "unknown_optional_metadata", at, message));
         }
         state.define_metadata(row.id, event_type, at);
+        // A block may be as long as the file.
+        source.release(at);
     }
     rows.finish()
 }
 
-fn thread_block<'b, V: Visitor>(state: &mut State<'_, '_, V>, start: u64, block: &'b [u8]) -> Done<'b> {
+fn thread_block<'b, V: Visitor>(
+    state: &mut State<'_, '_, V>,
+    source: &mut Source<'_>,
+    start: u64,
+    block: &'b [u8],
+) -> Done<'b> {
     let default_process = state.threads.default_process;
     let mut rows = items(block, (rest_len, move |row| thread_row(row, default_process)));
     for (left, row) in &mut rows {
@@ -106,6 +118,7 @@ fn thread_block<'b, V: Visitor>(state: &mut State<'_, '_, V>, start: u64, block:
             let message = format!("thread index {index} is defined twice, differently; the later definition counts");
             state.problem(Problem::new(Severity::Info, "duplicate_thread_index", at, message));
         }
+        source.release(at);
     }
     rows.finish()
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::blocks::damaged_event;
 use super::event_header::EventHeader;
 use super::metadata::flat_record;
-use super::resync::{next_flat_event, next_recording, report_second};
+use super::resync::{Behind, next_flat_event, report_second};
 use super::state::State;
 use super::trace_object::{FLAT_FIELDS_LEN, check, flat_fields, report_start};
 use crate::bytes::{inner, u32le};
@@ -57,11 +57,11 @@ pub fn read<V: Visitor>(
             Ok(read) => read,
             Err(e) => {
                 let error = inner(e);
-                let next = next_flat_event(rest, false, &state.types);
-                let second = if next.is_none() { next_recording(rest) } else { None };
-                if let Some(second) = second {
+                let found = next_flat_event(rest, false, &state.types, |passed| map.release(at + passed as u64));
+                if let Behind::Recording(second) = found {
                     report_second(&mut state.out, at + second as u64);
                 }
+                let next = if let Behind::Event(next) = found { Some(next) } else { None };
                 let lost = next.unwrap_or(rest.len());
                 // Where the file was cut, the cut is in an event: that is no news.
                 if end.is_some() || next.is_some() {

@@ -242,28 +242,51 @@ fn label_form(content: &[u8]) -> Form<'_> {
     Ok((rest, count > 0 && (count > MAX_ROWS || rest.is_empty())))
 }
 
-/// Where the next flat event of V1 to V3 begins (`padded`: V3), behind the first byte: its kind is described or it is a
-/// description, its lengths fit together, and behind it stands another event or nothing.
-pub fn next_flat_event(bytes: &[u8], padded: bool, types: &EventTypes) -> Option<usize> {
-    let bytes = bytes.get(..next_recording(bytes).unwrap_or(bytes.len())).unwrap_or_default();
-    let step = if padded { 4 } else { 1 };
-    let known = |header: &EventHeader| header.metadata_id == 0 || types.is_defined(header.metadata_id);
-    (step..bytes.len()).step_by(step).find(|at| {
-        let rest = bytes.get(*at..).unwrap_or_default();
-        // Cheap, since it is asked at every byte: an event has 56 bytes at least.
-        let size = rest.first_chunk().map_or(0, |size| u32::from_le_bytes(*size) as usize);
-        if size < 56 || size > rest.len() {
-            return false;
-        }
-        let mut header = EventHeader::default();
-        let Ok((rest, _)) = header.flat(rest, padded) else { return false };
-        known(&header) && (rest.is_empty() || header.flat(rest, padded).is_ok())
-    })
+/// What stands behind damage among the flat events of V1 to V3, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behind {
+    /// An event.
+    Event(usize),
+    /// Another recording.
+    Recording(usize),
+    /// Neither.
+    Nothing,
 }
 
-/// Where another recording begins.
-pub fn next_recording(bytes: &[u8]) -> Option<usize> {
-    (0..bytes.len()).find(|at| is_recording(bytes.get(*at..).unwrap_or_default()))
+/// Bytes after which it is told how far the search has come.
+const SEARCHED: usize = 1 << 20;
+
+/// An event may hold the first bytes of a recording further behind than this.
+const MAX_IN_EVENT: usize = 1 << 16;
+
+/// The next flat event (`padded`: V3) behind the first byte, or the recording before it: the kind of the event is described or it is
+/// a description, its lengths fit together, and behind it stands another event or nothing. `passed` is told now and then how many
+/// bytes are done with.
+pub fn next_flat_event(bytes: &[u8], padded: bool, types: &EventTypes, mut passed: impl FnMut(usize)) -> Behind {
+    let step = if padded { 4 } else { 1 };
+    let known = |header: &EventHeader| header.metadata_id == 0 || types.is_defined(header.metadata_id);
+    for at in 0..bytes.len() {
+        let rest = bytes.get(at..).unwrap_or_default();
+        if at % SEARCHED == SEARCHED - 1 {
+            passed(at);
+        }
+        if is_recording(rest) {
+            return Behind::Recording(at);
+        }
+        // Cheap, since it is asked at every byte: an event has 56 bytes at least.
+        let size = rest.first_chunk().map_or(0, |size| u32::from_le_bytes(*size) as usize);
+        if at == 0 || at % step != 0 || size < 56 || size > rest.len() {
+            continue;
+        }
+        let mut header = EventHeader::default();
+        let Ok((behind, _)) = header.flat(rest, padded) else { continue };
+        let is_event = known(&header) && (behind.is_empty() || header.flat(behind, padded).is_ok());
+        let front = rest.get(..size.min(MAX_IN_EVENT)).unwrap_or_default();
+        if is_event && !(0..front.len()).any(|at| is_recording(front.get(at..).unwrap_or_default())) {
+            return Behind::Event(at);
+        }
+    }
+    Behind::Nothing
 }
 
 /// Whether another recording begins with these bytes.
@@ -311,4 +334,32 @@ pub fn trailing_bytes<V: Visitor>(out: &mut Reporter<'_, V>, source: &mut Source
 pub fn report_second<V: Visitor>(out: &mut Reporter<'_, V>, offset: u64) {
     let message = "another recording begins here, behind the first; it is not read: convert it as a file of its own";
     out.problem(Problem::new(Severity::DataLoss, "second_recording", offset, message));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_for_an_event_ends_at_the_first_one_and_tells_how_far_it_is() {
+        let types = EventTypes::default();
+        // A description without payload and stack: 56 bytes behind its size.
+        let event = [&56u32.to_le_bytes()[..], &[0; 56]].concat();
+        let search = |bytes: &[u8]| {
+            let mut passed = 0;
+            (next_flat_event(bytes, false, &types, |_| passed += 1), passed)
+        };
+        let behind = vec![0u8; 3 << 20];
+        let near = [&[7; 10][..], &event, &event, &behind, b"Nettrace\0\0\0\0"].concat();
+        // Whoever looks at all that is behind for each damage takes for ever where there are many.
+        assert_eq!(search(&near), (Behind::Event(10), 0));
+        assert_eq!(search(&behind), (Behind::Nothing, 3));
+        let recording = [&behind, &b"Nettrace\0\0\0\0"[..], &event].concat();
+        assert_eq!(search(&recording), (Behind::Recording(3 << 20), 3));
+        // What holds the beginning of a recording is no event before it.
+        let over =
+            [&[7; 10][..], &156u32.to_le_bytes(), &[0; 48], &100u32.to_le_bytes(), b"Nettrace\0\0\0\0", &[0; 92]]
+                .concat();
+        assert_eq!(search(&over).0, Behind::Recording(10 + 56));
+    }
 }
