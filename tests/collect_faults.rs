@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::support::fake_runtime::{Answers, Stopped, start};
-use crate::support::live::{Folder, ended, rows, text, tracequet, wait_for_bytes};
+use crate::support::live::{Folder, ended, rows, run, text, tracequet, wait_for_bytes};
 use crate::support::writer::{Form, Kind, Row, Writer};
 
 const KIND: Kind<'_> = Kind { id: 1, provider: "A", event_id: 1, version: 0, name: "One" };
@@ -153,4 +153,19 @@ fn a_flood_is_spooled_and_ends_at_its_size() {
     });
     let said = text(&output);
     assert!(output.status.code() == Some(0) && said.contains("stopped at --max-size"), "{said}");
+}
+
+/// Ids of processes come again, and a runtime that was killed leaves its socket.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_socket_of_an_earlier_process_makes_no_runtime_of_ours() {
+    let folder = Folder::new();
+    let mut other = Command::new("sleep").arg("100").env("TMPDIR", folder.path("")).spawn().expect("sleep");
+    let socket = folder.path(&format!("dotnet-diagnostic-{}-1-socket", other.id()));
+    drop(std::os::unix::net::UnixListener::bind(&socket).expect("a socket"));
+    let output = run(&["collect", "-p", &other.id().to_string(), "-o", &folder.text("out")]);
+    other.kill().and_then(|()| other.wait()).expect("killed");
+    let said = text(&output);
+    assert!(socket.exists() && output.status.code() == Some(1), "{:?} {said}", output.status);
+    assert!(said.contains("has no .NET runtime; `tracequet ps` lists"), "{said}");
 }

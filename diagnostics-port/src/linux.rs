@@ -105,6 +105,11 @@ impl Seen {
         }
     }
 
+    /// Whether a socket is one of an earlier process with the same id: nobody listens there, and this process has no runtime.
+    fn is_left_behind<T>(&self, port: &Result<T>) -> bool {
+        matches!(port, Err(Error::Stale(_))) && self.has_runtime() == Some(false)
+    }
+
     fn denied(&self) -> Error {
         Error::Denied { what: format!("process {}", self.process), owner: Some(user_name(self.user)) }
     }
@@ -113,7 +118,12 @@ impl Seen {
 /// The port of a process.
 pub fn find(process: u32) -> Result<Port> {
     let seen = Seen::of(process)?;
-    seen.port(&socket_names(&seen.folder()))
+    let port = seen.port(&socket_names(&seen.folder()))?;
+    // Only a process without a runtime is asked: a connection is work for a runtime.
+    if seen.has_runtime() == Some(false) && seen.is_left_behind(&port.connect().map(drop)) {
+        return Err(Error::NotDotnet(process));
+    }
+    Ok(port)
 }
 
 /// All processes with a .NET runtime, by process id.
@@ -130,8 +140,7 @@ pub fn candidates() -> Result<Vec<Candidate>> {
             continue;
         }
         let port = seen.port(names).and_then(|port| reachable(port, &seen));
-        // An old socket with the id of a process that has no runtime.
-        if matches!(port, Err(Error::Stale(_))) && seen.has_runtime() == Some(false) {
+        if seen.is_left_behind(&port) {
             continue;
         }
         let folder = entry.path();
