@@ -80,7 +80,11 @@ pub struct Program {
 impl Program {
     /// Starts the sample program and waits for its port.
     pub fn start(runtime: &Runtime, mode: &[&str]) -> Program {
-        let mut command = command(runtime, mode);
+        Program::start_as(command(runtime, mode), runtime)
+    }
+
+    /// As [`Program::start`], with more in the environment.
+    pub fn start_as(mut command: Command, runtime: &Runtime) -> Program {
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let program = Program { child: child.expect("the program starts") };
         let begin = Instant::now();
