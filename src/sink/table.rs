@@ -31,10 +31,7 @@ pub(super) struct Table {
     pub(super) spec: TableSpec,
     pub(super) open: bool,
     pub(super) meter: Meter,
-    file: TablePath,
-    /// Made for the first rows, or at the end: making one costs more than most tables have rows.
-    writer: Option<Writer>,
-    format: (Format, Compression),
+    output: Output,
     order: Order,
     rows: u64,
     group: Group,
@@ -56,22 +53,32 @@ enum Writer {
     Arrow(ArrowTable),
 }
 
-impl Writer {
-    fn new(
-        spec: &TableSpec,
-        file: &TablePath,
-        (format, compression): (Format, Compression),
-        sizes: &[usize],
-    ) -> Result<Writer> {
-        let here = file.here.clone();
-        Ok(match format {
-            Format::Parquet => Writer::Parquet(Box::new(ParquetTable::new(here, spec, compression, sizes)?)),
-            Format::Arrow => Writer::Arrow(ArrowTable::new(here, spec, compression)?),
+/// The file of a table, and what writes it.
+struct Output {
+    path: TablePath,
+    format: Format,
+    compression: Compression,
+    /// Made for the first rows, or at the end: making one costs more than most tables have rows.
+    writer: Option<Writer>,
+}
+
+impl Output {
+    /// The writer, which is made if there is none yet. `sizes` are the bytes of all columns, where they are known already.
+    fn writer(&mut self, spec: &TableSpec, sizes: &[usize]) -> Result<&mut Writer> {
+        let (here, compression) = (&self.path.here, self.compression);
+        Ok(match &mut self.writer {
+            Some(writer) => writer,
+            none => none.insert(match self.format {
+                Format::Parquet => {
+                    Writer::Parquet(Box::new(ParquetTable::new(here.clone(), spec, compression, sizes)?))
+                }
+                Format::Arrow => Writer::Arrow(ArrowTable::new(here.clone(), spec, compression)?),
+            }),
         })
     }
 
-    fn parquet(&mut self) -> Result<&mut ParquetTable> {
-        match self {
+    fn parquet(&mut self, spec: &TableSpec) -> Result<&mut ParquetTable> {
+        match self.writer(spec, &[])? {
             Writer::Parquet(parquet) => Ok(parquet),
             Writer::Arrow(_) => Err(Error::Internal("a Parquet table with the writer of another format".into())),
         }
@@ -91,7 +98,7 @@ struct Group {
 
 impl Table {
     /// A table of which nothing is written yet.
-    pub(super) fn new(spec: TableSpec, file: TablePath, format: (Format, Compression)) -> Result<Table> {
+    pub(super) fn new(spec: TableSpec, path: TablePath, (format, compression): (Format, Compression)) -> Result<Table> {
         let order = Order::of(&spec)?;
         if spec.encodings.len() != spec.schema.fields().len() {
             let (encodings, columns) = (spec.encodings.len(), spec.schema.fields().len());
@@ -103,9 +110,7 @@ impl Table {
             spec,
             open: true,
             meter: Meter::default(),
-            file,
-            writer: None,
-            format,
+            output: Output { path, format, compression, writer: None },
             order,
             rows: 0,
             group: Group::default(),
@@ -138,10 +143,10 @@ impl Table {
             true => Ok(batch),
             false => self.order.sort(&[&batch]).map_err(refused(&self.spec)),
         };
-        if self.format.0 == Format::Arrow {
+        if self.output.format == Format::Arrow {
             // Batches are sorted, each by itself; they wait for nothing.
             let batch = sorted(batch)?;
-            let Writer::Arrow(arrow) = begun(&mut self.writer, &self.spec, &self.file, self.format, &[])? else {
+            let Writer::Arrow(arrow) = self.output.writer(&self.spec, &[])? else {
                 return Err(Error::Internal("an Arrow table without its writer".into()));
             };
             return arrow.write(workers, loads, batch, bytes, &workers.admit(bytes));
@@ -150,7 +155,7 @@ impl Table {
         self.group.bytes += bytes;
         if self.group.last.is_some() {
             let batch = sorted(batch)?;
-            let parquet = begun(&mut self.writer, &self.spec, &self.file, self.format, &[])?.parquet()?;
+            let parquet = self.output.parquet(&self.spec)?;
             parquet.write(workers, loads, &batch, &sizes, &workers.admit(bytes))?;
             self.group.last = Some(span.last);
         } else {
@@ -158,7 +163,7 @@ impl Table {
             if self.group.waiting.bytes() >= WAITING_BYTES {
                 let ticket = workers.admit(self.group.waiting.bytes());
                 let (batches, last) = self.group.waiting.take(&self.order).map_err(refused(&self.spec))?;
-                let parquet = begun(&mut self.writer, &self.spec, &self.file, self.format, &[])?.parquet()?;
+                let parquet = self.output.parquet(&self.spec)?;
                 for (batch, sizes) in batches {
                     parquet.write(workers, loads, &batch, &sizes, &ticket)?;
                 }
@@ -182,10 +187,10 @@ impl Table {
     /// Ends the row group, if one has begun.
     pub(super) fn cut(&mut self, workers: &Workers, loads: &mut [usize]) -> Result<()> {
         let Group { rows, mut waiting, last, .. } = std::mem::take(&mut self.group);
-        if rows == 0 || self.format.0 == Format::Arrow {
+        if rows == 0 || self.output.format == Format::Arrow {
             return Ok(());
         }
-        let parquet = begun(&mut self.writer, &self.spec, &self.file, self.format, &[])?.parquet()?;
+        let parquet = self.output.parquet(&self.spec)?;
         if last.is_some() {
             return parquet.cut(workers);
         }
@@ -206,7 +211,7 @@ impl Table {
 
     /// Its file, if it has one.
     pub(super) fn file(&self) -> Option<&TablePath> {
-        self.writer.as_ref().map(|_| &self.file)
+        self.output.writer.as_ref().map(|_| &self.output.path)
     }
 
     /// Ends the table with `metadata` in its footer.
@@ -219,10 +224,10 @@ impl Table {
         self.open = false;
         if self.group.rows > 0 && self.group.last.is_none() {
             // If nothing is written yet, these are all rows of the table.
-            begun(&mut self.writer, &self.spec, &self.file, self.format, &self.group.waiting.sizes())?;
+            self.output.writer(&self.spec, &self.group.waiting.sizes())?;
         }
         self.cut(workers, loads)?;
-        match begun(&mut self.writer, &self.spec, &self.file, self.format, &[])? {
+        match self.output.writer(&self.spec, &[])? {
             Writer::Parquet(parquet) => {
                 let pairs = metadata.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
                 parquet.close(workers, loads, pairs.collect())
@@ -233,27 +238,13 @@ impl Table {
 
     /// What the table has become.
     pub(super) fn summary(&self) -> WrittenTable {
-        let bytes = match &self.writer {
+        let bytes = match &self.output.writer {
             Some(Writer::Parquet(parquet)) => parquet.written(),
             Some(Writer::Arrow(arrow)) => arrow.written(),
             None => 0,
         };
-        WrittenTable { name: self.spec.name.clone(), path: self.file.place.clone(), rows: self.rows, bytes }
+        WrittenTable { name: self.spec.name.clone(), path: self.output.path.place.clone(), rows: self.rows, bytes }
     }
-}
-
-/// The writer of a table, which is made if there is none yet. `sizes` are the bytes of all columns, where they are known already.
-fn begun<'w>(
-    writer: &'w mut Option<Writer>,
-    spec: &TableSpec,
-    file: &TablePath,
-    format: (Format, Compression),
-    sizes: &[usize],
-) -> Result<&'w mut Writer> {
-    Ok(match writer {
-        Some(writer) => writer,
-        None => writer.insert(Writer::new(spec, file, format, sizes)?),
-    })
 }
 
 fn refused(spec: &TableSpec) -> impl FnOnce(ArrowError) -> Error + '_ {

@@ -104,12 +104,11 @@ impl Workers {
         ticket: Option<Arc<Ticket>>,
         work: impl FnOnce() -> Result<()> + Send + 'static,
     ) -> Result<()> {
-        let job = Job { work: Box::new(work), state: self.state.clone(), _ticket: ticket };
-        if self.small_here {
-            job.run();
-            return Ok(());
+        if !self.small_here {
+            return self.submit(worker, ticket, work);
         }
-        self.send(worker, job)
+        self.job(ticket, work).run();
+        Ok(())
     }
 
     /// The threads.
@@ -133,6 +132,10 @@ impl Workers {
         Arc::new(Ticket { bytes, budget: budget.clone() })
     }
 
+    fn job(&self, ticket: Option<Arc<Ticket>>, work: impl FnOnce() -> Result<()> + Send + 'static) -> Job {
+        Job { work: Box::new(work), state: self.state.clone(), _ticket: ticket }
+    }
+
     /// Queues work for one of the threads.
     pub(super) fn submit(
         &self,
@@ -140,12 +143,8 @@ impl Workers {
         ticket: Option<Arc<Ticket>>,
         work: impl FnOnce() -> Result<()> + Send + 'static,
     ) -> Result<()> {
-        self.send(worker, Job { work: Box::new(work), state: self.state.clone(), _ticket: ticket })
-    }
-
-    fn send(&self, worker: usize, job: Job) -> Result<()> {
         match self.encoders.threads.get(worker) {
-            Some(worker) if worker.jobs.send(job).is_ok() => Ok(()),
+            Some(worker) if worker.jobs.send(self.job(ticket, work)).is_ok() => Ok(()),
             _ => Err(Error::Internal("an encoding thread is gone".into())),
         }
     }
