@@ -38,9 +38,7 @@ pub(super) fn into_lake(request: &Convert, name: &Path, every: Duration, one: &m
     let key = key(name);
     let empty = Empty::of(request, &selection)?;
     let encoders = Encoders::start(options(request, &[]).threads).map_err(Error::io("starting a thread"))?;
-    // When there is something to publish: a recording that cannot be had leaves nothing.
-    let put_empty = || empty.put(&lake, &encoders, version);
-    let made = recording(request, name, every, one, (&lake, &key, &selection), &encoders, (&empty, &put_empty));
+    let made = recording(request, name, every, one, (&lake, &key, &selection), &encoders, (&empty, version));
     let (input, tables) = match made {
         Ok(made) => made,
         Err(error) => {
@@ -59,7 +57,7 @@ fn recording(
     one: &mut OneInput<'_>,
     (lake, key, selection): (&Lake, &str, &Selection),
     encoders: &Arc<Encoders>,
-    (empty, put_empty): (&Empty<'_>, &dyn Fn() -> Result<()>),
+    (empty, version): (&Empty<'_>, Option<u32>),
 ) -> Result<(InputSummary, Vec<TableSummary>)> {
     let mut options = options(request, &[]);
     options.partition = Some(format!("trace={key}"));
@@ -72,8 +70,9 @@ fn recording(
     ];
     let metadata = metadata.map(|(name, value)| (name.to_owned(), value)).to_vec();
     let parts_of = lake.without_syncing();
+    // Not before there is something to publish: a recording that cannot be had leaves nothing.
     let is_first = Cell::new(true);
-    let put_empty = || if is_first.take() { put_empty() } else { Ok(()) };
+    let put_empty = || if is_first.take() { empty.put(lake, encoders, version) } else { Ok(()) };
     let mut announce = |tables: &[WrittenTable]| {
         put_empty()?;
         parts_of.note(key, &manifest::unfinished_entry(request, key, name, &summaries(tables)))?;
