@@ -219,9 +219,6 @@ impl StoreLake {
     /// Whether something lies at the address that is no file of a table of several recordings. Such files are what a run that was
     /// killed left, or what one that goes on has put there before its first entry.
     fn has_something_else(&self) -> Stored<bool> {
-        if !self.store.has_any(self.address.prefix())? {
-            return Ok(false);
-        }
         let objects = self.store.list(self.address.prefix())?;
         Ok(objects.iter().any(|object| trace_of(&object.key).is_none() || table_of(&object.key).is_none()))
     }
