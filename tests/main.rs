@@ -22,6 +22,8 @@ mod callback_attach;
 mod callback_c;
 mod callback_damage;
 // A .NET runtime for Linux.
+#[cfg(feature = "tables")]
+mod backwards;
 #[cfg(target_os = "linux")]
 mod callback_dual;
 #[cfg(target_os = "linux")]

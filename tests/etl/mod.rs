@@ -10,6 +10,7 @@ mod expected;
 #[cfg(feature = "tables")]
 mod file_operations;
 mod hostile;
+mod hostile_kernel;
 mod hostile_schemas;
 #[cfg(feature = "tables")]
 mod kernel_tables;
