@@ -89,6 +89,8 @@ mod held_rows;
 mod hostile;
 #[cfg(feature = "tables")]
 mod hostile_parquet;
+#[cfg(feature = "cli")]
+mod hostile_ranges;
 #[cfg(all(feature = "packed", feature = "tables"))]
 mod hostile_values;
 // Signals, sent by a shell command.
