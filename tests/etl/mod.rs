@@ -9,6 +9,7 @@ mod decoded;
 mod expected;
 #[cfg(feature = "tables")]
 mod file_operations;
+mod holes;
 mod hostile;
 mod hostile_kernel;
 mod hostile_schemas;
