@@ -87,6 +87,9 @@ impl WorkEvent {
     }
 }
 
+/// The last letters of names for which [`is_id`] holds.
+pub const ID_ENDS: &[u8] = b"dDrR";
+
 /// Whether a field by its name tells one piece of work from another.
 pub fn is_id(field: &str) -> bool {
     let ends = |end: &str| {
