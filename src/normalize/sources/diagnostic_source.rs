@@ -47,7 +47,8 @@ impl Head<'_> {
         !tail.is_empty() && tail.chunks_exact(2).eq(end.bytes().map(|byte| [byte, 0]))
     }
 
-    /// The pairs whose key is wanted, with long values cut.
+    /// The pairs whose key is wanted, with long values cut. A response of HttpClient is a text of many lines, which begins with its
+    /// status: that is a pair of its own, `StatusCode`.
     pub fn pairs(&self, wanted: impl Fn(&str) -> bool) -> Vec<(String, String)> {
         let Some((count, mut rest)) = self.rest.split_first_chunk() else { return Vec::new() };
         let (mut pairs, mut text) = (Vec::new(), Vec::new());
@@ -56,6 +57,9 @@ impl Head<'_> {
             text.clear();
             push_utf16(key.get(..MAX_VALUE).unwrap_or(key), &mut text);
             let key = std::str::from_utf8(&text).unwrap_or_default();
+            if key == RESPONSE.0 && wanted(RESPONSE.1) {
+                pairs.extend(status(value).map(|status| (RESPONSE.1.to_owned(), status)));
+            }
             if wanted(key) {
                 pairs.push((key.to_owned(), utf16_string(value.get(..MAX_VALUE).unwrap_or(value))));
             }
@@ -64,12 +68,42 @@ impl Head<'_> {
     }
 }
 
+/// The key of a response, and the one that its status gets.
+const RESPONSE: (&str, &str) = ("Response", "StatusCode");
+
+/// The number in `StatusCode: 200, ReasonPhrase: ...`, which HttpResponseMessage.ToString gives.
+fn status(value: &[u8]) -> Option<String> {
+    let text = utf16_string(value.get(..64).unwrap_or(value));
+    let digits = text.strip_prefix("StatusCode: ")?.split(',').next()?;
+    (digits.len() == 3 && digits.bytes().all(|digit| digit.is_ascii_digit())).then(|| digits.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn text(out: &mut Vec<u8>, text: &str) {
         text.encode_utf16().chain([0]).for_each(|unit| out.extend(unit.to_le_bytes()));
+    }
+
+    #[test]
+    fn the_status_of_a_response_is_a_pair() {
+        let of = |response: &str| {
+            let mut payload = Vec::new();
+            for name in ["HttpHandlerDiagnosticListener", "System.Net.Http.HttpRequestOut.Stop"] {
+                text(&mut payload, name);
+            }
+            payload.extend(2u16.to_le_bytes());
+            for pair in ["Response", response, "RequestTaskStatus", "RanToCompletion"] {
+                text(&mut payload, pair);
+            }
+            head(&payload).unwrap().pairs(|key| key == "StatusCode")
+        };
+        let response = "StatusCode: 404, ReasonPhrase: 'Not Found', Version: 1.1, Content: <null>, Headers:\r\n{\r\n}";
+        assert_eq!(of(response), [("StatusCode".to_owned(), "404".to_owned())]);
+        for other in ["Microsoft.AspNetCore.Http.DefaultHttpResponse", "StatusCode: 4x4, ", "StatusCode: ", ""] {
+            assert_eq!(of(other), []);
+        }
     }
 
     #[test]
