@@ -270,20 +270,43 @@ pub fn guid<'a>(field: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, Guid> {
     }
 }
 
+/// Bytes of UTF-16 that are looked at together; compilers make a few wide instructions of it.
+const BLOCK: usize = 32;
+
 /// Where the first zero unit of a UTF-16 string begins, in bytes.
 pub fn utf16_end(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0001_0001_0001_0001;
     const TOPS: u64 = 0x8000_8000_8000_8000;
-    let (words, tail) = bytes.as_chunks::<8>();
+    let (blocks, _) = bytes.as_chunks::<BLOCK>();
+    let whole = blocks.iter().take_while(|block| !has_zero_unit(block)).count() * BLOCK;
+    let (words, tail) = bytes.get(whole..)?.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
         let v = u64::from_le_bytes(*word);
         let zeros = v.wrapping_sub(ONES) & !v & TOPS;
         if zeros != 0 {
-            return Some(index * 8 + (zeros.trailing_zeros() / 16) as usize * 2);
+            return Some(whole + index * 8 + (zeros.trailing_zeros() / 16) as usize * 2);
         }
     }
-    let start = words.len() * 8;
+    let start = whole + words.len() * 8;
     tail.as_chunks::<2>().0.iter().position(|unit| *unit == [0, 0]).map(|p| start + p * 2)
+}
+
+fn has_zero_unit(block: &[u8; BLOCK]) -> bool {
+    block.as_chunks::<2>().0.iter().fold(false, |found, unit| found | (u16::from_le_bytes(*unit) == 0))
+}
+
+/// The characters of a block that is nothing but ASCII.
+fn ascii_block(block: &[u8; BLOCK]) -> Option<[u8; BLOCK / 2]> {
+    let mut units = [0u16; BLOCK / 2];
+    units.iter_mut().zip(block.as_chunks::<2>().0).for_each(|(unit, bytes)| *unit = u16::from_le_bytes(*bytes));
+    let bits = units.iter().fold(0, |bits, unit| bits | unit);
+    (bits < 0x80).then(|| units.map(|unit| unit as u8))
+}
+
+/// Whether UTF-16 bytes are an ASCII text.
+pub fn utf16_is(bytes: &[u8], ascii: &str) -> bool {
+    bytes.len() == 2 * ascii.len()
+        && bytes.as_chunks::<2>().0.iter().zip(ascii.bytes()).all(|(unit, c)| *unit == [c, 0])
 }
 
 /// Appends UTF-16 bytes to `out` as UTF-8. Lone surrogates become U+FFFD; returns whether any did. An odd last byte
@@ -292,6 +315,11 @@ pub fn push_utf16(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     const HIGH: u64 = 0xFF80_FF80_FF80_FF80;
     out.reserve(bytes.len() / 2);
     let mut rest = bytes;
+    while let Some((block, tail)) = rest.split_first_chunk() {
+        let Some(sixteen) = ascii_block(block) else { break };
+        out.extend_from_slice(&sixteen);
+        rest = tail;
+    }
     while let Some((word, tail)) = rest.split_first_chunk::<8>() {
         let v = u64::from_le_bytes(*word);
         if v & HIGH != 0 {
@@ -300,6 +328,10 @@ pub fn push_utf16(bytes: &[u8], out: &mut Vec<u8>) -> bool {
         let pairs = (v | (v >> 8)) & 0x0000_FFFF_0000_FFFF;
         let four = (pairs | (pairs >> 16)) as u32;
         out.extend_from_slice(&four.to_le_bytes());
+        rest = tail;
+    }
+    while let Some(([low @ ..0x80, 0], tail)) = rest.split_first_chunk() {
+        out.push(*low);
         rest = tail;
     }
     let mut lossy = false;

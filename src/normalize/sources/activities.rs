@@ -2,10 +2,10 @@
 
 use std::borrow::Borrow;
 
-use super::diagnostic_source;
+use super::diagnostic_source::{self, PairKey};
 use super::open_work::{Ids, Key, OpenWork, Work, first_characters};
 use super::tasks::{self, TaskEvent};
-use super::work_event::{Step, WorkEvent, is_id, kind, split_name};
+use super::work_event::{ID_ENDS, Step, WorkEvent, is_id, kind, split_name};
 use crate::event::value::Value;
 use crate::event::{Decoding, EventInfo};
 use crate::normalize::fact::{Activity, FactSink};
@@ -167,8 +167,8 @@ impl Activities {
         input: &Input<'_>,
         sink: &mut impl FactSink,
     ) {
-        let wanted = |key: &str| is_id(key) || KEPT.contains(&key) || OUTCOMES.contains(&key);
-        let pairs = head.pairs(wanted);
+        let is_wanted_id = |key: PairKey<'_>| key.ends_in(ID_ENDS) && is_id(&key.text());
+        let pairs = head.pairs(|key| key.is_one_of(KEPT) || key.is_one_of(OUTCOMES) || is_wanted_id(key));
         let mut ids = Ids::default();
         pairs.iter().filter(|(key, _)| is_id(key)).for_each(|(key, value)| ids.add(key, value));
         let source = head.source();

@@ -1,7 +1,7 @@
 //! Events of Microsoft-Diagnostics-DiagnosticSource, read as far as activities need them: two names and pairs of text. They
 //! have dozens of pairs that nobody asks for, so that they are not decoded as a whole.
 
-use crate::bytes::{push_utf16, utf16_end, utf16_string};
+use crate::bytes::{utf16_end, utf16_is, utf16_string};
 
 /// Pairs of one event that are looked at, at most.
 const MAX_PAIRS: usize = 256;
@@ -42,40 +42,59 @@ impl Head<'_> {
 
     /// Whether the name ends in an ASCII text; without reading the rest.
     pub fn name_ends(&self, end: &str) -> bool {
-        let start = self.name.len().checked_sub(2 * end.len());
-        let tail = start.and_then(|start| self.name.get(start..)).unwrap_or_default();
-        !tail.is_empty() && tail.chunks_exact(2).eq(end.bytes().map(|byte| [byte, 0]))
+        ends(self.name, end)
     }
 
     /// The pairs whose key is wanted, with long values cut. A response of HttpClient is a text of many lines, which begins with its
     /// status: that is a pair of its own, `StatusCode`.
-    pub fn pairs(&self, wanted: impl Fn(&str) -> bool) -> Vec<(String, String)> {
+    pub fn pairs(&self, wanted: impl Fn(PairKey<'_>) -> bool) -> Vec<(String, String)> {
         let Some((count, mut rest)) = self.rest.split_first_chunk() else { return Vec::new() };
-        let (mut pairs, mut text) = (Vec::new(), Vec::new());
+        let mut pairs = Vec::new();
         for _ in 0..usize::from(u16::from_le_bytes(*count)).min(MAX_PAIRS) {
             let (Some(key), Some(value)) = (utf16z(&mut rest), utf16z(&mut rest)) else { break };
-            text.clear();
-            push_utf16(key.get(..MAX_VALUE).unwrap_or(key), &mut text);
-            let key = std::str::from_utf8(&text).unwrap_or_default();
-            if key == RESPONSE.0 && wanted(RESPONSE.1) {
-                pairs.extend(status(value).map(|status| (RESPONSE.1.to_owned(), status)));
+            let key = PairKey(key.get(..MAX_VALUE).unwrap_or(key));
+            if utf16_is(key.0, "Response") {
+                pairs.extend(status(value).map(|status| ("StatusCode".to_owned(), status)));
             }
             if wanted(key) {
-                pairs.push((key.to_owned(), utf16_string(value.get(..MAX_VALUE).unwrap_or(value))));
+                pairs.push((key.text(), utf16_string(value.get(..MAX_VALUE).unwrap_or(value))));
             }
         }
         pairs
     }
 }
 
-/// The key of a response, and the one that its status gets.
-const RESPONSE: (&str, &str) = ("Response", "StatusCode");
-
 /// The number in `StatusCode: 200, ReasonPhrase: ...`, which HttpResponseMessage.ToString gives.
 fn status(value: &[u8]) -> Option<String> {
     let text = utf16_string(value.get(..64).unwrap_or(value));
     let digits = text.strip_prefix("StatusCode: ")?.split(',').next()?;
     (digits.len() == 3 && digits.bytes().all(|digit| digit.is_ascii_digit())).then(|| digits.to_owned())
+}
+
+/// The key of a pair. Most are not wanted, and are told without making a string of them.
+#[derive(Clone, Copy)]
+pub struct PairKey<'p>(&'p [u8]);
+
+impl PairKey<'_> {
+    /// The key as text.
+    pub fn text(self) -> String {
+        utf16_string(self.0)
+    }
+
+    /// Whether it is one of these ASCII names.
+    pub fn is_one_of(self, names: &[&str]) -> bool {
+        names.iter().any(|name| utf16_is(self.0, name))
+    }
+
+    /// Whether it ends in one of these ASCII letters.
+    pub fn ends_in(self, letters: &[u8]) -> bool {
+        self.0.last_chunk().is_some_and(|[low, high]| *high == 0 && letters.contains(low))
+    }
+}
+
+fn ends(utf16: &[u8], end: &str) -> bool {
+    let start = utf16.len().checked_sub(2 * end.len());
+    start.and_then(|start| utf16.get(start..)).is_some_and(|tail| utf16_is(tail, end))
 }
 
 #[cfg(test)]
@@ -97,7 +116,7 @@ mod tests {
             for pair in ["Response", response, "RequestTaskStatus", "RanToCompletion"] {
                 text(&mut payload, pair);
             }
-            head(&payload).unwrap().pairs(|key| key == "StatusCode")
+            head(&payload).unwrap().pairs(|_| false)
         };
         let response = "StatusCode: 404, ReasonPhrase: 'Not Found', Version: 1.1, Content: <null>, Headers:\r\n{\r\n}";
         assert_eq!(of(response), [("StatusCode".to_owned(), "404".to_owned())]);
@@ -116,7 +135,7 @@ mod tests {
         for pair in ["Id", "7", "Other", "x", "Path", "/"] {
             text(&mut payload, pair);
         }
-        let pairs = |bytes: &[u8]| head(bytes).map(|head| head.pairs(|key| key != "Other"));
+        let pairs = |bytes: &[u8]| head(bytes).map(|head| head.pairs(|key| !key.is_one_of(&["Other"])));
         let own = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         assert_eq!(pairs(&payload), Some(vec![own("Id", "7"), own("Path", "/")]));
         assert_eq!(pairs(&payload[..payload.len() - 1]), Some(vec![own("Id", "7")]));

@@ -96,6 +96,9 @@ fn of_task<'n>(work: &'n str, words: &[&str]) -> &'n str {
     words.iter().find_map(|word| task.strip_suffix(word)).filter(|work| !work.is_empty()).unwrap_or(task)
 }
 
+/// The last letters of names for which [`is_id`] holds.
+pub const ID_ENDS: &[u8] = b"dDrR";
+
 /// Whether a field by its name tells one piece of work from another.
 pub fn is_id(field: &str) -> bool {
     let ends = |end: &str| {
