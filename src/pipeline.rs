@@ -12,6 +12,7 @@ mod expand;
 mod failed;
 mod follow;
 mod gcdump_run;
+mod hashes;
 mod identities;
 mod inputs;
 mod known;
@@ -38,11 +39,12 @@ use crate::reader;
 use crate::reader::etl::Manifests;
 use crate::reader::symbols::Symbols;
 pub use crate::sink::{Compression, Format};
-use crate::sink::{Dataset, TableSink};
+use crate::sink::{Dataset, Summed, TableSink, tag_of};
 use crate::source::FileIdentity;
 use crate::source::live::Live;
 use crate::source::store::Address;
 use crate::table::Shape;
+use crate::table::schema::SCHEMA_VERSION;
 use crate::table::select::Selection;
 use crate::table::views;
 pub use batches::{FoundTable, Rows, batches, tables};
@@ -162,7 +164,9 @@ fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_>) -> Resul
         Some(key) => {
             let entry = manifest::entry(request, &input, &tables, None);
             dataset.file(&format!("manifest/{key}.json"), &entry)?;
-            manifest::of_several(request, &[(key.clone(), entry)], &[])?.0
+            let mut summed = Summed::new(SCHEMA_VERSION);
+            summed.add(key, &tag_of(&entry), &entry);
+            manifest::of_several(request, &summed, &[])?.0
         }
         None => manifest::of_one(request, &input, &tables),
     };

@@ -60,6 +60,7 @@ mod dataset;
 #[cfg(feature = "cli")]
 mod docs;
 mod empty_tables;
+mod entries;
 #[cfg(feature = "packed")]
 mod etl;
 mod examples;

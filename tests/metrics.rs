@@ -190,6 +190,22 @@ fn what_is_not_comparable_and_what_was_lost_is_undecided() {
     std::fs::write(&broken, &std::fs::read("samples/heap.nettrace").unwrap()[..100]).unwrap();
     let kept = check("kind=workstation");
     assert!(kept.out.contains("1 passed"), "{}", kept.out);
+    // Nobody knows which labels a recording has whose entry is damaged.
+    let entries = std::fs::read_dir(Path::new(&lake).join("manifest")).unwrap().map(|entry| entry.unwrap().path());
+    let entry = entries.into_iter().find(|path| path.to_string_lossy().contains("server-gc")).unwrap();
+    let whole = std::fs::read(&entry).unwrap();
+    std::fs::write(&entry, &whole[..whole.len() / 2]).unwrap();
+    let doubtful = check("kind=workstation");
+    assert!(doubtful.code == Some(2) && doubtful.out.contains("0 passed"), "{}", doubtful.out);
+    assert!(doubtful.out.contains("is damaged, so that it may belong here"), "{}", doubtful.out);
+    for (arguments, what) in [
+        (&["stats", lake.as_str()][..], "ITS ENTRY IS DAMAGED"),
+        (&["compare", &lake, "--baseline", "kind=workstation", "--new", "kind=cut"], "gc.count"),
+    ] {
+        let told = run(arguments);
+        assert!(told.code == Some(2) && told.out.contains(what) && told.err.contains("server-gc"), "{}", told.out);
+    }
+    std::fs::write(&entry, whole).unwrap();
     run(&["convert", "-q", broken.to_str().unwrap(), "-o", &lake, "--append", "--label", "kind=workstation"]);
     let failed = check("kind=workstation");
     assert_eq!(failed.code, Some(2), "{}", failed.out);

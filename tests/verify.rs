@@ -104,14 +104,35 @@ fn entries_are_held_against_the_rows_and_the_manifest_against_the_entries() {
     let table = entry["tables"].as_array_mut().unwrap().iter_mut().find(|table| table["name"] == "gc").unwrap();
     table["rows"] = 1000.into();
     std::fs::write(&place, entry.to_string()).unwrap();
-    lake.finds(&lake.file("gc"), "has 19 rows, expected 1000", restore);
+    let found = lake.verify();
+    assert!(
+        found.out.contains("has 19 rows, expected 1000") && found.out.contains("says that gc has"),
+        "{}",
+        found.out
+    );
+    restore();
     let mut entry: Value = serde_json::from_str(&text).unwrap();
     entry["tables"][0]["name"] = "../gc".into();
     std::fs::write(&place, entry.to_string()).unwrap();
-    assert_eq!(lake.verify().code, Some(1), "a name that leads out of the dataset");
+    let found = lake.verify();
+    assert!(found.code == Some(2) && found.out.contains("leads out of the dataset"), "{}", found.out);
     restore();
     let summary = lake.at("manifest.json");
     let whole = std::fs::read_to_string(&summary).unwrap();
+    for (from, to, what) in [
+        ("{\"name\":\"gc\",\"rows\":", "{\"name\":\"gc\",\"rows\":9", "says that gc has 9"),
+        ("\"status\":\"ok\"", "\"status\":\"losses\"", "says something else of "),
+        ("\"name\":\"gc\"", "\"name\":\"gcs\"", "says that gc has 0 rows and 0 bytes"),
+    ] {
+        let other = whole.replacen(from, to, 1);
+        assert!(other != whole, "{from}");
+        std::fs::write(&summary, other).unwrap();
+        lake.finds(&summary, what, || std::fs::write(&summary, &whole).unwrap());
+    }
+    let views = lake.at("views.sql");
+    let text = std::fs::read_to_string(&views).unwrap();
+    std::fs::write(&views, text.replacen("gc_pause", "gc_pauses", 1)).unwrap();
+    lake.finds(&views, "has not the views of the tables", || std::fs::write(&views, text).unwrap());
     let mut less: Value = serde_json::from_str(&whole).unwrap();
     less["failed"] = Value::Array(Vec::new());
     std::fs::write(&summary, less.to_string()).unwrap();
@@ -127,7 +148,8 @@ fn a_recording_whose_entry_is_damaged_is_removed_with_its_files() {
     std::fs::write(&place, "{").unwrap();
     let root = lake.root();
     let refused = lake.verify();
-    assert!(refused.code == Some(1) && refused.err.contains(&format!("{key}.json")), "{}", refused.err);
+    assert!(refused.code == Some(2) && refused.out.contains(&format!("{key}.json: is damaged: ")), "{}", refused.out);
+    assert!(refused.out.matches(&key).count() == 1, "{}", refused.out);
     let removed = run(&["dataset", "remove", root.to_str().unwrap(), &key]);
     assert_eq!(removed.code, Some(0), "{}", removed.err);
     let whole = lake.verify();

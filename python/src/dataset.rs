@@ -23,7 +23,15 @@ type Recording = (String, String, u64, u64, u64, bool);
 impl Dataset {
     #[new]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Dataset> {
-        py.detach(|| dataset::Dataset::open(path)).map(Dataset).map_err(|error| exception(py, &error))
+        let open = || {
+            let dataset = dataset::Dataset::open(path)?;
+            // A table is that of all recordings, so that one of which nothing is known is not left out.
+            match dataset.damaged().first() {
+                Some(damaged) => Err(damaged.at(dataset.path())),
+                None => Ok(Dataset(dataset)),
+            }
+        };
+        py.detach(open).map_err(|error| exception(py, &error))
     }
 
     /// Name, rows and bytes of each table.

@@ -25,6 +25,8 @@ pub struct Run {
     pub has_losses: bool,
     /// Whether it could not be read at all: then it has no figures.
     pub is_failed: bool,
+    /// Whether its entry in the dataset is damaged: then its labels are not known, so that it may be one of those that are asked for.
+    pub is_damaged: bool,
     /// What makes runs comparable: name and value.
     pub fingerprint: BTreeMap<&'static str, String>,
     /// Its figures.
@@ -38,7 +40,7 @@ impl Run {
 }
 
 /// The runs of a dataset that have all of these labels, and one of these keys if there are some. Recordings that could not be
-/// read are among them.
+/// read are among them, and all of which the entry is damaged.
 pub fn runs(dataset: &Dataset, wanted: &[LabelTest], keys: Option<&[String]>) -> Result<Vec<Run>> {
     let is_wanted = |trace_id: &String, labels: &BTreeMap<String, String>| {
         labelled(labels, wanted) && keys.is_none_or(|keys| keys.contains(trace_id))
@@ -55,6 +57,7 @@ pub fn runs(dataset: &Dataset, wanted: &[LabelTest], keys: Option<&[String]>) ->
             labels: info.labels.clone(),
             has_losses: info.dropped_events > 0 || !info.complete || info.status == "losses",
             is_failed: false,
+            is_damaged: false,
             fingerprint: fingerprint(&recording)?,
             metrics: metrics(&recording)?,
         });
@@ -65,6 +68,17 @@ pub fn runs(dataset: &Dataset, wanted: &[LabelTest], keys: Option<&[String]>) ->
         labels: info.labels.clone(),
         has_losses: true,
         is_failed: true,
+        is_damaged: false,
+        fingerprint: BTreeMap::new(),
+        metrics: Vec::new(),
+    }));
+    found.extend(dataset.damaged().iter().map(|damaged| Run {
+        trace_id: damaged.key.clone(),
+        start: String::new(),
+        labels: BTreeMap::new(),
+        has_losses: true,
+        is_failed: true,
+        is_damaged: true,
         fingerprint: BTreeMap::new(),
         metrics: Vec::new(),
     }));
@@ -173,8 +187,8 @@ pub fn check(rules: &[Rule], new: &[Run], base: &[Run]) -> Result<Vec<Finding>> 
     let mut found = Vec::new();
     for rule in rules {
         let wanted: Vec<_> = rule.labels.iter().map(|(name, value)| (name.clone(), true, value.clone())).collect();
-        let of_rule =
-            |runs: &[Run]| runs.iter().filter(|run| labelled(&run.labels, &wanted)).cloned().collect::<Vec<_>>();
+        let is_of_rule = |run: &&Run| run.is_damaged || labelled(&run.labels, &wanted);
+        let of_rule = |runs: &[Run]| runs.iter().filter(is_of_rule).cloned().collect::<Vec<_>>();
         let (new, base) = (of_rule(new), of_rule(base));
         let names: BTreeSet<&str> = new
             .iter()
@@ -196,7 +210,7 @@ pub fn check(rules: &[Rule], new: &[Run], base: &[Run]) -> Result<Vec<Finding>> 
 /// Why none of the runs has a figure.
 fn without_figure(rule: &Rule, runs: &[Run]) -> Result<String> {
     if let Some(failed) = runs.iter().find(|run| run.is_failed) {
-        return Ok(format!("{} could not be read", failed.trace_id));
+        return Ok(unread(failed));
     }
     let of = definition_of(&rule.metric)?.map(|definition| definition.table_name());
     Ok(of.map_or_else(
@@ -305,9 +319,17 @@ fn lossy(runs: &[&Run]) -> Option<String> {
         others => format!(" ({others} more have losses, too)"),
     };
     Some(match first.is_failed {
-        true => format!("{} could not be read{others}", first.trace_id),
+        true => format!("{}{others}", unread(first)),
         false => format!("{} has losses: what is missing may be what the rule is about{others}", first.trace_id),
     })
+}
+
+/// Why a run has no figures.
+fn unread(run: &Run) -> String {
+    match run.is_damaged {
+        true => format!("the entry of {} in the dataset is damaged, so that it may belong here", run.trace_id),
+        false => format!("{} could not be read", run.trace_id),
+    }
 }
 
 /// Whether runs lost more than they may. The figure is a lower bound, so that losses make nothing of it doubtful but a rule that is kept.

@@ -61,8 +61,11 @@ fn outcome(summary: &Summary) -> Outcome {
     if summary.has_nothing() { Outcome::Nothing } else { Outcome::with_losses(summary.has_losses()) }
 }
 
-/// A line for each recording that could not be read.
+/// A line for each recording, and each entry of the dataset, that could not be read.
 fn told(summary: &Summary) -> anyhow::Result<()> {
+    for damaged in &summary.damaged_entries {
+        print_note(&format!("tracequet: {}\n", clean(damaged)))?;
+    }
     for failed in &summary.failed {
         print_note(&format!("tracequet: {}; it is left out\n", clean(&failed.error)))?;
     }

@@ -1,7 +1,7 @@
 //! `tracequet dataset`: the recordings of a dataset of several: list, remove, verify.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use tracequet::dataset::{Dataset, Found, TableFile, What};
@@ -55,7 +55,7 @@ pub struct RemoveArgs {
 /// Does what the subcommand says.
 pub fn run(args: &DatasetArgs) -> anyhow::Result<Outcome> {
     match &args.command {
-        DatasetCommand::List(of) => list(&stored::dataset_or_folder(&of.dataset)?.dataset),
+        DatasetCommand::List(of) => list(&stored::dataset_or_folder(&of.dataset)?.dataset, &of.dataset),
         DatasetCommand::Verify(of) => verify(&stored::dataset_or_folder(&of.dataset)?),
         DatasetCommand::Remove(args) => {
             pipeline::remove(&args.dataset, &args.keys)?;
@@ -64,7 +64,8 @@ pub fn run(args: &DatasetArgs) -> anyhow::Result<Outcome> {
     }
 }
 
-fn list(dataset: &Dataset) -> anyhow::Result<Outcome> {
+/// Exit code 2 when an entry is damaged.
+fn list(dataset: &Dataset, input: &Path) -> anyhow::Result<Outcome> {
     let mut out = String::new();
     let mut columns = Columns::new(&["trace_id", "status", "start", ">events", ">lost", "labels", "path"]);
     let labels = |labels: &std::collections::BTreeMap<String, String>| {
@@ -88,7 +89,8 @@ fn list(dataset: &Dataset) -> anyhow::Result<Outcome> {
         columns.row([clean(&f.trace_id), "failed".into(), none(), none(), none(), labels(&f.labels), clean(&path)]);
     }
     columns.print(&mut out);
-    Outcome::Whole.printed(print_result(&out))
+    let is_damaged = stored::note_damaged(dataset, input)?;
+    Outcome::with_losses(is_damaged).printed(print_result(&out))
 }
 
 /// Exit code 2 when something is wrong.

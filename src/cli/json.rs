@@ -398,6 +398,7 @@ pub fn batch(summary: &Summary) -> anyhow::Result<String> {
         converted_count: summary.inputs.len(),
         failed_count: summary.failed.len(),
         skipped_count: summary.skipped.len(),
+        damaged_entries: &summary.damaged_entries,
         tables: table_views(summary),
     }))
 }
@@ -429,6 +430,7 @@ struct BatchView<'a> {
     converted_count: usize,
     failed_count: usize,
     skipped_count: usize,
+    damaged_entries: &'a [String],
     tables: Vec<TableView<'a>>,
 }
 

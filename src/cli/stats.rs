@@ -14,7 +14,7 @@ use tracequet::pipeline::{Convert, StoredDataset, convert};
 use super::interrupt;
 use super::markdown::{cell, code};
 use super::output::{Outcome, print_note, print_result};
-use super::stored::{self, OpenDataset};
+use super::stored::{self, OpenDataset, note_damaged};
 use super::text::{Columns, clean, count, duration, size};
 
 pub const ABOUT: &str = "\
@@ -81,9 +81,12 @@ impl Source {
     /// Opens the dataset, or converts the recording.
     pub fn open(input: &Path) -> anyhow::Result<Source> {
         if input.is_dir() {
-            return Ok(Source { dataset: Dataset::open(input)?, _folder: None, _stored: None });
+            let dataset = Dataset::open(input)?;
+            note_damaged(&dataset, input)?;
+            return Ok(Source { dataset, _folder: None, _stored: None });
         }
         if let Some(OpenDataset { dataset, stored }) = stored::dataset(input, &NEEDED)? {
+            note_damaged(&dataset, input)?;
             if let Some(stored) = &stored {
                 stored.copy_tables_without(TABLE, &tables()?)?;
             }
@@ -168,10 +171,11 @@ fn text(runs: &[Run]) -> String {
     let mut out = String::new();
     for run in runs {
         let labels: Vec<String> = run.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let losses = match (run.is_failed, run.has_losses) {
-            (true, _) => "  COULD NOT BE READ",
-            (false, true) => "  LOSSES",
-            (false, false) => "",
+        let losses = match (run.is_damaged, run.is_failed, run.has_losses) {
+            (true, ..) => "  ITS ENTRY IS DAMAGED",
+            (false, true, _) => "  COULD NOT BE READ",
+            (false, false, true) => "  LOSSES",
+            (false, false, false) => "",
         };
         writeln!(out, "{}  {}{losses}", clean(&run.trace_id), clean(&labels.join(" "))).ok();
     }
@@ -202,7 +206,7 @@ fn json(runs: &[Run]) -> anyhow::Result<String> {
     };
     let run = |run: &Run| {
         serde_json::json!({
-            "trace_id": run.trace_id, "start": run.start, "labels": run.labels, "has_losses": run.has_losses, "is_failed": run.is_failed,
+            "trace_id": run.trace_id, "start": run.start, "labels": run.labels, "has_losses": run.has_losses, "is_failed": run.is_failed, "is_damaged": run.is_damaged,
             "fingerprint": run.fingerprint, "metrics": run.metrics.iter().map(metric).collect::<Vec<_>>(),
         })
     };

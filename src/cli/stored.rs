@@ -6,6 +6,8 @@ use tracequet::dataset::Dataset;
 use tracequet::pipeline::{StoredDataset, fetch_dataset};
 
 use super::interrupt;
+use super::output::print_note;
+use super::text::clean;
 
 /// A dataset that was opened, where it is.
 pub struct OpenDataset {
@@ -37,6 +39,15 @@ pub fn dataset_or_folder(input: &Path) -> anyhow::Result<OpenDataset> {
         return Err(tracequet::error::Error::Dataset { path, what, expected }.into());
     }
     Ok(OpenDataset { dataset: Dataset::open(input)?, stored: None })
+}
+
+/// Says which entries of a dataset cannot be read. `input` is where it is. Returns whether there are any.
+pub fn note_damaged(dataset: &Dataset, input: &Path) -> anyhow::Result<bool> {
+    let shown = tracequet::source::store::shown(input);
+    for damaged in dataset.damaged() {
+        print_note(&format!("tracequet: {}\n", clean(&damaged.at(&shown).to_string())))?;
+    }
+    Ok(!dataset.damaged().is_empty())
 }
 
 fn entries(input: &Path) -> anyhow::Result<Option<OpenDataset>> {

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
-use crate::sink::Format;
+use crate::sink::{DamagedEntry, Format};
 use crate::table::schema::SCHEMA_VERSION;
 
 pub(super) const NAME: &str = "manifest.json";
@@ -95,24 +95,43 @@ pub(super) struct Manifest {
     pub recordings: Vec<RecordingInfo>,
     pub failed: Vec<FailedRecording>,
     pub tables: Vec<TableInfo>,
+    /// Entries that cannot be read. Nothing else is known of their recordings.
+    pub damaged: Vec<DamagedEntry>,
     /// Of each recording that has an entry: places of its tables among all, and whether it has rows of them.
     own: HashMap<String, Vec<(usize, bool)>>,
 }
 
 /// `manifest/<key>.json`, of which there is one for each of several recordings.
 #[derive(Deserialize)]
-struct Entry {
+pub(super) struct Entry {
     schema_version: u32,
-    tables: Vec<TableInfo>,
+    pub tables: Vec<TableInfo>,
     #[serde(flatten)]
-    of: Outcome,
+    pub of: Outcome,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Outcome {
+pub(super) enum Outcome {
     Converted(RecordingInfo),
     Failed(FailedRecording),
+}
+
+impl Entry {
+    /// Reads the entry of the recording `key`.
+    pub fn parse(key: &str, bytes: &[u8]) -> std::result::Result<Entry, DamagedEntry> {
+        let wrong = |what: String| DamagedEntry::new(key, what);
+        let entry: Entry = serde_json::from_slice(bytes).map_err(|e| wrong(e.to_string()))?;
+        let (Outcome::Converted(RecordingInfo { trace_id, .. }) | Outcome::Failed(FailedRecording { trace_id, .. })) =
+            &entry.of;
+        if trace_id != key {
+            return Err(wrong(format!("it says that it is of {trace_id:?}")));
+        }
+        match entry.tables.iter().find(|table| !stays_inside(&table.name)) {
+            Some(table) => Err(wrong(format!("the name {:?} leads out of the dataset", table.name))),
+            None => Ok(entry),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -179,6 +198,7 @@ impl Manifest {
             recordings: body.inputs,
             failed: body.failed,
             tables: body.tables,
+            damaged: Vec::new(),
             own: HashMap::new(),
         };
         if layout == Layout::Hive {
@@ -203,14 +223,19 @@ impl Manifest {
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut tables: Vec<TableInfo> = Vec::new();
         for (key, bytes) in entries {
-            let path = || root.join(crate::sink::entry_path(&key));
-            let wrong = |what: String, expected: String| Error::Dataset { path: path(), what, expected };
-            let entry: Entry =
-                serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string(), "the entry of a recording".into()))?;
+            let entry = match bytes.and_then(|bytes| Entry::parse(&key, &bytes)) {
+                Ok(entry) => entry,
+                Err(damaged) => {
+                    self.damaged.push(damaged);
+                    continue;
+                }
+            };
             if entry.schema_version != SCHEMA_VERSION {
-                let what = format!("its tables are of version {}", entry.schema_version);
-                let expected = format!("version {SCHEMA_VERSION}: convert it again with --append --refresh");
-                return Err(wrong(what, expected));
+                return Err(Error::Dataset {
+                    path: root.join(crate::sink::entry_path(&key)),
+                    what: format!("its tables are of version {}", entry.schema_version),
+                    expected: format!("version {SCHEMA_VERSION}: convert it again with --append --refresh"),
+                });
             }
             let mut own = Vec::with_capacity(entry.tables.len());
             for table in entry.tables {

@@ -39,7 +39,7 @@ mod wanted;
 pub use arrow_array;
 pub use arrow_schema;
 
-pub use crate::sink::Format;
+pub use crate::sink::{DamagedEntry, Format};
 pub use column::Column;
 pub use manifest::{FailedRecording, Layout, RecordingInfo, TableInfo};
 pub use open::{Dataset, Recording};

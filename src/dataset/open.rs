@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use super::manifest::{FailedRecording, Layout, Manifest, RecordingInfo, TableInfo};
 use super::table::Table;
 use crate::error::{Error, Result};
-use crate::sink::{Format, NO_RECORDING, UNFINISHED};
+use crate::sink::{DamagedEntry, Format, NO_RECORDING, UNFINISHED};
 
 /// Keys of recordings that an error lists.
 const MAX_LISTED: usize = 20;
@@ -58,6 +58,11 @@ impl Dataset {
         &self.manifest.failed
     }
 
+    /// The entries that cannot be read. What their recordings hold is not known, nor how many could have been in an answer.
+    pub fn damaged(&self) -> &[DamagedEntry] {
+        &self.manifest.damaged
+    }
+
     /// The recordings, in the order of their keys.
     pub fn recordings(&self) -> &[RecordingInfo] {
         &self.manifest.recordings
@@ -78,16 +83,22 @@ impl Dataset {
     /// (`app` of `app-7be25f48`) is enough where only one has it.
     pub fn recording(&self, trace_id: Option<&str>) -> Result<Recording<'_>> {
         let all = self.recordings();
+        let is_named = |key: &str, wanted: &str| key.rsplit_once('-').is_some_and(|(name, _)| name == wanted);
+        // A damaged entry may be the one that is meant.
+        let mut damaged = self.damaged().iter();
+        let damaged = damaged.find(|d| trace_id.is_none_or(|wanted| d.key == wanted || is_named(&d.key, wanted)));
         let found = match trace_id {
             Some(wanted) => all.iter().find(|recording| recording.trace_id == wanted).or_else(|| {
-                let name = |key: &'_ str| key.rsplit_once('-').is_some_and(|(name, _)| name == wanted);
-                let mut named = all.iter().filter(|recording| name(&recording.trace_id));
-                named.next().filter(|_| named.next().is_none())
+                let mut named = all.iter().filter(|recording| is_named(&recording.trace_id, wanted));
+                named.next().filter(|_| named.next().is_none() && damaged.is_none())
             }),
-            None => all.first().filter(|_| all.len() == 1),
+            None => all.first().filter(|_| all.len() == 1 && damaged.is_none()),
         };
         if let Some(info) = found {
             return Ok(Recording { dataset: self, info });
+        }
+        if let Some(damaged) = damaged {
+            return Err(damaged.at(&self.root));
         }
         let mut listed: Vec<_> = all.iter().map(|recording| recording.trace_id.as_str()).collect();
         listed.sort_unstable();

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
-use serde::Deserialize;
+use serde_json::Value;
 
-use super::manifest::{Layout, NAME, TableInfo, stays_inside};
+use super::manifest::{Entry, Layout, NAME, Outcome, TableInfo};
 use super::open::Dataset;
 use super::table::Table;
 use crate::error::{Error, Result};
-use crate::sink::{NO_RECORDING, UNFINISHED, entries, entry_path, read_small};
+use crate::sink::{DamagedEntry, NO_RECORDING, UNFINISHED, entries, entry_path, read_small};
+use crate::table::views;
 
 /// The file with the views, beside the manifest.
 const VIEWS: &str = "views.sql";
@@ -57,33 +58,87 @@ pub enum What {
 pub struct Files {
     /// By the keys of recordings.
     recordings: BTreeMap<String, Vec<TableFile>>,
-    /// Recordings that are still written: their parts change.
-    unfinished: HashSet<String>,
+    /// Recordings of which it is not known which files they have: those that are still written, and those whose entry is damaged.
+    untold: HashSet<String>,
     /// Files that are no tables.
     others: BTreeSet<String>,
     /// What the manifest and the entries say against each other.
     wrong: Vec<(String, String)>,
 }
 
-#[derive(Deserialize)]
-struct Entry {
-    trace_id: String,
-    #[serde(default)]
-    status: String,
-    tables: Vec<TableInfo>,
-}
-
-/// The summary of all recordings.
-#[derive(Deserialize)]
+/// What a manifest should say of the recordings.
+#[derive(Default)]
 struct Summary {
-    inputs: Vec<Key>,
-    #[serde(default)]
-    failed: Vec<Key>,
+    /// The entries without their tables, by their keys.
+    recordings: BTreeMap<String, Value>,
+    /// Rows and bytes of all tables.
+    tables: BTreeMap<String, (u64, u64)>,
+    /// Keys of entries that are damaged. A manifest may have them, from before.
+    damaged: BTreeSet<String>,
 }
 
-#[derive(Deserialize)]
-struct Key {
-    trace_id: String,
+impl Summary {
+    fn add(&mut self, key: &str, tables: &[TableInfo], entry: Value) {
+        self.recordings.insert(key.to_owned(), without(entry, &["tables"]));
+        for table in tables {
+            let (rows, bytes) = self.tables.entry(table.name.clone()).or_default();
+            *rows = rows.saturating_add(table.rows);
+            *bytes = bytes.saturating_add(table.bytes);
+        }
+    }
+
+    /// What is not as a manifest says.
+    fn differs_from(&self, manifest: &Value) -> Option<String> {
+        let list = |name: &str| manifest.get(name).and_then(Value::as_array).into_iter().flatten();
+        let key = |recording: &Value| recording.get("trace_id").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let summed = list("inputs").chain(list("failed")).filter(|recording| !self.damaged.contains(&key(recording)));
+        let summed: Vec<&Value> = summed.collect();
+        let keys: BTreeSet<String> = summed.iter().map(|recording| key(recording)).collect();
+        if keys.len() != summed.len() || !keys.iter().eq(self.recordings.keys()) {
+            return Some("sums up other recordings than there are".into());
+        }
+        let differs = |recording: &&&Value| {
+            // By `entry` a run knows whether the manifest is of this entry.
+            self.recordings.get(&key(recording)) != Some(&without((**recording).clone(), &["entry"]))
+        };
+        if let Some(other) = summed.iter().find(differs) {
+            return Some(format!("says something else of {} than its entry", key(other)));
+        }
+        if !self.damaged.is_empty() {
+            return None;
+        }
+        let number = |table: &Value, name: &str| table.get(name).and_then(Value::as_u64).unwrap_or_default();
+        let mut tables: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for table in list("tables") {
+            let name = table.get("name").and_then(Value::as_str).unwrap_or_default();
+            tables.insert(name, (number(table, "rows"), number(table, "bytes")));
+        }
+        let names: BTreeSet<&str> = tables.keys().copied().chain(self.tables.keys().map(String::as_str)).collect();
+        // A table that no recording has is there without rows.
+        let own = |name: &str| self.tables.get(name).copied().unwrap_or_default();
+        let other = names.into_iter().find(|name| tables.get(name) != Some(&own(name)))?;
+        let (rows, bytes) = own(other);
+        let (said, said_bytes) = tables.get(other).copied().unwrap_or_default();
+        Some(format!("says that {other} has {said} rows and {said_bytes} bytes, expected {rows} and {bytes}"))
+    }
+}
+
+fn without(mut object: Value, names: &[&str]) -> Value {
+    if let Some(object) = object.as_object_mut() {
+        names.iter().for_each(|name| drop(object.remove(*name)));
+    }
+    object
+}
+
+/// The views of the tables of a manifest, if this version wrote it.
+fn views_of(manifest: &Value) -> Option<String> {
+    let text = |name: &str| manifest.get(name).and_then(Value::as_str);
+    if text("version") != Some(env!("CARGO_PKG_VERSION")) {
+        return None;
+    }
+    let tables = manifest.get("tables")?.as_array()?;
+    let names: Vec<&str> = tables.iter().filter_map(|table| table.get("name")?.as_str()).collect();
+    Some(views::sql(&names, views::Files { only_trace: None, arrow: text("format") == Some("arrow") }))
 }
 
 impl Dataset {
@@ -91,7 +146,7 @@ impl Dataset {
     /// recording, by its manifest.
     pub fn files(&self) -> Result<Files> {
         let others = [NAME, VIEWS].map(str::to_owned).into();
-        let mut files = Files { recordings: BTreeMap::new(), unfinished: HashSet::new(), others, wrong: Vec::new() };
+        let mut files = Files { recordings: BTreeMap::new(), untold: HashSet::new(), others, wrong: Vec::new() };
         let extension = self.format().name();
         if self.layout() == Layout::Flat {
             let name = |table: &str| format!("{table}.{extension}");
@@ -101,24 +156,29 @@ impl Dataset {
             return Ok(files);
         }
         let mut without_rows = BTreeSet::new();
+        let mut all = Summary::default();
         for (key, bytes) in entries(self.path())? {
-            let place = entry_path(&key);
-            let wrong = |what: String| Error::Dataset {
-                path: self.path().join(&place),
-                what,
-                expected: "the entry of a recording".into(),
+            let name = slashed(&entry_path(&key));
+            let damaged = bytes.and_then(|bytes| {
+                let entry = Entry::parse(&key, &bytes)?;
+                let value = serde_json::from_slice(&bytes).map_err(|e| DamagedEntry::new(&key, e.to_string()))?;
+                Ok((entry, value))
+            });
+            let (entry, value) = match damaged {
+                Ok(entry) => entry,
+                Err(damaged) => {
+                    let mends = "; convert its recording again with --append, or remove it with dataset remove";
+                    files.wrong.push((name.clone(), format!("is damaged: {}{mends}", damaged.what)));
+                    files.others.insert(name);
+                    all.damaged.insert(key.clone());
+                    files.untold.insert(key);
+                    continue;
+                }
             };
-            let entry: Entry = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))?;
-            if let Some(table) = entry.tables.iter().find(|table| !stays_inside(&table.name)) {
-                return Err(wrong(format!("the name {:?}", table.name)));
-            }
-            let name = slashed(&place);
-            if entry.trace_id != key {
-                files.wrong.push((name.clone(), format!("says that it is of {:?}", entry.trace_id)));
-            }
             files.others.insert(name);
-            if entry.status == UNFINISHED {
-                files.unfinished.insert(key);
+            all.add(&key, &entry.tables, value);
+            if matches!(&entry.of, Outcome::Converted(info) if info.status == UNFINISHED) {
+                files.untold.insert(key);
                 continue;
             }
             let name = |table: &str, key: &str| format!("{table}/trace={key}/part-0.{extension}");
@@ -134,19 +194,19 @@ impl Dataset {
             }
             files.recordings.insert(key, tables);
         }
-        let summary = self.path().join(NAME);
-        let bytes = read_small(&summary).map_err(Error::io(&summary))?;
-        let summary: Option<Summary> = serde_json::from_slice(&bytes).ok();
-        let summed = summary.map(|summary| {
-            summary.inputs.into_iter().chain(summary.failed).map(|key| key.trace_id).collect::<BTreeSet<_>>()
-        });
-        let all: BTreeSet<String> = files.recordings.keys().chain(&files.unfinished).cloned().collect();
         if !without_rows.is_empty() {
             files.recordings.insert(NO_RECORDING.to_owned(), without_rows.into_iter().collect());
         }
-        if summed.is_none_or(|summed| summed != all) {
-            let what = "sums up other recordings than there are; the next convert --append writes it anew";
-            files.wrong.push((NAME.to_owned(), what.to_owned()));
+        let path = self.path().join(NAME);
+        let manifest = read_small(&path).map_err(Error::io(&path))?;
+        let manifest: Value = serde_json::from_slice(&manifest).unwrap_or_default();
+        let anew = |what: String| format!("{what}; convert --append --refresh writes it anew");
+        if let Some(what) = all.differs_from(&manifest) {
+            files.wrong.push((NAME.to_owned(), anew(what)));
+        } else if let Ok(views) = read_small(&self.path().join(VIEWS))
+            && views_of(&manifest).is_some_and(|own| own.as_bytes() != views)
+        {
+            files.wrong.push((VIEWS.to_owned(), anew("has not the views of the tables".to_owned())));
         }
         Ok(files)
     }
@@ -242,7 +302,7 @@ impl Files {
     fn stray(&self, name: &str, what: What) -> Option<&'static str> {
         let trace = name.split('/').find_map(|part| part.strip_prefix("trace="));
         match (trace, what) {
-            (Some(trace), What::File(_) | What::EmptyFolder) if self.unfinished.contains(trace) => None,
+            (Some(trace), What::File(_) | What::EmptyFolder) if self.untold.contains(trace) => None,
             (Some(NO_RECORDING), What::File(_)) => None,
             (Some(trace), What::EmptyFolder) if self.recordings.contains_key(trace) => None,
             (Some(trace), _) if self.recordings.contains_key(trace) => Some("is no file that its recording has"),

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::empty::Empty;
+use super::hashes::Hashes;
 use super::inputs::{identity_of, stamp, trace_key};
 use super::known::{Known, Plan, check_head, head_of};
 use super::memory::Memory;
@@ -21,6 +22,7 @@ use crate::reader::etl::Manifests;
 use crate::sink::{Dataset, Encoders, Lake, NewRecording, Put};
 use crate::source::{FileIdentity, RecordingPath};
 use crate::table::Shape;
+use crate::table::schema::SCHEMA_VERSION;
 use crate::table::select::Selection;
 
 /// Converts all inputs of a request into a dataset of several recordings. Where there is a store, the recordings go there, and
@@ -47,7 +49,11 @@ pub(super) fn run(
     };
     let root = whole.as_ref().map_or(request.output.as_path(), Dataset::path);
     let lake = Lake::open(root, request.append && store.is_none())?;
-    let known = Known::of(request, &lake.entries()?)?;
+    let summed = match store {
+        Some(store) => store.opened()?,
+        None => lake.summed(SCHEMA_VERSION, request.refresh)?,
+    };
+    let known = Known::of(request, summed)?;
     let empty = Empty::of(request, &selection)?;
     match store {
         Some(store) => store.put_empty(&empty, &lake, &encoders, version)?,
@@ -91,6 +97,7 @@ pub(super) fn run(
         skipped: Vec::new(),
         output: request.output.clone(),
         tables: Vec::new(),
+        damaged_entries: batch.damaged_left(&done),
         elapsed_ns: 0,
     };
     let mut failures = Vec::new();
@@ -132,7 +139,9 @@ pub(super) fn remove(root: &Path, keys: &[String]) -> Result<()> {
 
 /// Writes the files that sum up the recordings.
 pub(super) fn describe(request: &Convert, lake: &Lake) -> Result<()> {
-    lake.describe(|entries| describe::files(request, entries, &empty::there(lake, request.format)?))
+    lake.describe((SCHEMA_VERSION, request.refresh), |summed| {
+        describe::files(request, summed, &empty::there(lake, request.format)?)
+    })
 }
 
 struct Batch<'b> {
@@ -167,6 +176,15 @@ struct Outcome {
 impl Outcome {
     fn skipped(skipped: SkippedInput) -> Outcome {
         Outcome { done: Done::Skipped(skipped), tables: Vec::new(), failure: None }
+    }
+
+    /// The key of the recording, if it was put.
+    fn key(&self) -> Option<&str> {
+        match &self.done {
+            Done::Converted(input) => Some(&input.trace_id),
+            Done::Failed(input) => Some(&input.trace_id),
+            Done::Skipped(_) => None,
+        }
     }
 
     /// The outcome when the recording was put. Somebody else may have put it in the meantime.
@@ -301,6 +319,14 @@ impl Batch<'_> {
         }))
     }
 
+    /// The entries that cannot be read, but for those that were replaced now.
+    fn damaged_left(&self, done: &[(usize, Outcome)]) -> Vec<String> {
+        let root = self.store.map_or_else(|| self.request.output.clone(), StoreLake::shown);
+        let is_replaced = |key: &str| done.iter().any(|(_, outcome)| outcome.key() == Some(key));
+        let left = self.known.damaged().iter().filter(|damaged| !is_replaced(&damaged.key));
+        left.map(|damaged| damaged.at(&root).to_string()).collect()
+    }
+
     /// The input that holds a recording.
     fn input(&self, index: usize) -> usize {
         self.recordings.get(index).map_or(0, |(input, _)| *input)
@@ -432,46 +458,6 @@ impl Batch<'_> {
 
     fn shape(&self, key: &str) -> Shape {
         Shape { trace_id: Some(key.to_owned()), signed: self.request.address_type == AddressType::Int64 }
-    }
-}
-
-/// The hashes of the inputs as they become known, so that of two equal ones the first is converted, whoever is faster.
-struct Hashes {
-    known: Mutex<Vec<Option<String>>>,
-    published: Condvar,
-}
-
-impl Hashes {
-    fn new(inputs: usize) -> Hashes {
-        Hashes { known: Mutex::new(vec![None; inputs]), published: Condvar::new() }
-    }
-
-    /// Takes a hash, and says it to all, whatever comes of it.
-    fn publish(&self, index: usize, hash: impl FnOnce() -> Result<FileIdentity>) -> Result<FileIdentity> {
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(hash))
-            .unwrap_or_else(|_| Err(Error::Internal("hashing a file panicked".into())));
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = known.get_mut(index) {
-            *place = Some(result.as_ref().map_or_else(|_| String::new(), |identity| identity.sha256.clone()));
-        }
-        self.published.notify_all();
-        result
-    }
-
-    /// The first of the inputs before this one that has the same content. Waits until theirs are known; they were begun
-    /// before this one.
-    fn earlier(&self, index: usize, sha256: &str) -> Option<usize> {
-        if sha256.is_empty() {
-            return None;
-        }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            let before = known.get(..index).unwrap_or_default();
-            if before.iter().all(Option::is_some) {
-                return before.iter().position(|hash| hash.as_deref() == Some(sha256));
-            }
-            known = self.published.wait(known).unwrap_or_else(PoisonError::into_inner);
-        }
     }
 }
 

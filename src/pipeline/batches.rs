@@ -137,7 +137,8 @@ pub fn batches(
     let failed = failed.into_iter().map(|(path, error)| FailedInput::of(path, &error)).collect();
     let elapsed_ns = elapsed_ns(started);
     let skipped = Vec::new();
-    Ok(Some(Summary { inputs: converted, failed, skipped, output: PathBuf::new(), tables, elapsed_ns }))
+    let (output, damaged_entries) = (PathBuf::new(), Vec::new());
+    Ok(Some(Summary { inputs: converted, failed, skipped, output, tables, damaged_entries, elapsed_ns }))
 }
 
 /// Whether rows have the key of their recording.

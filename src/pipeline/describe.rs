@@ -3,17 +3,13 @@
 use super::manifest;
 use super::request::Convert;
 use crate::error::Result;
-use crate::sink::Format;
+use crate::sink::{Format, Summed};
 use crate::table::views;
 
 /// Their names and texts, by the entries of the recordings and the tables of which there is a file without rows. The manifest is the
 /// last.
-pub(super) fn files(
-    request: &Convert,
-    entries: &[(String, Vec<u8>)],
-    empty: &[String],
-) -> Result<Vec<(&'static str, String)>> {
-    let (text, names) = manifest::of_several(request, entries, empty)?;
+pub(super) fn files(request: &Convert, summed: &Summed, empty: &[String]) -> Result<Vec<(&'static str, String)>> {
+    let (text, names) = manifest::of_several(request, summed, empty)?;
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let files = views::Files { only_trace: None, arrow: request.format == Format::Arrow };
     Ok(vec![("views.sql", views::sql(&names, files)), ("manifest.json", text)])

@@ -34,7 +34,7 @@ pub(super) fn into_lake(request: &Convert, name: &Path, every: Duration, one: &m
     let version = check_head(request)?;
     let was_there = request.output.exists();
     let lake = Lake::open(&request.output, true)?;
-    Known::of(request, &lake.entries()?)?;
+    Known::of(request, lake.summed(SCHEMA_VERSION, false)?)?;
     let key = key(name);
     let empty = Empty::of(request, &selection)?;
     let encoders = Encoders::start(options(request, &[]).threads).map_err(Error::io("starting a thread"))?;

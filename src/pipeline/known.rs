@@ -1,25 +1,31 @@
 //! The recordings that a dataset has when others are added.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde::Deserialize;
 
+use super::inputs::trace_key;
 use super::manifest::{VERSION, address_type, labels};
 use super::request::{AddressType, Convert};
 use super::summary::SkippedInput;
 use crate::error::{Error, Result};
-use crate::sink::{Format, entry_path, read_small};
+use crate::sink::{DamagedEntry, Format, Line, OtherVersion, Summed, entry_path, read_small};
 use crate::source::FileIdentity;
 use crate::table::schema::SCHEMA_VERSION;
 
 /// The recordings that a dataset has.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Known {
-    by_hash: HashMap<String, Entry>,
-    /// The hashes of recordings whose store told a tag, by their address.
-    tagged: HashMap<PathBuf, String>,
+    summed: Summed,
+    /// Places in the sum, by hash.
+    by_hash: HashMap<String, usize>,
+    /// The same of recordings whose store told a tag, by their address. Made when the first is asked for.
+    tagged: OnceLock<HashMap<PathBuf, usize>>,
     failed: Vec<Entry>,
+    /// Keys of entries that cannot be read.
+    damaged: HashSet<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -29,8 +35,6 @@ struct Entry {
     path: PathBuf,
     #[serde(default)]
     sha256: String,
-    #[serde(default)]
-    status: String,
     #[serde(default)]
     version: String,
     #[serde(default)]
@@ -54,37 +58,31 @@ pub(super) enum Plan {
 
 impl Known {
     /// By the entries of a dataset. Fails when tables of this version cannot stand among those that are there.
-    pub(super) fn of(request: &Convert, entries: &[(String, Vec<u8>)]) -> Result<Known> {
-        let mut known = Known::default();
-        for (key, bytes) in entries {
-            let path = || request.output.join(entry_path(key));
-            let wrong = |what: String, expected: String| Error::Dataset { path: path(), what, expected };
-            let entry: Entry =
-                serde_json::from_slice(bytes).map_err(|e| wrong(e.to_string(), "the entry of a recording".into()))?;
-            // Files are removed by this name, which an entry from somewhere else could make lead anywhere.
-            if entry.trace_id != *key {
-                return Err(wrong(format!("it says that it is of {:?}", entry.trace_id), "its own recording".into()));
-            }
-            if entry.schema_version != SCHEMA_VERSION && !request.refresh {
-                let what = format!("its tables are of version {} (tracequet {})", entry.schema_version, entry.version);
-                let expected = format!("version {SCHEMA_VERSION}: --refresh converts it again if it is given");
-                return Err(wrong(what, expected));
-            }
-            if entry.status == "failed" {
-                known.failed.push(entry);
-            } else {
-                if entry.etag.is_some() {
-                    known.tagged.insert(entry.path.clone(), entry.sha256.clone());
-                }
-                known.by_hash.insert(entry.sha256.clone(), entry);
-            }
+    pub(super) fn of(request: &Convert, summed: Summed) -> Result<Known> {
+        if let Some(OtherVersion { key, version, schema_version }) = summed.other_version()
+            && !request.refresh
+        {
+            return Err(Error::Dataset {
+                path: request.output.join(entry_path(key)),
+                what: format!("its tables are of version {schema_version} (tracequet {version})"),
+                expected: format!("version {SCHEMA_VERSION}: --refresh converts it again if it is given"),
+            });
         }
-        Ok(known)
+        let by_hash = summed.recordings().iter().enumerate().filter(|(_, line)| !line.sha256().is_empty());
+        let by_hash = by_hash.map(|(place, line)| (line.sha256().to_owned(), place)).collect();
+        let failed = summed.failed().iter().filter_map(parsed).collect();
+        let damaged = summed.damaged().iter().map(|damaged| damaged.key.clone()).collect();
+        Ok(Known { summed, by_hash, tagged: OnceLock::new(), failed, damaged })
+    }
+
+    /// The entries that cannot be read.
+    pub(super) fn damaged(&self) -> &[DamagedEntry] {
+        self.summed.damaged()
     }
 
     /// The tag that the object at an address had when it was converted.
     pub(super) fn tag(&self, address: &Path) -> Option<String> {
-        self.at(address)?.etag.clone()
+        self.at(address)?.etag
     }
 
     /// What is to be said of an object whose tag is what it was, if it is not to be converted again.
@@ -92,24 +90,43 @@ impl Known {
         self.at(address).and_then(|entry| entry.skipped(request, address))
     }
 
-    fn at(&self, address: &Path) -> Option<&Entry> {
-        self.by_hash.get(self.tagged.get(address)?)
+    fn at(&self, address: &Path) -> Option<Entry> {
+        let tagged = self.tagged.get_or_init(|| {
+            let lines =
+                self.summed.recordings().iter().enumerate().filter(|(_, line)| line.text().contains("\"etag\""));
+            let entries = lines.filter_map(|(place, line)| Some((parsed(line)?, place)));
+            entries.filter(|(entry, _)| entry.etag.is_some()).map(|(entry, place)| (entry.path, place)).collect()
+        });
+        self.entry(*tagged.get(address)?)
+    }
+
+    fn entry(&self, place: usize) -> Option<Entry> {
+        parsed(self.summed.recordings().get(place)?)
     }
 
     /// What is to be done with a recording. One that failed before is tried again: its file may have been repaired, or
-    /// was still being written.
+    /// was still being written. One whose entry is damaged gets another.
     pub(super) fn plan(&self, request: &Convert, path: &Path, identity: &FileIdentity) -> Plan {
         let same_file =
             |entry: &&Entry| entry.path == path || !entry.sha256.is_empty() && entry.sha256 == identity.sha256;
         let mut replaced: Vec<String> = self.failed.iter().filter(same_file).map(|e| e.trace_id.clone()).collect();
-        if let Some(entry) = self.by_hash.get(&identity.sha256).filter(|_| !identity.sha256.is_empty()) {
+        if let Some(entry) = self.by_hash.get(&identity.sha256).and_then(|place| self.entry(*place)) {
             if let Some(skipped) = entry.skipped(request, path) {
                 return Plan::Skip(skipped);
             }
-            replaced.push(entry.trace_id.clone());
+            replaced.push(entry.trace_id);
+        }
+        let key = trace_key(path, &identity.sha256);
+        if self.damaged.contains(&key) {
+            replaced.push(key);
         }
         Plan::Convert(replaced)
     }
+}
+
+/// What a line of a sum says. It was an entry, so that there is nothing in it that cannot be read.
+fn parsed(line: &Line) -> Option<Entry> {
+    serde_json::from_str(line.text()).ok()
 }
 
 impl Entry {

@@ -1,14 +1,15 @@
 //! `manifest.json`: what a dataset was made of, and its tables. Of a dataset of several recordings it sums up their
 //! entries, `manifest/<key>.json`.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::request::{AddressType, Convert};
 use super::summary::{FailedInput, InputSummary, TableSummary};
-use crate::error::{Error, Result};
-use crate::sink::{UNFINISHED, entry_path};
+use crate::error::Result;
+use crate::sink::{Summed, SummedTable, UNFINISHED};
 use crate::table::schema::{self, SCHEMA_VERSION};
 
 /// Version of this program, as manifests have it.
@@ -16,8 +17,13 @@ pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The text of the file of a dataset of one recording.
 pub(super) fn of_one(request: &Convert, input: &InputSummary, tables: &[TableSummary]) -> String {
-    let inputs = [recording(request, input)];
-    text(request, "flat", &inputs, &[], list(tables))
+    let mut manifest: Map<String, Value> =
+        head(request, "flat").into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let lists = [("inputs", json!([recording(request, input)])), ("failed", json!([])), ("tables", list(tables))];
+    manifest.extend(lists.map(|(name, value)| (name.to_owned(), value)));
+    let mut text = serde_json::to_string_pretty(&manifest).unwrap_or_default();
+    text.push('\n');
+    text
 }
 
 /// The entry of a recording in a dataset of several. `etag` is that of the object that it was read from, if it was one.
@@ -55,48 +61,17 @@ pub(super) fn unfinished_entry(request: &Convert, key: &str, name: &Path, tables
 
 /// The text of the file of a dataset of several, by its entries; and the names of its tables, those of facts first. Of the tables
 /// `empty` there is a file without rows, whether a recording has such a table or not.
-pub(super) fn of_several(
-    request: &Convert,
-    entries: &[(String, Vec<u8>)],
-    empty: &[String],
-) -> Result<(String, Vec<String>)> {
-    let (mut inputs, mut failed) = (Vec::new(), Vec::new());
-    let mut tables: Vec<TableSummary> = Vec::new();
-    let mut places = std::collections::HashMap::new();
-    for (key, bytes) in entries {
-        let parsed = serde_json::from_slice(bytes);
-        let mut entry: Value = parsed.map_err(|e| Error::Dataset {
-            path: request.output.join(entry_path(key)),
-            what: e.to_string(),
-            expected: "the entry of a recording".into(),
-        })?;
-        let own = entry.as_object_mut().and_then(|entry| entry.remove("tables"));
-        for table in own.as_ref().and_then(Value::as_array).into_iter().flatten() {
-            let number = |key: &str| table.get(key).and_then(Value::as_u64).unwrap_or_default();
-            let name = table.get("name").and_then(Value::as_str).unwrap_or_default();
-            let place = *places.entry(name.to_owned()).or_insert_with(|| {
-                tables.push(TableSummary { name: name.to_owned(), rows: 0, bytes: 0 });
-                tables.len() - 1
-            });
-            if let Some(known) = tables.get_mut(place) {
-                known.rows = known.rows.saturating_add(number("rows"));
-                known.bytes = known.bytes.saturating_add(number("bytes"));
-            }
-        }
-        if entry.get("status").and_then(Value::as_str) == Some("failed") {
-            failed.push(entry)
-        } else {
-            inputs.push(entry)
-        }
-    }
-    for name in empty.iter().filter(|name| !places.contains_key(*name)) {
-        tables.push(TableSummary { name: name.clone(), rows: 0, bytes: 0 });
-    }
-    let order: Vec<&str> = schema::all()?.iter().map(|table| table.name.as_str()).collect();
-    let place = |table: &TableSummary| order.iter().position(|name| *name == table.name).unwrap_or(order.len());
+pub(super) fn of_several(request: &Convert, summed: &Summed, empty: &[String]) -> Result<(String, Vec<String>)> {
+    let mut tables: Vec<SummedTable> = summed.tables().collect();
+    let known: HashSet<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+    let more: Vec<&String> = empty.iter().filter(|name| !known.contains(name.as_str())).collect();
+    tables.extend(more.into_iter().map(|name| SummedTable { name: name.clone(), rows: 0, bytes: 0 }));
+    let order: HashMap<&str, usize> =
+        schema::all()?.iter().enumerate().map(|(place, table)| (table.name.as_str(), place)).collect();
+    let place = |table: &SummedTable| order.get(table.name.as_str()).copied().unwrap_or(order.len());
     tables.sort_by(|a, b| (place(a), &a.name).cmp(&(place(b), &b.name)));
-    let names = tables.iter().map(|table| table.name.clone()).collect();
-    Ok((text(request, "hive", &inputs, &failed, list(&tables)), names))
+    let text = summed.manifest(&head(request, "hive"), &tables);
+    Ok((text, tables.into_iter().map(|table| table.name).collect()))
 }
 
 fn recording(request: &Convert, input: &InputSummary) -> Value {
@@ -119,7 +94,9 @@ fn with_tables(mut entry: Value, tables: &[TableSummary]) -> Vec<u8> {
         let more = [("version", VERSION.into()), ("schema_version", SCHEMA_VERSION.into()), ("tables", list(tables))];
         entry.extend(more.map(|(name, value)| (name.to_owned(), value)));
     }
-    pretty(&entry).into_bytes()
+    let mut text = entry.to_string();
+    text.push('\n');
+    text.into_bytes()
 }
 
 /// The labels of the recordings of a request, as entries have them.
@@ -136,13 +113,16 @@ fn list(tables: &[TableSummary]) -> Value {
     tables.iter().map(|t| json!({ "name": t.name, "rows": t.rows, "bytes": t.bytes })).collect()
 }
 
-fn text(request: &Convert, layout: &str, inputs: &[Value], failed: &[Value], tables: Value) -> String {
-    let format = request.format.name();
-    pretty(&json!({
-        "tool": "tracequet", "version": VERSION, "schema_version": SCHEMA_VERSION,
-        "layout": layout, "format": format, "address_type": address_type(request.address_type), "inputs": inputs,
-        "failed": failed, "tables": tables,
-    }))
+/// What a manifest begins with: who wrote it, and how the tables are written.
+fn head(request: &Convert, layout: &str) -> [(&'static str, Value); 6] {
+    [
+        ("tool", "tracequet".into()),
+        ("version", VERSION.into()),
+        ("schema_version", SCHEMA_VERSION.into()),
+        ("layout", layout.into()),
+        ("format", request.format.name().into()),
+        ("address_type", address_type(request.address_type).into()),
+    ]
 }
 
 /// The word of an address type.
@@ -151,10 +131,4 @@ pub(super) fn address_type(address_type: AddressType) -> &'static str {
         AddressType::Uint64 => "uint64",
         AddressType::Int64 => "int64",
     }
-}
-
-fn pretty(value: &Value) -> String {
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
-    text.push('\n');
-    text
 }

@@ -199,6 +199,9 @@ pub struct Summary {
     pub output: PathBuf,
     /// The tables, with the rows and bytes that this conversion wrote.
     pub tables: Vec<TableSummary>,
+    /// The entries of the dataset that cannot be read, each with what is wrong. Their recordings are not in the dataset until they are
+    /// converted again.
+    pub damaged_entries: Vec<String>,
     /// Wall time in nanoseconds.
     pub elapsed_ns: u64,
 }
@@ -218,12 +221,13 @@ impl Summary {
     /// What became of a single recording whose conversion began at `started`.
     pub(super) fn of_one(input: InputSummary, tables: Vec<TableSummary>, output: PathBuf, started: Instant) -> Summary {
         let elapsed_ns = elapsed_ns(started);
-        Summary { inputs: vec![input], failed: Vec::new(), skipped: Vec::new(), output, tables, elapsed_ns }
+        let (failed, skipped, damaged_entries) = (Vec::new(), Vec::new(), Vec::new());
+        Summary { inputs: vec![input], failed, skipped, output, tables, damaged_entries, elapsed_ns }
     }
 
-    /// Whether anything of the recordings was lost, damaged or not decoded, or one of them could not be read.
+    /// Whether anything of the recordings was lost, damaged or not decoded, or one of them, or an entry of the dataset, could not be read.
     pub fn has_losses(&self) -> bool {
-        !self.failed.is_empty() || self.inputs.iter().any(InputSummary::has_losses)
+        !self.failed.is_empty() || !self.damaged_entries.is_empty() || self.inputs.iter().any(InputSummary::has_losses)
     }
 
     /// Whether there were recordings, and none of them could be read.

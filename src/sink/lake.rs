@@ -11,13 +11,15 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde_json::Value;
 
 use super::dataset::{Dataset, Finished, FinishedFile};
-use super::entries::{FOLDER, LOCK, NO_RECORDING, entries, entry_path, names, read_small, texts};
+use super::entries::{FOLDER, LOCK, NO_RECORDING, entry_path, names, read_small, summed, texts};
 use super::staging::{self, PART, Staging};
-use super::{Format, durable, growing, leftovers, table_path};
+use super::summed::Summed;
+use super::{Format, durable, growing, leftovers, lock, table_path};
 use crate::error::{Error, Result};
 
 /// End of the name of a note that a recording is half there.
@@ -94,9 +96,9 @@ impl Lake {
         &self.root
     }
 
-    /// The recordings: key and entry, in the order of keys.
-    pub fn entries(&self) -> Result<Vec<(String, Vec<u8>)>> {
-        entries(&self.root)
+    /// The recordings, summed up; `anew` without what the manifest sums up. `schema_version` is that of the tables of this program.
+    pub fn summed(&self, schema_version: u32, anew: bool) -> Result<Summed> {
+        summed(&self.root, schema_version, anew)
     }
 
     /// Moves the files of recordings to their places and adds their entries, in this order. A recording that is there already stays,
@@ -125,8 +127,13 @@ impl Lake {
         let mut outcomes = Vec::new();
         for new in recordings {
             let key = new.key.as_str();
+            if self.is_there_as_it_is(new) {
+                outcomes.push(Put::Done);
+                continue;
+            }
+            let mut has_replaced = false;
             for old in &new.replaced {
-                self.take_away(old)?;
+                has_replaced |= self.take_away(old)?;
             }
             if self.entry(key).exists() || half.contains(&key) {
                 outcomes.push(Put::WasThere);
@@ -139,6 +146,12 @@ impl Lake {
             }
             fs::rename(new.staging.path().join(ENTRY), &note).map_err(Error::io(&note))?;
             half.push(key);
+            if has_replaced {
+                // Written before somebody summed up the old one, maybe: it must not be taken for that.
+                let touched =
+                    File::options().append(true).open(&note).and_then(|note| note.set_modified(SystemTime::now()));
+                touched.map_err(Error::io(&note))?;
+            }
             for file in &new.files {
                 let folder = self.fresh_folder(&file.table, key)?;
                 move_in(file, &folder, 0)?;
@@ -158,6 +171,19 @@ impl Lake {
             durable::sync_folder(&self.root.join(FOLDER));
         }
         Ok(outcomes)
+    }
+
+    /// Whether a recording would only take its own place, with the same entry: a file that cannot be read is tried at each run.
+    fn is_there_as_it_is(&self, new: &NewRecording) -> bool {
+        let own = |entry: Vec<u8>| read_small(&new.staging.path().join(ENTRY)).is_ok_and(|own| own == entry);
+        let is_there = |file: &FinishedFile| {
+            let folder = self.folder(&file.table, &new.key).ok()?;
+            Some(fs::metadata(part(file, &folder, 0)).ok()?.len() == fs::metadata(&file.path).ok()?.len())
+        };
+        new.replaced.contains(&new.key)
+            && new.replaced.iter().all(|old| *old == new.key)
+            && read_small(&self.entry(&new.key)).is_ok_and(own)
+            && new.files.iter().all(|file| is_there(file) == Some(true))
     }
 
     /// Where the files of a recording lie that has none of a table yet.
@@ -294,23 +320,18 @@ impl Lake {
         staging::relative(key)?;
         let _lock = self.lock()?;
         let _committing = growing::commit();
-        let named = read_small(&self.entry(key)).map(|entry| tables(&entry)).unwrap_or_default();
-        let was_there = self.take_away(key)?;
-        if was_there && named.is_empty() {
-            // The entry is damaged, and does not say where the files are.
-            self.remove_everywhere(key)?;
-        }
-        Ok(was_there)
+        self.take_away(key)
     }
 
-    /// Replaces files of the dataset that are no tables, in one step each. `make` sees the recordings that there are now;
-    /// nobody else changes them meanwhile.
+    /// Replaces files of the dataset that are no tables, in one step each. `make` sees the recordings that there are now, as [`Lake::summed`] gives
+    /// them; nobody else changes them meanwhile.
     pub fn describe(
         &self,
-        make: impl FnOnce(&[(String, Vec<u8>)]) -> Result<Vec<(&'static str, String)>>,
+        (schema_version, anew): (u32, bool),
+        make: impl FnOnce(&Summed) -> Result<Vec<(&'static str, String)>>,
     ) -> Result<()> {
         let _lock = self.lock()?;
-        for (name, text) in make(&self.entries()?)? {
+        for (name, text) in make(&self.summed(schema_version, anew)?)? {
             let path = self.root.join(staging::relative(name)?);
             let fresh = self.root.join(FOLDER).join(format!("{name}.half"));
             let replaced = self.write(&fresh, text.as_bytes());
@@ -329,6 +350,13 @@ impl Lake {
     fn take_away(&self, key: &str) -> Result<bool> {
         staging::relative(key)?;
         let (entry, half) = (self.entry(key), self.half(key));
+        let names_none = || read_small(&entry).is_ok_and(|entry| tables(&entry).is_empty());
+        if fs::symlink_metadata(&entry).is_ok_and(|found| !found.is_file()) || names_none() {
+            // The entry is damaged, and does not say where the files are.
+            self.remove_everywhere(key)?;
+            let removed = if entry.is_dir() { fs::remove_dir(&entry) } else { fs::remove_file(&entry) };
+            return removed.map(|()| true).map_err(Error::io(&entry));
+        }
         match fs::rename(&entry, &half) {
             Ok(()) => self.remove_half(key, &half).map(|()| true),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
@@ -400,7 +428,7 @@ impl Lake {
 
     fn lock(&self) -> Result<File> {
         let path = self.root.join(FOLDER).join(LOCK);
-        lock(&path).map_err(Error::io(path))
+        lock::lock(&path).map_err(Error::io(path))
     }
 }
 
@@ -416,10 +444,15 @@ pub fn empty_path(table: &str, format: Format) -> String {
     table_path(table, Some(&format!("trace={NO_RECORDING}")), format)
 }
 
+/// Where a part of a recording is, in the folder of its table.
+fn part(file: &FinishedFile, folder: &Path, number: u32) -> PathBuf {
+    let extension = file.path.extension().unwrap_or_default().to_string_lossy();
+    folder.join(format!("part-{number}.{extension}"))
+}
+
 /// Moves a file to its place among those of a recording.
 fn move_in(file: &FinishedFile, folder: &Path, number: u32) -> Result<()> {
-    let extension = file.path.extension().unwrap_or_default().to_string_lossy();
-    let to = folder.join(format!("part-{number}.{extension}"));
+    let to = part(file, folder, number);
     fs::rename(&file.path, &to).map_err(Error::io(&to))
 }
 
@@ -432,38 +465,4 @@ fn remove_all(folder: &Path) -> Result<()> {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::Io { path: folder.to_owned(), source: e }),
         _ => Ok(()),
     }
-}
-
-/// Waits for the lock; the system gives it back when the file is closed, however the process ends.
-#[cfg(unix)]
-fn lock(path: &Path) -> std::io::Result<File> {
-    use rustix::fs::{FlockOperation, flock};
-
-    let file = File::options().create(true).truncate(false).write(true).open(path)?;
-    match flock(&file, FlockOperation::LockExclusive) {
-        // Some network drives have no locks: then one writer at a time is up to whoever starts them.
-        Err(e) if e != rustix::io::Errno::OPNOTSUPP && e != rustix::io::Errno::NOSYS => Err(e.into()),
-        _ => Ok(file),
-    }
-}
-
-/// Windows refuses to open a file twice that is not shared, which is a lock.
-#[cfg(windows)]
-fn lock(path: &Path) -> std::io::Result<File> {
-    use std::os::windows::fs::OpenOptionsExt;
-
-    const SHARING_VIOLATION: i32 = 32;
-    loop {
-        match File::options().create(true).truncate(false).write(true).share_mode(0).open(path) {
-            Err(e) if e.raw_os_error() == Some(SHARING_VIOLATION) => {
-                std::thread::sleep(std::time::Duration::from_millis(5));
-            }
-            result => return result,
-        }
-    }
-}
-
-#[cfg(not(any(unix, windows)))]
-fn lock(path: &Path) -> std::io::Result<File> {
-    File::options().create(true).truncate(false).write(true).open(path)
 }

@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::entries::{FOLDER, LOCK, NO_RECORDING, entries, entry_path, names, read_small, texts};
+use super::entries::{FOLDER, LOCK, MANIFEST, NO_RECORDING, entries, entry_path, names, read_small, texts};
 use super::{FIRST_PART, Format};
 use crate::error::{Error, Result};
 
-/// File that marks a directory as one of our datasets, and says what it holds.
-const MANIFEST: &str = "manifest.json";
 /// Files of a dataset that are no tables.
 const BESIDE_TABLES: [&str; 2] = [MANIFEST, "views.sql"];
 
@@ -74,7 +72,7 @@ fn files(root: &Path, manifest: &Value, max_parts: usize) -> HashSet<PathBuf> {
     files.extend(halves.map(|name| Path::new(FOLDER).join(name)));
     for (key, entry) in entries {
         files.insert(entry_path(&key));
-        let entry: Value = serde_json::from_slice(&entry).unwrap_or_default();
+        let entry: Value = entry.ok().and_then(|entry| serde_json::from_slice(&entry).ok()).unwrap_or_default();
         add_parts(&mut files, &texts(&entry, "tables", "name"), &key);
     }
     let tables = texts(manifest, "tables", "name");

@@ -14,6 +14,7 @@ fn run(trace_id: &str, figures: &[(&str, f64)]) -> Run {
         labels: BTreeMap::new(),
         has_losses: false,
         is_failed: false,
+        is_damaged: false,
         fingerprint: BTreeMap::new(),
         metrics: figures.iter().map(metric).collect(),
     }

@@ -1,7 +1,7 @@
 //! Events of Microsoft-Diagnostics-DiagnosticSource, read as far as activities need them: two names and pairs of text. They
 //! have dozens of pairs that nobody asks for, so that they are not decoded as a whole.
 
-use crate::bytes::{utf16_end, utf16_is, utf16_string};
+use crate::utf16;
 
 /// Pairs of one event that are looked at, at most.
 const MAX_PAIRS: usize = 256;
@@ -17,7 +17,7 @@ pub struct Head<'p> {
 }
 
 fn utf16z<'p>(bytes: &mut &'p [u8]) -> Option<&'p [u8]> {
-    let end = utf16_end(bytes)?;
+    let end = utf16::end(bytes)?;
     let (text, rest) = bytes.split_at_checked(end)?;
     *bytes = rest.get(2..)?;
     Some(text)
@@ -32,12 +32,12 @@ pub fn head(mut payload: &[u8]) -> Option<Head<'_>> {
 impl Head<'_> {
     /// Who wrote it.
     pub fn source(&self) -> String {
-        utf16_string(self.source)
+        utf16::string(self.source)
     }
 
     /// What it is called.
     pub fn name(&self) -> String {
-        utf16_string(self.name)
+        utf16::string(self.name)
     }
 
     /// Whether the name ends in an ASCII text; without reading the rest.
@@ -57,7 +57,7 @@ impl Head<'_> {
                 pairs.extend(status(value).map(|status| ("StatusCode".to_owned(), status)));
             }
             if wanted(key) {
-                pairs.push((key.text(), utf16_string(value.get(..MAX_VALUE).unwrap_or(value))));
+                pairs.push((key.text(), utf16::string(value.get(..MAX_VALUE).unwrap_or(value))));
             }
         }
         pairs
@@ -78,12 +78,12 @@ pub struct PairKey<'p>(&'p [u8]);
 impl PairKey<'_> {
     /// The key as text.
     pub fn text(self) -> String {
-        utf16_string(self.0)
+        utf16::string(self.0)
     }
 
     /// Whether it is one of these ASCII names.
     pub fn is_one_of(self, names: &[&str]) -> bool {
-        names.iter().any(|name| utf16_is(self.0, name))
+        names.iter().any(|name| utf16::is(self.0, name))
     }
 
     /// Whether it ends in one of these ASCII letters.
@@ -94,7 +94,7 @@ impl PairKey<'_> {
 
 fn ends(utf16: &[u8], end: &str) -> bool {
     let start = utf16.len().checked_sub(2 * end.len());
-    start.and_then(|start| utf16.get(start..)).is_some_and(|tail| utf16_is(tail, end))
+    start.and_then(|start| utf16.get(start..)).is_some_and(|tail| utf16::is(tail, end))
 }
 
 #[cfg(test)]

@@ -13,16 +13,17 @@ use crate::pipeline::describe;
 use crate::pipeline::empty::{Empty, is_of_now};
 use crate::pipeline::known::head_of;
 use crate::pipeline::request::Convert;
-use crate::sink::{Encoders, Lake, Put, entry_path};
-use crate::source::store::{Address, Failure, FailureKind, Store, Version, When, each, open, read};
+use crate::sink::{Encoders, Lake, Put, Summed, tag_of};
+use crate::source::store::{Address, Failure, FailureKind, Object, Store, Version, When, each, open, read};
+use crate::table::schema::SCHEMA_VERSION;
 
 /// So often a summary is made anew when somebody else has written one meanwhile.
 const ATTEMPTS: u32 = 30;
 
 type Stored<T> = std::result::Result<T, Failure>;
 
-/// A dataset in a store, and the folder on this machine where recordings are made for it. The folder has the entries of all
-/// recordings, and files only of those that are being written.
+/// A dataset in a store, and the folder on this machine where recordings are made for it. The folder has files
+/// only of those that are being written.
 #[derive(Debug)]
 pub(crate) struct StoreLake {
     store: Arc<dyn Store>,
@@ -30,6 +31,8 @@ pub(crate) struct StoreLake {
     folder: PathBuf,
     /// Entries that were read, by their key, each with its tag.
     seen: Mutex<HashMap<String, Entry>>,
+    /// What was there when it was opened, until it is asked for.
+    opened: Mutex<Option<Summed>>,
     /// Tables of which this run has seen to it that there is a file without rows.
     empty: Mutex<Vec<String>>,
     /// Whether the store was found to have no conditions.
@@ -42,7 +45,7 @@ type Entry = (Option<String>, Vec<u8>);
 /// Removes recordings of a dataset in a store.
 pub(crate) fn remove(address: &Address, keys: &[String]) -> Result<()> {
     let folder = tempfile::tempdir().map_err(Error::io("temporary directory"))?;
-    let lake = StoreLake::open(open(address)?, address.clone(), folder.path())?;
+    let lake = StoreLake::open(open(address)?, address.clone(), folder.path(), false)?;
     let shown = address.shown();
     if !folder.path().join(MANIFEST).is_file() {
         return Err(Error::Usage(format!("{} is no dataset of several recordings", shown.display())));
@@ -57,13 +60,15 @@ pub(crate) fn remove(address: &Address, keys: &[String]) -> Result<()> {
 }
 
 impl StoreLake {
-    /// Opens the dataset at an address, which may be nothing yet. Its manifest and its entries are copied into the folder.
-    pub(crate) fn open(store: Arc<dyn Store>, address: Address, folder: &Path) -> Result<StoreLake> {
+    /// Opens the dataset at an address, which may be nothing yet. Its manifest is copied into the folder;
+    /// if its entries are to be summed up `anew`, nobody goes by what it says of them.
+    pub(crate) fn open(store: Arc<dyn Store>, address: Address, folder: &Path, anew: bool) -> Result<StoreLake> {
         let lake = StoreLake {
             store,
             address,
             folder: folder.to_owned(),
             seen: Mutex::default(),
+            opened: Mutex::default(),
             empty: Mutex::default(),
             unconditional: AtomicBool::new(false),
         };
@@ -71,20 +76,32 @@ impl StoreLake {
         std::fs::create_dir_all(&entries_folder).map_err(Error::io(&entries_folder))?;
         let shown = lake.address.shown();
         let manifest = read(lake.store.as_ref(), &lake.key(MANIFEST), MOST_BYTES).map_err(|f| f.at(&shown))?;
-        let entries = lake.entries().map_err(|failure| failure.at(&shown))?;
-        let is_new = manifest.is_none() && entries.is_empty();
+        let listed = lake.listed().map_err(|failure| failure.at(&shown))?;
+        let is_new = manifest.is_none() && listed.is_empty();
         if is_new && lake.has_something_else().map_err(|failure| failure.at(&shown))? {
             let message =
                 format!("{} holds something else than a dataset of tracequet, so nothing is added", shown.display());
             return Err(Error::Usage(message));
         }
-        if let Some((bytes, _)) = manifest {
-            write(&folder.join(MANIFEST), &bytes)?;
-        }
-        for (key, bytes) in entries {
-            write(&folder.join(entry_path(&key)), &bytes)?;
+        let bytes = manifest.as_ref().map(|(bytes, _)| bytes.as_slice());
+        let summed = lake.sum(bytes.filter(|_| !anew), &listed).map_err(|failure| failure.at(&shown))?;
+        *lake.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(summed);
+        if let Some(bytes) = bytes {
+            let path = folder.join(MANIFEST);
+            std::fs::write(&path, bytes).map_err(Error::io(path))?;
         }
         Ok(lake)
+    }
+
+    /// The recordings that there were when the dataset was opened. To be asked once.
+    pub(crate) fn opened(&self) -> Result<Summed> {
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
+        opened.ok_or_else(|| Error::Internal("the recordings of a dataset were asked for twice".into()))
+    }
+
+    /// The address, as it is shown.
+    pub(crate) fn shown(&self) -> PathBuf {
+        self.address.shown()
     }
 
     /// Writes the files of tables without rows that the store does not have. They are made in `lake`, which is the folder; `version`
@@ -124,10 +141,17 @@ impl StoreLake {
     }
 
     fn put_files(&self, key: &str, entry: &[u8], replaced: &[String], files: &[String]) -> Stored<Put> {
+        let entry_key = self.key(&format!("{ENTRIES}/{key}.json"));
+        // A file that cannot be read is tried at each run, and comes to the same.
+        if replaced.iter().any(|old| old == key) && replaced.iter().all(|old| old == key) {
+            let there = read(self.store.as_ref(), &entry_key, MOST_BYTES)?;
+            if there.is_some_and(|(bytes, _)| bytes == entry) {
+                return Ok(Put::Done);
+            }
+        }
         for old in replaced {
             self.remove(old)?;
         }
-        let entry_key = self.key(&format!("{ENTRIES}/{key}.json"));
         if self.store.is_there(&entry_key)? {
             return Ok(Put::WasThere);
         }
@@ -179,9 +203,11 @@ impl StoreLake {
         let shown = self.address.shown();
         for attempt in 0..ATTEMPTS {
             let before = read(self.store.as_ref(), &self.key(MANIFEST), MOST_BYTES).map_err(|f| f.at(&shown))?;
-            let entries = self.entries().map_err(|failure| failure.at(&shown))?;
+            let bytes = before.as_ref().map(|(bytes, _)| bytes.as_slice()).filter(|_| !request.refresh);
+            let summed =
+                self.listed().and_then(|listed| self.sum(bytes, &listed)).map_err(|failure| failure.at(&shown))?;
             let empty = self.empty.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let files = describe::files(request, &entries, &empty)?;
+            let files = describe::files(request, &summed, &empty)?;
             match self.put_summary(&files, before).map_err(|failure| failure.at(&shown))? {
                 Put::Done => return Ok(()),
                 Put::WasThere => std::thread::sleep(Duration::from_millis(u64::from(attempt + 1) * 20)),
@@ -234,31 +260,42 @@ impl StoreLake {
         })
     }
 
-    /// The recordings that there are now: key and entry, in the order of keys. Only those that have changed are read.
-    fn entries(&self) -> Stored<Vec<(String, Vec<u8>)>> {
-        let listed = self.store.list(&self.key(ENTRIES))?;
-        let listed: Vec<_> = listed.iter().filter_map(|object| Some((key_of_entry(&object.key)?, object))).collect();
-        let read = each(&listed, |(key, object)| {
-            let known = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(*key).cloned();
-            if let Some((tag, bytes)) = known
-                && tag.is_some()
-                && tag == object.etag
-            {
-                return Ok(Some(((*key).to_owned(), tag, bytes)));
-            }
-            let found = read(self.store.as_ref(), &object.key, MOST_BYTES)?;
-            // Removed meanwhile.
-            Ok(found.map(|(bytes, version)| ((*key).to_owned(), version.etag, bytes)))
-        })?;
+    /// The entries that there are now, with their tags.
+    fn listed(&self) -> Stored<Vec<(String, Object)>> {
+        let objects = self.store.list(&self.key(ENTRIES))?.into_iter();
+        let mut listed: Vec<_> =
+            objects.filter_map(|object| Some((key_of_entry(&object.key)?.to_owned(), object))).collect();
+        listed.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(listed)
+    }
+
+    /// Sums the entries up. Only those are read that the manifest does not have; all of them, if it has one that is gone or is
+    /// another now.
+    fn sum(&self, manifest: Option<&[u8]>, listed: &[(String, Object)]) -> Stored<Summed> {
+        let known = manifest.and_then(|bytes| Summed::parse(bytes, SCHEMA_VERSION)).filter(|known| {
+            let summed = listed.iter().filter_map(|(key, object)| Some((known.tag(key)?, tag_of_object(object)?)));
+            summed.filter(|(tag, own)| tag == own).count() == known.len()
+        });
+        let mut summed = known.unwrap_or_else(|| Summed::new(SCHEMA_VERSION));
+        let fresh: Vec<_> = listed.iter().filter(|(key, _)| summed.tag(key).is_none()).collect();
+        let read = each(&fresh, |(key, object)| self.entry(key, object))?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.clear();
-        let mut entries = Vec::new();
-        for (key, tag, bytes) in read.into_iter().flatten() {
-            seen.insert(key.clone(), (tag, bytes.clone()));
-            entries.push((key, bytes));
+        for ((key, _), (etag, bytes)) in fresh.into_iter().zip(read).filter_map(|(of, read)| Some((of, read?))) {
+            // Without a tag it is read each time.
+            summed.add(key, &etag.as_deref().map(tag_of_etag).unwrap_or_default(), &bytes);
+            seen.insert(key.clone(), (etag, bytes));
         }
-        entries.sort();
-        Ok(entries)
+        Ok(summed)
+    }
+
+    /// An entry with its tag; nothing if it was removed meanwhile. One that was read and has not changed is not read again.
+    fn entry(&self, key: &str, object: &Object) -> Stored<Option<Entry>> {
+        let known = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
+        if let Some(known) = known.filter(|(etag, _)| etag.is_some() && *etag == object.etag) {
+            return Ok(Some(known));
+        }
+        let found = read(self.store.as_ref(), &object.key, MOST_BYTES)?;
+        Ok(found.map(|(bytes, version)| (version.etag, bytes)))
     }
 
     fn key(&self, name: &str) -> String {
@@ -266,195 +303,14 @@ impl StoreLake {
     }
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    std::fs::write(path, bytes).map_err(Error::io(path))
+/// What tells the content of an entry from others, of the length of other tags and without quotes.
+fn tag_of_etag(etag: &str) -> String {
+    format!("e{}", tag_of(etag.as_bytes()))
+}
+
+fn tag_of_object(object: &Object) -> Option<String> {
+    object.etag.as_deref().map(tag_of_etag)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicU32;
-
-    use super::*;
-    use crate::source::store::memory::Memory;
-    use crate::table::schema::SCHEMA_VERSION;
-
-    const TABLES: [&str; 2] = ["gc", "event/P/E"];
-
-    fn entry(key: &str) -> Vec<u8> {
-        let tables = TABLES.map(|name| serde_json::json!({ "name": name, "rows": 1, "bytes": 4 }));
-        let entry = serde_json::json!({
-            "trace_id": key, "path": key, "sha256": key, "status": "ok", "schema_version": SCHEMA_VERSION, "tables": tables,
-        });
-        entry.to_string().into_bytes()
-    }
-
-    fn lake(store: &Arc<Memory>, folder: &Path) -> StoreLake {
-        let address = Address::parse(Path::new("s3://bucket/lake")).unwrap().unwrap();
-        StoreLake::open(store.clone(), address, folder).unwrap()
-    }
-
-    /// Makes the files of a recording in the folder of a lake, and puts it.
-    fn put(lake: &StoreLake, key: &str, replaced: &[&str]) -> Result<Put> {
-        for table in TABLES {
-            let folder = lake.folder.join(table).join(format!("trace={key}"));
-            std::fs::create_dir_all(&folder).unwrap();
-            std::fs::write(folder.join("part-0.parquet"), "rows").unwrap();
-        }
-        let replaced: Vec<String> = replaced.iter().map(|key| (*key).to_owned()).collect();
-        lake.put(key, &entry(key), &replaced)
-    }
-
-    /// The recordings that the summary has.
-    fn summed(store: &Memory) -> Vec<String> {
-        let (bytes, _) = read(store, "lake/manifest.json", u64::MAX).unwrap().unwrap();
-        let manifest: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
-        let inputs = manifest["inputs"].as_array().unwrap().iter();
-        inputs.map(|input| input["trace_id"].as_str().unwrap().to_owned()).collect()
-    }
-
-    fn on_write(
-        store: &Memory,
-        at: impl Fn(&Memory, &str) -> std::result::Result<(), Failure> + Send + Sync + 'static,
-    ) {
-        *store.before.lock().unwrap() = Some(Arc::new(at));
-    }
-
-    #[test]
-    fn an_entry_comes_when_all_files_are_there() {
-        let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
-        let lake = lake(&store, folder.path());
-        on_write(&store, |store, key| {
-            let count = store.keys().len();
-            if key == "lake/manifest/a.json" && count != 2 {
-                return Err(Failure::other(format!("{count} files are there")));
-            }
-            Ok(())
-        });
-        assert_eq!(put(&lake, "a", &[]).unwrap(), Put::Done);
-        assert!(!folder.path().join("gc/trace=a/part-0.parquet").exists(), "its files are needed no more");
-        on_write(&store, |_, key| match key.contains("event/") {
-            true => Err(Failure::other("the network is down")),
-            false => Ok(()),
-        });
-        let failed = put(&lake, "b", &[]).unwrap_err().to_string();
-        assert!(failed.contains("s3://bucket/lake: the network is down"), "{failed}");
-        assert!(!store.keys().contains(&"lake/manifest/b.json".to_owned()));
-    }
-
-    #[test]
-    fn files_of_tables_without_rows_are_uploaded_once() {
-        use crate::table::select::Selection;
-
-        let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
-        let here = folder.path().to_owned();
-        let stored = lake(&store, &here);
-        let request = Convert { output: here.clone(), append: true, ..Convert::default() };
-        let encoders = Encoders::start(1).unwrap();
-        let put = |tables: &[&str], version| {
-            let tables: Vec<String> = tables.iter().map(|name| (*name).to_owned()).collect();
-            let selection = Selection::new(&tables).unwrap();
-            let empty = Empty::of(&request, &selection).unwrap();
-            stored.put_empty(&empty, &Lake::open(&here, false).unwrap(), &encoders, version).unwrap();
-        };
-        let gc = "lake/gc/trace=none/part-0.parquet";
-        put(&["gc"], None);
-        let keys = store.keys();
-        assert!(keys.len() == 4 && keys.contains(&gc.to_owned()), "{keys:?}");
-        store.set(gc, b"as it is");
-        put(&["gc", "gc_pause"], Some(SCHEMA_VERSION));
-        let content = |key: &str| read(store.as_ref(), key, u64::MAX).unwrap().unwrap().0;
-        assert_eq!((store.keys().len(), content(gc).as_slice()), (5, &b"as it is"[..]));
-        // The tables of another version may have had other columns.
-        put(&["gc"], Some(SCHEMA_VERSION - 1));
-        assert!(content(gc).starts_with(b"PAR1"));
-        stored.describe(&request).unwrap();
-        let manifest = String::from_utf8(content("lake/manifest.json")).unwrap();
-        assert!(manifest.contains("\"gc\""), "{manifest}");
-    }
-
-    #[test]
-    fn two_who_sum_up_at_once_lose_nothing() {
-        let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
-        let lake = lake(&store, folder.path());
-        put(&lake, "a", &[]).unwrap();
-        let others = AtomicU32::new(0);
-        on_write(&store, move |store, key| {
-            // Another one comes between the reading of the entries and the writing of the summary, three times.
-            if key == "lake/manifest.json" && others.load(Ordering::Acquire) < 3 {
-                let other = format!("other{}", others.fetch_add(1, Ordering::AcqRel) + 1);
-                store.set(&format!("lake/manifest/{other}.json"), &entry(&other));
-                store.set("lake/manifest.json", b"{}");
-            }
-            Ok(())
-        });
-        lake.describe(&Convert::default()).unwrap();
-        assert_eq!(summed(&store), ["a", "other1", "other2", "other3"]);
-        assert!(lake.note().is_none());
-    }
-
-    #[test]
-    fn a_recording_that_somebody_else_wrote_stays() {
-        let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
-        let lake = lake(&store, folder.path());
-        on_write(&store, |store, key| {
-            if key == "lake/manifest/a.json" {
-                store.set(key, b"{\"trace_id\": \"a\"}");
-            }
-            Ok(())
-        });
-        assert_eq!(put(&lake, "a", &[]).unwrap(), Put::WasThere);
-        assert_eq!(put(&lake, "a", &[]).unwrap(), Put::WasThere, "without an upload");
-        // The answer to our own request was lost, and it was sent again.
-        on_write(&store, |store, key| {
-            if key == "lake/manifest/b.json" {
-                store.set(key, &entry("b"));
-            }
-            Ok(())
-        });
-        assert_eq!(put(&lake, "b", &[]).unwrap(), Put::Done);
-    }
-
-    #[test]
-    fn what_is_replaced_goes_first() {
-        let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
-        let lake = lake(&store, folder.path());
-        put(&lake, "old", &[]).unwrap();
-        assert_eq!(put(&lake, "new", &["old", "never"]).unwrap(), Put::Done);
-        let keys = store.keys();
-        assert!(keys.iter().all(|key| !key.contains("old")) && keys.len() == 3, "{keys:?}");
-        lake.describe(&Convert::default()).unwrap();
-        assert!(lake.remove("new").unwrap() && !lake.remove("new").unwrap());
-        // An entry that does not say what there is.
-        put(&lake, "torn", &[]).unwrap();
-        store.set("lake/manifest/torn.json", b"{");
-        assert!(lake.remove("torn").unwrap());
-        lake.describe(&Convert::default()).unwrap();
-        assert_eq!((summed(&store).len(), store.keys().len()), (0, 2));
-    }
-
-    #[test]
-    fn a_store_without_conditions_is_told() {
-        let store = Arc::new(Memory { unconditional: true, ..Memory::default() });
-        let folder = tempfile::tempdir().unwrap();
-        let lake = lake(&store, folder.path());
-        put(&lake, "a", &[]).unwrap();
-        lake.describe(&Convert::default()).unwrap();
-        assert_eq!(summed(&store), ["a"]);
-        assert!(lake.note().unwrap().contains("one run at a time"));
-    }
-
-    #[test]
-    fn something_else_is_not_added_to() {
-        let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
-        let open = || {
-            let address = Address::parse(Path::new("s3://bucket/lake")).unwrap().unwrap();
-            StoreLake::open(store.clone(), address, folder.path()).map(drop)
-        };
-        // Another run has begun, and has no entry yet.
-        store.set("lake/gc/trace=none/part-0.parquet", b"no rows");
-        store.set("lake/event/P/E/trace=a-00000000/part-0.parquet", b"rows");
-        open().unwrap();
-        store.set("lake/cat.jpg", b"cat");
-        assert!(open().unwrap_err().to_string().contains("something else"));
-    }
-}
+mod tests;

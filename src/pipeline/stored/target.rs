@@ -65,7 +65,7 @@ impl Target {
         make: impl FnOnce(&Convert, Option<&StoreLake>) -> Result<Summary>,
         note: impl FnOnce(String),
     ) -> Result<Summary> {
-        let lake = StoreLake::open(self.store.clone(), self.address.clone(), &local.output)?;
+        let lake = StoreLake::open(self.store.clone(), self.address.clone(), &local.output, local.refresh)?;
         let summary = make(local, Some(&lake))?;
         if let Some(told) = lake.note() {
             note(told);

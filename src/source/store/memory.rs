@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::object::{Failure, FailureKind, Got, Object, Store, Version, When};
@@ -18,6 +19,10 @@ pub(crate) struct Memory {
     pub(crate) before: Mutex<Option<Hook>>,
     /// A store without conditions.
     pub(crate) unconditional: bool,
+    /// How often something was written: no two contents have the same tag.
+    pub(crate) writes: AtomicU64,
+    /// Keys of objects that were read.
+    pub(crate) got: Mutex<Vec<String>>,
 }
 
 impl std::fmt::Debug for Memory {
@@ -33,9 +38,8 @@ impl Memory {
 
     /// Writes without the hook.
     pub(crate) fn set(&self, key: &str, bytes: &[u8]) {
-        let mut objects = self.lock();
-        let next = objects.get(key).map_or(1, |(version, _)| version + 1);
-        objects.insert(key.to_owned(), (next, bytes.to_vec()));
+        let version = self.writes.fetch_add(1, Ordering::AcqRel);
+        self.lock().insert(key.to_owned(), (version, bytes.to_vec()));
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (u64, Vec<u8>)>> {
@@ -72,6 +76,7 @@ impl Store for Memory {
     }
 
     fn get(&self, key: &str, unless: Option<&str>, limit: u64, to: &mut dyn Write) -> Result<Option<Got>, Failure> {
+        self.got.lock().unwrap_or_else(PoisonError::into_inner).push(key.to_owned());
         let (version, bytes) = self.lock().get(key).cloned().ok_or_else(missing)?;
         let etag = version.to_string();
         if unless == Some(&etag) {

@@ -1,0 +1,151 @@
+//! Entries of a dataset that grows: what is damaged costs itself, and the manifest is gone by only where it sums these up.
+
+use serde_json::Value;
+
+use crate::batch::{FEW, Recordings, content, json_lines, native, recorded};
+use crate::support::program::Run;
+
+/// Files are removed by the name that an entry says it has.
+#[test]
+fn an_entry_that_names_another_place_removes_nothing() {
+    let recordings = Recordings::new();
+    recordings.convert("lake", &["--append"]);
+    let entries = recordings.at("lake/manifest");
+    let broken = std::fs::read_dir(&entries).unwrap().map(|entry| entry.unwrap().path());
+    let broken = broken.into_iter().find(|path| path.to_string_lossy().contains("broken")).unwrap();
+    let mut entry: Value = serde_json::from_slice(&std::fs::read(&broken).unwrap()).unwrap();
+    assert_eq!(entry["status"], "failed");
+    // A recording that failed is tried again, and its old entry goes.
+    std::fs::create_dir(entries.join("x")).unwrap();
+    entry["trace_id"] = "x/../../../precious".into();
+    std::fs::write(entries.join("evil.json"), entry.to_string()).unwrap();
+    std::fs::write(recordings.at("precious.json"), "{}").unwrap();
+    let refused = recordings.convert("lake", &["--append"]);
+    assert!(recordings.at("precious.json").is_file());
+    assert!(refused.code == Some(2) && refused.err.contains("evil.json"), "{}", refused.err);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_among_the_entries_costs_itself() {
+    let recordings = Recordings::new();
+    recordings.convert("lake", &["--append"]);
+    let pipe = recordings.at("lake/manifest/pipe.json");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for arguments in [&["stats", "lake"][..], &["convert", "traces", "--append", "-o", "lake"]] {
+        let run = recordings.run(arguments);
+        assert!(run.code == Some(2) && run.err.contains("pipe.json"), "{arguments:?}: {}", run.err);
+    }
+}
+
+/// A recording that was not whole when it was read has one row in the end.
+#[test]
+fn a_failure_is_forgotten_when_its_file_is_mended() {
+    let recordings = Recordings::new();
+    recordings.convert("lake", &["--append"]);
+    std::fs::copy("samples/heap.nettrace", recordings.at("traces/broken.nettrace")).unwrap();
+    assert_eq!(recordings.convert("lake", &["--append"]).code, Some(0));
+    let lake = tracequet::dataset::Dataset::open(recordings.at("lake")).unwrap();
+    assert_eq!((lake.recordings().len(), lake.failed().len()), (5, 0));
+    assert_eq!(recorded(&recordings.at("lake/trace")).len(), 5);
+}
+
+/// What sums the recordings up is gone by only where it is of these entries.
+#[test]
+fn a_manifest_that_is_old_or_damaged_is_made_anew() {
+    let recordings = Recordings::new();
+    let add = |paths: &[&str], more: &[&str]| {
+        let paths: Vec<String> = paths.iter().map(|path| native(path)).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        recordings.run(&[&["convert", "-q", "--tables", FEW, "-o", "lake", "--append"], more, &paths].concat())
+    };
+    let summary =
+        || ["manifest.json", "views.sql"].map(|name| std::fs::read(recordings.at("lake").join(name)).unwrap());
+    let put_back = |texts: [Vec<u8>; 2]| {
+        for (name, text) in ["manifest.json", "views.sql"].iter().zip(texts) {
+            std::fs::write(recordings.at("lake").join(name), text).unwrap();
+        }
+    };
+    assert_eq!(add(&["traces/gc.nettrace"], &[]).code, Some(0));
+    let first = summary();
+    assert_eq!(add(&["traces"], &[]).code, Some(2));
+    let all = content(&recordings.at("lake"));
+    // Others were added, and the run was killed before it summed them up.
+    put_back(first);
+    assert_eq!(add(&["traces/gc.nettrace"], &[]).code, Some(0));
+    assert!(all == content(&recordings.at("lake")));
+    let whole = summary();
+    let text = String::from_utf8(whole[0].clone()).unwrap();
+    for other in [String::new(), "{".into(), text.replacen("\"rows\":", "\"rows\":9", 1)] {
+        if !other.is_empty() {
+            std::fs::write(recordings.at("lake/manifest.json"), &other).unwrap();
+        }
+        // A text that is no manifest is no dataset, either.
+        if other != "{" {
+            assert_eq!(add(&["traces/gc.nettrace"], &[]).code, Some(0));
+            assert!(all == content(&recordings.at("lake")), "{other}");
+        }
+    }
+    put_back(whole);
+    // Converted again with other options: the entries have the same names.
+    let gc = native("traces/gc.nettrace");
+    let few = ["convert", "-q", "--tables", "gc", &gc, "-o", "lake", "--append", "--refresh"];
+    let before = summary();
+    assert_eq!(recordings.run(&few).code, Some(0));
+    assert!(before != summary());
+    let fewer = summary();
+    // And the run was killed before it summed up: the manifest is older than the entry.
+    put_back(before);
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    let manifest = std::fs::File::options().append(true).open(recordings.at("lake/manifest.json")).unwrap();
+    manifest.set_modified(old).unwrap();
+    assert_eq!(add(&[&gc], &[]).code, Some(0));
+    assert!(fewer == summary());
+}
+
+/// Who has a damaged entry has the other recordings, and is told of it.
+#[test]
+fn a_damaged_entry_costs_its_recording_until_that_is_converted_again() {
+    let recordings = Recordings::new();
+    std::fs::remove_file(recordings.at("traces/broken.nettrace")).unwrap();
+    recordings.convert("lake", &["--append"]);
+    let whole = content(&recordings.at("lake"));
+    let entry = recordings.at("lake/manifest/gc-7be25f48.json");
+    std::fs::write(&entry, "{").unwrap();
+    let told = |run: &Run| run.code == Some(2) && run.err.contains("gc-7be25f48.json: ");
+    let listed = recordings.run(&["dataset", "list", "lake"]);
+    assert!(told(&listed) && listed.out.contains("events-") && !listed.out.contains("gc-7be25f48"), "{}", listed.err);
+    let verified = recordings.run(&["dataset", "verify", "lake"]);
+    let expected = format!("{}: is damaged: ", native("lake/manifest/gc-7be25f48.json"));
+    assert!(verified.code == Some(2) && verified.out.contains(&expected), "{}", verified.out);
+    let other = native("traces/night/old.nettrace");
+    let added = recordings.run(&["convert", "--tables", FEW, &other, "-o", "lake", "--append", "--json"]);
+    assert!(told(&added), "{}", added.err);
+    assert_eq!(json_lines(&added).last().unwrap()["damaged_entries"].as_array().unwrap().len(), 1, "{}", added.out);
+    for key in ["gc-7be25f48", "gc"] {
+        let refused = recordings.run(&["survived", "lake", "1", "0x10", "--trace", key]);
+        assert!(refused.code == Some(1) && refused.err.contains("gc-7be25f48"), "{}", refused.err);
+    }
+    let mended = recordings.convert("lake", &["--append"]);
+    assert!(mended.code == Some(0) && !mended.err.contains("gc-7be25f48"), "{}", mended.err);
+    assert!(whole == content(&recordings.at("lake")));
+}
+
+/// A file that is broken is tried at each run. What comes of it is there already.
+#[test]
+fn a_failure_that_is_there_is_left_as_it_is() {
+    let recordings = Recordings::new();
+    recordings.convert("lake", &["--append"]);
+    let entries = std::fs::read_dir(recordings.at("lake/manifest")).unwrap().map(|entry| entry.unwrap().path());
+    let broken = entries.into_iter().find(|path| path.to_string_lossy().contains("broken")).unwrap();
+    let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30);
+    let written = || std::fs::metadata(&broken).unwrap().modified().unwrap();
+    std::fs::File::options().append(true).open(&broken).unwrap().set_modified(long_ago).unwrap();
+    assert_eq!(recordings.convert("lake", &["--append"]).code, Some(2));
+    assert_eq!(written(), long_ago);
+    // But not where something of it is missing.
+    let key = broken.file_stem().unwrap().to_string_lossy().into_owned();
+    std::fs::remove_dir_all(recordings.at("lake/trace").join(format!("trace={key}"))).unwrap();
+    assert_eq!(recordings.convert("lake", &["--append"]).code, Some(2));
+    assert!(written() != long_ago && recordings.at("lake/trace").join(format!("trace={key}")).exists());
+}
