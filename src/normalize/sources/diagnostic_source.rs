@@ -53,7 +53,7 @@ impl Head<'_> {
         for _ in 0..usize::from(u16::from_le_bytes(*count)).min(MAX_PAIRS) {
             let (Some(key), Some(value)) = (utf16z(&mut rest), utf16z(&mut rest)) else { break };
             let key = PairKey(key.get(..MAX_VALUE).unwrap_or(key));
-            if utf16_is(key.0, "Response") {
+            if utf16::is(key.0, "Response") {
                 pairs.extend(status(value).map(|status| ("StatusCode".to_owned(), status)));
             }
             if wanted(key) {
@@ -66,7 +66,7 @@ impl Head<'_> {
 
 /// The number in `StatusCode: 200, ReasonPhrase: ...`, which HttpResponseMessage.ToString gives.
 fn status(value: &[u8]) -> Option<String> {
-    let text = utf16_string(value.get(..64).unwrap_or(value));
+    let text = utf16::string(value.get(..64).unwrap_or(value));
     let digits = text.strip_prefix("StatusCode: ")?.split(',').next()?;
     (digits.len() == 3 && digits.bytes().all(|digit| digit.is_ascii_digit())).then(|| digits.to_owned())
 }
