@@ -14,10 +14,10 @@ use super::header::{Head, NO_ID};
 use super::kernel_layouts::KernelLayouts;
 use super::processes;
 use super::subject::{self, Subject};
-use crate::bytes::utf16_string;
 use crate::guid::Guid;
 use crate::reader::text::TextBudget;
 use crate::reader::{EtwForm, Process, Thread};
+use crate::utf16;
 
 /// Bounds on what a file can make the reader remember.
 const MAX_PROCESSES: usize = 1 << 14;
@@ -150,7 +150,7 @@ impl ProcessTable {
         for (field, bytes) in layout.fields(payload, head.pointer_size) {
             match field {
                 "Win32StartAddress" => start_address = pointer(bytes),
-                "ThreadName" if !bytes.is_empty() => name = Some(utf16_string(bytes)),
+                "ThreadName" if !bytes.is_empty() => name = Some(utf16::string(bytes)),
                 _ => {}
             }
         }
