@@ -7,6 +7,7 @@ use nom::Parser;
 use nom::combinator::{ParserIterator, cut, iterator};
 
 use crate::guid::Guid;
+use crate::utf16;
 
 /// What went wrong while parsing: the field, where it begins, how many bytes were left there, and what was expected.
 #[derive(Debug)]
@@ -246,7 +247,7 @@ pub fn zigzag(value: u64) -> i64 {
 /// A NUL-terminated UTF-16 string; the value is its bytes without the terminator.
 #[inline]
 pub fn utf16z<'a>(field: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, &'a [u8]> {
-    move |input: &'a [u8]| match utf16_end(input) {
+    move |input: &'a [u8]| match utf16::end(input) {
         Some(end) => Ok((input.get(end + 2..).unwrap_or_default(), input.get(..end).unwrap_or_default())),
         None => Err(refuse(input, field, "a UTF-16 string with its terminator")),
     }
@@ -268,93 +269,6 @@ pub fn guid<'a>(field: &'static str) -> impl Fn(&'a [u8]) -> Parsed<'a, Guid> {
         Some((head, rest)) => Ok((rest, Guid(*head))),
         None => Err(refuse(input, field, "16 bytes")),
     }
-}
-
-/// Bytes of UTF-16 that are looked at together; compilers make a few wide instructions of it.
-const BLOCK: usize = 32;
-
-/// Where the first zero unit of a UTF-16 string begins, in bytes.
-pub fn utf16_end(bytes: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0001_0001_0001_0001;
-    const TOPS: u64 = 0x8000_8000_8000_8000;
-    let (blocks, _) = bytes.as_chunks::<BLOCK>();
-    let whole = blocks.iter().take_while(|block| !has_zero_unit(block)).count() * BLOCK;
-    let (words, tail) = bytes.get(whole..)?.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
-        let v = u64::from_le_bytes(*word);
-        let zeros = v.wrapping_sub(ONES) & !v & TOPS;
-        if zeros != 0 {
-            return Some(whole + index * 8 + (zeros.trailing_zeros() / 16) as usize * 2);
-        }
-    }
-    let start = whole + words.len() * 8;
-    tail.as_chunks::<2>().0.iter().position(|unit| *unit == [0, 0]).map(|p| start + p * 2)
-}
-
-fn has_zero_unit(block: &[u8; BLOCK]) -> bool {
-    block.as_chunks::<2>().0.iter().fold(false, |found, unit| found | (u16::from_le_bytes(*unit) == 0))
-}
-
-/// The characters of a block that is nothing but ASCII.
-fn ascii_block(block: &[u8; BLOCK]) -> Option<[u8; BLOCK / 2]> {
-    let mut units = [0u16; BLOCK / 2];
-    units.iter_mut().zip(block.as_chunks::<2>().0).for_each(|(unit, bytes)| *unit = u16::from_le_bytes(*bytes));
-    let bits = units.iter().fold(0, |bits, unit| bits | unit);
-    (bits < 0x80).then(|| units.map(|unit| unit as u8))
-}
-
-/// Whether UTF-16 bytes are an ASCII text.
-pub fn utf16_is(bytes: &[u8], ascii: &str) -> bool {
-    bytes.len() == 2 * ascii.len()
-        && bytes.as_chunks::<2>().0.iter().zip(ascii.bytes()).all(|(unit, c)| *unit == [c, 0])
-}
-
-/// Appends UTF-16 bytes to `out` as UTF-8. Lone surrogates become U+FFFD; returns whether any did. An odd last byte
-/// counts as one.
-pub fn push_utf16(bytes: &[u8], out: &mut Vec<u8>) -> bool {
-    const HIGH: u64 = 0xFF80_FF80_FF80_FF80;
-    out.reserve(bytes.len() / 2);
-    let mut rest = bytes;
-    while let Some((block, tail)) = rest.split_first_chunk() {
-        let Some(sixteen) = ascii_block(block) else { break };
-        out.extend_from_slice(&sixteen);
-        rest = tail;
-    }
-    while let Some((word, tail)) = rest.split_first_chunk::<8>() {
-        let v = u64::from_le_bytes(*word);
-        if v & HIGH != 0 {
-            break;
-        }
-        let pairs = (v | (v >> 8)) & 0x0000_FFFF_0000_FFFF;
-        let four = (pairs | (pairs >> 16)) as u32;
-        out.extend_from_slice(&four.to_le_bytes());
-        rest = tail;
-    }
-    while let Some(([low @ ..0x80, 0], tail)) = rest.split_first_chunk() {
-        out.push(*low);
-        rest = tail;
-    }
-    let mut lossy = false;
-    let (units, odd) = rest.as_chunks::<2>();
-    for unit in char::decode_utf16(units.iter().map(|u| u16::from_le_bytes(*u))) {
-        let c = unit.unwrap_or_else(|_| {
-            lossy = true;
-            char::REPLACEMENT_CHARACTER
-        });
-        out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-    }
-    if !odd.is_empty() {
-        lossy = true;
-        out.extend_from_slice("\u{FFFD}".as_bytes());
-    }
-    lossy
-}
-
-/// UTF-16 bytes as a string, lone surrogates replaced.
-pub fn utf16_string(bytes: &[u8]) -> String {
-    let mut out = Vec::new();
-    push_utf16(bytes, &mut out);
-    String::from_utf8(out).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -432,18 +346,7 @@ mod tests {
     fn strings_end_at_the_zero_unit_not_at_a_zero_byte() {
         let text: Vec<u8> = "aĀbcdefgh\0x".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let (rest, bytes) = utf16z("s")(&text).unwrap();
-        assert_eq!((utf16_string(bytes).as_str(), rest), ("aĀbcdefgh", &[b'x', 0][..]));
+        assert_eq!((utf16::string(bytes).as_str(), rest), ("aĀbcdefgh", &[b'x', 0][..]));
         assert!(utf16z("s")(&[b'a', 0, 0]).is_err());
-    }
-
-    #[test]
-    fn every_string_survives_the_fast_path() {
-        for text in ["", "a", "abcd", "abcdé", "é", "abcdefgh😀z", "日本語 and ascii"] {
-            let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
-            assert_eq!(utf16_string(&bytes), text);
-        }
-        let mut out = Vec::new();
-        assert!(push_utf16(&[0x00, 0xD8, b'x', 0], &mut out));
-        assert_eq!(String::from_utf8(out).unwrap(), "\u{FFFD}x");
     }
 }

@@ -162,6 +162,7 @@ pub mod table;
 #[doc(hidden)]
 pub mod table_spec;
 pub mod time;
+mod utf16;
 
 pub use corprof;
 

@@ -193,8 +193,11 @@ fn pprof_is_the_message_that_its_definition_says() {
 
 #[test]
 fn what_is_not_there_is_not_exported() {
-    let (out, code, said) = export(&[SAMPLE, "--what", "contention"]);
-    assert!(out.is_empty() && code == Some(1) && said.contains("nothing to export"), "{said}");
+    for (what, how) in [("contention", "--for contention"), ("exception", "0x8000"), ("blocked", "/ThreadTime")] {
+        let (out, code, said) = export(&[SAMPLE, "--what", what]);
+        assert!(out.is_empty() && code == Some(1), "{said}");
+        assert!(said.contains("nothing to export") && said.contains(how), "{said}");
+    }
     let (out, code, _) = export(&["samples/subjects.nettrace", "--what", "exception", "--format", "folded"]);
     assert_eq!(code, Some(0));
     let sum: u64 =

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::imports::Graph;
 
-const EVERYWHERE: &[&str] = &["bytes", "error", "guid", "time"];
+const EVERYWHERE: &[&str] = &["bytes", "error", "guid", "time", "utf16"];
 
 /// Each layer with the layers it may use beside itself and those that may be used everywhere. Data flows from top to
 /// bottom; `pipeline` and `inspect` join the layers, and the sink does not know what the tables are about. `dataset` and
@@ -16,6 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("guid", &[]),
     ("time", &[]),
+    ("utf16", &[]),
     ("catalog", &[]),
     ("source", &[]),
     ("reader", &["source", "catalog"]),
@@ -37,7 +38,8 @@ const CRATES: &[&str] = &["src", "recorder/src", "corprof/src", "diagnostics-por
 const FILES_TO_SPLIT: &[&str] = &[];
 
 /// Layers that are built without Arrow and Parquet.
-const WITHOUT_ARROW: &[&str] = &["bytes", "error", "guid", "time", "catalog", "source", "reader", "event", "normalize"];
+const WITHOUT_ARROW: &[&str] =
+    &["bytes", "error", "guid", "time", "utf16", "catalog", "source", "reader", "event", "normalize"];
 
 const MAX_LINES: usize = 500;
 

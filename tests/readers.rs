@@ -79,6 +79,8 @@ fn queries_of_the_documents_give_rows() {
         };
         arguments.push(convert(folder.path(), sample, &[sample], options));
     }
+    let callbacks = PathBuf::from("samples/callbacks.corprof");
+    arguments.push(convert_files(folder.path(), "callbacks", &[callbacks], &[]));
     let machine = folder.path().join("machine.etl");
     std::fs::write(&machine, crate::etl::processes::recording()).unwrap();
     arguments.push(convert_files(folder.path(), "machine", &[machine], &[]));

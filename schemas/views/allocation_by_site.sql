@@ -1,9 +1,12 @@
 -- Sampled allocations by the method that allocates, which is the innermost frame of the stack, and by type.
--- needs: allocation, callsite, frame
+-- Samples without a stack are left out.
+-- needs: allocation, site, type
 CREATE OR REPLACE VIEW allocation_by_site AS
-SELECT a.trace_id, a.process_id, f.name AS method, f.assembly, coalesce(a.type_name, printf('type %x', a.type_id)) AS type_name,
-       a.source, count(*) AS sample_count, sum(a.allocation_bytes)::BIGINT AS allocation_bytes
+SELECT a.trace_id, a.process_id, s.name AS method, s.assembly,
+       coalesce(nullif(a.type_name, ''), nullif(t.name, ''), printf('type %x', a.type_id)) AS type_name,
+       a.source, count(*) AS sample_count, try_cast(sum(a.allocation_bytes) AS BIGINT) AS allocation_bytes
 FROM allocation a
-JOIN callsite c ON c.trace_id = a.trace_id AND c.callsite_id = a.callsite_id
-JOIN frame f ON f.trace_id = c.trace_id AND f.frame_id = c.frame_id
+JOIN site s ON s.trace_id = a.trace_id AND s.callsite_id = a.callsite_id
+LEFT JOIN (SELECT trace_id, process_id, type_id, max(name) AS name FROM type GROUP BY ALL) t
+    ON t.trace_id = a.trace_id AND t.process_id = a.process_id AND t.type_id = a.type_id
 GROUP BY ALL;

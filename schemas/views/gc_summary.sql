@@ -8,10 +8,11 @@ WITH ordered AS (
     )) AS since_last_ns
     FROM gc
 )
-SELECT trace_id, gc_id, gc_number, generation, kind, reason, trigger_reason, mechanisms_text, start_ts, complete,
+SELECT trace_id, process_id, gc_id, gc_number, generation, kind, reason, trigger_reason, mechanisms_text, start_ts, complete,
        pause_ns / 1e6 AS pause_ms, since_last_ns / 1e6 AS since_last_ms,
        100.0 * pause_ns / nullif(pause_ns + since_last_ns, 0) AS pause_percent,
        allocated_bytes, promoted_bytes, size_before_bytes, size_after_bytes,
-       CASE WHEN surviving_range_count + moved_range_count > 0 THEN surviving_bytes + moved_bytes END AS survived_bytes,
+       CASE WHEN surviving_range_count + moved_range_count > 0
+            THEN try_cast(surviving_bytes::HUGEINT + moved_bytes AS BIGINT) END AS survived_bytes,
        surviving_range_count + moved_range_count AS range_count
 FROM ordered;

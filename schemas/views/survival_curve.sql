@@ -3,10 +3,10 @@
 -- needs: gc, gc_generation_range, survival_by_generation
 CREATE OR REPLACE VIEW survival_curve AS
 SELECT g.trace_id, g.gc_id, g.gc_number, g.start_ts, b.generation, b.bytes_before,
-       coalesce(s.survived_bytes, 0)::BIGINT AS survived_bytes,
+       try_cast(coalesce(s.survived_bytes, 0) AS BIGINT) AS survived_bytes,
        round(100 * coalesce(s.survived_bytes, 0) / b.bytes_before, 2) AS survived_percent
 FROM gc g
-JOIN (SELECT trace_id, gc_id, generation, sum(range_length)::BIGINT AS bytes_before
+JOIN (SELECT trace_id, gc_id, generation, try_cast(sum(range_length) AS BIGINT) AS bytes_before
       FROM gc_generation_range WHERE phase = 'start' GROUP BY ALL) b ON b.trace_id = g.trace_id AND b.gc_id = g.gc_id
 LEFT JOIN (SELECT trace_id, gc_id, generation_before AS generation, sum(survived_bytes) AS survived_bytes
            FROM survival_by_generation GROUP BY ALL) s

@@ -1,5 +1,6 @@
 //! Answers that are found in the tables of a dataset, whatever it was converted from.
 
+mod allowance;
 pub mod check;
 pub mod cohort;
 pub mod heap;

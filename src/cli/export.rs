@@ -82,6 +82,32 @@ pub enum WhatArg {
     Blocked,
 }
 
+/// What the samples of a kind are called, and how they are recorded.
+fn recorded(what: WhatArg) -> (&'static str, &'static str) {
+    match what {
+        WhatArg::Cpu => (
+            "CPU samples",
+            "they are recorded with the provider Microsoft-DotNETCore-SampleProfiler, or with `collect --for cpu`",
+        ),
+        WhatArg::Allocation => (
+            "allocations",
+            "they are recorded with the keyword 0x1 of the runtime at level 5, or with `collect --for allocations`",
+        ),
+        WhatArg::Exception => (
+            "exceptions",
+            "they are recorded with the keyword 0x8000 of the runtime, or with `collect --for exceptions`",
+        ),
+        WhatArg::Contention => (
+            "waits for locks",
+            "they are recorded with the keyword 0x4000 of the runtime, or with `collect --for contention`",
+        ),
+        WhatArg::Blocked => (
+            "blocked threads",
+            "they are in an .etl with context switches of the kernel, as PerfView records with /ThreadTime",
+        ),
+    }
+}
+
 /// Exports from a dataset, or from a recording that is converted for it.
 pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
     let (what, format) = (args.what(), args.format());
@@ -93,7 +119,9 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
         print_note(&format!("{samples} no call stack and are left out\n"))?;
     }
     if profile.threads.is_empty() {
-        anyhow::bail!("there is nothing to export: no row of {} has a call stack", what.as_str());
+        let (name, how) = recorded(args.what);
+        let key = &recording.info().trace_id;
+        anyhow::bail!("there is nothing to export: the recording {key} has no {name} with call stacks; {how}");
     }
     let outcome = Outcome::with_losses(opened.losses);
     let Some(path) = &args.output else {

@@ -5,8 +5,8 @@
 //! payload holds.
 
 use super::plan::{Count, MAX_SLOTS, Node, Plan, PlanField};
-use crate::bytes::utf16_end;
 use crate::guid::Guid;
+use crate::utf16;
 
 /// Receives the values of one field, one per event (or per element of a list).
 pub trait Column: Sized {
@@ -24,6 +24,13 @@ pub trait Column: Sized {
     fn file_time(&mut self, value: u64) -> bool;
     /// UTF-16 bytes. Returns whether something could not be shown as UTF-8 and was replaced.
     fn utf16(&mut self, bytes: &[u8]) -> bool;
+    /// UTF-16 bytes up to the first zero unit. Returns where that is, and whether something was replaced; takes nothing when
+    /// there is none.
+    #[inline]
+    fn utf16z(&mut self, bytes: &[u8]) -> Option<(usize, bool)> {
+        let end = utf16::end(bytes)?;
+        Some((end, self.utf16(bytes.get(..end)?)))
+    }
     /// UTF-8 or 8-bit bytes. Returns whether something was replaced.
     fn utf8(&mut self, bytes: &[u8]) -> bool;
     /// Bytes without further meaning.
@@ -214,7 +221,7 @@ impl<'p> Walk<'p> {
                 Err(_) => return short(column),
             },
             Node::Utf16Tail if self.rest.is_empty() => column.null(),
-            Node::Utf16Tail if self.rest.len().is_multiple_of(2) && utf16_end(self.rest).is_none() => {
+            Node::Utf16Tail if self.rest.len().is_multiple_of(2) && utf16::end(self.rest).is_none() => {
                 self.replaced |= column.utf16(std::mem::take(&mut self.rest));
             }
             Node::Utf16Z | Node::Utf16Tail => return self.utf16z(column),
@@ -250,9 +257,9 @@ impl<'p> Walk<'p> {
 
     /// A string without its terminator keeps the rest of the payload and counts as short.
     fn utf16z<C: Column>(&mut self, column: &mut C) -> Result<(), Short> {
-        match utf16_end(self.rest) {
-            Some(end) => {
-                self.replaced |= column.utf16(self.rest.get(..end).unwrap_or_default());
+        match column.utf16z(self.rest) {
+            Some((end, replaced)) => {
+                self.replaced |= replaced;
                 self.rest = self.rest.get(end + 2..).unwrap_or_default();
                 Ok(())
             }

@@ -2,8 +2,8 @@
 
 use super::decode::Column;
 use super::plan::{Node, PlanField};
-use crate::bytes::push_utf16;
 use crate::guid::Guid;
+use crate::utf16;
 
 /// One decoded value.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -134,7 +134,7 @@ impl Column for ValueColumn {
 
     fn utf16(&mut self, bytes: &[u8]) -> bool {
         let mut out = Vec::new();
-        let replaced = push_utf16(bytes, &mut out);
+        let replaced = utf16::push(bytes, &mut out);
         self.value = Value::Text(String::from_utf8(out).unwrap_or_default());
         replaced
     }

@@ -11,6 +11,7 @@ use arrow_schema::{DataType, Field};
 use foldhash::fast::RandomState;
 
 use crate::guid::Guid;
+use crate::utf16;
 
 /// A column while its rows are collected.
 pub trait Builder: Default {
@@ -38,10 +39,11 @@ pub struct Optional<T: ArrowPrimitiveType> {
     nulls: NullBufferBuilder,
 }
 
-/// Takes the rows out of a vector, with no more memory than they need: of most tables there will never be more, and a
-/// batch may wait long for its row group.
+/// Takes the rows out of a vector, with no more memory than they need: a batch may wait long for its row group. The next
+/// batch will be about as large, and has room for that from the beginning.
 pub(super) fn emptied<T>(values: &mut Vec<T>) -> Vec<T> {
-    let mut all = std::mem::take(values);
+    let room = values.len() + values.len() / 8;
+    let mut all = std::mem::replace(values, Vec::with_capacity(room));
     all.shrink_to_fit();
     all
 }
@@ -160,6 +162,15 @@ impl TextBuffer {
         self.offsets.push(i32::try_from(self.data.len()).unwrap_or(i32::MAX));
         self.nulls.append_non_null();
         result
+    }
+
+    /// Adds a row of the UTF-16 up to the first zero unit. Returns where that is, and whether something was replaced; adds
+    /// nothing when there is none.
+    #[inline]
+    pub fn push_utf16z(&mut self, bytes: &[u8]) -> Option<(usize, bool)> {
+        let found = utf16::push_up_to_zero(bytes, &mut self.data)?;
+        self.push_with(|_| ());
+        Some(found)
     }
 
     /// Adds a missing row.

@@ -10,12 +10,12 @@ use arrow_schema::{DataType, Field, Fields};
 use super::columns::{Builder, OptGuid, Optional, TextBuffer};
 use super::schema::{label, timestamp};
 use super::unique_names::UniqueNames;
-use crate::bytes::push_utf16;
 use crate::event::decode::Column;
 use crate::event::plan::{Node, PlanField};
 use crate::guid::Guid;
 use crate::table_spec::Encoding;
 use crate::time::file_time_to_utc_us;
+use crate::utf16;
 
 /// One payload column; every value may be null. One variant per Arrow type.
 #[allow(missing_docs, reason = "named as in Arrow")]
@@ -278,11 +278,19 @@ impl Column for PayloadColumn {
     #[inline]
     fn utf16(&mut self, bytes: &[u8]) -> bool {
         match self {
-            PayloadColumn::Text(c) => c.push_with(|out| push_utf16(bytes, out)),
+            PayloadColumn::Text(c) => c.push_with(|out| utf16::push(bytes, out)),
             other => {
                 other.null();
                 true
             }
+        }
+    }
+
+    #[inline]
+    fn utf16z(&mut self, bytes: &[u8]) -> Option<(usize, bool)> {
+        match self {
+            PayloadColumn::Text(c) => c.push_utf16z(bytes),
+            other => Some((utf16::end(bytes)?, other.utf16(&[]))),
         }
     }
 

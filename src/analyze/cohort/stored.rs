@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::lineage::{Bound, Collection, Lineage, MAX_PIECES, Range};
+use crate::analyze::allowance::Allowance;
 use crate::error::Result;
 use crate::normalize::fact::{Fact, GcCohort};
 
@@ -15,10 +16,8 @@ const COLLECTION_STORED: u64 = 512;
 /// The collections of a recording.
 #[derive(Debug)]
 pub struct StoredRanges {
-    memory: u64,
-    used: u64,
+    allowance: Allowance,
     collections: BTreeMap<u32, Stored>,
-    is_too_much: bool,
 }
 
 #[derive(Debug, Default)]
@@ -31,20 +30,20 @@ struct Stored {
 impl StoredRanges {
     /// For ranges that take at most so many bytes.
     pub fn new(memory: u64) -> StoredRanges {
-        StoredRanges { memory, used: 0, collections: BTreeMap::new(), is_too_much: false }
+        StoredRanges { allowance: Allowance::new(memory), collections: BTreeMap::new() }
     }
 
     fn collection(&mut self, gc_id: u32, bytes: u64) -> &mut Stored {
-        self.used = self.used.saturating_add(bytes);
+        self.allowance.take(bytes);
         self.collections.entry(gc_id).or_insert_with(|| {
-            self.used = self.used.saturating_add(COLLECTION_STORED);
+            self.allowance.take(COLLECTION_STORED);
             Stored { collection: Collection { gc_id, ..Collection::default() }, ..Stored::default() }
         })
     }
 
     /// Takes what is told of collections and their ranges. Beyond the memory, all are dropped.
     pub fn fact(&mut self, fact: &Fact<'_>) {
-        if self.is_too_much {
+        if self.allowance.is_spent() {
             return;
         }
         match fact {
@@ -83,22 +82,14 @@ impl StoredRanges {
             }
             _ => {}
         }
-        if self.used > self.memory {
-            self.drop_all();
+        if self.allowance.is_exceeded() {
+            self.collections.clear();
         }
-    }
-
-    fn drop_all(&mut self) {
-        self.is_too_much = true;
-        self.collections.clear();
     }
 
     /// What is to be said when the ranges, or what came of them, were too many.
     pub fn refused(&self) -> Option<String> {
-        let megabytes = self.memory.div_ceil(1_000_000);
-        self.is_too_much.then(|| {
-            format!("gc_cohort is not whole: it takes more memory than the {megabytes} MB that --lineage allows")
-        })
+        self.allowance.refused("gc_cohort is not whole", "--lineage")
     }
 
     /// Calls `each` with the rows of `gc_cohort`; with none when no collection lists what survived.
@@ -120,7 +111,7 @@ impl StoredRanges {
                 })?;
             }
             if runtimes.values().map(Lineage::pieces).sum::<usize>() > MAX_PIECES {
-                self.drop_all();
+                self.allowance.end();
                 return Ok(());
             }
         }

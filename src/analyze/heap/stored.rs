@@ -9,6 +9,7 @@ use super::build::{BYTES_PER_OBJECT, BYTES_PER_REFERENCE, RootRow, WalkRows, bui
 use super::graph::HeapGraph;
 use super::snapshots::Snapshot;
 use super::types::Retention;
+use crate::analyze::allowance::Allowance;
 use crate::error::Result;
 use crate::normalize::fact::{Fact, HeapDominator};
 
@@ -21,11 +22,9 @@ const REFERENCE_STORED: u64 = 32;
 /// The walks of a recording.
 #[derive(Debug)]
 pub struct StoredWalks {
-    memory: u64,
-    used: u64,
+    allowance: Allowance,
     walks: BTreeMap<u32, Walk>,
     names: HashMap<u64, Arc<str>, RandomState>,
-    is_too_much: bool,
 }
 
 #[derive(Debug, Default)]
@@ -41,12 +40,12 @@ struct Walk {
 impl StoredWalks {
     /// For walks that take at most so many bytes together.
     pub fn new(memory: u64) -> StoredWalks {
-        StoredWalks { memory, used: 0, walks: BTreeMap::new(), names: HashMap::default(), is_too_much: false }
+        StoredWalks { allowance: Allowance::new(memory), walks: BTreeMap::new(), names: HashMap::default() }
     }
 
     /// Takes what is part of a walk. Beyond the memory, all walks are dropped.
     pub fn fact(&mut self, fact: &Fact<'_>) {
-        if self.is_too_much {
+        if self.allowance.is_spent() {
             return;
         }
         match fact {
@@ -83,31 +82,26 @@ impl StoredWalks {
             }
             Fact::Type(rows) => {
                 for row in rows.iter().filter(|row| !row.name.is_empty()) {
-                    self.used = self.used.saturating_add(BYTES_PER_OBJECT + row.name.len() as u64);
+                    self.allowance.take(BYTES_PER_OBJECT + row.name.len() as u64);
                     self.names.insert(row.type_id, row.name.into());
                 }
             }
             _ => {}
         }
-        if self.used > self.memory {
-            self.is_too_much = true;
+        if self.allowance.is_exceeded() {
             self.walks.clear();
             self.names.clear();
         }
     }
 
     fn walk(&mut self, gc_id: u32, bytes: u64) -> &mut Walk {
-        self.used = self.used.saturating_add(bytes);
+        self.allowance.take(bytes);
         self.walks.entry(gc_id).or_default()
     }
 
     /// What is to be said when the walks were too large.
     pub fn refused(&self) -> Option<String> {
-        let megabytes = self.memory.div_ceil(1_000_000);
-        let message = || {
-            format!("heap_dominator stays empty: it takes more memory than the {megabytes} MB that --retained allows")
-        };
-        self.is_too_much.then(message)
+        self.allowance.refused("heap_dominator stays empty", "--retained")
     }
 
     /// Calls `each` with the rows of `heap_dominator` of all walks; with none when they were too large.

@@ -218,8 +218,7 @@ impl Definition {
         let only = if only.is_empty() { String::new() } else { format!("\nWHERE {}", only.join(" AND ")) };
         let (join, value) = match (self.frame, self.by.as_slice()) {
             (Some(of), _) => {
-                let join = "\nJOIN callsite c ON c.trace_id = r.trace_id AND c.callsite_id = r.callsite_id\
-                            \nJOIN frame f ON f.trace_id = c.trace_id AND f.frame_id = c.frame_id";
+                let join = "\nJOIN site f ON f.trace_id = r.trace_id AND f.callsite_id = r.callsite_id";
                 let file = "CASE WHEN contains(f.name, '!') THEN nullif(split_part(f.name, '!', 1), '') END";
                 let value = match of {
                     OfFrame::Name => format!("coalesce(nullif(f.name, ''), '{UNKNOWN}')"),

@@ -1,7 +1,6 @@
 //! Figures of which there is one for each type, method, counter and so on.
 
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -54,7 +53,8 @@ impl Texts {
             let mut text = std::mem::take(&mut self.text);
             text.clear();
             for (n, part) in by.iter().filter_map(|column| column.text(row)).enumerate() {
-                write!(text, "{}{part}", if n > 0 { "/" } else { "" }).ok();
+                text.push_str(if n > 0 { "/" } else { "" });
+                text.push_str(part);
             }
             let place = self.place(&text);
             self.text = text;

@@ -159,7 +159,7 @@ impl What {
             What::Allocation => "allocation",
             What::Exception => "exception",
             What::Contention => "contention",
-            What::Blocked => "thread_time",
+            What::Blocked => "blocked",
         }
     }
 }

@@ -36,8 +36,9 @@ const MAX_CHANGES: usize = 1 << 14;
 #[derive(Default)]
 pub struct Callsites {
     ids: HashMap<(CallsiteId, u32, u64), CallsiteId, RandomState>,
-    /// Stack key of the reader to call site; valid until the reader forgets its keys.
-    by_key: Vec<CallsiteId>,
+    /// Stack key of the reader to call site, and the process that it is of; valid until the reader forgets its keys. Processes
+    /// of one recording can share a key, because a V6 recording has each list of addresses once.
+    by_key: Vec<(ProcessKey, CallsiteId)>,
     nodes: Nodes,
     /// Where the addresses of the nodes are, by process.
     granules: HashSet<(ProcessKey, u64), RandomState>,
@@ -70,8 +71,9 @@ impl Callsites {
             return 0;
         }
         let Some(key) = stack.key else { return self.walk(stack.addresses, process, ts_ns) };
-        if let Some(known) = self.by_key.get(key as usize)
+        if let Some((of, known)) = self.by_key.get(key as usize)
             && *known != UNKNOWN
+            && *of == process
         {
             return *known;
         }
@@ -79,10 +81,10 @@ impl Callsites {
         let index = key as usize;
         if index < MAX_NODES {
             if self.by_key.len() <= index {
-                self.by_key.resize(index + 1, UNKNOWN);
+                self.by_key.resize(index + 1, (process, UNKNOWN));
             }
-            if let Some(place) = self.by_key.get_mut(index) {
-                *place = id;
+            if let Some(known) = self.by_key.get_mut(index) {
+                *known = (process, id);
             }
         }
         id
@@ -250,6 +252,20 @@ mod tests {
         let mut told = Told::default();
         callsites.report(0, &mut told);
         assert_eq!(told.0, [("deep_stacks", 1), ("code_changes_not_followed", 10)]);
+    }
+
+    #[test]
+    fn processes_that_share_a_key_have_their_own_stacks() {
+        let [one, other] = [7, 8].map(|id| ProcessKey { id, incarnation: 0 });
+        let mut callsites = Callsites::new(8);
+        let stack = bytes(&[0x1010, 0x2020]);
+        let stack = Stack::new(&stack, Some(3));
+        let ids = [one, other, one, other].map(|process| callsites.intern(&stack, process, 1));
+        assert_eq!(ids, [2, 4, 2, 4]);
+        let (mut nodes, places) = callsites.finish();
+        let part = nodes.next_part().expect("no file").expect("a part");
+        let processes: Vec<_> = part.iter().map(|node| places[node.place as usize].id).collect();
+        assert_eq!(processes, [7, 7, 8, 8]);
     }
 
     #[test]

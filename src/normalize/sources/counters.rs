@@ -104,8 +104,9 @@ fn event_counter(input: &Input<'_>, sink: &mut impl FactSink) {
         kind,
         value,
         count: field("Count").and_then(Value::as_u64),
-        min: number("Min"),
-        max: number("Max"),
+        // Of no measurement an EventCounter says that the least is infinite, and the greatest less than anything.
+        min: number("Min").filter(|least| least.is_finite()),
+        max: number("Max").filter(|greatest| greatest.is_finite()),
         standard_deviation: number("StandardDeviation"),
         interval_ns: number("IntervalSec").map(|seconds| (seconds * 1e9) as i64),
         tags: text("Metadata"),

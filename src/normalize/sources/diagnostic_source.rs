@@ -1,7 +1,7 @@
 //! Events of Microsoft-Diagnostics-DiagnosticSource, read as far as activities need them: two names and pairs of text. They
 //! have dozens of pairs that nobody asks for, so that they are not decoded as a whole.
 
-use crate::bytes::{utf16_end, utf16_is, utf16_string};
+use crate::utf16;
 
 /// Pairs of one event that are looked at, at most.
 const MAX_PAIRS: usize = 256;
@@ -17,7 +17,7 @@ pub struct Head<'p> {
 }
 
 fn utf16z<'p>(bytes: &mut &'p [u8]) -> Option<&'p [u8]> {
-    let end = utf16_end(bytes)?;
+    let end = utf16::end(bytes)?;
     let (text, rest) = bytes.split_at_checked(end)?;
     *bytes = rest.get(2..)?;
     Some(text)
@@ -32,12 +32,12 @@ pub fn head(mut payload: &[u8]) -> Option<Head<'_>> {
 impl Head<'_> {
     /// Who wrote it.
     pub fn source(&self) -> String {
-        utf16_string(self.source)
+        utf16::string(self.source)
     }
 
     /// What it is called.
     pub fn name(&self) -> String {
-        utf16_string(self.name)
+        utf16::string(self.name)
     }
 
     /// Whether the name ends in an ASCII text; without reading the rest.
@@ -45,19 +45,30 @@ impl Head<'_> {
         ends(self.name, end)
     }
 
-    /// The pairs whose key is wanted, with long values cut.
+    /// The pairs whose key is wanted, with long values cut. A response of HttpClient is a text of many lines, which begins with its
+    /// status: that is a pair of its own, `StatusCode`.
     pub fn pairs(&self, wanted: impl Fn(PairKey<'_>) -> bool) -> Vec<(String, String)> {
         let Some((count, mut rest)) = self.rest.split_first_chunk() else { return Vec::new() };
         let mut pairs = Vec::new();
         for _ in 0..usize::from(u16::from_le_bytes(*count)).min(MAX_PAIRS) {
             let (Some(key), Some(value)) = (utf16z(&mut rest), utf16z(&mut rest)) else { break };
             let key = PairKey(key.get(..MAX_VALUE).unwrap_or(key));
+            if utf16::is(key.0, "Response") {
+                pairs.extend(status(value).map(|status| ("StatusCode".to_owned(), status)));
+            }
             if wanted(key) {
-                pairs.push((key.text(), utf16_string(value.get(..MAX_VALUE).unwrap_or(value))));
+                pairs.push((key.text(), utf16::string(value.get(..MAX_VALUE).unwrap_or(value))));
             }
         }
         pairs
     }
+}
+
+/// The number in `StatusCode: 200, ReasonPhrase: ...`, which HttpResponseMessage.ToString gives.
+fn status(value: &[u8]) -> Option<String> {
+    let text = utf16::string(value.get(..64).unwrap_or(value));
+    let digits = text.strip_prefix("StatusCode: ")?.split(',').next()?;
+    (digits.len() == 3 && digits.bytes().all(|digit| digit.is_ascii_digit())).then(|| digits.to_owned())
 }
 
 /// The key of a pair. Most are not wanted, and are told without making a string of them.
@@ -67,12 +78,12 @@ pub struct PairKey<'p>(&'p [u8]);
 impl PairKey<'_> {
     /// The key as text.
     pub fn text(self) -> String {
-        utf16_string(self.0)
+        utf16::string(self.0)
     }
 
     /// Whether it is one of these ASCII names.
     pub fn is_one_of(self, names: &[&str]) -> bool {
-        names.iter().any(|name| utf16_is(self.0, name))
+        names.iter().any(|name| utf16::is(self.0, name))
     }
 
     /// Whether it ends in one of these ASCII letters.
@@ -83,7 +94,7 @@ impl PairKey<'_> {
 
 fn ends(utf16: &[u8], end: &str) -> bool {
     let start = utf16.len().checked_sub(2 * end.len());
-    start.and_then(|start| utf16.get(start..)).is_some_and(|tail| utf16_is(tail, end))
+    start.and_then(|start| utf16.get(start..)).is_some_and(|tail| utf16::is(tail, end))
 }
 
 #[cfg(test)]
@@ -92,6 +103,26 @@ mod tests {
 
     fn text(out: &mut Vec<u8>, text: &str) {
         text.encode_utf16().chain([0]).for_each(|unit| out.extend(unit.to_le_bytes()));
+    }
+
+    #[test]
+    fn the_status_of_a_response_is_a_pair() {
+        let of = |response: &str| {
+            let mut payload = Vec::new();
+            for name in ["HttpHandlerDiagnosticListener", "System.Net.Http.HttpRequestOut.Stop"] {
+                text(&mut payload, name);
+            }
+            payload.extend(2u16.to_le_bytes());
+            for pair in ["Response", response, "RequestTaskStatus", "RanToCompletion"] {
+                text(&mut payload, pair);
+            }
+            head(&payload).unwrap().pairs(|_| false)
+        };
+        let response = "StatusCode: 404, ReasonPhrase: 'Not Found', Version: 1.1, Content: <null>, Headers:\r\n{\r\n}";
+        assert_eq!(of(response), [("StatusCode".to_owned(), "404".to_owned())]);
+        for other in ["Microsoft.AspNetCore.Http.DefaultHttpResponse", "StatusCode: 4x4, ", "StatusCode: ", ""] {
+            assert_eq!(of(other), []);
+        }
     }
 
     #[test]

@@ -56,8 +56,11 @@ pub fn split_name(name: &str) -> Option<(&str, Step)> {
 impl WorkEvent {
     /// What events of a type are, by their opcode or, where they have none, by the convention for names of EventSources.
     pub fn of(info: &EventInfo) -> Option<WorkEvent> {
-        let name = info.name.as_str();
-        let step = match info.opcode {
+        WorkEvent::named(&info.provider, &info.name, info.opcode)
+    }
+
+    fn named(provider: &str, name: &str, opcode: Option<u8>) -> Option<WorkEvent> {
+        let step = match opcode {
             Some(1) => Step::Start,
             Some(2) => Step::Stop,
             None | Some(0) => match split_name(name) {
@@ -71,13 +74,13 @@ impl WorkEvent {
             Step::Stop => STOPS,
             Step::Failed => &[FAILED],
         };
-        let suffix = words.iter().find_map(|word| name.strip_suffix(word)).map(|work| (0, work));
+        let suffix = words.iter().find_map(|word| name.strip_suffix(word)).map(|work| (0, of_task(work, words)));
         let prefix =
             || words.iter().find_map(|word| name.strip_prefix(word)).map(|work| (name.len() - work.len(), work));
         let (skipped, work) = suffix.or_else(prefix).unwrap_or((0, name));
         let work = work.trim_end_matches(['.', '/']);
         let place = (u8::try_from(skipped).ok()?, u16::try_from(work.len()).ok()?);
-        Some(WorkEvent { step, kind: kind(&info.provider, work), name: place })
+        Some(WorkEvent { step, kind: kind(provider, work), name: place })
     }
 
     /// The name of the work; that of the event when it is nothing but `Start`.
@@ -85,6 +88,12 @@ impl WorkEvent {
         let (skipped, len) = (usize::from(self.name.0), usize::from(self.name.1));
         event_name.get(skipped..skipped + len).filter(|name| !name.is_empty()).unwrap_or(event_name)
     }
+}
+
+/// The name of the task before an opcode of Windows: of `ProcessStart/win:Start` it is `ProcessStart`, and the work is `Process`.
+fn of_task<'n>(work: &'n str, words: &[&str]) -> &'n str {
+    let Some(task) = work.strip_suffix("/win:") else { return work };
+    words.iter().find_map(|word| task.strip_suffix(word)).filter(|work| !work.is_empty()).unwrap_or(task)
 }
 
 /// The last letters of names for which [`is_id`] holds.
@@ -102,6 +111,18 @@ pub fn is_id(field: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn opcodes_of_windows_are_no_part_of_the_name() {
+        let work = |name: &str, opcode| {
+            let work = WorkEvent::named("P", name, Some(opcode)).unwrap();
+            (work.kind, work.work_name(name).to_owned())
+        };
+        let (start, stop) = (work("ProcessStart/win:Start", 1), work("ProcessStop/win:Stop", 2));
+        assert_eq!((start.1.as_str(), stop.1.as_str(), start.0 == stop.0), ("Process", "Process", true));
+        assert_eq!(work("SetActive/win:Start", 1).1, "SetActive");
+        assert_eq!(work("Start/win:Start", 1).1, "Start");
+    }
 
     #[test]
     fn names_end_in_a_step() {

@@ -13,9 +13,10 @@ use nom::Parser;
 use nom::multi::count;
 
 use super::tdh_types::{Description, InType, OutType, field, unit, value};
-use crate::bytes::{Parsed, guid, take, u8le, u16le, u32le, u64le, utf16_end, utf16_string};
+use crate::bytes::{Parsed, guid, take, u8le, u16le, u32le, u64le};
 use crate::guid::Guid;
 use crate::reader::{EtwForm, Field, FieldType};
+use crate::utf16;
 
 const PROPERTY: usize = 24;
 /// Structures inside of structures at most, and fields in all.
@@ -174,8 +175,8 @@ fn fields(blob: &[u8], rest: &[u8], info: &EventInfo, pointer_size: u8) -> Resul
 /// A string of the blob; empty when there is none. Names of some providers end in spaces.
 fn text(blob: &[u8], offset: u32) -> String {
     let from = blob.get(offset as usize..).filter(|_| offset != 0).unwrap_or_default();
-    let end = utf16_end(from).unwrap_or(from.len() / 2 * 2);
-    utf16_string(from.get(..end).unwrap_or_default()).trim().to_owned()
+    let end = utf16::end(from).unwrap_or(from.len() / 2 * 2);
+    utf16::string(from.get(..end).unwrap_or_default()).trim().to_owned()
 }
 
 struct Schema<'a> {

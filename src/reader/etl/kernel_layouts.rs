@@ -4,10 +4,10 @@
 use std::sync::OnceLock;
 
 use super::header::{self, Head};
-use crate::bytes::utf16_end;
 use crate::catalog;
 use crate::catalog::syntax::{FieldLayout, LayoutField, SimpleType};
 use crate::guid::Guid;
+use crate::utf16;
 
 /// What the merge step adds about images. Headers are those of the events that it describes further.
 pub const IMAGE_ID: Guid = Guid::constant("b3e675d7-2554-4f18-830b-2762732560de");
@@ -171,7 +171,7 @@ fn split_field(simple: SimpleType, input: &[u8], pointer_size: u8) -> Option<(&[
             let end = input.iter().position(|byte| *byte == 0)?;
             Some((input.get(..end)?, input.get(end + 1..)?))
         }
-        _ => match utf16_end(input) {
+        _ => match utf16::end(input) {
             Some(end) => Some((input.get(..end)?, input.get(end + 2..)?)),
             None if simple == SimpleType::Utf16Tail => Some((input.get(..input.len() / 2 * 2)?, &[])),
             None => None,

@@ -5,8 +5,9 @@
 
 use nom::Parser;
 
-use crate::bytes::{Parsed, i64le, take, u8le, u32le, utf16_end, utf16_string};
+use crate::bytes::{Parsed, i64le, take, u8le, u32le};
 use crate::time::{Clock, FILE_TIME_UNIX_EPOCH as UNIX_EPOCH};
+use crate::utf16;
 
 /// Log mode: old buffers are overwritten.
 const MODE_CIRCULAR: u32 = 0x2;
@@ -161,8 +162,8 @@ fn utc_ns(file_time: i64) -> Option<i64> {
 
 /// A zero-terminated name, or what is left when there is no terminator.
 fn name(input: &[u8]) -> Parsed<'_, String> {
-    let end = utf16_end(input).unwrap_or(input.len() / 2 * 2);
-    let text = utf16_string(input.get(..end).unwrap_or_default());
+    let end = utf16::end(input).unwrap_or(input.len() / 2 * 2);
+    let text = utf16::string(input.get(..end).unwrap_or_default());
     Ok((input.get(end + 2..).unwrap_or_default(), text))
 }
 

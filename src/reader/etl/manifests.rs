@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::{self, Manifest};
 use super::xml;
-use crate::bytes::utf16_string;
 use crate::error::{Error, Result};
 use crate::guid::Guid;
 use crate::reader::{EtwForm, EtwLayout, EventType, Layout};
+use crate::utf16;
 
 /// A file of more bytes is refused; the largest manifests of Windows have 4 MB.
 const MAX_FILE: u64 = 32 << 20;
@@ -78,11 +78,11 @@ fn read(path: &Path) -> Result<String> {
         return Err(Error::Usage(format!("{}: more than 32 MB, expected a manifest", path.display())));
     }
     if let Some(wide) = bytes.strip_prefix(b"\xFF\xFE") {
-        return Ok(utf16_string(wide));
+        return Ok(utf16::string(wide));
     }
     if let Some(wide) = bytes.strip_prefix(b"\xFE\xFF") {
         let (pairs, _) = wide.as_chunks::<2>();
-        return Ok(utf16_string(&pairs.iter().flat_map(|[high, low]| [*low, *high]).collect::<Vec<u8>>()));
+        return Ok(utf16::string(&pairs.iter().flat_map(|[high, low]| [*low, *high]).collect::<Vec<u8>>()));
     }
     let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
     match std::str::from_utf8(text) {

@@ -4,9 +4,9 @@
 
 use super::header::{self, Head};
 use super::kernel_layouts::KernelLayouts;
-use crate::bytes::utf16_string;
 use crate::guid::Guid;
 use crate::reader::Process;
+use crate::utf16;
 
 /// Opcodes of the class Process.
 const START: u8 = 1;
@@ -34,7 +34,7 @@ pub fn of_event(head: &Head, class: &Guid, payload: &[u8]) -> Option<Process> {
             "ExitStatus" if matches!(head.opcode, END | DEFUNCT) => process.exit_code = Some(word().cast_signed()),
             "ImageFileName" => process.name = String::from_utf8_lossy(bytes).into_owned(),
             "CommandLine" => {
-                process.command_line = utf16_string(bytes);
+                process.command_line = utf16::string(bytes);
                 is_whole = true;
             }
             _ => {}

@@ -4,9 +4,10 @@
 use nom::Parser;
 use nom::combinator::{map, rest};
 
-use crate::bytes::{Parsed, counted, guid, i32le, items, refuse, take, u8le, u32le, u64le, utf16_string, utf16z};
+use crate::bytes::{Parsed, counted, guid, i32le, items, refuse, take, u8le, u32le, u64le, utf16z};
 use crate::error::{Problem, Severity};
 use crate::reader::{EventType, Field, FieldType, Layout};
+use crate::utf16;
 
 /// Deeper nesting than this is refused.
 pub const MAX_DEPTH: usize = 32;
@@ -92,7 +93,7 @@ fn description(input: &[u8]) -> Parsed<'_, EventType> {
 }
 
 fn text<'a>(field: &'static str) -> impl Parser<&'a [u8], Output = String, Error = crate::bytes::ParseError> {
-    utf16z(field).map(utf16_string)
+    utf16z(field).map(utf16::string)
 }
 
 type WithProblem = (EventType, Option<(&'static str, &'static str)>);
