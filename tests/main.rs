@@ -22,6 +22,8 @@ mod callback_attach;
 mod callback_c;
 mod callback_damage;
 // A .NET runtime for Linux.
+#[cfg(feature = "tables")]
+mod backwards;
 #[cfg(target_os = "linux")]
 mod callback_dual;
 #[cfg(target_os = "linux")]
@@ -88,6 +90,8 @@ mod held_rows;
 mod hostile;
 #[cfg(feature = "tables")]
 mod hostile_parquet;
+#[cfg(feature = "cli")]
+mod hostile_ranges;
 #[cfg(all(feature = "packed", feature = "tables"))]
 mod hostile_values;
 // Signals, sent by a shell command.

@@ -15,21 +15,21 @@ WITH RECURSIVE leg AS (
     FROM gc c WHERE c.trace_id = recording AND c.gc_id = gc
     UNION ALL
     (WITH here AS (
-        SELECT * FROM leg WHERE fate = 'moved'
+        SELECT * FROM leg WHERE fate = 'moved' AND address <= 18446744073709551615
     ), hit AS (
-        SELECT gc_id, min(now) AS now FROM (
-            SELECT s.gc_id, h.address AS now
+        SELECT gc_id, min(place).now AS now FROM (
+            SELECT s.gc_id, {'kind': 0, 'start': s.range_start, 'now': h.address} AS place
             FROM gc_surviving_range s JOIN here h ON s.trace_id = recording AND s.gc_id > h.gc_id
-                AND h.address >= s.range_start AND h.address < s.range_start + s.range_length
+                AND h.address >= s.range_start AND h.address < s.range_start::HUGEINT + s.range_length
             UNION ALL
-            SELECT m.gc_id, m.new_range_start + (h.address - m.old_range_start)
+            SELECT m.gc_id, {'kind': 1, 'start': m.old_range_start, 'now': m.new_range_start + (h.address - m.old_range_start)}
             FROM gc_moved_range m JOIN here h ON m.trace_id = recording AND m.gc_id > h.gc_id
-                AND h.address >= m.old_range_start AND h.address < m.old_range_start + m.range_length)
+                AND h.address >= m.old_range_start AND h.address < m.old_range_start::HUGEINT + m.range_length)
         GROUP BY gc_id
     ), lies AS (
         SELECT b.gc_id, CASE WHEN count(DISTINCT b.generation) = 1 THEN min(b.generation) END AS generation
         FROM gc_generation_range b JOIN here h ON b.trace_id = recording AND b.gc_id > h.gc_id AND b.phase = 'start'
-            AND h.address >= b.range_start AND h.address < b.range_start + b.range_length
+            AND h.address >= b.range_start AND h.address < b.range_start::HUGEINT + b.range_length
         GROUP BY b.gc_id
     ), fates AS (
         SELECT c.gc_id, i.now, h.number, h.address, h.process_id, h.clr_instance_id,
@@ -56,7 +56,7 @@ WITH RECURSIVE leg AS (
 SELECT step.gc_id, step.fate, printf('0x%x', unsigned_bits(address_before)::UBIGINT) AS address
 FROM (SELECT address_before, unnest(passed) AS step FROM leg)
 UNION ALL
-SELECT gc_id, 'moved', printf('0x%x', unsigned_bits(address)::UBIGINT) FROM leg WHERE fate = 'moved' AND number > 0
+SELECT gc_id, 'moved', printf('0x%x', try_cast(unsigned_bits(address) AS UBIGINT)) FROM leg WHERE fate = 'moved' AND number > 0
 UNION ALL
 SELECT gc_id, survived_in(recording, gc_id, address_before), NULL FROM leg WHERE fate = 'end'
 ORDER BY gc_id;

@@ -12,12 +12,14 @@ CREATE OR REPLACE MACRO holds(start, length, address) AS
 CREATE OR REPLACE MACRO generation_at_start(recording, gc, address) AS (
     SELECT CASE WHEN count(DISTINCT b.generation) = 1 THEN min(b.generation) END FROM gc_generation_range b
     WHERE b.trace_id = recording AND b.gc_id = gc AND b.phase = 'start' AND holds(b.range_start, b.range_length, address));
+-- Of several ranges that hold an address, one that survived where it was comes first, then the one that begins first.
 CREATE OR REPLACE MACRO survivor_at(recording, gc, address) AS (
-    SELECT min(u.now) FROM (
-        SELECT address_bits(address) AS now FROM gc_surviving_range s
+    SELECT min(u.place).now FROM (
+        SELECT {'start': -1::HUGEINT, 'now': address_bits(address)} AS place FROM gc_surviving_range s
         WHERE s.trace_id = recording AND s.gc_id = gc AND holds(s.range_start, s.range_length, address)
         UNION ALL
-        SELECT address_bits(address) - unsigned_bits(m.old_range_start) + unsigned_bits(m.new_range_start)
+        SELECT {'start': unsigned_bits(m.old_range_start),
+                'now': address_bits(address) - unsigned_bits(m.old_range_start) + unsigned_bits(m.new_range_start)}
         FROM gc_moved_range m
         WHERE m.trace_id = recording AND m.gc_id = gc AND holds(m.old_range_start, m.range_length, address)) u);
 CREATE OR REPLACE MACRO behind_clamped(recording, gc, address) AS (

@@ -71,7 +71,7 @@ pub struct Step {
     pub address: u64,
     /// What became of it.
     pub fate: Fate,
-    /// Where it is now; `None` when it is dead or that is not known.
+    /// Where it is now; `None` when it is dead or that is not known, as where it moved behind the last address.
     pub address_after: Option<u64>,
     /// Generation by the bounds at the start of the collection.
     pub generation_before: Option<u8>,
@@ -106,7 +106,8 @@ struct Told<'h> {
 }
 
 impl Told<'_> {
-    /// The first range that holds an address, of those that survived in place before those that moved.
+    /// The first range that holds an address, of those that survived in place before those that moved. The macros of
+    /// `views.sql` look in the same order.
     fn holder(&self, address: u64) -> Option<Range> {
         self.ranges.iter().find_map(|ranges| ranges.holder(self.gc_id, address))
     }
@@ -179,8 +180,9 @@ fn step(gc_id: u32, gc: &Gc, told: &Told<'_>, address: u64) -> Step {
     let found = told.holder(address);
     let (fate, address_after) = match found {
         Some(range) => {
-            let after = range.new_start.wrapping_add(address - range.start);
-            (if after == address { Fate::Alive } else { Fate::Moved }, Some(after))
+            // No address is behind the last one: where ranges say so, it is not known where the object is.
+            let after = range.new_start.checked_add(address - range.start);
+            (if after == Some(address) { Fate::Alive } else { Fate::Moved }, after)
         }
         None => match absent(gc, told, before, address) {
             fate @ (Fate::NotCollected | Fate::NeverCollected) => (fate, Some(address)),

@@ -259,6 +259,12 @@ impl Normalizer {
             let problem = Problem::new(Severity::DataLoss, "too_many_threads", position, message);
             sink.problem(&problem.count(unkept));
         }
+        let unkept = self.trackers.file_operations.unkept;
+        if unkept > 0 {
+            let message =
+                "more operations on files went on at a time than are remembered; file_io lacks the ends of these";
+            sink.problem(&Problem::new(Severity::DataLoss, "too_many_operations", position, message).count(unkept));
+        }
         let Trackers { runtimes, join, heap_walks, .. } = &mut self.trackers;
         join.finish(position, runtimes.all(), sink);
         runtimes.finish(position, sink);

@@ -10,6 +10,9 @@ const MAX_TEXT: usize = 16 << 20;
 
 /// What waits for its end.
 pub trait Item {
+    /// When it began: nanoseconds since the recording began.
+    fn start_ts_ns(&self) -> i64;
+
     /// Bytes of the texts that it keeps.
     fn text_bytes(&self) -> usize {
         0
@@ -58,10 +61,17 @@ impl<T: Item, const MAX: usize> Nested<T, MAX> {
         self.threads.get_mut(&thread)?.last_mut().map(|(item, _)| item)
     }
 
-    /// The innermost item that `is_it` ends. Items inside it were not seen to end: they are handed to `unended`.
-    pub fn end(&mut self, thread: u32, is_it: impl Fn(&T) -> bool, mut unended: impl FnMut(T)) -> Option<T> {
+    /// The innermost item that `is_it` ends at a time. Items inside it were not seen to end: they are handed to `unended`.
+    /// Nothing ends before it began: where time goes back, the end is that of something else.
+    pub fn end(
+        &mut self,
+        thread: u32,
+        ts_ns: i64,
+        is_it: impl Fn(&T) -> bool,
+        mut unended: impl FnMut(T),
+    ) -> Option<T> {
         let open = self.threads.get_mut(&thread)?;
-        let index = open.iter().rposition(|(item, _)| is_it(item))?;
+        let index = open.iter().rposition(|(item, _)| item.start_ts_ns() <= ts_ns && is_it(item))?;
         let inner = open.split_off(index + 1);
         self.count -= inner.len();
         for (item, text_bytes) in inner {
@@ -98,11 +108,23 @@ impl<T: Item, const MAX: usize> Nested<T, MAX> {
 mod tests {
     use super::*;
 
-    impl Item for u32 {}
+    impl Item for u32 {
+        fn start_ts_ns(&self) -> i64 {
+            i64::from(*self)
+        }
+    }
 
-    impl Item for (u32, &str) {}
+    impl Item for (u32, &str) {
+        fn start_ts_ns(&self) -> i64 {
+            i64::from(self.0)
+        }
+    }
 
     impl Item for String {
+        fn start_ts_ns(&self) -> i64 {
+            0
+        }
+
         fn text_bytes(&self) -> usize {
             self.len()
         }
@@ -129,12 +151,12 @@ mod tests {
             open.begin(thread, item, |evicted| panic!("{evicted:?}"));
         }
         let mut unended = Vec::new();
-        assert_eq!(open.end(1, |item| item.1 == "a", |item| unended.push(item.0)), Some((12, "a")));
+        assert_eq!(open.end(1, 100, |item| item.1 == "a", |item| unended.push(item.0)), Some((12, "a")));
         assert_eq!(unended, [13]);
-        assert_eq!(open.end(2, |item| item.1 == "b", |_| {}), None);
+        assert_eq!(open.end(2, 100, |item| item.1 == "b", |_| {}), None);
         assert_eq!(open.innermost(1), Some(&mut (11, "b")));
         assert_eq!(open.take(Some(1)), [(10, "a"), (11, "b")]);
-        assert_eq!(open.end(1, |_| true, |_| {}), None);
+        assert_eq!(open.end(1, 100, |_| true, |_| {}), None);
         assert_eq!(open.take(None), [(20, "a")]);
         assert_eq!(open.count, 0);
     }

@@ -22,10 +22,12 @@ impl ThreadCounts {
     #[inline]
     pub(super) fn event(&mut self, ts_ns: i64) {
         if self.events == 0 {
-            self.first_ns = ts_ns;
+            (self.first_ns, self.last_ns) = (ts_ns, ts_ns);
         }
         self.events += 1;
-        self.last_ns = ts_ns;
+        // Where blocks are damaged or late, time goes back.
+        self.first_ns = self.first_ns.min(ts_ns);
+        self.last_ns = self.last_ns.max(ts_ns);
     }
 
     /// The row of the thread that was counted.

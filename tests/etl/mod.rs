@@ -9,7 +9,9 @@ mod decoded;
 mod expected;
 #[cfg(feature = "tables")]
 mod file_operations;
+mod holes;
 mod hostile;
+mod hostile_kernel;
 mod hostile_schemas;
 #[cfg(feature = "tables")]
 mod kernel_tables;

@@ -297,6 +297,9 @@ fn shadows(before: &[Span<u8>], ranges: &[Span<Place>]) -> Vec<Span<()>> {
 }
 
 #[cfg(test)]
+mod bytewise;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -226,6 +226,10 @@ impl CallbackGcTracker {
     fn close(&mut self, mut closed: Open, sink: &mut impl FactSink) {
         self.outside += u64::from(closed.is_outside);
         closed.row.kind = self.kind(&closed);
+        // Where time goes back, the end is that of another collection.
+        if closed.row.end_ts_ns.is_some_and(|end| end < closed.row.start_ts_ns) {
+            (closed.row.end_ts_ns, closed.row.complete) = (None, false);
+        }
         // Objects that wait for their finalizers, where they are now.
         closed.queue.sort_unstable();
         closed.queue.dedup();

@@ -152,6 +152,7 @@ impl EventGcTracker {
             *is_used = true;
             *trigger
         });
+        let trigger = trigger.filter(|trigger| trigger.ts_ns <= ts_ns);
         self.open.push(OpenCollection {
             row: Gc {
                 gc_id: *next_id,
@@ -185,9 +186,11 @@ impl EventGcTracker {
         next_id: &mut GcId,
         sink: &mut impl FactSink,
     ) {
+        // Where time goes back, the end is that of another collection.
+        let is_before = |open: &OpenCollection| open.row.start_ts_ns <= ts_ns;
         let index = match self.ended_by(number) {
-            Some(index) => index,
-            None => {
+            Some(index) if self.open.get(index).is_some_and(is_before) => index,
+            _ => {
                 // The start of this one is lost, and so are the ends of those that started before it.
                 let is_older = |o: &OpenCollection| o.row.kind != Some("background") && o.row.gc_number < number;
                 while self.open.last().is_some_and(is_older) {

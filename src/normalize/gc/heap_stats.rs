@@ -51,7 +51,10 @@ pub fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink:
             }
         }
         Action::PerHeapHistory => {
-            if let Some(row) = runtime.collections.current() {
+            let heap_index = input.fields.small("HeapIndex");
+            if let Some((row, sizes)) = runtime.collections.current_with_sizes()
+                && heap_index.is_none_or(|heap_index| sizes.is_new(row.gc_id, heap_index))
+            {
                 let before = row.size_before_bytes.unwrap_or_default();
                 row.size_before_bytes = Some(before.saturating_add(size_before(input)));
                 // In the private provider it stands here.

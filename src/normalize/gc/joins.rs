@@ -26,7 +26,11 @@ pub const HEARS: &[Hears<Action>] = &[
 
 impl tracker::Action for Action {}
 
-impl Item for GcJoin {}
+impl Item for GcJoin {
+    fn start_ts_ns(&self) -> i64 {
+        self.start_ts_ns
+    }
+}
 
 /// Values of GCJoinType and GCJoinTime.
 const LAST_JOIN: u64 = 0;
@@ -80,13 +84,15 @@ impl Joins {
         };
         if let Some(kind) = ends {
             let is_it = |open: &GcJoin| open.kind == kind && (kind != "wait" || open.join_id == join_id);
-            if let Some(mut ended) = self.open.end(thread, is_it, |unended| sink.add(&unended)) {
+            if let Some(mut ended) = self.open.end(thread, ts_ns, is_it, |unended| sink.add(&unended)) {
                 ended.gc_id = gc_id;
                 ended.end_ts_ns = Some(ts_ns);
                 sink.add(&ended);
             }
         }
         if let Some(kind) = begins {
+            // A thread is at one join at a time.
+            sink.add(self.open.take(Some(thread)).as_slice());
             self.open.begin(thread, row(kind), |evicted| sink.add(&evicted));
         }
     }

@@ -1,6 +1,6 @@
 //! What was allocated between two collections: objects at the start of one less objects at the end of the one before.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 
@@ -23,12 +23,24 @@ pub struct LastSizes {
     is_known: bool,
     now: ObjectBytes,
     before: ObjectBytes,
+    /// The heaps that a collection told of, and which collection.
+    heaps: (GcId, HashSet<u32, RandomState>),
 }
 
 impl LastSizes {
     /// Events were lost: those of a whole collection may be among them.
     pub fn forget(&mut self) {
         *self = LastSizes::default();
+    }
+
+    /// Whether a collection tells of a heap for the first time: blocks of a damaged recording may come twice.
+    pub fn is_new(&mut self, gc_id: GcId, heap_index: u32) -> bool {
+        let (of, heaps) = &mut self.heaps;
+        if *of != gc_id {
+            heaps.clear();
+        }
+        *of = gc_id;
+        heaps.len() >= MAX_REMEMBERED || heaps.insert(heap_index)
     }
 
     /// A heap of a collection is told of.
@@ -48,8 +60,13 @@ impl LastSizes {
     /// Adds what was allocated in a generation since the collection before.
     pub fn add(&mut self, row: &mut Gc, generation: &GcHeapGeneration) {
         let key = (generation.heap_index, generation.generation);
-        if self.now.len() < MAX_REMEMBERED {
-            self.now.insert(key, generation.object_after_bytes);
+        let is_told_again = match self.now.get(&key) {
+            Some(_) => true,
+            None if self.now.len() >= MAX_REMEMBERED => false,
+            None => self.now.insert(key, generation.object_after_bytes).is_some(),
+        };
+        if is_told_again {
+            return;
         }
         // A background collection records its start and its end together, which are far apart.
         if !ALLOCATED_IN.contains(&key.1) || !self.is_known || row.kind == Some("background") {
@@ -58,5 +75,30 @@ impl LastSizes {
         let before = self.before.get(&key).copied().unwrap_or_default();
         let allocated = generation.object_before_bytes.saturating_sub(before);
         row.allocated_bytes = Some(row.allocated_bytes.unwrap_or_default().saturating_add(allocated));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heap_that_is_told_of_twice_counts_once() {
+        let (mut sizes, mut row) = (LastSizes::default(), Gc { gc_id: 1, gc_number: 1, ..Gc::default() });
+        let told = GcHeapGeneration {
+            gc_id: 1,
+            heap_index: u32::MAX,
+            object_before_bytes: 100,
+            ..GcHeapGeneration::default()
+        };
+        for is_new in [true, false, false] {
+            assert_eq!(sizes.is_new(1, u32::MAX), is_new);
+            sizes.enter(&row);
+            sizes.add(&mut row, &told);
+        }
+        assert_eq!(row.allocated_bytes, Some(100));
+        assert!(sizes.is_new(2, u32::MAX) && sizes.is_new(2, 0));
+        assert!((0..3 * MAX_REMEMBERED as u32).filter(|heap| sizes.is_new(3, *heap)).count() == 3 * MAX_REMEMBERED);
+        assert!(sizes.heaps.1.len() == MAX_REMEMBERED);
     }
 }

@@ -55,7 +55,9 @@ impl Marks {
             root_kind_number: kind as u32,
             root_kind: enum_names::event_root_kind(kind),
             promoted_bytes: input.number("Bytes"),
-            duration_ns: before.filter(|(of, _)| gc_id != 0 && *of == gc_id).map(|(_, at)| ts_ns.saturating_sub(at)),
+            duration_ns: before
+                .filter(|(of, at)| gc_id != 0 && *of == gc_id && *at <= ts_ns)
+                .map(|(_, at)| ts_ns.saturating_sub(at)),
         });
     }
 

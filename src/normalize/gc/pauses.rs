@@ -111,14 +111,16 @@ impl Pauses {
 
     /// The pause that a thread began. Where nothing is lost, the one that began last stands in for it: on some systems
     /// another thread tells of the end.
-    fn index(&self, thread: u32) -> Option<usize> {
+    fn index(&self, thread: u32, ts_ns: i64) -> Option<usize> {
         let own = self.open.iter().position(|open| open.thread == thread);
-        own.or(self.open.len().checked_sub(1).filter(|_| !self.has_gaps))
+        let index = own.or(self.open.len().checked_sub(1).filter(|_| !self.has_gaps));
+        // Where time goes back, what comes is about another pause.
+        index.filter(|index| self.open.get(*index).is_some_and(|open| open.start_ts_ns <= ts_ns))
     }
 
     /// All threads stand still.
     pub fn stopped(&mut self, thread: u32, ts_ns: i64) {
-        if let Some(open) = self.index(thread).and_then(|index| self.open.get_mut(index)) {
+        if let Some(open) = self.index(thread, ts_ns).and_then(|index| self.open.get_mut(index)) {
             open.stopped_ns.get_or_insert(ts_ns);
         }
     }
@@ -132,7 +134,7 @@ impl Pauses {
         mut rows: impl Iterator<Item = &'r mut Gc>,
         sink: &mut impl FactSink,
     ) {
-        let Some(index) = self.index(thread) else { return };
+        let Some(index) = self.index(thread, ts_ns) else { return };
         let open = self.open.remove(index);
         let pause = GcPause {
             gc_id: open.gc_id,

@@ -51,7 +51,8 @@ pub fn event(action: Action, input: &Input<'_>, clock: Option<&Clock>, sink: &mu
             });
         }
         Action::Fault => {
-            let ticks = i64::try_from(input.number("InitialTime")).ok();
+            let ticks = input.fields.number("InitialTime").filter(|ticks| *ticks != 0);
+            let ticks = ticks.and_then(|ticks| i64::try_from(ticks).ok());
             let start = clock.zip(ticks).and_then(|(clock, ticks)| clock.since_start(ticks));
             sink.add(&PageFault {
                 start_ts_ns: start.filter(|start| *start <= end_ts_ns).unwrap_or(end_ts_ns),

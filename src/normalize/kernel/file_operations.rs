@@ -61,6 +61,8 @@ impl Open {
 pub struct FileOperations {
     open: HashMap<u64, Open, RandomState>,
     text: usize,
+    /// Operations that were told before their end, because too many went on.
+    pub unkept: u64,
 }
 
 impl FileOperations {
@@ -88,6 +90,7 @@ impl FileOperations {
                 }
                 self.text += path.len();
                 if self.open.len() >= MAX_OPEN || self.text > MAX_TEXT {
+                    self.unkept += self.open.len() as u64;
                     self.events_lost(sink);
                     self.text = path.len();
                 }
@@ -98,7 +101,10 @@ impl FileOperations {
                 }
             }
             Action::End => {
-                if let Some(mut ended) = self.open.remove(&irp) {
+                // An end from before the beginning is that of another operation.
+                if self.open.get(&irp).is_some_and(|open| open.row.start_ts_ns <= input.ts_ns())
+                    && let Some(mut ended) = self.open.remove(&irp)
+                {
                     self.text -= ended.path.len();
                     ended.row.end_ts_ns = Some(input.ts_ns());
                     ended.row.status = Some(input.number("NtStatus") as u32);

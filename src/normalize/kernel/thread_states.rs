@@ -132,6 +132,7 @@ impl ThreadStates {
         let mut woken = None;
         if let Doing::Running { since, callsite_id, woken: early } = thread.doing
             && since.processor == at.processor
+            && since.ts_ns <= at.ts_ns
         {
             woken = early;
             sink.add(&ThreadTime {
@@ -175,6 +176,9 @@ impl ThreadStates {
         self.now_ns = self.now_ns.max(at.ts_ns);
         let Some(thread) = self.thread(thread_id, process_id) else { return };
         match thread.doing {
+            // Its clock went back, or the event came late: how long it took is not known.
+            Doing::Blocked { since_ns, woken, .. } if at.ts_ns < woken.map_or(since_ns, |(ts_ns, _)| ts_ns) => {}
+            Doing::Ready { since_ns, .. } if at.ts_ns < since_ns => {}
             Doing::Blocked { since_ns, reason, woken } => {
                 let (end_ns, by) = woken.unwrap_or((at.ts_ns, 0));
                 let row = |state, from, to| ThreadTime {
@@ -208,8 +212,12 @@ impl ThreadStates {
         let Some(thread) = self.thread(thread_id, process_id) else { return };
         match &mut thread.doing {
             // What had been swapped out is made ready once more: it waited for a processor since the first time.
-            Doing::Running { woken, .. } | Doing::Blocked { woken, .. } => {
-                woken.get_or_insert((ts_ns, by));
+            // What comes late is about an earlier wait.
+            Doing::Running { since: Moment { ts_ns: since_ns, .. }, woken, .. }
+            | Doing::Blocked { since_ns, woken, .. } => {
+                if *since_ns <= ts_ns {
+                    woken.get_or_insert((ts_ns, by));
+                }
             }
             Doing::Ready { .. } => {}
             Doing::Unknown => {

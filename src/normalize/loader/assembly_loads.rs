@@ -30,6 +30,10 @@ struct Open {
 }
 
 impl Item for Open {
+    fn start_ts_ns(&self) -> i64 {
+        self.row.start_ts_ns
+    }
+
     fn text_bytes(&self) -> usize {
         self.name.len() + self.path.len() + self.requesting.len() + self.context.len()
     }
@@ -78,7 +82,8 @@ impl AssemblyLoads {
             }
             Action::Stop => {
                 let name = input.text("AssemblyName");
-                let ended = self.open.end(thread, |open| open.name == name, |inner| sink.add(&inner.row()));
+                let ended =
+                    self.open.end(thread, input.ts_ns(), |open| open.name == name, |inner| sink.add(&inner.row()));
                 if let Some(open) = ended {
                     let found = |name: &str| input.fields.text(name).filter(|text| !text.is_empty());
                     sink.add(&AssemblyLoad {

@@ -42,6 +42,10 @@ struct Open {
 }
 
 impl Item for Open {
+    fn start_ts_ns(&self) -> i64 {
+        self.row.start_ts_ns
+    }
+
     fn text_bytes(&self) -> usize {
         self.namespace.len() + self.name.len() + self.signature.len()
     }
@@ -100,7 +104,7 @@ impl Compilations {
                 self.open.begin(thread, Open::new(kind, input), |evicted| sink.add(&evicted.row()));
             }
             Action::Loaded => {
-                let ended = self.open.end(thread, is_it(JIT), |inner| sink.add(&inner.row()));
+                let ended = self.open.end(thread, ts_ns, is_it(JIT), |inner| sink.add(&inner.row()));
                 if let Some(open) = ended {
                     let tier = enum_names::optimization_tier(input.number("MethodFlags"));
                     sink.add(&MethodCompilation {
@@ -115,7 +119,7 @@ impl Compilations {
                 }
             }
             Action::LookupStop => {
-                let ended = self.open.end(thread, is_it(LOOKUP), |inner| sink.add(&inner.row()));
+                let ended = self.open.end(thread, ts_ns, is_it(LOOKUP), |inner| sink.add(&inner.row()));
                 // Before .NET 5 only the end of a lookup is told.
                 let begun = ended.map_or_else(|| about(input), |open| open.row);
                 let start_address = input.number("EntryPoint");

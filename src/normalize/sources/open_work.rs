@@ -69,12 +69,18 @@ impl Work {
     /// A row, with what the stop says of success.
     pub fn report(&self, names: &Names, outcome: Option<&str>, sink: &mut impl FactSink) {
         let (provider_name, name) = names.of(self.kind);
+        let (mut row, mut outcome) = (self.row, outcome);
+        // Where time goes back, the stop is that of other work.
+        if row.end_ts_ns.is_some_and(|end| end < row.start_ts_ns) {
+            row = Activity { end_ts_ns: None, end_thread_id: 0, paired_by: None, ..row };
+            outcome = None;
+        }
         sink.add(&Activity {
             provider_name,
             name,
             start_fields: self.fields.as_deref(),
             outcome: if self.failed { Some("failed") } else { outcome },
-            ..self.row
+            ..row
         });
     }
 }

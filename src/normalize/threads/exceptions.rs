@@ -52,6 +52,10 @@ struct Open {
 const MAX_HANDLER: usize = 64 << 10;
 
 impl Item for Open {
+    fn start_ts_ns(&self) -> i64 {
+        self.row.ts_ns
+    }
+
     fn text_bytes(&self) -> usize {
         self.type_name.len() + self.message.len() + self.flags.len()
     }
@@ -104,6 +108,7 @@ impl Exceptions {
             Action::Thrown => {}
             Action::Filter => open.row.filter_count += 1,
             Action::Finally => open.row.finally_count += 1,
+            Action::Catch if input.ts_ns() < open.row.ts_ns => {}
             Action::Catch => {
                 open.row.catch_count += 1;
                 open.row.catch_ts_ns = Some(input.ts_ns());
@@ -112,7 +117,7 @@ impl Exceptions {
                 open.handler = handler.map(str::to_owned);
             }
             Action::CatchEnd => {
-                if let Some(mut ended) = self.open.end(thread, |_| true, |_| {}) {
+                if let Some(mut ended) = self.open.end(thread, input.ts_ns(), |_| true, |_| {}) {
                     ended.row.end_ts_ns = Some(input.ts_ns());
                     ended.report(sink);
                 }

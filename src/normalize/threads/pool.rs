@@ -101,7 +101,11 @@ impl Pool {
             Action::Taken(kind, field) => {
                 let many = self.queued.len() > MAX_IDLE;
                 let Some(queue) = self.queued.get_mut(&input.process()) else { return };
-                if let Some(mut row) = queue.remove(&(kind, input.number(field))) {
+                let key = (kind, input.number(field));
+                // Nothing is taken before it was queued: where time goes back, this is about another item.
+                if queue.get(&key).is_some_and(|row| row.queue_ts_ns <= input.ts_ns())
+                    && let Some(mut row) = queue.remove(&key)
+                {
                     self.count -= 1;
                     if many && queue.is_empty() {
                         self.queued.remove(&input.process());

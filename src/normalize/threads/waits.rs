@@ -30,9 +30,17 @@ pub const HEARS: &[Hears<Action>] = &[Hears {
 
 impl tracker::Action for Action {}
 
-impl Item for Contention {}
+impl Item for Contention {
+    fn start_ts_ns(&self) -> i64 {
+        self.start_ts_ns
+    }
+}
 
-impl Item for Wait {}
+impl Item for Wait {
+    fn start_ts_ns(&self) -> i64 {
+        self.start_ts_ns
+    }
+}
 
 /// The waits that go on.
 #[derive(Debug, Default)]
@@ -62,7 +70,7 @@ impl Waits {
             }
             Action::LockStop => {
                 let kind = input.name_of("ContentionFlagsMap", "ContentionFlags");
-                let ended = self.locks.end(thread, |open| open.kind == kind, |inner| sink.add(&inner));
+                let ended = self.locks.end(thread, ts_ns, |open| open.kind == kind, |inner| sink.add(&inner));
                 if let Some(mut row) = ended {
                     row.end_ts_ns = Some(ts_ns);
                     row.reported_ns = input.float("DurationNs").map(|ns| ns as i64);
@@ -82,7 +90,7 @@ impl Waits {
                 self.waits.begin(thread, row, |evicted| sink.add(&evicted));
             }
             Action::WaitStop => {
-                if let Some(mut row) = self.waits.end(thread, |_| true, |_| {}) {
+                if let Some(mut row) = self.waits.end(thread, ts_ns, |_| true, |_| {}) {
                     row.end_ts_ns = Some(ts_ns);
                     sink.add(&row);
                 }

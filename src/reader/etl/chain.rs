@@ -14,6 +14,8 @@ use crate::time::Clock;
 
 /// No more buffers than this are remembered (128 MB): a terabyte at the usual size.
 const MAX_BUFFERS: usize = 4 << 20;
+/// Gaps in the chain that are remembered.
+const MAX_GAPS: usize = 1 << 16;
 
 /// Where a buffer with events lies; 32 bytes.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +34,10 @@ pub struct Link {
     pub compressed: bool,
     /// Whether the file ends inside of it.
     pub cut: bool,
-    /// Whether events or buffers before it were lost, as its header says.
+    /// Whether events of its processor before it were lost, as its header or damage to the chain says.
     pub lossy: bool,
+    /// Whether events of its processor behind it were lost.
+    pub lossy_behind: bool,
     /// Which of the logs it belongs to.
     pub log: u16,
 }
@@ -72,6 +76,10 @@ pub struct Chain {
     pub whole: bool,
     /// Bytes that it covers.
     pub bytes: u64,
+    /// Where buffers are missing or cannot be used, by log and offset. Nobody knows whose they were.
+    gaps: Vec<(u16, u64)>,
+    /// Logs that say that they have more buffers.
+    lacking: Vec<u16>,
 }
 
 impl Session {
@@ -207,7 +215,7 @@ impl Log {
                 let gap = next.unwrap_or(file.len()) - at;
                 let message = format!("no buffer begins here; {gap} bytes up to the next one are not read");
                 report(Problem::new(Severity::Error, "bad_buffer_size", offset, message).count(gap as u64));
-                chain.whole = false;
+                chain.gap(index, offset);
                 let Some(next) = next else { break };
                 at = next;
                 continue;
@@ -218,7 +226,7 @@ impl Log {
                 if let Some(next) = finder.find(at + HEADER..at.saturating_add(size).min(file.len())) {
                     let message = format!("a buffer of {size} bytes, but another one begins in it");
                     report(Problem::new(Severity::Error, "bad_buffer_size", offset, message));
-                    chain.whole = false;
+                    chain.gap(index, offset + 1);
                     size = next - at;
                 }
             }
@@ -240,6 +248,8 @@ impl Log {
                     break;
                 }
                 chain.links.push(link);
+            } else if buffer.valid as usize != HEADER {
+                chain.gap(index, offset);
             }
             at = at.saturating_add(size);
             // Looking at headers only brings their neighbourhood into memory all the same.
@@ -251,7 +261,10 @@ impl Log {
         }
         chain.bytes += at.min(file.len()).saturating_sub(self.bytes.start) as u64;
         let missing = self.header.missing_buffers(buffers);
-        chain.whole &= missing == 0;
+        if missing > 0 {
+            chain.lacking.push(index);
+            chain.whole = false;
+        }
         let end = at.min(file.len()) as u64;
         let mut total = |severity, code, count, message: &str| {
             if count > 0 {
@@ -301,6 +314,7 @@ impl Log {
             compressed,
             cut,
             lossy: buffer.flags & (EVENTS_LOST | BUFFER_LOST) != 0,
+            lossy_behind: false,
             log,
         };
         (link.valid as usize > HEADER).then_some(link)
@@ -308,6 +322,46 @@ impl Log {
 }
 
 impl Chain {
+    /// Buffers are missing from an offset on.
+    fn gap(&mut self, log: u16, offset: u64) {
+        self.whole = false;
+        if self.gaps.len() < MAX_GAPS {
+            self.gaps.push((log, offset));
+        }
+    }
+
+    /// Marks the buffers of each processor between which others may be missing, of whatever processor they were.
+    fn mark_gaps(&self, links: &mut [Link], jumps: &[(u16, i64)]) {
+        let passed = |link: &Link| {
+            let behind = |log: u16, offset: u64, sequence: i64| {
+                let gaps = self.gaps.partition_point(|gap| *gap <= (log, offset));
+                (gaps, jumps.partition_point(|jump| *jump <= (log, sequence)))
+            };
+            (behind(link.log, link.offset, link.sequence), behind(link.log, u64::MAX, i64::MAX))
+        };
+        for row in links.chunk_by_mut(|a, b| (a.log, a.processor) == (b.log, b.processor)) {
+            let Some(first) = row.first() else { continue };
+            let gaps_before = self.gaps.partition_point(|(log, _)| *log < first.log);
+            let mut before = (gaps_before, jumps.partition_point(|(log, _)| *log < first.log));
+            for link in row.iter_mut() {
+                let (here, _) = passed(link);
+                link.lossy |= here != before;
+                before = here;
+            }
+            for index in 1..row.len() {
+                if row.get(index).is_some_and(|link| link.lossy)
+                    && let Some(last) = row.get_mut(index - 1)
+                {
+                    last.lossy_behind = true;
+                }
+            }
+            if let Some(last) = row.last_mut() {
+                let (here, all) = passed(last);
+                last.lossy_behind = here != all;
+            }
+        }
+    }
+
     /// The buffers by processor and age, and how many numbers are missing among their sequence numbers (a hint only).
     ///
     /// In a log that was appended to another one numbers repeat. There the order of the file is that of age.
@@ -321,6 +375,7 @@ impl Chain {
         // What is between the header buffer and the first one behind it says nothing: old buffers may be overwritten.
         let of_log = |links: &[Link]| links.windows(2).skip(1).map(gap).fold(0u64, u64::saturating_add);
         let gaps = links.chunk_by(|a, b| a.log == b.log).map(of_log).fold(0u64, u64::saturating_add);
+        let mut jumps = Vec::new();
         let repeats = links.windows(2).any(|pair| match pair {
             [a, b] => (a.log, a.sequence, a.processor) == (b.log, b.sequence, b.processor),
             _ => false,
@@ -328,8 +383,17 @@ impl Chain {
         if repeats {
             links.sort_by_key(|l| (l.log, l.processor, l.offset));
         } else {
+            // Missing numbers are a hint only, unless buffers are known to be missing.
+            let is_lacking = |log: u16| self.lacking.contains(&log) || self.gaps.iter().any(|gap| gap.0 == log);
+            for of_log in links.chunk_by(|a, b| a.log == b.log).filter(|l| l.first().is_some_and(|l| is_lacking(l.log)))
+            {
+                let behind = of_log.windows(2).skip(1).filter(|pair| gap(pair) > 0);
+                jumps
+                    .extend(behind.filter_map(|pair| pair.last()).map(|link| (link.log, link.sequence)).take(MAX_GAPS));
+            }
             links.sort_by_key(|l| (l.log, l.processor, l.sequence, l.offset));
         }
+        self.mark_gaps(&mut links, &jumps);
         (links, gaps)
     }
 }

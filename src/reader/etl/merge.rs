@@ -28,7 +28,8 @@ const COPIES: u64 = 8;
 
 /// Where events and problems go.
 pub trait Receiver {
-    /// Events of any kind were lost, all of them later than a time. Comes before the first event behind the gap.
+    /// Events of any kind were lost, all of them later than a time. Comes behind the last event before the gap, and once more
+    /// before the first one behind it: events of other processors may lie between.
     fn gap(&mut self, _since: i64) {}
     /// The event at a place in a body.
     fn event(&mut self, body: &Body<'_>, at: usize, ticks: i64) -> ControlFlow<()>;
@@ -47,6 +48,8 @@ struct Cursor<'m> {
     gap: Option<i64>,
     /// The rest of the buffer could not be read.
     broken: bool,
+    /// Events behind the buffer are lost.
+    lossy_behind: bool,
 }
 
 /// Reads buffers that are sorted by processor and age, in the order of time. Returns how many events came after a later
@@ -66,7 +69,14 @@ fn merge(
 ) -> ControlFlow<()> {
     let mut cursors: Vec<Cursor<'_>> = links
         .chunk_by(|a, b| (a.log, a.processor) == (b.log, b.processor))
-        .map(|row| Cursor { links: row.iter(), body: Body::default(), next: 0, gap: None, broken: false })
+        .map(|row| Cursor {
+            links: row.iter(),
+            body: Body::default(),
+            next: 0,
+            gap: None,
+            broken: false,
+            lossy_behind: false,
+        })
         .collect();
     let copies = (cursors.len() > MANY).then_some(0);
     let mut pool = Pool { owned: 0, done: 0, released: 0, copies };
@@ -124,8 +134,12 @@ impl Pool {
     ) -> Option<i64> {
         self.owned -= cursor.body.owned();
         let since = cursor.body.events.last().map_or(i64::MIN, |event| event.ticks);
+        if cursor.broken || std::mem::take(&mut cursor.lossy_behind) {
+            out.gap(since);
+        }
         for link in cursor.links.by_ref() {
             cursor.next = 0;
+            cursor.lossy_behind = link.lossy_behind;
             self.done += u64::from(link.stored);
             out.progress(self.done);
             let fits = self.owned + link.valid as usize <= MAX_OWNED;
@@ -148,6 +162,9 @@ impl Pool {
                 self.owned += cursor.body.owned();
                 return Some(first.ticks);
             }
+        }
+        if std::mem::take(&mut cursor.broken) || std::mem::take(&mut cursor.lossy_behind) {
+            out.gap(since);
         }
         cursor.body = Body::default();
         None

@@ -117,7 +117,11 @@ impl ProcessTable {
         match last.and_then(|index| self.processes.get_mut(index as usize)) {
             // Only a start makes a new process; other events describe the one that started last.
             Some(last) if new.start_ticks.is_none() => {
-                last.end_ticks = new.end_ticks.or(last.end_ticks);
+                // An end from before the start is that of another process.
+                let is_before = |start: i64| new.end_ticks.is_some_and(|end| end < start);
+                if !last.start_ticks.is_some_and(is_before) {
+                    last.end_ticks = new.end_ticks.or(last.end_ticks);
+                }
                 last.exit_code = new.exit_code.or(last.exit_code);
                 if last.command_line.is_empty() {
                     last.command_line = self.texts.kept(new.command_line);
@@ -155,7 +159,7 @@ impl ProcessTable {
         let is_full = self.threads.len() >= MAX_THREADS;
         match last.and_then(|index| self.threads.get_mut(index as usize)) {
             Some(last) if head.opcode != 1 && (last.process_id == process_id && last.end.is_none()) => {
-                last.end = end;
+                last.end = end.filter(|end| last.start.is_none_or(|start| start <= *end));
                 if let Some(name) = name {
                     self.texts.budget.give_back(last.name.as_ref().map_or(0, String::len));
                     last.name = Some(self.texts.kept(name)).filter(|name| !name.is_empty());
@@ -168,8 +172,10 @@ impl ProcessTable {
                 let incarnations = self.by_thread.entry(thread_id).or_default();
                 let start = head.ticks.filter(|_| head.opcode == 1);
                 let from = if incarnations.is_empty() && start.is_none() { None } else { head.ticks };
+                // Incarnations are looked up by their beginnings, and time may go back.
+                let before = incarnations.last().and_then(|index| self.threads.get(*index as usize));
+                let from = from.unwrap_or(i64::MIN).max(before.map_or(i64::MIN, |before| before.from));
                 incarnations.push(self.threads.len() as u32);
-                let from = from.unwrap_or(i64::MIN);
                 self.threads.push(ThreadIncarnation { process_id, from, start, end, start_address, name });
             }
         }
