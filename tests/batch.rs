@@ -187,6 +187,29 @@ fn what_is_there_is_skipped_and_refreshed_when_asked() {
     assert!(before == content(&recordings.at("lake")));
 }
 
+/// A baseline is chosen by labels: who converts again after an update must not lose them, and a broken file of last week is none of today.
+#[test]
+fn labels_stay_when_a_recording_is_converted_again_or_fails_again() {
+    let recordings = Recordings::new();
+    let labelled = |more: &[&str]| {
+        let run = recordings.convert("lake", &[&["--append"], more].concat());
+        assert_eq!(run.code, Some(2), "{}", run.err);
+        let lake = tracequet::dataset::Dataset::open(recordings.at("lake")).unwrap();
+        let read = lake.recordings().iter().map(|info| info.labels.clone());
+        let failed = lake.failed().iter().map(|info| info.labels.clone());
+        (read.chain(failed).collect::<Vec<_>>(), content(&recordings.at("lake/trace_label")))
+    };
+    let first = labelled(&["--label", "night=1", "--label", "branch=main"]);
+    assert!(
+        first.0.len() == 5 && first.0.iter().all(|labels| labels["night"] == "1" && labels.len() == 2),
+        "{first:?}"
+    );
+    let again = ["--refresh", "--label", "night=2", "--from", "1ms"];
+    assert!(labelled(&["--label", "night=2"]) == first);
+    assert_eq!(labelled(&again).0, first.0);
+    assert!(labelled(&["--refresh"]) == first);
+}
+
 /// The recordings of a directory that grows keep theirs.
 #[test]
 fn labels_of_what_is_there_stay_and_that_is_said() {

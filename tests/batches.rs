@@ -25,6 +25,19 @@ fn collect(request: &Convert) -> (Collected, Summary) {
     (found, summary.expect("nobody ended it"))
 }
 
+#[test]
+#[cfg(not(feature = "cloud"))]
+fn an_address_without_the_feature_fails_before_anything_is_read() {
+    let request = Convert::default().inputs(["samples/gc-churn.nettrace", "https://host/a.nettrace"]).tables(["gc"]);
+    let mut count = 0;
+    let mut receive = |_: tracequet::pipeline::Rows<'_>| {
+        count += 1;
+        ControlFlow::Continue(())
+    };
+    let refused = batches(&request, &mut receive, &mut |_| true).unwrap_err();
+    assert!(matches!(&refused, Error::Usage(text) if text.contains("feature `cloud`")) && count == 0, "{refused}");
+}
+
 fn samples() -> Vec<std::path::PathBuf> {
     let all = std::fs::read_dir("samples").unwrap().map(|entry| entry.unwrap().path());
     let is_recording = |path: &std::path::PathBuf| {

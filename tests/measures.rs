@@ -142,3 +142,23 @@ fn instruments_have_the_values_that_the_program_gave_them() {
         }
     }
 }
+
+#[test]
+fn times_among_the_fields_of_a_start_are_text() {
+    let activities = table("activity");
+    let (names, fields, ends) =
+        (activities.texts("name"), activities.texts("start_fields"), activities.signed("end_ts_ns"));
+    let rows: Vec<usize> = (0..activities.rows()).filter(|row| names[*row] == "Collection").collect();
+    assert!(rows.len() > 5);
+    let mut last = String::new();
+    for row in rows {
+        let fields: serde_json::Value = serde_json::from_str(&fields[row]).unwrap();
+        let [start, end] =
+            ["intervalStartTime", "intervalEndTime"].map(|name| fields[name].as_str().expect("a time").to_owned());
+        assert!(start.starts_with("2026-11-22T09:25:4") && start < end, "{start} {end}");
+        // One interval begins where the last one ended.
+        assert!(last.is_empty() || last == start, "{last} {start}");
+        assert!(ends[row].is_some());
+        last = end;
+    }
+}

@@ -2,11 +2,16 @@
 -- runtime that made it wait. FROM site_outside('^managed:System\.Threading\.Monitor\.')
 -- needs: site
 CREATE OR REPLACE MACRO site_outside(pattern) AS TABLE
-WITH RECURSIVE place AS (
-    SELECT trace_id, callsite_id, parent_callsite_id, name, regexp_matches(concat(kind, ':', name), pattern) AS inside FROM site
+WITH RECURSIVE named AS MATERIALIZED (
+    SELECT trace_id, callsite_id, parent_callsite_id, name, regexp_matches(concat(kind, ':', name), pattern) AS is_inside FROM site
+), way AS (
+    SELECT trace_id, callsite_id, callsite_id AS inside, parent_callsite_id AS place FROM named WHERE is_inside
     UNION ALL
-    SELECT p.trace_id, p.callsite_id, s.parent_callsite_id, s.name, regexp_matches(concat(s.kind, ':', s.name), pattern)
-    FROM place p JOIN site s ON s.trace_id = p.trace_id AND s.callsite_id = p.parent_callsite_id
-    WHERE p.inside AND p.parent_callsite_id <> 0
+    SELECT w.trace_id, w.callsite_id, n.callsite_id, n.parent_callsite_id
+    FROM way w JOIN named n ON n.trace_id = w.trace_id AND n.callsite_id = w.place AND n.is_inside
 )
-SELECT trace_id, callsite_id, name FROM place WHERE NOT inside OR parent_callsite_id = 0;
+SELECT trace_id, callsite_id, name FROM named WHERE NOT is_inside
+UNION ALL
+SELECT w.trace_id, w.callsite_id, n.name FROM way w JOIN named n ON n.trace_id = w.trace_id
+    AND n.callsite_id = CASE WHEN w.place = 0 THEN w.inside ELSE w.place END
+WHERE w.place = 0 OR NOT n.is_inside;

@@ -44,6 +44,10 @@ impl Bar {
                 });
                 let style = style.with_key("left", |state: &ProgressState, out: &mut dyn Write| {
                     let left = state.len().unwrap_or_default().saturating_sub(state.pos());
+                    if state.pos() == 0 {
+                        // Nothing tells how fast it will be.
+                        return;
+                    }
                     write!(out, "{:.0} s left", left as f64 / rate(state)).ok();
                 });
                 bar.set_style(style.progress_chars("=> "));

@@ -368,6 +368,8 @@ impl Batch<'_> {
         };
         let _share = self.memory.take(identity.size_bytes);
         let key = trace_key(path, &identity.sha256);
+        let own = self.known.with_own_labels(self.request, &key, &identity);
+        let request = own.as_ref().unwrap_or(self.request);
         let mut part = self.part(&key)?;
         let input = self.input(index);
         let mut progress = |position, total, events| {
@@ -376,7 +378,7 @@ impl Batch<'_> {
         let shape = self.shape(&key);
         let identified = || identity.clone();
         let made = read_one(
-            self.request,
+            request,
             &self.manifests,
             recording,
             (shape, &self.selection),
@@ -397,7 +399,7 @@ impl Batch<'_> {
             }
             Ok((summary, tables)) => {
                 let input = InputSummary { trace_id: key.clone(), ..summary };
-                let entry = manifest::entry(self.request, &input, &tables, recording.etag());
+                let entry = manifest::entry(request, &input, &tables, recording.etag());
                 let new = NewRecording::new(&key, part, &entry, replaced)?;
                 let outcome = Outcome { done: Done::Converted(input), tables, failure: None };
                 Ok(Made::New(Box::new((new, entry, outcome))))
@@ -432,8 +434,10 @@ impl Batch<'_> {
             input.identity = identity;
         }
         let mut part = self.part(&input.trace_id)?;
-        let tables = failed::write(self.request, &input, self.shape(&input.trace_id), &mut part)?;
-        let entry = manifest::failed_entry(self.request, &input, &tables);
+        let own = self.known.with_own_labels(self.request, &input.trace_id, &input.identity);
+        let request = own.as_ref().unwrap_or(self.request);
+        let tables = failed::write(request, &input, self.shape(&input.trace_id), &mut part)?;
+        let entry = manifest::failed_entry(request, &input, &tables);
         // The same failure of an earlier run.
         replaced.push(input.trace_id.clone());
         let new = NewRecording::new(&input.trace_id, part, &entry, replaced)?;

@@ -20,7 +20,7 @@ use crate::reader::callback::{self, Record};
 use crate::reader::etl::Manifests;
 use crate::reader::{self, Order, Thread, ThreadIndex, TraceInfo, TypeId};
 use crate::sink::BatchSink;
-use crate::source::RecordingPath;
+use crate::source::{RecordingPath, store};
 use crate::table::names::safe;
 use crate::table::select::Selection;
 use crate::table::{Shape, Tables};
@@ -45,7 +45,7 @@ pub struct Rows<'a> {
 /// `compression` and `overwrite` of the request are not looked at. The tables `trace` and `diagnostic` come only if `tables`
 /// names them, or nothing.
 ///
-/// `receive` ends it by [`ControlFlow::Break`], `progress` by `false`; the result is then `None`. Of several recordings one that
+/// A recording in a store is fetched when it is its turn. `receive` ends it by [`ControlFlow::Break`], `progress` by `false`; the result is then `None`. Of several recordings one that
 /// cannot be read is in [`Summary::failed`]. Fails as [`super::convert`] does.
 ///
 /// The key of a recording has digits of its hash, so that of several each is hashed before it is read; [`Convert::identities`]
@@ -85,11 +85,21 @@ pub fn batches(
         !is_extra || request.tables.is_empty() || request.tables.iter().any(|name| name == table)
     };
     let fetches = Fetches::default();
-    let recordings = here(request, &fetches)?;
+    let recordings = recordings(request, &fetches)?;
     let has_keys = has_keys(request, &recordings);
+    let is_alone = recordings.len() == 1;
     let (mut converted, mut failed, mut tables) = (Vec::new(), Vec::new(), Vec::<TableSummary>::new());
     for (input, recording) in &recordings {
         let input = *input;
+        // Fetched when it is its turn, and gone when it was read.
+        let recording = &match fetches.here(recording) {
+            Ok(here) => here,
+            Err(error) if !is_alone && is_about(&error, &recording.name()) => {
+                failed.push((recording.name(), error));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         // What cannot be hashed cannot be read either, which is told then.
         let known = if has_keys { Some(request.identities.of(recording)) } else { request.identities.known(recording) };
         let shape = shape(request, recording, known.as_ref().filter(|_| has_keys).map(|known| known.sha256.as_str()));
@@ -125,7 +135,7 @@ pub fn batches(
                 converted.push(InputSummary { trace_id, ..summary });
                 add(&mut tables, written.into_iter().filter(|table| wants(&table.name)));
             }
-            Err(error) if recordings.len() > 1 && !has_rows && is_about(&error, &recording.name()) => {
+            Err(error) if !is_alone && !has_rows && is_about(&error, &recording.name()) => {
                 failed.push((recording.name(), error));
             }
             Err(error) => return Err(error),
@@ -152,10 +162,14 @@ fn shape(request: &Convert, recording: &RecordingPath, sha256: Option<&str>) -> 
     Shape { trace_id, signed: request.address_type == AddressType::Int64 }
 }
 
-/// The recordings of a request, on this machine.
-fn here(request: &Convert, fetches: &Fetches) -> Result<Vec<(usize, RecordingPath)>> {
-    let recordings = inputs::recordings(&request.inputs, fetches);
-    recordings.into_iter().map(|(input, recording)| Ok((input, fetches.here(&recording)?))).collect()
+/// The recordings of a request. An address that is none, or of a kind that cannot be read, fails whatever else is given.
+fn recordings(request: &Convert, fetches: &Fetches) -> Result<Vec<(usize, RecordingPath)>> {
+    for address in request.inputs.iter().filter_map(|input| RecordingPath::of_file(input).address()) {
+        if let Err(error @ Error::Usage(_)) = store::open(&address?) {
+            return Err(error);
+        }
+    }
+    Ok(inputs::recordings(&request.inputs, fetches))
 }
 
 /// Whether an error is about the recording, and not about the request.
@@ -211,12 +225,13 @@ pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
         lister.finish()
     };
     let fetches = Fetches::default();
-    let recordings = here(request, &fetches)?;
+    let recordings = recordings(request, &fetches)?;
     let mut found: Vec<Vec<FoundTable>> = request.inputs.iter().map(|_| Vec::new()).collect();
     // Without rows there is no need of the hash in a key.
     let hash = has_keys(request, &recordings).then_some("");
     for (input, recording) in &recordings {
-        let listed = list(recording, shape(request, recording, hash))?;
+        let recording = fetches.here(recording)?;
+        let listed = list(&recording, shape(request, &recording, hash))?;
         let Some(known) = found.get_mut(*input) else { continue };
         // The recordings of an archive have most of their tables in common.
         let is_new = |table: &FoundTable| known.iter().all(|other| other.name != table.name);

@@ -124,6 +124,23 @@ impl Known {
     }
 }
 
+impl Known {
+    /// The request with the labels that a recording was given when it came, if they are others than those of the request: a recording that
+    /// is converted again, or that cannot be read again, keeps them. `key` is that of the recording.
+    pub(super) fn with_own_labels(&self, request: &Convert, key: &str, identity: &FileIdentity) -> Option<Convert> {
+        let place = self.by_hash.get(&identity.sha256).filter(|_| !identity.sha256.is_empty());
+        let failed =
+            || self.failed.iter().find(|entry| entry.trace_id == key && entry.sha256 == identity.sha256).cloned();
+        let entry = place.and_then(|place| self.entry(*place)).or_else(failed)?;
+        if entry.labels == labels(request) {
+            return None;
+        }
+        let own = entry.labels.as_object()?.iter();
+        let own = own.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
+        Some(Convert { labels: own, ..request.clone() })
+    }
+}
+
 /// What a line of a sum says. It was an entry, so that there is nothing in it that cannot be read.
 fn parsed(line: &Line) -> Option<Entry> {
     serde_json::from_str(line.text()).ok()

@@ -22,7 +22,7 @@ pub(super) struct TableOutput {
     problems: BTreeMap<&'static str, ProblemSummary>,
     /// The tables in the dataset; `None` of one that only others are made of.
     table_ids: Vec<Option<TableId>>,
-    labels: Vec<(String, String)>,
+    labels: BTreeMap<String, String>,
     selection: Selection,
     /// The figures, when the table of them was asked for.
     figures: Option<Figures>,
@@ -52,7 +52,8 @@ impl FactSink for TableOutput {
 impl TableOutput {
     /// For tables of which nothing is written yet.
     pub(super) fn new(tables: Tables, request: &Convert) -> TableOutput {
-        let labels = request.labels.clone();
+        // In one order and each name once, as in the entry of the recording, whatever the order of the options.
+        let labels = request.labels.iter().cloned().collect();
         let walks = request.retained.map(StoredWalks::new);
         let ranges = request.lineage.map(StoredRanges::new);
         let (problems, table_ids) = (BTreeMap::new(), Vec::new());

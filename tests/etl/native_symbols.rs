@@ -125,3 +125,15 @@ fn a_pdb_is_found_in_every_layout_and_by_its_id_and_age_only() {
     let dataset = with_symbols(&recording(&[0x1020], ID, 1), folder.path());
     assert_eq!((dataset.summary.inputs[0].frames.named, dataset.summary.has_losses()), (0, false));
 }
+
+#[test]
+fn symbols_that_are_too_large_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = std::fs::File::create(folder.path().join("probe.pdb")).unwrap();
+    std::io::Write::write_all(&mut &file, b"Microsoft C/C++ MSF 7.00").unwrap();
+    file.set_len((128 << 20) + 1).unwrap();
+    let addresses: Vec<u64> = truth().into_keys().take(10).collect();
+    let diagnostics = with_symbols(&recording(&addresses, ID, 1), folder.path()).table("diagnostic");
+    let at = diagnostics.texts("code").iter().position(|code| code == "large_symbols").expect("it is told");
+    assert!(diagnostics.texts("message")[at].ends_with("128 MB are not read: probe.pdb"));
+}

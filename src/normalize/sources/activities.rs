@@ -11,6 +11,7 @@ use crate::event::{Decoding, EventInfo};
 use crate::normalize::fact::{Activity, FactSink};
 use crate::normalize::tracker::{self, Hears, Input, Needs};
 use crate::reader::ProcessKey;
+use crate::time::{file_time_to_utc_us, format_utc};
 
 /// What an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,6 +246,7 @@ fn json<'f>(fields: impl Iterator<Item = (&'f str, impl Borrow<Value>)>) -> Opti
                 Value::Int(value) => serde_json::to_writer(&mut out, value),
                 Value::Float(value) => serde_json::to_writer(&mut out, value),
                 Value::Guid(value) => serde_json::to_writer(&mut out, &value.to_string()),
+                Value::FileTime(value) => serde_json::to_writer(&mut out, &utc(*value)),
                 Value::Text(value) => serde_json::to_writer(&mut out, first_characters(value)),
                 _ => serde_json::to_writer(&mut out, &()),
             }
@@ -259,4 +261,9 @@ fn json<'f>(fields: impl Iterator<Item = (&'f str, impl Borrow<Value>)>) -> Opti
     }
     out.push(b'}');
     String::from_utf8(out).ok()
+}
+
+/// A time as text; `None` beyond the years that have nanoseconds in 64 bits.
+fn utc(file_time: u64) -> Option<String> {
+    file_time_to_utc_us(file_time)?.checked_mul(1000).map(format_utc)
 }

@@ -20,6 +20,9 @@ use crate::table::schema::SCHEMA_VERSION;
 /// So often a summary is made anew when somebody else has written one meanwhile.
 const ATTEMPTS: u32 = 30;
 
+/// The views, beside the manifest.
+const VIEWS: &str = "views.sql";
+
 type Stored<T> = std::result::Result<T, Failure>;
 
 /// A dataset in a store, and the folder on this machine where recordings are made for it. The folder has files
@@ -242,11 +245,14 @@ impl StoreLake {
         Ok(Put::Done)
     }
 
-    /// Whether something lies at the address that is no file of a table of several recordings. Such files are what a run that was
-    /// killed left, or what one that goes on has put there before its first entry.
+    /// Whether something lies at the address that is no part of a dataset of several recordings. Files of tables are what a run that was
+    /// killed left, or one that goes on; its entries and its manifest may have come since they were looked for.
     fn has_something_else(&self) -> Stored<bool> {
         let objects = self.store.list(self.address.prefix())?;
-        Ok(objects.iter().any(|object| trace_of(&object.key).is_none() || table_of(&object.key).is_none()))
+        let is_table = |key: &str| trace_of(key).is_some() && table_of(key).is_some();
+        let beside = [MANIFEST, VIEWS].map(|name| self.key(name));
+        let is_part = |key: &String| is_table(key) || key_of_entry(key).is_some() || beside.contains(key);
+        Ok(objects.iter().any(|object| !is_part(&object.key)))
     }
 
     /// What whoever started the run has to know.

@@ -1,11 +1,15 @@
 //! Files with symbols, as bytes.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// A file of more bytes is not read. The symbols of the largest assembly of .NET 10 have 10 MB.
+/// A file of more bytes is not read, which is told. The symbols of the largest assembly of .NET 10 have 10 MB.
 const MAX_FILE: u64 = 128 << 20;
+
+/// Names of files that are too large, at most.
+const MAX_TOO_LARGE: usize = 16;
 
 /// Bytes of all symbols in memory, at most.
 const MAX_KEPT: u64 = 1 << 30;
@@ -20,23 +24,31 @@ pub struct Budget {
     pub kept: u64,
     /// Bytes that are looked through.
     pub looked: u64,
+    /// Names of files that are too large to be read.
+    pub too_large: BTreeSet<String>,
 }
 
 impl Default for Budget {
     fn default() -> Budget {
-        Budget { kept: MAX_KEPT, looked: MAX_LOOKED }
+        Budget { kept: MAX_KEPT, looked: MAX_LOOKED, too_large: BTreeSet::new() }
     }
 }
 
 /// The bytes of a file that begins in one of these ways, if it is not too large. Pipes and devices are not opened.
 pub fn read_file(path: &Path, budget: &mut Budget, beginnings: &[&[u8]]) -> Option<Vec<u8>> {
     let size = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
-    if size > MAX_FILE.min(budget.kept).min(budget.looked) {
+    if size <= MAX_FILE && size > budget.kept.min(budget.looked) {
         return None;
     }
     let (mut file, mut data) = (File::open(path).ok()?, Vec::new());
     file.by_ref().take(4).read_to_end(&mut data).ok()?;
     if !beginnings.iter().any(|beginning| data.starts_with(beginning)) {
+        return None;
+    }
+    if size > MAX_FILE {
+        if budget.too_large.len() < MAX_TOO_LARGE {
+            budget.too_large.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
+        }
         return None;
     }
     file.take(MAX_FILE - 4).read_to_end(&mut data).ok()?;

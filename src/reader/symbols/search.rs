@@ -78,6 +78,11 @@ impl Symbols {
         &self.missing
     }
 
+    /// Names of files with symbols that are too large to be read, of more than 128 MB.
+    pub fn too_large(&self) -> impl Iterator<Item = &str> {
+        self.budget.too_large.iter().map(String::as_str)
+    }
+
     fn find(&mut self, module: ManagedModule<'_>) -> Option<PortablePdb> {
         let assembly = file_name(module.path);
         let stem = assembly.rsplit_once('.').map_or(assembly, |(stem, _)| stem);

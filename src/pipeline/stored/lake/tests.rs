@@ -178,6 +178,15 @@ fn something_else_is_not_added_to() {
     store.set("lake/gc/trace=none/part-0.parquet", b"no rows");
     store.set("lake/event/P/E/trace=a-00000000/part-0.parquet", b"rows");
     open().unwrap();
+    // It has gone on since the manifest and the entries were looked for.
+    let early = lake(&store, folder.path());
+    for name in ["manifest/a-00000000.json", "views.sql", "manifest.json"] {
+        store.set(&format!("lake/{name}"), b"{}");
+    }
+    assert!(!early.has_something_else().unwrap());
+    store.set("lake/manifest.json.bak", b"{}");
+    assert!(early.has_something_else().unwrap());
+    store.objects.lock().unwrap().retain(|key, _| key.contains("/trace="));
     store.set("lake/cat.jpg", b"cat");
     assert!(open().unwrap_err().to_string().contains("something else"));
 }
