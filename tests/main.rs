@@ -15,6 +15,8 @@ extern crate self as libfuzzer_sys;
 mod batch;
 #[cfg(feature = "tables")]
 mod batches;
+#[cfg(feature = "tables")]
+mod bounds;
 mod callback;
 #[cfg(target_os = "linux")]
 mod callback_attach;

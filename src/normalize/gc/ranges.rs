@@ -247,3 +247,17 @@ impl Ranges {
         failed.map(|()| large)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_and_ranges_of_unknown_length_are_remembered_up_to_a_number() {
+        let mut ranges = Ranges::default();
+        (0..300_000).for_each(|_| ranges.bound(GcGenerationRange::default()));
+        (0..100_000).for_each(|address| ranges.clamped_at(address));
+        assert_eq!((ranges.bounds.len(), ranges.bounds_left_out), (262_144, 300_000 - 262_144));
+        assert_eq!(ranges.clamped.len(), 65_536);
+    }
+}
