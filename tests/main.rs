@@ -101,6 +101,8 @@ mod layers;
 mod limits;
 #[cfg(all(feature = "packed", feature = "tables"))]
 mod lines;
+#[cfg(feature = "cli")]
+mod lists;
 mod live_reader;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod long_names;

@@ -12,7 +12,7 @@ use tracequet::error::Severity;
 use crate::resync::long;
 use crate::support::collect::Recording;
 use crate::support::mutate::Random;
-use crate::support::writer::Form;
+use crate::support::writer::{Form, Writer};
 
 /// What stands where bytes of the recording stood.
 #[derive(Clone, Copy, Debug)]
@@ -154,4 +154,11 @@ fn changed_times_are_told_by_the_header_of_the_block() {
         }
     }
     assert!(changed > 20, "{changed}");
+}
+
+#[test]
+fn bytes_behind_the_end_mark_are_told_of_a_pipe_too() {
+    let bytes = [Writer::new(Form::V4).end(), vec![0; 5]].concat();
+    let behind = [Recording::mapped(&bytes), Recording::piped(&bytes)].map(|recording| recording.end.trailing_bytes);
+    assert_eq!(behind, [5, 5]);
 }

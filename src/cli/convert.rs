@@ -1,5 +1,7 @@
 //! `tracequet convert`: checks the request, shows progress, and reports what came of it.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use tracequet::error::{Error, Severity};
@@ -112,14 +114,34 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
         .to_ns(args.to))
 }
 
-/// The recordings that a file names, one a line.
+/// Bytes and names of a list, at most: each name takes some hundred bytes as long as the program runs.
+const MAX_LIST: u64 = 256 << 20;
+const MAX_LISTED: usize = 1_000_000;
+
+/// The recordings that a file names, one a line. Names are whatever bytes the system allows; one that leads nowhere fails by
+/// itself.
 fn listed(path: &Path) -> Result<Vec<PathBuf>, Error> {
-    let text = match path.as_os_str() == "-" {
-        true => std::io::read_to_string(std::io::stdin()),
-        false => std::fs::read_to_string(path),
+    let file: Box<dyn Read> = match path.as_os_str() == "-" {
+        true => Box::new(std::io::stdin()),
+        false => Box::new(File::open(path).map_err(Error::io(path))?),
     };
-    let text = text.map_err(Error::io(path))?;
-    Ok(text.lines().map(str::trim_end).filter(|line| !line.is_empty()).map(PathBuf::from).collect())
+    let mut text = Vec::new();
+    file.take(MAX_LIST + 1).read_to_end(&mut text).map_err(Error::io(path))?;
+    let lines = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&text).split(|byte| *byte == b'\n');
+    let names = || lines.clone().map(<[u8]>::trim_ascii_end).filter(|name| !name.is_empty());
+    if text.len() as u64 > MAX_LIST || names().nth(MAX_LISTED).is_some() {
+        let most = "a list has a million names at most, and 256 MB; convert the rest by another run with --append";
+        return Err(Error::Usage(format!("{}: {most}", path.display())));
+    }
+    Ok(names().map(named).collect())
+}
+
+/// A name as it stands in a list.
+fn named(bytes: &[u8]) -> PathBuf {
+    #[cfg(unix)]
+    return PathBuf::from(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes));
+    #[cfg(not(unix))]
+    return PathBuf::from(String::from_utf8_lossy(bytes).into_owned());
 }
 
 /// What the options about the dataset mean together.

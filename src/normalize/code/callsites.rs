@@ -36,13 +36,15 @@ const MAX_CHANGES: usize = 1 << 14;
 #[derive(Default)]
 pub struct Callsites {
     ids: HashMap<(CallsiteId, u32, u64), CallsiteId, RandomState>,
-    /// Stack key of the reader to call site, and the process that it is of; valid until the reader forgets its keys. Processes
-    /// of one recording can share a key, because a V6 recording has each list of addresses once.
-    by_key: Vec<(ProcessKey, CallsiteId)>,
+    /// Stack key of the reader to call site, and the place of the process that it is of; valid until the reader forgets its keys.
+    /// Processes of one recording can share a key, because a V6 recording has each list of addresses once.
+    by_key: Vec<(u32, CallsiteId)>,
     nodes: Nodes,
     /// Where the addresses of the nodes are, by process.
     granules: HashSet<(ProcessKey, u64), RandomState>,
     places: HashMap<ProcessKey, u32, RandomState>,
+    /// The process of the last stack, and its place.
+    last: Option<(ProcessKey, u32)>,
     /// The process of each place: a process, and one more for each range of its addresses whose code changed.
     processes: Vec<ProcessKey>,
     /// Start of a range whose code changed to its end and the place of stacks since then.
@@ -70,21 +72,22 @@ impl Callsites {
         if stack.addresses.is_empty() {
             return 0;
         }
-        let Some(key) = stack.key else { return self.walk(stack.addresses, process, ts_ns) };
+        let usual = self.usual_place(process);
+        let Some(key) = stack.key else { return self.walk(stack.addresses, process, usual, ts_ns) };
         if let Some((of, known)) = self.by_key.get(key as usize)
             && *known != UNKNOWN
-            && *of == process
+            && *of == usual
         {
             return *known;
         }
-        let id = self.walk(stack.addresses, process, ts_ns);
+        let id = self.walk(stack.addresses, process, usual, ts_ns);
         let index = key as usize;
         if index < MAX_NODES {
             if self.by_key.len() <= index {
-                self.by_key.resize(index + 1, (process, UNKNOWN));
+                self.by_key.resize(index + 1, (usual, UNKNOWN));
             }
             if let Some(known) = self.by_key.get_mut(index) {
-                *known = (process, id);
+                *known = (usual, id);
             }
         }
         id
@@ -136,6 +139,26 @@ impl Callsites {
         self.changes.insert((process, start), (end, place));
     }
 
+    /// The place of a process where no code changed.
+    #[inline]
+    fn usual_place(&mut self, process: ProcessKey) -> u32 {
+        if let Some((last, place)) = self.last
+            && last == process
+        {
+            return place;
+        }
+        let place = match self.places.get(&process) {
+            Some(place) => *place,
+            None => {
+                let place = self.new_place(process);
+                self.places.insert(process, place);
+                place
+            }
+        };
+        self.last = Some((process, place));
+        place
+    }
+
     fn new_place(&mut self, process: ProcessKey) -> u32 {
         self.processes.push(process);
         u32::try_from(self.processes.len() - 1).unwrap_or(u32::MAX)
@@ -162,18 +185,10 @@ impl Callsites {
         }
     }
 
-    fn walk(&mut self, addresses: &[u8], process: ProcessKey, ts_ns: i64) -> CallsiteId {
+    fn walk(&mut self, addresses: &[u8], process: ProcessKey, usual: u32, ts_ns: i64) -> CallsiteId {
         if self.nodes.len() >= MAX_NODES {
             self.start_anew();
         }
-        let usual = match self.places.get(&process) {
-            Some(place) => *place,
-            None => {
-                let place = self.new_place(process);
-                self.places.insert(process, place);
-                place
-            }
-        };
         let width = self.pointer_size.max(4);
         let (mut parent, mut depth) = (0, 0);
         let frames = addresses.chunks_exact(width);

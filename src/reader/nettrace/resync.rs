@@ -321,14 +321,15 @@ pub fn go_on<V: Visitor>(
     false
 }
 
-/// How many bytes stand behind the end mark; a recording among them is reported.
+/// How many bytes stand behind the end mark, of a pipe those that are looked at; a recording among them is reported.
 pub fn trailing_bytes<V: Visitor>(out: &mut Reporter<'_, V>, source: &mut Source<'_>) -> u64 {
     let end = source.position();
     let behind = source.peek(MAX_CHUNK);
+    let seen = behind.len() as u64;
     if let Some(Found::Recording(at)) = find(behind, behind.len(), true, |_, _| false) {
         report_second(out, end + at);
     }
-    source.len().map_or(0, |len| len - end.min(len))
+    source.len().map_or(seen, |len| len - end.min(len))
 }
 
 pub fn report_second<V: Visitor>(out: &mut Reporter<'_, V>, offset: u64) {
