@@ -19,8 +19,8 @@ use crate::table::schema::SCHEMA_VERSION;
 #[derive(Debug)]
 pub(super) struct Known {
     summed: Summed,
-    /// Places in the sum, by hash.
-    by_hash: HashMap<String, usize>,
+    /// The first bytes of hashes, in their order, and places in the sum.
+    by_hash: Vec<(u64, usize)>,
     /// The same of recordings whose store told a tag, by their address. Made when the first is asked for.
     tagged: OnceLock<HashMap<PathBuf, usize>>,
     failed: Vec<Entry>,
@@ -68,8 +68,9 @@ impl Known {
                 expected: format!("version {SCHEMA_VERSION}: --refresh converts it again if it is given"),
             });
         }
-        let by_hash = summed.recordings().iter().enumerate().filter(|(_, line)| !line.sha256().is_empty());
-        let by_hash = by_hash.map(|(place, line)| (line.sha256().to_owned(), place)).collect();
+        let hashes = summed.recordings().iter().enumerate().map(|(place, line)| (begin(line.sha256()), place));
+        let mut by_hash: Vec<_> = hashes.collect();
+        by_hash.sort_unstable();
         let failed = summed.failed().iter().filter_map(parsed).collect();
         let damaged = summed.damaged().iter().map(|damaged| damaged.key.clone()).collect();
         Ok(Known { summed, by_hash, tagged: OnceLock::new(), failed, damaged })
@@ -100,6 +101,18 @@ impl Known {
         self.entry(*tagged.get(address)?)
     }
 
+    /// The recording with this content.
+    fn with_hash(&self, sha256: &str) -> Option<Entry> {
+        if sha256.is_empty() {
+            return None;
+        }
+        let own = begin(sha256);
+        let first = self.by_hash.partition_point(|(begin, _)| *begin < own);
+        let alike = self.by_hash.iter().skip(first).take_while(|(begin, _)| *begin == own);
+        let is_it = |place: &usize| self.summed.recordings().get(*place).is_some_and(|line| line.sha256() == sha256);
+        self.entry(alike.map(|(_, place)| *place).find(is_it)?)
+    }
+
     fn entry(&self, place: usize) -> Option<Entry> {
         parsed(self.summed.recordings().get(place)?)
     }
@@ -110,7 +123,7 @@ impl Known {
         let same_file =
             |entry: &&Entry| entry.path == path || !entry.sha256.is_empty() && entry.sha256 == identity.sha256;
         let mut replaced: Vec<String> = self.failed.iter().filter(same_file).map(|e| e.trace_id.clone()).collect();
-        if let Some(entry) = self.by_hash.get(&identity.sha256).and_then(|place| self.entry(*place)) {
+        if let Some(entry) = self.with_hash(&identity.sha256) {
             if let Some(skipped) = entry.skipped(request, path) {
                 return Plan::Skip(skipped);
             }
@@ -128,10 +141,9 @@ impl Known {
     /// The request with the labels that a recording was given when it came, if they are others than those of the request: a recording that
     /// is converted again, or that cannot be read again, keeps them. `key` is that of the recording.
     pub(super) fn with_own_labels(&self, request: &Convert, key: &str, identity: &FileIdentity) -> Option<Convert> {
-        let place = self.by_hash.get(&identity.sha256).filter(|_| !identity.sha256.is_empty());
         let failed =
             || self.failed.iter().find(|entry| entry.trace_id == key && entry.sha256 == identity.sha256).cloned();
-        let entry = place.and_then(|place| self.entry(*place)).or_else(failed)?;
+        let entry = self.with_hash(&identity.sha256).or_else(failed)?;
         if entry.labels == labels(request) {
             return None;
         }
@@ -139,6 +151,11 @@ impl Known {
         let own = own.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
         Some(Convert { labels: own, ..request.clone() })
     }
+}
+
+/// The first bytes of a hash.
+fn begin(sha256: &str) -> u64 {
+    sha256.bytes().take(8).fold(0, |number, byte| number << 8 | u64::from(byte))
 }
 
 /// What a line of a sum says. It was an entry, so that there is nothing in it that cannot be read.

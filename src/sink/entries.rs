@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use super::summed::{DamagedEntry, Summed, tag_of};
+use super::summed::{DamagedEntry, Line, Summed, tag_of};
 use crate::error::{Error, Result};
 
 /// Folder of the entries.
@@ -67,45 +67,57 @@ fn read(root: &Path, key: &str) -> Option<Entry> {
     }
 }
 
+/// A manifest that was read, and what it sums up.
+pub(super) type Parsed = (Vec<u8>, Summed);
+
 /// The entries of a dataset, summed up: what `manifest.json` says, and the entries that it does not have yet. All entries are read when
 /// one is gone or is another since that was written, and when the sum is to be made `anew`. `schema_version` is that of the tables of this
-/// program.
-pub(super) fn summed(root: &Path, schema_version: u32, anew: bool) -> Result<Summed> {
+/// program; `before` is the manifest that was read before, if one was.
+pub(super) fn summed(root: &Path, schema_version: u32, anew: bool, before: &mut Option<Parsed>) -> Result<Summed> {
     // Before the listing: what comes meanwhile is new.
     let manifest = if anew { None } else { manifest(root) };
     let listed = listed(root)?;
-    if let Some(mut summed) =
-        manifest.and_then(|(bytes, written)| known(root, &listed, &bytes, written, schema_version))
-    {
-        let fresh: Vec<&str> =
-            listed.iter().map(|(key, _)| key.as_str()).filter(|key| summed.tag(key).is_none()).collect();
-        add(root, &mut summed, fresh.into_iter());
-        return Ok(summed);
+    if let Some((bytes, written)) = manifest {
+        if before.as_ref().is_none_or(|(own, _)| *own != bytes) {
+            *before = Summed::parse(&bytes, schema_version).map(|summed| (bytes, summed));
+        }
+        if let Some((_, summed)) = before
+            && let Some(fresh) = fresh(root, &listed, summed, written)
+        {
+            let mut summed = summed.clone();
+            add(root, &mut summed, fresh.into_iter());
+            return Ok(summed);
+        }
     }
     let mut summed = Summed::new(schema_version);
     add(root, &mut summed, listed.iter().map(|(key, _)| key.as_str()));
     Ok(summed)
 }
 
-/// What a manifest sums up, if these are the entries still. One that may have been written after it is read for that.
-fn known(
+/// The entries that are not among those that a manifest sums up, if these are as they were. One that may have been written after the
+/// manifest is read for that.
+fn fresh<'l>(
     root: &Path,
-    listed: &[(String, Option<SystemTime>)],
-    manifest: &[u8],
+    listed: &'l [(String, Option<SystemTime>)],
+    summed: &Summed,
     written: SystemTime,
-    schema_version: u32,
-) -> Option<Summed> {
-    let summed = Summed::parse(manifest, schema_version)?;
-    let mut count = 0;
+) -> Option<Vec<&'l str>> {
+    let (mut recordings, mut failed) = (summed.recordings().iter().peekable(), summed.failed().iter().peekable());
+    let mut fresh = Vec::new();
     for (key, changed) in listed {
-        let Some(tag) = summed.tag(key) else { continue };
-        count += 1;
+        // Both are in the order of keys, so that one that is gone is still the next in the end.
+        let is_it = |line: &&Line| line.key() == key;
+        let Some(line) = recordings.next_if(is_it).or_else(|| failed.next_if(is_it)) else {
+            fresh.push(key.as_str());
+            continue;
+        };
         let is_older = changed.is_some_and(|changed| changed < written);
-        if !is_older && read(root, key).is_none_or(|entry| entry.map_or(true, |bytes| tag_of(&bytes) != tag)) {
+        let is_same = |entry: Entry| entry.is_ok_and(|bytes| tag_of(&bytes) == line.tag());
+        if !is_older && !read(root, key).is_some_and(is_same) {
             return None;
         }
     }
-    (count == summed.len()).then_some(summed)
+    (recordings.peek().is_none() && failed.peek().is_none()).then_some(fresh)
 }
 
 fn add<'k>(root: &Path, summed: &mut Summed, keys: impl Iterator<Item = &'k str>) {
@@ -203,7 +215,7 @@ mod tests {
 
     /// Writes the manifest of what there is, as if so many seconds ago; less than none are to come.
     fn describe(root: &Path, seconds_ago: i64) {
-        let summed = summed(root, VERSION, true).unwrap();
+        let summed = summed(root, VERSION, true, &mut None).unwrap();
         let head = [
             ("tool", "tracequet".into()),
             ("version", env!("CARGO_PKG_VERSION").into()),
@@ -221,7 +233,7 @@ mod tests {
     fn entries_that_the_manifest_has_are_not_read() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        let of = |anew| summed(root, VERSION, anew).unwrap();
+        let of = |anew| summed(root, VERSION, anew, &mut None).unwrap();
         entry(root, "a", 1);
         entry(root, "b", 2);
         assert_eq!((keys(&of(false)), rows(&of(false))), (vec!["a", "b"], 3), "without a manifest");
@@ -241,7 +253,7 @@ mod tests {
     fn an_entry_that_is_newer_than_the_manifest_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        let of = || summed(root, VERSION, false).unwrap();
+        let of = || summed(root, VERSION, false, &mut None).unwrap();
         entry(root, "a", 1);
         entry(root, "b", 2);
         describe(root, 60);
@@ -272,6 +284,6 @@ mod tests {
         let old = SystemTime::now() - Duration::from_secs(3600);
         File::options().append(true).open(&path).unwrap().set_modified(old).unwrap();
         fs::rename(&path, &place).unwrap();
-        assert_eq!(rows(&summed(root, VERSION, false).unwrap()), 7);
+        assert_eq!(rows(&summed(root, VERSION, false, &mut None).unwrap()), 7);
     }
 }

@@ -11,12 +11,13 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use serde_json::Value;
 
 use super::dataset::{Dataset, Finished, FinishedFile};
-use super::entries::{FOLDER, LOCK, NO_RECORDING, entry_path, names, read_small, summed, texts};
+use super::entries::{FOLDER, LOCK, NO_RECORDING, Parsed, entry_path, names, read_small, summed, texts};
 use super::staging::{self, PART, Staging};
 use super::summed::Summed;
 use super::{Format, durable, growing, leftovers, lock, table_path};
@@ -33,6 +34,8 @@ pub struct Lake {
     root: PathBuf,
     /// Whether what was put lasts when the power fails. Not wanted where the whole directory is synced at the end.
     durable: bool,
+    /// The manifest that was read last.
+    manifest: Mutex<Option<Parsed>>,
 }
 
 /// A recording that is written, but not in the dataset yet. Dropped, its files are removed.
@@ -79,7 +82,7 @@ impl Lake {
     pub fn open(root: &Path, durable: bool) -> Result<Lake> {
         let folder = root.join(FOLDER);
         fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
-        let lake = Lake { root: root.to_owned(), durable };
+        let lake = Lake { root: root.to_owned(), durable, manifest: Mutex::default() };
         leftovers::remove(root, PART);
         let _lock = lake.lock()?;
         lake.remove_halves()?;
@@ -88,7 +91,7 @@ impl Lake {
 
     /// The same dataset for what does not last: parts of a recording that something else will take the place of.
     pub fn without_syncing(&self) -> Lake {
-        Lake { root: self.root.clone(), durable: false }
+        Lake { root: self.root.clone(), durable: false, manifest: Mutex::default() }
     }
 
     /// The directory.
@@ -98,7 +101,8 @@ impl Lake {
 
     /// The recordings, summed up; `anew` without what the manifest sums up. `schema_version` is that of the tables of this program.
     pub fn summed(&self, schema_version: u32, anew: bool) -> Result<Summed> {
-        summed(&self.root, schema_version, anew)
+        let mut before = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        summed(&self.root, schema_version, anew, &mut before)
     }
 
     /// Moves the files of recordings to their places and adds their entries, in this order. A recording that is there already stays,

@@ -6,6 +6,8 @@
 //! that (an older version, another program) is no error: then all entries are read.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -77,7 +79,9 @@ pub struct Summed {
 /// What an entry says but for its tables: an object of JSON in one line.
 #[derive(Clone, Debug)]
 pub struct Line {
-    text: String,
+    /// Where it stands: the manifest, or itself.
+    source: Arc<str>,
+    place: Range<usize>,
     /// Bytes of the key, the tag and the hash.
     sizes: [usize; 3],
 }
@@ -105,7 +109,8 @@ impl Summed {
 
     /// What a manifest sums up. `None` if it is not as this version writes it, or was changed since.
     pub fn parse(manifest: &[u8], schema_version: u32) -> Option<Summed> {
-        let text = std::str::from_utf8(manifest).ok()?;
+        let source: Arc<str> = std::str::from_utf8(manifest).ok()?.into();
+        let text = &*source;
         let (text, check) = text.strip_suffix(END)?.split_at_checked(text.len().checked_sub(END.len() + DIGITS)?)?;
         let text = text.strip_suffix(CHECK)?;
         let (head, lists) = text.split_once(INPUTS)?;
@@ -117,8 +122,8 @@ impl Summed {
         let (inputs, rest) = lists.split_once(FAILED)?;
         let (failed, tables) = rest.split_once(TABLES)?;
         let mut summed = Summed::new(schema_version);
-        summed.recordings = items(inputs).map(Line::parse).collect::<Option<_>>()?;
-        summed.failed = items(failed).map(Line::parse).collect::<Option<_>>()?;
+        summed.recordings = items(inputs).map(|item| Line::parse(&source, item)).collect::<Option<_>>()?;
+        summed.failed = items(failed).map(|item| Line::parse(&source, item)).collect::<Option<_>>()?;
         for item in items(tables) {
             let table: SummedTable = serde_json::from_str(item).ok()?;
             summed.tables.insert(table.name, (table.rows, table.bytes));
@@ -225,16 +230,16 @@ impl Summed {
     /// The text of the manifest. `head` are the names and values that stand first; `tables` are those of the dataset, in the order in which
     /// they are to stand.
     pub fn manifest(&self, head: &[(&str, Value)], tables: &[SummedTable]) -> String {
-        let lists = self.recordings.iter().chain(&self.failed).map(|line| line.text.len() + 6).sum::<usize>();
+        let lists = self.recordings.iter().chain(&self.failed).map(|line| line.text().len() + 6).sum::<usize>();
         let mut text = String::with_capacity(lists + (64 << 10));
         text.push_str("{\n");
         for (name, value) in head {
             text.push_str(&format!("  \"{name}\": {value},\n"));
         }
         text.push_str(INPUTS);
-        push(&mut text, self.recordings.iter().map(|line| line.text.as_str()));
+        push(&mut text, self.recordings.iter().map(Line::text));
         text.push_str(FAILED);
-        push(&mut text, self.failed.iter().map(|line| line.text.as_str()));
+        push(&mut text, self.failed.iter().map(Line::text));
         text.push_str(TABLES);
         let tables = tables.iter().map(|table| {
             let name = Value::from(table.name.as_str());
@@ -255,15 +260,18 @@ impl Line {
         let more = more.strip_prefix('{').unwrap_or_default();
         let comma = if more.len() > 1 { "," } else { "" };
         let text = format!("{KEY}{key}{TAG}{tag}{SHA256}{sha256}\"{comma}{more}");
-        Line { text, sizes: [key.len(), tag.len(), sha256.len()] }
+        Line { place: 0..text.len(), source: text.into(), sizes: [key.len(), tag.len(), sha256.len()] }
     }
 
-    fn parse(text: &str) -> Option<Line> {
+    /// The line `text`, which is a part of `source`.
+    fn parse(source: &Arc<str>, text: &str) -> Option<Line> {
+        let begin = text.as_ptr().addr().checked_sub(source.as_ptr().addr())?;
         let (key, rest) = text.strip_prefix(KEY)?.split_once(TAG)?;
         let (tag, rest) = rest.split_once(SHA256)?;
         let (sha256, _) = rest.split_once('"')?;
         let is_plain = [key, tag, sha256].iter().all(|text| !text.contains(['"', '\\']));
-        is_plain.then(|| Line { text: text.to_owned(), sizes: [key.len(), tag.len(), sha256.len()] })
+        let sizes = [key.len(), tag.len(), sha256.len()];
+        is_plain.then(|| Line { source: source.clone(), place: begin..begin + text.len(), sizes })
     }
 
     /// The key of the recording.
@@ -272,7 +280,8 @@ impl Line {
         self.part(KEY.len(), key)
     }
 
-    fn tag(&self) -> &str {
+    /// What tells whether its entry is still the one that was summed up.
+    pub fn tag(&self) -> &str {
         let [key, tag, _] = self.sizes;
         self.part(KEY.len() + key + TAG.len(), tag)
     }
@@ -285,11 +294,11 @@ impl Line {
 
     /// The object of JSON.
     pub fn text(&self) -> &str {
-        &self.text
+        self.source.get(self.place.clone()).unwrap_or_default()
     }
 
     fn part(&self, begin: usize, size: usize) -> &str {
-        self.text.get(begin..begin + size).unwrap_or_default()
+        self.text().get(begin..begin + size).unwrap_or_default()
     }
 }
 
