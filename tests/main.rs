@@ -32,6 +32,7 @@ mod callback_dual;
 mod callback_harmless;
 #[cfg(target_os = "linux")]
 mod callback_heap;
+mod callback_holes;
 mod callback_pairs;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod callback_readme;

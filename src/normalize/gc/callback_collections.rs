@@ -12,7 +12,7 @@
 //! Whether the end that comes before the first resume is the hidden one's is seen only later: when a suspension for
 //! GCPrep follows before generation 2 starts again.
 
-use super::pauses::Pauses;
+use super::pauses::{Pauses, is_for_gc};
 use super::ranges::{RangeAnomalies, Ranges};
 use super::report_queue::ReportQueue;
 use crate::normalize::enum_names;
@@ -79,6 +79,8 @@ pub struct CallbackGcTracker {
     pub outside: u64,
     /// Ends that may belong to another collection.
     pub uncertain: u64,
+    /// Records were lost, and no suspension began since: that of the next collection may be among them.
+    lost_before_start: bool,
     /// An error of a spill file.
     pub failed: Option<std::io::Error>,
     /// What was found in closed collections, and not yet told.
@@ -108,6 +110,7 @@ impl CallbackGcTracker {
             process_id: self.process_id,
             clr_instance_id: self.clr_instance_id,
             start_ts_ns,
+            touches_gap: std::mem::take(&mut self.lost_before_start),
             ..Gc::default()
         };
         let mut open = Open { row, joined: self.shared.starts_joined, ..Open::default() };
@@ -273,6 +276,7 @@ impl CallbackGcTracker {
         self.rows_lost();
         self.pauses.events_lost(None);
         self.mark_lost_pauses();
+        self.lost_before_start = true;
     }
 
     /// A collection of which a pause is lost cannot be trusted.
@@ -330,8 +334,10 @@ impl CallbackGcTracker {
             FOR_GC_PREP => self.open.iter().rev().find(|o| o.background).map_or(0, |o| o.row.gc_id),
             _ => 0,
         };
-        self.pauses.begin(thread, enum_names::callback_suspend_reason(reason), gc_id, ts_ns);
+        let reason = enum_names::callback_suspend_reason(reason);
+        self.pauses.begin(thread, reason, gc_id, ts_ns);
         self.mark_lost_pauses();
+        self.lost_before_start &= !is_for_gc(reason);
     }
 
     /// RuntimeSuspendFinished.
