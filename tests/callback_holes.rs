@@ -21,7 +21,7 @@ fn recording() -> Vec<u8> {
     m.bytes()
 }
 
-/// Collections that say that they can be trusted, and all ranges. Not pauses: a lost resumption shows only at the next suspension.
+/// Collections that say that they can be trusted, and all ranges. Pauses are not held here.
 fn rows(facts: &Facts) -> HashSet<(&'static str, [i64; 4])> {
     let trusted = facts.collections.iter().filter(|gc| gc.complete && !gc.touches_gap);
     let mut rows: HashSet<_> = trusted
