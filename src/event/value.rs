@@ -85,6 +85,16 @@ impl ValueColumn {
         column
     }
 
+    /// The memory of the text that was the value before, empty.
+    fn taken_text(&mut self) -> Vec<u8> {
+        let mut text = match std::mem::replace(&mut self.value, Value::Null) {
+            Value::Text(text) => text.into_bytes(),
+            _ => Vec::new(),
+        };
+        text.clear();
+        text
+    }
+
     /// Columns for all fields of a plan or struct.
     pub fn for_fields(fields: &[PlanField]) -> Vec<ValueColumn> {
         let values = fields.iter().filter(|f| !matches!(f.node, Node::Padding(_)));
@@ -133,10 +143,17 @@ impl Column for ValueColumn {
     }
 
     fn utf16(&mut self, bytes: &[u8]) -> bool {
-        let mut out = Vec::new();
+        let mut out = self.taken_text();
         let replaced = utf16::push(bytes, &mut out);
         self.value = Value::Text(String::from_utf8(out).unwrap_or_default());
         replaced
+    }
+
+    fn utf16z(&mut self, bytes: &[u8]) -> Option<(usize, bool)> {
+        let mut out = self.taken_text();
+        let found = utf16::push_up_to_zero(bytes, &mut out)?;
+        self.value = Value::Text(String::from_utf8(out).unwrap_or_default());
+        Some(found)
     }
 
     fn utf8(&mut self, bytes: &[u8]) -> bool {
