@@ -97,8 +97,10 @@ fn a_manifest_that_is_old_or_damaged_is_made_anew() {
     // And the run was killed before it summed up: the manifest is older than the entry.
     put_back(before);
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    // Windows replaces no file that is open.
     let manifest = std::fs::File::options().append(true).open(recordings.at("lake/manifest.json")).unwrap();
     manifest.set_modified(old).unwrap();
+    drop(manifest);
     assert_eq!(add(&[&gc], &[]).code, Some(0));
     assert!(fewer == summary());
 }
@@ -116,8 +118,8 @@ fn a_damaged_entry_costs_its_recording_until_that_is_converted_again() {
     let listed = recordings.run(&["dataset", "list", "lake"]);
     assert!(told(&listed) && listed.out.contains("events-") && !listed.out.contains("gc-7be25f48"), "{}", listed.err);
     let verified = recordings.run(&["dataset", "verify", "lake"]);
-    let expected = format!("{}: is damaged: ", native("lake/manifest/gc-7be25f48.json"));
-    assert!(verified.code == Some(2) && verified.out.contains(&expected), "{}", verified.out);
+    let expected = "manifest/gc-7be25f48.json: is damaged: ";
+    assert!(verified.code == Some(2) && verified.out.contains(expected), "{}", verified.out);
     let other = native("traces/night/old.nettrace");
     let added = recordings.run(&["convert", "--tables", FEW, &other, "-o", "lake", "--append", "--json"]);
     assert!(told(&added), "{}", added.err);
