@@ -110,7 +110,7 @@ impl CallbackGcTracker {
             process_id: self.process_id,
             clr_instance_id: self.clr_instance_id,
             start_ts_ns,
-            touches_gap: std::mem::take(&mut self.lost_before_start),
+            touches_gap: self.lost_before_start,
             ..Gc::default()
         };
         let mut open = Open { row, joined: self.shared.starts_joined, ..Open::default() };
@@ -141,6 +141,8 @@ impl CallbackGcTracker {
         }
         self.report(sink);
         let mut open = self.new_open(ts_ns);
+        // What has no start may come first, left over from the other side of the gap.
+        self.lost_before_start = false;
         open.row.generation = generation;
         open.row.reason = reason;
         open.started = true;
@@ -148,6 +150,7 @@ impl CallbackGcTracker {
         let gc_id = open.row.gc_id;
         self.open.push(open);
         self.pauses.collection(gc_id, false);
+        self.mark_lost_pauses();
     }
 
     /// Bounds that came with the start.
@@ -329,7 +332,6 @@ impl CallbackGcTracker {
                 self.open.extend(inner);
             }
         }
-        self.report(sink);
         let gc_id = match reason {
             FOR_GC_PREP => self.open.iter().rev().find(|o| o.background).map_or(0, |o| o.row.gc_id),
             _ => 0,
@@ -338,6 +340,7 @@ impl CallbackGcTracker {
         self.pauses.begin(thread, reason, gc_id, ts_ns);
         self.mark_lost_pauses();
         self.lost_before_start &= !is_for_gc(reason);
+        self.report(sink);
     }
 
     /// RuntimeSuspendFinished.
@@ -368,9 +371,10 @@ impl CallbackGcTracker {
         self.pauses.end(thread, ts_ns, self.process_id, rows, sink);
     }
 
-    /// Hands on collections that are over, as far as no older one is open.
+    /// Hands on collections that are over, as far as no older one is open, nor the pause of an older one.
     pub fn report(&mut self, sink: &mut impl FactSink) {
-        self.closed.report(self.open.first().map(|o| o.row.gc_id), sink);
+        let open = self.open.first().map(|open| open.row.gc_id);
+        self.closed.report(open.into_iter().chain(self.pauses.oldest_collection()).min(), sink);
     }
 
     /// Nothing more comes of what is open: the ends are lost, or (`false`) the recording ends before them.
@@ -378,6 +382,8 @@ impl CallbackGcTracker {
         while !self.open.is_empty() {
             self.abandon(is_lost, sink);
         }
+        self.pauses.finish();
+        self.mark_lost_pauses();
         self.closed.finish(sink);
     }
 }

@@ -175,6 +175,7 @@ impl EventGcTracker {
             started: true,
         });
         self.pauses.collection(*next_id, start.kind == Some("background"));
+        self.mark_lost_pauses();
     }
 
     /// A collection ends.

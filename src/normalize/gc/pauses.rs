@@ -106,6 +106,17 @@ impl Pauses {
         {
             // Of a background collection and a blocking one that start in the same pause, the blocking one takes it up.
             (open.gc_id, open.started_here, open.is_background) = (gc_id, true, is_background);
+            // No collection starts in two pauses at once: where the ends may be lost, the other one is over.
+            if self.has_gaps {
+                self.lose(|open| open.started_here && open.gc_id != gc_id && is_for_gc(open.reason));
+            }
+        }
+    }
+
+    /// The recording ends. Where events were lost, ends of pauses may be among them.
+    pub fn finish(&mut self) {
+        if self.has_gaps {
+            self.lose(|_| true);
         }
     }
 
@@ -203,6 +214,25 @@ mod tests {
         pauses.collection(4, false);
         pauses.end(1, 600, 5, std::iter::empty(), &mut told);
         assert_eq!(told.0.iter().map(|p| (p.gc_id, p.duration_ns)).collect::<Vec<_>>(), [(4, 100)]);
+    }
+
+    #[test]
+    fn a_collection_in_another_pause_shows_that_an_end_is_lost() {
+        for has_gaps in [true, false] {
+            let mut pauses = Pauses { has_gaps, ..Pauses::default() };
+            pauses.begin(1, FOR_GC, 0, 100);
+            pauses.stopped(1, 110);
+            pauses.collection(3, false);
+            pauses.begin(2, FOR_GC, 0, 500);
+            pauses.stopped(2, 510);
+            pauses.collection(4, false);
+            assert_eq!(
+                (pauses.take_lost().as_slice(), pauses.open.len()),
+                if has_gaps { (&[3][..], 1) } else { (&[][..], 2) }
+            );
+            pauses.finish();
+            assert_eq!((pauses.take_lost().len(), pauses.open.len()), if has_gaps { (1, 0) } else { (0, 2) });
+        }
     }
 
     #[test]
