@@ -3,6 +3,8 @@
 mod allowance;
 pub mod check;
 pub mod cohort;
+#[cfg(test)]
+mod dice;
 pub mod heap;
 pub mod metrics;
 pub mod profile;

@@ -3,18 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::lineage::{Bound, Collection, Lineage, Range, UNKNOWN_BIRTH};
-
-/// Numbers that look random and are the same each time (xorshift).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit
-    }
-}
+use crate::analyze::dice::Dice;
 
 #[derive(Clone, Debug)]
 struct Object {

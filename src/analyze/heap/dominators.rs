@@ -214,6 +214,7 @@ fn least_above(number: u32, done: u32, ancestors: &mut [u32], least: &mut [u32],
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyze::dice::Dice;
 
     /// The nodes that the roots lead to when one is taken away.
     fn reached(nodes: u32, edges: &[(u32, u32)], roots: &[u32], without: Option<u32>) -> Vec<bool> {
@@ -226,18 +227,6 @@ mod tests {
             open.extend(edges.iter().filter(|(source, _)| *source == node).map(|(_, target)| *target));
         }
         seen
-    }
-
-    /// Numbers that look random and are the same each time (xorshift).
-    struct Dice(u64);
-
-    impl Dice {
-        fn below(&mut self, limit: u32) -> u32 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 >> 11) as u32 % limit
-        }
     }
 
     /// Compares with the definition: a node dominates those that no root leads to without it.
@@ -271,13 +260,14 @@ mod tests {
     #[test]
     fn dominators_are_those_of_the_definition() {
         let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+        let mut below = |limit: u32| dice.below(limit.into()) as u32;
         for round in 0..6000 {
-            let nodes = 1 + dice.below(if round % 20 == 0 { 60 } else { 14 });
+            let nodes = 1 + below(if round % 20 == 0 { 60 } else { 14 });
             // From trees to tangles, with loops, double edges and targets that are no nodes.
-            let density = 1 + dice.below(4);
-            let edges = dice.below(1 + nodes * density);
-            let edges: Vec<_> = (0..edges).map(|_| (dice.below(nodes), dice.below(nodes + nodes / 8 + 1))).collect();
-            let roots: Vec<_> = (0..1 + dice.below(3)).map(|_| dice.below(nodes + 1)).collect();
+            let density = 1 + below(4);
+            let edges = below(1 + nodes * density);
+            let edges: Vec<_> = (0..edges).map(|_| (below(nodes), below(nodes + nodes / 8 + 1))).collect();
+            let roots: Vec<_> = (0..1 + below(3)).map(|_| below(nodes + 1)).collect();
             check(nodes, &edges, &roots);
         }
     }

@@ -3,19 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{Bound, Collection, Effect, LARGE, Lineage, NO_GENERATION, Range, UNKNOWN_BIRTH};
+use crate::analyze::dice::Dice;
 use crate::normalize::fact::NON_GC_HEAP;
-
-/// Numbers that look random and are the same each time (xorshift).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit
-    }
-}
 
 /// The first that holds an address, by start and then by place.
 fn holder<T: Copy>(spans: &[(u64, u64, T)], address: u64) -> Option<T> {
