@@ -282,14 +282,8 @@ impl CallbackGcTracker {
         self.lost_before_start = true;
     }
 
-    /// A collection of which a pause is lost cannot be trusted.
     fn mark_lost_pauses(&mut self) {
-        for gc_id in self.pauses.take_lost() {
-            let mut rows = self.open.iter_mut().map(|open| &mut open.row).chain(self.closed.iter_mut());
-            if let Some(row) = rows.find(|row| row.gc_id == gc_id) {
-                row.touches_gap = true;
-            }
-        }
+        self.pauses.mark_lost(self.open.iter_mut().map(|open| &mut open.row).chain(self.closed.iter_mut()));
     }
 
     /// Nothing more comes of the innermost collection: its end is lost, or (`false`) the recording ends before it.

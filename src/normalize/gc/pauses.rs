@@ -85,9 +85,13 @@ impl Pauses {
         }
     }
 
-    /// The collections of pauses whose end is lost, since this was asked last.
-    pub fn take_lost(&mut self) -> Vec<GcId> {
-        std::mem::take(&mut self.lost)
+    /// A collection of which a pause is lost cannot be trusted: marks those of `rows` that lost one since this was asked last.
+    pub fn mark_lost<'r>(&mut self, rows: impl Iterator<Item = &'r mut Gc>) {
+        if self.lost.is_empty() {
+            return;
+        }
+        rows.filter(|row| self.lost.contains(&row.gc_id)).for_each(|row| row.touches_gap = true);
+        self.lost.clear();
     }
 
     /// The oldest collection that an open pause is for.
@@ -183,6 +187,13 @@ mod tests {
 
     const FOR_GC: Option<&str> = Some("SuspendForGC");
 
+    /// The collections that are marked, of the first ten.
+    fn take_lost(pauses: &mut Pauses) -> Vec<GcId> {
+        let mut rows = Vec::from_iter((1..=10).map(|gc_id| Gc { gc_id, ..Gc::default() }));
+        pauses.mark_lost(rows.iter_mut());
+        rows.iter().filter(|row| row.touches_gap).map(|row| row.gc_id).collect()
+    }
+
     #[test]
     fn no_pause_is_joined_across_a_gap() {
         let (mut pauses, mut told) = (Pauses::default(), Told::default());
@@ -192,7 +203,7 @@ mod tests {
         pauses.events_lost(Some(1));
         pauses.end(1, 900, 5, std::iter::empty(), &mut told);
         assert_eq!(told.0, []);
-        assert_eq!(pauses.take_lost(), [7]);
+        assert_eq!(take_lost(&mut pauses), [7]);
         // A gap of another thread leaves the pause, which says so.
         pauses.begin(2, FOR_GC, 0, 1000);
         pauses.events_lost(Some(1));
@@ -210,7 +221,7 @@ mod tests {
         pauses.begin(1, FOR_GC, 0, 100);
         pauses.collection(3, false);
         pauses.begin(1, FOR_GC, 0, 500);
-        assert_eq!(pauses.take_lost(), [3]);
+        assert_eq!(take_lost(&mut pauses), [3]);
         pauses.collection(4, false);
         pauses.end(1, 600, 5, std::iter::empty(), &mut told);
         assert_eq!(told.0.iter().map(|p| (p.gc_id, p.duration_ns)).collect::<Vec<_>>(), [(4, 100)]);
@@ -227,11 +238,11 @@ mod tests {
             pauses.stopped(2, 510);
             pauses.collection(4, false);
             assert_eq!(
-                (pauses.take_lost().as_slice(), pauses.open.len()),
+                (take_lost(&mut pauses).as_slice(), pauses.open.len()),
                 if has_gaps { (&[3][..], 1) } else { (&[][..], 2) }
             );
             pauses.finish();
-            assert_eq!((pauses.take_lost().len(), pauses.open.len()), if has_gaps { (1, 0) } else { (0, 2) });
+            assert_eq!((take_lost(&mut pauses).len(), pauses.open.len()), if has_gaps { (1, 0) } else { (0, 2) });
         }
     }
 
