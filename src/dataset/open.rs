@@ -58,7 +58,7 @@ impl Dataset {
         &self.manifest.failed
     }
 
-    /// The entries that cannot be read. What their recordings hold is not known, nor how many could have been in an answer.
+    /// The entries that cannot be read. Nothing is known of their recordings, so that an answer may lack them.
     pub fn damaged(&self) -> &[DamagedEntry] {
         &self.manifest.damaged
     }

@@ -58,8 +58,8 @@ pub enum What {
 pub struct Files {
     /// By the keys of recordings.
     recordings: BTreeMap<String, Vec<TableFile>>,
-    /// Recordings of which it is not known which files they have: those that are still written, and those whose entry is damaged.
-    untold: HashSet<String>,
+    /// Recordings whose files are not known: those that are still written, and those whose entry is damaged.
+    unlisted: HashSet<String>,
     /// Files that are no tables.
     others: BTreeSet<String>,
     /// What the manifest and the entries say against each other.
@@ -146,7 +146,7 @@ impl Dataset {
     /// recording, by its manifest.
     pub fn files(&self) -> Result<Files> {
         let others = [NAME, VIEWS].map(str::to_owned).into();
-        let mut files = Files { recordings: BTreeMap::new(), untold: HashSet::new(), others, wrong: Vec::new() };
+        let mut files = Files { recordings: BTreeMap::new(), unlisted: HashSet::new(), others, wrong: Vec::new() };
         let extension = self.format().name();
         if self.layout() == Layout::Flat {
             let name = |table: &str| format!("{table}.{extension}");
@@ -171,14 +171,14 @@ impl Dataset {
                     files.wrong.push((name.clone(), format!("is damaged: {}{mends}", damaged.what)));
                     files.others.insert(name);
                     all.damaged.insert(key.clone());
-                    files.untold.insert(key);
+                    files.unlisted.insert(key);
                     continue;
                 }
             };
             files.others.insert(name);
             all.add(&key, &entry.tables, value);
             if matches!(&entry.of, Outcome::Converted(info) if info.status == UNFINISHED) {
-                files.untold.insert(key);
+                files.unlisted.insert(key);
                 continue;
             }
             let name = |table: &str, key: &str| format!("{table}/trace={key}/part-0.{extension}");
@@ -302,7 +302,7 @@ impl Files {
     fn stray(&self, name: &str, what: What) -> Option<&'static str> {
         let trace = name.split('/').find_map(|part| part.strip_prefix("trace="));
         match (trace, what) {
-            (Some(trace), What::File(_) | What::EmptyFolder) if self.untold.contains(trace) => None,
+            (Some(trace), What::File(_) | What::EmptyFolder) if self.unlisted.contains(trace) => None,
             (Some(NO_RECORDING), What::File(_)) => None,
             (Some(trace), What::EmptyFolder) if self.recordings.contains_key(trace) => None,
             (Some(trace), _) if self.recordings.contains_key(trace) => Some("is no file that its recording has"),

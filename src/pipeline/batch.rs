@@ -368,8 +368,7 @@ impl Batch<'_> {
         };
         let _share = self.memory.take(identity.size_bytes);
         let key = trace_key(path, &identity.sha256);
-        let own = self.known.with_own_labels(self.request, &key, &identity);
-        let request = own.as_ref().unwrap_or(self.request);
+        let request = &*self.known.with_own_labels(self.request, &key, &identity);
         let mut part = self.part(&key)?;
         let input = self.input(index);
         let mut progress = |position, total, events| {
@@ -434,8 +433,7 @@ impl Batch<'_> {
             input.identity = identity;
         }
         let mut part = self.part(&input.trace_id)?;
-        let own = self.known.with_own_labels(self.request, &input.trace_id, &input.identity);
-        let request = own.as_ref().unwrap_or(self.request);
+        let request = &*self.known.with_own_labels(self.request, &input.trace_id, &input.identity);
         let tables = failed::write(request, &input, self.shape(&input.trace_id), &mut part)?;
         let entry = manifest::failed_entry(request, &input, &tables);
         // The same failure of an earlier run.

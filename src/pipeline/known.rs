@@ -1,10 +1,12 @@
 //! The recordings that a dataset has when others are added.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::inputs::trace_key;
 use super::manifest::{VERSION, address_type, labels};
@@ -44,7 +46,7 @@ struct Entry {
     #[serde(default)]
     etag: Option<String>,
     #[serde(default)]
-    labels: serde_json::Value,
+    labels: Value,
 }
 
 /// What is to be done with a recording.
@@ -135,21 +137,21 @@ impl Known {
         }
         Plan::Convert(replaced)
     }
-}
 
-impl Known {
-    /// The request with the labels that a recording was given when it came, if they are others than those of the request: a recording that
-    /// is converted again, or that cannot be read again, keeps them. `key` is that of the recording.
-    pub(super) fn with_own_labels(&self, request: &Convert, key: &str, identity: &FileIdentity) -> Option<Convert> {
-        let failed =
-            || self.failed.iter().find(|entry| entry.trace_id == key && entry.sha256 == identity.sha256).cloned();
-        let entry = self.with_hash(&identity.sha256).or_else(failed)?;
-        if entry.labels == labels(request) {
-            return None;
-        }
-        let own = entry.labels.as_object()?.iter();
-        let own = own.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
-        Some(Convert { labels: own, ..request.clone() })
+    /// The request with the labels that a recording was given when it came: one that is converted again, or that cannot be read
+    /// again, keeps them. `key` is that of the recording.
+    pub(super) fn with_own_labels<'r>(
+        &self,
+        request: &'r Convert,
+        key: &str,
+        identity: &FileIdentity,
+    ) -> Cow<'r, Convert> {
+        let is_it = |entry: &&Entry| entry.trace_id == key && entry.sha256 == identity.sha256;
+        let entry = self.with_hash(&identity.sha256).or_else(|| self.failed.iter().find(is_it).cloned());
+        let own = entry.map(|entry| entry.labels).filter(|own| *own != labels(request));
+        let Some(own) = own.as_ref().and_then(Value::as_object) else { return Cow::Borrowed(request) };
+        let own = own.iter().filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+        Cow::Owned(Convert { labels: own.collect(), ..request.clone() })
     }
 }
 

@@ -54,8 +54,14 @@ pub type Entry = std::result::Result<Vec<u8>, DamagedEntry>;
 
 /// The recordings of a dataset: key and entry, in the order of keys. None if it has no folder of entries.
 pub fn entries(root: &Path) -> Result<Vec<(String, Entry)>> {
-    let keys = listed(root)?.into_iter().map(|(key, _)| key);
-    Ok(keys.filter_map(|key| Some((read(root, &key)?, key))).map(|(entry, key)| (key, entry)).collect())
+    let mut keys: Vec<String> =
+        names(&root.join(FOLDER))?.iter().filter_map(|name| Some(name.strip_suffix(ENTRY)?.to_owned())).collect();
+    keys.sort();
+    let entry = |key: String| {
+        let entry = read(root, &key)?;
+        Some((key, entry))
+    };
+    Ok(keys.into_iter().filter_map(entry).collect())
 }
 
 /// Nothing if it was removed meanwhile.
