@@ -145,7 +145,8 @@ pub fn is_alone(test: &str) -> bool {
     let mut child = std::process::Command::new(std::env::current_exe().expect("this binary"));
     let run = child.args(["--exact", test]).env("TRACEQUET_TEST_ALONE", "1").output().expect("a process");
     let said = String::from_utf8_lossy(&run.stdout);
-    assert!(run.status.success(), "{said}");
+    // One that was killed says nothing itself.
+    assert!(run.status.success(), "{}: {said}{}", run.status, String::from_utf8_lossy(&run.stderr));
     // A name that no test has ends with success, too.
     assert!(said.contains("test result: ok. 1 passed; 0 failed; 0 ignored"), "{test} did not run: {said}");
     false

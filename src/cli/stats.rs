@@ -206,7 +206,8 @@ fn json(runs: &[Run]) -> anyhow::Result<String> {
     };
     let run = |run: &Run| {
         serde_json::json!({
-            "trace_id": run.trace_id, "start": run.start, "labels": run.labels, "has_losses": run.has_losses, "is_failed": run.is_failed, "is_damaged": run.is_damaged,
+            "trace_id": run.trace_id, "start": run.start, "labels": run.labels,
+            "has_losses": run.has_losses, "is_failed": run.is_failed, "is_damaged": run.is_damaged,
             "fingerprint": run.fingerprint, "metrics": run.metrics.iter().map(metric).collect::<Vec<_>>(),
         })
     };

@@ -42,7 +42,8 @@ impl Head<'_> {
 
     /// Whether the name ends in an ASCII text; without reading the rest.
     pub fn name_ends(&self, end: &str) -> bool {
-        ends(self.name, end)
+        let start = self.name.len().checked_sub(2 * end.len());
+        start.and_then(|start| self.name.get(start..)).is_some_and(|tail| utf16::is(tail, end))
     }
 
     /// The pairs whose key is wanted, with long values cut. A response of HttpClient is a text of many lines, which begins with its
@@ -90,11 +91,6 @@ impl PairKey<'_> {
     pub fn ends_in(self, letters: &[u8]) -> bool {
         self.0.last_chunk().is_some_and(|[low, high]| *high == 0 && letters.contains(low))
     }
-}
-
-fn ends(utf16: &[u8], end: &str) -> bool {
-    let start = utf16.len().checked_sub(2 * end.len());
-    start.and_then(|start| utf16.get(start..)).is_some_and(|tail| utf16::is(tail, end))
 }
 
 #[cfg(test)]
