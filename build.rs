@@ -263,6 +263,9 @@ fn builders(tables: &[Table]) -> Result<String> {
         writeln!(out, "}}\n\nimpl TableBuilder for {name}Builder {{")?;
         writeln!(out, "    const NAME: &'static str = {:?};\n    type Row<'a> = {name}{row};\n", table.name)?;
         writeln!(out, "    fn rows(&self) -> usize {{\n        self.rows\n    }}\n")?;
+        let held = table.columns.iter().filter(|column| matches!(column.kind.as_str(), "text" | "label"));
+        let held = held.map(|column| format!(" + self.{}.text_bytes()", identifier(&column.name))).collect::<String>();
+        writeln!(out, "    #[inline]\n    fn text_bytes(&self) -> usize {{\n        0{held}\n    }}\n")?;
         let clock = if table.columns.iter().any(|c| c.kind == "timestamp" && c.from.is_some()) { "" } else { "_" };
         writeln!(out, "    #[inline]\n    fn extend(&mut self, rows: &[Self::Row<'_>], {clock}clock: &Clock) {{")?;
         writeln!(out, "        self.rows += rows.len();")?;
@@ -296,10 +299,17 @@ fn builders(tables: &[Table]) -> Result<String> {
     for (field, name) in list() {
         writeln!(out, "            Fact::{name}(rows) => self.{field}.add(rows, clock, batches),")?;
     }
-    writeln!(out, "        }}\n    }}\n\n    /// Hands on what is left.")?;
+    writeln!(out, "        }}\n        if let Some(least) = batches.long_text() {{")?;
+    writeln!(out, "            self.flush_long(least, batches);\n        }}")?;
+    writeln!(out, "    }}\n\n    /// Hands on what is left.")?;
     writeln!(out, "    pub(super) fn flush(&mut self, batches: &mut Batches) {{")?;
     for (field, _) in list() {
         writeln!(out, "        self.{field}.flush(batches);")?;
+    }
+    writeln!(out, "    }}\n\n    /// Hands on the tables that hold at least so many bytes of text.")?;
+    writeln!(out, "    pub(super) fn flush_long(&mut self, least: usize, batches: &mut Batches) {{")?;
+    for (field, _) in list() {
+        writeln!(out, "        self.{field}.flush_long(least, batches);")?;
     }
     writeln!(out, "    }}\n}}")?;
     Ok(out)

@@ -13,6 +13,8 @@ pub mod heap_dump;
 mod kernel;
 mod listed;
 mod loader;
+#[cfg(test)]
+mod made_up;
 mod nested;
 mod processes;
 mod scalars;

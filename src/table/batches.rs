@@ -17,6 +17,11 @@ pub(super) const BATCH_ROWS: usize = 16 << 10;
 /// Rows that are added at once, so that a fact of any length makes batches of bounded size.
 const ADDED_ROWS: usize = 8 << 10;
 
+/// Bytes of text after which a batch is handed on: 250 in each row of a whole one.
+const BATCH_TEXT: usize = 4 << 20;
+/// Bytes of text that all tables of facts hold together before the large ones are handed on.
+const ALL_TEXT: usize = 16 << 20;
+
 /// A batch that is ready to be written.
 pub struct ReadyBatch {
     /// Number of the table: its index in the list of tables.
@@ -30,11 +35,19 @@ pub struct ReadyBatch {
 pub(super) struct Batches {
     pub(super) specs: Vec<TableSpec>,
     pub(super) ready: Vec<ReadyBatch>,
+    /// Bytes of text in the builders of facts.
+    text_bytes: usize,
     /// The first defect that kept a batch from being made.
     pub(super) failed: Option<Error>,
 }
 
 impl Batches {
+    /// The bytes from which on a table of facts has more text than most, while all together have too much.
+    #[inline]
+    pub(super) fn long_text(&self) -> Option<usize> {
+        (self.text_bytes > ALL_TEXT).then(|| self.text_bytes / self.specs.len().max(1))
+    }
+
     /// Makes a batch of the columns of a table.
     pub(super) fn push(&mut self, table: usize, mut arrays: Vec<ArrayRef>, rows: usize) {
         let Some(spec) = self.specs.get(table) else { return };
@@ -70,6 +83,8 @@ pub trait TableBuilder: Default {
     type Row<'a>;
     /// Rows so far.
     fn rows(&self) -> usize;
+    /// Bytes of their text.
+    fn text_bytes(&self) -> usize;
     /// Adds rows, column by column. The clock gives the times of day.
     fn extend(&mut self, rows: &[Self::Row<'_>], clock: &Clock);
     /// The columns of the rows so far; the builder is empty afterwards.
@@ -79,6 +94,8 @@ pub trait TableBuilder: Default {
 /// The builder of one table; `None` of its number when nobody wants the table.
 pub(super) struct Slot<T> {
     builder: T,
+    /// What is counted of its text in [`Batches`].
+    text_bytes: usize,
     number: Option<usize>,
 }
 
@@ -89,7 +106,7 @@ impl<T: TableBuilder> Slot<T> {
         if number.is_some() {
             batches.specs.push(schema::of(T::NAME)?.spec()?);
         }
-        Ok(Slot { builder: T::default(), number })
+        Ok(Slot { builder: T::default(), text_bytes: 0, number })
     }
 
     /// Adds rows, and hands on a batch when there are enough.
@@ -100,7 +117,10 @@ impl<T: TableBuilder> Slot<T> {
         }
         for rows in rows.chunks(ADDED_ROWS) {
             self.builder.extend(rows, clock);
-            if self.builder.rows() >= BATCH_ROWS {
+            let text_bytes = self.builder.text_bytes();
+            batches.text_bytes += text_bytes - self.text_bytes;
+            self.text_bytes = text_bytes;
+            if self.builder.rows() >= BATCH_ROWS || text_bytes >= BATCH_TEXT {
                 self.flush(batches);
             }
         }
@@ -111,7 +131,15 @@ impl<T: TableBuilder> Slot<T> {
         let rows = self.builder.rows();
         if let Some(number) = self.number.filter(|_| rows > 0) {
             let arrays = self.builder.finish();
+            batches.text_bytes -= std::mem::take(&mut self.text_bytes);
             batches.push(number, arrays, rows);
+        }
+    }
+
+    /// Hands on what there is, if it has at least so many bytes of text.
+    pub(super) fn flush_long(&mut self, least: usize, batches: &mut Batches) {
+        if self.text_bytes >= least {
+            self.flush(batches);
         }
     }
 }

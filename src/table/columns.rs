@@ -24,6 +24,11 @@ pub trait Builder: Default {
     fn extend<'a>(&mut self, values: impl Iterator<Item = Self::Value<'a>>) {
         values.for_each(|value| self.push(value));
     }
+    /// Bytes of text that the rows so far take.
+    #[inline]
+    fn text_bytes(&self) -> usize {
+        0
+    }
     /// The rows so far as an array; the builder is empty afterwards.
     fn finish(&mut self) -> ArrayRef;
 }
@@ -233,6 +238,11 @@ impl Builder for Text {
         self.0.push_with(|out| out.extend_from_slice(value.as_bytes()));
     }
 
+    #[inline]
+    fn text_bytes(&self) -> usize {
+        self.0.bytes()
+    }
+
     fn finish(&mut self) -> ArrayRef {
         self.0.take()
     }
@@ -248,6 +258,11 @@ impl Builder for OptText {
         }
     }
 
+    #[inline]
+    fn text_bytes(&self) -> usize {
+        self.0.bytes()
+    }
+
     fn finish(&mut self) -> ArrayRef {
         self.0.take()
     }
@@ -260,6 +275,8 @@ pub struct Words {
     words: Vec<String>,
     index: HashMap<String, i32, RandomState>,
     last: Option<(usize, usize, i32)>,
+    /// Of the words; each is kept twice.
+    bytes: usize,
 }
 
 impl Words {
@@ -286,6 +303,7 @@ impl Words {
                 let key = self.words.len() as i32;
                 self.words.push(word.to_owned());
                 self.index.insert(word.to_owned(), key);
+                self.bytes += 2 * word.len();
                 key
             }
         };
@@ -298,7 +316,7 @@ impl Words {
         let keys: Int32Array = self.keys.take();
         let words = StringArray::from_iter_values(self.words.drain(..));
         self.index.clear();
-        self.last = None;
+        (self.last, self.bytes) = (None, 0);
         let rows = keys.len();
         match DictionaryArray::try_new(keys, Arc::new(words)) {
             Ok(array) => Arc::new(array),
@@ -337,6 +355,11 @@ impl Builder for Label {
         }
     }
 
+    #[inline]
+    fn text_bytes(&self) -> usize {
+        self.0.bytes
+    }
+
     fn finish(&mut self) -> ArrayRef {
         self.0.take()
     }
@@ -348,6 +371,11 @@ impl Builder for OptLabel {
     #[inline]
     fn push(&mut self, value: Option<&str>) {
         self.0.push(value);
+    }
+
+    #[inline]
+    fn text_bytes(&self) -> usize {
+        self.0.bytes
     }
 
     fn finish(&mut self) -> ArrayRef {

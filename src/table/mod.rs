@@ -215,3 +215,48 @@ impl FactSink for Tables {
         self.facts.add(fact, &self.clock, &mut self.batches);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Array;
+
+    use super::*;
+    use crate::normalize::fact::{AssemblyLoad, Exception, ManagedModule, Process, Type};
+
+    /// Bytes of the batches that became ready, in the order in which they did.
+    fn ready(tables: &mut Tables) -> Vec<usize> {
+        let (_, ready) = tables.take_ready();
+        let bytes = |batch: ReadyBatch| batch.rows.columns().iter().map(Array::get_buffer_memory_size).sum();
+        ready.map(bytes).collect()
+    }
+
+    #[test]
+    fn rows_with_long_text_do_not_wait_for_a_whole_batch() {
+        let clock = Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1 };
+        let selection = Selection::new(&[]).unwrap();
+        let mut tables = Tables::new(selection, clock, 8, Shape { trace_id: None, signed: false }).unwrap();
+        let (long, mut written) = ("x".repeat(15_000), Vec::new());
+        for _ in 0..1_000 {
+            tables.add(&AssemblyLoad { name: &long, path: &long, ..AssemblyLoad::default() });
+            written.extend(ready(&mut tables));
+        }
+        // 30 MB of text.
+        assert_eq!(written.len(), 7);
+        assert!(written.iter().all(|bytes| (4 << 20..5 << 20).contains(bytes)), "{written:?}");
+        tables.finish();
+        ready(&mut tables);
+
+        // 3.9 MB in each of some tables: of all together they are too much.
+        written.clear();
+        for _ in 0..260 {
+            tables.add(&AssemblyLoad { load_context: &long, ..AssemblyLoad::default() });
+            tables.add(&ManagedModule { path: &long, ..ManagedModule::default() });
+            tables.add(&Exception { message: &long, ..Exception::default() });
+            tables.add(&Exception { message: "short", ..Exception::default() });
+            tables.add(&Type { name: &long, ..Type::default() });
+            tables.add(&Process { command_line: &long, ..Process::default() });
+            written.extend(ready(&mut tables));
+        }
+        assert_eq!(written.len(), 5, "{written:?}");
+    }
+}

@@ -1,7 +1,7 @@
 //! What a recording says of its own events, said as no writer should: the rows of the table of hostile values that are
 //! about schemas, manifests and stacks.
 
-use tracequet::reader::Layout;
+use tracequet::reader::{EventType, Layout};
 
 use super::hostile::*;
 use super::writer::*;
@@ -37,6 +37,27 @@ fn hostile_trace_logging_is_kept_raw_or_short() {
     empty.with_event(&empty.events[1], |event| assert!(event.fields().unwrap().1.is_exact()));
     let array = trace_logging(&sized(b"\0\0\0E\0a\0\x48".to_vec()), &[0xFF, 0xFF, 1, 2, 3, 4]);
     array.with_event(&array.events[1], |event| assert!(event.fields().unwrap().1.short.is_some()));
+}
+
+/// 524,288 of all kinds together.
+#[test]
+fn described_fields_have_a_bound() {
+    let kind = |n: u16| {
+        let name = format!("\0\0\0E{n}\0");
+        let mut schema = [name.as_bytes(), &b"f\0\x08".repeat(4000)].concat();
+        let size = schema.len() as u16;
+        patch(&mut schema, 0, size.to_le_bytes());
+        event(19, PROVIDER, n, TICKS + 1, &item(11, false, &schema), b"payload!")
+    };
+    let recording = read(&Writer::sized_file(&(0..140).map(kind).collect::<Vec<_>>(), 1 << 20, 10_000_000));
+    let is_known = |info: &EventType| matches!(&info.layout, Layout::Etw(etw) if etw.fields.as_ref().is_some_and(|fields| fields.len() == 4000));
+    let kinds: Vec<&EventType> =
+        recording.events[1..].iter().map(|event| &recording.info_of(event).event_type).collect();
+    assert_eq!(
+        kinds.iter().map(|kind| is_known(kind)).collect::<Vec<_>>(),
+        (0..140).map(|n| n < 131).collect::<Vec<_>>()
+    );
+    assert!(kinds[131..].iter().all(|kind| matches!(kind.layout, Layout::Unreadable(_))));
 }
 
 #[test]

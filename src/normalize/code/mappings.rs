@@ -212,6 +212,7 @@ fn symbol_span(symbol: &Symbol, index: usize) -> Option<Span> {
 mod tests {
     use super::*;
     use crate::normalize::fact::Fact;
+    use crate::normalize::made_up::{Given, event};
 
     #[derive(Default)]
     struct Bytes(usize);
@@ -252,5 +253,26 @@ mod tests {
         mappings.finish(&mut bytes);
         assert_eq!(bytes.0, 900_000);
         assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+    }
+
+    fn symbol(mappings: &mut Mappings) {
+        let fields =
+            [("StartAddress", Given::Number(16)), ("EndAddress", Given::Number(31)), ("Name", Given::Text("f"))];
+        event(Action::Symbol, 1, &fields, |input| mappings.event(Action::Symbol, input));
+    }
+
+    #[test]
+    fn symbols_and_the_text_of_mappings_have_a_bound() {
+        let mut mappings = Mappings { text: (64 << 20) - 1, ..Mappings::default() };
+        symbol(&mut mappings);
+        symbol(&mut mappings);
+        assert_eq!((mappings.symbols.len(), mappings.lost), (1, 1), "64 MB of text");
+
+        let mut mappings = Mappings::default();
+        let known = || Symbol { process: ProcessKey::default(), start: 0, end: 0, name: String::new() };
+        mappings.symbols.extend((1..1 << 20).map(|_| known()));
+        symbol(&mut mappings);
+        symbol(&mut mappings);
+        assert_eq!((mappings.symbols.len(), mappings.lost), (1 << 20, 1));
     }
 }

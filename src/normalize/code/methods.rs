@@ -239,3 +239,52 @@ fn method<'a>(input: &Input<'a>) -> Method<'a> {
         version_id: input.number("ReJITID"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normalize::fact::Fact;
+    use crate::normalize::made_up::{Each, Given, event};
+
+    fn load(methods: &mut Methods, start_address: u64) {
+        let fields = [
+            ("MethodID", Given::Number(start_address)),
+            ("MethodStartAddress", Given::Number(start_address)),
+            ("MethodNamespace", Given::Text("N")),
+            ("MethodName", Given::Text("Run")),
+            ("MethodSignature", Given::Text("void ()")),
+        ];
+        let mut callsites = Callsites::default();
+        event(Action::Listed, 1, &fields, |input| {
+            methods.event(Action::Listed, input, &mut callsites, &mut Each(|_: &Fact<'_>| {}));
+        });
+    }
+
+    #[test]
+    fn methods_and_their_names_have_a_bound() {
+        let mut methods = Methods { text: "x".repeat((64 << 20) - 11), ..Methods::default() };
+        load(&mut methods, 0x1000);
+        assert_eq!(methods.code(0).map(|(_, texts)| texts), Some(["N", "Run", "void ()"]), "64 MB of names");
+        load(&mut methods, 0x2000);
+        assert_eq!((methods.code.len(), methods.lost()), (1, 1));
+
+        let mut methods = Methods::default();
+        let code = || Code {
+            method_id: 0,
+            module_id: 0,
+            start_address: 1,
+            token: 0,
+            version_id: 0,
+            tier: None,
+            process: ProcessKey::default(),
+            size: 0,
+            from_ns: 0,
+            until_ns: 0,
+            text: (0, [0; 3]),
+        };
+        methods.code.extend((1..1 << 19).map(|_| code()));
+        load(&mut methods, 0x1000);
+        load(&mut methods, 0x2000);
+        assert_eq!((methods.code.len(), methods.lost()), (1 << 19, 1));
+    }
+}

@@ -199,3 +199,30 @@ impl Modules {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normalize::made_up::{Given, event};
+
+    fn load(modules: &mut Modules, base: u64) {
+        let fields = [("ImageBase", Given::Number(base)), ("FileName", Given::Text("a.dll"))];
+        event(Action::Load, 1, &fields, |input| modules.event(Action::Load, input));
+    }
+
+    #[test]
+    fn modules_and_their_paths_have_a_bound() {
+        let mut modules = Modules { text: 32 << 20, ..Modules::default() };
+        load(&mut modules, 1);
+        load(&mut modules, 2);
+        assert_eq!((modules.list.len(), modules.lost), (1, 1), "32 MB of paths");
+
+        let mut modules = Modules::default();
+        let listed =
+            || Listed { row: Module::default(), process: ProcessKey::default(), path: String::new(), first_ns: 0 };
+        modules.list.extend((1..1 << 17).map(|_| listed()));
+        load(&mut modules, 1);
+        load(&mut modules, 2);
+        assert_eq!((modules.list.len(), modules.lost), (1 << 17, 1));
+    }
+}

@@ -381,3 +381,27 @@ impl CallbackGcTracker {
         self.closed.finish(sink);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normalize::fact::Fact;
+    use crate::normalize::made_up::Each;
+
+    #[test]
+    fn no_collection_ends_before_it_begins() {
+        for (end_ns, expected) in [(150, (Some(150), true)), (50, (None, false))] {
+            let mut rows = Vec::new();
+            let mut sink = Each(|fact: &Fact<'_>| {
+                if let Fact::Gc(gcs) = fact {
+                    rows.extend(gcs.iter().map(|gc| (gc.start_ts_ns, gc.end_ts_ns, gc.complete)));
+                }
+            });
+            let mut tracker = CallbackGcTracker::new(7, 0, false, false);
+            tracker.start(Some(0), None, 100, &mut sink);
+            tracker.finished(end_ns, Vec::new(), &mut sink);
+            tracker.finish(false, &mut sink);
+            assert_eq!(rows, [(100, expected.0, expected.1)]);
+        }
+    }
+}

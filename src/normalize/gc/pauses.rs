@@ -270,4 +270,15 @@ mod tests {
         pauses.end(2, 4, 5, std::iter::empty(), &mut told);
         assert_eq!(told.0[0].gc_id, 8);
     }
+
+    #[test]
+    fn open_pauses_and_those_that_are_lost_have_a_bound() {
+        let mut pauses = Pauses::default();
+        for thread in 1..=200 {
+            pauses.begin(thread, FOR_GC, thread.into(), thread.into());
+            assert!(pauses.open.len() <= 64 && pauses.lost.len() <= 64, "{} {}", pauses.open.len(), pauses.lost.len());
+        }
+        assert_eq!(pauses.open.iter().map(|open| open.thread).collect::<Vec<_>>(), (137..=200).collect::<Vec<_>>());
+        assert_eq!(pauses.lost, (1..=64).collect::<Vec<GcId>>());
+    }
 }

@@ -113,3 +113,24 @@ fn event_counter(input: &Input<'_>, sink: &mut impl FactSink) {
         ..Counter::default()
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normalize::fact::Fact;
+    use crate::normalize::made_up::{Each, Given, event as made_up};
+
+    #[test]
+    fn quantiles_of_a_value_have_a_bound() {
+        let mut found = Vec::new();
+        let mut sink = Each(|fact: &Fact<'_>| {
+            if let Fact::Counter(rows) = fact {
+                found.extend(rows.iter().map(|row| row.value));
+            }
+        });
+        let quantiles: String = (0..100).map(|nth| format!("0.{nth}={nth};")).collect();
+        let fields = [("instrumentName", Given::Text("wait")), ("quantiles", Given::Text(&quantiles))];
+        made_up(Action::Histogram, 1, &fields, |input| event(Action::Histogram, input, &mut sink));
+        assert_eq!(found, (0..64).map(|nth| Some(f64::from(nth))).collect::<Vec<_>>());
+    }
+}

@@ -143,4 +143,19 @@ mod tests {
             let _ = pairs(&payload[..cut]);
         }
     }
+
+    #[test]
+    fn pairs_and_their_values_have_a_bound() {
+        let mut payload = Vec::new();
+        ["Source", "Work.Start"].iter().for_each(|name| text(&mut payload, name));
+        payload.extend(300u16.to_le_bytes());
+        for nth in 0..300 {
+            text(&mut payload, &format!("{nth}{}", "k".repeat(2000)));
+            text(&mut payload, &"v".repeat(2000));
+        }
+        let pairs = head(&payload).unwrap().pairs(|_| true);
+        assert_eq!(pairs.len(), 256);
+        // 2,048 bytes of UTF-16.
+        assert!(pairs.iter().all(|(key, value)| (key.len(), value.len()) == (1024, 1024)), "{:?}", pairs.first());
+    }
 }

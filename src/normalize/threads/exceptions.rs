@@ -130,3 +130,31 @@ impl Exceptions {
         self.open.take(thread).iter().for_each(|open| open.report(sink));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normalize::fact::Fact;
+    use crate::normalize::made_up::{Each, Given, event};
+
+    #[test]
+    fn the_name_of_a_handler_has_a_bound() {
+        let mut names = Vec::new();
+        for length in [64 << 10, (64 << 10) + 1] {
+            let mut sink = Each(|fact: &Fact<'_>| {
+                if let Fact::Exception(rows) = fact {
+                    names.extend(rows.iter().map(|row| (row.catch_count, row.catch_method_name.map(str::len))));
+                }
+            });
+            let (mut exceptions, name) = (Exceptions::default(), "x".repeat(length));
+            for (action, fields) in [
+                (Action::Thrown, vec![("ExceptionType", Given::Text("E"))]),
+                (Action::Catch, vec![("MethodName", Given::Text(&name))]),
+                (Action::CatchEnd, vec![("ClrInstanceID", Given::Number(1))]),
+            ] {
+                event(action, 1, &fields, |input| exceptions.event(action, input, &mut sink));
+            }
+        }
+        assert_eq!(names, [(1, Some(64 << 10)), (1, None)]);
+    }
+}

@@ -201,3 +201,47 @@ pub fn by_file(map: &MappedFile, session: &Session, links: &[Link], out: &mut im
         map.release(link.offset);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Told(Vec<&'static str>);
+
+    impl Receiver for Told {
+        fn event(&mut self, _: &Body<'_>, _: usize, _: i64) -> ControlFlow<()> {
+            ControlFlow::Continue(())
+        }
+
+        fn problem(&mut self, problem: Problem) {
+            self.0.push(problem.code);
+        }
+
+        fn progress(&mut self, _: u64) {}
+    }
+
+    #[test]
+    fn expanded_buffers_have_a_bound() {
+        let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/samples/clr.etl"));
+        let map = MappedFile::from_file(path, std::fs::File::open(path).unwrap()).unwrap();
+        let session = Session::open(&map, &[0]).unwrap();
+        let link = session.chain(&map, &mut |_| ()).links.into_iter().next().unwrap();
+        let told = |owned: usize| {
+            let links = [Link { compressed: true, valid: 4096, ..link.clone() }];
+            let mut cursor = Cursor {
+                links: links.iter(),
+                body: Body::default(),
+                next: 0,
+                gap: None,
+                broken: false,
+                lossy_behind: false,
+            };
+            let (mut pool, mut told) = (Pool { owned, done: 0, released: 0, copies: None }, Told::default());
+            pool.next_buffer(&mut cursor, &map, &session, &mut told);
+            told.0.contains(&"too_many_buffers")
+        };
+        // 192 MB.
+        assert_eq!([(192 << 20) - 4096, (192 << 20) - 4095].map(told), [false, true]);
+    }
+}

@@ -231,3 +231,32 @@ impl ProcessTable {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::header;
+    use super::*;
+
+    /// Thread 7 begins in a process.
+    fn start(table: &mut ProcessTable, ticks: i64, process_id: u32) {
+        let mut payload = [process_id, 7].map(u32::to_le_bytes).concat();
+        payload.resize(72, 0);
+        let mut event = vec![3, 0, 2, 0xC0, 0x20 + 72, 0, 1, subject::THREAD];
+        event.extend([0; 8]);
+        event.extend(ticks.to_le_bytes());
+        event.extend([0; 8]);
+        event.extend(&payload);
+        table.event(&header::parse(&event).unwrap(), &payload);
+    }
+
+    #[test]
+    fn incarnations_of_a_thread_are_sorted_where_time_goes_back() {
+        let mut table = ProcessTable::default();
+        for (ticks, process_id) in [(100, 1), (300, 2), (250, 3), (260, 4), (270, 5)] {
+            start(&mut table, ticks, process_id);
+        }
+        assert_eq!(table.threads.iter().map(|thread| thread.from).collect::<Vec<_>>(), [100, 300, 300, 300, 300]);
+        let owner = |ticks| table.owner_of(Subject { process_id: NO_ID, thread_id: 7 }, ticks).process_id;
+        assert_eq!([50, 275, 299, 300].map(owner), [1, 1, 1, 5]);
+    }
+}

@@ -153,4 +153,26 @@ mod tests {
         out.finish();
         assert_eq!(told.0, ["long_labels"]);
     }
+
+    #[test]
+    fn label_lists_and_their_text_have_a_bound() {
+        let (mut told, mut region) = (Told::default(), RegionLabels::default());
+        let mut out = Reporter::new(&mut told);
+        let named = |name: &str| Labels { json: name.to_owned(), ..NO_LABELS.clone() };
+        region.text = (16 << 20) - 1;
+        assert_eq!((region.add(named("a"), &mut out, 1), region.add(named("b"), &mut out, 2)), (1, 0), "16 MB of text");
+
+        let mut region = RegionLabels::default();
+        region.labels.resize((1 << 20) - 2, NO_LABELS.clone());
+        assert_eq!((region.add(named("a"), &mut out, 3), region.add(named("b"), &mut out, 4)), ((1 << 20) - 1, 0));
+
+        let mut region = RegionLabels::default();
+        region.by_list_id.extend((1..1 << 20).map(|id| (id, (0, Overrides::default()))));
+        for id in [1 << 20, (1 << 20) + 1] {
+            region.define(id, named("a"), Overrides::default(), &mut out, 5);
+        }
+        assert_eq!(region.by_list_id.len(), 1 << 20);
+        out.finish();
+        assert_eq!(told.0, ["too_many_labels"; 3]);
+    }
 }

@@ -149,3 +149,28 @@ impl<'a> Stacks<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A block of two stacks of one address.
+    fn block(first_id: u32) -> Chunk<'static> {
+        let stack = [8u32.to_le_bytes().as_slice(), &[7; 8]].concat();
+        Chunk::Owned([&first_id.to_le_bytes(), &2u32.to_le_bytes(), stack.as_slice(), &stack].concat())
+    }
+
+    #[test]
+    fn stacks_and_their_bytes_have_a_bound() {
+        // 32 MB may be passed by one block.
+        let mut stacks = Stacks { owned: 32 << 20, ..Stacks::default() };
+        assert_eq!((stacks.block(block(1), 0).refused, stacks.block(block(3), 0).refused), (0, 2));
+        assert!(stacks.get(0, 2).is_some() && stacks.get(0, 3).is_none());
+
+        let mut stacks = Stacks::default();
+        let entry = Entry { chunk: 0, start: 0, len: 0, key: 0 };
+        stacks.by_id.extend((1..1 << 20).map(|id| ((9, id), entry)));
+        assert_eq!(stacks.block(block(1), 0).refused, 1);
+        assert!(stacks.get(0, 1).is_some() && stacks.get(0, 2).is_none());
+    }
+}
