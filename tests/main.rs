@@ -75,6 +75,8 @@ mod export;
 mod faults;
 #[cfg(feature = "cli")]
 mod fields;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod follow_faults;
 #[cfg(all(feature = "packed", feature = "tables"))]
 mod frames;
 #[cfg(feature = "packed")]
