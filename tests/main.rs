@@ -147,6 +147,8 @@ mod support;
 mod survival;
 #[cfg(feature = "tables")]
 mod tasks;
+#[cfg(feature = "tables")]
+mod unended;
 #[cfg(feature = "cli")]
 mod verify;
 #[cfg(all(windows, feature = "cli"))]
