@@ -16,6 +16,7 @@ mod hashes;
 mod identities;
 mod inputs;
 mod known;
+mod late;
 mod live;
 mod manifest;
 mod memory;

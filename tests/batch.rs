@@ -341,7 +341,7 @@ fn a_kill_at_any_step_and_a_second_run_give_the_same_dataset() {
     }
     const STEPS: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir";
     let recordings = Recordings::new();
-    let few = ["convert", "-q", "--tables", "gc", "traces", "--append", "-o"];
+    let few = ["convert", "-q", "--tables", "gc", "traces", "gone/1.nettrace", "gone/2.nettrace", "--append", "-o"];
     recordings.run(&[&few[..], &["expected"]].concat());
     let expected = content(&recordings.at("expected"));
     let (mut kills, mut step) = (0, 1);

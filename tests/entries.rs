@@ -151,3 +151,50 @@ fn a_failure_that_is_there_is_left_as_it_is() {
     assert_eq!(recordings.convert("lake", &["--append"]).code, Some(2));
     assert!(written() != long_ago && recordings.at("lake/trace").join(format!("trace={key}")).exists());
 }
+
+/// A dataset of 250,000 recordings has such a manifest.
+#[test]
+fn a_manifest_of_more_than_64_mb_is_read() {
+    let recordings = Recordings::new();
+    recordings.convert("lake", &["--append"]);
+    let manifest = recordings.at("lake/manifest.json");
+    let mut text = std::fs::read(&manifest).unwrap();
+    text.resize(text.len() + (65 << 20), b' ');
+    std::fs::write(&manifest, text).unwrap();
+    let listed = recordings.run(&["dataset", "list", "lake"]);
+    assert_eq!(listed.code, Some(0), "{}", listed.err);
+    let added = recordings.convert("lake", &["--append"]);
+    assert_eq!(added.code, Some(2), "{}", added.err);
+    let file = std::fs::File::options().write(true).open(&manifest).unwrap();
+    file.set_len((256 << 20) + 1).unwrap();
+    for refused in [recordings.run(&["dataset", "list", "lake"]), recordings.convert("lake", &["--append"])] {
+        assert!(refused.code == Some(1) && refused.err.contains("at most 256 MB"), "{}", refused.err);
+    }
+}
+
+/// Their files lie side by side until they are put, and those of an earlier run are found by name.
+#[test]
+fn recordings_that_are_not_there_are_entries_each_and_are_forgotten_each() {
+    let recordings = Recordings::new();
+    let name = |number: usize| format!("gone/{number}.nettrace");
+    let list: String = (0..600).map(|number| name(number) + "\n").collect();
+    std::fs::write(recordings.at("list"), list).unwrap();
+    let all = ["convert", "-q", "--append", "--files-from", "list", "-o", "lake"];
+    for _ in 0..2 {
+        assert_eq!(recordings.run(&all).code, Some(1), "nothing was converted");
+        let lake = tracequet::dataset::Dataset::open(recordings.at("lake")).unwrap();
+        let mut failed: Vec<_> = lake.failed().iter().map(|failed| failed.path.display().to_string()).collect();
+        failed.sort();
+        let mut expected: Vec<_> = (0..600).map(name).collect();
+        expected.sort();
+        assert_eq!(failed, expected);
+        assert_eq!(recordings.run(&["dataset", "verify", "lake"]).code, Some(0));
+        let hidden = std::fs::read_dir(recordings.at("lake")).unwrap().flatten();
+        assert!(!hidden.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with('.')));
+    }
+    std::fs::create_dir(recordings.at("gone")).unwrap();
+    std::fs::copy(recordings.at("traces/night/old.nettrace"), recordings.at(&name(77))).unwrap();
+    assert_eq!(recordings.run(&all).code, Some(2));
+    let lake = tracequet::dataset::Dataset::open(recordings.at("lake")).unwrap();
+    assert!(lake.recordings().len() == 1 && lake.failed().len() == 599);
+}

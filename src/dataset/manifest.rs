@@ -6,13 +6,10 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
-use crate::sink::{DamagedEntry, Format};
+use crate::sink::{DamagedEntry, Format, MANIFEST_BYTES};
 use crate::table::schema::SCHEMA_VERSION;
 
 pub(super) const NAME: &str = "manifest.json";
-
-/// Larger manifests are not read: 64 bytes for each of a million tables.
-const MAX_BYTES: u64 = 64 << 20;
 
 /// How the files of a dataset lie in its directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,8 +162,8 @@ impl Manifest {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(wrong("is not there".into(), a_dataset)),
             Err(e) => return Err(Error::io(&path)(e)),
         };
-        if size > MAX_BYTES {
-            return Err(wrong(format!("has {size} bytes"), "a manifest of at most 64 MB"));
+        if size > MANIFEST_BYTES {
+            return Err(wrong(format!("has {size} bytes"), "a manifest of at most 256 MB"));
         }
         let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
         let head: Head = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string(), "a manifest of tracequet"))?;

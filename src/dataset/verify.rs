@@ -9,7 +9,7 @@ use super::manifest::{Entry, Layout, NAME, Outcome, TableInfo};
 use super::open::Dataset;
 use super::table::Table;
 use crate::error::{Error, Result};
-use crate::sink::{DamagedEntry, NO_RECORDING, UNFINISHED, entries, entry_path, read_small};
+use crate::sink::{DamagedEntry, NO_RECORDING, UNFINISHED, entries, entry_path, read_manifest, read_small};
 use crate::table::views;
 
 /// The file with the views, beside the manifest.
@@ -198,7 +198,7 @@ impl Dataset {
             files.recordings.insert(NO_RECORDING.to_owned(), without_rows.into_iter().collect());
         }
         let path = self.path().join(NAME);
-        let manifest = read_small(&path).map_err(Error::io(&path))?;
+        let manifest = read_manifest(&path).map_err(Error::io(&path))?;
         let manifest: Value = serde_json::from_slice(&manifest).unwrap_or_default();
         let anew = |what: String| format!("{what}; convert --append --refresh writes it anew");
         if let Some(what) = all.differs_from(&manifest) {

@@ -1,25 +1,26 @@
 //! Several recordings into one dataset: side by side, each for itself, and a failure of one costs only that one.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
 use super::empty::Empty;
 use super::hashes::Hashes;
 use super::inputs::{identity_of, stamp, trace_key};
 use super::known::{Known, Plan, check_head, head_of};
-use super::memory::Memory;
+use super::late::Late;
+use super::memory::{Budget, Memory};
 use super::one::{options, read_one};
 use super::request::{AddressType, Convert, Progress, Step};
 use super::stored::{Ahead, Came, Fetches, StoreLake};
 use super::summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary, elapsed_ns};
+use super::together::Ready;
 use super::{describe, empty, failed, manifest, together};
 use crate::error::{Error, Result};
 use crate::reader::etl::Manifests;
-use crate::sink::{Dataset, Encoders, Lake, NewRecording, Put};
+use crate::sink::{Dataset, DatasetOptions, Encoders, Lake, NewRecording, Put, Shelf};
 use crate::source::{FileIdentity, RecordingPath};
 use crate::table::Shape;
 use crate::table::schema::SCHEMA_VERSION;
@@ -63,6 +64,9 @@ pub(super) fn run(
         0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
         jobs => jobs,
     };
+    let mut options = options(request, &[]);
+    options.elsewhere = Arc::new(empty.names().map(str::to_owned).collect());
+    options.small_here = jobs.min(recordings.len()) >= options.threads;
     let batch = Batch {
         request,
         recordings,
@@ -73,10 +77,11 @@ pub(super) fn run(
         manifests,
         lake,
         encoders,
-        elsewhere: Arc::new(empty.names().map(str::to_owned).collect()),
         known,
         memory: Memory::new(request.memory),
-        hashes: Hashes::new(recordings.len()),
+        room: together::room(),
+        options,
+        hashes: Hashes::default(),
         next: AtomicUsize::new(0),
         stopped: AtomicBool::new(false),
     };
@@ -156,10 +161,12 @@ struct Batch<'b> {
     manifests: Manifests,
     lake: Lake,
     encoders: Arc<Encoders>,
-    /// Tables that need no file where a recording has no rows of them.
-    elsewhere: Arc<HashSet<String>>,
     known: Known,
     memory: Memory,
+    /// Room for recordings that wait to be put.
+    room: Budget,
+    /// How the files of a recording are written.
+    options: DatasetOptions,
     hashes: Hashes,
     /// The input that is next to be begun.
     next: AtomicUsize,
@@ -207,7 +214,7 @@ enum Made {
 }
 
 /// A recording to put into the dataset, which input it is, and the outcome.
-type Finished = (NewRecording, (usize, Outcome));
+type Finished<'b> = Ready<'b, (usize, Outcome)>;
 
 enum Message {
     Progress(Progress),
@@ -231,7 +238,7 @@ impl Batch<'_> {
                     break;
                 }
             }
-            let (finished, to_put) = sync_channel(together::MOST);
+            let (finished, to_put) = channel();
             let own = sender.clone();
             let thread = std::thread::Builder::new().name("put".into());
             let mut started = thread.spawn_scoped(scope, move || self.put_as_they_come(&to_put, &own)).map(|_| ());
@@ -270,17 +277,18 @@ impl Batch<'_> {
         broken.map_or(Ok(done), Err)
     }
 
-    fn work(&self, messages: &Sender<Message>, finished: &SyncSender<Finished>) {
+    fn work<'s>(&'s self, messages: &Sender<Message>, finished: &Sender<Finished<'s>>) {
+        let mut failures = Shelf::new(self.lake.path());
         while !self.stopped.load(Ordering::Acquire) {
             let index = self.next.fetch_add(1, Ordering::AcqRel);
             let Some((_, recording)) = self.recordings.get(index) else { return };
-            let message = match self.one(index, recording, messages) {
+            let message = match self.one(index, recording, messages, &mut failures) {
                 Ok(Made::New(made)) => {
                     let (new, entry, outcome) = *made;
                     match self.put_into_store(&new, &entry) {
                         Some(Ok(put)) => Message::Done(index, Box::new(outcome.after(put))),
                         Some(Err(error)) => self.broken(error),
-                        None if finished.send((new, (index, outcome))).is_ok() => continue,
+                        None if finished.send(Ready::new(new, (index, outcome), &self.room)).is_ok() => continue,
                         // It panicked.
                         None => self.broken(Error::Internal("the thread that puts recordings is gone".into())),
                     }
@@ -299,14 +307,14 @@ impl Batch<'_> {
         Message::Broken(error)
     }
 
-    fn put_as_they_come(&self, finished: &Receiver<Finished>, messages: &Sender<Message>) {
+    fn put_as_they_come(&self, finished: &Receiver<Finished<'_>>, messages: &Sender<Message>) {
         let done = |(index, outcome): (usize, Outcome), put| {
             let _ = messages.send(Message::Done(index, Box::new(outcome.after(put))));
         };
         let broken = |error| {
             let _ = messages.send(self.broken(error));
         };
-        together::put(&self.lake, finished, done, broken);
+        together::put(|recordings| self.lake.put(recordings), finished, done, broken);
     }
 
     /// Puts a recording into the store, if the dataset is in one. Each job does that for itself: sending takes long.
@@ -332,7 +340,14 @@ impl Batch<'_> {
         self.recordings.get(index).map_or(0, |(input, _)| *input)
     }
 
-    fn one(&self, index: usize, recording: &RecordingPath, messages: &Sender<Message>) -> Result<Made> {
+    /// `failures` is where the files go of a recording that cannot be read.
+    fn one(
+        &self,
+        index: usize,
+        recording: &RecordingPath,
+        messages: &Sender<Message>,
+        failures: &mut Shelf,
+    ) -> Result<Made> {
         let mut here = None;
         let mut before = None;
         let hashed = self.hashes.publish(index, || match self.ahead.take(index, &|r| self.known_tag(r))? {
@@ -354,7 +369,7 @@ impl Batch<'_> {
         let path = &recording.name();
         let identity = match hashed {
             Ok(identity) => identity,
-            Err(error) => return self.failed(recording, FileIdentity::default(), error, Vec::new()),
+            Err(error) => return self.failed((recording, FileIdentity::default()), error, Vec::new(), failures),
         };
         if let Some(first) = self.hashes.earlier(index, &identity.sha256) {
             let first = self.recordings.get(first).map(|(_, recording)| recording.name()).unwrap_or_default();
@@ -369,7 +384,8 @@ impl Batch<'_> {
         let _share = self.memory.take(identity.size_bytes);
         let key = trace_key(path, &identity.sha256);
         let request = &*self.known.with_own_labels(self.request, &key, &identity);
-        let mut part = self.part(&key)?;
+        let make = || Dataset::part_of(self.lake.path(), self.encoders.clone(), self.options(&key));
+        let mut part = Late::new(&make);
         let input = self.input(index);
         let mut progress = |position, total, events| {
             let _ = messages.send(Message::Progress(Progress { input, position, total, events }));
@@ -394,18 +410,18 @@ impl Batch<'_> {
                     expected: "a recording that is not being written".into(),
                 };
                 drop(part);
-                self.failed(recording, FileIdentity::default(), error, replaced)
+                self.failed((recording, FileIdentity::default()), error, replaced, failures)
             }
             Ok((summary, tables)) => {
                 let input = InputSummary { trace_id: key.clone(), ..summary };
                 let entry = manifest::entry(request, &input, &tables, recording.etag());
-                let new = NewRecording::new(&key, part, &entry, replaced)?;
+                let new = NewRecording::new(&key, part.into_dataset()?, &entry, replaced)?;
                 let outcome = Outcome { done: Done::Converted(input), tables, failure: None };
                 Ok(Made::New(Box::new((new, entry, outcome))))
             }
             Err(error) => {
                 drop(part);
-                self.failed(recording, identity, error, replaced)
+                self.failed((recording, identity), error, replaced, failures)
             }
         }
     }
@@ -413,10 +429,10 @@ impl Batch<'_> {
     /// A failure becomes a row, if it is one of the recording alone.
     fn failed(
         &self,
-        recording: &RecordingPath,
-        identity: FileIdentity,
+        (recording, identity): (&RecordingPath, FileIdentity),
         error: Error,
         mut replaced: Vec<String>,
+        failures: &mut Shelf,
     ) -> Result<Made> {
         let (path, file) = (recording.name(), recording.file());
         let of_recording = match &error {
@@ -432,7 +448,7 @@ impl Batch<'_> {
             input.trace_id = trace_key(&input.path, &identity.sha256);
             input.identity = identity;
         }
-        let mut part = self.part(&input.trace_id)?;
+        let mut part = Dataset::part_beside(failures, self.encoders.clone(), self.options(&input.trace_id))?;
         let request = &*self.known.with_own_labels(self.request, &input.trace_id, &input.identity);
         let tables = failed::write(request, &input, self.shape(&input.trace_id), &mut part)?;
         let entry = manifest::failed_entry(request, &input, &tables);
@@ -450,12 +466,8 @@ impl Batch<'_> {
         self.known.tag(&path)
     }
 
-    fn part(&self, key: &str) -> Result<Dataset> {
-        let mut options = options(self.request, &[]);
-        options.partition = Some(format!("trace={key}"));
-        options.elsewhere = self.elsewhere.clone();
-        options.small_here = self.jobs.min(self.recordings.len()) >= options.threads;
-        Dataset::part_of(self.lake.path(), self.encoders.clone(), options)
+    fn options(&self, key: &str) -> DatasetOptions {
+        DatasetOptions { partition: Some(format!("trace={key}")), ..self.options.clone() }
     }
 
     fn shape(&self, key: &str) -> Shape {

@@ -1,7 +1,7 @@
 //! The recordings that a dataset has when others are added.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -13,7 +13,7 @@ use super::manifest::{VERSION, address_type, labels};
 use super::request::{AddressType, Convert};
 use super::summary::SkippedInput;
 use crate::error::{Error, Result};
-use crate::sink::{DamagedEntry, Format, Line, OtherVersion, Summed, entry_path, read_small};
+use crate::sink::{DamagedEntry, Format, Line, OtherVersion, Summed, entry_path, read_manifest};
 use crate::source::FileIdentity;
 use crate::table::schema::SCHEMA_VERSION;
 
@@ -25,7 +25,9 @@ pub(super) struct Known {
     by_hash: Vec<(u64, usize)>,
     /// The same of recordings whose store told a tag, by their address. Made when the first is asked for.
     tagged: OnceLock<HashMap<PathBuf, usize>>,
-    failed: Vec<Entry>,
+    /// Places in the sum of those that could not be read, by where their files are and by their hashes.
+    failed_at: HashMap<PathBuf, Vec<usize>>,
+    failed_as: HashMap<String, Vec<usize>>,
     /// Keys of entries that cannot be read.
     damaged: HashSet<String>,
 }
@@ -35,8 +37,6 @@ struct Entry {
     trace_id: String,
     #[serde(default)]
     path: PathBuf,
-    #[serde(default)]
-    sha256: String,
     #[serde(default)]
     version: String,
     #[serde(default)]
@@ -73,9 +73,15 @@ impl Known {
         let hashes = summed.recordings().iter().enumerate().map(|(place, line)| (begin(line.sha256()), place));
         let mut by_hash: Vec<_> = hashes.collect();
         by_hash.sort_unstable();
-        let failed = summed.failed().iter().filter_map(parsed).collect();
+        let (mut failed_at, mut failed_as) = (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new());
+        for (place, line) in summed.failed().iter().enumerate() {
+            failed_at.entry(parsed(line).map(|entry| entry.path).unwrap_or_default()).or_default().push(place);
+            if !line.sha256().is_empty() {
+                failed_as.entry(line.sha256().to_owned()).or_default().push(place);
+            }
+        }
         let damaged = summed.damaged().iter().map(|damaged| damaged.key.clone()).collect();
-        Ok(Known { summed, by_hash, tagged: OnceLock::new(), failed, damaged })
+        Ok(Known { summed, by_hash, tagged: OnceLock::new(), failed_at, failed_as, damaged })
     }
 
     /// The entries that cannot be read.
@@ -122,9 +128,10 @@ impl Known {
     /// What is to be done with a recording. One that failed before is tried again: its file may have been repaired, or
     /// was still being written. One whose entry is damaged gets another.
     pub(super) fn plan(&self, request: &Convert, path: &Path, identity: &FileIdentity) -> Plan {
-        let same_file =
-            |entry: &&Entry| entry.path == path || !entry.sha256.is_empty() && entry.sha256 == identity.sha256;
-        let mut replaced: Vec<String> = self.failed.iter().filter(same_file).map(|e| e.trace_id.clone()).collect();
+        let same_file = self.failed_at.get(path).into_iter().chain(self.failed_as.get(&identity.sha256)).flatten();
+        let same_file: BTreeSet<usize> = same_file.copied().collect();
+        let failed = same_file.iter().filter_map(|place| self.summed.failed().get(*place));
+        let mut replaced: Vec<String> = failed.map(|line| line.key().to_owned()).collect();
         if let Some(entry) = self.with_hash(&identity.sha256) {
             if let Some(skipped) = entry.skipped(request, path) {
                 return Plan::Skip(skipped);
@@ -138,6 +145,13 @@ impl Known {
         Plan::Convert(replaced)
     }
 
+    /// The recording that could not be read with this key and this content.
+    fn failed(&self, key: &str, sha256: &str) -> Option<Entry> {
+        let failed = self.summed.failed();
+        let line = failed.get(failed.binary_search_by(|line| line.key().cmp(key)).ok()?)?;
+        if line.sha256() == sha256 { parsed(line) } else { None }
+    }
+
     /// The request with the labels that a recording was given when it came: one that is converted again, or that cannot be read
     /// again, keeps them. `key` is that of the recording.
     pub(super) fn with_own_labels<'r>(
@@ -146,8 +160,7 @@ impl Known {
         key: &str,
         identity: &FileIdentity,
     ) -> Cow<'r, Convert> {
-        let is_it = |entry: &&Entry| entry.trace_id == key && entry.sha256 == identity.sha256;
-        let entry = self.with_hash(&identity.sha256).or_else(|| self.failed.iter().find(is_it).cloned());
+        let entry = self.with_hash(&identity.sha256).or_else(|| self.failed(key, &identity.sha256));
         let own = entry.map(|entry| entry.labels).filter(|own| *own != labels(request));
         let Some(own) = own.as_ref().and_then(Value::as_object) else { return Cow::Borrowed(request) };
         let own = own.iter().filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
@@ -204,7 +217,7 @@ impl Head {
 pub(super) fn check_head(request: &Convert) -> Result<Option<u32>> {
     let out = &request.output;
     let path = out.join("manifest.json");
-    let bytes = match read_small(&path) {
+    let bytes = match read_manifest(&path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             let mut entries = match std::fs::read_dir(out) {
@@ -250,7 +263,7 @@ pub(super) fn check_head(request: &Convert) -> Result<Option<u32>> {
 /// How the tables of a dataset of several recordings are written.
 pub(super) fn head_of(root: &Path) -> Result<(Format, AddressType)> {
     let path = root.join("manifest.json");
-    let bytes = read_small(&path).map_err(Error::io(&path))?;
+    let bytes = read_manifest(&path).map_err(Error::io(&path))?;
     let head = Head::parse(&path, &bytes)?;
     if head.tool != "tracequet" || head.layout != "hive" {
         return Err(Error::Usage(format!("{} is no dataset of several recordings", root.display())));

@@ -1,4 +1,4 @@
-//! How much memory the recordings that are converted side by side may need together.
+//! How much memory the recordings that are converted side by side may need together, and other budgets of theirs.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -11,44 +11,58 @@ const FOR_EACH_BYTE: u64 = 8;
 /// Assumed to be free where the system does not say.
 const UNKNOWN: u64 = 2 << 30;
 
-/// One budget for all.
+/// One budget of memory for all.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct Memory(Budget);
+
+/// An amount of something that several threads share.
+#[derive(Debug)]
+pub(super) struct Budget {
     total: u64,
     taken: Mutex<u64>,
     given_back: Condvar,
 }
 
-/// A part of the budget.
+/// A part of a budget. Dropped, it is given back.
 #[derive(Debug)]
-pub(super) struct Share<'m> {
-    bytes: u64,
-    memory: &'m Memory,
+pub(super) struct Share<'b> {
+    amount: u64,
+    budget: &'b Budget,
 }
 
 impl Memory {
     /// A budget of so many bytes; by default half of what is free.
     pub(super) fn new(total: Option<u64>) -> Memory {
-        let total = total.unwrap_or_else(|| free().unwrap_or(UNKNOWN) / 2);
-        Memory { total, taken: Mutex::new(0), given_back: Condvar::new() }
+        Memory(Budget::new(total.unwrap_or_else(|| free().unwrap_or(UNKNOWN) / 2)))
     }
 
     /// Waits until there is enough for a recording of this size. One alone always runs.
     pub(super) fn take(&self, recording_bytes: u64) -> Share<'_> {
-        let bytes = needed(recording_bytes);
+        self.0.take(needed(recording_bytes))
+    }
+}
+
+impl Budget {
+    /// So much.
+    pub(super) fn new(total: u64) -> Budget {
+        Budget { total, taken: Mutex::new(0), given_back: Condvar::new() }
+    }
+
+    /// Waits until there is so much left. Who is alone gets it however much it is.
+    pub(super) fn take(&self, amount: u64) -> Share<'_> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        while *taken > 0 && *taken + bytes > self.total {
+        while *taken > 0 && *taken + amount > self.total {
             taken = self.given_back.wait(taken).unwrap_or_else(PoisonError::into_inner);
         }
-        *taken += bytes;
-        Share { bytes, memory: self }
+        *taken += amount;
+        Share { amount, budget: self }
     }
 }
 
 impl Drop for Share<'_> {
     fn drop(&mut self) {
-        *self.memory.taken.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
-        self.memory.given_back.notify_all();
+        *self.budget.taken.lock().unwrap_or_else(PoisonError::into_inner) -= self.amount;
+        self.budget.given_back.notify_all();
     }
 }
 
@@ -78,7 +92,7 @@ mod tests {
             assert!(!second.is_finished());
             drop(first);
         });
-        assert_eq!(*memory.taken.lock().unwrap(), 0);
+        assert_eq!(*memory.0.taken.lock().unwrap(), 0);
     }
 
     #[test]

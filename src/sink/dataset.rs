@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 
+use super::shelf::Shelf;
 use super::staging::{self, Staging};
 use super::table::{Table, TablePath};
 use super::workers::{Encoders, Workers};
@@ -23,10 +24,10 @@ pub struct Dataset {
     // Dropped in this order: the directory must outlive the threads and the open files, which flush what they hold.
     workers: Workers,
     tables: Vec<Table>,
-    staging: Staging,
+    staging: Arc<Staging>,
     options: DatasetOptions,
-    /// Whether files are moved to their places one by one. Until then they lie side by side, under numbers.
-    apart: bool,
+    /// Where files are moved to their places one by one: until then they lie side by side, under this and a number.
+    apart: Option<String>,
     taken: HashSet<PathBuf>,
     /// Bytes given to each worker, the measure by which tables are dealt out.
     loads: Vec<usize>,
@@ -36,7 +37,9 @@ pub struct Dataset {
 
 /// What [`Dataset::finished`] gives: a hidden directory, and the files in it that have a place in the dataset.
 pub(super) struct Finished {
-    pub(super) staging: Staging,
+    pub(super) staging: Arc<Staging>,
+    /// What the names of its files begin with there.
+    pub(super) prefix: String,
     pub(super) files: Vec<FinishedFile>,
 }
 
@@ -56,17 +59,29 @@ impl Dataset {
         properties::check(options.format, options.compression)?;
         let staging = Staging::new(out, options.overwrite, &options.inputs)?;
         let encoders = Encoders::start(options.threads).map_err(Error::io("starting a thread"))?;
-        Ok(Dataset::growing_in(staging, encoders, options, false))
+        Ok(Dataset::growing_in(Arc::new(staging), encoders, options, None))
     }
 
     /// Begins the files of one recording, which [`super::Lake::put`] moves into the dataset of several in `folder`.
     /// The encoders are those of all recordings that are written at once.
     pub fn part_of(folder: &Path, encoders: Arc<Encoders>, options: DatasetOptions) -> Result<Dataset> {
         properties::check(options.format, options.compression)?;
-        Ok(Dataset::growing_in(Staging::inside(folder)?, encoders, options, true))
+        Ok(Dataset::growing_in(Arc::new(Staging::inside(folder)?), encoders, options, Some(String::new())))
     }
 
-    fn growing_in(staging: Staging, encoders: Arc<Encoders>, options: DatasetOptions, apart: bool) -> Dataset {
+    /// The same beside the files of others, where a recording has so few that a directory for each would be most of the work.
+    pub fn part_beside(others: &mut Shelf, encoders: Arc<Encoders>, options: DatasetOptions) -> Result<Dataset> {
+        properties::check(options.format, options.compression)?;
+        let (staging, prefix) = others.place()?;
+        Ok(Dataset::growing_in(staging, encoders, options, Some(prefix)))
+    }
+
+    fn growing_in(
+        staging: Arc<Staging>,
+        encoders: Arc<Encoders>,
+        options: DatasetOptions,
+        apart: Option<String>,
+    ) -> Dataset {
         let workers = Workers::of(encoders, options.small_here);
         let loads = vec![0; workers.count()];
         Dataset { workers, staging, options, apart, taken: HashSet::new(), tables: Vec::new(), loads, open_bytes: 0 }
@@ -94,8 +109,8 @@ impl Dataset {
         // Alone, too: an empty name would be hidden by the extension.
         staging::relative(&spec.name)?;
         let mut here = self.claim(&place)?;
-        if self.apart {
-            here = self.staging.path().join(format!("{}.{}", self.tables.len(), format.name()));
+        if let Some(prefix) = &self.apart {
+            here = self.staging.path().join(format!("{prefix}{}.{}", self.tables.len(), format.name()));
         }
         self.tables.push(Table::new(spec, TablePath { here, place }, (format, compression))?);
         Ok(TableId(self.tables.len() - 1))
@@ -162,7 +177,8 @@ impl Dataset {
 
     /// Puts the dataset in its place. All tables must be closed.
     pub fn commit(self) -> Result<()> {
-        self.finished()?.staging.commit()
+        let shared = || Error::Internal("the directory of a dataset is that of others, too".into());
+        Arc::into_inner(self.finished()?.staging).ok_or_else(shared)?.commit()
     }
 
     /// The directory with all that was written.
@@ -176,7 +192,7 @@ impl Dataset {
             Some(FinishedFile { table: table.spec.name.clone(), path })
         };
         let files = self.tables.iter().filter_map(file).collect();
-        Ok(Finished { staging: self.staging, files })
+        Ok(Finished { staging: self.staging, prefix: self.apart.unwrap_or_default(), files })
     }
 
     /// The path of a file that nothing else in the dataset may have.

@@ -28,16 +28,37 @@ pub fn entry_path(key: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{key}{ENTRY}"))
 }
 
-/// Larger manifests and entries are not read: 64 bytes for each of a million tables.
-const MAX_BYTES: u64 = 64 << 20;
+/// Larger entries are not read: 64 bytes for each of a million tables.
+const ENTRY_BYTES: u64 = 64 << 20;
+/// Larger manifests are neither read nor written: 300 bytes for each of 900,000 recordings.
+pub const MANIFEST_BYTES: u64 = 256 << 20;
 
-/// The content of a manifest or an entry. A pipe or a device in its place would never end.
+/// The content of an entry, or of another small file. A pipe or a device in its place would never end.
 pub fn read_small(path: &Path) -> std::io::Result<Vec<u8>> {
+    read_up_to(ENTRY_BYTES, path)
+}
+
+/// The content of a manifest, which has a line for each recording.
+pub fn read_manifest(path: &Path) -> std::io::Result<Vec<u8>> {
+    read_up_to(MANIFEST_BYTES, path)
+}
+
+fn read_up_to(bytes: u64, path: &Path) -> std::io::Result<Vec<u8>> {
     let found = fs::metadata(path)?;
-    if !found.is_file() || found.len() > MAX_BYTES {
-        return Err(std::io::Error::other("is no file of at most 64 MB"));
+    if !found.is_file() || found.len() > bytes {
+        return Err(std::io::Error::other(format!("is no file of at most {} MB", bytes >> 20)));
     }
     fs::read(path)
+}
+
+/// Refuses a manifest that nobody would read.
+pub(super) fn check_manifest(path: &Path, bytes: usize) -> Result<()> {
+    if bytes as u64 <= MANIFEST_BYTES {
+        return Ok(());
+    }
+    let what = format!("the recordings are too many for one dataset: their manifest takes {} MB", bytes >> 20);
+    let expected = format!("{} MB at most: put the next ones into another dataset", MANIFEST_BYTES >> 20);
+    Err(Error::Dataset { path: path.to_owned(), what, expected })
 }
 
 impl DamagedEntry {
@@ -140,7 +161,7 @@ fn add<'k>(root: &Path, summed: &mut Summed, keys: impl Iterator<Item = &'k str>
 fn manifest(root: &Path) -> Option<(Vec<u8>, SystemTime)> {
     let path = root.join(MANIFEST);
     let written = fs::metadata(&path).ok()?.modified().ok()?;
-    Some((read_small(&path).ok()?, written))
+    Some((read_manifest(&path).ok()?, written))
 }
 
 /// The keys of the entries in their order, each with when it was last changed, where the system says so.

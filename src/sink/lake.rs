@@ -7,17 +7,19 @@
 //! there will be: the next run takes away what a killed one left half there. Recordings that are ready at the same time are put
 //! together, so that they wait for the disk once and not each for itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use serde_json::Value;
 
 use super::dataset::{Dataset, Finished, FinishedFile};
-use super::entries::{FOLDER, LOCK, NO_RECORDING, Parsed, entry_path, names, read_small, summed, texts};
+use super::entries::{
+    FOLDER, LOCK, NO_RECORDING, Parsed, check_manifest, entry_path, names, read_small, summed, texts,
+};
 use super::staging::{self, PART, Staging};
 use super::summed::Summed;
 use super::{Format, durable, growing, leftovers, lock, table_path};
@@ -44,17 +46,24 @@ pub struct NewRecording {
     key: String,
     files: Vec<FinishedFile>,
     replaced: Vec<String>,
-    staging: Staging,
+    /// Where its entry lies until then.
+    entry: PathBuf,
+    staging: Arc<Staging>,
 }
 
 impl NewRecording {
     /// The files of `part`, with an `entry` whose `tables` name all of them. Recordings with the keys `replaced` go when it comes.
     pub fn new(key: &str, part: Dataset, entry: &[u8], replaced: Vec<String>) -> Result<NewRecording> {
         staging::relative(key)?;
-        let Finished { staging, files } = part.finished()?;
-        let path = staging.path().join(ENTRY);
+        let Finished { staging, prefix, files } = part.finished()?;
+        let path = staging.path().join(format!("{prefix}{ENTRY}"));
         fs::write(&path, entry).map_err(Error::io(&path))?;
-        Ok(NewRecording { key: key.to_owned(), files, replaced, staging })
+        Ok(NewRecording { key: key.to_owned(), files, replaced, entry: path, staging })
+    }
+
+    /// How many files it is, with its entry.
+    pub fn file_count(&self) -> usize {
+        self.files.len() + 1
     }
 
     /// Its key.
@@ -109,8 +118,8 @@ impl Lake {
     /// unless it is replaced.
     pub fn put(&self, recordings: &[NewRecording]) -> Result<Vec<Put>> {
         if self.durable {
-            let trees: Vec<&Path> = recordings.iter().map(|new| new.staging.path()).collect();
-            durable::sync_trees(&trees)?;
+            let trees: BTreeSet<&Path> = recordings.iter().map(|new| new.staging.path()).collect();
+            durable::sync_trees(&trees.into_iter().collect::<Vec<_>>())?;
         }
         let _lock = self.lock()?;
         let _committing = growing::commit();
@@ -129,6 +138,7 @@ impl Lake {
     fn put_all<'n>(&self, recordings: &'n [NewRecording], half: &mut Vec<&'n str>) -> Result<Vec<Put>> {
         let mut folders = BTreeSet::new();
         let mut outcomes = Vec::new();
+        let mut keys = HashSet::new();
         for new in recordings {
             let key = new.key.as_str();
             if self.is_there_as_it_is(new) {
@@ -139,7 +149,7 @@ impl Lake {
             for old in &new.replaced {
                 has_replaced |= self.take_away(old)?;
             }
-            if self.entry(key).exists() || half.contains(&key) {
+            if self.entry(key).exists() || !keys.insert(key) {
                 outcomes.push(Put::WasThere);
                 continue;
             }
@@ -148,7 +158,7 @@ impl Lake {
                 // Another process was killed meanwhile.
                 self.remove_half(key, &note)?;
             }
-            fs::rename(new.staging.path().join(ENTRY), &note).map_err(Error::io(&note))?;
+            fs::rename(&new.entry, &note).map_err(Error::io(&note))?;
             half.push(key);
             if has_replaced {
                 // Written before somebody summed up the old one, maybe: it must not be taken for that.
@@ -179,7 +189,7 @@ impl Lake {
 
     /// Whether a recording would only take its own place, with the same entry: a file that cannot be read is tried at each run.
     fn is_there_as_it_is(&self, new: &NewRecording) -> bool {
-        let own = |entry: Vec<u8>| read_small(&new.staging.path().join(ENTRY)).is_ok_and(|own| own == entry);
+        let own = |entry: Vec<u8>| read_small(&new.entry).is_ok_and(|own| own == entry);
         let is_there = |file: &FinishedFile| {
             let folder = self.folder(&file.table, &new.key).ok()?;
             Some(fs::metadata(part(file, &folder, 0)).ok()?.len() == fs::metadata(&file.path).ok()?.len())
@@ -216,7 +226,7 @@ impl Lake {
 
     /// Takes the files of tables without rows into the dataset, one for each table that `part` has. They replace those of an earlier run.
     pub fn put_empty(&self, part: Dataset) -> Result<()> {
-        let Finished { staging, files } = part.finished()?;
+        let Finished { staging, files, .. } = part.finished()?;
         if self.durable {
             durable::sync_trees(&[staging.path()])?;
         }
@@ -239,7 +249,7 @@ impl Lake {
     /// Adds a part of a recording that is still written: a file for each of its tables. Each appears whole, and none changes
     /// afterwards.
     pub(super) fn add_part(&self, key: &str, number: u32, part: Dataset) -> Result<()> {
-        let Finished { staging, files } = part.finished()?;
+        let Finished { staging, files, .. } = part.finished()?;
         if self.durable {
             durable::sync_tree(staging.path())?;
         }
@@ -266,7 +276,7 @@ impl Lake {
     /// Puts a recording in the place of its parts, table by table, and then its entry. Who reads a table meanwhile finds all
     /// parts or the whole. `before` is an entry that names all tables.
     pub fn finish(&self, key: &str, whole: Dataset, before: &[u8], entry: &[u8]) -> Result<()> {
-        let Finished { staging, files } = whole.finished()?;
+        let Finished { staging, files, .. } = whole.finished()?;
         // A folder for each, since what takes the place of all parts at once is their folder.
         let mut moves = Vec::new();
         for (number, file) in files.iter().enumerate() {
@@ -337,6 +347,7 @@ impl Lake {
         let _lock = self.lock()?;
         for (name, text) in make(&self.summed(schema_version, anew)?)? {
             let path = self.root.join(staging::relative(name)?);
+            check_manifest(&path, text.len())?;
             let fresh = self.root.join(FOLDER).join(format!("{name}.half"));
             let replaced = self.write(&fresh, text.as_bytes());
             if let Err(error) = replaced.and_then(|()| fs::rename(&fresh, &path).map_err(Error::io(&path))) {

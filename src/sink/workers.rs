@@ -32,6 +32,8 @@ pub(super) struct Workers {
     state: Arc<State>,
     /// Whether what is small is encoded by the thread that writes the dataset.
     small_here: bool,
+    /// Whether a thread was given something since all were waited for.
+    has_submitted: AtomicBool,
 }
 
 struct Job {
@@ -94,7 +96,7 @@ impl Drop for Encoders {
 impl Workers {
     /// For one dataset.
     pub(super) fn of(encoders: Arc<Encoders>, small_here: bool) -> Workers {
-        Workers { encoders, state: Arc::default(), small_here }
+        Workers { encoders, state: Arc::default(), small_here, has_submitted: AtomicBool::new(false) }
     }
 
     /// Does work that is small: here, or on one of the threads.
@@ -143,6 +145,7 @@ impl Workers {
         ticket: Option<Arc<Ticket>>,
         work: impl FnOnce() -> Result<()> + Send + 'static,
     ) -> Result<()> {
+        self.has_submitted.store(true, Ordering::Release);
         match self.encoders.threads.get(worker) {
             Some(worker) if worker.jobs.send(self.job(ticket, work)).is_ok() => Ok(()),
             _ => Err(Error::Internal("an encoding thread is gone".into())),
@@ -156,6 +159,9 @@ impl Workers {
     }
 
     fn drain(&self) -> Result<()> {
+        if !self.has_submitted.load(Ordering::Acquire) {
+            return Ok(());
+        }
         let (done, all_done) = channel::<()>();
         for worker in 0..self.count() {
             let done = done.clone();
@@ -167,6 +173,7 @@ impl Workers {
         drop(done);
         // Ends when the last of the senders is gone, whether its job was run or dropped.
         for () in all_done {}
+        self.has_submitted.store(false, Ordering::Release);
         Ok(())
     }
 

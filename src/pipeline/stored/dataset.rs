@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::folder::Folder;
 use crate::error::{Error, Result};
+use crate::sink::MANIFEST_BYTES;
 use crate::sink::NO_RECORDING;
 use crate::source::store::{Address, Failure, Object, Store, each, open, read};
 
@@ -39,7 +40,8 @@ impl StoredDataset {
     fn open(store: Arc<dyn Store>, address: Address) -> Result<Option<StoredDataset>> {
         let shown = address.shown();
         let of_store = |failure: Failure| failure.at(&shown);
-        let Some((manifest, _)) = read(store.as_ref(), &address.below(MANIFEST), MOST_BYTES).map_err(of_store)? else {
+        let Some((manifest, _)) = read(store.as_ref(), &address.below(MANIFEST), MANIFEST_BYTES).map_err(of_store)?
+        else {
             return Ok(None);
         };
         let mut objects = store.list(address.prefix()).map_err(of_store)?;

@@ -13,7 +13,7 @@ use crate::pipeline::describe;
 use crate::pipeline::empty::{Empty, is_of_now};
 use crate::pipeline::known::head_of;
 use crate::pipeline::request::Convert;
-use crate::sink::{Encoders, Lake, Put, Summed, tag_of};
+use crate::sink::{Encoders, Lake, MANIFEST_BYTES, Put, Summed, tag_of};
 use crate::source::store::{Address, Failure, FailureKind, Object, Store, Version, When, each, open, read};
 use crate::table::schema::SCHEMA_VERSION;
 
@@ -78,7 +78,7 @@ impl StoreLake {
         let entries_folder = folder.join(ENTRIES);
         std::fs::create_dir_all(&entries_folder).map_err(Error::io(&entries_folder))?;
         let shown = lake.address.shown();
-        let manifest = read(lake.store.as_ref(), &lake.key(MANIFEST), MOST_BYTES).map_err(|f| f.at(&shown))?;
+        let manifest = read(lake.store.as_ref(), &lake.key(MANIFEST), MANIFEST_BYTES).map_err(|f| f.at(&shown))?;
         let listed = lake.listed().map_err(|failure| failure.at(&shown))?;
         let is_new = manifest.is_none() && listed.is_empty();
         if is_new && lake.has_something_else().map_err(|failure| failure.at(&shown))? {
@@ -205,7 +205,7 @@ impl StoreLake {
     pub(crate) fn describe(&self, request: &Convert) -> Result<()> {
         let shown = self.address.shown();
         for attempt in 0..ATTEMPTS {
-            let before = read(self.store.as_ref(), &self.key(MANIFEST), MOST_BYTES).map_err(|f| f.at(&shown))?;
+            let before = read(self.store.as_ref(), &self.key(MANIFEST), MANIFEST_BYTES).map_err(|f| f.at(&shown))?;
             let bytes = before.as_ref().map(|(bytes, _)| bytes.as_slice()).filter(|_| !request.refresh);
             let summed =
                 self.listed().and_then(|listed| self.sum(bytes, &listed)).map_err(|failure| failure.at(&shown))?;

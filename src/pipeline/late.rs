@@ -1,0 +1,45 @@
+//! The files of a recording that may turn out to be none: nothing is made before there is a table.
+
+use arrow_array::RecordBatch;
+
+use crate::error::Result;
+use crate::sink::{Dataset, TableId, TableSink, TableSpec, WrittenTable};
+
+/// A dataset that is begun when the first table is declared.
+pub(super) struct Late<'m> {
+    make: &'m dyn Fn() -> Result<Dataset>,
+    made: Option<Dataset>,
+}
+
+impl<'m> Late<'m> {
+    /// One that `make` begins.
+    pub(super) fn new(make: &'m dyn Fn() -> Result<Dataset>) -> Late<'m> {
+        Late { make, made: None }
+    }
+
+    /// The dataset, with or without tables.
+    pub(super) fn into_dataset(self) -> Result<Dataset> {
+        self.made.map_or_else(self.make, Ok)
+    }
+
+    fn dataset(&mut self) -> Result<&mut Dataset> {
+        Ok(match &mut self.made {
+            Some(made) => made,
+            none => none.insert((self.make)()?),
+        })
+    }
+}
+
+impl TableSink for Late<'_> {
+    fn table(&mut self, spec: TableSpec) -> Result<TableId> {
+        self.dataset()?.table(spec)
+    }
+
+    fn write(&mut self, table: TableId, batch: RecordBatch) -> Result<()> {
+        self.dataset()?.write(table, batch)
+    }
+
+    fn close_tables(&mut self, metadata: &[(String, String)]) -> Result<Vec<WrittenTable>> {
+        self.dataset()?.close_tables(metadata)
+    }
+}
