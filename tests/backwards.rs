@@ -33,6 +33,7 @@ const PAIRS: [(u32, u8); 20] = [
     (61, 0),
 ];
 const DEQUEUE: u32 = 62;
+const PER_HEAP_HISTORY: u32 = 204;
 
 /// One event of thread 1, with a payload that is zeros but for these numbers.
 fn row(id: u32, sequence: u32, ticks: i64, numbers: &[u32]) -> Row {
@@ -46,7 +47,7 @@ fn row(id: u32, sequence: u32, ticks: i64, numbers: &[u32]) -> Row {
 fn dataset(regions: &[Vec<Row>]) -> Dataset {
     let kinds: Vec<Kind<'_>> = PAIRS
         .iter()
-        .chain(&[(DEQUEUE, 0)])
+        .chain(&[(DEQUEUE, 0), (PER_HEAP_HISTORY, 3)])
         .map(|(id, version)| Kind { id: *id, provider: RUNTIME, event_id: *id, version: *version, name: "" })
         .collect();
     let mut writer = Writer::new(Form::V4);
@@ -140,7 +141,8 @@ fn nothing_ends_before_it_begins() {
     assert_eq!(back.table("gc_pause").rows(), 0);
     assert_eq!(back.table("gc_mark").signed("duration_ns"), [None, None]);
     assert_eq!(back.table("activity").texts("paired_by"), [""]);
-    assert_eq!(back.table("thread").signed("first_ts_ns"), [Some(100_000)]);
+    let thread = back.table("thread");
+    assert_eq!((thread.signed("first_ts_ns"), thread.signed("last_ts_ns")), (vec![Some(100_000)], vec![Some(200_000)]));
 }
 
 #[test]
@@ -173,4 +175,20 @@ fn a_thread_is_at_one_join_at_a_time() {
     let joins = dataset(&[rows]).table("gc_join");
     assert_eq!(joins.signed("start_ts_ns"), [Some(1000), Some(2000)]);
     assert_eq!(joins.signed("end_ts_ns"), [None, Some(2500)]);
+}
+
+#[test]
+fn a_heap_of_which_a_collection_tells_twice_counts_once() {
+    // One generation of 1,000 bytes before the collection.
+    let heap = |sequence, index: u32| {
+        let mut payload = [vec![0; 2], vec![1; 6 * 8 + 5 * 4]].concat();
+        payload.extend(index.to_le_bytes());
+        payload.extend(0u64.to_le_bytes());
+        payload.extend(1u32.to_le_bytes());
+        payload.extend([1000, 0, 0, 0, 0, 0, 0, 0, 0, 0].map(u64::to_le_bytes).concat());
+        Row { payload, ..row(PER_HEAP_HISTORY, sequence, 20, &[]) }
+    };
+    let rows = vec![row(1, 1, 10, &[1]), heap(2, 0), heap(3, 1), heap(4, 0), row(2, 5, 30, &[1])];
+    let dataset = dataset(&[rows]);
+    assert_eq!(dataset.table("gc").numbers("size_before_bytes"), [2000]);
 }

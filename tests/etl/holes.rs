@@ -122,14 +122,19 @@ fn nothing_is_joined_across_buffers_that_are_missing() {
         (1, vec![switch(1040, 102, 0)]),
         (0, vec![switch(1050, 101, 0), operation_end(1060, 7), switch(1070, 0, 101)]),
     ];
-    let mut header = log_file_header();
-    patch(&mut header, 0x24, 4u32.to_le_bytes());
-    let whole =
-        buffers.iter().zip(1..).fold(Writer::with_header(&header), |writer, ((processor, events), sequence)| {
+    let written = |buffers: &[(u16, Vec<Vec<u8>>)]| {
+        let mut header = log_file_header();
+        patch(&mut header, 0x24, (buffers.len() as u32 + 1).to_le_bytes());
+        let writer = Writer::with_header(&header);
+        let each = buffers.iter().zip(1..);
+        each.fold(writer, |writer, ((processor, events), sequence)| {
             writer.raw(&buffer(&Head { processor: *processor, sequence, ..Head::default() }, events))
-        });
+        })
+        .bytes
+    };
+    let whole = written(&buffers);
     let size = BUFFER_SIZE as usize;
-    let (mut hole, mut removed, mut size_is_wrong) = (whole.bytes.clone(), whole.bytes.clone(), whole.bytes.clone());
+    let (mut hole, mut removed, mut size_is_wrong) = (whole.clone(), whole.clone(), whole.clone());
     hole[2 * size..3 * size].fill(0);
     removed.drain(2 * size..3 * size);
     // Its valid bytes are more than it has.
@@ -143,8 +148,19 @@ fn nothing_is_joined_across_buffers_that_are_missing() {
         let states: Vec<(String, bool)> = states.into_iter().zip(complete).collect();
         (states, dataset.table("file_io").signed("duration_ns"))
     };
+    // An end on another processor, between the last event before the hole and the first one behind it.
+    let buffers = [
+        (0, vec![operation(1030, 7)]),
+        (1, vec![operation_end(1045, 7)]),
+        (0, vec![switch(1050, 101, 0)]),
+        (0, vec![switch(1070, 0, 101)]),
+    ];
+    let between = written(&buffers);
+    let mut hole_behind = between.clone();
+    hole_behind[3 * size..4 * size].fill(0);
+    assert_eq!([between, hole_behind].map(|bytes| ends(&bytes).1), [[Some(1500)], [None]]);
     let row = |state: &str, complete| (state.to_owned(), complete);
-    let (states, operations) = ends(&whole.bytes);
+    let (states, operations) = ends(&whole);
     assert!(states.contains(&row("blocked", true)) && operations == [Some(3000)], "{states:?} {operations:?}");
     for (name, bytes) in [("a hole", hole), ("removed", removed), ("a wrong size", size_is_wrong)] {
         let (states, operations) = ends(&bytes);

@@ -111,12 +111,14 @@ fn what_comes_late_ends_nothing() {
     let first = vec![
         thread(3, 1000, 50, 101),
         thread(3, 1000, 50, 102),
+        process(1, 1900, 60, "a", 0),
         switch(2000, 101, 0, 2),
         switch(2010, 102, 101, 5),
         operation(66, 2020, 7),
     ];
     let second = vec![
         operation_end(1500, 7),
+        process(2, 1550, 60, "a", 0),
         ready(1600, 101),
         switch(1700, 101, 102, 5),
         switch(2100, 0, 101, 5),
@@ -131,6 +133,10 @@ fn what_comes_late_ends_nothing() {
     // 101 ran, ran once more, and 102 was blocked until the end.
     assert_eq!(times, [(ns(2000), ns(2010)), (ns(1700), ns(2100)), (ns(1700), ns(2100))]);
     assert_eq!(dataset.table("file_io").signed("end_ts_ns"), [ns(2200)]);
+    let processes = dataset.table("process");
+    let of_60 = processes.numbers("process_id").iter().position(|id| *id == 60).expect("a row");
+    let [start, end] = ["start_ts_ns", "end_ts_ns"].map(|name| processes.signed(name)[of_60]);
+    assert_eq!((start, end), (ns(1900), None));
     // A time of 0 is none.
     assert_eq!(dataset.table("page_fault").signed("duration_ns"), [Some(0), Some(500)]);
 }

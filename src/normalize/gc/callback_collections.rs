@@ -404,4 +404,23 @@ mod tests {
             assert_eq!(rows, [(100, expected.0, expected.1)]);
         }
     }
+    #[test]
+    fn a_loss_between_collections_touches_the_next_one_only() {
+        let mut rows = Vec::new();
+        let mut sink = Each(|fact: &Fact<'_>| {
+            if let Fact::Gc(gcs) = fact {
+                rows.extend(gcs.iter().map(|gc| gc.touches_gap));
+            }
+        });
+        let mut tracker = CallbackGcTracker::new(7, 0, false, false);
+        for at in [100, 200, 300] {
+            tracker.start(Some(0), None, at, &mut sink);
+            tracker.finished(at + 50, Vec::new(), &mut sink);
+            if at == 100 {
+                tracker.records_lost();
+            }
+        }
+        tracker.finish(false, &mut sink);
+        assert_eq!(rows, [false, true, false]);
+    }
 }

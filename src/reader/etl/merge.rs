@@ -79,6 +79,9 @@ fn merge(
         })
         .collect();
     let copies = (cursors.len() > MANY).then_some(0);
+    if copies.is_some() {
+        map.expect_scattered_reads();
+    }
     let mut pool = Pool { owned: 0, done: 0, released: 0, copies };
     let mut heap = BinaryHeap::new();
     for (index, cursor) in cursors.iter_mut().enumerate() {
