@@ -191,7 +191,7 @@ fn a_dataset_that_is_taken_away_ends_the_recording_and_stays_readable() {
             assert!(output.status.code() == Some(1) && is_told, "{replaced_by:?}: {:?} {said}", output.status);
         }
         // What was recorded is in the file that was kept.
-        assert!(kept > 30, "{replaced_by:?}: {kept}");
+        assert!(kept >= 30, "{replaced_by:?}: {kept}");
     }
 }
 

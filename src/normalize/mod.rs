@@ -256,7 +256,7 @@ impl Normalizer {
     /// The end of the recording: open collections are incomplete, and what was only counted is reported.
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
         self.trackers.unpair(None, None, sink);
-        unended::report(&self.trackers, position, sink);
+        unended::report(&self.trackers.unended(), position, sink);
         let unkept = self.trackers.scheduling.finish(sink);
         if unkept > 0 {
             let message = "more threads than are remembered; thread_time has nothing of the others";
@@ -320,6 +320,19 @@ impl Normalizer {
 }
 
 impl Trackers {
+    /// What was given up, because too much went on at a time.
+    fn unended(&self) -> unended::Unended {
+        unended::Unended {
+            exceptions: self.exceptions.given_up(),
+            waits: self.waits.given_up(),
+            compilations: self.compilations.given_up(),
+            loads: self.assembly_loads.given_up(),
+            joins: self.joins.given_up(),
+            work_items: self.pool.given_up,
+            activities: self.activities.given_up(),
+        }
+    }
+
     /// Nothing that is open is joined with what comes: events of a thread (`None`: of any) were lost, or the recording ends.
     fn unpair(&mut self, process: Option<ProcessKey>, thread: Option<ThreadIndex>, sink: &mut impl FactSink) {
         self.marks.forget();

@@ -225,8 +225,8 @@ pub(super) fn check_head(request: &Convert) -> Result<Option<u32>> {
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
                 Err(source) => return Err(Error::Io { path: out.clone(), source }),
             };
-            // A killed first run left a dataset that has no summary yet.
-            if out.join("manifest").is_dir() || entries.next().is_none() {
+            // A killed first run left a dataset that has no summary yet. Looked for last: another first run may be making it.
+            if entries.next().is_none() || out.join("manifest").is_dir() {
                 return Ok(None);
             }
             let message =
