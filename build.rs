@@ -306,7 +306,7 @@ fn builders(tables: &[Table]) -> Result<String> {
     for (field, _) in list() {
         writeln!(out, "        self.{field}.flush(batches);")?;
     }
-    writeln!(out, "    }}\n\n    /// Hands on the tables that hold at least so many bytes of text.")?;
+    writeln!(out, "    }}\n\n    /// Hands on the tables that hold at least so many bytes of text.\n    #[cold]")?;
     writeln!(out, "    pub(super) fn flush_long(&mut self, least: usize, batches: &mut Batches) {{")?;
     for (field, _) in list() {
         writeln!(out, "        self.{field}.flush_long(least, batches);")?;
