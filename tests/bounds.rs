@@ -53,10 +53,11 @@ fn work_that_waits_for_a_thread_has_a_bound() {
     let queued = (1..=140_000).map(|number| work(61, number));
     // The first ones are not waited for any more, the last ones are.
     let taken = [1, 2, 139_999, 140_000].map(|number| work(62, number));
-    let dataset = dataset(&[(61, 0), (62, 0)], queued.chain(taken), &["thread_pool_work"]);
+    let dataset = dataset(&[(61, 0), (62, 0)], queued.chain(taken), &["thread_pool_work", "diagnostic"]);
     let table = dataset.table("thread_pool_work");
     let started = table.signed("start_ts_ns");
     let found: Vec<u64> =
         table.numbers("work_id").into_iter().zip(&started).filter(|(_, at)| at.is_some()).map(|(id, _)| id).collect();
     assert_eq!((table.rows(), found), (140_000, vec![139_999, 140_000]));
+    assert!(dataset.problems().contains(&("too_many_work_items", 131_072)), "{:?}", dataset.problems());
 }

@@ -75,6 +75,8 @@ mod export;
 mod faults;
 #[cfg(feature = "cli")]
 mod fields;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod follow_faults;
 #[cfg(all(feature = "packed", feature = "tables"))]
 mod frames;
 #[cfg(feature = "packed")]
@@ -145,6 +147,8 @@ mod support;
 mod survival;
 #[cfg(feature = "tables")]
 mod tasks;
+#[cfg(feature = "tables")]
+mod unended;
 #[cfg(feature = "cli")]
 mod verify;
 #[cfg(all(windows, feature = "cli"))]

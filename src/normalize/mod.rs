@@ -21,6 +21,7 @@ mod scalars;
 mod sources;
 mod threads;
 mod tracker;
+mod unended;
 
 use crate::catalog::Provider;
 use crate::error::{Problem, Severity};
@@ -255,6 +256,7 @@ impl Normalizer {
     /// The end of the recording: open collections are incomplete, and what was only counted is reported.
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
         self.trackers.unpair(None, None, sink);
+        unended::report(&self.trackers, position, sink);
         let unkept = self.trackers.scheduling.finish(sink);
         if unkept > 0 {
             let message = "more threads than are remembered; thread_time has nothing of the others";

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::entries::{FOLDER, LOCK, MANIFEST, NO_RECORDING, entries, entry_path, names, read_small, texts};
+use super::entries::{FOLDER, LOCK, MANIFEST, NO_RECORDING, entries, entry_path, names, read_manifest, texts};
 use super::{FIRST_PART, Format};
 use crate::error::{Error, Result};
 
@@ -45,7 +45,7 @@ pub(super) fn check(shown: &Path, target: &Path, overwrite: bool, inputs: &[Path
 
 /// The manifest, if it says that tracequet wrote it: `"tool": "tracequet…"`, or an object with such a `"name"`.
 fn manifest(folder: &Path) -> Option<Value> {
-    let bytes = read_small(&folder.join(MANIFEST)).ok()?;
+    let bytes = read_manifest(&folder.join(MANIFEST)).ok()?;
     let manifest: Value = serde_json::from_slice(&bytes).ok()?;
     let tool = manifest.get("tool")?;
     let name = tool.get("name").unwrap_or(tool).as_str()?;

@@ -46,6 +46,11 @@ pub struct Joins {
 }
 
 impl Joins {
+    /// Those whose end was not looked for any more, because too many went on.
+    pub fn given_up(&self) -> u64 {
+        self.open.given_up()
+    }
+
     /// GCJoin.
     pub fn event(
         &mut self,

@@ -59,6 +59,11 @@ pub struct AssemblyLoads {
 }
 
 impl AssemblyLoads {
+    /// Those whose end was not looked for any more, because too many went on.
+    pub fn given_up(&self) -> u64 {
+        self.open.given_up()
+    }
+
     /// An event of a request.
     pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
         let thread = input.capture_thread();

@@ -93,6 +93,11 @@ pub struct Compilations {
 }
 
 impl Compilations {
+    /// Those whose end was not looked for any more, because too many went on.
+    pub fn given_up(&self) -> u64 {
+        self.open.given_up()
+    }
+
     /// An event of the compiler or of the loader of code.
     pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
         let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());

@@ -84,6 +84,11 @@ pub struct Activities {
 }
 
 impl Activities {
+    /// Work whose end was not looked for any more, because too much went on, and work whose kind has no name.
+    pub fn given_up(&self) -> (u64, u64) {
+        self.open.given_up()
+    }
+
     /// A step of work.
     pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
         match action {

@@ -87,7 +87,11 @@ impl Work {
 
 /// Providers and names of the kinds of work.
 #[derive(Debug, Default)]
-pub struct Names(HashMap<u64, (String, String), RandomState>);
+pub struct Names {
+    of: HashMap<u64, (String, String), RandomState>,
+    /// Pieces of work whose kind has no name, because there are too many kinds.
+    unnamed: u64,
+}
 
 /// Kinds of work with a name, at most.
 const MAX_NAMES: usize = 1 << 14;
@@ -103,16 +107,18 @@ pub fn first_characters(text: &str) -> &str {
 impl Names {
     /// A kind has a provider and a name, which `get` gives.
     pub fn add(&mut self, kind: u64, get: impl FnOnce() -> (String, String)) {
-        if self.0.len() < MAX_NAMES {
-            self.0.entry(kind).or_insert_with(|| {
+        if self.of.len() < MAX_NAMES {
+            self.of.entry(kind).or_insert_with(|| {
                 let (provider, name) = get();
                 (first_characters(&provider).to_owned(), first_characters(&name).to_owned())
             });
+        } else if !self.of.contains_key(&kind) {
+            self.unnamed += 1;
         }
     }
 
     fn of(&self, kind: u64) -> (&str, &str) {
-        self.0.get(&kind).map_or(("", ""), |(provider, name)| (provider, name))
+        self.of.get(&kind).map_or(("", ""), |(provider, name)| (provider, name))
     }
 }
 
@@ -133,17 +139,24 @@ pub struct OpenWork {
     /// A loss in one process shall not look at the work of all others.
     processes: HashMap<ProcessKey, OfProcess, RandomState>,
     count: usize,
+    given_up: u64,
     /// What kinds of work are called.
     pub names: Names,
 }
 
 impl OpenWork {
+    /// Pieces of work whose end was not looked for any more, because too many went on, and those whose kind has no name.
+    pub fn given_up(&self) -> (u64, u64) {
+        (self.given_up, self.names.unnamed)
+    }
+
     /// Work begins. Without any id no stop can be known to be its own: it is told at once.
     pub fn begin(&mut self, key: Key, work: Work, sink: &mut impl FactSink) {
         if key.2.is_none() && work.ids.is_empty() {
             return work.report(&self.names, None, sink);
         }
         if self.count >= MAX_OPEN {
+            self.given_up += self.count as u64;
             self.forget(None, sink);
         }
         let process = self.processes.entry(key.0).or_default();
@@ -156,6 +169,7 @@ impl OpenWork {
         self.count += 1;
         if let Some(evicted) = evicted {
             self.count -= 1;
+            self.given_up += 1;
             process.removed(&key, &evicted);
             evicted.report(&self.names, None, sink);
         }
@@ -378,11 +392,11 @@ mod tests {
         for start in 0..MAX_ALIKE as i64 + 10 {
             open.begin(key(1, 9), work(start, ids(&[("id", &start.to_string())])), &mut told);
         }
-        assert_eq!((told.0.len(), sizes(&open)), (10, (MAX_ALIKE, MAX_ALIKE, 1)));
+        assert_eq!((told.0.len(), sizes(&open), open.given_up()), (10, (MAX_ALIKE, MAX_ALIKE, 1), (10, 0)));
         for start in 0..MAX_OPEN as i64 {
             open.begin((key(1, 9).0, start as u64 + 10, key(1, 9).2), work(start, Ids::default()), &mut told);
         }
-        assert!(open.count <= MAX_OPEN && told.0.len() > MAX_ALIKE);
+        assert!(open.count <= MAX_OPEN && open.given_up() == (told.0.len() as u64, 0), "{:?}", open.given_up());
         for process in 0..1000 {
             open.begin(key(process, 9), work(1, Ids::default()), &mut told);
             assert!(open.end(&key(process, 9), &Ids::default()).is_some());

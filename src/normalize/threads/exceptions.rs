@@ -81,6 +81,11 @@ pub struct Exceptions {
 }
 
 impl Exceptions {
+    /// Those whose end was not looked for any more, because too many went on.
+    pub fn given_up(&self) -> u64 {
+        self.open.given_up()
+    }
+
     /// An event of an exception.
     pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
         let thread = input.capture_thread();

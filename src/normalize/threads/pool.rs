@@ -70,6 +70,8 @@ pub struct Pool {
     /// By process: a loss in one shall not look at the items of all others.
     queued: HashMap<ProcessKey, Queue, RandomState>,
     count: usize,
+    /// Items that were told before they were taken, because too many waited.
+    pub given_up: u64,
 }
 
 impl Pool {
@@ -80,6 +82,7 @@ impl Pool {
             Action::Queued(kind, field) => {
                 let work_id = input.number(field);
                 if self.count >= MAX_QUEUED {
+                    self.given_up += self.count as u64;
                     self.events_lost(None, sink);
                 }
                 let row = ThreadPoolWork {

@@ -50,6 +50,11 @@ pub struct Waits {
 }
 
 impl Waits {
+    /// Those whose end was not looked for any more, because too many went on.
+    pub fn given_up(&self) -> u64 {
+        self.locks.given_up() + self.waits.given_up()
+    }
+
     /// An event of a wait.
     pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
         let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());

@@ -23,6 +23,8 @@ pub const FAST_SERIALIZATION: &[u8] = b"\x14\0\0\0!FastSerialization.1";
 /// So many bytes are searched at a time, and so many are looked at behind them: more than two of the largest blocks of V6.
 const STEP: usize = 8 << 20;
 const WINDOW: usize = STEP + (34 << 20);
+/// So many bytes of a live stream are searched first.
+const LIVE_STEP: usize = 64 << 10;
 /// So many blocks of V6 in a row have to have their form.
 const CHAIN: usize = 3;
 /// No more rows of a block than this are looked at.
@@ -65,6 +67,12 @@ pub fn skip_to(source: &mut Source<'_>, begins: Beginning) -> Found {
     let start = source.position();
     loop {
         let skipped = source.position() - start;
+        if source.is_live()
+            && let Some(at) = find_live(source, begins)
+        {
+            source.skip(at);
+            return Found::Block(skipped + at as u64);
+        }
         let window = source.peek(WINDOW);
         let at_end = window.len() < WINDOW;
         let limit = if at_end { window.len() } else { STEP };
@@ -82,6 +90,31 @@ pub fn skip_to(source: &mut Source<'_>, begins: Beginning) -> Found {
             _ => {}
         }
     }
+}
+
+/// Looks for a block in what has come of a live stream, again and again until the window is full or the stream has ended: nothing
+/// would be published before that. Each search has twice the bytes of the one before, or all that came before a silence.
+fn find_live(source: &mut Source<'_>, begins: Beginning) -> Option<usize> {
+    let (mut wanted, mut searched) = (LIVE_STEP, 0);
+    while wanted < WINDOW {
+        let has_come = source.comes(wanted);
+        let window = if has_come { source.peek(wanted) } else { source.looked_at() };
+        if has_come && window.len() < wanted {
+            return None;
+        }
+        if window.len() > searched {
+            searched = window.len();
+            match find(window, searched, false, begins) {
+                Some(Found::Block(at)) => return usize::try_from(at).ok(),
+                Some(_) => return None,
+                None => {}
+            }
+        }
+        if has_come {
+            wanted *= 2;
+        }
+    }
+    None
 }
 
 /// Whether an object of V3 to V5 begins here.
