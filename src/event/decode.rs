@@ -381,12 +381,13 @@ impl<'p> Walk<'p> {
             return Ok(());
         }
         let fixed = element.fixed_size();
+        let whole_until = if self.dry { 0 } else { self.left_before_last(element.strings()) };
         for _ in 0..announced {
             // Whole elements only: a torn one is not shown. Those of fixed size are whole when their bytes are there.
             let torn = match fixed {
-                Some(size) if !has_locations(element) => self.rest.len() < size,
+                Some(size) if !element.has_locations() => self.rest.len() < size,
                 _ if self.rest.len() < smallest => true,
-                _ if self.dry => false,
+                _ if self.rest.len() >= whole_until => false,
                 _ => Walk { dry: true, ..*self }.node(element, &mut Nowhere).is_err(),
             };
             let before = self.rest.len();
@@ -397,6 +398,19 @@ impl<'p> Walk<'p> {
         }
         column.end_list();
         Ok(())
+    }
+
+    /// Bytes that are left where the last so many strings of the rest have their first zero unit: what begins before it has as
+    /// many, so that it is whole. None is that long when they are not found near the end.
+    fn left_before_last(&self, strings: Option<usize>) -> usize {
+        const NEAR: usize = 512;
+        let last = strings.and_then(|strings| strings.checked_sub(1));
+        let zeros = |last| {
+            let units = self.rest.as_chunks::<2>().0;
+            let found = units.iter().enumerate().rev().take(NEAR).filter(|(_, unit)| **unit == [0, 0]).nth(last);
+            found.map(|(index, _)| self.rest.len() - index * 2)
+        };
+        last.and_then(zeros).unwrap_or(usize::MAX)
     }
 
     fn located_list<C: Column>(&mut self, count: Count, element: &Node, column: &mut C) -> Result<(), Short> {
@@ -415,18 +429,6 @@ impl<'p> Walk<'p> {
         self.replaced |= inside.replaced;
         column.end_list();
         Ok(())
-    }
-}
-
-/// Whether a value of this kind refers to bytes elsewhere in the payload, which may not be there.
-fn has_locations(node: &Node) -> bool {
-    match node {
-        Node::List(count, element) => matches!(count, Count::RelLoc | Count::DataLoc) || has_locations(element),
-        Node::Utf16Counted(count) | Node::Utf8Counted(count) | Node::Bytes(count) => {
-            matches!(count, Count::RelLoc | Count::DataLoc)
-        }
-        Node::Struct(fields) => fields.iter().any(|f| has_locations(&f.node)),
-        _ => false,
     }
 }
 
@@ -485,3 +487,6 @@ impl Column for Nowhere {
     }
     fn end_list(&mut self) {}
 }
+
+#[cfg(test)]
+mod tests;

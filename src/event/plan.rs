@@ -242,6 +242,29 @@ impl Node {
         })
     }
 
+    /// How many strings a value is, if it is nothing but strings that end in a zero unit.
+    pub fn strings(&self) -> Option<usize> {
+        match self {
+            Node::Utf16Z => Some(1),
+            Node::Struct(fields) => {
+                fields.iter().all(|field| matches!(field.node, Node::Utf16Z)).then_some(fields.len())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a value of this kind refers to bytes elsewhere in the payload, which may not be there.
+    pub fn has_locations(&self) -> bool {
+        match self {
+            Node::List(count, element) => matches!(count, Count::RelLoc | Count::DataLoc) || element.has_locations(),
+            Node::Utf16Counted(count) | Node::Utf8Counted(count) | Node::Bytes(count) => {
+                matches!(count, Count::RelLoc | Count::DataLoc)
+            }
+            Node::Struct(fields) => fields.iter().any(|field| field.node.has_locations()),
+            _ => false,
+        }
+    }
+
     /// The least number of bytes that a value takes.
     pub fn min_size(&self) -> usize {
         match self {

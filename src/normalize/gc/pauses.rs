@@ -275,7 +275,7 @@ mod tests {
     fn open_pauses_and_those_that_are_lost_have_a_bound() {
         let mut pauses = Pauses::default();
         for thread in 1..=200 {
-            pauses.begin(thread, FOR_GC, thread.into(), thread.into());
+            pauses.begin(thread, FOR_GC, thread, thread.into());
             assert!(pauses.open.len() <= 64 && pauses.lost.len() <= 64, "{} {}", pauses.open.len(), pauses.lost.len());
         }
         assert_eq!(pauses.open.iter().map(|open| open.thread).collect::<Vec<_>>(), (137..=200).collect::<Vec<_>>());

@@ -231,7 +231,7 @@ mod tests {
         let session = Session::open(&map, &[0]).unwrap();
         let link = session.chain(&map, &mut |_| ()).links.into_iter().next().unwrap();
         let told = |owned: usize| {
-            let links = [Link { compressed: true, valid: 4096, ..link.clone() }];
+            let links = [Link { compressed: true, valid: 4096, ..link }];
             let mut cursor = Cursor {
                 links: links.iter(),
                 body: Body::default(),
