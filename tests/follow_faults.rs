@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::dataset::Table;
@@ -120,8 +121,9 @@ fn rows_of_kept(folder: &Folder, port: &str, table: &str) -> usize {
 fn damage_between_parts_and_a_stream_that_is_cut_cost_only_themselves() {
     let folder = Folder::new();
     let out = folder.path("out");
+    let has_gone_on = Arc::new(AtomicBool::new(false));
     let collect = begin(&folder, ("port", "out"), {
-        let out = out.clone();
+        let (out, has_gone_on) = (out.clone(), has_gone_on.clone());
         move |mut sender| {
             sender.events(30).send();
             wait_for_parts(&out, 1);
@@ -129,12 +131,14 @@ fn damage_between_parts_and_a_stream_that_is_cut_cost_only_themselves() {
             sender.recording.bytes.extend([0x55; 5000]);
             sender.events(40).send();
             wait_for_parts(&out, 2);
+            has_gone_on.store(true, Ordering::Release);
             sender.events(500).send_but(300);
             sender.stream.write_all(&[0xAA; 1000]).ok();
         }
     });
     let output = ended(collect, "a damaged stream");
     let said = text(&output);
+    assert!(has_gone_on.load(Ordering::Acquire), "nothing was published behind the hole: {said}");
     assert!(output.status.code() == Some(2) && said.contains("damaged"), "{said}");
     let found = (rows(&out, TABLE), rows(&out, "diagnostic"));
     assert!(found.0 >= 70 && found.1 > 0, "{found:?}");
