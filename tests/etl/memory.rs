@@ -108,7 +108,8 @@ fn copies_of_a_real_log_take_little_memory() {
         return;
     }
     let Some(log) = shared_file("copies_of_a_real_log_take_little_memory", name) else { return };
-    // 221 of them are a GB, which takes 20 MB more than 60.
+    // 60 of them take 261 MB in a release build; a test program's own code is 40 MB larger. (221, which are a GB, take 430 MB:
+    // the symbols and methods that each copy lists anew.)
     let copies = if std::env::var_os("TRACEQUET_TEST_LARGE").is_some() { 60 } else { 12 };
     let folder = tempfile::tempdir().expect("a folder");
     let many = folder.path().join("many.etl");
@@ -120,7 +121,7 @@ fn copies_of_a_real_log_take_little_memory() {
         summary.tables.into_iter().map(|t| (t.name, t.rows)).collect::<std::collections::BTreeMap<_, _>>()
     };
     let (all, once) = (rows(&many), rows(&log.path));
-    assert!(peak_mb().is_none_or(|peak| peak < 300), "{:?} MB", peak_mb());
+    assert!(peak_mb().is_none_or(|peak| peak < 340), "{:?} MB", peak_mb());
     assert!(all.keys().eq(once.keys()));
     let is_told = |table: &str| {
         // Of which of so many events of one time and thread a stack is cannot be told. The header event stands once.
