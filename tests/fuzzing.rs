@@ -75,7 +75,7 @@ fn check(name: &str, target: &impl Fn(&[u8]), input: &[u8], what: &str) {
 }
 
 /// The targets that have found something, and how many inputs of each are kept in its folder.
-const FOUND: [(&str, usize); 1] = [("normalize", 1)];
+const FOUND: [(&str, usize); 2] = [("dataset", 1), ("normalize", 1)];
 
 fn found_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/found")
