@@ -388,39 +388,37 @@ mod tests {
     use crate::normalize::fact::Fact;
     use crate::normalize::made_up::Each;
 
-    #[test]
-    fn no_collection_ends_before_it_begins() {
-        for (end_ns, expected) in [(150, (Some(150), true)), (50, (None, false))] {
-            let mut rows = Vec::new();
-            let mut sink = Each(|fact: &Fact<'_>| {
-                if let Fact::Gc(gcs) = fact {
-                    rows.extend(gcs.iter().map(|gc| (gc.start_ts_ns, gc.end_ts_ns, gc.complete)));
-                }
-            });
-            let mut tracker = CallbackGcTracker::new(7, 0, false, false);
-            tracker.start(Some(0), None, 100, &mut sink);
-            tracker.finished(end_ns, Vec::new(), &mut sink);
-            tracker.finish(false, &mut sink);
-            assert_eq!(rows, [(100, expected.0, expected.1)]);
-        }
-    }
-    #[test]
-    fn a_loss_between_collections_touches_the_next_one_only() {
+    /// The rows of collections with these starts and ends, with a loss behind the first one.
+    fn collections<T>(times: &[(i64, i64)], row: impl Fn(&Gc) -> T) -> Vec<T> {
         let mut rows = Vec::new();
         let mut sink = Each(|fact: &Fact<'_>| {
             if let Fact::Gc(gcs) = fact {
-                rows.extend(gcs.iter().map(|gc| gc.touches_gap));
+                rows.extend(gcs.iter().map(&row));
             }
         });
         let mut tracker = CallbackGcTracker::new(7, 0, false, false);
-        for at in [100, 200, 300] {
-            tracker.start(Some(0), None, at, &mut sink);
-            tracker.finished(at + 50, Vec::new(), &mut sink);
-            if at == 100 {
+        for (nth, (start_ns, end_ns)) in times.iter().enumerate() {
+            tracker.start(Some(0), None, *start_ns, &mut sink);
+            tracker.finished(*end_ns, Vec::new(), &mut sink);
+            if nth == 0 {
                 tracker.records_lost();
             }
         }
         tracker.finish(false, &mut sink);
+        rows
+    }
+
+    #[test]
+    fn no_collection_ends_before_it_begins() {
+        for (end_ns, expected) in [(150, (Some(150), true)), (50, (None, false))] {
+            let rows = collections(&[(100, end_ns)], |gc| (gc.start_ts_ns, gc.end_ts_ns, gc.complete));
+            assert_eq!(rows, [(100, expected.0, expected.1)]);
+        }
+    }
+
+    #[test]
+    fn a_loss_between_collections_touches_the_next_one_only() {
+        let rows = collections(&[(100, 150), (200, 250), (300, 350)], |gc| gc.touches_gap);
         assert_eq!(rows, [false, true, false]);
     }
 }
