@@ -163,7 +163,8 @@ impl Manifest {
             Err(e) => return Err(Error::io(&path)(e)),
         };
         if size > MANIFEST_BYTES {
-            return Err(wrong(format!("has {size} bytes"), "a manifest of at most 256 MB"));
+            let expected = format!("a manifest of at most {} MB", MANIFEST_BYTES >> 20);
+            return Err(wrong(format!("has {size} bytes"), &expected));
         }
         let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
         let head: Head = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string(), "a manifest of tracequet"))?;

@@ -26,12 +26,9 @@ impl Shelf {
 
     /// A directory, and what the names of a recording's files begin with there.
     pub(super) fn place(&mut self) -> Result<(Arc<Staging>, String)> {
-        if self.places == MOST {
-            self.current = None;
-        }
         let staging = match &self.current {
-            Some(staging) => staging.clone(),
-            None => {
+            Some(staging) if self.places < MOST => staging.clone(),
+            _ => {
                 self.places = 0;
                 self.current.insert(Arc::new(Staging::inside(&self.folder)?)).clone()
             }

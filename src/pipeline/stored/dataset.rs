@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use super::folder::Folder;
 use crate::error::{Error, Result};
-use crate::sink::MANIFEST_BYTES;
-use crate::sink::NO_RECORDING;
+use crate::sink::{MANIFEST_BYTES, NO_RECORDING};
 use crate::source::store::{Address, Failure, Object, Store, each, open, read};
 
 /// The file that says that there is a dataset.
