@@ -187,7 +187,8 @@ fn what_is_there_is_skipped_and_refreshed_when_asked() {
     assert!(before == content(&recordings.at("lake")));
 }
 
-/// A baseline is chosen by labels: who converts again after an update must not lose them, and a broken file of last week is none of today.
+/// A baseline is chosen by labels: who converts again after an update must not lose them, and a broken file of last
+/// week is none of today.
 #[test]
 fn labels_stay_when_a_recording_is_converted_again_or_fails_again() {
     let recordings = Recordings::new();

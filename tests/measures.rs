@@ -1,5 +1,5 @@
-//! Waits, limits and workers of the thread pool, loads of assemblies, activities of an ActivitySource and instruments, held against
-//! what the recorded program says of itself (`samples/src/Measures.cs`).
+//! Waits, limits and workers of the thread pool, loads of assemblies, activities of an ActivitySource and instruments,
+//! held against what the recorded program says of itself (`samples/src/Measures.cs`).
 
 use std::path::Path;
 

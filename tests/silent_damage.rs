@@ -1,5 +1,5 @@
-//! Damage is told: two holes in a recording, of zeros, of other bytes, or where bytes are missing; times that changed; an end that is
-//! none.
+//! Damage is told: two holes in a recording, of zeros, of other bytes, or where bytes are missing; times that changed;
+//! an end that is none.
 //!
 //! `TRACEQUET_FUZZ_TIMES=20` makes twenty times as many.
 

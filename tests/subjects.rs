@@ -1,4 +1,5 @@
-//! Tables of what a runtime does beside collecting, held against what the recorded program says of itself (`samples/src/Subjects.cs`).
+//! Tables of what a runtime does beside collecting, held against what the recorded program says of itself
+//! (`samples/src/Subjects.cs`).
 
 use std::collections::BTreeMap;
 use std::path::Path;

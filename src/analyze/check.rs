@@ -25,7 +25,8 @@ pub struct Run {
     pub has_losses: bool,
     /// Whether it could not be read at all: then it has no figures.
     pub is_failed: bool,
-    /// Whether its entry in the dataset is damaged: then its labels are not known, so that it may be one of those that are asked for.
+    /// Whether its entry in the dataset is damaged: then its labels are not known, so that it may be one of those that
+    /// are asked for.
     pub is_damaged: bool,
     /// What makes runs comparable: name and value.
     pub fingerprint: BTreeMap<&'static str, String>,
@@ -127,8 +128,8 @@ pub fn labelled(labels: &BTreeMap<String, String>, wanted: &[LabelTest]) -> bool
     })
 }
 
-/// The keys of the newest recording and of those with the same labels, or of it alone when it has none. Of recordings that could not
-/// be read nothing says how new they are: they are the newest if there are no others.
+/// The keys of the newest recording and of those with the same labels, or of it alone when it has none. Of recordings
+/// that could not be read nothing says how new they are: they are the newest if there are no others.
 pub fn latest(dataset: &Dataset) -> Vec<String> {
     let newest = dataset.recordings().iter().max_by_key(|info| (&info.start, &info.trace_id));
     let Some(newest) = newest else {
@@ -332,7 +333,8 @@ fn unread(run: &Run) -> String {
     }
 }
 
-/// Whether runs lost more than they may. The figure is a lower bound, so that losses make nothing of it doubtful but a rule that is kept.
+/// Whether runs lost more than they may. The figure is a lower bound, so that losses make nothing of it doubtful but a
+/// rule that is kept.
 fn is_surely_above(rule: &Rule, name: &str, value: Option<f64>, runs: &[Run]) -> bool {
     let (Bound::Number(bound), Some(value)) = (rule.bound, value) else { return false };
     let is_above = matches!(rule.compare, Compare::AtMost | Compare::Below | Compare::Equal) && value > bound;
@@ -363,8 +365,8 @@ pub fn incomparable(new: &[Run], base: &[Run]) -> Option<String> {
     })
 }
 
-/// The run in which the figure is worst, and where in it: the collection, or the type or method with the most, or with most more than
-/// in the baseline if there is one.
+/// The run in which the figure is worst, and where in it: the collection, or the type or method with the most, or with
+/// most more than in the baseline if there is one.
 fn worst(name: &str, compare: Compare, runs: &[Run], base: &[Run]) -> Option<String> {
     let high = matches!(compare, Compare::AtMost | Compare::Below | Compare::Equal);
     let key = |run: &&Run| run.value(name).map(|value| if high { value } else { -value });

@@ -306,8 +306,9 @@ pub struct OutputArgs {
     pub lineage: Option<u64>,
     /// Give frames of call stacks source lines, and native ones names, by the symbols in this directory; may be given again
     ///
-    /// Symbols are portable PDBs of assemblies, PDBs of native Windows files, and ELF files, also in the layout of symbol servers. They
-    /// are also looked for beside the modules that a recording names. They are taken by their id, never by name alone.
+    /// Symbols are portable PDBs of assemblies, PDBs of native Windows files, and ELF files, also in the layout of
+    /// symbol servers. They are also looked for beside the modules that a recording names. They are taken by their id,
+    /// never by name alone.
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
     /// Replace what an earlier conversion left in OUT

@@ -1,7 +1,7 @@
 //! What happens when a file shrinks while it is read: files are mapped, and the system sends the signal SIGBUS to a program that
 //! touches what is no longer there. Reading by copies would cost every run for this rare case, so the signal is handled instead:
-//! zeros take the place of what is gone, and the reader reports it. Elsewhere than in an input, the program says what happened and
-//! ends with 1.
+//! zeros take the place of what is gone, and the reader reports it. Elsewhere than in an input, the program says what
+//! happened and ends with 1.
 
 /// Handles the loss of mapped files.
 #[cfg(unix)]

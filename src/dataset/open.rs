@@ -138,8 +138,8 @@ impl<'d> Recording<'d> {
         })
     }
 
-    /// Finds the file of a table; it is opened by [`super::Scan::batches`]. If the recording is one of several and has no rows of the
-    /// table, that is the file without rows which the dataset has for all recordings.
+    /// Finds the file of a table; it is opened by [`super::Scan::batches`]. If the recording is one of several and has
+    /// no rows of the table, that is the file without rows which the dataset has for all recordings.
     pub fn table(&self, name: &str) -> Result<Table> {
         let dataset = self.dataset;
         if self.info.status == UNFINISHED {

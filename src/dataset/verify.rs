@@ -269,8 +269,8 @@ impl Files {
         self.recordings.iter().map(|(key, files)| (key.as_str(), files.as_slice()))
     }
 
-    /// What is not as it should be, in the order of names, each with what is wrong: files that are missing, have another size or are
-    /// no files, and what belongs to nothing.
+    /// What is not as it should be, in the order of names, each with what is wrong: files that are missing, have
+    /// another size or are no files, and what belongs to nothing.
     pub fn wrong(&self, found: &[Found]) -> Vec<(String, String)> {
         let mut wrong = self.wrong.clone();
         let there: BTreeMap<&str, What> = found.iter().map(|found| (found.name.as_str(), found.what)).collect();

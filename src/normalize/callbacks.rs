@@ -2,7 +2,8 @@
 //! The calls come from a `.corprof`, or from events of a profiler that writes them to ETW (`etw_profiler`).
 //!
 //! Callbacks carry no number of the collection: a call belongs to the innermost collection that is open. Which
-//! collection is over at GarbageCollectionFinished is decided in `gc::callback_collections`, which ranges are reported twice in `gc::version_pairs`.
+//! collection is over at GarbageCollectionFinished is decided in `gc::callback_collections`, which ranges are reported
+//! twice in `gc::version_pairs`.
 
 pub mod call;
 

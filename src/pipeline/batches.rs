@@ -46,7 +46,8 @@ pub struct Rows<'a> {
 /// names them, or nothing.
 ///
 /// A recording in a store is fetched when it is its turn. `receive` ends it by [`ControlFlow::Break`], `progress` by `false`; the
-/// result is then `None`. Of several recordings one that cannot be read is in [`Summary::failed`]. Fails as [`super::convert`] does.
+/// result is then `None`. Of several recordings one that cannot be read is in [`Summary::failed`]. Fails as
+/// [`super::convert`] does.
 ///
 /// The key of a recording has digits of its hash, so that of several each is hashed before it is read; [`Convert::identities`]
 /// spares that when recordings are read again.

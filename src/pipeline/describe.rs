@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::sink::{Format, Summed};
 use crate::table::views;
 
-/// Their names and texts, by the entries of the recordings and the tables of which there is a file without rows. The manifest is the
-/// last.
+/// Their names and texts, by the entries of the recordings and the tables of which there is a file without rows. The
+/// manifest is the last.
 pub(super) fn files(request: &Convert, summed: &Summed, empty: &[String]) -> Result<Vec<(&'static str, String)>> {
     let (text, names) = manifest::of_several(request, summed, empty)?;
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -70,8 +70,8 @@ impl<'r> Empty<'r> {
     }
 }
 
-/// Whether files of a dataset with tables of this version can stay. Others are written anew, since all files of a table must have the
-/// same columns.
+/// Whether files of a dataset with tables of this version can stay. Others are written anew, since all files of a table
+/// must have the same columns.
 pub(super) fn is_of_now(version: Option<u32>) -> bool {
     version == Some(SCHEMA_VERSION)
 }

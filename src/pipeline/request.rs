@@ -53,7 +53,8 @@ pub struct Convert {
     /// Instrumentation manifests (.man) of providers whose events an .etl does not describe itself.
     pub manifests: Vec<PathBuf>,
     /// Folders with symbols (portable PDBs, or assemblies that embed them; PDBs of native Windows files; ELF files), which give
-    /// frames of call stacks their source lines, and native ones their names. With one or more, symbols are also looked for beside the modules that the recording names.
+    /// frames of call stacks their source lines, and native ones their names. With one or more, symbols are also looked
+    /// for beside the modules that the recording names.
     pub symbols: Vec<PathBuf>,
     /// Only events at or after this many nanoseconds since the recording began. Modules, methods, types and what is known of
     /// processes are those of the whole recording.

@@ -199,8 +199,8 @@ pub struct Summary {
     pub output: PathBuf,
     /// The tables, with the rows and bytes that this conversion wrote.
     pub tables: Vec<TableSummary>,
-    /// The entries of the dataset that cannot be read, each with what is wrong. Their recordings are not in the dataset until they are
-    /// converted again.
+    /// The entries of the dataset that cannot be read, each with what is wrong. Their recordings are not in the dataset
+    /// until they are converted again.
     pub damaged_entries: Vec<String>,
     /// Wall time in nanoseconds.
     pub elapsed_ns: u64,
@@ -225,7 +225,8 @@ impl Summary {
         Summary { inputs: vec![input], failed, skipped, output, tables, damaged_entries, elapsed_ns }
     }
 
-    /// Whether anything of the recordings was lost, damaged or not decoded, or one of them, or an entry of the dataset, could not be read.
+    /// Whether anything of the recordings was lost, damaged or not decoded, or one of them, or an entry of the dataset,
+    /// could not be read.
     pub fn has_losses(&self) -> bool {
         !self.failed.is_empty() || !self.damaged_entries.is_empty() || self.inputs.iter().any(InputSummary::has_losses)
     }

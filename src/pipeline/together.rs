@@ -6,8 +6,8 @@ use super::memory::{Budget, Share};
 use crate::error::{Error, Result};
 use crate::sink::{NewRecording, Put};
 
-/// Files that are put together, at most. So many more may wait for that. Each time the disk is waited for; of a recording that could
-/// not be read there are two files, so that a thousand of them wait once.
+/// Files that are put together, at most. So many more may wait for that. Each time the disk is waited for; of a recording
+/// that could not be read there are two files, so that a thousand of them wait once.
 const MOST_FILES: u64 = 2048;
 
 /// A recording that is ready, and what the caller wants to know it by.
@@ -30,8 +30,8 @@ impl<'r, T> Ready<'r, T> {
     }
 }
 
-/// Puts recordings into the dataset, by `put_all`, as they come: those that came while others were put, together. Says of each what became of
-/// it, or what was wrong with the dataset; nothing is put after that.
+/// Puts recordings into the dataset, by `put_all`, as they come: those that came while others were put, together. Says of each
+/// what became of it, or what was wrong with the dataset; nothing is put after that.
 pub(super) fn put<T>(
     put_all: impl Fn(&[NewRecording]) -> Result<Vec<Put>>,
     ready: &Receiver<Ready<'_, T>>,

@@ -14,8 +14,8 @@ enum Share<'s> {
     Done(Result<()>),
 }
 
-/// Files from which the whole file system is synced in one go, where that can be done: it may have to wait for what other programs
-/// wrote, but not once for each file.
+/// Files from which the whole file system is synced in one go, where that can be done: it may have to wait for what
+/// other programs wrote, but not once for each file.
 const MANY: usize = 1024;
 
 /// Syncs all files below a folder, and the folders themselves.

@@ -17,8 +17,8 @@ pub(super) const LOCK: &str = ".lock";
 /// What sums the entries up.
 pub(super) const MANIFEST: &str = "manifest.json";
 const ENTRY: &str = ".json";
-/// The key under which a dataset of several recordings has a file without rows of each table: `<table>/trace=none/`. It is the key
-/// of no recording: those end with a hyphen and eight hexadecimal digits.
+/// The key under which a dataset of several recordings has a file without rows of each table: `<table>/trace=none/`. It
+/// is the key of no recording: those end with a hyphen and eight hexadecimal digits.
 pub const NO_RECORDING: &str = "none";
 /// The status of a recording that is still written, or whose recorder was killed: it has parts, and no end.
 pub const UNFINISHED: &str = "unfinished";
@@ -97,9 +97,9 @@ fn read(root: &Path, key: &str) -> Option<Entry> {
 /// A manifest that was read, and what it sums up.
 pub(super) type Parsed = (Vec<u8>, Summed);
 
-/// The entries of a dataset, summed up: what `manifest.json` says, and the entries that it does not have yet. All entries are read when
-/// one is gone or is another since that was written, and when the sum is to be made `anew`. `schema_version` is that of the tables of this
-/// program; `before` is the manifest that was read before, if one was.
+/// The entries of a dataset, summed up: what `manifest.json` says, and the entries that it does not have yet. All
+/// entries are read when one is gone or is another since that was written, and when the sum is to be made `anew`.
+/// `schema_version` is that of the tables of this program; `before` is the manifest that was read before, if one was.
 pub(super) fn summed(root: &Path, schema_version: u32, anew: bool, before: &mut Option<Parsed>) -> Result<Summed> {
     // Before the listing: what comes meanwhile is new.
     let manifest = if anew { None } else { manifest(root) };
@@ -121,8 +121,8 @@ pub(super) fn summed(root: &Path, schema_version: u32, anew: bool, before: &mut 
     Ok(summed)
 }
 
-/// The entries that are not among those that a manifest sums up, if these are as they were. One that may have been written after the
-/// manifest is read for that.
+/// The entries that are not among those that a manifest sums up, if these are as they were. One that may have been
+/// written after the manifest is read for that.
 fn fresh<'l>(
     root: &Path,
     listed: &'l [(String, Option<SystemTime>)],

@@ -1,11 +1,12 @@
 //! A dataset of several recordings that grows: each recording appears whole, whoever else writes at the same time.
 //!
 //! `manifest/<key>.json` is the entry of a recording: what has no entry is not in the dataset. A recording's files are
-//! written side by side in a hidden directory, then each is moved to `<table>/trace=<key>/`, and then its entry appears by a rename.
-//! A table of which a recording has no rows has no file: `<table>/trace=none/` has one without rows, once for the dataset. Whoever
-//! moves files holds the lock of the dataset. Before the first file moves, `manifest/<key>.json.half` says which tables
-//! there will be: the next run takes away what a killed one left half there. Recordings that are ready at the same time are put
-//! together, so that they wait for the disk once and not each for itself.
+//! written side by side in a hidden directory, then each is moved to `<table>/trace=<key>/`, and then its entry appears
+//! by a rename. A table of which a recording has no rows has no file: `<table>/trace=none/` has one without rows, once
+//! for the dataset. Whoever moves files holds the lock of the dataset. Before the first file moves,
+//! `manifest/<key>.json.half` says which tables there will be: the next run takes away what a killed one left half
+//! there. Recordings that are ready at the same time are put together, so that they wait for the disk once and not each
+//! for itself.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -52,7 +53,8 @@ pub struct NewRecording {
 }
 
 impl NewRecording {
-    /// The files of `part`, with an `entry` whose `tables` name all of them. Recordings with the keys `replaced` go when it comes.
+    /// The files of `part`, with an `entry` whose `tables` name all of them. Recordings with the keys `replaced` go
+    /// when it comes.
     pub fn new(key: &str, part: Dataset, entry: &[u8], replaced: Vec<String>) -> Result<NewRecording> {
         staging::relative(key)?;
         let Finished { staging, prefix, files } = part.finished()?;
@@ -108,14 +110,15 @@ impl Lake {
         &self.root
     }
 
-    /// The recordings, summed up; `anew` without what the manifest sums up. `schema_version` is that of the tables of this program.
+    /// The recordings, summed up; `anew` without what the manifest sums up. `schema_version` is that of the tables of
+    /// this program.
     pub fn summed(&self, schema_version: u32, anew: bool) -> Result<Summed> {
         let mut before = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
         summed(&self.root, schema_version, anew, &mut before)
     }
 
-    /// Moves the files of recordings to their places and adds their entries, in this order. A recording that is there already stays,
-    /// unless it is replaced.
+    /// Moves the files of recordings to their places and adds their entries, in this order. A recording that is there
+    /// already stays, unless it is replaced.
     pub fn put(&self, recordings: &[NewRecording]) -> Result<Vec<Put>> {
         if self.durable {
             let trees: BTreeSet<&Path> = recordings.iter().map(|new| new.staging.path()).collect();
@@ -224,7 +227,8 @@ impl Lake {
         self.root.join(empty_path(table, format)).is_file()
     }
 
-    /// Takes the files of tables without rows into the dataset, one for each table that `part` has. They replace those of an earlier run.
+    /// Takes the files of tables without rows into the dataset, one for each table that `part` has. They replace those
+    /// of an earlier run.
     pub fn put_empty(&self, part: Dataset) -> Result<()> {
         let Finished { staging, files, .. } = part.finished()?;
         if self.durable {
@@ -337,8 +341,8 @@ impl Lake {
         self.take_away(key)
     }
 
-    /// Replaces files of the dataset that are no tables, in one step each. `make` sees the recordings that there are now, as [`Lake::summed`] gives
-    /// them; nobody else changes them meanwhile.
+    /// Replaces files of the dataset that are no tables, in one step each. `make` sees the recordings that there are
+    /// now, as [`Lake::summed`] gives them; nobody else changes them meanwhile.
     pub fn describe(
         &self,
         (schema_version, anew): (u32, bool),

@@ -103,10 +103,11 @@ pub struct DatasetOptions {
     pub threads: usize,
     /// `trace=<key>` puts the tables that follow at `<name>/trace=<key>/part-0.parquet`, else at `<name>.parquet`.
     pub partition: Option<String>,
-    /// Whether small row groups are encoded by the thread that writes the dataset: where there is such a thread for each processor,
-    /// handing them to others takes longer than it saves.
+    /// Whether small row groups are encoded by the thread that writes the dataset: where there is such a thread for
+    /// each processor, handing them to others takes longer than it saves.
     pub small_here: bool,
-    /// Tables that have a file elsewhere ([`NO_RECORDING`]) for the case that there are no rows. Without rows they have none here.
+    /// Tables that have a file elsewhere ([`NO_RECORDING`]) for the case that there are no rows. Without rows they have
+    /// none here.
     pub elsewhere: Arc<HashSet<String>>,
 }
 

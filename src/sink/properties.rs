@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 /// the writer's default of 1 MiB.
 const TEXT_DICTIONARY_LIMIT: usize = 4 << 20;
 
-/// Bytes of a column, as a batch, that are worth a compressor. Parquet makes one for each column, and the decompressor with it; that took
-/// half of the processor time of small recordings. Below this bound their datasets grow by 2 %.
+/// Bytes of a column, as a batch, that are worth a compressor. Parquet makes one for each column, and the decompressor
+/// with it; that took half of the processor time of small recordings. Below this bound their datasets grow by 2 %.
 const WORTH_COMPRESSING: usize = 1 << 10;
 
 /// The writer properties of a table. `sizes` are the bytes of its columns, where they are known before anything is written.

@@ -1,9 +1,9 @@
-//! What sums up the entries of a dataset of several recordings. `manifest.json` keeps it, so that whoever adds a recording reads the
-//! entries that are new and not all of them.
+//! What sums up the entries of a dataset of several recordings. `manifest.json` keeps it, so that whoever adds a
+//! recording reads the entries that are new and not all of them.
 //!
-//! The lists of the file have a line for each item. A line of a recording begins with its key, with a tag that tells whether its entry is
-//! still the one that was summed up, and with its hash: these three are found without reading the rest. What does not look like
-//! that (an older version, another program) is no error: then all entries are read.
+//! The lists of the file have a line for each item. A line of a recording begins with its key, with a tag that tells
+//! whether its entry is still the one that was summed up, and with its hash: these three are found without reading the
+//! rest. What does not look like that (an older version, another program) is no error: then all entries are read.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -227,8 +227,8 @@ impl Summed {
         self.tables.iter().map(|(name, &(rows, bytes))| SummedTable { name: name.clone(), rows, bytes })
     }
 
-    /// The text of the manifest. `head` are the names and values that stand first; `tables` are those of the dataset, in the order in which
-    /// they are to stand.
+    /// The text of the manifest. `head` are the names and values that stand first; `tables` are those of the dataset,
+    /// in the order in which they are to stand.
     pub fn manifest(&self, head: &[(&str, Value)], tables: &[SummedTable]) -> String {
         let lists = self.recordings.iter().chain(&self.failed).map(|line| line.text().len() + 6).sum::<usize>();
         let mut text = String::with_capacity(lists + (64 << 10));

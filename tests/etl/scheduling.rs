@@ -175,8 +175,8 @@ impl Machine {
     }
 }
 
-/// A recording of such a machine, with stacks of what goes on, and a line of text for each interval: thread, state, start and end in
-/// ticks.
+/// A recording of such a machine, with stacks of what goes on, and a line of text for each interval: thread, state,
+/// start and end in ticks.
 pub fn recording() -> (Vec<u8>, String) {
     const KERNEL: u64 = 0xFFFF_F800_0000_1000;
     const CODE: u64 = 0x7FF0_0000_1000;

@@ -10,8 +10,8 @@ use super::definition::{OfFrame, UNKNOWN};
 use crate::dataset::Column;
 use crate::error::Result;
 
-/// Call sites whose frame is remembered (4 bytes each), frames (8 bytes each), and bytes of their names. Samples of others are left
-/// out.
+/// Call sites whose frame is remembered (4 bytes each), frames (8 bytes each), and bytes of their names. Samples of
+/// others are left out.
 const MOST_SITES: usize = 4 << 20;
 const MOST_FRAMES: usize = 1 << 20;
 const MOST_BYTES: usize = 32 << 20;

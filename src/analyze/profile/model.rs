@@ -42,8 +42,8 @@ pub enum ProfileFormat {
     Folded,
     /// The protocol buffer of pprof, not compressed; a label names the thread of each sample.
     Pprof,
-    /// JSON of <https://profiler.firefox.com> (the processed profile format): each thread in the order of time, with the pauses of
-    /// its process.
+    /// JSON of <https://profiler.firefox.com> (the processed profile format): each thread in the order of time, with
+    /// the pauses of its process.
     Firefox,
 }
 

@@ -1,5 +1,5 @@
-//! The JSON of speedscope, <https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources>: profiles of type `sampled`,
-//! which need no pairs of begin and end.
+//! The JSON of speedscope, <https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources>: profiles of type
+//! `sampled`, which need no pairs of begin and end.
 
 use std::io::{self, Write};
 
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::model::{Profile, Unit};
 
-/// All threads together, each stack once; then each thread in the order of time, where equal stacks that follow each other are one
-/// sample.
+/// All threads together, each stack once; then each thread in the order of time, where equal stacks that follow each
+/// other are one sample.
 pub fn write(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
     // No lines: speedscope takes a method at another line for another method.
     let frame = |function: &super::model::Function| {

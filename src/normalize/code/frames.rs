@@ -234,7 +234,8 @@ fn with_line<'t>(row: Frame<'t>, line: Option<Line<'t>>) -> Frame<'t> {
     Frame { file: Some(file), line: Some(line), line_kind: Some(kind), ..row }
 }
 
-/// The frame with the name and line that a file on this machine has for it; as it is when there are none. The name is put into `text`.
+/// The frame with the name and line that a file on this machine has for it; as it is when there are none. The name is
+/// put into `text`.
 fn with_native_symbols<'t>(
     maps: &'t Maps<'_>,
     lines: &'t mut Lines<'_>,

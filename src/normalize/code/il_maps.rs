@@ -43,8 +43,8 @@ pub type CodeKey = (ProcessKey, u64, u64);
 struct Map {
     from: usize,
     length: usize,
-    /// Whether ReJITID numbers the versions of native code (since version 1 of the event, .NET 7). Before, it numbers those of the
-    /// IL, and code that is compiled again has the same.
+    /// Whether ReJITID numbers the versions of native code (since version 1 of the event, .NET 7). Before, it numbers
+    /// those of the IL, and code that is compiled again has the same.
     is_exact: bool,
     /// Whether several maps have this key.
     is_ambiguous: bool,

@@ -211,8 +211,8 @@ impl Methods {
     }
 }
 
-/// Whether the code was not there before. What was compiled ahead of time lies in a file that was there before the runtime looked at
-/// the method.
+/// Whether the code was not there before. What was compiled ahead of time lies in a file that was there before the
+/// runtime looked at the method.
 fn is_new(action: Action, row: &Method<'_>) -> bool {
     action == Action::Loaded && u64::from(row.method_flags) & JITTED != 0
 }

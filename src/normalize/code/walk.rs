@@ -14,8 +14,8 @@ pub struct Place {
     pub is_recursive: bool,
 }
 
-/// The places of the nodes of a part. Their numbers begin at `base + 1`, and so do the places. `group` is the group of each, from a
-/// small set of numbers.
+/// The places of the nodes of a part. Their numbers begin at `base + 1`, and so do the places. `group` is the group of
+/// each, from a small set of numbers.
 pub fn places(nodes: &[Node], base: CallsiteId, group: &[FrameId]) -> Vec<Place> {
     let index = |parent: CallsiteId| (parent.wrapping_sub(base).wrapping_sub(1)) as usize;
     // A parent stands before its children: backwards each node knows how many are below it.

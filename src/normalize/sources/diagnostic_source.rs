@@ -46,8 +46,8 @@ impl Head<'_> {
         start.and_then(|start| self.name.get(start..)).is_some_and(|tail| utf16::is(tail, end))
     }
 
-    /// The pairs whose key is wanted, with long values cut. A response of HttpClient is a text of many lines, which begins with its
-    /// status: that is a pair of its own, `StatusCode`.
+    /// The pairs whose key is wanted, with long values cut. A response of HttpClient is a text of many lines, which
+    /// begins with its status: that is a pair of its own, `StatusCode`.
     pub fn pairs(&self, wanted: impl Fn(PairKey<'_>) -> bool) -> Vec<(String, String)> {
         let Some((count, mut rest)) = self.rest.split_first_chunk() else { return Vec::new() };
         let mut pairs = Vec::new();

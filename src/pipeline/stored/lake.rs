@@ -107,8 +107,8 @@ impl StoreLake {
         self.address.shown()
     }
 
-    /// Writes the files of tables without rows that the store does not have. They are made in `lake`, which is the folder; `version`
-    /// is that of the tables of the dataset, if it says one.
+    /// Writes the files of tables without rows that the store does not have. They are made in `lake`, which is the
+    /// folder; `version` is that of the tables of the dataset, if it says one.
     pub(crate) fn put_empty(
         &self,
         empty: &Empty<'_>,
@@ -245,8 +245,9 @@ impl StoreLake {
         Ok(Put::Done)
     }
 
-    /// Whether something lies at the address that is no part of a dataset of several recordings. Files of tables are what a run that was
-    /// killed left, or one that goes on; its entries and its manifest may have come since they were looked for.
+    /// Whether something lies at the address that is no part of a dataset of several recordings. Files of tables are
+    /// what a run that was killed left, or one that goes on; its entries and its manifest may have come since they were
+    /// looked for.
     fn has_something_else(&self) -> Stored<bool> {
         let objects = self.store.list(self.address.prefix())?;
         let is_table = |key: &str| trace_of(key).is_some() && table_of(key).is_some();

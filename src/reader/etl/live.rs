@@ -21,7 +21,8 @@ const MAX_PROCESSES: usize = 1 << 14;
 /// Progress is reported after so many more bytes.
 const PROGRESS_STEP: u64 = 1 << 20;
 
-/// Reads a session until it ends, in the order in which the system delivers. Each packet is one event with the header EVENT or FULL and its extended items (`header.rs`, `items.rs`).
+/// Reads a session until it ends, in the order in which the system delivers. Each packet is one event with the header
+/// EVENT or FULL and its extended items (`header.rs`, `items.rs`).
 ///
 /// A process is named when it is first seen, if it still runs then.
 pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {

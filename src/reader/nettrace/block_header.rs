@@ -15,8 +15,8 @@ pub struct BlockHeader {
     pub times: BlockTimes,
 }
 
-/// The least and the greatest time of the events: as the header tells them, and as they are. Runtimes tell them; other writers leave
-/// them 0 or at their limits.
+/// The least and the greatest time of the events: as the header tells them, and as they are. Runtimes tell them; other
+/// writers leave them 0 or at their limits.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockTimes {
     told: Option<(i64, i64)>,
@@ -36,8 +36,8 @@ impl BlockTimes {
         (self.least, self.greatest) = (self.least.min(ticks), self.greatest.max(ticks));
     }
 
-    /// When all events were read: what is wrong if they are not those of which the header tells. Which of them are not as they were
-    /// written cannot be said.
+    /// When all events were read: what is wrong if they are not those of which the header tells. Which of them are not
+    /// as they were written cannot be said.
     pub fn problem(&self, offset: u64) -> Option<Problem> {
         let has_events = self.least <= self.greatest;
         self.told.filter(|told| has_events && *told != (self.least, self.greatest)).map(|_| {

@@ -292,9 +292,9 @@ const SEARCHED: usize = 1 << 20;
 /// An event may hold the first bytes of a recording further behind than this.
 const MAX_IN_EVENT: usize = 1 << 16;
 
-/// The next flat event (`padded`: V3) behind the first byte, or the recording before it: the kind of the event is described or it is
-/// a description, its lengths fit together, and behind it stands another event or nothing. `passed` is told now and then how many
-/// bytes are done with.
+/// The next flat event (`padded`: V3) behind the first byte, or the recording before it: the kind of the event is
+/// described or it is a description, its lengths fit together, and behind it stands another event or nothing. `passed`
+/// is told now and then how many bytes are done with.
 pub fn next_flat_event(bytes: &[u8], padded: bool, types: &EventTypes, mut passed: impl FnMut(usize)) -> Behind {
     let step = if padded { 4 } else { 1 };
     let known = |header: &EventHeader| header.metadata_id == 0 || types.is_defined(header.metadata_id);

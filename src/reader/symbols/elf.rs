@@ -43,8 +43,8 @@ fn section<'d, 'f>(file: &'f object::File<'d>, name: &str) -> Option<object::Sec
     file.section_by_name(name).or_else(old)
 }
 
-/// The bytes of a section, expanded when it is compressed. `None` when it is not there, is damaged, or would take more than `left`
-/// bytes, which it takes.
+/// The bytes of a section, expanded when it is compressed. `None` when it is not there, is damaged, or would take more
+/// than `left` bytes, which it takes.
 fn section_bytes<'d>(file: &object::File<'d>, name: &str, left: &mut u64) -> Option<Cow<'d, [u8]>> {
     let packed = section(file, name)?.compressed_data().ok()?;
     if packed.format == CompressionFormat::None {

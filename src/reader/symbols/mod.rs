@@ -1,5 +1,5 @@
-//! Symbols on this machine: source lines of managed code by portable PDBs, alone or embedded in an assembly; names and lines of native
-//! code by PDBs and, with the feature `native-symbols`, by ELF files.
+//! Symbols on this machine: source lines of managed code by portable PDBs, alone or embedded in an assembly; names and
+//! lines of native code by PDBs and, with the feature `native-symbols`, by ELF files.
 //!
 //! A file is taken only when its id is the one that the recording has for the module, never by its name alone.
 

@@ -1,4 +1,5 @@
-//! Symbols of native code on this machine: ELF files by their build id (with the feature `native-symbols`), PDBs by their id and age.
+//! Symbols of native code on this machine: ELF files by their build id (with the feature `native-symbols`), PDBs by
+//! their id and age.
 
 use std::collections::HashMap;
 #[cfg(feature = "native-symbols")]
@@ -51,8 +52,9 @@ pub struct NativeFiles {
 }
 
 impl NativeFiles {
-    /// What lies at an offset of a file (of an ELF file), or at a distance from its beginning in memory (of a file of Windows), by what
-    /// is found in the folders, where the recording says that the file is, and in the system's folder of debug files.
+    /// What lies at an offset of a file (of an ELF file), or at a distance from its beginning in memory (of a file of
+    /// Windows), by what is found in the folders, where the recording says that the file is, and in the system's folder
+    /// of debug files.
     pub fn at(
         &mut self,
         folders: &[PathBuf],
@@ -92,8 +94,8 @@ impl NativeFiles {
     }
 }
 
-/// Where a PDB may be: in the folders as it is, or in the layout of symbol servers; beside the file, or where it was when the file
-/// was built.
+/// Where a PDB may be: in the folders as it is, or in the layout of symbol servers; beside the file, or where it was
+/// when the file was built.
 fn pdb_places(folders: &[PathBuf], module: &str, pdb: Option<&str>, guid: Guid, age: Option<u32>) -> Vec<PathBuf> {
     let file = file_name(module);
     let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);

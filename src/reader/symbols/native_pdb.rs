@@ -104,8 +104,8 @@ impl fmt::Debug for NativePdb {
 }
 
 impl NativePdb {
-    /// Reads a file, if it has this id and, where the recording has one, this age. `None` also for a file that is damaged, and for
-    /// one of code that was moved behind the linker (with OMAP streams), as the old kernels were.
+    /// Reads a file, if it has this id and, where the recording has one, this age. `None` also for a file that is
+    /// damaged, and for one of code that was moved behind the linker (with OMAP streams), as the old kernels were.
     pub fn parse(data: Vec<u8>, wanted: Guid, wanted_age: Option<u32>) -> Option<NativePdb> {
         let mut msf = Msf::parse(data).ok()?;
         let info = msf.stream(INFO)?;
@@ -151,8 +151,8 @@ impl NativePdb {
         self.msf.size()
     }
 
-    /// What lies at a distance from the beginning of the image. Where no function begins it is what is before it, because the address
-    /// behind a call may be the end of its function.
+    /// What lies at a distance from the beginning of the image. Where no function begins it is what is before it,
+    /// because the address behind a call may be the end of its function.
     pub fn at(&mut self, rva: u64) -> Option<NativePlace<'_>> {
         let found = self.functions.find(rva);
         let FoundFunction { start, name, owner } = found.or_else(|| self.functions.find(rva.checked_sub(1)?))?;

@@ -1,7 +1,8 @@
 //! Portable PDBs: from a method and an IL offset to a file and a line.
 //!
-//! Sources: ECMA-335 II.24 (metadata root, `#~` stream, heaps), II.23.2 (compressed integers), and the specification "Portable PDB"
-//! of dotnet/runtime (`#Pdb` stream, tables Document and MethodDebugInformation, blobs of names and sequence points).
+//! Sources: ECMA-335 II.24 (metadata root, `#~` stream, heaps), II.23.2 (compressed integers), and the specification
+//! "Portable PDB" of dotnet/runtime (`#Pdb` stream, tables Document and MethodDebugInformation, blobs of names and
+//! sequence points).
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,8 +23,8 @@ const METHOD_DEBUG_INFORMATION: u32 = 0x31;
 /// Table number in the high byte of a method's token.
 const METHOD_DEF: u32 = 0x06;
 
-/// Sequence points, and changes of the document between them, that are read from one file, at most: a hostile file can give all its
-/// methods the same long blob. The largest assembly of .NET 10 has 0.5 million.
+/// Sequence points, and changes of the document between them, that are read from one file, at most: a hostile file can
+/// give all its methods the same long blob. The largest assembly of .NET 10 has 0.5 million.
 const MAX_POINTS: usize = 1 << 22;
 
 /// Bytes of a document's name, at most.
