@@ -2,7 +2,7 @@
 #![no_main]
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
 use tracequet::analyze::profile::{ProfileFormat, What};
@@ -105,7 +105,15 @@ fn ask_recording(recording: &Recording<'_>) {
     }
 }
 
+/// Panics of the readers of files are caught, and are errors for who reads a dataset. The fuzzer ends at each panic before
+/// somebody can catch it: now it ends only at those that come out of here.
+fn let_panics_be_caught() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| drop(std::panic::take_hook()));
+}
+
 fuzz_target!(|bytes: &[u8]| {
+    let_panics_be_caught();
     let Some((index, content)) = bytes.split_first() else { return };
     let places = places();
     let Some(place) = places.get(usize::from(*index) % places.len()) else { return };
