@@ -5,20 +5,43 @@ const BLOCK: usize = 32;
 
 /// Where the first zero unit of a UTF-16 string begins, in bytes.
 pub fn end(bytes: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0001_0001_0001_0001;
-    const TOPS: u64 = 0x8000_8000_8000_8000;
     let (blocks, _) = bytes.as_chunks::<BLOCK>();
     let whole = blocks.iter().take_while(|block| !has_zero_unit(block)).count() * BLOCK;
-    let (words, tail) = bytes.get(whole..)?.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
+    let rest = bytes.get(whole..)?;
+    let in_tail = || {
+        let tail = rest.as_chunks::<8>().1;
+        let place = tail.as_chunks::<2>().0.iter().position(|unit| *unit == [0, 0])?;
+        Some(rest.len() - tail.len() + place * 2)
+    };
+    Some(whole + first_zero_unit(rest).or_else(in_tail)?)
+}
+
+/// Where the first zero unit begins, in bytes, as far as there are whole words.
+#[inline]
+fn first_zero_unit(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0001_0001_0001_0001;
+    const TOPS: u64 = 0x8000_8000_8000_8000;
+    bytes.as_chunks::<8>().0.iter().enumerate().find_map(|(index, word)| {
         let v = u64::from_le_bytes(*word);
         let zeros = v.wrapping_sub(ONES) & !v & TOPS;
-        if zeros != 0 {
-            return Some(whole + index * 8 + (zeros.trailing_zeros() / 16) as usize * 2);
+        (zeros != 0).then(|| index * 8 + (zeros.trailing_zeros() / 16) as usize * 2)
+    })
+}
+
+/// Where the zero unit begins that has `behind` others behind it, in bytes. Blocks are looked at from the end on, at most
+/// so many.
+pub fn zero_from_end(bytes: &[u8], mut behind: usize, most_blocks: usize) -> Option<usize> {
+    let bytes = bytes.as_chunks::<2>().0.as_flattened();
+    let (before, blocks) = bytes.as_rchunks::<BLOCK>();
+    for (index, block) in blocks.iter().enumerate().rev().take(most_blocks).filter(|(_, block)| has_zero_unit(block)) {
+        for (place, _) in block.as_chunks::<2>().0.iter().enumerate().rev().filter(|(_, unit)| **unit == [0, 0]) {
+            if behind == 0 {
+                return Some(before.len() + index * BLOCK + place * 2);
+            }
+            behind -= 1;
         }
     }
-    let start = whole + words.len() * 8;
-    tail.as_chunks::<2>().0.iter().position(|unit| *unit == [0, 0]).map(|p| start + p * 2)
+    None
 }
 
 fn has_zero_unit(block: &[u8; BLOCK]) -> bool {
@@ -92,10 +115,15 @@ pub fn push_up_to_zero(bytes: &[u8], out: &mut Vec<u8>) -> Option<(usize, bool)>
     let before = out.len();
     let mut rest = bytes;
     while let Some((block, tail)) = rest.split_first_chunk()
-        && !has_zero_unit(block)
         && let Some(sixteen) = ascii_block(block)
     {
         out.extend_from_slice(&sixteen);
+        if has_zero_unit(block)
+            && let Some(end) = first_zero_unit(block)
+        {
+            out.truncate(out.len() - (BLOCK - end) / 2);
+            return Some((bytes.len() - rest.len() + end, false));
+        }
         rest = tail;
     }
     while let Some((word, tail)) = rest.split_first_chunk()
@@ -166,6 +194,10 @@ mod tests {
             proptest::prop_assert_eq!(pushed.map(|(end, _)| end), found);
             let text = found.map_or_else(String::new, |end| naive(&bytes[..end]));
             proptest::prop_assert_eq!(String::from_utf8(out).unwrap(), format!("before{text}"));
+            let zeros = (0..bytes.len() / 2).filter(|unit| bytes[2 * unit..][..2] == [0, 0]).map(|unit| 2 * unit);
+            for (behind, at) in zeros.rev().enumerate().filter(|(_, at)| *at >= bytes.len() / 2 * 2 % BLOCK) {
+                proptest::prop_assert_eq!(zero_from_end(&bytes, behind, usize::MAX), Some(at));
+            }
             if let Some((end, replaced)) = pushed {
                 proptest::prop_assert_eq!(replaced, push(&bytes[..end], &mut Vec::new()));
             }

@@ -403,14 +403,10 @@ impl<'p> Walk<'p> {
     /// Bytes that are left where the last so many strings of the rest have their first zero unit: what begins before it has as
     /// many, so that it is whole. None is that long when they are not found near the end.
     fn left_before_last(&self, strings: Option<usize>) -> usize {
-        const NEAR: usize = 512;
-        let last = strings.and_then(|strings| strings.checked_sub(1));
-        let zeros = |last| {
-            let units = self.rest.as_chunks::<2>().0;
-            let found = units.iter().enumerate().rev().take(NEAR).filter(|(_, unit)| **unit == [0, 0]).nth(last);
-            found.map(|(index, _)| self.rest.len() - index * 2)
-        };
-        last.and_then(zeros).unwrap_or(usize::MAX)
+        const NEAR: usize = 32;
+        let behind = strings.and_then(|strings| strings.checked_sub(1));
+        let found = behind.and_then(|behind| utf16::zero_from_end(self.rest, behind, NEAR));
+        found.map_or(usize::MAX, |at| self.rest.len() - at)
     }
 
     fn located_list<C: Column>(&mut self, count: Count, element: &Node, column: &mut C) -> Result<(), Short> {

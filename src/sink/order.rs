@@ -67,6 +67,11 @@ impl Rows<'_> {
         pairs.map(|(a, b)| a.at(row).cmp(&b.at(other_row))).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
     }
 
+    /// The value of the first column.
+    fn first(&self, row: usize) -> u64 {
+        self.0.first().map_or(0, |values| values.at(row))
+    }
+
     fn key(&self, row: usize) -> Key {
         self.0.iter().map(|values| values.at(row)).collect()
     }
@@ -110,12 +115,20 @@ impl Order {
             return Err(ArrowError::InvalidArgumentError("no batch to sort".into()));
         }
         let sorts: Vec<Rows<'_>> = batches.iter().map(|batch| self.rows(batch)).collect();
-        let rows_of = |(index, batch): (usize, &&RecordBatch)| (0..batch.num_rows()).map(move |row| (index, row));
-        let mut rows: Vec<(usize, usize)> = batches.iter().enumerate().flat_map(rows_of).collect();
-        rows.sort_by(|a, b| match (sorts.get(a.0), sorts.get(b.0)) {
-            (Some(x), Some(y)) => x.compare(a.1, y, b.1),
-            _ => Ordering::Equal,
+        // The first column is mostly the only one, and mostly decides. Batch and row do at last.
+        let mut rows: Vec<(u64, u32, u32)> = Vec::with_capacity(batches.iter().map(|batch| batch.num_rows()).sum());
+        for (index, (batch, sort)) in batches.iter().zip(&sorts).enumerate() {
+            rows.extend((0..batch.num_rows()).map(|row| (sort.first(row), index as u32, row as u32)));
+        }
+        rows.sort_unstable_by(|a, b| {
+            let others = || match (sorts.get(a.1 as usize), sorts.get(b.1 as usize)) {
+                (Some(x), Some(y)) if x.0.len() > 1 => x.compare(a.2 as usize, y, b.2 as usize),
+                _ => Ordering::Equal,
+            };
+            a.0.cmp(&b.0).then_with(others).then_with(|| (a.1, a.2).cmp(&(b.1, b.2)))
         });
+        let rows: Vec<(usize, usize)> =
+            rows.into_iter().map(|(_, batch, row)| (batch as usize, row as usize)).collect();
         interleave_record_batch(batches, &rows)
     }
 }

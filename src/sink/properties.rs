@@ -45,7 +45,10 @@ pub(super) fn writer_properties(
         if sizes.get(root).is_some_and(|bytes| *bytes < WORTH_COMPRESSING) {
             builder = builder.set_column_compression(column.path().clone(), Codec::UNCOMPRESSED);
         }
-        if !nested && (spec.sorted_by.contains(field.name()) || is_searched(field.name())) {
+        if nested && column.physical_type() == Type::BYTE_ARRAY {
+            // Nobody looks for a list by the least and the greatest of all texts in all lists.
+            builder = builder.set_column_statistics_enabled(column.path().clone(), EnabledStatistics::None);
+        } else if !nested && (spec.sorted_by.contains(field.name()) || is_searched(field.name())) {
             builder = builder.set_column_statistics_enabled(column.path().clone(), EnabledStatistics::Page);
         }
     }

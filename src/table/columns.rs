@@ -184,6 +184,13 @@ impl TextBuffer {
         self.nulls.append_null();
     }
 
+    /// Adds missing rows until there are so many.
+    pub fn fill(&mut self, rows: usize) {
+        let missing = rows.saturating_sub(self.nulls.len());
+        self.offsets.extend(std::iter::repeat_n(self.offsets.last().copied().unwrap_or_default(), missing));
+        self.nulls.append_n_nulls(missing);
+    }
+
     /// Bytes of text so far.
     pub fn bytes(&self) -> usize {
         self.data.len()

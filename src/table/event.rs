@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::batches::TableBuilder;
 use super::builders::EventHeaderBuilder;
-use super::columns::{Builder, OptText, TextBuffer};
+use super::columns::TextBuffer;
 use super::payload::{PayloadColumn, leaves, snake_case};
 use super::schema::{EVENT_HEADER, of};
 use super::unique_names::UniqueNames;
@@ -39,7 +39,7 @@ pub struct EventTable {
     /// Columns of Parquet that the fields may become.
     max_leaves: usize,
     raw: TextBuffer,
-    problem: OptText,
+    problem: TextBuffer,
     bytes: usize,
 }
 
@@ -98,7 +98,7 @@ impl EventTable {
             columns: Vec::new(),
             max_leaves,
             raw: TextBuffer::default(),
-            problem: OptText::default(),
+            problem: TextBuffer::default(),
             bytes: 0,
         };
         for plan in plans(info, pointer_size) {
@@ -242,21 +242,26 @@ impl EventTable {
             Ok(plan) => Decoded::Fit(self.decode(plan, mapping, raw.payload)),
             Err(why) => {
                 self.columns.iter_mut().for_each(Column::null);
-                self.problem.push(Some(why));
+                self.keep_raw(why, raw.payload);
                 Decoded::Raw
             }
         };
-        match decoded {
-            Decoded::Fit(fit) if fit.is_exact() => {
-                self.raw.push_null();
-                self.problem.push(None);
-                return decoded;
-            }
-            Decoded::Fit(fit) => self.problem.push(Some(&describe(&fit, mapping))),
-            Decoded::Raw => {}
+        if let Decoded::Fit(fit) = decoded
+            && !fit.is_exact()
+        {
+            self.keep_raw(&describe(&fit, mapping), raw.payload);
         }
-        self.raw.push_with(|out| out.extend_from_slice(raw.payload));
         decoded
+    }
+
+    /// The last row has a payload that is not all in its columns.
+    #[cold]
+    fn keep_raw(&mut self, problem: &str, payload: &[u8]) {
+        let before = self.header.rows() - 1;
+        for (column, bytes) in [(&mut self.problem, problem.as_bytes()), (&mut self.raw, payload)] {
+            column.fill(before);
+            column.push_with(|out| out.extend_from_slice(bytes));
+        }
     }
 
     fn decode(&mut self, plan: &Plan, mapping: &Mapping, payload: &[u8]) -> Fit {
@@ -311,10 +316,12 @@ impl EventTable {
     /// The rows so far; the table is empty afterwards.
     pub fn finish(&mut self) -> Vec<ArrayRef> {
         self.bytes = 0;
+        let rows = self.header.rows();
         let mut arrays = self.header.finish();
         arrays.extend(self.columns.iter_mut().map(PayloadColumn::finish));
-        arrays.push(self.raw.take_binary());
-        arrays.push(self.problem.finish());
+        self.raw.fill(rows);
+        self.problem.fill(rows);
+        arrays.extend([self.raw.take_binary(), self.problem.take()]);
         arrays
     }
 }

@@ -113,11 +113,16 @@ impl Seen {
         if self.forgotten > 0 {
             return None;
         }
+        let place = |count: u64| ((q * count as f64).ceil() as u64).max(1);
+        if self.rounded.is_empty() {
+            let mut values = self.values.clone();
+            let place = place(values.len() as u64) as usize - 1;
+            return (place < values.len()).then(|| *values.select_nth_unstable_by(place, f64::total_cmp).1);
+        }
         let mut all: Vec<(f64, u64)> = self.values.iter().map(|value| (*value, 1)).collect();
         all.extend(self.rounded.iter().map(|(bits, count)| (f64::from_bits(*bits), *count)));
-        all.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let count: u64 = all.iter().map(|(_, count)| count).sum();
-        let mut left = ((q * count as f64).ceil() as u64).max(1);
+        all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let mut left = place(all.iter().map(|(_, count)| count).sum());
         for (value, count) in all {
             if count >= left {
                 return Some(value);

@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use super::diagnostic_source::{self, PairKey};
+use super::diagnostic_source::{self, PairKey, PairName};
 use super::open_work::{Ids, Key, OpenWork, Work, first_characters};
 use super::tasks::{self, TaskEvent};
 use super::work_event::{ID_ENDS, Step, WorkEvent, is_id, kind, split_name};
@@ -116,6 +116,8 @@ impl Activities {
         let (mut ids, mut text) = (Ids::default(), String::new());
         for (name, value) in input.fields.iter().filter(|(name, _)| is_id(name)) {
             text.clear();
+            // As much as a GUID takes.
+            text.reserve(36);
             if plain_text(value, &mut text) {
                 ids.add(name, &text);
             }
@@ -173,8 +175,9 @@ impl Activities {
         input: &Input<'_>,
         sink: &mut impl FactSink,
     ) {
-        let is_wanted_id = |key: PairKey<'_>| key.ends_in(ID_ENDS) && is_id(&key.text());
-        let pairs = head.pairs(|key| key.is_one_of(KEPT) || key.is_one_of(OUTCOMES) || is_wanted_id(key));
+        let known = |key: PairKey<'_>| key.one_of(KEPT).or_else(|| key.one_of(OUTCOMES)).map(PairName::Borrowed);
+        let id = |key: PairKey<'_>| key.ends_in(ID_ENDS).then(|| key.text()).filter(|key| is_id(key));
+        let pairs = head.pairs(|key| known(key).or_else(|| id(key).map(PairName::Owned)));
         let mut ids = Ids::default();
         pairs.iter().filter(|(key, _)| is_id(key)).for_each(|(key, value)| ids.add(key, value));
         let source = head.source();
@@ -182,7 +185,7 @@ impl Activities {
         let key = key(input, kind);
         if step == Step::Start {
             self.open.names.add(kind, || (source, name.to_owned()));
-            let fields = pairs.iter().map(|(key, value)| (key.as_str(), Value::Text(value.clone())));
+            let fields = pairs.into_iter().map(|(key, value)| (key, Value::Text(value)));
             let work = Work { row: about(input), kind, fields: json(fields), ids, failed: false };
             return self.open.begin(key, work, sink);
         }
@@ -238,12 +241,12 @@ fn plain_text(value: &Value, out: &mut String) -> bool {
 }
 
 /// Simple fields as a JSON object; `None` when there are none.
-fn json<'f>(fields: impl Iterator<Item = (&'f str, impl Borrow<Value>)>) -> Option<String> {
+fn json(fields: impl Iterator<Item = (impl AsRef<str>, impl Borrow<Value>)>) -> Option<String> {
     let mut out = Vec::with_capacity(128);
     for (name, value) in fields {
         let before = out.len();
         out.push(if before == 0 { b'{' } else { b',' });
-        let written = serde_json::to_writer(&mut out, name).and_then(|()| {
+        let written = serde_json::to_writer(&mut out, name.as_ref()).and_then(|()| {
             out.push(b':');
             match value.borrow() {
                 Value::Bool(value) => serde_json::to_writer(&mut out, value),

@@ -1,6 +1,8 @@
 //! Events of Microsoft-Diagnostics-DiagnosticSource, read as far as activities need them: two names and pairs of text. They
 //! have dozens of pairs that nobody asks for, so that they are not decoded as a whole.
 
+use std::borrow::Cow;
+
 use crate::utf16;
 
 /// Pairs of one event that are looked at, at most.
@@ -46,19 +48,19 @@ impl Head<'_> {
         start.and_then(|start| self.name.get(start..)).is_some_and(|tail| utf16::is(tail, end))
     }
 
-    /// The pairs whose key is wanted, with long values cut. A response of HttpClient is a text of many lines, which
-    /// begins with its status: that is a pair of its own, `StatusCode`.
-    pub fn pairs(&self, wanted: impl Fn(PairKey<'_>) -> bool) -> Vec<(String, String)> {
+    /// The pairs whose key is wanted, under the name that `wanted` gives, with long values cut. A response of HttpClient
+    /// is a text of many lines, which begins with its status: that is a pair of its own, `StatusCode`.
+    pub fn pairs(&self, wanted: impl Fn(PairKey<'_>) -> Option<PairName>) -> Vec<(PairName, String)> {
         let Some((count, mut rest)) = self.rest.split_first_chunk() else { return Vec::new() };
         let mut pairs = Vec::new();
         for _ in 0..usize::from(u16::from_le_bytes(*count)).min(MAX_PAIRS) {
             let (Some(key), Some(value)) = (utf16z(&mut rest), utf16z(&mut rest)) else { break };
             let key = PairKey(key.get(..MAX_VALUE).unwrap_or(key));
             if utf16::is(key.0, "Response") {
-                pairs.extend(status(value).map(|status| ("StatusCode".to_owned(), status)));
+                pairs.extend(status(value).map(|status| ("StatusCode".into(), status)));
             }
-            if wanted(key) {
-                pairs.push((key.text(), utf16::string(value.get(..MAX_VALUE).unwrap_or(value))));
+            if let Some(name) = wanted(key) {
+                pairs.push((name, utf16::string(value.get(..MAX_VALUE).unwrap_or(value))));
             }
         }
         pairs
@@ -72,6 +74,9 @@ fn status(value: &[u8]) -> Option<String> {
     (digits.len() == 3 && digits.bytes().all(|digit| digit.is_ascii_digit())).then(|| digits.to_owned())
 }
 
+/// The key of a pair as text, which is mostly one of a few.
+pub type PairName = Cow<'static, str>;
+
 /// The key of a pair. Most are not wanted, and are told without making a string of them.
 #[derive(Clone, Copy)]
 pub struct PairKey<'p>(&'p [u8]);
@@ -82,9 +87,9 @@ impl PairKey<'_> {
         utf16::string(self.0)
     }
 
-    /// Whether it is one of these ASCII names.
-    pub fn is_one_of(self, names: &[&str]) -> bool {
-        names.iter().any(|name| utf16::is(self.0, name))
+    /// That one of these ASCII names which it is.
+    pub fn one_of(self, names: &[&'static str]) -> Option<&'static str> {
+        names.iter().copied().find(|name| utf16::is(self.0, name))
     }
 
     /// Whether it ends in one of these ASCII letters.
@@ -112,10 +117,10 @@ mod tests {
             for pair in ["Response", response, "RequestTaskStatus", "RanToCompletion"] {
                 text(&mut payload, pair);
             }
-            head(&payload).unwrap().pairs(|_| false)
+            head(&payload).unwrap().pairs(|_| None)
         };
         let response = "StatusCode: 404, ReasonPhrase: 'Not Found', Version: 1.1, Content: <null>, Headers:\r\n{\r\n}";
-        assert_eq!(of(response), [("StatusCode".to_owned(), "404".to_owned())]);
+        assert_eq!(of(response), [("StatusCode".into(), "404".to_owned())]);
         for other in ["Microsoft.AspNetCore.Http.DefaultHttpResponse", "StatusCode: 4x4, ", "StatusCode: ", ""] {
             assert_eq!(of(other), []);
         }
@@ -131,8 +136,9 @@ mod tests {
         for pair in ["Id", "7", "Other", "x", "Path", "/"] {
             text(&mut payload, pair);
         }
-        let pairs = |bytes: &[u8]| head(bytes).map(|head| head.pairs(|key| !key.is_one_of(&["Other"])));
-        let own = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let pairs =
+            |bytes: &[u8]| head(bytes).map(|head| head.pairs(|key| key.one_of(&["Id", "Path"]).map(Cow::Borrowed)));
+        let own = |key: &'static str, value: &str| (Cow::Borrowed(key), value.to_owned());
         assert_eq!(pairs(&payload), Some(vec![own("Id", "7"), own("Path", "/")]));
         assert_eq!(pairs(&payload[..payload.len() - 1]), Some(vec![own("Id", "7")]));
         assert!(pairs(&payload[..20]).is_none());
@@ -153,7 +159,7 @@ mod tests {
             text(&mut payload, &format!("{nth}{}", "k".repeat(2000)));
             text(&mut payload, &"v".repeat(2000));
         }
-        let pairs = head(&payload).unwrap().pairs(|_| true);
+        let pairs = head(&payload).unwrap().pairs(|key| Some(key.text().into()));
         assert_eq!(pairs.len(), 256);
         // 2,048 bytes of UTF-16.
         assert!(pairs.iter().all(|(key, value)| (key.len(), value.len()) == (1024, 1024)), "{:?}", pairs.first());
