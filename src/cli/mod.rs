@@ -9,6 +9,7 @@ mod convert;
 mod dataset;
 mod export;
 mod failure;
+mod freed;
 mod generate;
 mod heap;
 mod inspect;
@@ -44,6 +45,7 @@ const RULE_BROKEN: u8 = 3;
 
 /// Runs one command line to its end, and gives the exit code.
 pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    freed::keep();
     truncated::handle();
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,

@@ -5,13 +5,14 @@ use std::borrow::Borrow;
 use super::diagnostic_source::{self, PairKey, PairName};
 use super::open_work::{Ids, Key, OpenWork, Work, first_characters};
 use super::tasks::{self, TaskEvent};
-use super::work_event::{ID_ENDS, Step, WorkEvent, is_id, kind, split_name};
+use super::work_event::{ID_ENDS, Step, WorkEvent, is_id, number};
 use crate::event::value::Value;
 use crate::event::{Decoding, EventInfo};
 use crate::normalize::fact::{Activity, FactSink};
 use crate::normalize::tracker::{self, Hears, Input, Needs};
 use crate::reader::ProcessKey;
 use crate::time::{file_time_to_utc_us, format_utc};
+use crate::utf16;
 
 /// What an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,18 +96,16 @@ impl Activities {
             Action::Work(work) => self.work_event(work, input, sink),
             Action::Task(event) => self.task_event(event, input, sink),
             Action::DiagnosticSource => {
-                let Some(head) = diagnostic_source::head(input.event.raw.payload) else { return };
                 // Most events are neither, and are left alone.
-                if !head.name_ends("Start") && !head.name_ends("Stop") {
-                    return;
-                }
-                if let Some((name, step)) = split_name(&head.name()) {
-                    self.diagnostic(step, &head, name, input, sink);
+                if let Some(head) = diagnostic_source::head(input.event.raw.payload)
+                    && let Some((work, step)) = head.work()
+                {
+                    self.diagnostic(step, &head, work, input, sink);
                 }
             }
             Action::ActivitySource(step) => {
                 if let Some(head) = diagnostic_source::head(input.event.raw.payload) {
-                    self.diagnostic(step, &head, &head.name(), input, sink);
+                    self.diagnostic(step, &head, head.name, input, sink);
                 }
             }
         }
@@ -171,7 +170,7 @@ impl Activities {
         &mut self,
         step: Step,
         head: &diagnostic_source::Head<'_>,
-        name: &str,
+        work: &[u8],
         input: &Input<'_>,
         sink: &mut impl FactSink,
     ) {
@@ -180,17 +179,16 @@ impl Activities {
         let pairs = head.pairs(|key| known(key).or_else(|| id(key).map(PairName::Owned)));
         let mut ids = Ids::default();
         pairs.iter().filter(|(key, _)| is_id(key)).for_each(|(key, value)| ids.add(key, value));
-        let source = head.source();
-        let kind = kind(&source, name);
+        let kind = number((head.source, work));
         let key = key(input, kind);
         if step == Step::Start {
-            self.open.names.add(kind, || (source, name.to_owned()));
-            let fields = pairs.into_iter().map(|(key, value)| (key, Value::Text(value)));
+            self.open.names.add(kind, || (utf16::string(head.source), utf16::string(work)));
+            let fields = pairs.into_iter().map(|(key, value)| (key, Value::Text(utf16::string(value))));
             let work = Work { row: about(input), kind, fields: json(fields), ids, failed: false };
             return self.open.begin(key, work, sink);
         }
         let outcome = OUTCOMES.iter().find_map(|name| pairs.iter().find(|(key, _)| key == name));
-        self.end(&key, &ids, outcome.map(|(_, value)| value.as_str()), input, sink);
+        self.end(&key, &ids, outcome.map(|(_, value)| utf16::string(value)).as_deref(), input, sink);
     }
 
     fn end(&mut self, key: &Key, ids: &Ids, outcome: Option<&str>, input: &Input<'_>, sink: &mut impl FactSink) {

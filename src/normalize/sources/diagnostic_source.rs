@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use super::work_event::Step;
 use crate::utf16;
 
 /// Pairs of one event that are looked at, at most.
@@ -11,10 +12,12 @@ const MAX_PAIRS: usize = 256;
 /// Bytes of a value that are kept, at most.
 const MAX_VALUE: usize = 2048;
 
-/// The head of an event, and where its pairs begin.
+/// The head of an event, and where its pairs begin. Texts are UTF-16.
 pub struct Head<'p> {
-    source: &'p [u8],
-    name: &'p [u8],
+    /// Who wrote it.
+    pub source: &'p [u8],
+    /// What it is called.
+    pub name: &'p [u8],
     rest: &'p [u8],
 }
 
@@ -31,28 +34,26 @@ pub fn head(mut payload: &[u8]) -> Option<Head<'_>> {
     Some(Head { source, name, rest: payload })
 }
 
-impl Head<'_> {
-    /// Who wrote it.
-    pub fn source(&self) -> String {
-        utf16::string(self.source)
-    }
-
-    /// What it is called.
-    pub fn name(&self) -> String {
-        utf16::string(self.name)
-    }
-
-    /// Whether the name ends in an ASCII text; without reading the rest.
-    pub fn name_ends(&self, end: &str) -> bool {
-        let start = self.name.len().checked_sub(2 * end.len());
-        start.and_then(|start| self.name.get(start..)).is_some_and(|tail| utf16::is(tail, end))
+impl<'p> Head<'p> {
+    /// The name of the work and the step that the name ends in; without reading the rest.
+    pub fn work(&self) -> Option<(&'p [u8], Step)> {
+        [("Start", Step::Start), ("Stop", Step::Stop)].into_iter().find_map(|(end, step)| {
+            let (mut work, tail) = self.name.split_at_checked(self.name.len().checked_sub(2 * end.len())?)?;
+            if !utf16::is(tail, end) {
+                return None;
+            }
+            while let Some((rest, [b'.' | b'/', 0])) = work.split_last_chunk() {
+                work = rest;
+            }
+            Some((work, step))
+        })
     }
 
     /// The pairs whose key is wanted, under the name that `wanted` gives, with long values cut. A response of HttpClient
     /// is a text of many lines, which begins with its status: that is a pair of its own, `StatusCode`.
-    pub fn pairs(&self, wanted: impl Fn(PairKey<'_>) -> Option<PairName>) -> Vec<(PairName, String)> {
+    pub fn pairs(&self, wanted: impl Fn(PairKey<'_>) -> Option<PairName>) -> Vec<(PairName, &'p [u8])> {
         let Some((count, mut rest)) = self.rest.split_first_chunk() else { return Vec::new() };
-        let mut pairs = Vec::new();
+        let mut pairs = Vec::with_capacity(4);
         for _ in 0..usize::from(u16::from_le_bytes(*count)).min(MAX_PAIRS) {
             let (Some(key), Some(value)) = (utf16z(&mut rest), utf16z(&mut rest)) else { break };
             let key = PairKey(key.get(..MAX_VALUE).unwrap_or(key));
@@ -60,7 +61,7 @@ impl Head<'_> {
                 pairs.extend(status(value).map(|status| ("StatusCode".into(), status)));
             }
             if let Some(name) = wanted(key) {
-                pairs.push((name, utf16::string(value.get(..MAX_VALUE).unwrap_or(value))));
+                pairs.push((name, value.get(..MAX_VALUE).unwrap_or(value)));
             }
         }
         pairs
@@ -68,10 +69,13 @@ impl Head<'_> {
 }
 
 /// The number in `StatusCode: 200, ReasonPhrase: ...`, which HttpResponseMessage.ToString gives.
-fn status(value: &[u8]) -> Option<String> {
-    let text = utf16::string(value.get(..64).unwrap_or(value));
-    let digits = text.strip_prefix("StatusCode: ")?.split(',').next()?;
-    (digits.len() == 3 && digits.bytes().all(|digit| digit.is_ascii_digit())).then(|| digits.to_owned())
+fn status(value: &[u8]) -> Option<&[u8]> {
+    const BEFORE: &str = "StatusCode: ";
+    let (before, rest) = value.split_at_checked(2 * BEFORE.len())?;
+    let (digits, rest) = rest.split_at_checked(2 * 3)?;
+    let are_digits = digits.as_chunks().0.iter().all(|unit| matches!(unit, [b'0'..=b'9', 0]));
+    let is_over = rest.is_empty() || rest.starts_with(&[b',', 0]);
+    (utf16::is(before, BEFORE) && are_digits && is_over).then_some(digits)
 }
 
 /// The key of a pair as text, which is mostly one of a few.
@@ -106,6 +110,10 @@ mod tests {
         text.encode_utf16().chain([0]).for_each(|unit| out.extend(unit.to_le_bytes()));
     }
 
+    fn texts(pairs: Vec<(PairName, &[u8])>) -> Vec<(String, String)> {
+        pairs.into_iter().map(|(key, value)| (key.into_owned(), utf16::string(value))).collect()
+    }
+
     #[test]
     fn the_status_of_a_response_is_a_pair() {
         let of = |response: &str| {
@@ -117,11 +125,17 @@ mod tests {
             for pair in ["Response", response, "RequestTaskStatus", "RanToCompletion"] {
                 text(&mut payload, pair);
             }
-            head(&payload).unwrap().pairs(|_| None)
+            texts(head(&payload).unwrap().pairs(|_| None))
         };
         let response = "StatusCode: 404, ReasonPhrase: 'Not Found', Version: 1.1, Content: <null>, Headers:\r\n{\r\n}";
-        assert_eq!(of(response), [("StatusCode".into(), "404".to_owned())]);
-        for other in ["Microsoft.AspNetCore.Http.DefaultHttpResponse", "StatusCode: 4x4, ", "StatusCode: ", ""] {
+        assert_eq!(of(response), [("StatusCode".to_owned(), "404".to_owned())]);
+        for other in [
+            "Microsoft.AspNetCore.Http.DefaultHttpResponse",
+            "StatusCode: 4x4, ",
+            "StatusCode: 4040",
+            "StatusCode: ",
+            "",
+        ] {
             assert_eq!(of(other), []);
         }
     }
@@ -136,17 +150,35 @@ mod tests {
         for pair in ["Id", "7", "Other", "x", "Path", "/"] {
             text(&mut payload, pair);
         }
-        let pairs =
-            |bytes: &[u8]| head(bytes).map(|head| head.pairs(|key| key.one_of(&["Id", "Path"]).map(Cow::Borrowed)));
-        let own = |key: &'static str, value: &str| (Cow::Borrowed(key), value.to_owned());
+        let wanted = |key: PairKey<'_>| key.one_of(&["Id", "Path"]).map(Cow::Borrowed);
+        let pairs = |bytes: &[u8]| head(bytes).map(|head| texts(head.pairs(wanted)));
+        let own = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         assert_eq!(pairs(&payload), Some(vec![own("Id", "7"), own("Path", "/")]));
         assert_eq!(pairs(&payload[..payload.len() - 1]), Some(vec![own("Id", "7")]));
         assert!(pairs(&payload[..20]).is_none());
         let head = head(&payload).unwrap();
-        assert_eq!((head.source().as_str(), head.name().as_str()), ("Source", "Work.Start"));
-        assert!(head.name_ends("Start") && !head.name_ends("Stop") && !head.name_ends("A long Work.Start"));
+        assert!(utf16::is(head.source, "Source") && utf16::is(head.name, "Work.Start"));
         for cut in 0..payload.len() {
             let _ = pairs(&payload[..cut]);
+        }
+    }
+
+    #[test]
+    fn a_name_says_what_the_work_is_and_where_it_is() {
+        for (name, expected) in [
+            ("Work.Start", Some(("Work", Step::Start))),
+            ("WorkStop", Some(("Work", Step::Stop))),
+            ("a/b./Stop", Some(("a/b", Step::Stop))),
+            ("Start", Some(("", Step::Start))),
+            ("./Start", Some(("", Step::Start))),
+            ("start", None),
+            ("Starts", None),
+            ("", None),
+        ] {
+            let mut payload = Vec::new();
+            ["Source", name].iter().for_each(|name| text(&mut payload, name));
+            let work = head(&payload).unwrap().work().map(|(work, step)| (utf16::string(work), step));
+            assert_eq!(work, expected.map(|(work, step)| (work.to_owned(), step)), "{name}");
         }
     }
 
@@ -159,7 +191,7 @@ mod tests {
             text(&mut payload, &format!("{nth}{}", "k".repeat(2000)));
             text(&mut payload, &"v".repeat(2000));
         }
-        let pairs = head(&payload).unwrap().pairs(|key| Some(key.text().into()));
+        let pairs = texts(head(&payload).unwrap().pairs(|key| Some(key.text().into())));
         assert_eq!(pairs.len(), 256);
         // 2,048 bytes of UTF-16.
         assert!(pairs.iter().all(|(key, value)| (key.len(), value.len()) == (1024, 1024)), "{:?}", pairs.first());

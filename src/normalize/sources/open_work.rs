@@ -1,6 +1,7 @@
 //! Work that has begun and not ended.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use foldhash::fast::RandomState;
 
@@ -24,8 +25,8 @@ const MAX_IDLE: usize = 64;
 pub struct Ids(Vec<(u64, u64)>);
 
 impl Ids {
-    /// Adds one.
-    pub fn add(&mut self, name: &str, value: &str) {
+    /// Adds one. Start and stop have to give it as the same type.
+    pub fn add(&mut self, name: &str, value: impl Hash) {
         if self.0.len() < MAX_IDS {
             self.0.push((number(name), number(value)));
         }
