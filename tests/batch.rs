@@ -332,6 +332,37 @@ fn a_table_of_described_events_is_named_by_its_columns() {
     assert!(described > 3, "{:?}", columns.keys());
 }
 
+/// The files of a failure were written and taken away again at each run: 183 s for 30,000 of them.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_still_cannot_be_read_is_written_once() {
+    let test = "what_still_cannot_be_read_is_written_once";
+    let traced = std::process::Command::new("strace").args(["-f", "-qq", "-o", "/dev/null", "true"]).output();
+    if !traced.is_ok_and(|traced| traced.status.success()) {
+        return crate::support::skip::note(test, "this system does not let strace trace");
+    }
+    let recordings = Recordings::new();
+    let program = env!("CARGO_BIN_EXE_tracequet");
+    // Directories for files of recordings that one run makes.
+    let made = || {
+        let mut traced = std::process::Command::new("strace");
+        traced.args(["-f", "-qq", "-o", "calls", "-e", "trace=mkdir,mkdirat", program, "convert", "-q", "--jobs", "1"]);
+        traced.args(["traces/broken.nettrace", "gone/1.nettrace", "gone/2.nettrace", "--append", "-o", "lake"]);
+        let run = traced.current_dir(recordings.at("")).output().unwrap();
+        assert_eq!(run.status.code(), Some(1), "{run:?}");
+        let calls = std::fs::read_to_string(recordings.at("calls")).unwrap();
+        calls.lines().filter(|call| call.contains(".recording.tracequet-new-")).count()
+    };
+    assert!(made() > 0);
+    let first = content(&recordings.at("lake"));
+    assert_eq!((made(), content(&recordings.at("lake")) == first), (0, true));
+    // What is lost comes back.
+    let rows = recorded(&recordings.at("lake/trace"));
+    let row = rows.first().unwrap();
+    std::fs::remove_file(recordings.at("lake/trace").join(row)).unwrap();
+    assert_eq!((made(), content(&recordings.at("lake")) == first), (1, true));
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_kill_at_any_step_and_a_second_run_give_the_same_dataset() {

@@ -207,10 +207,16 @@ impl Outcome {
 
 /// What the conversion of one input gave.
 enum Made {
-    /// It is in the dataset, or among the inputs, already.
-    Known(SkippedInput),
+    /// It is in the dataset, or among the inputs, already; or it cannot be read, and the dataset says so.
+    Known(Box<Outcome>),
     /// A recording to put into it, its entry, and the outcome when that is done.
     New(Box<(NewRecording, Vec<u8>, Outcome)>),
+}
+
+impl Made {
+    fn known(skipped: SkippedInput) -> Made {
+        Made::Known(Box::new(Outcome::skipped(skipped)))
+    }
 }
 
 /// A recording to put into the dataset, which input it is, and the outcome.
@@ -293,7 +299,7 @@ impl Batch<'_> {
                         None => self.broken(Error::Internal("the thread that puts recordings is gone".into())),
                     }
                 }
-                Ok(Made::Known(skipped)) => Message::Done(index, Box::new(Outcome::skipped(skipped))),
+                Ok(Made::Known(outcome)) => Message::Done(index, outcome),
                 Err(error) => self.broken(error),
             };
             // Nobody listens any more when the calling thread has panicked.
@@ -363,7 +369,7 @@ impl Batch<'_> {
             && hashed.is_ok()
             && let Some(skipped) = self.known.unchanged(self.request, &recording.name())
         {
-            return Ok(Made::Known(skipped));
+            return Ok(Made::known(skipped));
         }
         let recording = here.as_ref().unwrap_or(recording);
         let path = &recording.name();
@@ -375,10 +381,10 @@ impl Batch<'_> {
             let first = self.recordings.get(first).map(|(_, recording)| recording.name()).unwrap_or_default();
             let trace_id = trace_key(&first, &identity.sha256);
             let skipped = SkippedInput { path: path.to_owned(), trace_id, differs: false, other_labels: false };
-            return Ok(Made::Known(skipped));
+            return Ok(Made::known(skipped));
         }
         let replaced = match self.known.plan(self.request, path, &identity) {
-            Plan::Skip(skipped) => return Ok(Made::Known(skipped)),
+            Plan::Skip(skipped) => return Ok(Made::known(skipped)),
             Plan::Convert(replaced) => replaced,
         };
         let _share = self.memory.take(identity.size_bytes);
@@ -448,8 +454,13 @@ impl Batch<'_> {
             input.trace_id = trace_key(&input.path, &identity.sha256);
             input.identity = identity;
         }
-        let mut part = Dataset::part_beside(failures, self.encoders.clone(), self.options(&input.trace_id))?;
         let request = &*self.known.with_own_labels(self.request, &input.trace_id, &input.identity);
+        if replaced.iter().all(|old| *old == input.trace_id)
+            && let Some(tables) = failed::known(request, &input, &self.lake, self.options.format)
+        {
+            return Ok(Made::Known(Box::new(Outcome { done: Done::Failed(input), tables, failure: Some(error) })));
+        }
+        let mut part = Dataset::part_beside(failures, self.encoders.clone(), self.options(&input.trace_id))?;
         let tables = failed::write(request, &input, self.shape(&input.trace_id), &mut part)?;
         let entry = manifest::failed_entry(request, &input, &tables);
         // The same failure of an earlier run.

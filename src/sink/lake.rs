@@ -23,7 +23,7 @@ use super::entries::{
 };
 use super::staging::{self, PART, Staging};
 use super::summed::Summed;
-use super::{Format, durable, growing, leftovers, lock, table_path};
+use super::{FIRST_PART, Format, durable, growing, leftovers, lock, table_path};
 use crate::error::{Error, Result};
 
 /// End of the name of a note that a recording is half there.
@@ -190,7 +190,8 @@ impl Lake {
         Ok(outcomes)
     }
 
-    /// Whether a recording would only take its own place, with the same entry: a file that cannot be read is tried at each run.
+    /// Whether a recording would only take its own place, with the same entry: another process tried a file, too, that cannot
+    /// be read.
     fn is_there_as_it_is(&self, new: &NewRecording) -> bool {
         let own = |entry: Vec<u8>| read_small(&new.entry).is_ok_and(|own| own == entry);
         let is_there = |file: &FinishedFile| {
@@ -220,6 +221,18 @@ impl Lake {
 
     fn folder(&self, table: &str, key: &str) -> Result<PathBuf> {
         Ok(self.root.join(staging::relative(&format!("{table}/trace={key}"))?))
+    }
+
+    /// The entry of a recording, if it has one that can be read.
+    pub fn entry_of(&self, key: &str) -> Option<Vec<u8>> {
+        staging::relative(key).ok()?;
+        read_small(&self.entry(key)).ok()
+    }
+
+    /// Whether a recording has one file of a table, of so many bytes.
+    pub fn has_file(&self, table: &str, key: &str, format: Format, bytes: u64) -> bool {
+        let file = self.folder(table, key).map(|folder| folder.join(format!("{FIRST_PART}.{}", format.name())));
+        file.is_ok_and(|file| fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() == bytes))
     }
 
     /// Whether there is the file without rows of a table.
