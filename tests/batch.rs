@@ -10,6 +10,8 @@ use serde_json::Value;
 use crate::support::dataset::Table;
 use crate::support::files::files;
 use crate::support::program::{Run, command, run};
+#[cfg(target_os = "linux")]
+use crate::support::skip::can_trace;
 
 pub const FEW: &str = "gc,gc_pause,event";
 
@@ -336,10 +338,8 @@ fn a_table_of_described_events_is_named_by_its_columns() {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_still_cannot_be_read_is_written_once() {
-    let test = "what_still_cannot_be_read_is_written_once";
-    let traced = std::process::Command::new("strace").args(["-f", "-qq", "-o", "/dev/null", "true"]).output();
-    if !traced.is_ok_and(|traced| traced.status.success()) {
-        return crate::support::skip::note(test, "this system does not let strace trace");
+    if !can_trace("what_still_cannot_be_read_is_written_once") {
+        return;
     }
     let recordings = Recordings::new();
     let program = env!("CARGO_BIN_EXE_tracequet");
@@ -366,10 +366,8 @@ fn what_still_cannot_be_read_is_written_once() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_kill_at_any_step_and_a_second_run_give_the_same_dataset() {
-    let test = "a_kill_at_any_step_and_a_second_run_give_the_same_dataset";
-    let traced = std::process::Command::new("strace").args(["-f", "-qq", "-o", "/dev/null", "true"]).output();
-    if !traced.is_ok_and(|traced| traced.status.success()) {
-        return crate::support::skip::note(test, "this system does not let strace trace");
+    if !can_trace("a_kill_at_any_step_and_a_second_run_give_the_same_dataset") {
+        return;
     }
     const STEPS: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir";
     let recordings = Recordings::new();

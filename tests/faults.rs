@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::files::files;
 use crate::support::files::sample;
-use crate::support::skip::{note, skip};
+use crate::support::skip::{can_trace, note};
 
 const TRACEQUET: &str = env!("CARGO_BIN_EXE_tracequet");
 
@@ -41,13 +41,8 @@ fn killed_at(nth: usize) -> Command {
 
 #[test]
 fn a_kill_at_each_step_of_the_commit_leaves_the_old_dataset_or_the_new_one() {
-    let test = "a_kill_at_each_step_of_the_commit_leaves_the_old_dataset_or_the_new_one";
-    if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
-        return skip(test, "no strace");
-    }
-    let traced = Command::new("strace").args(["-f", "-qq", "-o", "/dev/null", "true"]).output().unwrap();
-    if !traced.status.success() {
-        return note(test, "this system does not let strace trace");
+    if !can_trace("a_kill_at_each_step_of_the_commit_leaves_the_old_dataset_or_the_new_one") {
+        return;
     }
     let folder = tempfile::tempdir().unwrap();
     let [old, new, at] = ["old", "new", "at"].map(|name| folder.path().join(name));

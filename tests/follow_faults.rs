@@ -12,7 +12,7 @@ use crate::support::dataset::Table;
 use crate::support::fake_runtime::{Answers, start};
 use crate::support::files::{files, sample};
 use crate::support::live::{Folder, ended, run, text, tracequet};
-use crate::support::skip::note;
+use crate::support::skip::{can_trace, note};
 use crate::support::writer::{Form, Kind, Row, Writer};
 
 const KIND: Kind<'_> = Kind { id: 1, provider: "A", event_id: 1, version: 0, name: "One" };
@@ -312,9 +312,8 @@ fn killed_at(folder: &Folder, nth: usize) -> Output {
 
 #[test]
 fn a_kill_at_any_step_of_a_part_leaves_what_was_published() {
-    let traced = Command::new("strace").args(["-f", "-qq", "-o", "/dev/null", "true"]).output();
-    if !traced.is_ok_and(|traced| traced.status.success()) {
-        return note("a_kill_at_any_step_of_a_part", "this system does not let strace trace");
+    if !can_trace("a_kill_at_any_step_of_a_part_leaves_what_was_published") {
+        return;
     }
     // Each waits for its parts most of the time.
     const AT_ONCE: usize = 12;

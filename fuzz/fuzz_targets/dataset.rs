@@ -105,8 +105,8 @@ fn ask_recording(recording: &Recording<'_>) {
     }
 }
 
-/// Panics of the readers of files are caught, and are errors for who reads a dataset. The fuzzer ends at each panic before
-/// somebody can catch it: now it ends only at those that come out of here.
+/// Panics of the readers of files are caught, and are errors for who reads a dataset. The hook of libFuzzer ends the program
+/// before anybody can catch one. Without it, the fuzzer ends at the panics that come out of here.
 fn let_panics_be_caught() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| drop(std::panic::take_hook()));

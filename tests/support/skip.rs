@@ -19,3 +19,13 @@ pub fn note(test: &str, why: &str) {
 pub fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|ci| ci == "true")
 }
+
+/// Whether strace can trace programs here. Says that the test is skipped if not.
+pub fn can_trace(test: &str) -> bool {
+    match std::process::Command::new("strace").args(["-f", "-qq", "-o", "/dev/null", "true"]).output() {
+        Ok(traced) if traced.status.success() => return true,
+        Ok(_) => note(test, "this system does not let strace trace"),
+        Err(_) => skip(test, "no strace"),
+    }
+    false
+}

@@ -91,7 +91,7 @@ impl PairKey<'_> {
         utf16::string(self.0)
     }
 
-    /// That one of these ASCII names which it is.
+    /// Which of these ASCII names it is, if it is one.
     pub fn one_of(self, names: &[&'static str]) -> Option<&'static str> {
         names.iter().copied().find(|name| utf16::is(self.0, name))
     }

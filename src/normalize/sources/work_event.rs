@@ -46,7 +46,7 @@ pub fn kind(provider: &str, name: &str) -> u64 {
 }
 
 /// The name of the work, with the step that the name of an event ends in.
-pub fn split_name(name: &str) -> Option<(&str, Step)> {
+fn split_name(name: &str) -> Option<(&str, Step)> {
     let ends = |words: &[&str]| words.iter().find_map(|word| name.strip_suffix(word));
     let found =
         ends(&["Start"]).map(|work| (work, Step::Start)).or_else(|| ends(&["Stop"]).map(|work| (work, Step::Stop)));
