@@ -5,8 +5,7 @@
 //! by a rename. A table of which a recording has no rows has no file: `<table>/trace=none/` has one without rows, once
 //! for the dataset. Whoever moves files holds the lock of the dataset. Before the first file moves,
 //! `manifest/<key>.json.half` says which tables there will be: the next run takes away what a killed one left half
-//! there. Recordings that are ready at the same time are put together, so that they wait for the disk once and not each
-//! for itself.
+//! there. Recordings that are ready at the same time are put together, so that they wait for the disk once.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -23,7 +22,7 @@ use super::entries::{
 };
 use super::staging::{self, PART, Staging};
 use super::summed::Summed;
-use super::{FIRST_PART, Format, durable, growing, leftovers, lock, table_path};
+use super::{Format, durable, growing, leftovers, lock, table_path};
 use crate::error::{Error, Result};
 
 /// End of the name of a note that a recording is half there.
@@ -231,8 +230,9 @@ impl Lake {
 
     /// Whether a recording has one file of a table, of so many bytes.
     pub fn has_file(&self, table: &str, key: &str, format: Format, bytes: u64) -> bool {
-        let file = self.folder(table, key).map(|folder| folder.join(format!("{FIRST_PART}.{}", format.name())));
-        file.is_ok_and(|file| fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() == bytes))
+        let place = table_path(table, Some(&format!("trace={key}")), format);
+        let found = staging::relative(&place).ok().and_then(|place| fs::metadata(self.root.join(place)).ok());
+        found.is_some_and(|found| found.is_file() && found.len() == bytes)
     }
 
     /// Whether there is the file without rows of a table.
