@@ -185,6 +185,18 @@ fn a_hidden_collection_before_a_background_one_has_an_end_and_no_start() {
     assert_eq!(shapes(&facts), [(Some(2), Some("blocking"), true), (Some(2), Some("blocking"), true)]);
 }
 
+/// No runtime lets so many threads stop the others at once; a made-up recording may say so.
+#[test]
+fn pauses_of_more_threads_than_are_remembered_are_told() {
+    let mut m = Making::with(&format::Header { granted: [MONITOR_SUSPENDS, 0x10], ..header() });
+    for thread in 0..64 + 44 {
+        m.thread(200 + u64::from(thread)).record(thread, kind::SUSPEND_STARTED, 0, |out| encode::numbers(out, &[0]));
+    }
+    let facts = m.facts();
+    let told: Vec<_> = facts.problems.iter().map(|problem| (problem.code, problem.count)).collect();
+    assert_eq!(told, [("too_many_pauses", 44)]);
+}
+
 /// Rule 11: undecided without suspensions.
 #[test]
 fn without_suspensions_full_collections_are_uncertain() {

@@ -89,3 +89,23 @@ fn activities_that_are_more_than_are_remembered_are_told() {
     assert!(dataset.problems().contains(&("too_many_activities", 17_000 - 256)), "{:?}", dataset.problems());
     assert_eq!(dataset.table("activity").rows(), 17_000);
 }
+
+#[test]
+fn pauses_of_more_threads_than_are_remembered_are_told() {
+    const THREADS: u64 = 64 + 44;
+    // GCSuspendEEBegin: reason (0: other than a collection), count, CLR.
+    let row = |thread: u64| Row {
+        metadata_id: 9,
+        sequence: 1,
+        capture_thread: thread,
+        thread,
+        ticks: thread as i64,
+        payload: vec![0; 10],
+        ..Row::default()
+    };
+    let mut writer = Writer::new(Form::V4);
+    writer.metadata(&[kind(9, RUNTIME, 1)]);
+    writer.events(&(1..=THREADS).map(row).collect::<Vec<_>>());
+    let dataset = of(&mut writer);
+    assert!(dataset.problems().contains(&("too_many_pauses", 44)), "{:?}", dataset.problems());
+}

@@ -20,6 +20,7 @@ use super::fact::{
 use super::gc::bounds::TOO_MANY_BOUNDS;
 use super::gc::callback_collections::CallbackGcTracker;
 use super::gc::callback_ranges::CallbackRanges;
+use super::gc::pauses::TOO_MANY_PAUSES;
 use super::tracker::Totals;
 use crate::error::{Problem, Severity};
 use crate::reader::callback::format::{Header, NOT_ASKED, POLICY_SUSPENDS};
@@ -436,6 +437,7 @@ impl CallbackNormalizer {
         self.collections.finish(false, sink);
         self.after(position, sink);
         let loss = Severity::DataLoss;
+        report(sink, loss, "too_many_pauses", self.collections.pauses_given_up(), position, TOO_MANY_PAUSES);
         let message = "collections whose end is lost: another one starts before it";
         report(sink, loss, "open_collection", self.collections.abandoned, position, message);
         let message = "collections that were running when the recording ended";

@@ -277,6 +277,19 @@ mod tests {
     }
 
     #[test]
+    fn no_manifest_is_written_that_would_not_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(MANIFEST);
+        let file = File::create(&path).unwrap();
+        for (bytes, is_well) in [(MANIFEST_BYTES, true), (MANIFEST_BYTES + 1, false)] {
+            file.set_len(bytes).unwrap();
+            assert_eq!(read_manifest(&path).is_ok(), is_well, "{bytes}");
+            let written = check_manifest(&path, usize::try_from(bytes).unwrap());
+            assert_eq!(written.is_ok(), is_well, "{bytes}: {written:?}");
+        }
+    }
+
+    #[test]
     fn an_entry_that_is_newer_than_the_manifest_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();

@@ -111,6 +111,20 @@ fn overwrite_replaces_no_dataset_with_other_files() {
     write(&out, overwriting(), 2).unwrap();
 }
 
+/// The manifest of many recordings is larger than other small files may be.
+#[test]
+fn overwrite_replaces_a_dataset_with_a_large_manifest() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("set");
+    write(&out, overwriting(), 1).unwrap();
+    let manifest = out.join("manifest.json");
+    let mut text = fs::read(&manifest).unwrap();
+    text.resize(65 << 20, b' ');
+    fs::write(&manifest, text).unwrap();
+    write(&out, overwriting(), 2).unwrap();
+    assert_eq!(read_parquet(&out.join("gc.parquet")).num_rows(), 2);
+}
+
 #[test]
 fn overwrite_replaces_nothing_that_is_read() {
     let folder = tempfile::tempdir().unwrap();

@@ -59,6 +59,12 @@ impl Making {
         Making { writer, ticks: 1_000, non_gc: Vec::new() }
     }
 
+    /// One more thread: 2, 3 and so on.
+    pub fn thread(&mut self, os_id: u64) -> &mut Making {
+        self.writer.thread(os_id);
+        self
+    }
+
     pub fn record(&mut self, thread: u32, kind: u8, flags: u8, fill: impl FnOnce(&mut Vec<u8>)) -> &mut Making {
         self.ticks += 1_000;
         let mut payload = Vec::new();

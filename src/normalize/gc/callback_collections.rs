@@ -282,6 +282,11 @@ impl CallbackGcTracker {
         self.lost_before_start = true;
     }
 
+    /// Pauses of which more went on at a time than are remembered.
+    pub fn pauses_given_up(&self) -> u64 {
+        self.pauses.given_up
+    }
+
     fn mark_lost_pauses(&mut self) {
         self.pauses.mark_lost(self.open.iter_mut().map(|open| &mut open.row).chain(self.closed.iter_mut()));
     }

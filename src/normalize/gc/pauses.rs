@@ -5,6 +5,10 @@ use crate::normalize::fact::{FactSink, Gc, GcId, GcPause};
 /// Threads that stop all others at once, at most.
 const MAX_OPEN: usize = 64;
 
+/// What is told of those that were given up.
+pub const TOO_MANY_PAUSES: &str =
+    "more threads stopped all others at once than are remembered; gc_pause lacks the pauses of these";
+
 #[derive(Debug)]
 struct Open {
     /// The thread that stops the others; several may try at once, and one after the other succeeds.
@@ -26,6 +30,8 @@ pub struct Pauses {
     open: Vec<Open>,
     /// Pauses whose end is lost; what they were for.
     lost: Vec<GcId>,
+    /// Pauses whose ends were not looked for any more, because more threads stopped the others at once than are remembered.
+    pub given_up: u64,
     /// Whether events were lost: then an end is only joined with a beginning on the same thread.
     has_gaps: bool,
 }
@@ -52,6 +58,7 @@ impl Pauses {
         if self.open.len() >= MAX_OPEN {
             let oldest = self.open.first().map_or(0, |open| open.thread);
             self.lose(|open| open.thread == oldest);
+            self.given_up += 1;
         }
         self.open.push(Open {
             thread,

@@ -104,12 +104,13 @@ impl Runtimes {
 
     /// The end of the recording: what is open is incomplete.
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) {
-        let (mut abandoned, mut running, mut left_out) = (0, 0, 0);
+        let (mut abandoned, mut running, mut left_out, mut pauses) = (0, 0, 0, 0);
         for runtime in &mut self.list {
             runtime.finish(sink);
             abandoned += runtime.abandoned;
             running += runtime.running;
             left_out += runtime.bounds_left_out;
+            pauses += runtime.pauses_given_up();
         }
         let mut report = |severity, code, count: u64, message: &str| {
             if count > 0 {
@@ -117,6 +118,7 @@ impl Runtimes {
             }
         };
         report(Severity::DataLoss, "too_many_bounds", left_out, super::bounds::TOO_MANY_BOUNDS);
+        report(Severity::DataLoss, "too_many_pauses", pauses, super::pauses::TOO_MANY_PAUSES);
         let message = "collections whose end is lost: another one starts before it";
         report(Severity::DataLoss, "open_collection", abandoned, message);
         let message = "collections that were running when the recording ended";
