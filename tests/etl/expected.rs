@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
+use tracequet::error::Severity;
 use tracequet::guid::Guid;
 use tracequet::reader::{EtwForm, EtwLayout, EventType, Layout, Order};
 use tracequet::source::Input;
@@ -160,6 +161,9 @@ fn counts_and_payloads_of_real_files() {
         let unclosed = if number("EndTime") == 0 { vec!["no_end_mark"] } else { Vec::new() };
         let codes: Vec<_> = recording.codes().into_iter().filter(|c| !told_of(c)).collect();
         check("problems", serde_json::json!(codes), &serde_json::json!([lost, unclosed].concat()));
+        let is_whole = recording.end.complete && number("EventsLost") == 0;
+        let is_told = recording.problems.iter().any(|problem| problem.severity > Severity::Info);
+        check("told", (is_whole || is_told).into(), &true.into());
         files += 1;
         events += recording.events.len();
     }

@@ -133,8 +133,8 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
     let message = "events that are stacks stay events: those that they belong to are not in the recording";
     state.total(Severity::Info, "unattached_stacks", unattached, end, message);
     let unclosed = headers().filter(|h| h.end_time == 0).count() as u64;
-    let message = "the session was not closed: its header has no end time";
-    state.total(Severity::Info, "no_end_mark", unclosed, end, message);
+    let message = "the session was not closed: its header has no end time, and its last events may be missing";
+    state.total(Severity::DataLoss, "no_end_mark", unclosed, end, message);
     let failed = failed.or_else(|| map.take_error());
     if let Some(error) = &failed {
         let message = format!("{}: {error}", map.path().display());
