@@ -128,6 +128,8 @@ mod readers;
 // A shell and a .NET runtime.
 #[cfg(all(feature = "cli", unix))]
 mod record;
+#[cfg(all(feature = "cli", unix))]
+mod relations;
 mod resync;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod same_rows;
