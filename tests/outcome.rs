@@ -49,6 +49,25 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     }
 }
 
+/// A recording that is damaged before its end mark is not complete, whoever is asked.
+#[test]
+fn commands_manifests_and_tables_say_the_same_of_a_damaged_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let [damaged, out] = ["damaged.nettrace", "out"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
+    let mut bytes = std::fs::read(GC_CHURN).unwrap();
+    bytes[100_000..200_000].fill(0xFF);
+    std::fs::write(&damaged, bytes).unwrap();
+    for (recording, is_whole) in [(GC_CHURN, true), (damaged.as_str(), false)] {
+        let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        let looked = json(&run(&["inspect", "--json", recording]).out);
+        let made = json(&run(&["convert", "--json", "--overwrite", "--tables", "gc,trace", "-o", &out, recording]).out);
+        let manifest = json(&std::fs::read_to_string(format!("{out}/manifest.json")).unwrap());
+        let mark = Table::open(&Path::new(&out).join("trace.parquet")).bools("complete");
+        let told = [&looked["complete"], &made["inputs"][0]["complete"], &manifest["inputs"][0]["complete"]];
+        assert_eq!((told, mark), ([&Value::Bool(is_whole); 3], vec![is_whole]), "{recording}");
+    }
+}
+
 /// One file of many that is empty, no recording, or not there costs itself.
 #[test]
 fn an_unreadable_input_among_many_costs_only_itself() {

@@ -272,7 +272,7 @@ pub fn inspection(i: &Inspection, frames: Option<&FrameNames>) -> anyhow::Result
         runtime_version: i.process.runtime_version.as_deref(),
         bytes: i.end.bytes,
         trailing_bytes: i.end.trailing_bytes,
-        complete: i.end.complete,
+        complete: i.is_complete(),
         has_losses: i.has_losses(),
         dropped_events: i.end.dropped_events,
         event_count: i.events,

@@ -154,6 +154,11 @@ pub struct ThreadCount {
 }
 
 impl Inspection {
+    /// Whether its end mark was reached and nothing before it is damaged.
+    pub fn is_complete(&self) -> bool {
+        self.end.complete && !self.problems.iter().any(|p| p.severity == Severity::Error)
+    }
+
     /// Whether anything of the recording was lost or damaged.
     pub fn has_losses(&self) -> bool {
         !self.end.complete || self.problems.iter().any(|p| p.severity > Severity::Info)

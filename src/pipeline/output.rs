@@ -153,7 +153,7 @@ impl TableOutput {
             self.lineage(summary.bytes, dataset)?;
         }
         summary.problems = self.problems.values().cloned().collect();
-        let undamaged = !self.problems.values().any(|p| p.severity == Severity::Error);
+        summary.complete &= !self.problems.values().any(|p| p.severity == Severity::Error);
         let info = &summary.info;
         let pairs: serde_json::Map<String, serde_json::Value> =
             info.key_values.iter().map(|(k, v)| (k.clone(), v.clone().into())).collect();
@@ -176,7 +176,7 @@ impl TableOutput {
             duration_ns: summary.last_ns.saturating_sub(summary.first_ns),
             event_count: summary.events,
             dropped_event_count: summary.dropped_events,
-            complete: summary.complete && undamaged,
+            complete: summary.complete,
             key_values: pairs.as_deref(),
             frame_count: summary.frames.frames,
             named_frame_count: summary.frames.named,

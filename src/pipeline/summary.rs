@@ -23,7 +23,7 @@ pub struct InputSummary {
     pub identity: FileIdentity,
     /// Its header.
     pub info: TraceInfo,
-    /// Whether its end mark was reached.
+    /// Whether its end mark was reached and nothing before it is damaged.
     pub complete: bool,
     /// Bytes of the (unpacked) recording.
     pub bytes: u64,
