@@ -188,6 +188,11 @@ impl GcMarks {
         let mut marks = self.marks.iter().peekable();
         while let Some(mark) = marks.next() {
             let start = (!mark.is_end).then_some(mark);
+            // .NET Framework announces each start twice, the second time with more fields.
+            let mut told = mark;
+            while let Some(again) = marks.next_if(|next| !next.is_end && !mark.is_end && key(next) == key(mark)) {
+                told = again;
+            }
             let end = match start {
                 Some(start) => marks.next_if(|next| next.is_end && key(next) == key(start)),
                 None => Some(mark),
@@ -198,10 +203,10 @@ impl GcMarks {
             let collection = Collection {
                 process_id: mark.process.id,
                 number: u64::from(mark.number),
-                generation: mark.generation.or(end.and_then(|e| e.generation)).map(u64::from),
+                generation: told.generation.or(mark.generation).or(end.and_then(|e| e.generation)).map(u64::from),
                 reason,
                 reason_name: reason.and_then(|r| self.reasons?.name(r)),
-                kind: mark.kind,
+                kind: told.kind.or(mark.kind),
                 start_ns,
                 duration_ns: start_ns.zip(end_ns).and_then(|(start, end)| end.checked_sub(start)),
             };
@@ -248,6 +253,20 @@ mod tests {
         let found: Vec<_> =
             marks.into_list(&clock).list.iter().map(|c| (c.number, c.start_ns, c.duration_ns)).collect();
         assert_eq!(found, [(7, None, None), (10, Some(10), Some(50)), (8, Some(30), Some(10)), (9, Some(90), None)]);
+    }
+
+    #[test]
+    fn a_start_that_is_announced_twice_is_one_collection() {
+        let more = Mark { kind: Some(CollectionKind::Background), ..mark(3, 12, false) };
+        let marks = GcMarks {
+            marks: vec![mark(3, 10, false), more, mark(3, 30, true), mark(4, 40, false), mark(4, 41, false)],
+            ..GcMarks::default()
+        };
+        let clock = Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1_000_000_000 };
+        let found: Vec<_> =
+            marks.into_list(&clock).list.iter().map(|c| (c.number, c.start_ns, c.duration_ns, c.kind)).collect();
+        let expected = [(3, Some(10), Some(20), Some(CollectionKind::Background)), (4, Some(40), None, None)];
+        assert_eq!(found, expected);
     }
 
     #[test]
