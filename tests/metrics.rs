@@ -69,8 +69,12 @@ fn duckdb_computes_the_same_figures() {
     if root().join(subjects).is_file() {
         arguments.push(subjects.into());
     }
+    // One that cannot be read has no figures.
+    let broken = folder.path().join("broken.nettrace");
+    std::fs::write(&broken, "Nettrace").unwrap();
+    arguments.push(broken.to_str().unwrap().into());
     let made = run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(matches!(made.code, Some(0 | 2)), "{}", made.err);
+    assert_eq!(made.code, Some(2), "{}", made.err);
     let stats = run(&["stats", out.to_str().unwrap(), "--format", "json"]);
     assert!(matches!(stats.code, Some(0 | 2)), "{}", stats.err);
     assert!(stats.out.contains("allocation.by_type[(unknown)]") && !stats.out.contains("[]\""), "{}", stats.out);

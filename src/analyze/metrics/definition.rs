@@ -188,7 +188,7 @@ impl Definition {
         // Frames have columns of the same names.
         let of = |column: &str| if self.frame.is_some() { format!("r.{column}") } else { column.to_owned() };
         let column = of(column);
-        let seconds = "(SELECT max(duration_ns) FROM trace t WHERE t.trace_id = r.trace_id)";
+        let seconds = "(SELECT nullif(max(duration_ns), 0) FROM trace t WHERE t.trace_id = r.trace_id)";
         let figure = match self.take {
             Take::Count => "count(*)".to_owned(),
             Take::Sum => format!("coalesce(sum({column}), 0)"),
