@@ -37,7 +37,7 @@ fn tables_agree_with_each_other_and_with_inspect() {
 
     let manifest: Value = serde_json::from_slice(&std::fs::read(dataset.join("manifest.json")).unwrap()).unwrap();
     let inspect = |recording: &Value| {
-        let run = program::run(&["inspect", "--json", recording["path"].as_str().unwrap()]);
+        let run = program::run(&["inspect", "--frames", "--json", recording["path"].as_str().unwrap()]);
         serde_json::from_str(&run.out).unwrap()
     };
     let seen: Vec<Value> = manifest["inputs"].as_array().unwrap().iter().map(inspect).collect();

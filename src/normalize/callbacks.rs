@@ -36,9 +36,10 @@ const MAX_KNOWN: usize = 1 << 20;
 /// Finds the facts in the calls that one process made to its profiler.
 pub struct CallbackNormalizer {
     process: Process<'static>,
-    /// Its command line and the path of its runtime.
+    /// Its command line, and the path and the version of its runtime.
     command_line: String,
     runtime_path: String,
+    runtime_version: String,
     clock: Clock,
     wide: bool,
     pub(super) collections: CallbackGcTracker,
@@ -82,6 +83,7 @@ impl CallbackNormalizer {
         CallbackNormalizer {
             command_line: header.command_line.clone(),
             runtime_path: header.runtime_path.clone(),
+            runtime_version: header.runtime_version.clone(),
             clock,
             wide,
             ..CallbackNormalizer::with(process, collections)
@@ -100,6 +102,7 @@ impl CallbackNormalizer {
             process,
             command_line: String::new(),
             runtime_path: String::new(),
+            runtime_version: String::new(),
             clock: Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1_000_000_000 },
             wide: true,
             ranges: CallbackRanges::default(),
@@ -415,8 +418,8 @@ impl CallbackNormalizer {
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
         self.collections.last_id = self.last_gc_id;
         self.end(position, sink);
-        let (command_line, runtime_path) = (&self.command_line, &self.runtime_path);
-        sink.add(&Process { command_line, runtime_path, ..self.process });
+        let CallbackNormalizer { command_line, runtime_path, runtime_version, .. } = &*self;
+        sink.add(&Process { command_line, runtime_path, runtime_version, ..self.process });
         Totals { collections: u64::from(self.collections.last_id), ..Totals::default() }
     }
 

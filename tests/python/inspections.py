@@ -25,6 +25,8 @@ ABOUT = {
     "processor_count": "processor_count",
     "sampling_ns": "sampling_ns",
     "clock_frequency": "clock_frequency",
+    "frame_count": "frame_count",
+    "named_frame_count": "named_frame_count",
 }
 
 
@@ -40,6 +42,7 @@ KIND = ["provider_name", "event_id", "event_version", "event_name", "level", "ke
 NUMBERS = ["event_count", "payload_bytes"]
 kinds = rows(f"SELECT trace_id, {', '.join(KIND + NUMBERS)} FROM event_type")
 threads = rows("SELECT trace_id, process_id, thread_id, event_count FROM thread WHERE event_count > 0")
+processes = rows("SELECT trace_id, command_line, os, arch, runtime_version FROM process")
 # Others are known by their callbacks, or from one moment of a heap.
 collections = rows("SELECT trace_id, process_id, gc_number, generation, kind, duration_ns FROM gc WHERE gc_number <> 0")
 problems = rows("SELECT trace_id, severity, code, sum(count)::BIGINT FROM diagnostic GROUP BY ALL")
@@ -56,9 +59,16 @@ def compare(path, what, ours, theirs):
 trace = f"SELECT trace_id, path, {', '.join(ABOUT.values())} FROM trace WHERE status <> 'failed'"
 for trace_id, [(path, *about)] in rows(trace).items():
     seen = inspections.pop(path)
+    # Without call stacks it says nothing of frames.
+    seen |= seen.get("frames") or {"frame_count": 0, "named_frame_count": 0}
     for (theirs, ours), value in zip(ABOUT.items(), about):
         if seen[theirs] != value:
             failures.append(f"{path}: {ours} {value}, inspect {seen[theirs]}")
+    # It says this of one process, and nothing where there are several.
+    if len(own := processes.get(trace_id, [])) == 1:
+        command_line = seen["command_line"] or "".join(process["command_line"] for process in seen["processes"])
+        theirs = command_line, *(seen[name] or "" for name in ["os", "arch", "runtime_version"])
+        compare(path, "processes", Counter(own), Counter([theirs]))
     theirs = Counter()
     for kind in seen["event_types"]:
         kind["keywords"] = int(kind["keywords"], 16)
@@ -90,7 +100,7 @@ for trace_id, [(path, *about)] in rows(trace).items():
         compared["problems"] += 1
         if key not in told:
             failures.append(f"{path}: no {key} in diagnostic, inspect tells of {problem['count']}")
-things = ["kinds of events", "threads", "collections", "problems"]
+things = ["processes", "kinds of events", "threads", "collections", "problems"]
 failures += [f"nothing was compared: {what}" for what in things if not compared[what]]
 failures += [f"{path} is not in the dataset" for path in inspections]
 finish(failures, f"compared: {dict(compared)}")
