@@ -19,7 +19,8 @@ use super::text::{Columns, clean, count, duration, size};
 
 pub const ABOUT: &str = "\
 Shows the figures of a recording or of all recordings of a dataset: pauses, sizes of the heap, allocations, samples, exceptions, \
-locks, compiling. docs/METRICS.md says what each is, with its SQL. The exit code is 2 when a recording has losses.";
+locks, compiling. docs/METRICS.md says what each is, with its SQL. The exit code is 2 when a recording has losses. \
+Of a recording only what the figures need is decoded: what does not fit in other payloads shows in a dataset.";
 
 pub const EXAMPLES: &str = "\
 Examples:
