@@ -15,7 +15,7 @@ fn convert(folder: &Path, name: &str, samples: &[&str], options: &[&str]) -> Pat
     convert_files(folder, name, &samples, options)
 }
 
-fn convert_files(folder: &Path, name: &str, recordings: &[PathBuf], options: &[&str]) -> PathBuf {
+pub fn convert_files(folder: &Path, name: &str, recordings: &[PathBuf], options: &[&str]) -> PathBuf {
     let out = folder.join(name);
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracequet"));
     command.current_dir(root()).arg("convert").arg("--quiet").args(options).arg("-o").arg(&out);
@@ -25,6 +25,14 @@ fn convert_files(folder: &Path, name: &str, recordings: &[PathBuf], options: &[&
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(matches!(output.status.code(), Some(0 | 2)), "{name}: {errors}");
     out
+}
+
+/// What the schema prints, as a file.
+pub fn schema(folder: &Path) -> PathBuf {
+    let path = folder.join("schema.json");
+    let schema = Command::new(env!("CARGO_BIN_EXE_tracequet")).args(["schema", "--format", "json"]).output().unwrap();
+    std::fs::write(&path, schema.stdout).unwrap();
+    path
 }
 
 pub fn run(python: &Path, script: &str, arguments: &[PathBuf]) {
@@ -42,10 +50,7 @@ fn duckdb_pyarrow_polars_and_pandas_read_every_table() {
     let Some(python) = python("duckdb_pyarrow_polars_and_pandas_read_every_table") else { return };
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let schema = Command::new(env!("CARGO_BIN_EXE_tracequet")).args(["schema", "--format", "json"]).output().unwrap();
-    std::fs::write(at.join("schema.json"), schema.stdout).unwrap();
-
-    let mut arguments = vec![at.join("schema.json")];
+    let mut arguments = vec![schema(at)];
     for sample in
         ["gc-churn", "gc-churn-3.1", "server-gc", "heap", "heap-10", "stacks", "events", "events-3.1", "exit-early"]
     {

@@ -5,7 +5,6 @@ would hold of anything. SCHEMA.json is what `tracequet schema --format json` pri
 """
 
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -32,16 +31,13 @@ def refers(table, column, other, key):
             FROM {table} t"""
 
 
-def count(name, table, sums, rows, condition="true"):
-    """Columns of `table` are the sums over the rows of another query with the same keys."""
-    ours = ", ".join(f"coalesce({of}, 0)" for of in sums.values())
+def count(name, table, keys, sums, rows, condition="true"):
+    """Columns of `table` are these sums over the rows of another table with the same keys; 0 where it has none."""
+    aggregates = ", ".join(f"{of} n{number}" for number, of in enumerate(sums.values()))
+    counted = ", ".join(f"coalesce(n{number}, 0)" for number in range(len(sums)))
+    grouped = f"SELECT {keys}, {aggregates} FROM {rows} GROUP BY {keys}"
     relations[name] = f"""
-        SELECT trace_id, ({", ".join(sums)}) = ({ours}) FROM {table} LEFT JOIN ({rows}) r USING ({keys_of(rows)})
-        WHERE {condition}"""
-
-
-def keys_of(rows):
-    return re.search(r"GROUP BY (.*)", rows)[1]
+        SELECT trace_id, ({", ".join(sums)}) = ({counted}) FROM {table} LEFT JOIN ({grouped}) r USING ({keys}) WHERE {condition}"""
 
 
 def unique(table, *key):
@@ -130,43 +126,28 @@ relations["frame lies in its module"] = """
         AND m.module_id = f.module_id AND f.address BETWEEN m.base_address AND m.base_address + m.size_bytes)
     FROM frame f WHERE kind = 'native' AND module_id <> 0"""
 
-OF_TRACE = "GROUP BY trace_id"
-OF_GC = "GROUP BY trace_id, gc_id"
-kinds = f"SELECT trace_id, sum(event_count) n FROM event_type {OF_TRACE}"
-count("trace counts events by kind", "trace", {"event_count": "n"}, kinds)
+EVENTS = {"event_count": "sum(event_count)"}
+count("trace counts events by kind", "trace", "trace_id", EVENTS, "event_type")
 # An .etl has events that are about nobody.
 for table in ["process", "thread"]:
-    rows = f"SELECT trace_id, sum(event_count) n FROM {table} {OF_TRACE}"
-    count(f"trace counts events by {table}", "trace", {"event_count": "n"}, rows, "container IN ('nettrace', 'netperf')")
-frames = f"SELECT trace_id, count(*) n, count(*) FILTER (is_named) named FROM frame {OF_TRACE}"
-count("trace counts frames", "trace", {"frame_count": "n", "named_frame_count": "named"}, frames)
-count(
-    "trace.status is what diagnostic says",
-    "trace",
-    {"(status = 'losses')": "n > 0"},
-    f"SELECT trace_id, count(*) n FROM diagnostic WHERE severity <> 'info' {OF_TRACE}",
-    "status <> 'failed'",
-)
-pauses = f"SELECT trace_id, gc_id, sum(duration_ns) ns, count(*) n FROM gc_pause {OF_GC}"
-count("gc counts its pauses", "gc", {"pause_ns": "ns", "pause_count": "n"}, pauses)
+    count(f"trace counts events by {table}", "trace", "trace_id", EVENTS, table, "container IN ('nettrace', 'netperf')")
+frames = {"frame_count": "count(*)", "named_frame_count": "count(*) FILTER (is_named)"}
+count("trace counts frames", "trace", "trace_id", frames, "frame")
+lossy = {"(status = 'losses')": "count(*) > 0"}
+told = "diagnostic WHERE severity <> 'info'"
+count("trace.status is what diagnostic says", "trace", "trace_id", lossy, told, "status <> 'failed'")
+OF_GC = "trace_id, gc_id"
+pauses = {"pause_ns": "sum(duration_ns)", "pause_count": "count(*)"}
+count("gc counts its pauses", "gc", OF_GC, pauses, "gc_pause")
 for kind in ["surviving", "moved"]:
-    rows = f"SELECT trace_id, gc_id, sum(range_length) bytes, count(*) n FROM gc_{kind}_range {OF_GC}"
-    count(f"gc counts {kind} ranges", "gc", {f"{kind}_bytes": "bytes", f"{kind}_range_count": "n"}, rows)
+    ranges = {f"{kind}_bytes": "sum(range_length)", f"{kind}_range_count": "count(*)"}
+    count(f"gc counts {kind} ranges", "gc", OF_GC, ranges, f"gc_{kind}_range")
 for table, column in [("gc_root", "root_count"), ("heap_object", "heap_object_count")]:
-    count(f"gc counts {table}", "gc", {column: "n"}, f"SELECT trace_id, gc_id, count(*) n FROM {table} {OF_GC}")
-count(
-    "gc has the sizes of its generations",
-    "gc",
-    {"size_after_bytes": "size", "promoted_bytes": "promoted"},
-    f"SELECT trace_id, gc_id, sum(size_bytes) size, sum(promoted_bytes) promoted FROM gc_heap_stats {OF_GC}",
-    "size_after_bytes IS NOT NULL",
-)
-count(
-    "heap_object counts references",
-    "heap_object",
-    {"reference_count": "n"},
-    "SELECT trace_id, gc_id, object_id, count(*) n FROM heap_reference GROUP BY trace_id, gc_id, object_id",
-)
+    count(f"gc counts {table}", "gc", OF_GC, {column: "count(*)"}, table)
+sizes = {"size_after_bytes": "sum(size_bytes)", "promoted_bytes": "sum(promoted_bytes)"}
+count("gc has the sizes of its generations", "gc", OF_GC, sizes, "gc_heap_stats", "size_after_bytes IS NOT NULL")
+references = {"reference_count": "count(*)"}
+count("heap_object counts references", "heap_object", f"{OF_GC}, object_id", references, "heap_reference")
 OF_RUNTIME = "PARTITION BY trace_id, process_id, clr_instance_id ORDER BY gc_id"
 relations["gc numbers rise"] = f"""
     SELECT trace_id, coalesce(gc_number > lag(gc_number) OVER ({OF_RUNTIME}), true) FROM gc WHERE gc_number <> 0"""
