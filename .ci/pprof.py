@@ -74,8 +74,8 @@ for sample in profile.sample:
     for name in set(stack):
         anywhere[name] += count
 with gzip.open(sys.argv[2], "rt") as lines:
-    told = json.loads(list(lines)[-1])
-assert innermost == collections.Counter(told["excl"]), f"{innermost} is not {told['excl']}"
-for name, count in told.get("incl", {}).items():
+    expected = json.loads(list(lines)[-1])
+assert innermost == collections.Counter(expected["excl"]), f"{innermost} is not {expected['excl']}"
+for name, count in expected.get("incl", {}).items():
     assert anywhere[name] == count, f"{name}: {anywhere[name]} is not {count}"
 print(f"protocol buffers read {len(profile.sample)} stacks with the {sum(innermost.values())} samples of {len(innermost)} methods")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Adds recordings to a dataset and checks rules about them: what action.yml does, for any CI system. What it does is said by the
+# Adds recordings to a dataset and checks rules about them: what action.yml does, for any CI system. Its settings are in the
 # environment:
 #
 #   RECORDINGS   files, directories or patterns, one a line

@@ -25,7 +25,7 @@ QUESTIONS = {
     "the 20 methods with the most processor time": """SELECT f.name, sum(s.sample_count) FROM cpu_sample s
         JOIN callsite c USING (trace_id, callsite_id) JOIN frame f USING (trace_id, frame_id) GROUP BY ALL ORDER BY 2 DESC LIMIT 20""",
     "allocated bytes of all types": "SELECT type_name, sum(allocation_bytes) FROM allocation GROUP BY ALL ORDER BY 2 DESC LIMIT 20",
-    "a figure of each recording": "SELECT trace_id, value FROM metric WHERE name = 'request.p99'",
+    "a figure of each recording": "SELECT trace_id, value FROM metric WHERE name = 'request.server.p99'",
 }
 
 
@@ -105,7 +105,7 @@ def side_by_side(program, folder):
     for turn in range(3):
         for append in ([], ["--append"]):
             for jobs in ("1", "2"):
-                # Nothing is removed meanwhile: ext4 does not give an inode again for a minute, and looks at each such one in vain.
+                # Nothing is removed meanwhile: ext4 does not reuse an inode for a minute, and has to skip each such one.
                 lake = folder / f"lake-{turn}-{len(append)}-{jobs}"
                 times.setdefault((bool(append), jobs), []).append(
                     run([program, "convert", "-q", *append, "--jobs", jobs, small, "-o", lake]))

@@ -39,6 +39,7 @@ SETS = {
     ],
 }
 BUFFER_MB = "256"
+NOT_RECORDED = "not recorded"
 BEGIN, END = "<!-- measured by benches/live_overhead.py --write -->", "<!-- end of live overhead -->"
 
 
@@ -90,7 +91,7 @@ def recorder(name, options, server, folder):
 
 def one_run(name, options, server):
     with tempfile.TemporaryDirectory() as folder:
-        recording = None if name == "none" else recorder(name, options, server, pathlib.Path(folder))
+        recording = None if name == NOT_RECORDED else recorder(name, options, server, pathlib.Path(folder))
         requests = load(options.kit, options.seconds)
         return requests, recording.stop() if recording else 0
 
@@ -105,7 +106,7 @@ def measure(options):
             time.sleep(2)
             # Until the code of the server is compiled as far as it gets.
             load(options.kit, 8)
-            names = ["none", "tracequet", "dotnet-trace"] + ["tracequet --follow"] * options.follow
+            names = [NOT_RECORDED, "tracequet", "dotnet-trace"] + ["tracequet --follow"] * options.follow
             found = {name: [] for name in names}
             for turn in range(options.runs):
                 # Each comes first as often as the others.
@@ -115,12 +116,12 @@ def measure(options):
         finally:
             server.kill()
             server.wait()
-        none = statistics.median(requests for requests, _ in found["none"])
+        base = statistics.median(requests for requests, _ in found[NOT_RECORDED])
         for name, runs in found.items():
             requests = statistics.median(requests for requests, _ in runs)
             size = statistics.median(size for _, size in runs) / 1e6
             spread = f"{min(r for r, _ in runs):,.0f} to {max(r for r, _ in runs):,.0f}"
-            rows.append(f"| {what}: {name} | {requests:,.0f} | {spread} | {requests / none:.2f} | {f'{size:.0f}' if size else ''} |")
+            rows.append(f"| {what}: {name} | {requests:,.0f} | {spread} | {requests / base:.2f} | {f'{size:.0f}' if size else ''} |")
             print(rows[-1], flush=True)
     return rows
 
@@ -142,7 +143,7 @@ def main():
         f"Measured {datetime.date.today()}: {os.cpu_count()} processors, load before the run {busy:.1f}, .NET of the kit; medians of",
         f"{options.runs} runs of {options.seconds} s each, all in turn; 16 connections of wrk on the same machine.",
         "",
-        "| recorded | requests/s | from, to | to none | MB |",
+        "| recorded | requests/s | from, to | ratio to not recorded | MB |",
         "|---|---:|---:|---:|---:|",
     ]
     if options.write:

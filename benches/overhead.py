@@ -100,7 +100,7 @@ def main():
             rows.append([f"{what}: {name}", f"{wall:.2f}", ratio(wall, plain[0]), f"{processor:.2f}",
                          ratio(processor, plain[1]), ratio(processor, empty[1]) if name != "no profiler" else "",
                          f"{ranges:,.0f}" if ranges else "", each])
-    heads = ["program", "wall s", "to none", "CPU s", "to none", "to empty", "ranges", "bytes a range"]
+    heads = ["program", "wall s", "ratio to no profiler", "CPU s", "ratio to no profiler", "ratio to empty", "ranges", "bytes a range"]
     result = (f"Measured {time.strftime('%Y-%m-%d', time.gmtime())}: {where}.\n"
               f"Medians of {args.runs} runs, all in turn; CPU is user and system time of all threads, the start of the runtime\n"
               f"included; bytes are those of the whole file.\n\n{table(heads, rows)}")

@@ -7,13 +7,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use tracequet::error::Problem;
-use tracequet::event::value::ValueColumn;
-use tracequet::event::{self, Decoding, Event, EventInfo, EventVisitor};
-use tracequet::normalize::Normalizer;
-use tracequet::normalize::fact::{Fact, FactSink};
-use tracequet::reader::{Order, RawEvent, TypeId};
-use tracequet::source::Input;
+use tracequet::facts::Normalizer;
+use tracequet::facts::fact::{Fact, FactSink};
+use tracequet::trace::error::Problem;
+use tracequet::trace::event::value::ValueColumn;
+use tracequet::trace::event::{self, Decoding, Event, EventInfo, EventVisitor};
+use tracequet::trace::reader::{Order, RawEvent, TypeId};
+use tracequet::trace::source::Input;
 
 /// How far each event is taken.
 #[derive(Clone, Copy, PartialEq)]

@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use tracequet::error::Severity;
-use tracequet::pipeline::{Convert, convert};
+use tracequet::trace::error::Severity;
+use tracequet::{Convert, convert};
 
 fn main() -> Result<(), Box<dyn Error>> {
     run(std::env::args_os().skip(1).map(PathBuf::from).collect()).map(|_| ())

@@ -4,10 +4,10 @@ use std::error::Error;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use tracequet::error::Problem;
-use tracequet::event::{self, Event, EventInfo, EventVisitor};
-use tracequet::reader::{Order, TypeId};
-use tracequet::source::Input;
+use tracequet::trace::error::Problem;
+use tracequet::trace::event::{self, Event, EventInfo, EventVisitor};
+use tracequet::trace::reader::{Order, TypeId};
+use tracequet::trace::source::Input;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args_os().nth(1).ok_or("expected a recording")?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
-use tracequet::dataset::{Column, Dataset};
+use tracequet::dataset::read::{Column, Dataset};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args_os().nth(1).ok_or("expected a dataset")?;

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
-use tracequet::corprof::{Header, Writer, encode, kind};
+use tracequet::trace::corprof::{Header, Writer, encode, kind};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args_os().nth(1).ok_or("expected a file to write")?;

@@ -7,7 +7,7 @@
 #
 #   --runtime DIR|auto   the folder with `dotnet` in it. auto (default): DOTNET_ROOT, else the folder of `dotnet` on
 #                        PATH, else .NET Core 3.1 from PyPI (the wheel dotnetcore2), kept in the cache
-#   --only NAMES         record only these: gc-churn server-gc heap stacks events exit-early callbacks subjects measures
+#   --only NAMES         record only these: gc-churn server-gc heap stacks events exit-early callbacks subjects measures known
 #   --suffix TEXT        put TEXT behind each name, as in gc-churn-3.1.nettrace
 #   --no-install         take only what is there: nothing from PyPI or apt
 #
@@ -23,7 +23,7 @@ wheel=dotnetcore2 wheel_version=3.1.23
 cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/tracequet
 # Where runtime and program are copied to and run: a recording has their paths in it, and this one says nothing of a machine.
 stage=/tmp/churn
-all="gc-churn server-gc heap stacks events exit-early callbacks subjects measures"
+all="gc-churn server-gc heap stacks events exit-early callbacks subjects measures known"
 
 say() { echo "record.sh: $*" >&2; }
 die() { say "$@"; exit 1; }
@@ -263,6 +263,9 @@ for name in $only; do
     measures)   # with what the program says of itself beside it
       record $name "System.Diagnostics.Metrics:0x2:4:Metrics=Tracequet.Measures;RefreshInterval=0.2;SessionId=1,Microsoft-Diagnostics-DiagnosticSource:0x2:4:FilterAndPayloadSpecs=[AS]Tracequet.Measures,$clr:0x4000001000C:5" EventPipeRundown=0 -- measures
       grep -E '^(wait|limit|workers|load|activity|gauge|histogram|level) ' "$work/$name.log" > "$out/$name$suffix.truth.txt" || true ;;
+    known)      # with what the program says of itself beside it
+      record $name "$clr:0x8000000C038:4" -- known
+      grep -E '^(allocation|exception|site|wait) ' "$work/$name.log" > "$out/$name$suffix.truth.txt" || true ;;
     callbacks)  # with the recorder as the runtime's profiler: both versions of the callbacks, roots, handles, names
       library=$(recorder_library) && cp "$library" "$stage/libtracequet_recorder.so" || { say "no recorder"; failed="$failed $name"; continue; }
       status=0

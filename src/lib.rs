@@ -8,23 +8,24 @@
 //!
 //! | what you want | where it is |
 //! |---|---|
-//! | tables of recordings | [`pipeline::convert`] |
-//! | the same as batches in memory | [`pipeline::batches`] |
+//! | tables of recordings | [`convert`] |
+//! | the same as batches in memory | [`batches`] |
 //! | what is in a recording, quickly | [`inspect::inspect`] |
-//! | the events of a recording, one by one | [`event::read`] with an [`event::EventVisitor`] |
-//! | profiler callbacks, one by one | [`reader::callback::read`] |
-//! | to write a `.corprof` from a profiler | [`corprof::Writer`] |
-//! | columns of a dataset | [`dataset::Dataset`] |
-//! | what became of an object | [`analyze::survived`] |
+//! | the events of a recording, one by one | [`trace::event::read`] with a [`trace::event::EventVisitor`] |
+//! | profiler callbacks, one by one | [`trace::reader::callback::read`] |
+//! | to write a `.corprof` from a profiler | [`trace::corprof::Writer`] |
+//! | columns of a dataset | [`Dataset`] |
+//! | the fate of an object | [`analyze::survived`] |
 //! | what fills the heap, and what keeps it alive | [`analyze::heap`] |
 //! | survival over time, by when bytes came into being | [`analyze::cohort`] |
 //!
 //! `examples/` has a program for most of them.
 //!
-//! Data flows one way, and the modules stand in the order in which it flows:
+//! Each stretch of the way from bytes to answers is a crate of its own; this one names what most programs need of them:
 //!
 //! ```text
-//!  source      reader         event        normalize      table          sink
+//!  trace                               facts          dataset
+//!  source      reader         event        trackers       table          write
 //!  bytes  -->  RawEvent  -->  Event   -->  Fact      -->  RecordBatch -> Parquet, Arrow IPC
 //!  file,       framed,        decoded      what the       one builder    a directory that
 //!  pipe,       in order,      by layout    collector      per table,     appears whole or
@@ -33,15 +34,14 @@
 //!                               +--- the payload itself ----+
 //! ```
 //!
-//! [`pipeline`] joins them to a conversion, [`inspect`] to a quick look. [`dataset`] opens what was written, [`analyze`]
-//! finds answers in it.
+//! [`mod@dataset`] opens what was written, too, and [`analyze`] finds answers in it. A program that reads recordings and needs
+//! no tables depends on `tracequet-trace` alone, which knows no Arrow.
 //!
 //! # Converting a recording
 //!
 //! ```
-//! # #[cfg(feature = "tables")]
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use tracequet::pipeline::{Convert, convert};
+//! use tracequet::{Convert, convert};
 //!
 //! let folder = tempfile::tempdir()?;
 //! let request = Convert::new(["samples/gc-churn.nettrace"], folder.path().join("out"));
@@ -54,8 +54,6 @@
 //! assert!(folder.path().join("out/gc_moved_range.parquet").is_file());
 //! # Ok(())
 //! # }
-//! # #[cfg(not(feature = "tables"))]
-//! # fn main() {}
 //! ```
 //!
 //! # Reading a recording event by event
@@ -67,10 +65,10 @@
 //! use std::ops::ControlFlow;
 //! use std::path::Path;
 //!
-//! use tracequet::error::Problem;
-//! use tracequet::event::{self, Event, EventInfo, EventVisitor};
-//! use tracequet::reader::{Order, TypeId};
-//! use tracequet::source::Input;
+//! use tracequet::trace::error::Problem;
+//! use tracequet::trace::event::{self, Event, EventInfo, EventVisitor};
+//! use tracequet::trace::reader::{Order, TypeId};
+//! use tracequet::trace::source::Input;
 //!
 //! /// Prints when each collection began, and why.
 //! struct GcStarts(u32);
@@ -98,74 +96,82 @@
 //! let end = event::read(Input::open(Path::new("samples/gc-churn.nettrace"))?, Order::Time, &mut starts)?;
 //! assert!(end.complete);
 //! assert_eq!(starts.0, 19);
-//! # Ok::<(), tracequet::error::Error>(())
+//! # Ok::<(), tracequet::trace::error::Error>(())
+//! ```
+//!
+//! # Reading a dataset
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use tracequet::{Convert, convert};
+//! use tracequet::{Column, Dataset};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("out");
+//! # convert(&Convert::new(["samples/gc-churn.nettrace"], &path), &mut |_| {})?;
+//! let dataset = Dataset::open(&path)?;
+//! let recording = dataset.recording(None)?;
+//! let mut bytes = 0;
+//! for batch in recording.table("gc_surviving_range")?.scan().columns(["gc_id", "range_length"]).batches()? {
+//!     let batch = batch?;
+//!     let length = Column::of(&batch, "range_length")?;
+//!     bytes += (0..batch.num_rows()).filter_map(|row| length.number(row)).sum::<u64>();
+//! }
+//! assert!(bytes > 0);
+//! # Ok(())
+//! # }
 //! ```
 //!
 //! # Features
 //!
 //! | feature | builds | default |
 //! |---|---|---|
-//! | `tables` | [`pipeline`], [`inspect`], [`dataset`], [`analyze`], with Arrow and Parquet | through `cli` |
-//! | `cli` | the program `tracequet`, and `tables` | yes |
+//! | `cli` | the program `tracequet` | yes |
 //! | `packed` | input in `.gz`, `.zst` and `.zip` | yes |
+//! | `native-symbols` | names and lines of native code by ELF files | yes |
 //! | `cloud` | recordings and datasets in object stores: S3, Google, Azure, HTTP | no |
-//!
-//! Without any, the crate reads, decodes and normalises, and depends on neither Arrow nor Parquet.
 //!
 //! # What may change
 //!
-//! The modules that this page names are the public surface. Their types can grow (`#[non_exhaustive]`): build them with
-//! their constructors and setters, and let a `match` have a last arm. What is hidden from this documentation is there for
-//! the program, the tests and the benches, and may change with any version. Arrow's types are those of
-//! [`dataset::arrow_array`] and [`dataset::arrow_schema`]; a new major version of Arrow is one of this crate.
+//! The items on this page are the public surface. Their types can grow (`#[non_exhaustive]`): build them with
+//! their constructors and setters, and let a `match` have a last arm. The crates behind it serve the program, the tests and the
+//! benches, too, and their items that this page does not name may change with any version. Arrow's types are those of
+//! [`dataset::read::arrow_array`] and [`dataset::read::arrow_schema`]; a new major version of Arrow is one of this crate.
 //!
 //! # Errors, panics, limits
 //!
 //! A recording is foreign bytes: whatever they are, nothing here panics because of them, and no length in them is
-//! believed before the bytes are there. Damage behind the header is no [`error::Error`] but an [`error::Problem`], and
+//! believed before the bytes are there. Damage behind the header is no [`enum@Error`] but a [`Problem`], and
 //! what is undamaged is read. A panic is a defect.
 //!
 //! - Names of events, columns and diagnostics codes stay; new ones may come with any version.
 //! - A mapped file that another process truncates meanwhile ends this process with SIGBUS, as with every tool that maps
 //!   files. The program `tracequet` handles the signal, reads zeros for what is gone, and reports it; a host of the library
-//!   may do the same (see [`source::lost_map`]).
+//!   may do the same (see [`trace::source::lost_map`]).
 //! - Memory is bounded whatever the size of the recording; `docs/ARCHITECTURE.md` says by what. Rows of one collection
 //!   that do not fit are sorted through a temporary file.
 //! - Times are clamped to 64 bits of nanoseconds, some 292 years about the start of the recording, and a problem says
 //!   how many of an EventPipe recording were.
 
-#[cfg(feature = "tables")]
-pub mod analyze;
-mod bytes;
+#[cfg(feature = "cli")]
 #[doc(hidden)]
-pub mod catalog;
-#[cfg(feature = "tables")]
-pub mod dataset;
-pub mod error;
-pub mod event;
-pub mod guid;
-#[cfg(feature = "tables")]
-pub mod inspect;
-#[doc(hidden)]
-pub mod normalize;
-#[cfg(feature = "tables")]
-pub mod pipeline;
-pub mod reader;
-#[cfg(feature = "tables")]
-#[doc(hidden)]
-pub mod sink;
-pub mod source;
-#[cfg(feature = "tables")]
-#[doc(hidden)]
-pub mod table;
-#[cfg(feature = "tables")]
-#[doc(hidden)]
-pub mod table_spec;
-pub mod time;
-mod utf16;
+pub mod cli;
 
-pub use corprof;
+pub use tracequet_analyze as analyze;
+pub use tracequet_convert::inspect::{self, Inspection};
+pub use tracequet_convert::{
+    AddressType, Compression, Convert, DatasetLayout, Done, Expanded, FailedInput, Format, FoundTable, Identities,
+    InputSummary, Progress, Recorded, Rows, SkippedInput, Step, StoredDataset, Summary, TableSummary, Watch, batches,
+    collect, convert, convert_each, expand, fetch_dataset, is_recording_name, record, remove, tables,
+};
+pub use tracequet_dataset as dataset;
+pub use tracequet_dataset::read::{Column, Dataset, Recording, Scan, Table};
+pub use tracequet_facts as facts;
+pub use tracequet_facts::ProblemSummary;
+pub use tracequet_trace as trace;
+pub use tracequet_trace::error::{Error, Problem, Result, Severity};
+pub use tracequet_trace::source::Input;
 
-#[cfg(all(doctest, feature = "tables"))]
-#[doc = include_str!("../README.md")]
-struct Readme;
+#[cfg(doctest)]
+#[doc = include_str!("../docs/LIBRARY.md")]
+struct Library;

@@ -1,7 +1,5 @@
-//! Starts the program; everything else is in `cli` and in the library.
-
-mod cli;
+//! Starts the program; the rest is in the library.
 
 fn main() -> std::process::ExitCode {
-    cli::code(std::env::args_os()).into()
+    tracequet::cli::code(std::env::args_os()).into()
 }

@@ -80,13 +80,23 @@ pub fn json_lines(run: &Run) -> Vec<Value> {
 }
 
 #[test]
+fn a_label_has_one_value() {
+    let recordings = Recordings::new();
+    let arguments =
+        ["convert", "traces", "-o", "lake", "--append", "--label", "a=1", "--label", "b=1", "--label", "a=2"];
+    let run = recordings.run(&arguments);
+    assert!(run.code == Some(1) && run.err.contains("--label a is given twice"), "{}", run.err);
+    assert!(!recordings.at("lake").exists());
+}
+
+#[test]
 fn a_failure_is_a_row_and_a_line_and_the_others_are_converted() {
     let recordings = Recordings::new();
     let run = recordings.run(&["convert", "traces", "-o", "lake", "--append", "--label", "branch=main"]);
     assert_eq!(run.code, Some(2), "{}", run.err);
     let path = native("traces/broken.nettrace");
     assert!(run.err.contains(&format!("{path}: at byte 100: the file ends inside its header")), "{}", run.err);
-    assert!(run.err.contains("twice.nettrace: is there already as gc-7be25f48"), "{}", run.err);
+    assert!(run.err.contains("twice.nettrace: is in the dataset already as gc-7be25f48"), "{}", run.err);
     let lake = recordings.at("lake");
     assert_eq!(keys(&lake), ["broken", "events", "gc", "old", "t7"]);
     let mut seen = Vec::new();
@@ -190,14 +200,14 @@ fn what_is_there_is_skipped_and_refreshed_when_asked() {
 }
 
 /// A baseline is chosen by labels: who converts again after an update must not lose them, and a broken file of last
-/// week is none of today.
+/// week is not one of today.
 #[test]
 fn labels_stay_when_a_recording_is_converted_again_or_fails_again() {
     let recordings = Recordings::new();
     let labelled = |more: &[&str]| {
         let run = recordings.convert("lake", &[&["--append"], more].concat());
         assert_eq!(run.code, Some(2), "{}", run.err);
-        let lake = tracequet::dataset::Dataset::open(recordings.at("lake")).unwrap();
+        let lake = tracequet::dataset::read::Dataset::open(recordings.at("lake")).unwrap();
         let read = lake.recordings().iter().map(|info| info.labels.clone());
         let failed = lake.failed().iter().map(|info| info.labels.clone());
         (read.chain(failed).collect::<Vec<_>>(), content(&recordings.at("lake/trace_label")))
@@ -227,7 +237,11 @@ fn labels_of_what_is_there_stay_and_that_is_said() {
     assert!(!add(&["--label", "branch=main"]).err.contains("labels"));
     assert!(!add(&[]).err.contains("labels"));
     let other = add(&["--label", "branch=feature", "--refresh"]);
-    assert!(other.err.contains("is there already as gc-7be25f48, with other labels, which stay"), "{}", other.err);
+    assert!(
+        other.err.contains("is in the dataset already as gc-7be25f48, with other labels, which stay"),
+        "{}",
+        other.err
+    );
     let told = json_lines(&add(&["--label", "branch=feature", "--json"]));
     assert!(told.iter().any(|line| line["other_labels"] == true), "{told:?}");
     assert!(before == entry());
@@ -384,7 +398,7 @@ fn a_kill_at_any_step_and_a_second_run_give_the_same_dataset() {
         let status = killed.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
         if recordings.at(&out).exists() {
             // What is there is readable at any time.
-            if let Ok(lake) = tracequet::dataset::Dataset::open(recordings.at(&out)) {
+            if let Ok(lake) = tracequet::dataset::read::Dataset::open(recordings.at(&out)) {
                 for recording in lake.recordings() {
                     lake.recording(Some(&recording.trace_id)).unwrap().table("gc").unwrap().scan().batches().unwrap();
                 }

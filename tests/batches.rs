@@ -4,25 +4,25 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use tracequet::dataset::Dataset;
-use tracequet::dataset::arrow_array::cast::AsArray;
-use tracequet::dataset::arrow_array::types::Int32Type;
-use tracequet::dataset::arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
-use tracequet::error::Error;
-use tracequet::pipeline::{AddressType, Convert, Format, Identities, Summary, batches, convert, tables};
+use tracequet::dataset::read::Dataset;
+use tracequet::dataset::read::arrow_array::cast::AsArray;
+use tracequet::dataset::read::arrow_array::types::Int32Type;
+use tracequet::dataset::read::arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
+use tracequet::trace::error::Error;
+use tracequet::{AddressType, Convert, Format, Identities, Summary, batches, convert, tables};
 
 type Collected = BTreeMap<String, Vec<RecordBatch>>;
 
 fn collect(request: &Convert) -> (Collected, Summary) {
     let mut found = Collected::new();
-    let mut receive = |rows: tracequet::pipeline::Rows<'_>| {
+    let mut receive = |rows: tracequet::Rows<'_>| {
         let known = found.entry(rows.table.to_owned()).or_default();
-        assert!(!known.is_empty() || rows.rows.num_rows() == 0, "{}: the first batch tells the columns", rows.table);
+        assert!(!known.is_empty() || rows.rows.num_rows() == 0, "{}: the first batch has the columns", rows.table);
         known.push(rows.rows);
         ControlFlow::Continue(())
     };
     let summary = batches(request, &mut receive, &mut |_| true).unwrap();
-    (found, summary.expect("nobody ended it"))
+    (found, summary.expect("it was not ended"))
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn collect(request: &Convert) -> (Collected, Summary) {
 fn an_address_without_the_feature_fails_before_anything_is_read() {
     let request = Convert::default().inputs(["samples/gc-churn.nettrace", "https://host/a.nettrace"]).tables(["gc"]);
     let mut count = 0;
-    let mut receive = |_: tracequet::pipeline::Rows<'_>| {
+    let mut receive = |_: tracequet::Rows<'_>| {
         count += 1;
         ControlFlow::Continue(())
     };
@@ -140,7 +140,7 @@ fn several_recordings_are_told_apart_and_a_broken_one_is_left_out() {
     let inputs = [Path::new("samples/gc-churn.nettrace"), &broken, Path::new("samples/events.nettrace")];
     let request = Convert::default().inputs(inputs).tables(["gc"]).address_type(AddressType::Int64);
     let mut counts = [0; 3];
-    let mut receive = |rows: tracequet::pipeline::Rows<'_>| {
+    let mut receive = |rows: tracequet::Rows<'_>| {
         assert_eq!(rows.table, "gc");
         assert_eq!(rows.rows.schema_ref().field(0).name(), "trace_id");
         let has_unsigned = rows.rows.schema_ref().fields().iter().any(|f| f.data_type().to_string() == "UInt64");
@@ -169,7 +169,7 @@ fn whoever_receives_or_watches_can_end_it() {
     for sample in ["samples/gc-churn.nettrace", "samples/callbacks.corprof"] {
         let request = Convert::default().inputs([sample]).tables(["gc_surviving_range"]);
         let mut batches_seen = 0;
-        let mut receive = |rows: tracequet::pipeline::Rows<'_>| {
+        let mut receive = |rows: tracequet::Rows<'_>| {
             batches_seen += 1;
             if rows.rows.num_rows() > 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };

@@ -1,6 +1,6 @@
-//! What trackers remember has a bound, and what is beyond it is told or stands without what was not waited for.
+//! What trackers remember has a bound. What is beyond it is reported, or has a row without its end.
 
-use tracequet::pipeline::Convert;
+use tracequet::Convert;
 
 use crate::support::dataset::Dataset;
 use crate::support::writer::{Form, Kind, Row, Writer};

@@ -1,9 +1,9 @@
 //! Recorded profiler callbacks: what the rules about surviving ranges say, one test for each.
 
 use proptest::prelude::*;
-use tracequet::normalize::fact::NON_GC_HEAP;
-use tracequet::reader::callback::format::{self, FLAG_CONTINUES, FLAG_FAILED, kind};
-use tracequet::reader::callback::{decode, encode};
+use tracequet::facts::fact::NON_GC_HEAP;
+use tracequet::trace::reader::callback::format::{self, FLAG_CONTINUES, FLAG_FAILED, kind};
+use tracequet::trace::reader::callback::{decode, encode};
 
 use crate::support::callbacks::{Facts, MONITOR_SUSPENDS, Making, header};
 
@@ -36,7 +36,7 @@ fn generations_come_from_the_bounds_before_and_after_by_old_and_new_address() {
     assert_eq!(facts.collections[0].generation, Some(1));
 }
 
-/// Rule 4: moved is told by the addresses.
+/// Rule 4: the addresses show what moved.
 #[test]
 fn surviving_and_moved_may_come_in_one_collection_and_moved_may_stay() {
     let mut m = Making::new();
@@ -185,7 +185,7 @@ fn a_hidden_collection_before_a_background_one_has_an_end_and_no_start() {
     assert_eq!(shapes(&facts), [(Some(2), Some("blocking"), true), (Some(2), Some("blocking"), true)]);
 }
 
-/// No runtime lets so many threads stop the others at once; a made-up recording may say so.
+/// No runtime lets this many threads stop the others at once; a forged recording may claim it.
 #[test]
 fn pauses_of_more_threads_than_are_remembered_are_told() {
     let mut m = Making::with(&format::Header { granted: [MONITOR_SUSPENDS, 0x10], ..header() });
@@ -314,7 +314,7 @@ fn objects_handles_weak_elements_and_counts_by_class_are_kept() {
     assert_eq!(facts.references, [(0x1000, 0x2000), (0x1000, 0x3000), (0x1000, 0x3000)]);
     assert_eq!(facts.weak, [(1, 1, 2, 3)]);
     assert_eq!(facts.handles, [("created", 0x77, 0x1000, 100), ("destroyed", 0x77, 0, 100)]);
-    assert_eq!(facts.allocations, [("generation_0", 5, 17)]);
+    assert_eq!(facts.allocations, [("generation_0", 5, Some(17.0))]);
 }
 
 /// Rule 9: without bounds there is no generation; large and pinned objects have theirs by number.

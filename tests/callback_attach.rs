@@ -14,7 +14,7 @@ fn attach(process: u32, settings: &[&str]) -> (Option<i32>, String) {
         let mut command = Command::new(&program);
         let output = command.arg(process.to_string()).args(settings).stdin(Stdio::null()).output().expect("it runs");
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        let early = ["no diagnostics port", "nobody listens", "has no .NET runtime"];
+        let early = ["no diagnostics port", "no process listens", "has no .NET runtime"];
         let early = early.iter().any(|reason| errors.contains(reason));
         if !early || begin.elapsed() > Duration::from_secs(10) {
             return (output.status.code(), errors);
@@ -67,7 +67,7 @@ fn an_attached_recorder_tells_every_collection_from_then_on() {
         // Nothing was granted that was not asked for, and ranges and suspensions were.
         let ([asked, _], [granted, _]) = (raw.header.asked, raw.header.granted);
         assert!(granted & !asked == 0 && granted & 0x1_0080 == 0x1_0080, "{name}: {asked:#x} {granted:#x}");
-        // What was there before is told at the attachment.
+        // What existed before is reported at the attachment.
         assert!(raw.count("Module") >= 2 && raw.count("ThreadAssignedToOSThread") >= 2, "{name}: {:?}", raw.kinds);
         // The process is older than the recording.
         let age = raw.header.start_utc_ns - raw.header.process_start_utc_ns;

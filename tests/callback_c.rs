@@ -16,7 +16,7 @@ fn printed_by(source: &Path) -> Option<Vec<u8>> {
     let program = folder.path().join("program");
     let mut build = Command::new(cc);
     build.args(["-std=c99", "-Wall", "-Wextra", "-Wno-unused-function", "-Werror", "-I"]);
-    build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("recorder")).arg("-o").arg(&program).arg(source);
+    build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/recorder")).arg("-o").arg(&program).arg(source);
     let build = build.output().unwrap();
     assert!(build.status.success(), "{}", String::from_utf8_lossy(&build.stderr));
     let run = Command::new(&program).output().unwrap();
@@ -26,7 +26,7 @@ fn printed_by(source: &Path) -> Option<Vec<u8>> {
 
 #[test]
 fn the_example_in_c_writes_a_recording_without_a_fault() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("recorder/example.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/recorder/example.c");
     assert!(std::fs::read_to_string(&source).unwrap().lines().count() <= 32, "an example of 30 lines");
     let Some(recording) = printed_by(&source) else { return };
     let facts = facts(&recording).unwrap();
@@ -118,10 +118,12 @@ fn a_profiler_in_c_that_is_killed_loses_the_record_at_hand_only() {
 /// Every kind and flag of the crate stands in the header, with the same number.
 #[test]
 fn the_header_for_c_has_all_kinds() {
-    use tracequet::reader::callback::format;
+    use tracequet::trace::reader::callback::format;
 
-    let header = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("recorder/corprof.h")).unwrap();
-    let crate_ = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("corprof/src/kind.rs")).unwrap();
+    let header =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/recorder/corprof.h")).unwrap();
+    let crate_ =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/corprof/src/kind.rs")).unwrap();
     let header = header.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut found = 0;
     for line in crate_.lines().map(str::trim).filter(|line| line.ends_with(';') && line.contains(" = ")) {

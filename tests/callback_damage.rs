@@ -1,8 +1,8 @@
-//! Damaged recordings of callbacks: what is left is read, what is not is told, and nothing panics.
+//! Damaged recordings of callbacks: what is left is read, what is lost is reported, and nothing panics.
 
-use tracequet::reader::callback::Writer;
-use tracequet::reader::callback::encode;
-use tracequet::reader::callback::format::{FLAG_CUT, Header, kind};
+use tracequet::trace::reader::callback::Writer;
+use tracequet::trace::reader::callback::encode;
+use tracequet::trace::reader::callback::format::{FLAG_CUT, Header, kind};
 
 use crate::support::callbacks::{Facts, Making, facts, header};
 
@@ -253,7 +253,7 @@ fn records_of_a_thread_are_sorted_by_their_entry() {
 
 /// A recording of one thread whose records have these sequence numbers, and an end.
 fn numbered(sequences: &[u64]) -> Vec<u8> {
-    use tracequet::reader::callback::format::{CHUNK_HEADER, chunk_header, commit_word, record_header};
+    use tracequet::trace::reader::callback::format::{CHUNK_HEADER, chunk_header, commit_word, record_header};
 
     let mut out = header().encode();
     out.resize(out.len().next_multiple_of(8), 0);
@@ -318,23 +318,24 @@ fn a_large_recording_takes_little_memory() {
     let path = file.get_ref().path().to_owned();
 
     struct Count(u64);
-    impl tracequet::reader::callback::Visitor for Count {
-        fn record(&mut self, _: &tracequet::reader::callback::Record<'_>) -> std::ops::ControlFlow<()> {
+    impl tracequet::trace::reader::callback::Visitor for Count {
+        fn record(&mut self, _: &tracequet::trace::reader::callback::Record<'_>) -> std::ops::ControlFlow<()> {
             self.0 += 1;
             std::ops::ControlFlow::Continue(())
         }
-        fn problem(&mut self, problem: tracequet::error::Problem) {
+        fn problem(&mut self, problem: tracequet::trace::error::Problem) {
             panic!("{problem:?}");
         }
     }
     let mut count = Count(0);
-    tracequet::reader::callback::read(tracequet::source::Input::open(&path).unwrap(), &mut count).unwrap();
+    tracequet::trace::reader::callback::read(tracequet::trace::source::Input::open(&path).unwrap(), &mut count)
+        .unwrap();
     println!("{} records, {:?} MB", count.0, peak_mb());
     assert!(count.0 > 5_000);
     assert!(peak_mb().is_none_or(|peak| peak < 60), "{:?} MB", peak_mb());
 }
 
-/// What can be wrong with a recording: its name, its bytes, and the diagnostics that tell of it.
+/// What can be wrong with a recording: its name, its bytes, and the diagnostics that report it.
 #[cfg(feature = "cli")]
 fn damaged() -> Vec<(&'static str, Vec<u8>, &'static [&'static str])> {
     let whole = sample();
@@ -414,10 +415,9 @@ fn damage_gives_what_could_be_read_a_diagnostic_and_exit_code_2() {
 }
 
 /// The tables of a recording that is cut anywhere are whole, and say so.
-#[cfg(feature = "tables")]
 #[test]
 fn a_recording_cut_anywhere_is_converted_with_losses() {
-    use tracequet::pipeline::{Convert, convert};
+    use tracequet::{Convert, convert};
 
     let whole = sample();
     let folder = tempfile::tempdir().unwrap();
@@ -437,7 +437,7 @@ fn a_packed_recording_that_is_cut_gives_what_came() {
     let whole = long(20_000);
     let packed = zstd::encode_all(whole.as_slice(), 1).unwrap();
     let cut = packed[..packed.len() / 2].to_vec();
-    let input = tracequet::source::Input::from_reader("-".as_ref(), Box::new(std::io::Cursor::new(cut)), None);
+    let input = tracequet::trace::source::Input::from_reader("-".as_ref(), Box::new(std::io::Cursor::new(cut)), None);
     let (all, part) = (facts(&whole).unwrap(), crate::support::callbacks::facts_of(input.unwrap()).unwrap());
     assert!(part.codes().contains(&"stream_error"), "{:?}", part.codes());
     assert!(part.records * 10 > all.records && part.records < all.records, "{} of {}", part.records, all.records);

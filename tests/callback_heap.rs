@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tracequet::normalize::fact::{GcId, NON_GC_HEAP};
+use tracequet::facts::fact::{GcId, NON_GC_HEAP};
 
 use crate::support::callbacks::Facts;
 use crate::support::dual::each_runtime;

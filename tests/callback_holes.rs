@@ -1,9 +1,9 @@
-//! Two holes in a recording of callbacks: nothing comes out that was not recorded, and what is lost is told.
+//! Two holes in a recording of callbacks: no event is invented, and each loss is reported.
 
 use std::collections::HashSet;
 
-use tracequet::error::Severity;
-use tracequet::reader::callback::format::kind;
+use tracequet::trace::error::Severity;
+use tracequet::trace::reader::callback::format::kind;
 
 use crate::support::callbacks::{Facts, Making, facts};
 use crate::support::mutate::Random;

@@ -1,7 +1,7 @@
 //! The two versions of a callback in several records, and what callbacks cannot both say.
 
-use tracequet::reader::callback::encode;
-use tracequet::reader::callback::format::{FLAG_CONTINUES, FLAG_FAILED, kind};
+use tracequet::trace::reader::callback::encode;
+use tracequet::trace::reader::callback::format::{FLAG_CONTINUES, FLAG_FAILED, kind};
 
 use crate::support::callbacks::{Making, facts, header};
 
@@ -78,7 +78,7 @@ fn what_cannot_both_be_is_told() {
 
 #[test]
 fn addresses_and_generations_that_do_not_exist_are_told() {
-    let narrow = tracequet::reader::callback::format::Header { pointer_size: 4, ..header() };
+    let narrow = tracequet::trace::reader::callback::format::Header { pointer_size: 4, ..header() };
     let mut m = Making::with(&narrow);
     m.started(0, &[]).surviving(0, 2, &[[0xFFFF_F000, 0x1000], [0xFFFF_FFF0, 0x20]]);
     let bytes = m.finished(&[]).bytes();

@@ -1,4 +1,4 @@
-//! What the README tells a profiler author to type works, line by line.
+//! The commands that docs/PROFILER.md gives to profiler authors work, line by line.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,12 +7,11 @@ use crate::support::agree::complete;
 use crate::support::callbacks::facts;
 use crate::support::dual::{Runtime, each_runtime, recorder, without_settings};
 
-/// The fenced blocks of a language in the section for profiler authors.
+/// The fenced blocks of a language in docs/PROFILER.md.
 fn blocks(language: &str) -> Vec<String> {
-    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).expect("README.md");
-    let section = readme.split("\n## For profiler authors\n").nth(1).expect("the section");
-    let section = section.split("\n## ").next().expect("its text");
-    let fenced = section.split("```").skip(1).step_by(2);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/PROFILER.md");
+    let text = std::fs::read_to_string(path).expect("docs/PROFILER.md");
+    let fenced = text.split("```").skip(1).step_by(2);
     fenced.filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n')).map(str::to_owned).collect()
 }
 
@@ -45,7 +44,7 @@ fn recordings(folder: &Path) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_lines_of_the_readme_record_convert_and_ask() {
+fn the_lines_of_the_document_record_convert_and_ask() {
     let blocks = blocks("sh");
     let [record, attach] = blocks.as_slice() else { panic!("two blocks of commands: {blocks:?}") };
     for runtime in each_runtime("README") {
@@ -82,7 +81,7 @@ fn the_lines_of_the_readme_record_convert_and_ask() {
 #[test]
 fn settings_in_the_documents_are_those_of_the_recorder() {
     let read = |path: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("a file");
-    let settings = read("recorder/src/settings.rs");
+    let settings = read("crates/recorder/src/settings.rs");
     let names = |text: &str| -> std::collections::BTreeSet<String> {
         let word = |c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
         let words = text.split(word).filter(|w| w.starts_with("TRACEQUET_"));
@@ -93,11 +92,11 @@ fn settings_in_the_documents_are_those_of_the_recorder() {
     let documented = names(&read("docs/PROFILER.md"));
     assert_eq!(documented, of_recorder, "docs/PROFILER.md");
     let used = names(&(blocks("sh").concat()));
-    assert!(!used.is_empty() && used.is_subset(&of_recorder), "README.md: {used:?}");
+    assert!(!used.is_empty() && used.is_subset(&of_recorder), "docs/PROFILER.md: {used:?}");
 }
 
 #[test]
-fn the_c_of_the_readme_compiles_and_makes_the_payload_of_the_crate() {
+fn the_c_of_the_document_compiles_and_makes_the_payload_of_the_crate() {
     if Command::new("cc").arg("--version").output().is_err() {
         println!("skipped, there is no C compiler");
         return;
@@ -114,23 +113,23 @@ fn the_c_of_the_readme_compiles_and_makes_the_payload_of_the_crate() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, program) = (folder.path().join("readme.c"), folder.path().join("readme"));
     std::fs::write(&file, source).expect("a file");
-    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("recorder");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/recorder");
     let mut compile = Command::new("cc");
     compile.args(["-Wall", "-Werror", "-Wno-unused-function", "-o"]).arg(&program).arg("-I").arg(include).arg(&file);
     let output = compile.output().expect("cc runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let written = Command::new(&program).output().expect("it runs").stdout;
 
-    use tracequet::reader::callback::format::{kind, record_header};
+    use tracequet::trace::reader::callback::format::{kind, record_header};
     let mut payload = Vec::new();
     // Not the crate's `surviving`, which takes off the zero bits that all values end in; C leaves the values as they are.
-    tracequet::reader::callback::encode::varint(&mut payload, 2);
+    tracequet::trace::reader::callback::encode::varint(&mut payload, 2);
     payload.push(0);
     for gap in [0x1000, 0x2000 - 0x1100] {
-        tracequet::reader::callback::encode::zigzag(&mut payload, gap);
+        tracequet::trace::reader::callback::encode::zigzag(&mut payload, gap);
     }
     for length in [0x100, 0x38] {
-        tracequet::reader::callback::encode::varint(&mut payload, length);
+        tracequet::trace::reader::callback::encode::varint(&mut payload, length);
     }
     let mut expected = record_header(kind::SURVIVING2, 0, 42, 7, 0, &payload).to_vec();
     expected.extend(&payload);

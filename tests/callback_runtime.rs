@@ -1,9 +1,10 @@
-//! What a real runtime tells beside ranges: roots, weak elements, handles, finalizers, pinned and frozen objects, unloads.
+//! What a real runtime reports beside ranges: roots, weak elements, handles, finalizers, pinned and frozen objects,
+//! unloads.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use tracequet::normalize::fact::GcId;
+use tracequet::facts::fact::GcId;
 
 use crate::support::agree::{agree, agree_in_part};
 use crate::support::callbacks::Facts;
@@ -87,7 +88,7 @@ fn a_heap_dump_has_the_roots_objects_and_weak_elements_of_the_callbacks() {
     }
 }
 
-/// Rows of `gc_handle`: action, handle, object; and the kind, which only events tell.
+/// Rows of `gc_handle`: action, handle, object; and the kind, which only events have.
 fn handles(recording: &Path) -> Vec<([String; 2], [u64; 2])> {
     let table = Dataset::of(recording).table("gc_handle");
     let (actions, kinds) = (table.texts("action"), table.texts("handle_kind"));
@@ -120,12 +121,13 @@ fn handles_of_every_kind_are_made_and_destroyed_as_eventpipe_tells_it() {
             assert!(both >= n, "{name}: {both} handles of kind {kind}");
             alone
         };
-        // The program makes these, and all of them are told twice.
+        // The program makes these, and all of them are in both recordings.
         assert_eq!(least("Dependent", 160) + least("Pinned", 120), 0, "{name}");
         if !runtime.is_old() {
             assert_eq!(least("RefCounted", 12), 0, "{name}");
         }
-        // The runtime makes some of these by itself before its profiler listens, and .NET 10 some of which it tells none.
+        // The runtime makes some of these by itself before its profiler listens, and .NET 10 some that it never
+        // reports.
         for kind in ["Strong", "WeakShort", "WeakLong"] {
             let alone = least(kind, 120);
             assert!(alone <= 100, "{name}: {alone} handles of kind {kind} in the events alone");

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tracequet::analyze::survived::Fate;
-use tracequet::pipeline::{AddressType, Convert, DatasetLayout, Format, convert};
-use tracequet::reader::callback::format;
+use tracequet::trace::reader::callback::format;
+use tracequet::{AddressType, Convert, DatasetLayout, Format, convert};
 
 use crate::support::callbacks::{MONITOR_SUSPENDS, Making, header};
 use crate::support::dataset::survived;
@@ -191,7 +191,7 @@ fn an_object_is_followed_through_collections_of_every_kind() {
         (Some("blocking"), "unknown", None),
     ];
     assert_eq!(seen, expected);
-    // Rule 14: a background collection tells no ranges; nothing is dead by it.
+    // Rule 14: a background collection reports no ranges; no object is dead by it.
     let steps = survived(&output, None, 1, 0x5000, false).unwrap();
     assert_eq!(steps[0].fate.as_str(), "unknown");
 }
@@ -254,7 +254,7 @@ fn the_sql_macros_say_the_same() {
         |path: &Path| std::fs::read_to_string(path.join("views.sql")).expect("views.sql").contains("read_parquet");
     for made in every_form(folder.path()).iter().filter(|made| is_parquet(&made.path)) {
         // With several recordings the first argument is the recording.
-        let key = tracequet::dataset::Dataset::open(&made.path)
+        let key = tracequet::dataset::read::Dataset::open(&made.path)
             .unwrap()
             .recording(Some("made"))
             .unwrap()

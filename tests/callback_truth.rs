@@ -1,10 +1,10 @@
-//! Collections of made-up heaps, recorded as a runtime would tell them: what comes out never claims more than is true.
+//! Collections of made-up heaps, recorded as a runtime would: the tables never claim more than is true.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tracequet::normalize::fact::GcMovedRange;
-use tracequet::reader::callback::encode;
-use tracequet::reader::callback::format::{self, FLAG_FAILED, kind};
+use tracequet::facts::fact::GcMovedRange;
+use tracequet::trace::reader::callback::encode;
+use tracequet::trace::reader::callback::format::{self, FLAG_FAILED, kind};
 
 use crate::support::callbacks::{Facts, Making, header};
 
@@ -206,12 +206,11 @@ proptest! {
 }
 
 /// What became of any object, by the tables: never dead when it lives, never alive when it is dead.
-#[cfg(feature = "tables")]
 #[test]
 fn of_no_object_anything_untrue_is_said() {
     use crate::support::dataset::survived;
     use tracequet::analyze::survived::Fate;
-    use tracequet::pipeline::{Convert, convert};
+    use tracequet::{Convert, convert};
 
     let config = ProptestConfig { cases: 24, ..ProptestConfig::default() };
     let cases = (vec(part(true), 1..4), versions(), vec(0usize..4, 1..20));

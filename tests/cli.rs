@@ -88,7 +88,7 @@ fn usage_errors_end_with_one() {
             "cannot be compressed with snappy",
         ),
         (&["convert", "a", "-o", "x", "--from", "2 minutes"], "expected seconds (12.5) or numbers with units"),
-        (&["convert", "a", "-o", "x", "--from", "1m", "--to", "60"], "nothing lies between --from and --to"),
+        (&["convert", "a", "-o", "x", "--from", "1m", "--to", "60"], "expected --from before --to"),
         (&["convert", "a", "-o", "x", "--tables", "gc,,type"], "a value is required for '--tables"),
         (&["collect", "-o", "x"], "<--etw|--process-id"),
         (&["collect", "--etw"], "--output <OUT>"),
@@ -144,7 +144,7 @@ fn every_sample_is_inspected_as_text_and_as_json() {
         assert_eq!(inspection["complete"], whole);
         assert_eq!(inspection["has_losses"], !whole);
         assert_eq!(inspection["bytes"], std::fs::metadata(path).unwrap().len());
-        // The event that tells the command line is written at the end of a recording.
+        // The event with the command line is written at the end of a recording.
         assert_eq!(inspection["command_line"].as_str().is_some_and(|line| line.contains("Churn.dll")), whole, "{name}");
         let events = inspection["event_count"].as_u64().unwrap();
         for list in ["event_types", "providers", "threads"] {

@@ -165,9 +165,14 @@ fn a_heap_is_recorded_whole() {
         // names of types are in each.
         while found.len() < 10 && found.iter().filter(|[objects, ..]| *objects > 200).count() < 2 {
             let out = Folder::new();
-            let output = run(&["collect", "-p", &pid, "--heap", "-o", &out.text("out")]);
+            // Both end by themselves, with the buffer of a heap.
+            let how = if found.len() % 2 == 0 { &["--heap"][..] } else { &["--for", "heap"] };
+            let output = run(&[&["collect", "-p", &pid, "-o", &out.text("out")], how].concat());
             let said = text(&output);
-            assert!(said.contains("is stopped for a full collection") && said.contains("to tell its heap"), "{said}");
+            assert!(
+                said.contains("is paused while its heap is dumped") && said.contains("while its heap was dumped"),
+                "{said}"
+            );
             found.push(whole_heap(&out.path("out")));
         }
         let whole = found.iter().filter(|n| n[0] > 200 && n[1] > 30 && n[2] > 100).count();
@@ -281,6 +286,38 @@ fn what_cannot_be_recorded_is_said_in_a_sentence() {
     }
 }
 
+/// What dotnet-trace's options stand for.
+#[test]
+fn hands_that_know_dotnet_trace_find_their_options() {
+    let dry = |options: &[&str]| run(&[&["collect", "--dry-run", "-o", "out"], options].concat());
+    let said = |options: &[&str]| {
+        let output = dry(options);
+        assert_eq!(output.status.code(), Some(0), "{options:?}: {}", text(&output));
+        text(&output)
+    };
+    let heap = said(&["--heap"]);
+    assert!(
+        heap.contains("buffer 4096 MB") && heap == said(&["--for", "heap"]) && heap == said(&["--profile", "Heap"])
+    );
+    assert_eq!(said(&["--profile", "gc-verbose"]).lines().next(), Some(&*format!("{RUNTIME}:0x8003:5")));
+    let named = said(&["--clrevents", "gc+exception", "--clreventlevel", "verbose", "--duration", "00:00:05"]);
+    assert_eq!(named.lines().next(), Some(&*format!("{RUNTIME}:0x8001:5")));
+    assert!(named.contains("rundown on, stacks on"), "{named}");
+    assert!(said(&["--profile", "database"]).contains("WriteCommandAfter@Activity1Stop:-OperationId"));
+    // Of each request nothing is written at this level.
+    assert!(said(&["--counters"]).contains("System.Net.Http:0x8000000000000000:1:EventCounterIntervalSec=1"));
+    for (wrong, words) in [
+        (&["--for", "gc-verbos"][..], "gc-verbose"),
+        (&["--clrevents", "exeption"], "did you mean exception?"),
+        (&["--duration", "05:30"], "hh:mm:ss"),
+        (&["--clreventlevel", "5"], "--clrevents"),
+        (&["--for", "heap", "--only-events", "A:1"], "--only-events"),
+    ] {
+        let output = dry(wrong);
+        assert!(output.status.code() == Some(1) && text(&output).contains(words), "{wrong:?}: {}", text(&output));
+    }
+}
+
 #[test]
 fn a_dry_run_prints_what_would_be_recorded() {
     let output = run(&["collect", "-p", "1", "--for", "gc-survival,exceptions", "--dry-run"]);
@@ -318,7 +355,7 @@ fn a_process_of_another_user_is_said_to_be_one() {
     let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
     for runtime in each_runtime("another user").iter().filter(|_| is_root) {
         let program = Program::start(runtime, &["steps", "60000", "10"]);
-        // A copy where nobody may read it, and a folder where nobody may write.
+        // A copy without permission to read, and a folder without permission to write.
         let folder = Folder::new();
         let copy = folder.path("tracequet");
         std::fs::copy(env!("CARGO_BIN_EXE_tracequet"), &copy).expect("a copy");
@@ -437,9 +474,20 @@ fn a_full_disk_under_the_tables_ends_the_recording() {
         for more in [&[][..], &["--follow=1s"]] {
             // The time is never over: what is not ended by the disk is killed.
             let arguments = ["collect", "-p", &pid, "--for", "all", "--duration", "1000", "-o", &out.to_string_lossy()];
-            let output = run(&[&arguments, more].concat());
+            let folder = Folder::new();
+            let mut command = tracequet(&[&arguments, more].concat());
+            command.env("TMPDIR", folder.0.path());
+            let output = ended(command.spawn().expect("it starts"), "collect to a full disk");
             let said = text(&output);
             assert!(output.status.code() == Some(1) && said.contains("No space left"), "{}: {said}", runtime.name);
+            // The recording is kept, up to its end, and that is said.
+            let kept =
+                std::fs::read_dir(folder.0.path()).expect("a folder").map(|entry| entry.expect("an entry").path());
+            let kept: Vec<PathBuf> = kept.collect();
+            assert!(kept.len() == 1 && said.contains(&*kept[0].to_string_lossy()), "{kept:?} {said}");
+            let again = Recording::open(&kept[0]);
+            assert!(again.end.complete && again.problems.is_empty(), "{}: {:?}", runtime.name, again.problems);
+            assert!(again.events.len() > 1000, "{}: {} events", runtime.name, again.events.len());
             assert!(
                 program.child.try_wait().expect("a child").is_none(),
                 "{}: the program was disturbed",
@@ -468,7 +516,7 @@ fn a_socket_that_nobody_listens_at_is_said_to_be_one() {
         drop(std::os::unix::net::UnixListener::bind(&socket).expect("a socket"));
         let output = run(&["collect", "-p", &program.id().to_string(), "-o", &folder.text("out")]);
         let said = text(&output);
-        assert!(output.status.code() == Some(1) && said.contains("nobody listens at"), "{said}");
+        assert!(output.status.code() == Some(1) && said.contains("no process listens at"), "{said}");
         assert!(said.contains("remove the file if the process is gone") && !folder.path("out").exists(), "{said}");
     }
 }

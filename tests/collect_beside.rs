@@ -1,4 +1,4 @@
-//! A process that is recorded by dotnet-trace and by us at the same time: both recordings tell the same.
+//! A process that is recorded by dotnet-trace and by us at the same time: both recordings have the same facts.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,8 @@ fn dotnet_trace_and_we_record_the_same() {
         with_time(&[5, 20, 60], |seconds| {
             let folder = Folder::new();
             let (theirs, ours): (PathBuf, PathBuf) = (folder.path("theirs.nettrace"), folder.path("ours.nettrace"));
-            // Collections with their ranges, exceptions with stacks: nothing that the runtime tells once for all sessions.
+            // Collections with their ranges, exceptions with stacks: nothing that the runtime reports once for all
+            // sessions.
             let providers = format!("{PROVIDER}:0x408001:5");
             let mut command = dotnet_trace(runtimes).expect("the client");
             command

@@ -45,9 +45,9 @@ fn what_is_no_runtime_is_told_and_leaves_nothing() {
     // A success whose payload ends before the id of the session.
     let short: &[u8] = b"DOTNET_IPC_V1\0\x16\0\xff\0\0\0\x01\x02";
     for (answers, words) in [
-        (Answers::Bytes(http), "what listens there is no .NET runtime"),
-        (Answers::Bytes(short), "what listens there is no .NET runtime"),
-        (Answers::Bytes(b""), "what listens there is no .NET runtime"),
+        (Answers::Bytes(http), "no .NET runtime listens there"),
+        (Answers::Bytes(short), "no .NET runtime listens there"),
+        (Answers::Bytes(b""), "no .NET runtime listens there"),
         (Answers::Refuses(0x8007_000E), "choose a smaller --buffer-size"),
         (Answers::Refuses(0x8013_1385), "this runtime is too old for it"),
     ] {
@@ -111,8 +111,38 @@ fn a_runtime_that_ignores_stop_is_left_at_the_second_interrupt() {
     start(&folder.path("port"), Answers::Right, Arc::new(session));
     let output = ended(collect, "collect of a runtime that ignores stop");
     let said = text(&output);
-    assert!(output.status.code() == Some(2) && said.contains("given up; what came before is kept"), "{said}");
+    assert!(
+        output.status.code() == Some(2) && said.contains("the rest is discarded; the recording before it is kept"),
+        "{said}"
+    );
     assert_eq!(rows(&folder.path("out"), "event/A/One"), 3);
+}
+
+#[test]
+fn a_runtime_that_goes_on_sending_when_it_was_asked_to_stop_is_left() {
+    let folder = Folder::new();
+    let more = ["--duration", "1", "--stop-timeout", "2s", "--max-spool", "1M", "--tables", "trace,diagnostic"];
+    let begin = Instant::now();
+    let output = record(&folder, &more, Answers::Right, |mut stream, _| {
+        let mut recording = Writer::new(Form::V4);
+        recording.metadata(&[KIND]);
+        let (mut next, mut sent) = (1, 0);
+        loop {
+            recording.events(&rows_from(next, 2000));
+            next += 2000;
+            let Some(bytes) = recording.bytes.get(sent..) else { return };
+            if stream.write_all(bytes).is_err() {
+                return;
+            }
+            sent = recording.bytes.len();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let said = text(&output);
+    let why = "did not end its session within 2 s: it continues to send";
+    assert!(output.status.code() == Some(2) && said.contains(why), "{:?} {said}", output.status);
+    assert!(begin.elapsed() < Duration::from_secs(50), "{:?}: {said}", begin.elapsed());
+    assert_eq!(rows(&folder.path("out"), "trace"), 1);
 }
 
 /// Ctrl+C between the beginning of the session and that of the recording is not lost.

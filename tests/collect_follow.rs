@@ -51,7 +51,7 @@ fn parts(out: &Path, table: &str) -> Vec<PathBuf> {
     files(&out.join(table)).into_iter().filter(is_part).collect()
 }
 
-/// Waits until a table has so many parts.
+/// Waits until a table has this many parts.
 fn wait_for_parts(out: &Path, table: &str, count: usize) {
     let begin = Instant::now();
     while parts(out, table).len() < count {

@@ -26,7 +26,7 @@ pub const LOADED: u32 = 143;
 pub const BLOCKING: u32 = 0;
 pub const BACKGROUND: u32 = 1;
 
-/// Events of a runtime, told in order.
+/// Events of a runtime, in order.
 #[derive(Default)]
 pub struct Story {
     rows: Vec<Row>,

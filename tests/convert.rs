@@ -7,9 +7,9 @@ use parquet::basic::Encoding;
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::Value as Json;
-use tracequet::pipeline::{AddressType, Convert, Format};
-use tracequet::table::schema;
-use tracequet::table_spec::Encoding as ColumnEncoding;
+use tracequet::dataset::table::schema;
+use tracequet::dataset::table_spec::Encoding as ColumnEncoding;
+use tracequet::{AddressType, Convert, Format};
 
 use crate::support::dataset::{Dataset, Table};
 use crate::support::files::sample;
@@ -352,7 +352,7 @@ fn heap_walks_join_objects_and_references() {
     }
 }
 
-/// A small file can name more kinds of events than there may be tables: memory stays bounded, and the loss is told.
+/// A small file can name more kinds of events than there may be tables: memory stays bounded, and the loss is reported.
 #[cfg(target_os = "linux")]
 #[test]
 fn kinds_of_events_without_end_do_not_take_memory_without_end() {

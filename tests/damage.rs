@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use tracequet::reader::Order;
-use tracequet::source::{Input, MappedFile};
+use tracequet::trace::reader::Order;
+use tracequet::trace::source::{Input, MappedFile};
 
 use crate::support::collect::{Recording, Seen, mapped, piped};
 #[cfg(feature = "packed")]
@@ -33,7 +33,7 @@ fn is_subsequence(part: &[Seen], whole: &[Seen], blind: bool) -> bool {
     part.iter().all(|event| rest.any(|other| same(event, other, blind)))
 }
 
-/// Whether two events are the same; `blind` to what a block behind the cut would have told (names and stacks).
+/// Whether two events are the same; `blind` to what a block behind the cut would have added (names and stacks).
 fn same(a: &Seen, b: &Seen, blind: bool) -> bool {
     (a.ticks, a.offset, &a.payload, a.processor) == (b.ticks, b.offset, &b.payload, b.processor)
         && (blind || a.stack == b.stack && a.labels == b.labels)
@@ -116,7 +116,7 @@ fn samples_can_be_cut_anywhere() {
 
 /// A recording with everything in it, in each form.
 fn story(form: Form) -> Vec<u8> {
-    let guid = |n| tracequet::guid::Guid([n; 16]);
+    let guid = |n| tracequet::trace::guid::Guid([n; 16]);
     let row = |metadata_id, thread: u64, sequence, ticks, payload: &[u8]| Row {
         metadata_id,
         sequence,
@@ -254,7 +254,7 @@ fn a_visitor_can_stop_the_reader() {
     for (form, order) in [(Form::V4, Order::Time), (Form::V6, Order::Time), (Form::V4, Order::File)] {
         let bytes = story(form);
         let mut recording = Recording { stop_after: Some(5), ..Recording::default() };
-        let end = tracequet::reader::nettrace::read(mapped(&bytes), order, &mut recording).expect("a recording");
+        let end = tracequet::trace::reader::nettrace::read(mapped(&bytes), order, &mut recording).expect("a recording");
         assert_eq!(recording.events.len(), 5);
         assert!(!end.complete);
         assert!(end.bytes < bytes.len() as u64);

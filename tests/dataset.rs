@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use tracequet::dataset::{Column, Dataset, Layout};
-use tracequet::error::{Error, Result};
-use tracequet::pipeline::{AddressType, Compression, Convert, DatasetLayout, Format, convert};
+use tracequet::dataset::read::{Column, Dataset, Layout};
+use tracequet::trace::error::{Error, Result};
+use tracequet::{AddressType, Compression, Convert, DatasetLayout, Format, convert};
 
 /// A recording with 3,400 moved ranges, and one without any.
 const MANY: &str = "samples/gc-churn.nettrace";

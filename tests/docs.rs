@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Options that documents name and that are not the program's own.
-const OPTIONS_OF_OTHERS: &[&str] = &["--release", "--locked", "--features", "--no-default-features"];
+/// Options that documents name and that the short help does not print: those of cargo, and an alias.
+const OPTIONS_OF_OTHERS: &[&str] = &["--release", "--locked", "--features", "--no-default-features", "--profile"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -51,19 +51,80 @@ fn the_table_list_is_printed_by_the_program() {
 }
 
 #[test]
-fn every_table_is_in_the_readme() {
-    let readme = std::fs::read_to_string(root().join("README.md")).expect("README.md");
+fn every_table_is_in_the_list_of_the_dataset() {
+    let list = std::fs::read_to_string(root().join("docs/DATASET.md")).expect("docs/DATASET.md");
     let files = std::fs::read_dir(root().join("schemas/tables")).expect("schemas/tables");
     let mut tables = 0;
     for file in files.map(|entry| entry.expect("an entry").path()) {
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         // The header of payload tables is no table.
         if name != "event_header" {
-            assert!(readme.contains(&format!("`{name}`")), "README.md does not name the table `{name}`");
+            assert!(list.contains(&format!("`{name}`")), "docs/DATASET.md does not name the table `{name}`");
             tables += 1;
         }
     }
     assert!(tables > 20, "{tables}");
+}
+
+#[test]
+fn every_document_is_in_the_index() {
+    let index = std::fs::read_to_string(root().join("docs/README.md")).expect("docs/README.md");
+    let mut named = 0;
+    for (path, _) in documents() {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.parent() == Some(&root().join("docs")) && name != "README.md" {
+            assert!(index.contains(&format!("]({name})")), "docs/README.md does not name {name}");
+            named += 1;
+        }
+    }
+    assert!(named > 10, "{named}");
+}
+
+/// A link to a file, or to a heading of one, leads somewhere.
+#[test]
+fn links_of_documents_lead_somewhere() {
+    let anchor = |heading: &str| -> String {
+        let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+        heading.to_lowercase().chars().filter(kept).map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    let mut links = 0;
+    for (path, text) in documents() {
+        for (link, _) in text.split("](").skip(1).filter_map(|rest| rest.split_once(')')) {
+            if link.contains("://") {
+                continue;
+            }
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = path.parent().expect("a folder").join(file);
+            let target = if file.is_empty() { path.clone() } else { target };
+            assert!(target.exists(), "{}: {link}", path.display());
+            if !heading.is_empty() {
+                let text = std::fs::read_to_string(&target).unwrap_or_else(|e| panic!("{}: {e}", target.display()));
+                let headings = text.lines().filter(|line| line.starts_with('#'));
+                let found = headings.map(|line| anchor(line.trim_start_matches('#').trim())).any(|a| a == heading);
+                assert!(found, "{}: {link}", path.display());
+            }
+            links += 1;
+        }
+    }
+    assert!(links > 40, "{links}");
+}
+
+/// What the README shows of a terminal is what the commands print.
+#[cfg(unix)]
+#[test]
+fn the_terminal_in_the_readme_is_what_the_program_prints() {
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("README.md");
+    let (_, shown) = readme.split_once("```console\n").expect("a terminal");
+    let (shown, _) = shown.split_once("```").expect("its end");
+    let mut commands = 0;
+    for part in shown.split("$ ").skip(1) {
+        let (command, printed) = part.split_once('\n').expect("a command and what it prints");
+        let script = format!("tracequet() {{ '{}' \"$@\"; }}\n{command}", env!("CARGO_BIN_EXE_tracequet"));
+        let output = Command::new("bash").args(["-c", &script]).current_dir(root()).output().expect("bash");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), printed, "$ {command}");
+        commands += 1;
+    }
+    assert!(commands > 1, "{commands}");
 }
 
 #[test]
@@ -113,7 +174,9 @@ fn files_that_a_document_names_exist() {
                 continue;
             }
             let beside = path.parent().expect("a folder");
-            let folders = [beside.to_owned(), root().to_owned(), root().join("src")];
+            let sources = ["trace", "facts", "dataset", "analyze", "convert"].map(|name| format!("crates/{name}/src"));
+            let mut folders = vec![beside.to_owned(), root().to_owned(), root().join("src")];
+            folders.extend(sources.map(|folder| root().join(folder)));
             assert!(folders.iter().any(|folder| folder.join(name).exists()), "{}: {name}", path.display());
             named += 1;
         }

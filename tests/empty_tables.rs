@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tracequet::dataset::Dataset;
+use tracequet::dataset::read::Dataset;
 
 use crate::support::files::{files, sample};
 use crate::support::program::{Run, run};

@@ -45,7 +45,7 @@ fn a_failure_is_forgotten_when_its_file_is_mended() {
     recordings.convert("lake", &["--append"]);
     std::fs::copy("samples/heap.nettrace", recordings.at("traces/broken.nettrace")).unwrap();
     assert_eq!(recordings.convert("lake", &["--append"]).code, Some(0));
-    let lake = tracequet::dataset::Dataset::open(recordings.at("lake")).unwrap();
+    let lake = tracequet::dataset::read::Dataset::open(recordings.at("lake")).unwrap();
     assert_eq!((lake.recordings().len(), lake.failed().len()), (5, 0));
     assert_eq!(recorded(&recordings.at("lake/trace")).len(), 5);
 }
@@ -105,7 +105,7 @@ fn a_manifest_that_is_old_or_damaged_is_made_anew() {
     assert!(fewer == summary());
 }
 
-/// Who has a damaged entry has the other recordings, and is told of it.
+/// With a damaged entry the other recordings can be read, and the damage is reported.
 #[test]
 fn a_damaged_entry_costs_its_recording_until_that_is_converted_again() {
     let recordings = Recordings::new();
@@ -182,7 +182,7 @@ fn recordings_that_are_not_there_are_entries_each_and_are_forgotten_each() {
     let all = ["convert", "-q", "--append", "--files-from", "list", "-o", "lake"];
     for _ in 0..2 {
         assert_eq!(recordings.run(&all).code, Some(1), "nothing was converted");
-        let lake = tracequet::dataset::Dataset::open(recordings.at("lake")).unwrap();
+        let lake = tracequet::dataset::read::Dataset::open(recordings.at("lake")).unwrap();
         let mut failed: Vec<_> = lake.failed().iter().map(|failed| failed.path.display().to_string()).collect();
         failed.sort();
         let mut expected: Vec<_> = (0..600).map(name).collect();
@@ -195,6 +195,6 @@ fn recordings_that_are_not_there_are_entries_each_and_are_forgotten_each() {
     std::fs::create_dir(recordings.at("gone")).unwrap();
     std::fs::copy(recordings.at("traces/night/old.nettrace"), recordings.at(&name(77))).unwrap();
     assert_eq!(recordings.run(&all).code, Some(2));
-    let lake = tracequet::dataset::Dataset::open(recordings.at("lake")).unwrap();
+    let lake = tracequet::dataset::read::Dataset::open(recordings.at("lake")).unwrap();
     assert!(lake.recordings().len() == 1 && lake.failed().len() == 599);
 }

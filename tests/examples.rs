@@ -3,14 +3,12 @@
 use std::path::Path;
 
 #[allow(dead_code, reason = "an example has a main function, too")]
-#[cfg(feature = "tables")]
 #[path = "../examples/convert.rs"]
 mod convert;
 #[allow(dead_code, reason = "an example has a main function, too")]
 #[path = "../examples/gc_starts.rs"]
 mod gc_starts;
 #[allow(dead_code, reason = "an example has a main function, too")]
-#[cfg(feature = "tables")]
 #[path = "../examples/read_columns.rs"]
 mod read_columns;
 #[allow(dead_code, reason = "an example has a main function, too")]
@@ -25,7 +23,6 @@ fn collections_are_printed_by_a_visitor() {
     assert!(gc_starts::run(Path::new("missing")).is_err());
 }
 
-#[cfg(feature = "tables")]
 #[test]
 fn a_dataset_is_made_and_its_columns_are_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -37,14 +34,13 @@ fn a_dataset_is_made_and_its_columns_are_read() {
     assert!(moved.keys().all(|(recording, gc)| recording == "gc-churn-7be25f48" && (1..=19).contains(gc)), "{moved:?}");
 }
 
-#[cfg(feature = "tables")]
 #[test]
 fn what_a_profiler_writes_becomes_rows() {
     let folder = tempfile::tempdir().unwrap();
     let (recording, out) = (folder.path().join("made.corprof"), folder.path().join("out"));
     write_corprof::run(&recording).unwrap();
-    let request = tracequet::pipeline::Convert::new([recording], &out);
-    let summary = tracequet::pipeline::convert(&request, &mut |_| {}).unwrap();
+    let request = tracequet::Convert::new([recording], &out);
+    let summary = tracequet::convert(&request, &mut |_| {}).unwrap();
     let problems = &summary.inputs[0].problems;
     assert!(!summary.inputs[0].has_losses(), "{problems:?}");
     let rows = |name| summary.tables.iter().find(|table| table.name == name).unwrap().rows;

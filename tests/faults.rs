@@ -197,7 +197,7 @@ fn a_recording_that_is_being_written_is_told_and_read_again_later() {
     assert!(code == Some(2) && errors.contains("the file changed while it was read"), "{code:?} {errors}");
     std::fs::copy(sample("stacks.nettrace"), &growing).unwrap();
     assert_eq!(add(&growing).0, Some(0));
-    let lake = tracequet::dataset::Dataset::open(&lake).unwrap();
+    let lake = tracequet::dataset::read::Dataset::open(&lake).unwrap();
     assert_eq!((lake.recordings().len(), lake.failed().len()), (2, 0));
 }
 

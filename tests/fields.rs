@@ -13,7 +13,7 @@ fn row(metadata_id: u32, sequence: u32, payload: Vec<u8>) -> Row {
     Row { metadata_id, sequence, capture_thread: 1, thread: 1, ticks: 10, payload, ..Row::default() }
 }
 
-/// Converts a recording, with so much address space (KB) where the system can bound it.
+/// Converts a recording, with this much address space (KB) where the system can bound it.
 fn convert(folder: &Path, bytes: &[u8], address_space: u32) -> Output {
     let input = folder.join("odd.nettrace");
     std::fs::write(&input, bytes).unwrap();
@@ -30,7 +30,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// One event of so many fields.
+/// One event of `count` fields.
 fn event_of(fields: &[(&str, Type)]) -> Vec<u8> {
     let payload = (0..fields.len()).map(|i| i as u8).collect();
     Writer::new(Form::V4).described(KIND, fields).events(&[row(1, 1, payload)]).end()

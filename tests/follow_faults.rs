@@ -1,4 +1,5 @@
-//! What `tracequet collect --follow` leaves when something goes wrong: what was published stays readable, and the loss is told.
+//! What `tracequet collect --follow` leaves when something goes wrong: what was published stays readable, and the loss
+//! is reported.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -52,7 +53,7 @@ impl Sender {
         self
     }
 
-    /// Sends what was not sent yet, but for the last bytes. Says whether somebody takes it.
+    /// Sends what was not sent yet, but for the last bytes. Returns whether it was read.
     fn send_but(&mut self, last: usize) -> bool {
         let until = self.recording.bytes.len() - last;
         let sent = self.stream.write_all(&self.recording.bytes[self.sent..until]).is_ok();
@@ -61,7 +62,7 @@ impl Sender {
     }
 
     fn send(&mut self) {
-        assert!(self.send_but(0), "nobody reads");
+        assert!(self.send_but(0), "there is no reader");
     }
 }
 
@@ -79,7 +80,7 @@ fn wait_for_parts(out: &Path, count: usize) {
     wait_for_parts_of("", out, count);
 }
 
-/// Waits until the recording whose key begins so has so many parts.
+/// Waits until the recording whose key begins with `key` has this many parts.
 fn wait_for_parts_of(key: &str, out: &Path, count: usize) {
     let begin = Instant::now();
     let own = format!("trace={key}");
@@ -249,6 +250,10 @@ fn a_full_disk_under_parts_is_told_and_what_was_published_stays() {
         \"$TRACEQUET\" collect --port \"$PORT\" --follow=1s --tables gc,event/A -o \"$SMALL/out\"; echo \"code $?\"; cp -r \"$SMALL/out\" \"$COPY\"";
     let mut collect = Command::new("unshare");
     collect.args(["--map-root-user", "--mount", "sh", "-c", script]).env("SMALL", &small).env("COPY", &copy);
+    // The recording is kept there, as its tables cannot be written.
+    let kept = folder.path("kept");
+    std::fs::create_dir(&kept).expect("a directory");
+    collect.env("TMPDIR", &kept);
     collect.env("TRACEQUET", env!("CARGO_BIN_EXE_tracequet")).env("PORT", folder.path("port"));
     let collect = collect.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let Ok(collect) = collect else { return note("a_full_disk_under_parts", "no unshare") };
@@ -266,6 +271,8 @@ fn a_full_disk_under_parts_is_told_and_what_was_published_stays() {
         return note("a_full_disk_under_parts", "mounting is not allowed here");
     }
     assert!(said.contains("code 1") && said.contains("No space left on device"), "{said}");
+    let kept: Vec<String> = files(&kept).into_keys().collect();
+    assert!(kept.len() == 1 && said.contains(&kept[0]) && kept[0].ends_with(".nettrace"), "{kept:?} {said}");
     let published = rows(&copy, TABLE);
     assert!(published >= 2000, "{published} {said}");
     assert!(!files(&copy).keys().any(|name| name.starts_with(".recording")), "{:?}", files(&copy).keys());

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 use tracequet::inspect::frame_names;
-use tracequet::reader::etl::Manifests;
-use tracequet::source::RecordingPath;
+use tracequet::trace::reader::etl::Manifests;
+use tracequet::trace::source::RecordingPath;
 
 use crate::support::dataset::Dataset;
 use crate::support::expected::{packed_lines, shared_folder, traces_in};

@@ -2,7 +2,7 @@
 //!
 //! `fuzz/found/<target>` keeps, as small as they could be made, inputs that found a bug. Mutations come from a generator with
 //! a fixed seed, so that a failure repeats; `TRACEQUET_FUZZ_SEED` takes another one, `TRACEQUET_FUZZ_TIMES=10` ten times as
-//! many. An input that fails is written into the folder of temporary files of the build, and its name is told.
+//! many. An input that fails is written into the folder of temporary files of the build, and its name is printed.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,7 +12,6 @@ use crate::support::mutate::{Mutator, seal_corprof};
 #[allow(unused_attributes, reason = "`no_main` is for the fuzzer")]
 #[path = "../fuzz/fuzz_targets/corprof.rs"]
 mod corprof;
-#[cfg(feature = "tables")]
 #[allow(unused_attributes, reason = "`no_main` is for the fuzzer")]
 #[path = "../fuzz/fuzz_targets/dataset.rs"]
 pub mod dataset;
@@ -171,7 +170,6 @@ fn mutations_of_callbacks_do_no_harm() {
     mutations("corprof", target, vec![crate::callback_damage::sample()], 10_000);
 }
 
-#[cfg(feature = "tables")]
 #[test]
 fn mutations_of_heap_dumps_do_no_harm() {
     mutations("gcdump", gcdump::run, crate::gcdump::seeds(), 10_000);
@@ -181,7 +179,7 @@ fn mutations_of_heap_dumps_do_no_harm() {
 pub fn symbols_of_samples() -> Vec<Vec<u8>> {
     #[allow(unused_mut, reason = "an assembly needs tables")]
     let mut seeds = samples(&["Churn.pdb", "native/probe.pdb"]);
-    #[cfg(all(feature = "packed", feature = "tables"))]
+    #[cfg(feature = "packed")]
     seeds.push(crate::lines::assembly(&seeds[0], &crate::lines::id_of(&seeds[0])));
     seeds
 }
@@ -192,14 +190,12 @@ fn mutations_of_symbols_do_no_harm() {
 }
 
 /// The files of datasets, each behind the number by which the target knows it.
-#[cfg(feature = "tables")]
 pub fn files_of_datasets() -> Vec<Vec<u8>> {
     let places = dataset::places();
     assert!((100..=256).contains(&places.len()), "{}", places.len());
     places.iter().zip(0..=255u8).map(|(place, index)| [&[index], place.content.as_slice()].concat()).collect()
 }
 
-#[cfg(feature = "tables")]
 #[test]
 fn mutations_of_datasets_do_no_harm() {
     mutations("dataset", dataset::run, files_of_datasets(), 100);
@@ -213,10 +209,9 @@ fn mutations_of_payloads_do_no_harm() {
 }
 
 /// From the bytes to the files: whatever the recording is, there is a dataset or a reason.
-#[cfg(feature = "tables")]
 #[test]
 fn mutations_of_recordings_are_converted_or_refused() {
-    use tracequet::pipeline::{Convert, convert};
+    use tracequet::{Convert, convert};
     let folder = tempfile::tempdir().expect("a folder");
     let (input, output) = (folder.path().join("mutated"), folder.path().join("out"));
     let target = |bytes: &[u8]| {

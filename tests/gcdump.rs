@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tracequet::analyze::heap::{HeapGraph, Retention, read, snapshot};
-use tracequet::dataset::Dataset;
-use tracequet::error::{Error, Result};
-use tracequet::pipeline::{Convert, Summary, convert};
-use tracequet::reader::gcdump::read as read_dump;
-use tracequet::source::Input;
+use tracequet::dataset::read::Dataset;
+use tracequet::trace::error::{Error, Result};
+use tracequet::trace::reader::gcdump::read as read_dump;
+use tracequet::trace::source::Input;
+use tracequet::{Convert, Summary, convert};
 
 use crate::limits::{is_alone, peak_mb};
 use crate::support;
@@ -147,7 +147,7 @@ fn nodes_are_what_the_format_says() {
     let blob = [0, 1, 1, 0, 1, 1, 1, 16, 1, 0x7F];
     let whole = dump(&[0, 3, 6], &blob, &[0, 0x1000, 0x2000]);
     assert_eq!(convert_bytes(&whole).unwrap(), (2, 2, 1, vec![]));
-    // Nodes that overlap, and so tell more references than the file has bytes.
+    // Overlapping nodes with more references than the file has bytes.
     let wide: Vec<u8> = [vec![0, 60], vec![1; 60]].concat();
     let addresses: Vec<u64> = (0..1000).map(|node| node * 8).collect();
     let (_, references, _, problems) = convert_bytes(&dump(&[0; 1000], &wide, &addresses)).unwrap();
@@ -190,15 +190,15 @@ fn a_group_of_roots_that_is_listed_often_takes_no_memory() {
     let input = Input::from_reader(Path::new("listed"), Box::new(std::io::Cursor::new(bytes)), None).unwrap();
     let dump = read_dump(input).unwrap();
     let before = peak_mb();
-    tracequet::normalize::heap_dump::facts(&dump, &mut Nothing);
+    tracequet::facts::heap_dump::facts(&dump, &mut Nothing);
     let grown = peak_mb().zip(before).map(|(after, before)| after - before);
     assert!(grown.is_none_or(|grown| grown < 50), "{grown:?} MB");
 }
 
 struct Nothing;
 
-impl tracequet::normalize::fact::FactSink for Nothing {
-    fn fact(&mut self, _: tracequet::normalize::fact::Fact<'_>) {}
+impl tracequet::facts::fact::FactSink for Nothing {
+    fn fact(&mut self, _: tracequet::facts::fact::Fact<'_>) {}
 }
 
 #[test]

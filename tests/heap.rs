@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tracequet::analyze::heap::{HeapGraph, Retention, explain, read, snapshot};
-use tracequet::dataset::{Dataset, Recording};
-use tracequet::pipeline::{Convert, convert};
+use tracequet::dataset::read::{Dataset, Recording};
+use tracequet::{Convert, convert};
 
 use crate::support::dataset::rows;
 use crate::support::files::sample;

@@ -1,9 +1,9 @@
 //! What answers over a dataset hold of its tables in memory is bounded.
 
 use tracequet::analyze::{cohort, heap, metrics, profile, survived};
-use tracequet::dataset::{Dataset, Recording};
-use tracequet::error::Error;
-use tracequet::pipeline::{Convert, convert};
+use tracequet::dataset::read::{Dataset, Recording};
+use tracequet::trace::error::Error;
+use tracequet::{Convert, convert};
 
 /// The answers of which a table (or its text) has more than is held, with that table.
 fn refused(recording: &Recording<'_>) -> Vec<(&'static str, String)> {

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use serde_json::Value as Json;
-use tracequet::reader::Order;
-use tracequet::source::Input;
+use tracequet::trace::reader::Order;
+use tracequet::trace::source::Input;
 
 use crate::support::collect::Recording;
 use crate::support::compare::event_differences;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use tracequet::dataset::{Dataset, Table};
-use tracequet::error::Result;
-use tracequet::pipeline::{Convert, convert};
+use tracequet::dataset::read::{Dataset, Table};
+use tracequet::trace::error::Result;
+use tracequet::{Convert, convert};
 
 const I32: u8 = 5;
 const I64: u8 = 6;
@@ -139,7 +139,7 @@ const TEXT: i64 = 6;
 const NUMBER: i64 = 2;
 const ZSTD: i64 = 6;
 
-/// Block, parts, number of lengths and the first of them, none of which is packed; then the text.
+/// Block, parts, number of lengths and the first of them, all unpacked; then the text.
 fn lengths(count: u64) -> Vec<u8> {
     [&[0x80, 1, 4][..], &varint(count), &number(2), b"ab"].concat()
 }
@@ -179,8 +179,8 @@ fn pages_that_ask_for_too_much_are_refused() {
     });
     let cases = [
         ("pages that expand to", file(TEXT, ZSTD, &[Page { expanded: i32::MAX.into(), ..Page::data(PLAIN, &text) }])),
-        ("differences that make no sense", file(TEXT, 0, &[Page::data(DELTA_LENGTH, &lengths(1 << 40))])),
-        ("differences that make no sense", file(NUMBER, 0, &[Page::data(5, &[0x80, 1, 4, 0xFF, 0xFF, 0xFF, 0x7F, 2])])),
+        ("invalid differences", file(TEXT, 0, &[Page::data(DELTA_LENGTH, &lengths(1 << 40))])),
+        ("invalid differences", file(NUMBER, 0, &[Page::data(5, &[0x80, 1, 4, 0xFF, 0xFF, 0xFF, 0x7F, 2])])),
         ("encoding 7", file(TEXT, 0, &[Page::data(DELTA_BYTES, &[lengths(1 << 40), lengths(1 << 40)].concat())])),
         ("a page of 2147483647 values", file(TEXT, 0, &[dictionary(i32::MAX.into()), by_dictionary()])),
         ("a page of 2147483647 values", file(TEXT, 0, &[Page { values: i32::MAX.into(), ..Page::data(PLAIN, &text) }])),
@@ -192,7 +192,7 @@ fn pages_that_ask_for_too_much_are_refused() {
             bytes[at] = 126;
             bytes
         }),
-        ("the header of a page makes no sense", {
+        ("an invalid header of a page", {
             let header = fields(&[(1, I32, number(0)), (2, I32, number(6)), (3, I32, number(6)), with_long_statistics]);
             let whole = file(TEXT, 0, &[Page::data(PLAIN, &text)]);
             let behind = whole[whole.len() - 8..whole.len() - 4].try_into().unwrap();

@@ -10,8 +10,8 @@ use crate::support::mutate::Random;
 
 const MARK: u32 = 202;
 
-/// A collection as it is told: generation, whether it runs in the background, bounds at its start (generation, start, length),
-/// ranges that survived and that moved.
+/// A collection as it is recorded: generation, whether it runs in the background, bounds at its start (generation,
+/// start, length), ranges that survived and that moved.
 #[derive(Debug, Default)]
 struct Told {
     generation: u32,

@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
-use tracequet::dataset::Dataset;
+use tracequet::dataset::read::Dataset;
 
 use crate::fuzzing::dataset::{ask, places};
 use crate::support::files::files;

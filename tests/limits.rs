@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use tracequet::error::Problem;
-use tracequet::reader::{EventType, Order, RawEvent, TypeId, Visitor, nettrace};
+use tracequet::trace::error::Problem;
+use tracequet::trace::reader::{EventType, Order, RawEvent, TypeId, Visitor, nettrace};
 
 use crate::support::collect::{Recording, mapped, piped};
 use crate::support::writer::{Form, Kind, Row, Writer};
@@ -29,7 +29,7 @@ impl Visitor for Count {
         !self.unwanted
     }
 
-    fn thread(&mut self, index: u32, _: &tracequet::reader::Thread) {
+    fn thread(&mut self, index: u32, _: &tracequet::trace::reader::Thread) {
         self.threads = self.threads.max(index + 1);
     }
 
@@ -97,7 +97,7 @@ fn blocks_that_nothing_waits_in_are_let_go() {
     if !is_alone("limits::blocks_that_nothing_waits_in_are_let_go") {
         return;
     }
-    // 200 MB of events that nobody wants, through a pipe; each block is given back before the next one is read.
+    // 200 MB of events that are not wanted, through a pipe; each block is given back before the next one is read.
     let mut block = Writer::new(Form::V4);
     block.metadata(&[KIND]);
     let head = block.bytes.len();
@@ -128,7 +128,7 @@ fn blocks_that_nothing_waits_in_are_let_go() {
     }
     assert_eq!(one.len() % 4, 0, "each block begins at the same place between two borders of alignment");
     let reader = Repeat { head: std::io::Cursor::new(block.bytes), one, at: 0, left: 200 };
-    let input = tracequet::source::Input::from_reader("-".as_ref(), Box::new(reader), None).expect("a pipe");
+    let input = tracequet::trace::source::Input::from_reader("-".as_ref(), Box::new(reader), None).expect("a pipe");
     let mut count = Count { unwanted: true, ..Count::default() };
     let end = nettrace::read(input, Order::Time, &mut count).expect("a recording");
     assert_eq!(count.events, 0);

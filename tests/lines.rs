@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use tracequet::pipeline::Convert;
+use tracequet::Convert;
 
 use crate::support::dataset::Dataset;
 
@@ -166,7 +166,7 @@ fn a_folder_that_is_not_there_is_an_error_of_use() {
     let folder = tempfile::tempdir().unwrap();
     let recording = samples().join("subjects.nettrace");
     let request = Convert::default().inputs([recording]).output(folder.path().join("out"));
-    let error = tracequet::pipeline::convert(&request.symbols([folder.path().join("none")]), &mut |_| {}).unwrap_err();
+    let error = tracequet::convert(&request.symbols([folder.path().join("none")]), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("no such directory"), "{error}");
     assert!(!folder.path().join("out").exists());
 }

@@ -1,4 +1,4 @@
-//! Lists of recordings (`--files-from`) as they come: from other systems, with names that are none, without end.
+//! Lists of recordings (`--files-from`) as they come: from other systems, with invalid names, without end.
 
 use std::path::Path;
 

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use tracequet::error::Problem;
-use tracequet::reader::{self, End, Order, RawEvent, Visitor};
-use tracequet::source::Input;
-use tracequet::source::diagnostics::{SpoolWriter, spool};
+use tracequet::trace::error::Problem;
+use tracequet::trace::reader::{self, End, Order, RawEvent, Visitor};
+use tracequet::trace::source::Input;
+use tracequet::trace::source::diagnostics::{SpoolWriter, spool};
 
 use crate::support::writer::{Form, Kind, Row, Writer};
 
@@ -31,7 +31,7 @@ type Reading = std::thread::JoinHandle<(End, Vec<Problem>)>;
 
 /// A reader on a thread of its own.
 fn start() -> (SpoolWriter, Receiver<i64>, Reading) {
-    let (writer, bytes) = spool(None).expect("a spool");
+    let (writer, bytes) = spool(None, u64::MAX).expect("a spool");
     let (sender, ticks) = channel();
     let reading = std::thread::spawn(move || {
         let more = bytes.more();

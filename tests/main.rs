@@ -13,9 +13,7 @@ extern crate self as libfuzzer_sys;
 
 #[cfg(feature = "cli")]
 mod batch;
-#[cfg(feature = "tables")]
 mod batches;
-#[cfg(feature = "tables")]
 mod bounds;
 mod callback;
 #[cfg(target_os = "linux")]
@@ -24,7 +22,6 @@ mod callback_attach;
 mod callback_c;
 mod callback_damage;
 // A .NET runtime for Linux.
-#[cfg(feature = "tables")]
 mod backwards;
 #[cfg(target_os = "linux")]
 mod callback_dual;
@@ -36,16 +33,13 @@ mod callback_holes;
 mod callback_pairs;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod callback_readme;
-#[cfg(all(feature = "tables", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod callback_runtime;
-#[cfg(feature = "tables")]
 mod callback_survived;
 mod callback_truth;
 #[cfg(feature = "cli")]
 mod cli;
-#[cfg(feature = "tables")]
 mod collections;
-#[cfg(feature = "tables")]
 mod collector;
 mod column_names;
 // Sockets, signals and a .NET runtime for Linux.
@@ -57,10 +51,11 @@ mod collect_beside;
 mod collect_faults;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod collect_follow;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod collect_session;
 #[cfg(feature = "cli")]
 mod convert;
 mod damage;
-#[cfg(feature = "tables")]
 mod dataset;
 #[cfg(feature = "cli")]
 mod docs;
@@ -75,53 +70,56 @@ mod export;
 mod faults;
 #[cfg(feature = "cli")]
 mod fields;
+#[cfg(all(feature = "cli", feature = "packed"))]
+mod figures;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod follow_faults;
-#[cfg(all(feature = "packed", feature = "tables"))]
+#[cfg(feature = "packed")]
 mod frames;
 #[cfg(feature = "packed")]
 mod fuzzing;
-#[cfg(feature = "tables")]
 mod gaps;
 #[cfg(all(feature = "cli", feature = "packed"))]
+mod gates;
+#[cfg(all(feature = "cli", feature = "packed"))]
 mod gc;
-#[cfg(feature = "tables")]
 mod gcdump;
 #[cfg(feature = "cli")]
 mod heap;
-#[cfg(feature = "tables")]
 mod held_rows;
 #[cfg(feature = "packed")]
 mod hostile;
-#[cfg(feature = "tables")]
 mod hostile_parquet;
 #[cfg(feature = "cli")]
 mod hostile_ranges;
-#[cfg(all(feature = "packed", feature = "tables"))]
+#[cfg(feature = "packed")]
 mod hostile_values;
 // Signals, sent by a shell command.
 #[cfg(all(feature = "cli", unix))]
 mod interrupt;
+#[cfg(all(feature = "packed", feature = "cli"))]
+mod known;
 mod layers;
 mod limits;
-#[cfg(all(feature = "packed", feature = "tables"))]
+#[cfg(feature = "packed")]
 mod lines;
 #[cfg(feature = "cli")]
 mod lists;
 mod live_reader;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod long_names;
-#[cfg(feature = "tables")]
+mod losses;
 mod measures;
 #[cfg(feature = "cli")]
 mod metrics;
-#[cfg(all(feature = "native-symbols", feature = "tables", target_os = "linux"))]
+#[cfg(all(feature = "native-symbols", target_os = "linux"))]
 mod native_symbols;
 mod order;
 #[cfg(feature = "cli")]
 mod outcome;
 #[cfg(feature = "packed")]
 mod packing;
+mod queries;
 // On Wine there is no Python with the readers, and the files are the same bytes.
 #[cfg(all(feature = "cli", unix))]
 mod readers;
@@ -133,23 +131,18 @@ mod relations;
 mod resync;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod same_rows;
-#[cfg(feature = "tables")]
 mod samples;
 #[cfg(feature = "packed")]
 mod shared;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod shrink;
 mod silent_damage;
-#[cfg(feature = "tables")]
 mod sink;
-#[cfg(feature = "tables")]
 mod subjects;
 mod support;
 #[cfg(feature = "cli")]
 mod survival;
-#[cfg(feature = "tables")]
 mod tasks;
-#[cfg(feature = "tables")]
 mod unended;
 #[cfg(feature = "cli")]
 mod verify;

@@ -114,7 +114,7 @@ fn instruments_have_the_values_that_the_program_gave_them() {
         assert!(rows.len() > 3 && rows.iter().all(|row| kinds[*row] == kind && units[*row] == unit), "{name}");
         rows
     };
-    // The gauge has another value each time that somebody asks.
+    // The gauge has another value each time that it is read.
     let gauge: Vec<f64> = of("asked", "gauge", "1").into_iter().map(|row| values[row].unwrap()).collect();
     let expected: Vec<f64> = told("gauge").iter().map(|line| number(&line[0])).collect();
     assert_eq!(gauge[..], expected[..gauge.len()]);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tracequet::analyze::metrics::{Metric, computed, definitions, metrics};
-use tracequet::dataset::Dataset;
+use tracequet::dataset::read::Dataset;
 
 use crate::support::program::run;
 #[cfg(unix)]
@@ -18,16 +18,26 @@ fn root() -> &'static Path {
 /// docs/METRICS.md as the definitions give it.
 fn document() -> String {
     let mut out = String::from(
-        "# Metrics\n\nWhat `tracequet stats` prints, and what rules of `tracequet check` are about. Each figure is one of one recording. \
-         Counts and sums of\nnothing are 0, also where such events were not recorded; a largest value or a percentile of nothing is no \
-         figure. Of\nmetrics with `[...]` the 20 largest values are figures (of counters 500). A percentile is the value at place \
-         `ceil(q * rows)` of the sorted ones;\nof more than a million values it is right to a part in 4,000. Rows \
-         without a type or a name\nhave the figure `[(unknown)]`.\n\nEach dataset has the \
-         figures as the table `metric`, a row for each. The SQL gives the same in DuckDB: `cd DATASET;\nduckdb -init views.sql`. Better \
-         is what `compare` calls better. Exact figures are compared as they are; of others the runs\ndecide (see [CI.md](CI.md)). The \
-         figures of all builds of a branch:\n\n```bash\nduckdb -init views.sql -c \"SELECT labels['commit'], median(value) / 1e6 AS \
-         pause_ms FROM metric JOIN labelled_trace USING (trace_id)\n  WHERE name = 'gc.pause.p99' AND labels['branch'] = 'main' GROUP \
-         BY ALL\"\n```\n",
+        "# Metrics\n\n`tracequet stats` prints these figures, and rules of `tracequet check` name them. Each figure belongs to one \
+         recording. The\ntable `metric` of each dataset has a row for each figure. The SQL below computes the same in DuckDB: `cd \
+         DATASET; duckdb -init\nviews.sql`. Of what was not recorded the SQL gives 0, or no row.\n\n\
+         - A figure that was not recorded is null, never 0. Counts and sums of empty sets are 0 only where such events were asked \
+         for\n  (`tracequet collect` stores what it asks for, as the table `session_provider`), or where others that come with \
+         them are in\n  the recording. The column `missing` has the reason: `not_asked`; `not_seen` (no such event, and nothing \
+         says whether they\n  were asked for); `empty` (recorded, and nothing to take the figure of, such as a percentile of no \
+         pauses).\n\
+         - A figure has a `process_id`. Where `scope` is `machine`, it is made of rows of several processes, as in an .etl. \
+         `--process`\n  converts those of one.\n\
+         - `source` is the kind of rows that a figure was made from, where there are several that stand for the same.\n\
+         - Metrics with `[...]` have the 20 largest values (counters: 500). Rows without a type or a name count as \
+         `[(unknown)]`.\n\
+         - A percentile is the value at position `ceil(q * rows)` of the sorted values. With more than a million values its error is \
+         at most 1/4,000.\n\
+         - \"Better\" is the direction that `compare` calls better. Exact metrics are compared as they are, others by a test over the \
+         runs\n  ([CI.md](CI.md)).\n\n\
+         The median of a figure for each commit of a branch:\n\n```bash\nduckdb -init views.sql -c \"SELECT labels['commit'], \
+         median(value) / 1e6 AS pause_ms FROM metric JOIN labelled_trace USING (trace_id)\n  WHERE name = 'gc.pause.p99' AND \
+         labels['branch'] = 'main' GROUP BY ALL\"\n```\n",
     );
     for definition in definitions().unwrap() {
         let better = format!("{:?}", definition.better).to_lowercase();
@@ -63,7 +73,7 @@ fn duckdb_computes_the_same_figures() {
     let samples = ["gc-churn", "server-gc", "stacks", "heap", "events-3.1"];
     let mut arguments = vec!["convert".to_owned(), "-q".into(), "-o".into(), out.to_str().unwrap().into()];
     arguments.extend(samples.map(|sample| format!("samples/{sample}.nettrace")));
-    // It does not say of what type each allocation is.
+    // It counts the objects of each type, and says nothing of their bytes.
     arguments.push("samples/callbacks.corprof".into());
     let subjects = "samples/subjects.nettrace";
     if root().join(subjects).is_file() {
@@ -77,7 +87,7 @@ fn duckdb_computes_the_same_figures() {
     assert_eq!(made.code, Some(2), "{}", made.err);
     let stats = run(&["stats", out.to_str().unwrap(), "--format", "json"]);
     assert!(matches!(stats.code, Some(0 | 2)), "{}", stats.err);
-    assert!(stats.out.contains("allocation.by_type[(unknown)]") && !stats.out.contains("[]\""), "{}", stats.out);
+    assert!(stats.out.contains("\"source\": \"tick\"") && !stats.out.contains("[]\""), "{}", stats.out);
     let figures = folder.path().join("stats.json");
     std::fs::write(&figures, &stats.out).unwrap();
     crate::readers::run(&python, "metrics.py", &[root().join("docs/METRICS.md"), out, figures]);
@@ -107,14 +117,24 @@ fn the_table_of_figures_has_what_the_other_tables_give() {
             assert_eq!(stored, convert(&sample, more).1, "{sample} {more:?}");
         }
         let (dataset, few) = convert(&sample, &["--tables", "gc,gc_pause"]);
-        assert!(few.len() < stored.len() && few.iter().all(|metric| stored.contains(metric)), "{sample}: {few:?}");
+        assert!(few.len() < stored.len() && !few.is_empty(), "{sample}: {few:?}");
+        // Without event_type nothing says what was recorded.
+        let is_it = |metric: &Metric, other: &Metric| (&metric.name, metric.value) == (&other.name, other.value);
+        let is_stored = |metric: &Metric| metric.value.is_none() || stored.iter().any(|other| is_it(metric, other));
+        assert!(few.iter().all(is_stored), "{sample}: {few:?}");
         assert!(dataset.tables().iter().all(|table| table.name != "metric"));
     }
     assert!(compared > 150, "{compared}");
 }
 
+/// The difference that four deviations allow: objects of a size are sampled with a chance, each by itself.
+pub fn four_deviations(objects: f64, size: f64) -> f64 {
+    let chance = 1.0 - (1.0f64 - 1.0 / 102_400.0).powf(size);
+    4.0 * (objects * (1.0 - chance) / chance).sqrt() * size
+}
+
 /// The worked example: five runs of a program, and five with a switch that makes it allocate more.
-fn example(folder: &Path) -> PathBuf {
+pub fn example(folder: &Path) -> PathBuf {
     let lake = folder.join("lake");
     for (kind, more) in [("main", "run=1"), ("change", "run=2")] {
         let recordings = format!("samples/ci/recordings/{kind}-*.zst");
@@ -140,7 +160,8 @@ fn the_worked_example_fails_with_the_switch_and_passes_without() {
     assert!(worse.out.contains("FAILED") && worse.out.contains("allocation.bytes <= baseline * 1.10"), "{}", worse.out);
     let junit = std::fs::read_to_string(junit).unwrap();
     assert!(junit.contains("failures=\"1\"") && junit.contains("&lt;= baseline * 1.10"), "{junit}");
-    assert!(junit.contains("see change-"), "where to look: {junit}");
+    // Where to look: the type that the change allocates, which its program says.
+    assert!(junit.contains("see change-") && junit.contains("grew most: allocation.by_type[System.Byte[]]"), "{junit}");
     let markdown = std::fs::read_to_string(markdown).unwrap();
     assert!(markdown.starts_with("### Performance") && markdown.contains("| FAILED |"), "{markdown}");
     // The same program against itself, some of its runs against the others.
@@ -148,6 +169,36 @@ fn the_worked_example_fails_with_the_switch_and_passes_without() {
     assert_eq!(same.code, Some(2), "no run is left for the baseline: {}", same.out);
     let better = check(&["--new", "branch=main", "--baseline", "branch=change"]);
     assert_eq!(better.code, Some(0), "{}", better.out);
+}
+
+/// What each run is said to allocate, of all and of each type, is what the program counts: within four deviations of the samples.
+#[test]
+fn the_worked_example_shows_what_its_program_allocates() {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = example(folder.path());
+    let dataset = Dataset::open(&lake).unwrap();
+    let mut compared = 0;
+    for recording in dataset.each_recording() {
+        let kind = &recording.info().labels["branch"];
+        let truth = std::fs::read_to_string(root().join(format!("samples/ci/recordings/{kind}.truth.txt"))).unwrap();
+        let figures = metrics(&recording).unwrap();
+        for (name, bytes) in truth.lines().map(|line| line.split_once(' ').unwrap()) {
+            let bytes: f64 = bytes.parse().unwrap();
+            let name = if name == "total" { "allocation.bytes".into() } else { format!("allocation.by_type[{name}]") };
+            let found = figures.iter().find(|metric| metric.name == name);
+            assert!(found.is_none_or(|found| found.source.as_deref() == Some("sampled")));
+            let found = found.map_or(0.0, |found| found.value.unwrap_or_default());
+            // Objects of some 50 bytes, 400,000 of each type.
+            let allowed = four_deviations(bytes / 48.0, 48.0) + 1e6;
+            assert!(
+                (found - bytes).abs() < allowed,
+                "{}: {name} {found}, {bytes} allocated",
+                recording.info().trace_id
+            );
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 40);
 }
 
 #[test]
@@ -166,7 +217,7 @@ fn comparing_says_what_is_worse_and_what_may_be_chance() {
     assert_eq!(of("lost.events")["what"], "same");
     let one =
         run(&["compare", "samples/ci/recordings/main-1.nettrace.zst", "samples/ci/recordings/change-1.nettrace.zst"]);
-    assert!(one.out.contains("too few runs to tell"), "{}", one.out);
+    assert!(one.out.contains("too few runs for a significance test"), "{}", one.out);
 }
 
 #[test]
@@ -194,7 +245,7 @@ fn what_is_not_comparable_and_what_was_lost_is_undecided() {
     std::fs::write(&broken, &std::fs::read("samples/heap.nettrace").unwrap()[..100]).unwrap();
     let kept = check("kind=workstation");
     assert!(kept.out.contains("1 passed"), "{}", kept.out);
-    // Nobody knows which labels a recording has whose entry is damaged.
+    // The labels of a recording with a damaged entry are unknown.
     let entries = std::fs::read_dir(Path::new(&lake).join("manifest")).unwrap().map(|entry| entry.unwrap().path());
     let entry = entries.into_iter().find(|path| path.to_string_lossy().contains("server-gc")).unwrap();
     let whole = std::fs::read(&entry).unwrap();
@@ -365,7 +416,7 @@ fn the_scripts_of_the_action_convert_and_check() {
     assert_eq!(code, Some(1), "a pattern that no file has");
 }
 
-/// A link in a circle ends the search no later; one that readers of the table would follow is told.
+/// A link in a circle ends the search no later; one that readers of the table would follow is reported.
 #[cfg(unix)]
 fn links_are_not_followed(lake: &str) {
     use std::os::unix::fs::symlink;

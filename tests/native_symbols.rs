@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use tracequet::pipeline::Convert;
+use tracequet::Convert;
 
 use crate::support::dataset::Dataset;
 use crate::support::skip;
@@ -172,4 +172,22 @@ fn native_frames_have_the_names_and_lines_of_binutils() {
         std::fs::write(symbols.path().join("libprobe.so"), &bytes[..length]).unwrap();
         assert!(!convert(build_id, elsewhere).summary.has_losses());
     }
+}
+
+/// 46 KB of ELF with two million empty units: what is built of a file is bounded, not only what is read of it.
+#[cfg(feature = "cli")]
+#[test]
+fn debug_data_that_says_much_in_few_bytes_takes_little_memory() {
+    const TEST: &str = "debug_data_that_says_much_in_few_bytes_takes_little_memory";
+    let Some(shared) = crate::support::expected::shared_folder(TEST, "third") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    // Address space, in KB: more is an allocation that fails, which ends the program.
+    let script = "ulimit -v 1500000; exec \"$0\" convert -q \"$1\" --symbols \"$2\" -o \"$3\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_tracequet")]).arg(shared.join("evil-so.nettrace"));
+    let output = command.arg(&shared).arg(&out).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 2)), "{:?}: {errors}", output.status);
+    assert!(out.join("frame.parquet").is_file());
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tracequet::guid::Guid;
-use tracequet::reader::Order;
+use tracequet::trace::guid::Guid;
+use tracequet::trace::reader::Order;
 
 use crate::support::collect::{Recording, mapped};
 use crate::support::compare::addresses;

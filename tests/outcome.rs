@@ -29,7 +29,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
         let run = Run::from(output.wait_with_output().unwrap());
         assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{arguments:?}");
     }
-    // Losses stay losses, even when nobody reads of them.
+    // Losses stay losses, even when the report is not read.
     let folder = tempfile::tempdir().unwrap();
     let lossy = "samples/exit-early.nettrace";
     let (out, quiet) = (folder.path().join("out"), folder.path().join("quiet"));
@@ -43,7 +43,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
         let run = Run::from(output.wait_with_output().unwrap());
         assert_eq!((run.code, run.err.as_str()), (Some(2), ""), "{arguments:?}");
     }
-    // An error stays one, even when nobody reads about it.
+    // An error stays an error, even when its message is not read.
     for arguments in [&["inspect", "missing"][..], &["inspect"]] {
         assert_eq!(command(arguments).stderr(closed()).status().unwrap().code(), Some(1), "{arguments:?}");
     }
@@ -123,4 +123,40 @@ fn a_full_disk_is_a_failure() {
         assert_eq!(run.code, Some(2), "{arguments:?}");
         assert!(run.err.contains("tracequet: standard output: No space left on device"), "{}", run.err);
     }
+}
+
+/// A name that matches nothing makes an empty dataset: who typed it would take that for an answer.
+#[test]
+fn names_that_match_nothing_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let convert = |options: &[&str]| {
+        std::fs::remove_dir_all(&out).ok();
+        run(&[&["convert", GC_CHURN, "-o", out.to_str().unwrap()], options].concat())
+    };
+    for (options, words) in [
+        (&["--providers", "Microsoft-Windows-DotNETRunntime"][..], "did you mean Microsoft-Windows-DotNETRuntime?"),
+        (&["--providers", "Microsoft-Windows-DotNETRuntime,Nope"], "no events of the provider Nope"),
+        (&["--tables", "event/Nope"], "no events for the table event/Nope"),
+        (&["--tables", "gc,event/Microsoft-Windows-DotNETRuntime/GCStrt"], "DotNETRuntime/GCStart?"),
+        (&["--tables", "gc_puase"], "did you mean gc_pause?"),
+        (&["--from", "1h"], "the last event is"),
+    ] {
+        let run = convert(options);
+        assert!(run.code == Some(1) && run.err.contains(words), "{options:?}: {}", run.err);
+        assert!(!out.exists(), "{options:?}");
+    }
+    // What is known and was not recorded is no mistake, but said.
+    let known = convert(&["--providers", "microsoft-windows-dotnetruntime,Microsoft-DotNETCore-SampleProfiler"]);
+    assert_eq!(known.code, Some(0), "{}", known.err);
+    let said = [known.out, known.err].concat();
+    assert!(said.contains("no events of the provider Microsoft-DotNETCore-SampleProfiler"), "{said}");
+    assert_eq!(Table::open(&out.join("gc.parquet")).rows(), 19);
+    let codes = Table::open(&out.join("diagnostic.parquet")).texts("code");
+    assert!(codes.iter().any(|code| code == "provider_not_recorded"), "{codes:?}");
+    // One of several recordings may lack what another has.
+    let several = ["convert", GC_CHURN, "samples/events.nettrace", "--tables", "event/Tracequet-Churn"];
+    std::fs::remove_dir_all(&out).ok();
+    let both = run(&[&several[..], &["-o", out.to_str().unwrap()]].concat());
+    assert_eq!(both.code, Some(0), "{}", both.err);
 }

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use tracequet::error::Error;
-use tracequet::source::Input;
+use tracequet::trace::error::Error;
+use tracequet::trace::source::Input;
 
 use crate::support::collect::Recording;
 
@@ -56,7 +56,7 @@ fn files_pipes_and_packings_give_the_same_events() {
             ("zip", zip(name, &bytes)),
         ];
         for (ending, packed) in packed {
-            // The first bytes tell what it is, not the name.
+            // The first bytes decide what it is, not the name.
             for file in [format!("{name}.{ending}"), format!("{ending}.bin")] {
                 let path = folder.path().join(file);
                 std::fs::write(&path, &packed).expect("room");
@@ -131,11 +131,10 @@ fn archive_of_several() -> Vec<u8> {
     zip_of(&files)
 }
 
-#[cfg(feature = "tables")]
 #[test]
 fn every_recording_of_an_archive_is_converted() {
     use sha2::Digest;
-    use tracequet::pipeline::{Convert, convert};
+    use tracequet::{Convert, convert};
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("all.zip");
     std::fs::write(&path, archive_of_several()).expect("room");
@@ -181,6 +180,36 @@ fn every_recording_of_an_archive_is_converted() {
     );
 }
 
+/// Else thousands of recordings would take thousands of times as long, each.
+#[test]
+fn the_directory_of_an_archive_is_read_once_for_all_its_recordings() {
+    use tracequet::trace::source::RecordingPath;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("all.zip");
+    let bytes = archive_of_several();
+    std::fs::write(&path, &bytes).expect("room");
+    let changed = std::fs::metadata(&path).and_then(|data| data.modified()).expect("a time");
+    let recordings = RecordingPath::all_in(&path);
+    assert_eq!(recordings.len(), 6);
+    // The directory is gone, and nobody can see that by length and time.
+    let directory = bytes.windows(4).position(|bytes| bytes == b"PK\x01\x02").expect("a directory");
+    let mut without = bytes.clone();
+    without[directory..].fill(0);
+    std::fs::write(&path, &without).expect("room");
+    std::fs::File::options().append(true).open(&path).and_then(|file| file.set_modified(changed)).expect("a time");
+    assert_eq!(RecordingPath::all_in(&path).len(), 1, "it is no archive any more");
+    for recording in &recordings {
+        let mut content = Vec::new();
+        std::io::Read::read_to_end(&mut recording.bytes().expect("a file").expect("bytes"), &mut content)
+            .expect("whole");
+        assert!(!content.is_empty() && recording.open().is_ok(), "{:?}", recording.name());
+    }
+    // One that was seen to change is not read by what was known of it.
+    std::fs::write(&path, &bytes[1..]).expect("room");
+    let mut reader = recordings[0].bytes().expect("a file").expect("bytes");
+    assert!(std::io::Read::read_to_end(&mut reader, &mut Vec::new()).is_err());
+}
+
 #[cfg(feature = "cli")]
 #[test]
 fn every_recording_of_an_archive_is_inspected() {
@@ -199,10 +228,9 @@ fn every_recording_of_an_archive_is_inspected() {
 }
 
 /// An archive in which a thousand entries share the same bytes would expand to a thousand times as much.
-#[cfg(feature = "tables")]
 #[test]
 fn every_heap_dump_of_an_archive_is_converted() {
-    use tracequet::pipeline::{Convert, convert};
+    use tracequet::{Convert, convert};
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("dumps.zip");
     let (dump, other) = (sample("heap-10.gcdump"), &crate::gcdump::seeds()[0]);
@@ -223,7 +251,7 @@ fn entries_that_overlap_are_refused() {
     archive.write_all(&sample("events.nettrace")).expect("room");
     archive.shallow_copy_file("a.nettrace", "b.nettrace").expect("an entry");
     archive.finish().expect("room");
-    let recordings = tracequet::source::RecordingPath::all_in(&path);
+    let recordings = tracequet::trace::source::RecordingPath::all_in(&path);
     assert_eq!(recordings.len(), 1, "what is wrong is said once");
     let refused = recordings[0].open().err().map(|error| error.to_string()).unwrap_or_default();
     assert!(refused.contains("overlap"), "{refused}");

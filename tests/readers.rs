@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::python::python;
+use crate::support::skip;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -68,6 +69,44 @@ fn duckdb_pyarrow_polars_and_pandas_read_every_table() {
     run(&python, "read_all.py", &arguments);
 }
 
+/// DuckDB binds a script anew in every version: one that loads in the newest may be refused by those that people have.
+#[test]
+fn views_are_the_same_in_every_duckdb_that_is_promised() {
+    const TEST: &str = "views_are_the_same_in_every_duckdb_that_is_promised";
+    let Some(python) = python(TEST) else { return };
+    let Some(versions) = std::env::var_os("TRACEQUET_DUCKDB") else {
+        return skip::skip(TEST, "TRACEQUET_DUCKDB names no folders with versions of DuckDB (.ci/duckdb makes them)");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let several = ["gc-churn", "heap-10", "subjects", "gc-churn-3.1"];
+    let datasets = [
+        convert(folder.path(), "one", &["gc-churn"], &["--lineage"]),
+        convert(folder.path(), "roots", &["heap-10"], &["--retained"]),
+        convert(folder.path(), "many", &several, &[]),
+    ];
+    let mut found: Vec<(String, serde_json::Value)> = Vec::new();
+    for version in std::env::split_paths(&versions) {
+        let mut command = Command::new(&python);
+        command.current_dir(root()).env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONPATH", &version);
+        let output = command.arg("tests/python/views.py").args(&datasets).output().expect("Python runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {errors}", version.display());
+        let mut said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let number = said["version"].take().as_str().unwrap().to_owned();
+        assert!(version.ends_with(&number), "{} has {number}", version.display());
+        found.push((number, said));
+    }
+    let all: Vec<&str> = found.iter().map(|(version, _)| version.as_str()).collect();
+    assert!(["1.2.", "1.4.", "1.5."].iter().all(|wanted| all.iter().any(|v| v.starts_with(wanted))), "{all:?}");
+    let (newest, expected) = found.last().unwrap();
+    let survived: usize =
+        expected["datasets"].as_array().unwrap().iter().map(|d| d["survived"].as_array().unwrap().len()).sum();
+    assert!(survived >= 40, "{survived} objects are looked for");
+    for (version, said) in &found {
+        assert_eq!(said, expected, "DuckDB {version} beside {newest}");
+    }
+}
+
 #[test]
 fn queries_of_the_documents_give_rows() {
     let Some(python) = python("queries_of_the_documents_give_rows") else { return };
@@ -86,6 +125,8 @@ fn queries_of_the_documents_give_rows() {
     }
     let callbacks = PathBuf::from("samples/callbacks.corprof");
     arguments.push(convert_files(folder.path(), "callbacks", &[callbacks], &[]));
+    let requests = PathBuf::from("samples/figures/recordings/requests.nettrace.zst");
+    arguments.push(convert_files(folder.path(), "requests", &[requests], &[]));
     let machine = folder.path().join("machine.etl");
     std::fs::write(&machine, crate::etl::processes::recording()).unwrap();
     arguments.push(convert_files(folder.path(), "machine", &[machine], &[]));

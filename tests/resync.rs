@@ -1,10 +1,10 @@
 //! Reading goes on behind damage: a hole costs what stood in it and little more, nothing is made up, and one row of the
-//! diagnostics tells of each gap.
+//! diagnostics reports each gap.
 
 use std::collections::HashSet;
 
-use tracequet::error::Severity;
-use tracequet::guid::Guid;
+use tracequet::trace::error::Severity;
+use tracequet::trace::guid::Guid;
 
 use crate::support::collect::Recording;
 #[cfg(feature = "packed")]
@@ -357,11 +357,10 @@ fn times_beyond_64_bits_are_told() {
     assert_eq!((recording.events.len(), told), (3, vec![("time_out_of_range", 2)]));
 }
 
-#[cfg(feature = "tables")]
 #[test]
 fn strict_stops_at_the_first_damage_and_writes_nothing() {
-    use tracequet::error::Error;
-    use tracequet::pipeline::{Convert, convert};
+    use tracequet::trace::error::Error;
+    use tracequet::{Convert, convert};
     let folder = tempfile::tempdir().expect("a folder");
     let bytes = long(Form::V4, 3).end();
     let (whole, damaged) = (folder.path().join("whole.nettrace"), folder.path().join("damaged.nettrace"));

@@ -116,7 +116,7 @@ fn plain(column: &ArrayRef) -> ArrayRef {
     Arc::new(ListArray::new(item, list.offsets().clone(), values, list.nulls().cloned()))
 }
 
-/// What differs between the tables of two datasets. `but` names columns, as `table.column`, that tell how it was converted.
+/// What differs between the tables of two datasets. `but` names columns, as `table.column`, about its conversion.
 fn differences(one: &BTreeMap<String, Rows>, other: &BTreeMap<String, Rows>, but: &[&str]) -> Vec<String> {
     let mut out = Vec::new();
     for (table, rows) in one {
@@ -216,7 +216,7 @@ fn a_table_that_is_asked_for_has_the_rows_that_it_has_among_all() {
         for chosen in names.chunks(7) {
             convert(tracequet(), recording, &out, &["--overwrite", "--tables", &chosen.join(",")]);
             for name in chosen {
-                // How payloads fit their descriptions is told of payload tables that are written.
+                // How payloads fit their descriptions is known only for payload tables that are written.
                 if judged && ["diagnostic", "event_type"].contains(&name.as_str()) {
                     continue;
                 }

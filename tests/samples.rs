@@ -65,7 +65,7 @@ fn every_sample_gives_the_tables_of_its_snapshot() {
     });
 }
 
-/// Rows of `method`, or of the payload table of an event that tells of methods: numbers and texts.
+/// Rows of `method`, or of the payload table of an event about methods: numbers and texts.
 fn methods(dataset: &Dataset, table: &str, numbers: [&str; 3], texts: [&str; 3]) -> Vec<([u64; 3], [String; 3])> {
     let table = dataset.table(table);
     let [id, start, module] = numbers.map(|name| table.numbers(name));

@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use serde_json::Value as Json;
-use tracequet::error::Problem;
-use tracequet::event::{self, Event, EventInfo, EventVisitor};
-use tracequet::reader::{End, Order, RawEvent, TraceInfo, TypeId, Visitor, nettrace};
-use tracequet::source::Input;
+use tracequet::trace::error::Problem;
+use tracequet::trace::event::{self, Event, EventInfo, EventVisitor};
+use tracequet::trace::reader::{End, Order, RawEvent, TraceInfo, TypeId, Visitor, nettrace};
+use tracequet::trace::source::Input;
 
 use crate::support::collect::{Recording, Seen};
 use crate::support::compare::event_differences;

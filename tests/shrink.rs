@@ -47,7 +47,7 @@ fn a_file_that_shrinks_while_it_is_read_is_damaged_from_there_on() {
     assert!(run.out.contains("stream_error"), "{}", run.out);
 }
 
-/// One of several that shrinks, or whose disk fails, costs nobody else anything.
+/// One of several that shrinks, or whose disk fails, does not affect the others.
 #[test]
 fn a_file_that_shrinks_costs_no_other_recording() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,5 +1,5 @@
-//! Damage is told: two holes in a recording, of zeros, of other bytes, or where bytes are missing; times that changed;
-//! an end that is none.
+//! Damage is reported: two holes in a recording, of zeros, of other bytes, or where bytes are missing; times that
+//! changed; a false end mark.
 //!
 //! `TRACEQUET_FUZZ_TIMES=20` makes twenty times as many.
 
@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::path::Path;
 
-use tracequet::error::Severity;
+use tracequet::trace::error::Severity;
 
 use crate::resync::long;
 use crate::support::collect::Recording;
@@ -70,7 +70,7 @@ fn borders(bytes: &[u8]) -> Vec<usize> {
     if found.is_empty() { vec![0] } else { found }
 }
 
-/// Reads a recording with `times` pairs of holes of each kind. That there are fewer events, or others, has to be told. Gives how
+/// Reads a recording with `times` pairs of holes of each kind. Fewer or other events have to be reported. Gives how
 /// many pairs cost events.
 fn check(name: &str, bytes: &[u8], times: usize, seed: u64) -> usize {
     let whole = Recording::mapped(bytes);
@@ -133,7 +133,7 @@ fn an_end_mark_that_is_longer_than_the_file_is_no_end() {
     }
 }
 
-/// The headers of blocks that runtimes write tell the least and the greatest time: a change of a time shows by them.
+/// The headers of blocks that runtimes write have the least and the greatest time, which reveals a changed time.
 #[test]
 fn changed_times_are_told_by_the_header_of_the_block() {
     let (_, bytes) = samples().remove(0);

@@ -75,7 +75,7 @@ fn waits_for_a_lock_take_as_long_as_the_program_measures() {
             // Others are short waits inside the runtime's library.
             if event > 15.0 {
                 found.push(event);
-                assert_eq!(owners[row] != 0, name == "subjects", "the owner is told since .NET 8");
+                assert_eq!(owners[row] != 0, name == "subjects", "the owner is recorded since .NET 8");
             }
         }
         // The program measures from before the call to behind it, with the time to be scheduled.

@@ -1,13 +1,13 @@
 //! Starts whose ends are not looked for any more, because too many went on: each kind says how many.
 
-use tracequet::pipeline::Convert;
+use tracequet::Convert;
 
 use crate::support::dataset::Dataset;
 use crate::support::writer::{Form, Kind, Row, Type, Writer};
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 
-/// So many events of a kind on one thread, where 256 may be open.
+/// Number of events of a kind on one thread, where 256 may be open.
 const STARTS: u32 = 300;
 
 fn dataset(kinds: &[Kind<'_>], events: impl Iterator<Item = (u32, Vec<u8>)>) -> Dataset {

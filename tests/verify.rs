@@ -121,7 +121,7 @@ fn entries_are_held_against_the_rows_and_the_manifest_against_the_entries() {
     let whole = std::fs::read_to_string(&summary).unwrap();
     for (from, to, what) in [
         ("{\"name\":\"gc\",\"rows\":", "{\"name\":\"gc\",\"rows\":9", "says that gc has 9"),
-        ("\"status\":\"ok\"", "\"status\":\"losses\"", "says something else of "),
+        ("\"status\":\"ok\"", "\"status\":\"losses\"", "differs from the entry of "),
         ("\"name\":\"gc\"", "\"name\":\"gcs\"", "says that gc has 0 rows and 0 bytes"),
     ] {
         let other = whole.replacen(from, to, 1);
@@ -132,14 +132,14 @@ fn entries_are_held_against_the_rows_and_the_manifest_against_the_entries() {
     let views = lake.at("views.sql");
     let text = std::fs::read_to_string(&views).unwrap();
     std::fs::write(&views, text.replacen("gc_pause", "gc_pauses", 1)).unwrap();
-    lake.finds(&views, "has not the views of the tables", || std::fs::write(&views, text).unwrap());
+    lake.finds(&views, "does not match the tables", || std::fs::write(&views, text).unwrap());
     let mut less: Value = serde_json::from_str(&whole).unwrap();
     less["failed"] = Value::Array(Vec::new());
     std::fs::write(&summary, less.to_string()).unwrap();
-    lake.finds(&summary, "sums up other recordings than there are", || std::fs::write(&summary, whole).unwrap());
+    lake.finds(&summary, "does not match the entries", || std::fs::write(&summary, whole).unwrap());
 }
 
-/// Nobody is left with a dataset that no command takes.
+/// Every damaged dataset can be used by some command.
 #[test]
 fn a_recording_whose_entry_is_damaged_is_removed_with_its_files() {
     let lake = Lake::new();
@@ -164,10 +164,10 @@ fn what_lies_beside_is_named() {
     let lock = lake.at(".hidden");
     std::fs::write(&lock, "a run at work").unwrap();
     for (path, what) in [
-        (more, "is no file that its recording has"),
+        (more, "is not listed in its recording's entry"),
         (lake.at("gc/trace=stray-00000000/part-0.parquet"), "belongs to no recording"),
-        (lake.at("notes.txt"), "is no part of the dataset"),
-        (lake.at("manifest/app-00000000.json.half"), "is half done by a run"),
+        (lake.at("notes.txt"), "is not part of the dataset"),
+        (lake.at("manifest/app-00000000.json.half"), "is unfinished; the next run"),
     ] {
         let folder = path.parent().unwrap();
         let is_new = !folder.exists();
@@ -192,7 +192,7 @@ fn a_dataset_of_one_recording_is_verified_by_its_manifest() {
     let found = verify();
     assert_eq!(found.code, Some(2));
     let line = |name: &str, what: &str| format!("{}: {what}\n", out.join(name).display());
-    let expected = line("gc.parquet", "is not there") + &line("gone.parquet", "is no part of the dataset");
+    let expected = line("gc.parquet", "is not there") + &line("gone.parquet", "is not part of the dataset");
     assert!(found.out.starts_with(&expected) && found.out.ends_with(" 2 wrong\n"), "{}", found.out);
 }
 
@@ -209,7 +209,7 @@ fn links_and_pipes_are_not_read() {
     std::fs::rename(&gc, &elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &gc).unwrap();
     lake.finds(&gc, "is a link, expected a file", restore);
-    // Nobody writes into it.
+    // There is no writer.
     std::fs::rename(&gc, &elsewhere).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&gc).status().unwrap().success());
     lake.finds(&gc, "is no file", restore);

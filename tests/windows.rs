@@ -10,10 +10,10 @@ use std::process::Command;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use tracequet::guid::Guid;
-use tracequet::pipeline::Convert;
-use tracequet::source::etw;
-use tracequet::source::live::{Live, Provider, ProviderId, Request};
+use tracequet::Convert;
+use tracequet::trace::guid::Guid;
+use tracequet::trace::source::etw;
+use tracequet::trace::source::live::{Live, Provider, ProviderId, Request};
 
 use ::windows::Win32::System::Diagnostics::Etw::*;
 use ::windows::core::{GUID, PCWSTR};

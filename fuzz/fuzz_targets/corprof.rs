@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use tracequet::error::Problem;
-use tracequet::reader::callback::{Record, Visitor, read};
-use tracequet::source::Input;
+use tracequet_trace::error::Problem;
+use tracequet_trace::reader::callback::{Record, Visitor, read};
+use tracequet_trace::source::Input;
 
 struct Null;
 

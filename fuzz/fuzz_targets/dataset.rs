@@ -7,8 +7,8 @@ use std::sync::{Once, OnceLock};
 use libfuzzer_sys::fuzz_target;
 use tracequet::analyze::profile::{ProfileFormat, What};
 use tracequet::analyze::{check, cohort, heap, profile, rules, survived};
-use tracequet::dataset::{Dataset, Recording};
-use tracequet::pipeline::{Convert, Format, convert};
+use tracequet::dataset::read::{Dataset, Recording};
+use tracequet::{Convert, Format, convert};
 
 /// Ranges, a heap, call stacks and what has them.
 const RECORDINGS: [(&str, &[u8]); 3] = [
@@ -27,7 +27,7 @@ pub struct Place {
     pub content: Vec<u8>,
 }
 
-/// The tables that somebody reads.
+/// The tables that are read.
 fn tables() -> Vec<&'static str> {
     let mut names =
         ["gc_pause", "gc_heap_generation", "metric", "method_compilation", "event_type", "counter"].to_vec();

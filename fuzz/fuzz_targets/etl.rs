@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use tracequet::error::Problem;
-use tracequet::event::{Event, EventVisitor, Resolver};
-use tracequet::reader::{Order, etl};
-use tracequet::source::Input;
+use tracequet_trace::error::Problem;
+use tracequet_trace::event::{Event, EventVisitor, Resolver};
+use tracequet_trace::reader::{Order, etl};
+use tracequet_trace::source::Input;
 
 struct Decoding;
 

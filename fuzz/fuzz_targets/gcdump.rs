@@ -5,10 +5,10 @@ use std::io::Cursor;
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use tracequet::normalize::fact::{Fact, FactSink};
-use tracequet::normalize::heap_dump;
-use tracequet::reader::gcdump::read;
-use tracequet::source::Input;
+use tracequet_facts::fact::{Fact, FactSink};
+use tracequet_facts::heap_dump;
+use tracequet_trace::reader::gcdump::read;
+use tracequet_trace::source::Input;
 
 #[derive(Default)]
 struct Count(u64);

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use tracequet::event::EventInfo;
-use tracequet::guid::Guid;
-use tracequet::reader::{EtwForm, EtwLayout, EventType, Layout, etl::Manifests};
+use tracequet_trace::event::EventInfo;
+use tracequet_trace::guid::Guid;
+use tracequet_trace::reader::{EtwForm, EtwLayout, EventType, Layout, etl::Manifests};
 
 fuzz_target!(|text: &str| {
     let mut manifests = Manifests::default();

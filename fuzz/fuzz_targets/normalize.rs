@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use tracequet::error::Problem;
-use tracequet::event::{Event, EventInfo, EventVisitor, Resolver};
-use tracequet::normalize::Normalizer;
-use tracequet::normalize::fact::{Fact, FactSink};
-use tracequet::reader::{Order, TraceInfo, TypeId, nettrace};
-use tracequet::source::Input;
+use tracequet_facts::Normalizer;
+use tracequet_facts::fact::{Fact, FactSink};
+use tracequet_trace::error::Problem;
+use tracequet_trace::event::{Event, EventInfo, EventVisitor, Resolver};
+use tracequet_trace::reader::{Order, TraceInfo, TypeId, nettrace};
+use tracequet_trace::source::Input;
 
 struct Null;
 

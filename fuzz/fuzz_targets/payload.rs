@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracequet::event::catalog::{provider, provider_names};
-use tracequet::event::{decode::decode, rows::RowLayout, value::ValueColumn};
+use tracequet_trace::event::catalog::{provider, provider_names};
+use tracequet_trace::event::{decode::decode, rows::RowLayout, value::ValueColumn};
 
 fuzz_target!(|bytes: &[u8]| {
     let [a, b, pointer, payload @ ..] = bytes else { return };

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracequet::guid::Guid;
-use tracequet::reader::symbols::{NativePdb, PortablePdb};
+use tracequet_trace::guid::Guid;
+use tracequet_trace::reader::symbols::{NativePdb, PortablePdb};
 
 /// The id of the native PDB that this begins with (samples/native): another one is not asked for.
 const NATIVE: Guid = Guid::constant("b3162036-30c3-cf32-4c4c-44205044422e");

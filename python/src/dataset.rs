@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use tracequet::dataset::{self, Scan};
-use tracequet::error::{Error, Result};
+use tracequet::dataset::read::{self, Scan};
+use tracequet::trace::error::{Error, Result};
 
 use super::errors::exception;
 use super::feed::Stored;
@@ -14,7 +14,7 @@ use super::stream::{Schema, Stream};
 
 /// A dataset: the directory that `convert` wrote.
 #[pyclass(frozen, module = "tracequet._tracequet")]
-pub struct Dataset(dataset::Dataset);
+pub struct Dataset(read::Dataset);
 
 /// Trace id, path, size in bytes, events, lost events, and whether the recording is complete.
 type Recording = (String, String, u64, u64, u64, bool);
@@ -24,7 +24,7 @@ impl Dataset {
     #[new]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Dataset> {
         let open = || {
-            let dataset = dataset::Dataset::open(path)?;
+            let dataset = read::Dataset::open(path)?;
             // A table is that of all recordings, so that one of which nothing is known is not left out.
             match dataset.damaged().first() {
                 Some(damaged) => Err(damaged.at(dataset.path())),
@@ -40,7 +40,7 @@ impl Dataset {
     }
 
     fn recordings(&self) -> Vec<Recording> {
-        let one = |r: &dataset::RecordingInfo| {
+        let one = |r: &read::RecordingInfo| {
             (r.trace_id.clone(), r.path.display().to_string(), r.size_bytes, r.events, r.dropped_events, r.complete)
         };
         self.0.recordings().iter().map(one).collect()

@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tracequet::error::Error;
+use tracequet::trace::error::Error;
 
 /// The exception that says what an error says, with path and offset where it has them.
 pub fn exception(py: Python<'_>, error: &Error) -> PyErr {

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use tracequet::dataset::{Batches, Scan};
-use tracequet::error::{Error, Result};
-use tracequet::pipeline::{self, Convert, Summary};
+use tracequet::dataset::read::{Batches, Scan};
+use tracequet::trace::error::{Error, Result};
+use tracequet::{Convert, Summary};
 
 use super::merge;
 
-/// Batches that wait for whoever reads them; a batch has some thousands of rows.
+/// Batches that wait for the reader; a batch has some thousands of rows.
 const WAITING: usize = 4;
 
 /// The next of a feed.
@@ -30,7 +30,7 @@ pub enum Next {
 
 /// Batches one after the other.
 pub trait Feed: Send {
-    /// The next batch, for which it waits so long at most.
+    /// The next batch, for which it waits for this time at most.
     fn next(&mut self, patience: Duration) -> Result<Next>;
 
     /// Bytes read, and bytes in all (0: not known).
@@ -39,7 +39,7 @@ pub trait Feed: Send {
     }
 }
 
-/// What readings of recordings have told at their end.
+/// What readings of recordings have reported at their end.
 pub type Summaries = Arc<Mutex<Vec<Summary>>>;
 
 enum Message {
@@ -111,21 +111,21 @@ impl Drop for Reading {
     }
 }
 
-/// Reads recordings and sends the rows of one table, until nobody takes them.
+/// Reads recordings and sends the rows of one table, until the receiver ends.
 fn read(request: &Convert, table: &str, shared: &Shared, sender: &SyncSender<Message>) {
-    let mut receive = |rows: pipeline::Rows<'_>| {
+    let mut receive = |rows: tracequet::Rows<'_>| {
         let is_wanted = rows.table == table && rows.rows.num_rows() > 0;
         if is_wanted && sender.send(Message::Batch(rows.rows)).is_err() {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     };
-    let mut progress = |progress: pipeline::Progress| {
+    let mut progress = |progress: tracequet::Progress| {
         shared.position.store(progress.position, Ordering::Relaxed);
         shared.total.store(progress.total.unwrap_or_default(), Ordering::Relaxed);
         !shared.stop.load(Ordering::Relaxed)
     };
-    let end = pipeline::batches(request, &mut receive, &mut progress);
+    let end = tracequet::batches(request, &mut receive, &mut progress);
     // Whoever is gone does not want to know.
     sender.send(Message::End(end)).ok();
 }

@@ -1,21 +1,20 @@
-//! Which recordings paths stand for: the same as on the command line.
+//! Expands paths to recordings, as on the command line.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use pyo3::prelude::*;
-use tracequet::pipeline;
-use tracequet::source::RecordingPath;
+use tracequet::trace::source::RecordingPath;
 
 use super::interrupt::interruptible;
 
-/// The recordings that paths, directories and patterns stand for, and how many recordings are in them: an archive may hold
+/// The recordings of paths, directories and patterns, and how many recordings are in them: an archive may hold
 /// several.
 #[pyfunction]
 pub fn expand(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<(Vec<OsString>, usize)> {
     interruptible(py, move |stop| {
-        let inputs = pipeline::expand(&paths, Path::new(""))?.inputs;
+        let inputs = tracequet::expand(&paths, Path::new(""))?.inputs;
         let mut recordings = 0;
         for input in &inputs {
             if stop.load(Ordering::Relaxed) {
@@ -30,5 +29,5 @@ pub fn expand(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<(Vec<OsString>, u
 /// Whether a file has the name of a recording.
 #[pyfunction]
 pub fn is_recording_name(path: PathBuf) -> bool {
-    pipeline::is_recording_name(&path)
+    tracequet::is_recording_name(&path)
 }

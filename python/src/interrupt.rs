@@ -1,4 +1,4 @@
-//! Work that Ctrl+C ends.
+//! Runs work that Ctrl+C can end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,15 +6,15 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use tracequet::error::{Error, Result};
+use tracequet::trace::error::{Error, Result};
 
 use super::errors::exception;
 
 /// How long a wait lasts before Python is asked whether Ctrl+C was pressed.
 pub const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Runs `work` on a thread of its own, so that Ctrl+C is heard meanwhile. The thread is told by its argument that nobody waits
-/// any more.
+/// Runs `work` on a thread of its own, so that Ctrl+C is handled meanwhile. The argument of the thread shows that its
+/// result is not wanted any more.
 pub fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&AtomicBool) -> Result<T> + Send + 'static,

@@ -2,8 +2,6 @@
 //! batches, and the command line. Everything that a user of the package sees is in `package/tracequet`.
 
 mod capsule;
-#[path = "../../src/cli/mod.rs"]
-mod cli;
 mod dataset;
 mod errors;
 mod feed;
@@ -20,7 +18,7 @@ use pyo3::prelude::*;
 /// Runs a command line, the program's name first, and gives its exit code. The process may end in it (Ctrl+C).
 #[pyfunction]
 fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
-    py.detach(|| cli::code(arguments))
+    py.detach(|| tracequet::cli::code(arguments))
 }
 
 #[pymodule]

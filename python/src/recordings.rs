@@ -1,4 +1,4 @@
-//! Recordings that are read anew for each table that is asked for.
+//! Recordings that are read again for each table.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError};
 
 use arrow_schema::{DataType, Field};
 use pyo3::prelude::*;
-use tracequet::error::{Error, Result, Severity};
-use tracequet::pipeline::{self, AddressType, Convert, DatasetLayout, Identities, Summary};
+use tracequet::trace::error::{Error, Result, Severity};
+use tracequet::{AddressType, Convert, DatasetLayout, Identities, Summary};
 
 use super::errors::exception;
 use super::feed::{Reading, Summaries};
@@ -81,7 +81,7 @@ impl Recordings {
         let chosen = merge::choose(name, &schema.0, columns.as_deref()).map_err(|error| exception(py, &error))?;
         let mut selected = vec![selection];
         if matches!(name, "event_type" | "diagnostic") {
-            // They tell of payloads that do not fit, which takes decoding them.
+            // They report payloads that do not fit, which takes decoding them.
             selected.push("event".into());
         }
         let mut request = self.request.clone().tables(selected);
@@ -90,14 +90,14 @@ impl Recordings {
             request = request.retained(None);
         }
         if chosen.index_of("trace_id").is_err() && name != "trace" {
-            // The hash of a recording is for its key only, which nobody wants to see.
+            // The hash of a recording is only for its key, which is not wanted.
             request = request.identities(Identities::none());
         }
         let feed = Reading::new(request, name, chosen.clone(), self.summaries.clone());
         Ok(Stream::new(chosen, Box::new(feed)))
     }
 
-    /// What was lost, as readings that have come to their end told; each is told once.
+    /// The losses that finished readings have reported; each once.
     fn take_losses(&self) -> Vec<Loss> {
         let mut summaries = self.summaries.lock().unwrap_or_else(PoisonError::into_inner);
         summaries.drain(..).flat_map(|summary| losses(&summary)).collect()
@@ -115,7 +115,7 @@ fn list(request: &Convert, stop: &AtomicBool) -> Result<(Vec<Found>, Vec<Failed>
         }
         // Without keys, which take reading the whole recording.
         let alone = request.clone().inputs([input]).layout(DatasetLayout::Auto);
-        let tables = match pipeline::tables(&alone) {
+        let tables = match tracequet::tables(&alone) {
             Ok(tables) => tables,
             Err(error @ (Error::Unreadable { .. } | Error::Io { .. })) if !one_alone => {
                 failed.push((input.display().to_string(), error.to_string()));

@@ -1,4 +1,4 @@
-//! What Python sees of a stream of batches: it is read once, by another library or by ourselves.
+//! A stream of batches in Python: it is read once, by another library or by this one.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -33,7 +33,7 @@ impl Schema {
     }
 }
 
-/// Batches that nobody has read yet.
+/// Batches that were not read yet.
 #[pyclass(frozen, module = "tracequet._tracequet")]
 pub struct Stream {
     schema: SchemaRef,

@@ -204,12 +204,18 @@ def test_filters():
     assert 0 < first < 19
     same = tracequet.open(CHURN, end=datetime.timedelta(microseconds=half // 1000))["gc"].to_arrow().num_rows
     assert abs(same - first) <= 1
-    assert tracequet.open(CHURN, start="1h")["gc"].to_arrow().num_rows == 0
+    with pytest.raises(tracequet.UsageError, match="the last event is"):
+        tracequet.open(CHURN, start="1h")["gc"].to_arrow()
+    with pytest.raises(tracequet.UsageError, match="expected start to be less"):
+        tracequet.open(CHURN, start="2s", end="1s")
     with pytest.raises(tracequet.UsageError, match="is no time"):
         tracequet.open(CHURN, start="soon")
     with pytest.raises(tracequet.UsageError, match="no events of process 4"):
         tracequet.open(CHURN, processes=[4])["gc"].to_arrow()
-    only = tracequet.open(CHURN, providers=["Nobody"])
+    with pytest.raises(tracequet.UsageError, match="no events of the provider Nobody"):
+        tracequet.open(CHURN, providers=["Nobody"])["gc"].to_arrow()
+    # One that is known, but not recorded.
+    only = tracequet.open(CHURN, providers=["Microsoft-DotNETCore-SampleProfiler"])
     assert only["gc"].to_arrow().num_rows == 0 and not any(t.startswith("event/") for t in only.tables)
     assert only.sql("SELECT count(*) FROM gc").fetchall() == [(0,)]
     signed = tracequet.open(CHURN, address_type="int64")["gc_moved_range"]

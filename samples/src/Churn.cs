@@ -7,7 +7,7 @@
 //   heap [TRACE [KEYWORDS]] a small known object graph with every kind of root; with TRACE the program opens its own
 //                          diagnostics port and streams a heap dump of itself into that file
 //   stacks [ROUNDS]        recursive work on two named threads, for a sampling profiler
-//   exit-early [STEPS]     `churn`, then Environment.FailFast: a trace that nobody finished
+//   exit-early [STEPS]     `churn`, then Environment.FailFast: an unfinished trace
 //   large, pinned, ...     what the tests record, see Kinds.cs
 //
 // The language is kept to C# 7, so that Mono's mcs compiles this file as well as Roslyn does.
@@ -34,6 +34,7 @@ static class Program
             case "heap": Heap.Run(args.Length > 1 ? args[1] : null, args.Length > 2 ? Convert.ToInt64(args[2], 16) : 0x1980001); break;
             case "subjects": Subjects.Run(); break;
             case "measures": Measures.Run(); break;
+            case "known": Known.Run(); break;
             case "stacks": Stacks.Run(Number(args, 1, 40)); break;
             case "exit-early":
                 Churn.Steps(Number(args, 1, 6), 150);                    // the runtime writes what it has every 100 ms
@@ -41,7 +42,7 @@ static class Program
                 break;
             default:
                 if (Kinds.Run(mode, args.Length > 1 ? int.Parse(args[1]) : (int?)null, args.Length > 2 ? int.Parse(args[2]) : (int?)null)) break;
-                Console.Error.WriteLine("usage: Churn churn [THREADS] | events | heap [TRACE [KEYWORDS]] | stacks [ROUNDS] | subjects | measures | exit-early [STEPS] | " + Kinds.Usage);
+                Console.Error.WriteLine("usage: Churn churn [THREADS] | events | heap [TRACE [KEYWORDS]] | stacks [ROUNDS] | subjects | measures | known | exit-early [STEPS] | " + Kinds.Usage);
                 return 2;
         }
         Console.WriteLine(mode + ": collections of generation 0, 1, 2: " + GC.CollectionCount(0) + ", " + GC.CollectionCount(1) + ", " + GC.CollectionCount(2));

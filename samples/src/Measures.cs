@@ -1,5 +1,5 @@
 // Measures: a program that writes down what it measures, waits for and loads, one line each, while it is recorded: what is in the
-// tables can be held against it. Of a wait it tells the time around the call. C# 7, as in Churn.cs; what .NET Core 3.1 does not have
+// tables can be compared with it. For a wait it prints the time around the call. C# 7, as in Churn.cs; what .NET Core 3.1 does not have
 // is called by reflection, and left out there.
 using System;
 using System.Collections.Generic;
@@ -117,7 +117,7 @@ static class Measures
             long outer = Stopwatch.GetTimestamp();
             IDisposable order = (IDisposable)start.Invoke(source, new[] { "Order", kind });
             long inner = Stopwatch.GetTimestamp();
-            if (order == null) return;                            // nobody listens
+            if (order == null) return;                            // no listener
             Thread.Sleep(4);
             long outerStep = Stopwatch.GetTimestamp();
             IDisposable step = (IDisposable)start.Invoke(source, new[] { "Step", kind });
@@ -161,7 +161,7 @@ static class Measures
             }
         }
 
-        // What the gauge says is another value each time that somebody asks.
+        // The gauge has another value each time that it is read.
         double Asked()
         {
             double value = ++asked * 1.5;

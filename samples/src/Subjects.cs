@@ -1,6 +1,6 @@
 // Subjects: a program that writes down its own exceptions, waits for a lock, requests and counters on standard output, one line
-// each, while it is recorded: what is in the tables can be held against it. Of requests and naps it tells two times, between
-// writing the two events and around that: the true one lies between. Of an exception it tells the source lines of its stack, where
+// each, while it is recorded: the tables can be compared with it. For requests and naps it prints two times, between
+// writing the two events and around that: the true one lies between. For an exception it prints the source lines of its stack, where
 // the runtime finds the program's symbols. C# 7, as in Churn.cs.
 using System;
 using System.Collections.Generic;

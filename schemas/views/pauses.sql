@@ -1,4 +1,4 @@
--- Times in which all managed threads stood still, each with its collection.
+-- Times in which all managed threads were stopped, each with its collection.
 -- needs: gc_pause, gc
 CREATE OR REPLACE VIEW pauses AS
 SELECT p.trace_id, p.process_id, p.start_ts, p.start_ts_ns, p.duration_ns / 1e6 AS pause_ms, p.suspend_ns / 1e6 AS suspend_ms,

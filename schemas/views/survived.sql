@@ -14,14 +14,15 @@ CREATE OR REPLACE MACRO generation_at_start(recording, gc, address) AS (
     WHERE b.trace_id = recording AND b.gc_id = gc AND b.phase = 'start' AND holds(b.range_start, b.range_length, address));
 -- Of several ranges that hold an address, one that survived where it was comes first, then the one that begins first.
 CREATE OR REPLACE MACRO survivor_at(recording, gc, address) AS (
-    SELECT min(u.place).now FROM (
-        SELECT {'start': -1::HUGEINT, 'now': address_bits(address)} AS place FROM gc_surviving_range s
+    SELECT arg_min(u.now, u.start) FROM (
+        SELECT -1::HUGEINT AS start, address_bits(address) AS now FROM gc_surviving_range s
         WHERE s.trace_id = recording AND s.gc_id = gc AND holds(s.range_start, s.range_length, address)
         UNION ALL
-        SELECT {'start': unsigned_bits(m.old_range_start),
-                'now': address_bits(address) - unsigned_bits(m.old_range_start) + unsigned_bits(m.new_range_start)}
+        SELECT unsigned_bits(m.old_range_start),
+               min(address_bits(address) - unsigned_bits(m.old_range_start) + unsigned_bits(m.new_range_start))
         FROM gc_moved_range m
-        WHERE m.trace_id = recording AND m.gc_id = gc AND holds(m.old_range_start, m.range_length, address)) u);
+        WHERE m.trace_id = recording AND m.gc_id = gc AND holds(m.old_range_start, m.range_length, address)
+        GROUP BY m.old_range_start) u);
 CREATE OR REPLACE MACRO behind_clamped(recording, gc, address) AS (
     SELECT coalesce(max(n.start) FILTER (WHERE n.kind = 'clamped') = max(n.start) AND max(n.start) >= (
         SELECT min(unsigned_bits(b.range_start)) FROM gc_generation_range b

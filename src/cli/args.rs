@@ -1,9 +1,9 @@
-//! The commands and their options, as clap reads them, with the help that a person sees.
+//! The commands and their options for clap, with their help.
 
 use std::path::PathBuf;
 
+use crate::{AddressType, Compression, DatasetLayout, Format};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tracequet::pipeline::{AddressType, Compression, DatasetLayout, Format};
 
 use super::check::{CheckArgs, CompareArgs};
 use super::dataset::DatasetArgs;
@@ -21,12 +21,12 @@ const ABOUT: &str =
 const LONG_ABOUT: &str = "\
 Turns recordings of .NET processes into Parquet and Arrow tables.
 
-Inputs, known by their first bytes:
-  .nettrace, .netperf  EventPipe: what dotnet-trace, dotnet-monitor and DOTNET_EnableEventPipe=1 write
-  .etl                 Windows event logs, read on any system; also .etl.zip, .etlgz, .diagsession
+Inputs, recognized by their first bytes:
+  .nettrace, .netperf  EventPipe: files of dotnet-trace, dotnet-monitor and DOTNET_EnableEventPipe=1
+  .etl                 Windows event logs, on any system; also .etl.zip, .etlgz, .diagsession
   .gcdump              heap dumps of dotnet-gcdump and PerfView, version 9 and later
-  .corprof             callbacks of a profiler, written by tracequet's recorder or by your own profiler
-  live processes       `tracequet collect`: by the diagnostics port, or by ETW on Windows
+  .corprof             profiler callbacks, written by tracequet's recorder or by your own profiler
+  running processes    `tracequet collect`: through the diagnostics port, or ETW on Windows
 Files may be packed as .gz, .zst or .zip; - reads standard input.
 
 Output is a directory of tables: collections and their pauses, surviving and moved ranges, the heap graph, types, methods \
@@ -35,25 +35,25 @@ and stacks, one table for each kind of event, and a table of everything that was
 const EXIT_CODES: &str = "\
 Exit codes:
   0  everything was read
-  1  usage error, or nothing could be read: of several recordings, none
-  2  everything that is left was read, but events were lost, a recording is damaged or cut, a payload \
-does not fit its description, or one of several recordings could not be read; the summary and the diagnostic table say what.
-     Recordings that --append skips change nothing
-  130, 143  ended by Ctrl+C (SIGINT) or SIGTERM; what was half done is removed";
+  1  usage error, or no recording could be read
+  2  everything readable was read, but events were lost, a recording is damaged or cut off, a payload \
+does not fit its description, or one of several recordings could not be read. The summary and the table diagnostic have details.
+     Skipped recordings do not affect the exit code
+  130, 143  ended by Ctrl+C (SIGINT) or SIGTERM; unfinished output is removed";
 
 /// Payloads are not decoded here; what could not be is no loss of the recording.
 const INSPECT_EXIT_CODES: &str = "\
 Exit codes:
   0  everything was read
   1  usage error, or nothing could be read
-  2  everything that is left was read, but events were lost, or the recording is damaged or cut";
+  2  everything readable was read, but events were lost, or the recording is damaged or cut off";
 
 const EXAMPLES: &str = "\
 Examples:
-  tracequet inspect app.nettrace             what is in it, what was lost
+  tracequet inspect app.nettrace             its contents and losses
   tracequet convert app.nettrace -o app      all tables, as Parquet, in the directory app
-  tracequet schema gc                        what the columns of a table mean
-  duckdb -c \"FROM 'app/gc.parquet'\"          and then, for example";
+  tracequet schema gc                        the meaning of the columns
+  duckdb -c \"FROM 'app/gc.parquet'\"          query it";
 
 #[derive(Debug, Parser)]
 #[command(
@@ -78,23 +78,23 @@ pub enum Command {
     #[command(
         long_about = "Writes the tables of one or more recordings into a directory.\n\n\
             One recording gives OUT/<table>.parquet. Several, a directory or a pattern give \
-            OUT/<table>/trace=<key>/part-0.parquet, with the key also in the column trace_id; it is made of the name and the \
-            content of the recording. The directory appears when it is whole, and not at all when something fails. With \
-            --append each recording appears when it is whole, and a run that was killed goes on where it was.\n\n\
-            One of several recordings that cannot be read is a line of the summary, a row of the table trace with \
+            OUT/<table>/trace=<key>/part-0.parquet, with the key also in the column trace_id. The key comes from the name and the \
+            content of the recording. The directory appears when it is complete, and not at all after a failure. With \
+            --append each recording appears when it is complete, and the next run continues a killed one.\n\n\
+            If one of several recordings cannot be read, it is a line of the summary, a row of the table trace with \
             status = failed, and exit code 2.",
         after_help = CONVERT_EXAMPLES,
         after_long_help = format!("{CONVERT_EXAMPLES}\n\n{EXIT_CODES}")
     )]
     Convert(ConvertArgs),
-    /// Record from processes that run, and write the tables at once
+    /// Record running processes, and write their tables
     #[command(
-        long_about = "Records events of processes that run and writes their tables into a directory, without a recording \
-            between them.\n\n\
-            From one process through its diagnostics port (-p, -n, --port, or a program behind --), or with --etw from a \
-            session of Windows, of all .NET processes of the machine; until the process ends, Ctrl+C, --duration, --max-size \
-            or --stop-on. The tables are written behind the recording. Events that were lost are in the summary and in the \
-            table diagnostic, and the exit code is 2.",
+        long_about = "Records events of running processes and writes their tables into a directory, without a recording \
+            file in between.\n\n\
+            Records one process through its diagnostics port (-p, -n, --port, or a program after --), or with --etw all .NET \
+            processes of a Windows machine, until the process ends, Ctrl+C, --duration, --max-size \
+            or --stop-on. The tables are written during the recording. Lost events are reported in the summary and in the \
+            table diagnostic, and by exit code 2.",
         after_help = COLLECT_EXAMPLES,
         after_long_help = format!("{COLLECT_EXAMPLES}\n\n{EXIT_CODES}"),
         mut_arg("output", |output| {
@@ -105,37 +105,37 @@ pub enum Command {
     Collect(Box<CollectArgs>),
     /// List the .NET processes that can be recorded
     #[command(
-        long_about = "Lists the .NET processes that can be recorded with collect, and those that are seen but cannot be \
+        long_about = "Lists the .NET processes that can be recorded with collect, and those that cannot be \
             reached, with the reason.",
         after_help = PS_EXAMPLES
     )]
     Ps(PsArgs),
-    /// Show what is in a recording: process, providers, events, collections, losses
+    /// Show the contents of a recording: process, providers, events, collections, losses
     #[command(
-        long_about = "Shows what is in a recording of any format: the process, providers, kinds of events, threads, collections, and \
-            what was lost.\n\nThe recording is read once and not decoded, which is a matter of a second even for a \
+        long_about = "Shows the contents of a recording of any format: process, providers, kinds of events, threads, collections, and \
+            losses.\n\nThe recording is read once and not decoded, which takes at most about a second even for a \
             large one.",
         after_help = INSPECT_EXAMPLES,
         after_long_help = format!("{INSPECT_EXAMPLES}\n\n{INSPECT_EXIT_CODES}")
     )]
     Inspect(InspectArgs),
-    /// Show what became of an object in a collection: alive, moved (to where), dead, or not collected
+    /// Show the fate of an object in a collection: alive, moved (to where), dead, or not collected
     #[command(
-        long_about = "Shows what became of the object at an address in a collection: alive, moved (and to where), dead, \
+        long_about = "Shows the fate of the object at an address in a collection: alive, moved (and to where), dead, \
             not collected (its generation was not collected, so it stays, alive or not), never collected (it is in the \
             non-GC heap), or unknown, with the reason. \
-            With --follow also what became of it in the collections after that one.\n\nIN is a dataset that convert \
-            made, or a recording. The address is one before the collection, in any object, not only at its start.",
+            With --follow also its fate in later collections.\n\nIN is a dataset made by \
+            convert, or a recording. The address is one before the collection, anywhere in an object.",
         after_help = SURVIVED_EXAMPLES
     )]
     Survived(SurvivedArgs),
-    /// Show the figures of recordings: pauses, allocations, exceptions, compiling
+    /// Show the metrics of recordings: pauses, allocations, exceptions, compilations
     #[command(long_about = super::stats::ABOUT, after_help = super::stats::EXAMPLES)]
     Stats(StatsArgs),
-    /// Check rules about the figures of recordings: bounds, and comparisons with a baseline
+    /// Check rules about the metrics of recordings: bounds, and comparisons with a baseline
     #[command(long_about = super::check::ABOUT, after_help = super::check::EXAMPLES)]
     Check(CheckArgs),
-    /// Compare the figures of recordings with those of others
+    /// Compare the metrics of recordings with those of others
     #[command(long_about = super::check::COMPARE_ABOUT, after_help = super::check::COMPARE_EXAMPLES)]
     Compare(CompareArgs),
     /// List, remove or verify the recordings of a dataset
@@ -144,22 +144,22 @@ pub enum Command {
     /// Show which types fill the heap, what they retain, and what keeps an object alive
     #[command(long_about = super::heap::ABOUT, after_help = super::heap::EXAMPLES)]
     Heap(HeapArgs),
-    /// Write call stacks for the tools that draw them: speedscope, flame graphs, pprof
+    /// Write call stacks for other tools: speedscope, flame graphs, pprof, Firefox Profiler
     #[command(long_about = super::export::ABOUT, after_help = super::export::EXAMPLES)]
     Export(ExportArgs),
-    /// Show how many of the bytes of each collection are alive after each later one
+    /// Show how many bytes survive how many collections
     #[command(
-        long_about = "Shows survival over time: of the bytes that came into being before a collection, how many are alive after \
-            it and after later ones.\n\nIN is a dataset that convert made, or a recording, with the ranges that survived \
+        long_about = "Shows survival over time: how many of the bytes that were allocated before a collection are alive after \
+            it and after later ones.\n\nIN is a dataset made by convert, or a recording, with the ranges that survived \
             (collect --for gc-survival, or the keyword 0x400000 of the runtime). Bytes whose generation was not collected count \
-            as alive; bytes of which the recording does not tell enough are counted apart, as unknown.",
+            as alive. Bytes whose fate is not recorded are counted separately, as unknown.",
         after_help = super::survival::EXAMPLES
     )]
     Survival(SurvivalArgs),
-    /// Print the tables, what each column means, and how event payloads are laid out
+    /// Print the tables, the meaning of each column, and the layouts of event payloads
     #[command(
         long_about = "Prints the tables of this version of tracequet with type, unit and meaning of each column; with \
-            --events, how the payloads of a provider's events are laid out in every version.",
+            --events, the layouts of a provider's events in every version.",
         after_help = SCHEMA_EXAMPLES
     )]
     Schema(SchemaArgs),
@@ -228,25 +228,25 @@ pub struct ConvertArgs {
     /// quoted patterns ('night/**/*.nettrace'); addresses (s3://bucket/night/, with the feature cloud); - is standard input
     #[arg(value_name = "IN", required_unless_present = "files_from")]
     pub inputs: Vec<PathBuf>,
-    /// Read also the recordings that this file names, one a line; - is standard input
+    /// Also read the recordings listed in this file, one per line; - is standard input
     #[arg(long, value_name = "FILE")]
     pub files_from: Option<PathBuf>,
-    /// Add to the dataset OUT, or begin one; recordings that it has are skipped
+    /// Add to the dataset OUT, or create it; recordings that it already has are skipped
     #[arg(long, conflicts_with = "overwrite")]
     pub append: bool,
-    /// With --append: convert again what another version of tracequet wrote, or was converted with other options
+    /// With --append: convert recordings again that another version of tracequet or other options converted
     #[arg(long, requires = "append")]
     pub refresh: bool,
-    /// Label the recordings; may be given again. Labels are rows of the table trace_label
+    /// Label the recordings; repeatable. Labels are rows of the table trace_label
     #[arg(long, value_name = "NAME=VALUE", value_parser = values::label)]
     pub label: Vec<(String, String)>,
     /// Stop at the first of several recordings that cannot be read
     #[arg(long)]
     pub fail_fast: bool,
-    /// Convert so many recordings side by side; 0: as many as there are processors. The output does not depend on it
+    /// Number of recordings to convert at the same time; 0: as many as processors. The output does not depend on it
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub jobs: usize,
-    /// Memory that recordings side by side are meant to keep to: 500MB, 2GB [default: half of what is free]
+    /// Memory for recordings converted at the same time: 500MB, 2GB [default: half of the free memory]
     #[arg(long, value_name = "BYTES", value_parser = super::live::args::size)]
     pub memory: Option<u64>,
     /// Read only events of these providers [default: all]
@@ -257,10 +257,10 @@ pub struct ConvertArgs {
     /// Read only events of these processes, by name or id [default: all]
     ///
     /// An .etl holds all processes of a machine. Names are known only when kernel events of processes were recorded.
-    /// Kernel events belong to the process that they are about; those about the machine as a whole belong to each.
+    /// Kernel events belong to the process that they describe; events of the whole machine belong to each process.
     #[arg(long, value_name = "NAME|PID,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub process: Vec<String>,
-    /// Describe events of an .etl by this instrumentation manifest (.man) of their provider; may be given again
+    /// Instrumentation manifest (.man) with the events of a provider in an .etl; repeatable
     #[arg(long, value_name = "FILE")]
     pub manifest: Vec<PathBuf>,
     /// Read only events at or after this time since the start: 12.5, 12.5s, 300ms, 1m30s
@@ -283,7 +283,7 @@ pub struct OutputArgs {
     pub output: PathBuf,
     /// Write only these tables [default: all]
     ///
-    /// `event` stands for the tables of all kinds of events, `event/<provider>` and `event/<provider>/<event>` for some.
+    /// `event` means the tables of all kinds of events, `event/<provider>` and `event/<provider>/<event>` some of them.
     #[arg(long, value_name = "TABLE,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub tables: Vec<String>,
     /// File format of the tables
@@ -292,26 +292,26 @@ pub struct OutputArgs {
     /// Compression: zstd[:LEVEL], snappy or none
     #[arg(long, value_name = "NAME", default_value = "zstd", value_parser = values::compression)]
     pub compression: Compression,
-    /// How the files lie in the directory
+    /// Layout of the files in the directory
     #[arg(long, value_enum, default_value_t = LayoutArg::Auto)]
     pub layout: LayoutArg,
     /// Type of addresses, lengths and ids of 64 bits
     #[arg(long, value_enum, default_value_t = AddressTypeArg::Uint64)]
     pub address_type: AddressTypeArg,
-    /// Say what the objects of each walk of the heap retain, in the table heap_dominator, with at most so much memory
+    /// Fill the table heap_dominator with the retained sizes of a heap dump's objects; SIZE limits the memory for it
     #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = super::live::args::size)]
     pub retained: Option<u64>,
-    /// Say how many bytes survive how long, in the table gc_cohort, with at most so much memory for ranges
+    /// Fill the table gc_cohort with the survival of bytes over time; SIZE limits the memory for one collection
     #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = super::live::args::size)]
     pub lineage: Option<u64>,
-    /// Give frames of call stacks source lines, and native ones names, by the symbols in this directory; may be given again
+    /// Directory with symbols, for source lines of stack frames and names of native frames; repeatable
     ///
     /// Symbols are portable PDBs of assemblies, PDBs of native Windows files, and ELF files, also in the layout of
-    /// symbol servers. They are also looked for beside the modules that a recording names. They are taken by their id,
-    /// never by name alone.
+    /// symbol servers. They are also searched for at the paths of modules in the recording. They are matched by their
+    /// id, never by name alone.
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
-    /// Replace what an earlier conversion left in OUT
+    /// Replace the dataset at OUT
     #[arg(long)]
     pub overwrite: bool,
     /// Stop at the first damage in a recording and write nothing
@@ -333,27 +333,28 @@ pub struct CollectArgs {
     /// From a live ETW session (Windows, as administrator or as a member of Performance Log Users)
     #[arg(long)]
     pub etw: bool,
-    /// What to record of the runtime: 0x1 collections, 0x400000 surviving and moved ranges, 0x2 handles
+    /// Keywords of the runtime: 0x1 collections, 0x400000 surviving and moved ranges, 0x2 handles
     #[arg(long, value_name = "MASK", default_value = "0x400001", value_parser = values::number)]
     pub keywords: u64,
-    /// Providers, with keywords and level, as dotnet-trace takes them; added to --for
+    /// Providers, with keywords and level, in dotnet-trace's syntax; added to --for
     ///
     /// NAME, then :KEYWORDS (hexadecimal), then :LEVEL (0 to 5 or its name), then :KEY=VALUE;... for the provider. Without
-    /// keywords: what the runtime records by itself of the runtime, all of others; without a level: 4. With --etw: NAME or
-    /// GUID; keywords are decimal without 0x; --keywords stands for those of the runtime, and the level is 5 when it is not
-    /// said.
+    /// keywords: the default keywords of the runtime, all keywords of others; without a level: 4. With --etw: NAME or
+    /// GUID; keywords are decimal without 0x; --keywords are the default keywords of the runtime, and the default level
+    /// is
+    /// 5.
     #[arg(long, value_name = "NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]],...")]
     pub providers: Option<String>,
     /// Write only events of these processes, by name or id [default: all]
     #[arg(long, value_name = "NAME|PID,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub process: Vec<String>,
-    /// Describe events by this instrumentation manifest (.man) of their provider; may be given again
+    /// Instrumentation manifest (.man) with the events of a provider; repeatable
     #[arg(long, value_name = "FILE")]
     pub manifest: Vec<PathBuf>,
-    /// Stop after this time: 30, 30s, 1m30s [default: at Ctrl+C]
+    /// Stop after this time: 30, 30s, 1m30s, 00:01:30 [default: at Ctrl+C]
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     pub duration: Option<i64>,
-    /// Name of the ETW session; two of one name cannot run at a time
+    /// Name of the ETW session; names have to be unique
     #[arg(long, value_name = "NAME", default_value = "tracequet", value_parser = values::session_name)]
     pub session: String,
     #[command(flatten)]
@@ -365,13 +366,13 @@ pub struct InspectArgs {
     /// Recording: .nettrace, .netperf, .etl, .corprof, packed or not; - is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Describe events of an .etl by this instrumentation manifest (.man) of their provider; may be given again
+    /// Instrumentation manifest (.man) with the events of a provider in an .etl; repeatable
     #[arg(long, value_name = "FILE")]
     pub manifest: Vec<PathBuf>,
-    /// Say how many frames of call stacks have a name, and why others have none; reads the recording once more
+    /// Show how many stack frames have a name, and the reasons for missing names; reads the recording once more
     #[arg(long)]
     pub frames: bool,
-    /// Print one JSON object, with everything in it
+    /// Print everything as one JSON object
     #[arg(long)]
     pub json: bool,
     /// List all kinds of events, threads and collections, not only the first 20
@@ -397,7 +398,7 @@ pub struct GenerateArgs {
     /// What to print
     #[arg(value_enum)]
     pub what: Generated,
-    /// The command of which the manual page is wanted [default: that of tracequet]
+    /// Command of the manual page [default: tracequet]
     #[arg(value_name = "COMMAND")]
     pub command: Option<String>,
 }

@@ -1,9 +1,9 @@
-//! How far a conversion of one or several recordings is, as its bar shows it.
+//! The progress bar of a conversion of one or several recordings.
 
 use std::collections::HashMap;
 
-use tracequet::pipeline::{Convert, DatasetLayout, Done, Progress};
-use tracequet::source::store::shown;
+use crate::trace::source::store::shown;
+use crate::{Convert, DatasetLayout, Done, Progress};
 
 use super::progress::Bar;
 use super::text::clean;

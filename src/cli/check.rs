@@ -1,12 +1,12 @@
-//! `tracequet check` and `tracequet compare`: runs held against rules and against other runs.
+//! `tracequet check` and `tracequet compare`: compare runs with rules and with other runs.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::analyze::check::{Finding, LabelTest, Run, Verdict, check, compare, incomparable};
+use crate::analyze::rules;
+use crate::trace::error::Error;
 use clap::Args;
-use tracequet::analyze::check::{Finding, LabelTest, Run, Verdict, check, compare, incomparable};
-use tracequet::analyze::rules;
-use tracequet::error::Error;
 
 use super::check_report::{self, Facts, MAX_MARKDOWN};
 use super::output::{Outcome, print_note, print_result};
@@ -14,17 +14,19 @@ use super::stats::{Source, shown};
 use super::text::{Columns, clean};
 
 pub const ABOUT: &str = "\
-Checks the rules of a file on recordings, in comparison with others where a rule says so. Each recording is a run, and the runs \
-are the samples: medians are compared, and a difference that chance alone makes is none. See docs/CI.md.
+Checks the rules of a file on recordings. A rule may compare them with other recordings. Each recording is a run, and the runs \
+are the samples: medians are compared, and differences that are not significant are ignored. See docs/CI.md.
 
 Exit codes:
-  0  every rule is kept, or its severity is warn
+  0  every rule holds, or its severity is warn
   1  usage error, or nothing could be read
-  2  a rule is undecided: events were lost, the runs cannot be compared, or there are none
-  3  a rule is broken";
+  2  a rule is undecided: events were lost, the figure was not recorded, or the runs cannot be compared or do not exist
+  3  a rule is broken
+
+Rules of severity warn set no exit code.";
 
 pub const COMPARE_ABOUT: &str = "\
-Compares all figures of recordings with those of others: medians, and how likely chance alone makes such a difference (the test \
+Compares all metrics of recordings with those of others: medians, and whether their difference is significant (by the test \
 of Mann and Whitney over the runs).";
 
 pub const EXAMPLES: &str = "\
@@ -53,14 +55,14 @@ pub struct CheckArgs {
     /// Recordings to check, by their labels [default: the newest and those with the same labels]
     #[arg(long, value_name = "LABELS", value_parser = labels)]
     pub new: Option<Labels>,
-    /// Recordings to compare with, by their labels: branch=main, or scenario=load,branch!=feature; those that are checked are
-    /// left out
+    /// Recordings to compare with, by their labels: branch=main, or scenario=load,branch!=feature; without the checked
+    /// recordings
     #[arg(long, value_name = "LABELS", value_parser = labels)]
     pub baseline: Option<Labels>,
     /// Write the result as JUnit XML
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
-    /// Write the result as Markdown; $GITHUB_STEP_SUMMARY gets it, too, when that is set
+    /// Write the result as Markdown, also to $GITHUB_STEP_SUMMARY if that is set
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
     /// Print the result as JSON
@@ -95,12 +97,12 @@ fn labels(text: &str) -> Result<Labels, String> {
     let one = |part: &str| match (part.split_once("!="), part.split_once('=')) {
         (Some((name, value)), _) => Ok((name.trim().to_owned(), false, value.trim().to_owned())),
         (None, Some((name, value))) => Ok((name.trim().to_owned(), true, value.trim().to_owned())),
-        (None, None) => Err("expected NAME=VALUE or NAME!=VALUE, several with commas between".to_owned()),
+        (None, None) => Err("expected NAME=VALUE or NAME!=VALUE, separated by commas".to_owned()),
     };
     text.split(',').map(one).collect::<Result<_, _>>().map(Labels)
 }
 
-/// Checks the rules, and writes what came of it in every form that was asked for.
+/// Checks the rules, and writes the result in every requested form.
 pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     let text = read_rules(&args.rules)?;
     let rules = rules::read(&args.rules.to_string_lossy(), &text)?;
@@ -117,7 +119,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     let findings = check(&rules, &new, &base)?;
     let facts = Facts { new: new.len(), base: base.len() };
     let text = if args.json { check_report::json(&findings)? } else { check_report::text(&findings, &facts) };
-    // First what came of it: a file that cannot be written hides no verdict.
+    // The result first: a file that cannot be written hides no verdict.
     let printed = print_result(&text);
     if let Some(path) = &args.junit {
         std::fs::write(path, check_report::junit(&findings)).map_err(Error::io(path))?;
@@ -151,7 +153,7 @@ fn append_summary(path: &Path, findings: &[Finding], facts: &Facts) -> std::io::
 }
 
 fn outcome(findings: &[Finding]) -> Outcome {
-    let counted = findings.iter().filter(|finding| !(finding.is_warning && finding.verdict == Verdict::Failed));
+    let counted = findings.iter().filter(|finding| !finding.is_warning);
     match counted.map(|finding| finding.verdict).max() {
         Some(Verdict::Failed) => Outcome::RuleBroken,
         Some(Verdict::Undecided) => Outcome::Losses,
@@ -173,7 +175,7 @@ pub fn run_compare(args: &CompareArgs) -> anyhow::Result<Outcome> {
         None => source.labelled(&labels(&args.select_new))?,
     };
     if base.is_empty() || new.is_empty() {
-        return Err(Error::Usage("there is no recording on one of the sides".into()).into());
+        return Err(Error::Usage("the baseline or the new set is empty".into()).into());
     }
     source.note_what_is_missing()?;
     let why = incomparable(&new, &base);
@@ -206,7 +208,7 @@ pub fn run_compare(args: &CompareArgs) -> anyhow::Result<Outcome> {
         }
         let mut out = format!("{} runs before, {} now\n", base.len(), new.len());
         if all.iter().all(|d| d.chance.is_none()) {
-            out.push_str("  too few runs to tell a difference from chance; 4 on each side are the least\n");
+            out.push_str("  too few runs for a significance test; it needs 4 on each side\n");
         }
         columns.print(&mut out);
         out

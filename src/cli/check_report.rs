@@ -1,10 +1,10 @@
-//! What came of a check: for people, as JSON, as JUnit XML and as Markdown.
+//! The result of a check as text, JSON, JUnit XML and Markdown.
 
 use std::fmt::Write;
 
-use tracequet::analyze::check::{Finding, Verdict};
+use crate::analyze::check::{Finding, Verdict};
 
-use super::markdown::{cell, code};
+use super::markdown::code;
 use super::stats::shown;
 use super::text::{Columns, clean, counted};
 
@@ -46,16 +46,58 @@ fn sorted(findings: &[Finding]) -> Vec<&Finding> {
 }
 
 fn head(findings: &[Finding], facts: &Facts) -> String {
-    let number = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
-    let few = if facts.new == 1 { "; one run: bounds apply as they are, and nothing tells chance" } else { "" };
+    let number = |of: fn(&Finding) -> bool| findings.iter().filter(|finding| of(finding)).count();
+    let warnings = match number(|f| f.verdict == Verdict::Failed && f.is_warning) {
+        0 => String::new(),
+        warnings => format!(", {}", counted(warnings as u64, "warning", "warnings")),
+    };
+    let few = if facts.new == 1 { "; no significance test with one run" } else { "" };
     format!(
-        "{} against {}: {} failed, {} undecided, {} passed{few}",
+        "{} against {}: {} failed{warnings}, {} undecided, {} passed{few}",
         counted(facts.new as u64, "run", "runs"),
         counted(facts.base as u64, "run of the baseline", "runs of the baseline"),
-        number(Verdict::Failed),
-        number(Verdict::Undecided),
-        number(Verdict::Passed),
+        number(|f| f.verdict == Verdict::Failed && !f.is_warning),
+        number(|f| f.verdict == Verdict::Undecided),
+        number(|f| f.verdict == Verdict::Passed),
     )
+}
+
+/// `5`, or `5 / 4` with those of the baseline.
+fn runs(finding: &Finding) -> String {
+    match finding.baseline_runs {
+        0 => finding.runs.to_string(),
+        base => format!("{} / {base}", finding.runs),
+    }
+}
+
+fn chance(finding: &Finding) -> String {
+    finding.chance.map_or_else(String::new, |chance| format!("{chance:.3}"))
+}
+
+/// All there is to say of a finding, in a sentence.
+fn sentence(f: &Finding) -> String {
+    let runs = match (f.runs, f.baseline_runs) {
+        (0, 0) => String::new(),
+        (new, 0) => counted(new as u64, "run", "runs"),
+        (new, base) => format!("{new} against {}", counted(base as u64, "run", "runs")),
+    };
+    let parts = [
+        ("", value(f, f.value)),
+        ("bound ", value(f, f.bound)),
+        ("baseline ", value(f, f.baseline)),
+        ("change ", change(f.baseline, f.value)),
+        ("", runs),
+        ("p = ", chance(f)),
+    ];
+    let parts = parts.into_iter().filter(|(_, text)| !text.is_empty()).map(|(name, text)| format!("{name}{text}"));
+    let mut out = parts.collect::<Vec<_>>().join(", ");
+    for (between, text) in [(": ", f.why.as_str()), ("; see ", f.look_at.as_deref().unwrap_or_default())] {
+        if !text.is_empty() {
+            out.push_str(if out.is_empty() { "" } else { between });
+            out.push_str(text);
+        }
+    }
+    out
 }
 
 /// A table for people.
@@ -84,10 +126,13 @@ pub fn text(findings: &[Finding], facts: &Facts) -> String {
 /// Markdown of at most `room` bytes; the last line says how many findings are left out.
 pub fn markdown(findings: &[Finding], facts: &Facts, room: usize) -> String {
     let mut out = format!("### Performance\n\n{}\n\n", head(findings, facts));
-    out.push_str("| | metric | value | bound | baseline | change | why |\n|---|---|---:|---:|---:|---:|---|\n");
+    out.push_str("| | metric | value | bound | baseline | change | runs | p | why |\n");
+    out.push_str("|---|---|---:|---:|---:|---:|---:|---:|---|\n");
     for (number, f) in sorted(findings).into_iter().enumerate() {
         let place = f.look_at.as_deref().filter(|_| f.verdict == Verdict::Failed);
-        let why = place.map_or_else(|| cell(&f.why), |place| format!("{}; see {}", cell(&f.why), code(place)));
+        // Names of recordings would become links and mentions if they were not code.
+        let why = [Some(f.why.as_str()), place].into_iter().flatten().filter(|text| !text.is_empty());
+        let why = why.map(code).collect::<Vec<_>>().join("; see ");
         let cells = [
             word(f).to_owned(),
             code(&f.metric),
@@ -95,6 +140,8 @@ pub fn markdown(findings: &[Finding], facts: &Facts, room: usize) -> String {
             value(f, f.bound),
             value(f, f.baseline),
             change(f.baseline, f.value),
+            runs(f),
+            chance(f),
             why,
         ];
         let row = format!("| {} |\n", cells.join(" | "));
@@ -135,8 +182,7 @@ pub fn junit(findings: &[Finding]) -> String {
     )
     .ok();
     for f in findings {
-        let what = format!("{} (bound {}): {}", value(f, f.value), value(f, f.bound), f.why);
-        let what = f.look_at.as_ref().map_or(what.clone(), |place| format!("{what}; see {place}"));
+        let what = sentence(f);
         write!(out, "  <testcase classname=\"{}\" name=\"{}\">", escaped(&f.metric), escaped(&f.rule)).ok();
         match f.verdict {
             Verdict::Failed if !f.is_warning => write!(out, "<failure message=\"{}\"/>", escaped(&what)).ok(),

@@ -1,10 +1,9 @@
-//! `tracequet collect`: records from processes that run, straight into tables.
+//! `tracequet collect`: records running processes into tables.
 
 use std::time::Duration;
 
-use tracequet::error::{Error, Result};
-use tracequet::pipeline;
-use tracequet::source::live::{Live, Provider, Request};
+use crate::trace::error::{Error, Result};
+use crate::trace::source::live::{Live, Provider, Request};
 
 use super::args::CollectArgs;
 use super::convert::{output, print};
@@ -24,8 +23,8 @@ pub fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
     let (as_json, quiet) = (args.output.json, args.output.quiet);
     let request = output(args.output)?.processes(args.process).manifests(args.manifest);
     let mut bar = Bar::new(quiet);
-    let mut show = |progress: pipeline::Progress| bar.show(&session.name, progress.position, None);
-    let result = pipeline::collect(&request, || start(&session), &mut show);
+    let mut show = |progress: crate::Progress| bar.show(&session.name, progress.position, None);
+    let result = crate::collect(&request, || start(&session), &mut show);
     bar.clear();
     print(&result?, as_json, quiet)
 }
@@ -49,8 +48,8 @@ fn session(args: &CollectArgs) -> Result<Request> {
 
 #[cfg(windows)]
 fn start(session: &Request) -> Result<Live> {
-    let live = tracequet::source::etw::start(session)?;
-    tracequet::source::etw::stop_on_interrupt(live.stop())?;
+    let live = crate::trace::source::etw::start(session)?;
+    crate::trace::source::etw::stop_on_interrupt(live.stop())?;
     Ok(live)
 }
 
@@ -65,9 +64,9 @@ fn start(_: &Request) -> Result<Live> {
 mod tests {
     use super::super::args::{Cli, Command};
     use super::*;
+    use crate::trace::guid::Guid;
+    use crate::trace::source::live::ProviderId;
     use clap::Parser;
-    use tracequet::guid::Guid;
-    use tracequet::source::live::ProviderId;
 
     fn session_of(arguments: &[&str]) -> Request {
         let all = ["tracequet", "collect", "--etw", "-o", "out"].iter().chain(arguments);

@@ -1,13 +1,11 @@
-//! `tracequet convert`: checks the request, shows progress, and reports what came of it.
+//! `tracequet convert`: checks the request, shows progress, and prints the summary.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use tracequet::error::{Error, Severity};
-use tracequet::pipeline::{
-    Compression, Convert, DatasetLayout, Format, InputSummary, Step, Summary, convert_each, expand,
-};
+use crate::trace::error::{Error, Severity};
+use crate::{Compression, Convert, DatasetLayout, Format, InputSummary, Step, Summary, convert_each, expand};
 
 use super::args::{ConvertArgs, OutputArgs};
 use super::batch::Batch;
@@ -41,7 +39,7 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
     }
     match as_lines {
         true => {
-            told(&summary)?;
+            note_failures(&summary)?;
             outcome(&summary).printed(printing.and_then(|()| print_result(&json::batch(&summary)?)))
         }
         false => print(&summary, as_json, quiet),
@@ -50,7 +48,7 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
 
 /// Prints the summary of a dataset that was made.
 pub fn print(summary: &Summary, as_json: bool, quiet: bool) -> anyhow::Result<Outcome> {
-    told(summary)?;
+    note_failures(summary)?;
     outcome(summary).printed(match (as_json, quiet) {
         (true, _) => print_result(&json::summary(summary)?),
         (false, false) => print_note(&text(summary)),
@@ -64,7 +62,7 @@ fn outcome(summary: &Summary) -> Outcome {
 }
 
 /// A line for each recording, and each entry of the dataset, that could not be read.
-fn told(summary: &Summary) -> anyhow::Result<()> {
+fn note_failures(summary: &Summary) -> anyhow::Result<()> {
     for damaged in &summary.damaged_entries {
         print_note(&format!("tracequet: {}\n", clean(damaged)))?;
     }
@@ -80,7 +78,12 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
     if let (Some(from), Some(to)) = (args.from, args.to)
         && from >= to
     {
-        return refuse("nothing lies between --from and --to, expected --from to be less");
+        return refuse("the part is empty, expected --from before --to");
+    }
+    let again =
+        args.label.iter().enumerate().find(|(at, (name, _))| args.label.iter().take(*at).any(|(n, _)| n == name));
+    if let Some((_, (name, _))) = again {
+        return refuse(&format!("--label {name} is given twice, expected one value for each name"));
     }
     let listed = args.files_from.as_deref().map(listed).transpose()?;
     let from_input = args.files_from.iter().filter(|path| path.as_os_str() == "-").count();
@@ -94,7 +97,7 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
         return refuse("--files-from names no recording");
     }
     if args.append && found.inputs.iter().any(|path| path.as_os_str() == "-") {
-        return refuse("standard input cannot be added to a dataset: whether it is there already is told by its hash");
+        return refuse("standard input cannot be added to a dataset: its hash is needed before it is read");
     }
     let output = output(args.output)?;
     let layout = if several { DatasetLayout::Hive } else { output.layout };
@@ -136,7 +139,7 @@ fn listed(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(names().map(named).collect())
 }
 
-/// A name as it stands in a list.
+/// A name as written in a list.
 fn named(bytes: &[u8]) -> PathBuf {
     #[cfg(unix)]
     return PathBuf::from(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes));
@@ -177,7 +180,7 @@ fn text(summary: &Summary) -> String {
         let options = if input.differs { ", converted with other options (--refresh)" } else { "" };
         let labels = if input.other_labels { ", with other labels, which stay" } else { "" };
         let path = clean(&input.path.to_string_lossy());
-        out.push_str(&format!("{path}: is there already as {}{options}{labels}\n", clean(&input.trace_id)));
+        out.push_str(&format!("{path}: is in the dataset already as {}{options}{labels}\n", clean(&input.trace_id)));
     }
     let tables = &summary.tables;
     let seconds = summary.elapsed_ns as f64 / 1e9;
@@ -226,6 +229,10 @@ fn one_input(out: &mut String, input: &InputSummary) {
         if input.frames.with_line > 0 {
             out.push_str(&format!("  {} with a source line\n", counted(input.frames.with_line, "frame", "frames")));
         }
+    }
+    let of_choice = ["provider_not_recorded", "table_not_recorded", "nothing_in_window"];
+    for p in input.problems.iter().filter(|p| of_choice.contains(&p.code)) {
+        out.push_str(&format!("  note: {}\n", clean(&p.message)));
     }
     if !input.has_losses() {
         return;

@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use crate::dataset::read::{Dataset, Found, TableFile, What};
+use crate::trace::error::Error;
 use clap::{Args, Subcommand};
-use tracequet::dataset::{Dataset, Found, TableFile, What};
-use tracequet::error::Error;
-use tracequet::pipeline;
 
 use super::output::{Outcome, print_result};
 use super::stored::{self, OpenDataset};
@@ -31,7 +30,7 @@ pub enum DatasetCommand {
     List(OfDataset),
     /// Remove recordings with all their files
     Remove(RemoveArgs),
-    /// Hold the files against what the dataset says they are, and read every table
+    /// Compare the files with the entries of the dataset, and read every table
     Verify(OfDataset),
 }
 
@@ -58,7 +57,7 @@ pub fn run(args: &DatasetArgs) -> anyhow::Result<Outcome> {
         DatasetCommand::List(of) => list(&stored::dataset_or_folder(&of.dataset)?.dataset, &of.dataset),
         DatasetCommand::Verify(of) => verify(&stored::dataset_or_folder(&of.dataset)?),
         DatasetCommand::Remove(args) => {
-            pipeline::remove(&args.dataset, &args.keys)?;
+            crate::remove(&args.dataset, &args.keys)?;
             Ok(Outcome::Whole)
         }
     }

@@ -1,12 +1,12 @@
-//! `tracequet export`: call stacks for the tools that draw them.
+//! `tracequet export`: call stacks for other tools.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
+use crate::analyze::profile::{ProfileFormat, TABLES, What, read};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use tracequet::analyze::profile::{ProfileFormat, TABLES, What, read};
 
 use super::opened;
 use super::output::{Outcome, print_note};
@@ -16,7 +16,7 @@ use super::text::counted;
 pub const ABOUT: &str = "Writes the call stacks of CPU samples, allocations, exceptions, waits for locks or blocked threads as a profile that \
             other tools open: speedscope (all threads together and each alone), folded stacks for flame graphs, pprof, or the Firefox \
             Profiler (with the pauses of the process).\n\n\
-            IN is a dataset that convert made, or a recording.";
+            IN is a dataset made by convert, or a recording.";
 
 /// Examples of the command line.
 pub const EXAMPLES: &str = "\
@@ -34,7 +34,7 @@ pub struct ExportArgs {
     /// Form of the profile
     #[arg(long, value_enum, default_value_t = FormatArg::Speedscope)]
     pub format: FormatArg,
-    /// What is to be seen
+    /// Kind of samples
     #[arg(long, value_enum, default_value_t = WhatArg::Cpu)]
     pub what: WhatArg,
     /// File to write [default: standard output]
@@ -43,12 +43,12 @@ pub struct ExportArgs {
     /// Replace the file if it exists
     #[arg(long)]
     pub overwrite: bool,
-    /// Begin each folded stack with its thread; the other formats tell threads apart anyway
+    /// Begin each folded stack with its thread; the other formats always separate threads
     #[arg(long)]
     pub by_thread: bool,
-    /// Of a recording: find source lines and names of native code by the symbols in this directory; may be given again
+    /// Directory with symbols for source lines and names of native code, if IN is a recording; repeatable
     ///
-    /// A dataset has those that it was converted with.
+    /// A dataset already has the lines and names of its conversion.
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
     /// Recording in a dataset of several: its trace_id
@@ -91,7 +91,7 @@ fn recorded(what: WhatArg) -> (&'static str, &'static str) {
         ),
         WhatArg::Allocation => (
             "allocations",
-            "they are recorded with the keyword 0x1 of the runtime at level 5, or with `collect --for allocations`",
+            "they are recorded with the keyword 0x80000000000 of .NET 10, with 0x1 at level 5 of older runtimes, or with `collect --for allocations`",
         ),
         WhatArg::Exception => (
             "exceptions",

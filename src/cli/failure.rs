@@ -1,9 +1,9 @@
-//! Errors as a person reads them: one line with the whole chain, and the bytes around the place when there is one.
+//! Prints errors: one line with the whole chain of causes, and the bytes around the place.
 
 use std::io::{ErrorKind, Write};
 
-use tracequet::error::Error;
-use tracequet::source::Input;
+use crate::trace::error::Error;
+use crate::trace::source::Input;
 
 use super::text::clean;
 
@@ -38,7 +38,7 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<Output>().is_some_and(|output| output.source.kind() == ErrorKind::BrokenPipe)
 }
 
-/// Prints an error. When standard error is closed there is nobody left to tell.
+/// Prints an error. A closed standard error is ignored.
 pub fn print(error: &anyhow::Error) {
     let mut text = format!("tracequet: {}\n", shown(&chain(error)));
     if let Some(Error::Unreadable { path, offset, .. }) = error.downcast_ref()
@@ -82,7 +82,7 @@ fn window(bytes: &[u8], offset: u64) -> String {
     let hex: Vec<String> = shown.iter().map(|b| format!("{b:02x}")).collect();
     let text: String = shown.iter().map(|b| if b.is_ascii_graphic() { char::from(*b) } else { '.' }).collect();
     let label = format!("{start:>10}  ");
-    // One past the last byte stands for the end of the file.
+    // One past the last byte means the end of the file.
     let caret = label.len() + 3 * (at - start);
     let end = if at == bytes.len() { " end of file" } else { "" };
     format!("{label}{:<47}  {text}\n{:caret$}^{end}\n", hex.join(" "), "")

@@ -1,5 +1,5 @@
-//! What the allocator does with memory that is given back to it. A conversion asks for the same few megabytes again and
-//! again; glibc hands them to the system each time by default, which clears them anew.
+//! Settings of the allocator for freed memory. A conversion asks for the same few megabytes again and
+//! again; glibc hands them to the system each time by default, which clears them again.
 
 /// Keeps up to 16 MB, and blocks below 4 MB, for what is asked for next.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

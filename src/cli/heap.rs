@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
-use tracequet::analyze::heap::{
+use crate::analyze::heap::{
     Explanation, HeapGraph, Retention, Snapshot, Step, TABLES, TypeRow, explain, read, snapshot, snapshots,
 };
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
 
 use super::live::args::size as parse_size;
 use super::output::{Outcome, print_result};
@@ -14,10 +14,10 @@ use super::text::{Columns, clean, count, counted, moment, size};
 use super::{opened, values};
 
 /// What the command does.
-pub const ABOUT: &str = "Shows the heap as a walk of it found it: types with the number and bytes of their objects, and the bytes \
-            that they retain, which is what would be garbage without them. With --type or --object: a shortest path from a \
-            root, and apart from it the dominators, through which every path leads.\n\n\
-            IN is a dataset that convert made, or a recording of a heap dump (collect --heap, or the keywords 0x1980001 of \
+pub const ABOUT: &str = "Shows a heap dump: types with the number and bytes of their objects, and the bytes that they retain, \
+            which would be garbage without them. With --type or --object: a shortest path from a root, and the \
+            dominators, through which every path leads.\n\n\
+            IN is a dataset made by convert, or a recording of a heap dump (collect --heap, or the keywords 0x1980001 of \
             the runtime).";
 
 /// Examples of the command line.
@@ -43,22 +43,22 @@ pub struct HeapArgs {
     /// Collection in which the heap was walked: its gc_id [default: the last one]
     #[arg(long, value_name = "N")]
     pub gc: Option<u32>,
-    /// What keeps the objects of this type alive: the paths to the one that retains most
+    /// Show what keeps the objects of this type alive: paths to the one that retains most
     #[arg(long = "type", value_name = "NAME", conflicts_with = "object")]
     pub type_name: Option<String>,
-    /// What keeps the object at this address alive
+    /// Show what keeps the object at this address alive
     #[arg(long, value_name = "ADDRESS", value_parser = values::address)]
     pub object: Option<u64>,
     /// Order of the types
     #[arg(long, value_enum, default_value_t = OrderArg::Retained)]
     pub by: OrderArg,
-    /// All types and steps, not only the first
+    /// Show all types and steps
     #[arg(long)]
     pub all: bool,
     /// Recording in a dataset of several: its trace_id
     #[arg(long, value_name = "KEY")]
     pub trace: Option<String>,
-    /// Most memory for the graph: 64 bytes an object or root and 8 bytes a reference; a larger heap is refused
+    /// Memory limit for the graph: 64 bytes for an object or root, 8 bytes for a reference; a larger heap is refused
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size)]
     pub memory: u64,
     /// Print one JSON object, with all types

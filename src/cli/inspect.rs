@@ -1,17 +1,17 @@
-//! `tracequet inspect`: what is in a recording, as text or as JSON.
+//! `tracequet inspect`: the contents of a recording as text or JSON.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use tracequet::error::{Error, Severity};
-use tracequet::inspect::{
+use crate::inspect::{
     Collection, CollectionKind, DecodedBy, EventTypeCount, FrameNames, Inspection, frame_names, inspect_recording,
 };
-use tracequet::reader::NOBODY;
-use tracequet::reader::etl::Manifests;
-use tracequet::source::RecordingPath;
-use tracequet::source::store::{Address, fetch};
-use tracequet::time::format_utc;
+use crate::trace::error::{Error, Severity};
+use crate::trace::reader::NO_SUBJECT;
+use crate::trace::reader::etl::Manifests;
+use crate::trace::source::RecordingPath;
+use crate::trace::source::store::{Address, fetch};
+use crate::trace::time::format_utc;
 
 use super::args::InspectArgs;
 use super::interrupt;
@@ -20,7 +20,7 @@ use super::output::{Outcome, print_note, print_result};
 use super::progress::Bar;
 use super::text::{Columns, clean, count, counted, duration, moment, problem, size};
 
-/// So many rows of a list are shown without `--all`.
+/// Rows of a list that are shown without `--all`.
 const TOP: usize = 20;
 const TOP_THREADS: usize = 10;
 
@@ -213,7 +213,7 @@ fn processes(out: &mut String, inspection: &Inspection, all: bool) {
     let mut columns = Columns::new(&[">process", "name", ">threads", ">events"]);
     for p in processes.iter().take(shown) {
         // Events that the kernel files under no process.
-        let none = p.process_id == NOBODY;
+        let none = p.process_id == NO_SUBJECT;
         let id = if none { "none".to_owned() } else { p.process_id.to_string() };
         columns.row([id, clean(&p.name), count(p.threads), count(p.events)]);
     }

@@ -1,4 +1,4 @@
-//! What asks the program to end: Ctrl+C, SIGINT and SIGTERM, closing the terminal.
+//! Requests to end the program: Ctrl+C, SIGINT and SIGTERM, closing the terminal.
 //!
 //! Unix goes by `signal-hook`, which says which signal came (the exit code depends on it; `ctrlc` does not say), and calls
 //! the handler on a thread that may take locks. Windows goes by the handler of `source::etw`.
@@ -55,7 +55,7 @@ pub fn remove_at_end(folder: &Path) {
 
 /// Removes what is half done, and ends the program.
 pub fn end(asked: Asked) -> ! {
-    tracequet::sink::abandon_all();
+    crate::dataset::write::abandon_all();
     for folder in LEFT.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         std::fs::remove_dir_all(folder).ok();
     }
@@ -89,8 +89,8 @@ fn listen(to: &[Asked], mut handler: impl FnMut(Asked) + Send + 'static) -> anyh
 /// The first Ctrl+C calls the handler; the second ends the program.
 #[cfg(windows)]
 fn listen(_: &[Asked], mut handler: impl FnMut(Asked) + Send + 'static) -> anyhow::Result<()> {
-    let stop = tracequet::source::live::Stop::default();
-    tracequet::source::etw::stop_on_interrupt(stop.clone())?;
+    let stop = crate::trace::source::live::Stop::default();
+    crate::trace::source::etw::stop_on_interrupt(stop.clone())?;
     let wait = move || {
         stop.wait(None);
         handler(Asked::Interrupt);

@@ -1,11 +1,11 @@
 //! The JSON that `--json` prints. Names are those of the tables where the tables have the same thing; names stay, new
 //! ones may be added.
 
+use crate::inspect::{CollectionKind, DecodedBy, FrameNames, Inspection};
+use crate::trace::reader::TraceInfo;
+use crate::trace::time::format_utc;
+use crate::{Done, FailedInput, InputSummary, ProblemSummary, Summary};
 use serde::Serialize;
-use tracequet::inspect::{CollectionKind, DecodedBy, FrameNames, Inspection};
-use tracequet::pipeline::{Done, FailedInput, InputSummary, ProblemSummary, Summary};
-use tracequet::reader::TraceInfo;
-use tracequet::time::format_utc;
 
 #[derive(Serialize)]
 struct Header<'a> {

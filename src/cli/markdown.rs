@@ -1,26 +1,11 @@
-//! Text in cells of Markdown tables. Names of types and methods have signs that Markdown or HTML would take for theirs.
+//! Text in cells of Markdown tables. Names of types and methods have characters with a meaning in Markdown or HTML.
 
 use super::text::clean;
 
 /// Characters of a cell; names in recordings have no bound.
 const MOST: usize = 300;
 
-/// Plain text.
-pub fn cell(text: &str) -> String {
-    let mut out = String::new();
-    for c in shortened(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '~' => out.extend(['\\', c]),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// A name as it is. The fence is longer than any row of backticks in it (``List`1``).
+/// Text as it is: code, in which nothing becomes a link or a mention. The fence is longer than any row of backticks in it (``List`1``).
 pub fn code(text: &str) -> String {
     let text = shortened(text).replace('|', "\\|");
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
@@ -47,7 +32,6 @@ mod tests {
         assert_eq!(code("System.String"), "`System.String`");
         assert_eq!(code("List`1[a|b]"), "``List`1[a\\|b]``");
         assert_eq!(code("``2"), "``` ``2 ```");
-        assert_eq!(cell("List<a|b> & *_[x]"), "List&lt;a\\|b&gt; &amp; \\*\\_\\[x\\]");
         assert_eq!(code(&"a".repeat(1 << 20)).len(), MOST + 5);
     }
 }

@@ -1,4 +1,6 @@
-//! What a person can type: the commands, and how each ends.
+//! The command line: the commands and their exit codes.
+
+#![allow(rustdoc::invalid_html_tags, reason = "the comments of arguments are the help, where <key> stands for a key")]
 
 mod args;
 mod batch;

@@ -1,10 +1,10 @@
-//! The dataset that a question is about: IN itself, or a temporary one that a recording is converted to.
+//! Opens IN as a dataset: IN itself, or a temporary dataset converted from a recording.
 
 use std::path::{Path, PathBuf};
 
+use crate::dataset::read::Dataset;
+use crate::{Convert, StoredDataset, convert};
 use tempfile::TempDir;
-use tracequet::dataset::Dataset;
-use tracequet::pipeline::{Convert, StoredDataset, convert};
 
 use super::interrupt;
 use super::progress::Bar;
@@ -40,7 +40,7 @@ pub fn open_with_symbols(input: &Path, tables: &[&str], symbols: &[PathBuf]) -> 
     let tables = tables.iter().map(|table| (*table).to_owned());
     let request = Convert::new([input], folder.path().join("dataset")).tables(tables).symbols(symbols.iter().cloned());
     let mut bar = Bar::new(false);
-    let name = tracequet::source::store::shown(input).to_string_lossy().into_owned();
+    let name = crate::trace::source::store::shown(input).to_string_lossy().into_owned();
     let result = convert(&request, &mut |progress| bar.show(&name, progress.position, progress.total));
     bar.clear();
     let losses = result?.inputs.iter().any(|input| input.has_losses());

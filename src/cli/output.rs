@@ -1,4 +1,4 @@
-//! What a command prints, and how it ends.
+//! Output and exit codes of commands.
 //!
 //! Results go to standard output, everything about them (progress, summaries, errors) to standard error. Both are
 //! written with checks: a reader that has seen enough and closes the pipe is no failure.

@@ -45,7 +45,7 @@ impl Bar {
                 let style = style.with_key("left", |state: &ProgressState, out: &mut dyn Write| {
                     let left = state.len().unwrap_or_default().saturating_sub(state.pos());
                     if state.pos() == 0 {
-                        // Nothing tells how fast it will be.
+                        // The speed is not known.
                         return;
                     }
                     write!(out, "{:.0} s left", left as f64 / rate(state)).ok();

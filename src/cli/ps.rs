@@ -1,7 +1,7 @@
 //! `tracequet ps`: the .NET processes that can be recorded, and those that cannot be reached.
 
+use crate::trace::source::diagnostics::port::{Candidate, Target, candidates, process_info};
 use serde_json::json;
-use tracequet::source::diagnostics::port::{Candidate, Target, candidates, process_info};
 
 use super::live::args::PsArgs;
 use super::live::process::{program_name, trouble};
@@ -21,14 +21,14 @@ struct Row {
 
 /// Prints the list.
 pub fn run(args: &PsArgs) -> anyhow::Result<Outcome> {
-    // A process that does not answer keeps nobody else waiting.
+    // A process that does not answer delays no other.
     let ask = |candidate| std::thread::Builder::new().spawn(move || row(candidate));
     let asking: Vec<_> = candidates()
-        .map_err(tracequet::error::Error::from)?
+        .map_err(crate::trace::error::Error::from)?
         .into_iter()
         .map(ask)
         .collect::<std::io::Result<_>>()
-        .map_err(tracequet::error::Error::io("starting a thread"))?;
+        .map_err(crate::trace::error::Error::io("starting a thread"))?;
     let rows: Vec<Row> = asking.into_iter().filter_map(|thread| thread.join().ok()).collect();
     print_result(&if args.json { as_json(&rows)? } else { as_text(&rows) })?;
     Ok(Outcome::Whole)
@@ -67,7 +67,7 @@ fn row(candidate: Candidate) -> Row {
 
 fn as_text(rows: &[Row]) -> String {
     if rows.is_empty() {
-        return "no .NET process is to be seen\n".into();
+        return "no .NET process was found\n".into();
     }
     let mut columns = Columns::new(&["pid", "name", "user", "runtime", "port", "command"]);
     for row in rows {

@@ -1,12 +1,12 @@
-//! `tracequet schema`: the tables, what each column means, and how event payloads are laid out.
+//! `tracequet schema`: the tables, the meaning of each column, and the layouts of event payloads.
 
 use std::collections::BTreeMap;
 
+use crate::dataset::table::schema::{self, ColumnSchema, TableSchema};
+use crate::trace::event::catalog::{self, EventLayout, Provider, ValueMap};
+use crate::trace::event::layout::map_of;
 use anyhow::Context;
 use serde::Serialize;
-use tracequet::event::catalog::{self, EventLayout, Provider, ValueMap};
-use tracequet::event::layout::map_of;
-use tracequet::table::schema::{self, ColumnSchema, TableSchema};
 
 use super::args::{SchemaArgs, SchemaFormat};
 use super::output::{Outcome, print_result};
@@ -81,7 +81,7 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
-/// Sections stand one line apart.
+/// Sections are separated by a line.
 fn separate(out: &mut String) {
     if !out.is_empty() {
         out.push('\n');
@@ -165,7 +165,7 @@ fn maps(provider: &Provider) -> BTreeMap<&str, MapView<'_>> {
 }
 
 fn map_view(map: &ValueMap) -> MapView<'_> {
-    let values = map.entries().into_iter().map(|(value, text)| ValueView { value, text }).collect();
+    let values = map.entries().map(|(value, text)| ValueView { value, text }).collect();
     MapView { kind: &map.kind, values }
 }
 
@@ -295,7 +295,7 @@ fn event_markdown(out: &mut String, view: &EventView<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracequet::table_spec::Encoding;
+    use crate::dataset::table_spec::Encoding;
 
     #[test]
     fn tables_print_in_every_format() {
@@ -308,8 +308,13 @@ mod tests {
             encoding: Encoding::Plain,
         };
         let columns = vec![column("gc_id", None), column("duration_ns", Some("ns"))];
-        let table =
-            TableSchema { name: "gc".into(), doc: "One collection.".into(), columns, sorted_by: vec!["gc_id".into()] };
+        let table = TableSchema {
+            name: "gc".into(),
+            doc: "One collection.".into(),
+            order: 0,
+            columns,
+            sorted_by: vec!["gc_id".into()],
+        };
         let text = of_tables(std::slice::from_ref(&table), SchemaFormat::Text).unwrap();
         assert!(text.contains("  duration_ns  uint64, may be null  ns    a | b\n"), "{text}");
         let markdown = of_tables(std::slice::from_ref(&table), SchemaFormat::Markdown).unwrap();

@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::analyze::check::{LabelTest, Run, latest, runs};
+use crate::analyze::metrics::{Missing, Owner, TABLE, definition_of, tables};
+use crate::analyze::samples::median;
+use crate::dataset::read::Dataset;
+use crate::{Convert, StoredDataset, convert};
 use clap::{Args, ValueEnum};
-use tracequet::analyze::check::{LabelTest, Run, latest, runs};
-use tracequet::analyze::metrics::{TABLE, definition_of, tables};
-use tracequet::analyze::samples::median;
-use tracequet::dataset::Dataset;
-use tracequet::pipeline::{Convert, StoredDataset, convert};
 
 use super::interrupt;
-use super::markdown::{cell, code};
+use super::markdown::code;
 use super::output::{Outcome, print_note, print_result};
 use super::stored::{self, OpenDataset, note_damaged};
 use super::text::{Columns, clean, count, duration, size};
 
 pub const ABOUT: &str = "\
-Shows the figures of a recording or of all recordings of a dataset: pauses, sizes of the heap, allocations, samples, exceptions, \
-locks, compiling. docs/METRICS.md says what each is, with its SQL. The exit code is 2 when a recording has losses. \
-Of a recording only what the figures need is decoded: what does not fit in other payloads shows in a dataset.";
+Shows the metrics of a recording or of all recordings of a dataset: pauses, sizes of the heap, allocations, samples, exceptions, \
+locks, compilations. docs/METRICS.md defines each, with its SQL. The exit code is 2 when a recording has losses. \
+Only the events that the metrics need are decoded: damaged payloads of other events are found by convert alone.";
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -29,7 +29,7 @@ Examples:
   tracequet stats lake --format json | jq '.[] | {trace_id, labels}'";
 
 /// The tables that figures, and what makes runs comparable, are read from.
-const NEEDED: [&str; 5] = ["trace", TABLE, "process", "gc", "event_type"];
+const NEEDED: [&str; 6] = ["trace", TABLE, "process", "gc", "event_type", "session_provider"];
 
 #[derive(Debug, Args)]
 pub struct StatsArgs {
@@ -142,30 +142,51 @@ pub fn shown(metric: &str, value: f64) -> String {
     }
 }
 
-/// The values of each figure over the runs, in the order of the definitions.
-fn rows(runs: &[Run]) -> Vec<(String, Vec<f64>, Option<String>)> {
-    let mut order: Vec<String> = Vec::new();
-    let mut values: BTreeMap<String, (Vec<f64>, Option<String>)> = BTreeMap::new();
-    for metric in runs.iter().flat_map(|run| &run.metrics) {
-        if !values.contains_key(&metric.name) {
-            order.push(metric.name.clone());
-        }
-        let row = values.entry(metric.name.clone()).or_default();
-        row.0.push(metric.value);
-        row.1.clone_from(&metric.worst);
-    }
-    let row = |name: String| values.remove(&name).map(|(values, worst)| (name, values, worst));
-    order.into_iter().filter_map(row).collect()
+/// A figure over the runs: its values, and where to look or why there are none.
+#[derive(Default)]
+struct Row {
+    name: String,
+    values: Vec<f64>,
+    note: String,
 }
 
-fn cells(runs: &[Run], name: &str, values: &[f64], worst: Option<&str>) -> [String; 5] {
-    let shown = |value: Option<f64>| value.map_or_else(String::new, |value| shown(name, value));
+/// The figures in the order of the definitions. Of several by names there is no row when there are none.
+fn rows(runs: &[Run]) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for metric in runs.iter().flat_map(|run| &run.metrics) {
+        let has_keys = definition_of(&metric.name).ok().flatten().is_some_and(|definition| definition.has_keys());
+        if metric.value.is_none() && has_keys {
+            continue;
+        }
+        let place = *places.entry(&metric.name).or_insert_with(|| {
+            rows.push(Row { name: metric.name.clone(), ..Row::default() });
+            rows.len() - 1
+        });
+        let Some(row) = rows.get_mut(place) else { continue };
+        row.values.extend(metric.value);
+        let source = metric.source.as_deref().unwrap_or_default();
+        let owner = if metric.owner == Owner::Machine { "of several processes" } else { "" };
+        let missing = match metric.missing {
+            Some(Missing::NotAsked) => "not recorded",
+            Some(Missing::NotSeen) => "no such event",
+            Some(_) | None => "",
+        };
+        let parts = [metric.worst.as_deref().unwrap_or_default(), source, owner, missing];
+        row.note = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+    }
+    rows
+}
+
+fn cells(runs: &[Run], row: Row) -> [String; 5] {
+    let shown = |value: Option<f64>| value.map_or_else(String::new, |value| shown(&row.name, value));
     let several = runs.len() > 1;
+    let values = &row.values;
     let least = values.iter().copied().min_by(f64::total_cmp).filter(|_| several);
     let most = values.iter().copied().max_by(f64::total_cmp).filter(|_| several);
-    let note =
-        if several { format!("{} of {}", values.len(), runs.len()) } else { worst.unwrap_or_default().to_owned() };
-    [clean(name), shown(median(values)), shown(least), shown(most), note]
+    let note = if several { format!("{} of {}", values.len(), runs.len()) } else { row.note };
+    let median = if values.is_empty() { "-".to_owned() } else { shown(median(values)) };
+    [clean(&row.name), median, shown(least), shown(most), note]
 }
 
 fn text(runs: &[Run]) -> String {
@@ -181,8 +202,8 @@ fn text(runs: &[Run]) -> String {
         writeln!(out, "{}  {}{losses}", clean(&run.trace_id), clean(&labels.join(" "))).ok();
     }
     let mut columns = Columns::new(&["metric", ">median", ">least", ">most", "where"]);
-    for (name, values, worst) in rows(runs) {
-        columns.row(cells(runs, &name, &values, worst.as_deref()));
+    for row in rows(runs) {
+        columns.row(cells(runs, row));
     }
     columns.print(&mut out);
     out
@@ -190,19 +211,22 @@ fn text(runs: &[Run]) -> String {
 
 fn markdown(runs: &[Run]) -> String {
     let mut out = String::from("| metric | median | least | most | |\n|---|---:|---:|---:|---|\n");
-    for (name, values, worst) in rows(runs) {
-        let [_, median, least, most, note] = cells(runs, &name, &values, worst.as_deref());
-        writeln!(out, "| {} | {median} | {least} | {most} | {} |", code(&name), cell(&note)).ok();
+    for row in rows(runs) {
+        let [name, median, least, most, note] = cells(runs, row);
+        let note = if note.is_empty() { note } else { code(&note) };
+        writeln!(out, "| {} | {median} | {least} | {most} | {note} |", code(&name)).ok();
     }
     out
 }
 
 fn json(runs: &[Run]) -> anyhow::Result<String> {
-    let metric = |metric: &tracequet::analyze::metrics::Metric| {
+    let metric = |metric: &crate::analyze::metrics::Metric| {
         let definition = definition_of(&metric.name).ok().flatten();
+        let (scope, process_id) = metric.owner.columns();
         serde_json::json!({
             "name": metric.name, "value": metric.value, "unit": definition.map(|d| d.unit.as_str()),
-            "observations": metric.observations, "worst": metric.worst,
+            "missing": metric.missing.map(Missing::word), "observations": metric.observations, "worst": metric.worst,
+            "scope": scope, "process_id": process_id, "source": metric.source,
         })
     };
     let run = |run: &Run| {

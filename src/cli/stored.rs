@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use tracequet::dataset::Dataset;
-use tracequet::pipeline::{StoredDataset, fetch_dataset};
+use crate::dataset::read::Dataset;
+use crate::{StoredDataset, fetch_dataset};
 
 use super::interrupt;
 use super::output::print_note;
@@ -17,8 +17,8 @@ pub struct OpenDataset {
     pub stored: Option<StoredDataset>,
 }
 
-/// The dataset at an address, with copies of these tables; without names of all tables. Nothing if the name is none of a store,
-/// or if there is no dataset.
+/// The dataset at an address, with copies of these tables; without names of all tables. Nothing if the name is not an
+/// address of a store, or if there is no dataset.
 pub fn dataset(input: &Path, tables: &[&str]) -> anyhow::Result<Option<OpenDataset>> {
     let Some(opened) = entries(input)? else { return Ok(None) };
     if let Some(stored) = &opened.stored {
@@ -32,18 +32,18 @@ pub fn dataset_or_folder(input: &Path) -> anyhow::Result<OpenDataset> {
     if let Some(opened) = entries(input)? {
         return Ok(opened);
     }
-    if tracequet::source::store::is_address(input) {
+    if crate::trace::source::store::is_address(input) {
         let what = "is not there".to_owned();
-        let path = tracequet::source::store::shown(input);
+        let path = crate::trace::source::store::shown(input);
         let expected = "a dataset: an address with a manifest.json below".to_owned();
-        return Err(tracequet::error::Error::Dataset { path, what, expected }.into());
+        return Err(crate::trace::error::Error::Dataset { path, what, expected }.into());
     }
     Ok(OpenDataset { dataset: Dataset::open(input)?, stored: None })
 }
 
 /// Says which entries of a dataset cannot be read. `input` is where it is. Returns whether there are any.
 pub fn note_damaged(dataset: &Dataset, input: &Path) -> anyhow::Result<bool> {
-    let shown = tracequet::source::store::shown(input);
+    let shown = crate::trace::source::store::shown(input);
     for damaged in dataset.damaged() {
         print_note(&format!("tracequet: {}\n", clean(&damaged.at(&shown).to_string())))?;
     }
@@ -51,7 +51,7 @@ pub fn note_damaged(dataset: &Dataset, input: &Path) -> anyhow::Result<bool> {
 }
 
 fn entries(input: &Path) -> anyhow::Result<Option<OpenDataset>> {
-    if !tracequet::source::store::is_address(input) {
+    if !crate::trace::source::store::is_address(input) {
         return Ok(None);
     }
     interrupt::end_at_interrupt()?;

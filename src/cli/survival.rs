@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use crate::analyze::cohort::{CohortRow, TABLES, UNKNOWN_BIRTH, cohorts};
 use clap::Args;
 use serde_json::json;
-use tracequet::analyze::cohort::{CohortRow, TABLES, UNKNOWN_BIRTH, cohorts};
 
 use super::opened;
 use super::output::{Outcome, print_result};
@@ -109,7 +109,7 @@ impl Curves {
     fn text(&self, all: bool) -> String {
         let mut born: Vec<u32> = self.cohorts.keys().copied().filter(|born| *born != UNKNOWN_BIRTH).collect();
         let mut out = String::from(
-            "Bytes that came into being before a collection, and how many of them are alive after it and after later ones\n\n",
+            "Bytes allocated before a collection, and how many of them are alive after it and after later ones\n\n",
         );
         let mut columns = Columns::new(&[
             ">born before",

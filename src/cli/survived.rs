@@ -1,9 +1,9 @@
-//! `tracequet survived`: what became of an object.
+//! `tracequet survived`: the fate of an object.
 
 use std::path::PathBuf;
 
+use crate::analyze::survived::{Fate, Step, TABLES, survived};
 use clap::Args;
-use tracequet::analyze::survived::{Fate, Step, TABLES, survived};
 
 use super::opened;
 use super::output::{Outcome, print_result};
@@ -20,7 +20,7 @@ pub struct SurvivedArgs {
     /// Address before the collection, as 0x7f00... or in decimal
     #[arg(value_name = "ADDRESS", value_parser = super::values::address)]
     pub address: u64,
-    /// Go on to the collections after it, as long as it is known where the object is
+    /// Continue with later collections, as long as the address of the object is known
     #[arg(long)]
     pub follow: bool,
     /// Recording in a dataset of several: its trace_id

@@ -1,8 +1,9 @@
-//! Numbers, sizes, durations and columns for a person's eye.
+//! Formats numbers, sizes, durations and columns for people.
 
 use std::fmt::Write;
 
-use tracequet::pipeline::ProblemSummary;
+use crate::ProblemSummary;
+use crate::trace::error::is_unseen;
 
 /// `1,234,567`.
 pub fn count(number: u64) -> String {
@@ -80,8 +81,7 @@ fn three_digits(value: f64) -> String {
 pub fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        // Bidirectional overrides reorder what is seen.
-        if c.is_control() || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}') {
+        if is_unseen(c) {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);
@@ -90,14 +90,14 @@ pub fn clean(text: &str) -> String {
     out
 }
 
-/// At which side of its column a cell stands.
+/// Alignment of a cell in its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Left,
     Right,
 }
 
-/// No column is wider: a cell that is longer moves only what stands behind it. Names in recordings have no bound, formatted
+/// No column is wider: a longer cell moves only the cells behind it. Names in recordings have no bound, formatted
 /// widths have one of 65,535, and each row would be as long as the longest name.
 const WIDEST: usize = 200;
 
@@ -108,7 +108,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Columns with a head. Heads that begin with `>` stand at the right.
+    /// Columns with a head. Heads that begin with `>` are aligned to the right.
     pub fn new(heads: &[&str]) -> Columns {
         let side = |head: &&str| if head.starts_with('>') { Side::Right } else { Side::Left };
         let sides = heads.iter().map(side).collect();
@@ -194,6 +194,7 @@ mod tests {
 
     #[test]
     fn a_recording_cannot_steer_the_terminal() {
+        assert_eq!(clean("a\u{2028}\u{200e}\u{feff}b"), "a\\u{2028}\\u{200e}\\u{feff}b");
         assert_eq!(clean("a\u{1b}[31mb\n\u{202e}c"), "a\\u{1b}[31mb\\u{a}\\u{202e}c");
     }
 

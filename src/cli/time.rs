@@ -1,9 +1,13 @@
-//! Times since the start of a recording as a person types them: `12.5`, `12.5s`, `300ms`, `1m30s`.
+//! Parses times since the start of a recording: `12.5`, `12.5s`, `300ms`, `1m30s`, `00:01:30`.
 
-const EXPECTED: &str = "expected seconds (12.5) or numbers with units h, m, s, ms, us, ns (1m30s, 300ms)";
+const EXPECTED: &str =
+    "expected seconds (12.5) or numbers with units h, m, s, ms, us, ns (1m30s, 300ms), or hh:mm:ss, or dd:hh:mm:ss";
 
 /// Reads a time in nanoseconds. Fractions are exact; what is finer than a nanosecond is refused.
 pub fn parse(text: &str) -> Result<i64, String> {
+    if text.contains(':') {
+        return clock(text);
+    }
     let mut rest = text;
     let mut total: i128 = 0;
     let mut finest = i128::MAX;
@@ -36,6 +40,28 @@ pub fn parse(text: &str) -> Result<i64, String> {
         return Err(EXPECTED.into());
     }
     i64::try_from(total).map_err(|_| "longer than 292 years".into())
+}
+
+/// `hh:mm:ss` and `dd:hh:mm:ss`, as dotnet-trace takes them. Two numbers alone would be hours and minutes to it, and minutes and
+/// seconds to most people.
+fn clock(text: &str) -> Result<i64, String> {
+    let parts: Vec<&str> = text.split(':').collect();
+    let (days, hours, minutes, seconds) = match parts[..] {
+        [hours, minutes, seconds] => ("0", hours, minutes, seconds),
+        [days, hours, minutes, seconds] => (days, hours, minutes, seconds),
+        _ => return Err(EXPECTED.into()),
+    };
+    let below = |text: &str, limit: i128| {
+        let number = Some(text).filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
+        number.and_then(|text| text.parse::<i128>().ok()).filter(|number| *number < limit).ok_or(EXPECTED)
+    };
+    let whole = ((below(days, 1 << 40)? * 24 + below(hours, 24)?) * 60 + below(minutes, 60)?) * 60;
+    below(seconds.split('.').next().unwrap_or_default(), 60)?;
+    let (ns, is_exact) = scaled(seconds, 1_000_000_000).ok_or(EXPECTED)?;
+    if !is_exact {
+        return Err("finer than a nanosecond".into());
+    }
+    i64::try_from(whole * 1_000_000_000 + ns).map_err(|_| "longer than 292 years".into())
 }
 
 fn split(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
@@ -77,6 +103,10 @@ mod tests {
             ("1m30s", 90_000_000_000),
             ("1.5m", 90_000_000_000),
             ("1h2m3s4ms", 3_723_004_000_000),
+            ("00:00:05", 5_000_000_000),
+            ("01:02:03.5", 3_723_500_000_000),
+            ("00:00:01:30", 90_000_000_000),
+            ("2:03:04:05", 183_845_000_000_000),
             ("0.10000000000000000000", 100_000_000),
             ("9223372036.854775807", i64::MAX),
         ] {
@@ -107,6 +137,16 @@ mod tests {
             "999999999999999999999999999999999999999999999",
             "1m-30s",
             "١",
+            "05:30",
+            "0:0:60",
+            "24:00:00",
+            "0:60:00",
+            "::",
+            "1:2:3:4:5",
+            "-1:00:00",
+            "00:00:5s",
+            "00:00:0.0000000001",
+            "99999999999:00:00:00",
         ];
         for text in wrong {
             assert!(parse(text).is_err(), "{text}: {:?}", parse(text));

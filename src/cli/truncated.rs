@@ -1,7 +1,7 @@
-//! What happens when a file shrinks while it is read: files are mapped, and the system sends the signal SIGBUS to a program that
-//! touches what is no longer there. Reading by copies would cost every run for this rare case, so the signal is handled instead:
-//! zeros take the place of what is gone, and the reader reports it. Elsewhere than in an input, the program says what
-//! happened and ends with 1.
+//! Handles files that shrink while they are read: files are mapped, and the system sends the signal SIGBUS to a program
+//! that touches what is no longer there. Reading by copies would cost every run for this rare case, so the signal is
+//! handled instead: zeros take the place of what is gone, and the reader reports it. Elsewhere than in an input, the
+//! program says what happened and ends with 1.
 
 /// Handles the loss of mapped files.
 #[cfg(unix)]
@@ -25,7 +25,7 @@ extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
     // an input, which is read-only and lives as long as it is known; private zeros take its place until it is unmapped.
     unsafe {
         let page = usize::try_from(libc::sysconf(libc::_SC_PAGESIZE)).unwrap_or(4096);
-        if let Some(range) = tracequet::source::lost_map((*info).si_addr().addr(), page) {
+        if let Some(range) = crate::trace::source::lost_map((*info).si_addr().addr(), page) {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
             let start = range.start as *mut libc::c_void;
             if libc::mmap(start, range.end - range.start, libc::PROT_READ, flags, -1, 0) == start {

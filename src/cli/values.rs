@@ -1,9 +1,9 @@
-//! Values of options as a person types them: numbers, addresses, compressions, providers, names of sessions.
+//! Parses values of options: numbers, addresses, compressions, providers, names of sessions.
 
-use tracequet::event::catalog;
-use tracequet::guid::Guid;
-use tracequet::pipeline::Compression;
-use tracequet::source::live::ProviderId;
+use crate::Compression;
+use crate::trace::event::catalog;
+use crate::trace::guid::Guid;
+use crate::trace::source::live::ProviderId;
 
 /// Longer names of sessions are cut by what starts them.
 const MAX_NAME: usize = 200;

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tracequet::error::Error;
-use tracequet::pipeline::{Convert, Summary, batches};
+use tracequet::trace::error::Error;
+use tracequet::{Convert, Summary, batches};
 
 const SAMPLE: &str = "samples/gc-churn.nettrace";
 
@@ -36,7 +36,7 @@ fn server() -> (String, Arc<AtomicUsize>) {
     (address, count)
 }
 
-/// An address at which nobody listens.
+/// An address without a listener.
 fn nobody() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}/gone.nettrace", listener.local_addr().unwrap())
@@ -44,7 +44,7 @@ fn nobody() -> String {
 
 fn read(inputs: Vec<PathBuf>, mut at_rows: impl FnMut(usize)) -> Result<Summary, Error> {
     let request = Convert::default().inputs(inputs).tables(["gc"]);
-    let mut receive = |rows: tracequet::pipeline::Rows<'_>| {
+    let mut receive = |rows: tracequet::Rows<'_>| {
         if rows.rows.num_rows() > 0 {
             at_rows(rows.input);
         }

@@ -1,5 +1,5 @@
 """Servers that stores are tested against, on this machine: moto for S3, Azurite for Azure, and a plain HTTP server that can be
-told to misbehave. `TRACEQUET` is the program, built with the feature `cloud` (.ci/cloud)."""
+made to misbehave. `TRACEQUET` is the program, built with the feature `cloud` (.ci/cloud)."""
 
 import contextlib
 import http.server
@@ -128,7 +128,7 @@ class Bucket:
 def bucket(moto, request):
     """An empty bucket."""
     name = re.sub("[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
-    # The end of it tells the cases of a test apart.
+    # The end of it distinguishes the cases of a test.
     name = name[-50:].strip("-") + "-b"
     return Bucket(moto, name)
 

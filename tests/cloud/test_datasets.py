@@ -149,7 +149,7 @@ def test_a_killed_run_goes_on(s3, bucket, tmp_path):
 
 
 def longer(recording, times):
-    """A recording with its blocks of events so many times more."""
+    """A recording with its blocks of events repeated."""
     out = bytearray()
     first = recording.index(b"EventBlock") - 15
     out += recording[:first]

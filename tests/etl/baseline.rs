@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use tracequet::reader::{EtwForm, Layout};
+use tracequet::trace::reader::{EtwForm, Layout};
 
 use super::expected::shared;
 use crate::support::collect::{Recording, Seen};

@@ -1,6 +1,6 @@
-//! Conversion of .etl files: every real file becomes tables, and processes are told apart.
+//! Conversion of .etl files: every real file becomes tables, and processes are distinguished.
 
-use tracequet::pipeline::{Convert, convert};
+use tracequet::{Convert, convert};
 
 use super::expected::{shared, shared_file};
 use super::writer::*;

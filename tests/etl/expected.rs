@@ -11,10 +11,10 @@ use std::path::PathBuf;
 
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
-use tracequet::error::Severity;
-use tracequet::guid::Guid;
-use tracequet::reader::{EtwForm, EtwLayout, EventType, Layout, Order};
-use tracequet::source::Input;
+use tracequet::trace::error::Severity;
+use tracequet::trace::guid::Guid;
+use tracequet::trace::reader::{EtwForm, EtwLayout, EventType, Layout, Order};
+use tracequet::trace::source::Input;
 
 use crate::support::collect::{Recording, Seen};
 use crate::support::expected::shared_folder;
@@ -80,7 +80,7 @@ fn id(event_type: &EventType) -> u32 {
     if etw(event_type).form == EtwForm::Classic { 0 } else { event_type.event_id }
 }
 
-/// Problems that are none: hints, and what became of stacks (`stacks.rs`).
+/// Problems without a loss: hints, and what became of stacks (`stacks.rs`).
 fn told_of(code: &str) -> bool {
     matches!(code, "sequence_gap" | "attached_stacks" | "unattached_stacks")
 }

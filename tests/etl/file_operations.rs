@@ -112,7 +112,8 @@ fn kernel_layouts_have_their_documented_sizes() {
         ("Windows-Kernel-TcpIp", 13, 2, 32, 28),
     ];
     for (provider, id, version, wide, narrow) in sizes {
-        let layout = tracequet::catalog::provider(provider).unwrap().as_ref().unwrap().layout(id, version).unwrap();
+        let layout =
+            tracequet::trace::catalog::provider(provider).unwrap().as_ref().unwrap().layout(id, version).unwrap();
         let size = |pointer: usize| -> usize {
             let of = |field: &String| {
                 let kind = field.split(": ").nth(1).unwrap().split(" (").next().unwrap();

@@ -1,9 +1,9 @@
-//! Two holes in a log: nothing comes out that was not recorded, and what is lost is told.
+//! Two holes in a log: no event is invented, and each loss is reported.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use tracequet::error::Severity;
+use tracequet::trace::error::Severity;
 
 use super::expected::shared_file;
 use super::writer::*;
@@ -48,7 +48,7 @@ fn check(whole: &[u8], size: usize, runs: usize, name: &str) -> (usize, usize) {
         let part = Recording::mapped(&damaged);
         let what = format!("{name}, run {run}: {holes:?} {:#?}", part.problems);
         for event in &part.events {
-            // No checksum tells that bytes within an event are others. Of a compressed buffer all events have one offset.
+            // No checksum reveals changed bytes within an event. Of a compressed buffer all events have one offset.
             let at = event.offset as usize;
             if holes.iter().any(|hole| hole.start < at + event.payload.len().max(size) && at < hole.end + 0x50) {
                 unknown += 1;

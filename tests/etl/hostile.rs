@@ -1,8 +1,8 @@
 //! Values that no writer should write: each row of the table of hostile values is a test. None may panic, hang or take
 //! memory that the file does not justify, and what is sound beside the damage is read.
 
-use tracequet::reader::{EtwForm, Format, Layout, Order};
-use tracequet::source::HEAD;
+use tracequet::trace::reader::{EtwForm, Format, Layout, Order};
+use tracequet::trace::source::HEAD;
 
 use super::writer::*;
 use crate::support::collect::{Recording, mapped, piped};

@@ -49,7 +49,7 @@ fn dataset(buffers: &[(u16, Vec<Vec<u8>>)]) -> Dataset {
     Dataset::of(file.path())
 }
 
-/// How many rows a table has, none of which ends before it begins.
+/// Number of rows of a table; checks that no row ends before it begins.
 fn rows(dataset: &Dataset, name: &str, what: &str) -> usize {
     let table = dataset.table(name);
     for (begin, end) in table.signed("start_ts_ns").into_iter().zip(table.signed("end_ts_ns")) {
@@ -130,14 +130,15 @@ fn what_comes_late_ends_nothing() {
     let table = dataset.table("thread_time");
     let times: Vec<_> = table.signed("start_ts_ns").into_iter().zip(table.signed("end_ts_ns")).collect();
     let ns = |ticks: i64| Some((ticks - TICKS) * 100);
-    // 101 ran, ran once more, and 102 was blocked until the end.
-    assert_eq!(times, [(ns(2000), ns(2010)), (ns(1700), ns(2100)), (ns(1700), ns(2100))]);
+    // 101 ran, ran once more, and was blocked until the end, as 102 was.
+    let expected = [(ns(2000), ns(2010)), (ns(1700), ns(2100)), (ns(2100), ns(2220)), (ns(1700), ns(2220))];
+    assert_eq!(times, expected);
     assert_eq!(dataset.table("file_io").signed("end_ts_ns"), [ns(2200)]);
     let processes = dataset.table("process");
     let of_60 = processes.numbers("process_id").iter().position(|id| *id == 60).expect("a row");
     let [start, end] = ["start_ts_ns", "end_ts_ns"].map(|name| processes.signed(name)[of_60]);
     assert_eq!((start, end), (ns(1900), None));
-    // A time of 0 is none.
+    // A time of 0 is no time.
     assert_eq!(dataset.table("page_fault").signed("duration_ns"), [Some(0), Some(500)]);
 }
 

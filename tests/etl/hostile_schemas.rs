@@ -1,7 +1,7 @@
 //! What a recording says of its own events, said as no writer should: the rows of the table of hostile values that are
 //! about schemas, manifests and stacks.
 
-use tracequet::reader::{EventType, Layout};
+use tracequet::trace::reader::{EventType, Layout};
 
 use super::hostile::*;
 use super::writer::*;
@@ -13,7 +13,7 @@ fn trace_logging(schema: &[u8], payload: &[u8]) -> Recording {
 
 #[test]
 fn hostile_trace_logging_is_kept_raw_or_short() {
-    // A size beyond the data, names without end, more members than fields, nesting, a type that is none.
+    // A size beyond the data, names without end, more members than fields, nesting, an invalid type.
     let nested = [b"\0\0\0E\0".as_slice(), &b"s\0\x98\x01".repeat(40)].concat();
     let sized = |mut schema: Vec<u8>| {
         let size = schema.len() as u16;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use tracequet::error::Error;
-use tracequet::pipeline::{Convert, collect};
-use tracequet::source::live::{Ending, Feed, Live, Packet};
+use tracequet::trace::error::Error;
+use tracequet::trace::source::live::{Ending, Feed, Live, Packet};
+use tracequet::{Convert, collect};
 
 use super::writer::*;
 use crate::support::dataset::{Dataset, Table};
@@ -85,7 +85,7 @@ fn a_manifest_describes_the_events_of_a_session() {
     let table =
         live.summary.tables.iter().find(|t| t.name.starts_with("event/Shop-Orders/")).expect("a described event");
     assert_eq!(live.table(&table.name).numbers("number"), [77]);
-    // Before a session is begun that nobody would end.
+    // Before a session is begun that would not be ended.
     let request = request(&folder.path().join("none.man")).output(folder.path().join("out"));
     let outcome = collect(&request, || unreachable!("the manifest is not there"), &mut |_| {});
     assert!(matches!(outcome, Err(Error::Io { .. })), "{outcome:?}");
@@ -102,7 +102,7 @@ fn what_a_session_lost_is_told() {
     let diagnostic = dataset.table("diagnostic");
     assert_eq!(diagnostic.texts("code"), ["dropped_events", "dropped_buffers"]);
 
-    // What came while the queue was full is told apart; so is a session that broke off.
+    // What came while the queue was full is reported separately; so is a session that broke off.
     let (feed, live) = Live::new("test", START, |_| None);
     offer(&feed, events());
     feed.refuse();

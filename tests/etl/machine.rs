@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tracequet::pipeline::Convert;
+use tracequet::Convert;
 
 use super::writer::*;
 use crate::support::dataset::Dataset;
@@ -167,8 +167,8 @@ fn threads_are_those_of_the_process_that_is_asked_for() {
     assert!(all.table("thread").numbers("thread_id").contains(&8));
 }
 
-/// .NET Framework up to 4.5.2 sends the history of the heap by its private provider, in layouts that only their size tells
-/// apart.
+/// .NET Framework up to 4.5.2 sends the history of the heap by its private provider, in layouts that only their size
+/// identifies apart.
 #[test]
 fn the_heap_history_of_net_framework_4_5_is_that_of_the_collection() {
     const PRIVATE: [u8; 16] =

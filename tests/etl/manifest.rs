@@ -2,12 +2,12 @@
 
 use std::path::{MAIN_SEPARATOR, PathBuf};
 
-use tracequet::event::EventInfo;
-use tracequet::event::value::Value;
-use tracequet::guid::Guid;
 use tracequet::inspect::{DecodedBy, inspect_with};
-use tracequet::pipeline::{Convert, convert};
-use tracequet::reader::etl::Manifests;
+use tracequet::trace::event::EventInfo;
+use tracequet::trace::event::value::Value;
+use tracequet::trace::guid::Guid;
+use tracequet::trace::reader::etl::Manifests;
+use tracequet::{Convert, convert};
 
 use super::writer::*;
 use crate::support::collect::Recording;
@@ -272,7 +272,7 @@ fn text_that_comes_last_may_end_with_the_payload() {
     let events: Vec<_> = payloads.iter().enumerate().map(event).collect();
     let recording = completed(&Writer::new().events(1, &events).bytes, &open(text).expect("a manifest"));
     let url = |index: usize| {
-        let fields = |event: &tracequet::event::Event<'_>| {
+        let fields = |event: &tracequet::trace::event::Event<'_>| {
             let (fields, fit) = event.fields().expect("fields");
             (fields[1].1.clone(), fit.is_exact())
         };
@@ -295,7 +295,7 @@ fn wide_text_and_marks_in_front_are_read() {
 
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
-    // What is replaced by what, which element is told then (by its beginning), and what is said of it.
+    // What is replaced by what, which element is reported then (by its beginning), and the message.
     for (from, to, element, expected) in [
         (
             "{09090909-0909-0909-0909-090909090909}",
@@ -303,18 +303,6 @@ fn what_is_wrong_is_said_with_its_place() {
             "<provider",
             "provider 'Shop-Orders' with the guid '{non",
         ),
-        ("value=\"3\"", "value=\"x\"", "<event value=\"x\"", "an event with the value 'x', expected a number"),
-        ("version=\"0\"", "version=\"256\"", "<event value=\"1\"", "event 1 with the version '256', expected a number"),
-        (
-            "template=\"One\"",
-            "template=\"Two\"",
-            "<event value=\"0x2\"",
-            "event 2 with the template 'Two', expected the tid",
-        ),
-        ("win:Float", "win:Flout", "<data name=\"f32\"", "a type that is not known"),
-        ("length=\"blob_size\"", "", "<data name=\"blob\"", "bytes without a length"),
-        ("count=\"count\"", "count=\"later\"", "<data name=\"numbers\"", "a count that is no earlier field"),
-        ("count=\"2\"", "count=\"70000\"", "<data name=\"pair\"", "a count that is too large"),
         ("</templates>", "", "</provider>", "expected 'templates' tag, not 'provider'"),
         ("<instrumentation>", "<!DOCTYPE x>", "<!DOCTYPE", ""),
     ] {
@@ -332,6 +320,69 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(open(bomb).err().unwrap_or_default().contains("DTD"));
     let deep = format!("<provider>{}</provider>", "<struct>".repeat(50_000));
     assert!(open(deep).err().unwrap_or_default().contains("more than 64 elements inside of each other"));
+}
+
+/// What is odd about one event or template costs only the events that need it, and is said with its place.
+#[test]
+fn an_odd_template_leaves_its_events_raw() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let number = 77u32.to_le_bytes();
+    let events = [
+        event(19, PROVIDER, 1, TICKS + 1, &[], &all_types()),
+        event(19, PROVIDER, 2, TICKS + 2, &[], &number),
+        event(19, PROVIDER, 3, TICKS + 3, &[], b""),
+    ];
+    let path = folder.path().join("shop.etl");
+    std::fs::write(&path, Writer::new().events(1, &events).bytes).expect("room");
+    let all = "<struct name='s'>".repeat(12) + &"</struct>".repeat(12);
+    // What is replaced by what, which element is told then (by its beginning), what is said of it, and which event is raw.
+    for (from, to, element, expected, raw) in [
+        (
+            "value=\"3\"",
+            "value=\"x\"",
+            "<event value=\"x\"",
+            "an event with the value 'x', expected a number",
+            "event_3",
+        ),
+        ("version=\"0\"", "version=\"256\"", "<event value=\"1\"", "event 1 with the version '256'", "event_1"),
+        (
+            "template=\"One\"",
+            "template=\"Two\"",
+            "<event value=\"0x2\"",
+            "event 2 with the template 'Two'",
+            "Order/Paid",
+        ),
+        ("win:Float", "win:Flout", "<data name=\"f32\"", "a type that is not known", "ORDER_PLACED"),
+        ("length=\"blob_size\"", "", "<data name=\"blob\"", "bytes without a length", "ORDER_PLACED"),
+        ("count=\"count\"", "count=\"later\"", "<data name=\"numbers\"", "a count that is no earlier", "ORDER_PLACED"),
+        ("count=\"2\"", "count=\"70000\"", "<data name=\"pair\"", "a count that is too large", "ORDER_PLACED"),
+        ("<UserData>", &format!("{all}<UserData>"), "", "a structure in more than 8 others", "Order/Paid"),
+    ] {
+        assert!(MANIFEST.contains(from), "{from}");
+        let text = MANIFEST.replacen(from, to, 1);
+        let manifest = written(&folder, &text);
+        let dataset = Dataset::with(Convert::default().inputs([path.clone()]).manifests([manifest]));
+        let diagnostics = dataset.table("diagnostic");
+        let odd = diagnostics.texts("code").iter().position(|code| code == "odd_manifest").expect("a diagnostic");
+        let message = &diagnostics.texts("message")[odd];
+        let place = match text.find(element).filter(|_| !element.is_empty()) {
+            Some(at) => {
+                let before = &text[..at];
+                let (line, column) = (before.matches('\n').count() + 1, before.len() - before.rfind('\n').unwrap_or(0));
+                format!("shop.man:{line}:{column}: {expected}")
+            }
+            None => format!(": {expected}"),
+        };
+        assert!(message.contains(&place) && message.ends_with("events that need it stay raw"), "{place}: {message}");
+        let kinds = dataset.table("event_type");
+        let decoded: Vec<_> = kinds.texts("event_name").into_iter().zip(kinds.texts("decoded")).collect();
+        for (name, decoded) in &decoded[decoded.len() - 3..] {
+            assert_eq!(decoded == "raw", name == raw, "{to}: {name}");
+        }
+        assert!(decoded.iter().any(|(name, _)| name == raw), "{decoded:?}");
+        // Nothing else has changed: the exit code of an odd manifest is that of a sound one.
+        assert!(!dataset.summary.inputs[0].has_losses());
+    }
 }
 
 #[test]
@@ -370,8 +421,8 @@ fn many_kinds_of_one_wide_template_are_bounded() {
     let (mut described, mut refused) = (0, 0);
     for info in of_one {
         match &info.decoding {
-            tracequet::event::Decoding::Raw(why) => {
-                assert_eq!(*why, "more fields are described than can be remembered");
+            tracequet::trace::event::Decoding::Raw(why) => {
+                assert_eq!(*why, "too many described fields");
                 refused += 1;
             }
             _ => described += 1,

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use tracequet::pipeline::{Convert, convert};
+use tracequet::{Convert, convert};
 
 use super::expected::shared_file;
 use super::hostile::{PROVIDER, RUNTIME};
@@ -12,7 +12,7 @@ use crate::limits::{is_alone, peak_mb};
 
 const SIZE: u32 = 64 << 10;
 
-/// A log of so many megabytes: processors in turn, collections with ranges, stacks, and events that nobody describes.
+/// A log of `megabytes`: processors in turn, collections with ranges, stacks, and events without a description.
 fn write(path: &Path, megabytes: u64, processors: u16) -> u64 {
     let mut out = std::io::BufWriter::new(std::fs::File::create(path).expect("room"));
     let mut header = log_file_header();
@@ -91,7 +91,7 @@ fn the_log_of_one_processor_is_given_back_as_it_is_read() {
     assert!(peak_mb().is_none_or(|peak| peak < 180), "{:?} MB", peak_mb());
 }
 
-/// A log of so many copies of the buffers of another, as they are.
+/// A log of `copies` of the buffers of another, as they are.
 fn repeat(log: &Path, copies: usize, path: &Path) {
     let bytes = std::fs::read(log).expect("a log");
     let header = u32::from_le_bytes(bytes[..4].try_into().expect("four bytes")) as usize;
@@ -124,7 +124,7 @@ fn copies_of_a_real_log_take_little_memory() {
     assert!(peak_mb().is_none_or(|peak| peak < 340), "{:?} MB", peak_mb());
     assert!(all.keys().eq(once.keys()));
     let is_told = |table: &str| {
-        // Of which of so many events of one time and thread a stack is cannot be told. The header event stands once.
+        // Which of many events of one time and thread a stack belongs to is unknown. The header event occurs once.
         table.starts_with("event/") && !table.contains("StackWalk") && !table.contains("Kernel-EventTrace/")
     };
     for (table, rows) in once.into_iter().filter(|(table, _)| is_told(table)) {

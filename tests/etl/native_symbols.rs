@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use tracequet::guid::Guid;
-use tracequet::pipeline::Convert;
+use tracequet::Convert;
+use tracequet::trace::guid::Guid;
 
 use super::writer::*;
 use crate::support::dataset::Dataset;
@@ -134,6 +134,6 @@ fn symbols_that_are_too_large_are_told() {
     file.set_len((128 << 20) + 1).unwrap();
     let addresses: Vec<u64> = truth().into_keys().take(10).collect();
     let diagnostics = with_symbols(&recording(&addresses, ID, 1), folder.path()).table("diagnostic");
-    let at = diagnostics.texts("code").iter().position(|code| code == "large_symbols").expect("it is told");
+    let at = diagnostics.texts("code").iter().position(|code| code == "large_symbols").expect("it is reported");
     assert!(diagnostics.texts("message")[at].ends_with("128 MB are not read: probe.pdb"));
 }

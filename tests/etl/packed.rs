@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
-use tracequet::reader::Order;
-use tracequet::source::Input;
+use tracequet::trace::reader::Order;
+use tracequet::trace::source::Input;
 
 use super::expected::shared;
 use super::writer::*;

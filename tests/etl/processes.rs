@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
-use tracequet::pipeline::Convert;
+use tracequet::Convert;
 
 use super::expected::{Shared, shared_file};
 use super::writer::*;

@@ -1,8 +1,8 @@
-//! ETWClrProfiler: calls of ICorProfilerCallback that PerfView's profiler tells to ETW. No recording of the real one is at
-//! hand: these are written from what its manifest and its source say.
+//! ETWClrProfiler: calls of ICorProfilerCallback that PerfView's profiler writes to ETW. No recording of the real one
+//! is at hand: these are written from what its manifest and its source say.
 
-use tracequet::reader::callback::encode;
-use tracequet::reader::callback::format::{self, kind};
+use tracequet::trace::reader::callback::encode;
+use tracequet::trace::reader::callback::format::{self, kind};
 
 use super::writer::*;
 use crate::support::callbacks::{Facts, Making, header};
@@ -168,6 +168,7 @@ fn rows(table: &Table, columns: &str) -> String {
         cells.push(match schema.field_with_name(column).expect("a column").data_type().to_string().as_str() {
             "Boolean" => table.bools(column).iter().map(bool::to_string).collect(),
             "Int64" => table.signed(column).iter().map(|v| v.map_or_else(|| "-".into(), |v| v.to_string())).collect(),
+            "Float64" => table.floats(column).iter().map(|v| v.map_or_else(|| "-".into(), |v| v.to_string())).collect(),
             kind if kind.starts_with("UInt") => table.optional(column).into_iter().map(text).collect(),
             _ => table.texts(column),
         });

@@ -1,6 +1,6 @@
-//! ETWClrProfiler and the runtime's own events in one recording: both tell of the same collections, and each is one row.
+//! ETWClrProfiler and the runtime's own events in one recording: both report the same collections, and each is one row.
 
-use tracequet::normalize::fact::Gc;
+use tracequet::facts::fact::Gc;
 
 use super::profiler::{Telling, facts, text};
 use super::writer::RUNTIME;
@@ -49,7 +49,7 @@ fn ranges<const N: usize>(t: &mut Telling, id: u16, rows: &[[u64; N]]) {
     t.event(RUNTIME, id, 0, &payload);
 }
 
-/// A collection of which both tell, as on .NET 10: the runtime's last bounds and its end come behind the profiler's end.
+/// A collection that both report, as on .NET 10: the runtime's last bounds and its end come behind the profiler's end.
 fn both(t: &mut Telling, number: u32) {
     suspend(t);
     t.started(number, 2, false);

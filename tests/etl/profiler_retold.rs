@@ -1,12 +1,13 @@
-//! What a real process told its profiler and EventPipe at the same time, retold as an .etl in which ETWClrProfiler and the
-//! runtime's own events stand side by side, by their real times: it says the same as the recording of EventPipe alone.
+//! What a real process reported to its profiler and EventPipe at the same time, rewritten as an .etl in which
+//! ETWClrProfiler and the runtime's own events stand side by side, by their real times: it says the same as the
+//! recording of EventPipe alone.
 
 use std::ops::ControlFlow;
 
-use tracequet::error::Problem;
-use tracequet::normalize::fact::Gc;
-use tracequet::reader::callback::{self, Body, Record, Visitor};
-use tracequet::source::Input;
+use tracequet::facts::fact::Gc;
+use tracequet::trace::error::Problem;
+use tracequet::trace::reader::callback::{self, Body, Record, Visitor};
+use tracequet::trace::source::Input;
 
 use super::profiler::{Telling, facts};
 use super::writer::{RUNTIME, TICKS, Writer};
@@ -16,7 +17,7 @@ use crate::support::collect::Recording;
 use crate::support::dual::{Dual, each_runtime};
 
 const CLAMP: u64 = 0xFFFF_FFFF;
-/// The profiler begins to tell this much before EventPipe does, at most.
+/// The profiler begins this much before EventPipe does, at most.
 const HEAD_START_NS: i64 = 60_000_000_000;
 
 /// Retells the records of a .corprof as the profiler's events.

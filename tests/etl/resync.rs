@@ -7,7 +7,7 @@ use crate::support::collect::Recording;
 
 const SIZE: usize = BUFFER_SIZE as usize;
 
-/// A log of so many buffers of one event each.
+/// A log of `count` buffers of one event each.
 fn log(buffers: i64) -> Vec<u8> {
     let mut header = log_file_header();
     patch(&mut header, 0x24, (buffers as u32 + 1).to_le_bytes());

@@ -100,10 +100,7 @@ fn fuzzing_begins_here() {
     let Some(folder) = std::env::var_os("TRACEQUET_FUZZ_SEEDS").map(std::path::PathBuf::from) else { return };
     let seeds = recordings.iter().map(|bytes| ("etl", bytes.as_slice()));
     let others = [("manifest", MANIFEST.as_bytes()), ("corprof", callbacks.as_slice())];
-    #[cfg(feature = "tables")]
     let (dumps, files) = (crate::gcdump::seeds(), crate::fuzzing::files_of_datasets());
-    #[cfg(not(feature = "tables"))]
-    let (dumps, files): (Vec<Vec<u8>>, Vec<Vec<u8>>) = Default::default();
     let dumps = dumps.iter().map(|bytes| ("gcdump", bytes.as_slice()));
     let files = files.iter().map(|bytes| ("dataset", bytes.as_slice()));
     let symbols = crate::fuzzing::symbols_of_samples();

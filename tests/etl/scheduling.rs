@@ -139,9 +139,11 @@ impl Machine {
 
     fn wake(&mut self, processor: usize, index: usize) {
         let id = self.waiting.swap_remove(index);
-        let by = self.running[processor];
+        // Some are made ready by a deferred procedure call, which no thread asked for.
+        let from_dpc = self.now % 3 == 0;
+        let by = if from_dpc { 0 } else { self.running[processor] };
         let why = self.since.get(&id).map_or("", |(.., why)| why);
-        self.events[processor].push(ready(self.now, id, 1));
+        self.events[processor].push(ready(self.now, id, from_dpc.into()));
         self.over(id, None, by);
         self.since.insert(id, ("ready", self.now, why));
         self.queue.push_back(id);
@@ -242,7 +244,7 @@ fn switches_and_wakes_have_their_fields_and_stacks() {
         thread(3, 1000, PROCESS, 101),
         thread(3, 1000, PROCESS, 102),
         switch(4, 1010, 101, 0, 2, 0),
-        ready(1030, 102, 5),
+        ready(1030, 102, 4),
         stack_walk(1031, 1030, 101, &[CODE + 1]),
         switch(3, 1060, 0, 101, 4, 22),
     ];
@@ -267,7 +269,7 @@ fn switches_and_wakes_have_their_fields_and_stacks() {
     let wakes = dataset.table("ready_thread");
     assert_eq!((wakes.numbers("thread_id"), wakes.numbers("ready_by_thread_id")), (vec![102], vec![101]));
     assert_eq!(column(&wakes, "reason"), ["Unwait"]);
-    assert_eq!(column(&wakes, "flags_text"), ["ReadiedFromDpc|ProcessSwappedOut"]);
+    assert_eq!(column(&wakes, "flags_text"), ["ProcessSwappedOut"]);
 
     let callsites = dataset.table("callsite");
     let top: std::collections::HashMap<u64, u64> =
@@ -309,7 +311,7 @@ fn no_interval_crosses_lost_events() {
     assert!(whole.iter().any(|row| (row.2, row.3, row.7) == (1390, 2000, true)), "{whole:?}");
     let lossy = thread_time(&dataset(&[events], &[(0, 1)]));
     assert!(lossy.iter().all(|row| row.3 <= 1390 || row.2 >= 2000), "{lossy:?}");
-    assert!(lossy.iter().any(|row| (row.2, row.3) == (2000, 2010)), "what comes behind the gap is told");
+    assert!(lossy.iter().any(|row| (row.2, row.3) == (2000, 2010)), "what comes behind the gap is reported");
     // The same without any sign of a loss: what ran on the processor was not what stops there.
     let unseen = [
         thread(3, 1000, PROCESS, 101),
@@ -324,16 +326,167 @@ fn no_interval_crosses_lost_events() {
     assert_eq!(of_101, [(1030, 1040)]);
 }
 
+/// Clocks of processors differ: the event that made a thread ready may stand behind its running. It ends no later wait.
 #[test]
-fn a_thread_that_is_woken_before_it_stops_is_ready_at_once() {
-    let events = vec![
+fn a_wake_that_comes_late_does_not_end_the_next_wait() {
+    for at in [1010, 1011, 1019] {
+        let waker = vec![switch(2, 1001, 102, 0, 2, 0), ready(at, 101, 0)];
+        let events = vec![
+            thread(3, 1000, PROCESS, 101),
+            thread(3, 1000, PROCESS, 102),
+            switch(2, 1010, 101, 0, 2, 0),
+            switch(2, 1020, 0, 101, WAITING, 6),
+            switch(2, 1050, 101, 0, 2, 0),
+        ];
+        let rows = thread_time(&dataset(&[events, waker], &[]));
+        let of_101 = |state: &str| -> Vec<_> {
+            rows.iter().filter(|row| (row.0, row.1.as_str()) == (101, state)).map(|row| (row.2, row.3, row.6)).collect()
+        };
+        assert_eq!(of_101("blocked"), [(1020, 1050, 0)], "{at}");
+        assert!(of_101("ready").iter().all(|row| row.1 <= 1010), "{at}: {rows:?}");
+    }
+}
+
+/// The thread that a deferred procedure call interrupts has not woken anybody.
+#[test]
+fn an_interrupted_thread_is_no_waker() {
+    let by = |flags| {
+        let events = vec![
+            thread(3, 1000, PROCESS, 101),
+            thread(3, 1000, PROCESS, 102),
+            switch(2, 1010, 101, 0, 2, 0),
+            switch(2, 1020, 102, 101, WAITING, 6),
+            ready(1030, 101, flags),
+            switch(2, 1040, 101, 102, READY, PREEMPTED),
+        ];
+        let dataset = dataset(&[events], &[]);
+        let time = dataset.table("thread_time");
+        let blocked = time.texts("state").iter().position(|state| state == "blocked").expect("a wait");
+        (dataset.table("ready_thread").numbers("ready_by_thread_id"), time.numbers("ready_by_thread_id")[blocked])
+    };
+    assert_eq!([by(0), by(1), by(5)], [(vec![102], 102), (vec![0], 0), (vec![0], 0)]);
+}
+
+/// What a processor runs when the recording begins ran before, and what goes on at its end goes on.
+#[test]
+fn states_begin_and_end_with_the_recording() {
+    let first = vec![
         thread(3, 1000, PROCESS, 101),
-        switch(2, 1010, 101, 0, 2, 0),
-        ready(1019, 101, 0),
-        switch(2, 1020, 0, 101, WAITING, 6),
-        switch(2, 1050, 101, 0, 2, 0),
+        thread(3, 1000, PROCESS, 102),
+        switch(2, 1100, 102, 101, WAITING, 6),
+        switch(2, 1200, 0, 102, WAITING, 6),
     ];
-    let rows = thread_time(&dataset(&[events], &[]));
-    let ready: Vec<_> = rows.iter().filter(|row| row.1 == "ready").map(|row| (row.2, row.3)).collect();
-    assert_eq!(ready, [(1020, 1050)]);
+    // The last event is none of the scheduler.
+    let second = vec![process(3, 1001, PROCESS, "app.exe", 0), process(3, 1500, 60, "other.exe", 0)];
+    let rows: Vec<Row> = thread_time(&dataset(&[first, second], &[])).into_iter().collect();
+    let begin = rows[0].2.min(rows[1].2);
+    assert!(begin <= 1000, "{rows:?}");
+    let row = |id, state: &str, start, end, processor, reason: &str, complete| -> Row {
+        (id, state.into(), start, end, processor, reason.into(), 0, complete)
+    };
+    let expected = [
+        row(101, "blocked", 1100, 1500, None, "UserRequest", false),
+        row(101, "running", begin, 1100, Some(0), "", false),
+        row(102, "blocked", 1200, 1500, None, "UserRequest", false),
+        row(102, "running", 1100, 1200, Some(0), "", true),
+    ];
+    assert_eq!(rows, expected);
+}
+
+/// Buffers of one processor are lost. What threads do on the others meanwhile may not be all that they do.
+#[test]
+fn states_within_lost_buffers_of_another_processor_say_so() {
+    let mut machine = Machine::new(3, 9);
+    (0..2_000).for_each(|_| machine.step());
+    machine.finish();
+    let number = |event: &Vec<u8>| i64::from(u32::from_le_bytes(event[8..12].try_into().unwrap()));
+    // The third buffer of the second processor is not there; the fourth one says so.
+    let mut events = machine.events.clone();
+    let (since, until) = (number(&events[1][79]), number(&events[1][120]));
+    events[1].drain(80..120);
+    let dataset = dataset(&events, &[(1, 2)]);
+    let table = dataset.table("thread_time");
+    let touches = table.bools("touches_gap");
+    let [start, end] = ["start_ts_ns", "end_ts_ns"].map(|name| table.signed(name).into_iter().map(Option::unwrap));
+    let within: Vec<bool> = start.zip(end).map(|(start, end)| end > ns(since) && start < ns(until)).collect();
+    assert!(touches == within, "rows that touch the gap are those within it");
+    let complete = table.bools("complete");
+    assert!(touches.iter().filter(|touches| **touches).count() > 20);
+    assert!(touches.iter().zip(&complete).all(|(touches, complete)| !(*touches && *complete)));
+    // All that is complete is true.
+    let found = thread_time(&dataset);
+    let wrong: Vec<_> = found.iter().filter(|row| row.7 && !machine.truth.contains(*row)).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// One process of a recording of several has the same rows as among all.
+#[test]
+fn one_process_of_several_has_all_its_states() {
+    let mut machine = Machine::new(2, 8);
+    // Threads with even numbers are of another process.
+    for event in &mut machine.events[0] {
+        let at = event.len() - 8;
+        let is_thread = |event: &[u8], at: usize| u32::from_le_bytes(event[at..at + 4].try_into().unwrap()) % 2 == 0;
+        let places: Vec<usize> = (0..=at).filter(|at| event[*at..*at + 4] == PROCESS.to_le_bytes()).collect();
+        if is_thread(event, places[0] + 4) {
+            event[places[0]..places[0] + 4].copy_from_slice(&60u32.to_le_bytes());
+        }
+    }
+    (0..2_000).for_each(|_| machine.step());
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("two.etl");
+    std::fs::write(&path, written(&machine.events, &[])).expect("room");
+    let request = || tracequet::Convert::default().inputs([path.clone()]);
+    let (all, one) = (Dataset::with(request()), Dataset::with(request().processes(["50"])));
+    let of_50 = |dataset: &Dataset, name: &str, columns: &[&str]| {
+        let table = dataset.table(name);
+        let process = table.numbers("process_id");
+        let columns: Vec<Vec<String>> = columns.iter().map(|column| shown(&table, column)).collect();
+        let rows = (0..table.rows()).filter(|row| process[*row] == 50);
+        let mut rows: Vec<Vec<String>> =
+            rows.map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect();
+        rows.sort();
+        (rows, process.iter().any(|process| *process != 50))
+    };
+    let columns = ["thread_id", "state", "start_ts_ns", "end_ts_ns", "complete", "ready_by_thread_id", "wait_reason"];
+    let (expected, others) = of_50(&all, "thread_time", &columns);
+    assert!(expected.len() > 300 && others, "{} {others}", expected.len());
+    assert_eq!(of_50(&one, "thread_time", &columns), (expected, false));
+    let columns = ["ts_ns", "thread_id", "ready_by_thread_id"];
+    assert_eq!(of_50(&one, "ready_thread", &columns), (of_50(&all, "ready_thread", &columns).0, false));
+    // Switches from its threads are told as well as those to them.
+    let columns = ["ts_ns", "thread_id", "old_thread_id", "old_process_id"];
+    assert_eq!(of_50(&one, "context_switch", &columns).0, of_50(&all, "context_switch", &columns).0);
+    let switches = one.table("context_switch");
+    let old = switches.numbers("old_process_id");
+    assert!(switches.numbers("process_id").iter().zip(old).all(|(new, old)| *new == 50 || old == 50));
+}
+
+/// Values of a column of whatever type these tables have, as text.
+fn shown(table: &Table, column: &str) -> Vec<String> {
+    match column {
+        "complete" => table.bools(column).iter().map(bool::to_string).collect(),
+        "state" | "wait_reason" => table.texts(column),
+        name if name.ends_with("_ns") => table.signed(column).iter().map(|ns| format!("{ns:?}")).collect(),
+        _ => table.numbers(column).iter().map(u64::to_string).collect(),
+    }
+}
+
+/// A real log with eight processors. The figures are those of the whole recording: 89,165 ms until the last context switch, and
+/// the waits of seven threads until the last event, 1.3 ms later.
+#[test]
+fn one_process_of_a_real_log_has_all_its_states() {
+    let test = "one_process_of_a_real_log_has_all_its_states";
+    let Some(folder) = crate::support::expected::shared_folder(test, "third") else { return };
+    let request = tracequet::Convert::default().inputs([folder.join("slowppt.etl.zst")]);
+    let tables = ["thread_time", "context_switch", "process"];
+    let table = Dataset::with(request.processes(["POWERPNT.EXE"]).tables(tables)).table("thread_time");
+    assert!(table.numbers("process_id").iter().all(|process| *process == 5100));
+    assert_eq!(table.rows(), 2_042);
+    let took: Vec<i64> = table.signed("duration_ns").into_iter().map(Option::unwrap).collect();
+    let ms = |state: &str| -> i64 {
+        let rows = table.texts("state").into_iter().zip(&took).filter(|(of, _)| of == state);
+        rows.map(|(_, ns)| ns).sum::<i64>() / 1_000_000
+    };
+    assert_eq!((ms("running"), ms("blocked")), (8_752, 89_174));
 }

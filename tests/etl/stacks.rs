@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tracequet::reader::{EtwForm, Layout, Order};
-use tracequet::source::Input;
+use tracequet::trace::reader::{EtwForm, Layout, Order};
+use tracequet::trace::source::Input;
 
 use super::expected::{shared, shared_file};
 use super::writer::*;

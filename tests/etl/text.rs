@@ -1,9 +1,9 @@
-//! Names, processes, threads and times beyond what is kept: the rest stands without them, and that is told.
+//! Names, processes, threads and times beyond what is kept: the rest has no names, and that is reported.
 
 use std::ops::ControlFlow;
 
-use tracequet::error::{Problem, Severity};
-use tracequet::reader::{EventType, Order, Process, RawEvent, Thread, TypeId, Visitor};
+use tracequet::trace::error::{Problem, Severity};
+use tracequet::trace::reader::{EventType, Order, Process, RawEvent, Thread, TypeId, Visitor};
 
 use super::writer::*;
 use crate::support::collect::{Recording, mapped};
@@ -11,7 +11,7 @@ use crate::support::collect::{Recording, mapped};
 const PROCESS: [u8; 16] = [9; 16];
 const BUDGET: usize = 24 << 20;
 
-/// Bytes of text that a reading handed out, and what it told.
+/// Bytes of text that a reading handed out, and what it reported.
 #[derive(Default)]
 struct Kept {
     processes: usize,
@@ -22,7 +22,7 @@ struct Kept {
 }
 
 impl Visitor for Kept {
-    fn trace(&mut self, _: &tracequet::reader::TraceInfo) {}
+    fn trace(&mut self, _: &tracequet::trace::reader::TraceInfo) {}
     fn process(&mut self, process: &Process) {
         self.processes += 1;
         self.text += process.name.len() + process.command_line.len();
@@ -47,7 +47,7 @@ impl Visitor for Kept {
 fn kept(events: &[Vec<u8>]) -> Kept {
     let mut kept = Kept::default();
     let bytes = Writer::sized_file(events, 1 << 20, 10_000_000);
-    tracequet::reader::read(mapped(&bytes), Order::Time, &mut kept).expect("a recording");
+    tracequet::trace::reader::read(mapped(&bytes), Order::Time, &mut kept).expect("a recording");
     kept
 }
 
@@ -123,7 +123,7 @@ fn times_beyond_64_bits_are_told() {
     assert!(times.iter().all(Option::is_some), "each stands at the nearest time: {times:?}");
     // In 2262, an hour before UTC in nanoseconds needs more than 64 bits.
     let mut header = log_file_header();
-    let last = i64::MAX / 100 + tracequet::time::FILE_TIME_UNIX_EPOCH;
+    let last = i64::MAX / 100 + tracequet::trace::time::FILE_TIME_UNIX_EPOCH;
     patch(&mut header, 0x108, (last - 36_000_000_000).to_le_bytes());
     let hour = |hours: i64| at(TICKS + hours * 36_000_000_000);
     let recording = Recording::mapped(&Writer::with_header(&header).events(1, &[hour(0), hour(2)]).bytes);

@@ -172,7 +172,7 @@ impl Writer {
         Writer::sized_file(events, BUFFER_SIZE, 10_000_000)
     }
 
-    /// The same with buffers of a size, and a clock of so many ticks a second.
+    /// The same with buffers of a size, and a clock with this frequency.
     pub fn sized_file(events: &[Vec<u8>], size: u32, frequency: i64) -> Vec<u8> {
         let mut buffers: Vec<Vec<Vec<u8>>> = vec![Vec::new()];
         let whole = size as usize - 0x48;
@@ -257,7 +257,7 @@ pub fn image(opcode: u8, ticks: i64, process_id: u32, base: u64, path: &str) -> 
     system(if opcode == 10 { 3 } else { 0x14 }, opcode, 3, ticks, &payload)
 }
 
-/// The symbols of an image, as a merged file names them; its header names nobody.
+/// The symbols of an image, as a merged file names them; its header names no process.
 pub fn pdb_id(ticks: i64, process_id: u32, base: u64) -> Vec<u8> {
     pdb_id_of(ticks, process_id, base, ([7; 16], 3, "app.pdb"))
 }

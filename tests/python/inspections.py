@@ -13,7 +13,7 @@ from common import Dataset, connect, finish
 
 inspections = {of["path"]: of for of in json.loads(Path(sys.argv[2]).read_text())}
 connection = connect(Dataset(sys.argv[1]))
-NOBODY = 2**32 - 1
+NO_SUBJECT = 2**32 - 1
 ABOUT = {
     "event_count": "event_count",
     "dropped_events": "dropped_event_count",
@@ -81,7 +81,7 @@ for trace_id, [(path, *about)] in rows(trace).items():
     compare(path, "kinds of events", +ours, +theirs)
     theirs = Counter()
     for thread in seen["threads"]:
-        if NOBODY not in (thread["process_id"], thread["thread_id"]):
+        if NO_SUBJECT not in (thread["process_id"], thread["thread_id"]):
             theirs[thread["process_id"], thread["thread_id"]] += thread["event_count"]
     ours = Counter()
     for process_id, thread_id, count in threads.get(trace_id, []):
@@ -98,7 +98,7 @@ for trace_id, [(path, *about)] in rows(trace).items():
         key = problem["severity"], problem["code"]
         compared["problems"] += 1
         if key not in problems.get(trace_id, []):
-            failures.append(f"{path}: no {key} in diagnostic, inspect tells of {problem['count']}")
+            failures.append(f"{path}: no {key} in diagnostic, inspect reports {problem['count']}")
 things = ["processes", "kinds of events", "threads", "collections", "problems"]
 failures += [f"nothing was compared: {what}" for what in things if not compared[what]]
 failures += [f"{path} is not in the dataset" for path in inspections]

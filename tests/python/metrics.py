@@ -27,15 +27,31 @@ for name, sql in blocks(document, "sql"):
             continue
         seen.add(key)
         compared += 1
+        if found["value"] is None:
+            # Nothing was counted, and nothing says whether it was recorded.
+            if figure != 0 or not found["missing"]:
+                failures.append(f"{key}: {figure} in DuckDB, {found['missing']} in stats")
+            continue
         if not math.isclose(found["value"], float(figure), rel_tol=1e-9, abs_tol=1e-9):
             failures.append(f"{key}: {figure} in DuckDB, {found['value']} in stats")
         if found["observations"] != observations:
             failures.append(f"{key}: {observations} rows in DuckDB, {found['observations']} in stats")
 for key, found in ours.items():
     # Of nothing DuckDB has no row.
-    if key not in seen and found["value"] != 0:
+    if (found["value"] is None) == (found["missing"] is None):
+        failures.append(f"{key}: {found['value']}, and {found['missing']} is missing")
+    if key not in seen and found["value"]:
         failures.append(f"{key}: {found['value']} in stats, no row in DuckDB")
+# The view counts the same samples.
+view = connection.execute("SELECT trace_id, method, sum(exclusive_samples) FROM cpu_by_method GROUP BY ALL").fetchall()
+by_method = {(trace, f"cpu.by_method[{method}]"): samples for trace, method, samples in view}
+of_methods = [(key, found["value"]) for key, found in ours.items() if key[1].startswith("cpu.by_method[")]
+for key, value in of_methods:
+    if by_method.get(key) != value:
+        failures.append(f"{key}: {value} in stats, {by_method.get(key)} in the view")
+if len(of_methods) < 5:
+    failures.append(f"only {len(of_methods)} methods")
 names = {name.split("[")[0] for _, name in seen}
-if compared < 50 or not names.issuperset({"cpu.by_method", "cpu.by_assembly", "request.failed", "activity.p99", "counter.last"}):
+if compared < 50 or not names.issuperset({"cpu.by_method", "cpu.by_assembly", "activity.p99", "counter.last", "counter.mean", "counter.increase", "jit.foreground.count"}):
     failures.append(f"only {compared} figures: {sorted(names)}")
 finish(failures, f"{compared} figures")

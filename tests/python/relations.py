@@ -73,13 +73,13 @@ for table in there:
         if name in ("gc_id", "born_gc_id") and table != "gc":
             refers(table, name, "gc", "gc_id")
         # What the header of a recording says of its process, and threads that only recorded events of others, have none.
-        if name == "process_id" and table not in ("process", "trace", "thread"):
+        if name == "process_id" and table not in ("process", "trace", "thread", "metric"):
             refers(table, name, "process", "process_id")
         if name.endswith("thread_id") and table not in ("thread", "diagnostic"):
             refers(table, name, "thread", "thread_id")
         if name == "file_key" and table != "file":
             refers(table, name, "file", "file_key")
-        # The runtime does not tell each type that has a finalizer.
+        # The runtime does not report each type that has a finalizer.
         if name == "type_id" and table not in ("type", "gc_finalizable"):
             refers(table, name, "type", "type_id")
         if name.endswith("_text") and has(table, name.removesuffix("_text")):
@@ -103,6 +103,14 @@ unique("heap_object", "gc_id", "object_id")
 unique("type", "process_id", "type_id")
 unique("managed_module", "process_id", "module_id")
 unique("metric", "name", "key")
+# What is said of the recording itself has the process of its header.
+relations["metric.process_id is in process"] = """
+    SELECT trace_id, process_id = 0 OR EXISTS (FROM process p WHERE p.process_id = m.process_id AND p.trace_id = m.trace_id)
+        OR EXISTS (FROM trace t WHERE t.process_id = m.process_id AND t.trace_id = m.trace_id) FROM metric m"""
+relations["metric has a value, or says why not"] = """
+    SELECT trace_id, (value IS NULL) = (missing IS NOT NULL) FROM metric"""
+relations["metric of a machine has no process"] = """
+    SELECT trace_id, process_id = 0 FROM metric WHERE scope = 'machine'"""
 
 refers("callsite", "parent_callsite_id", "callsite", "callsite_id")
 refers("callsite", "frame_id", "frame", "frame_id")
@@ -128,7 +136,7 @@ relations["frame lies in its module"] = """
 
 EVENTS = {"event_count": "sum(event_count)"}
 count("trace counts events by kind", "trace", "trace_id", EVENTS, "event_type")
-# An .etl has events that are about nobody.
+# An .etl has events that are about no process.
 for table in ["process", "thread"]:
     count(f"trace counts events by {table}", "trace", "trace_id", EVENTS, table, "container IN ('nettrace', 'netperf')")
 frames = {"frame_count": "count(*)", "named_frame_count": "count(*) FILTER (is_named)"}
@@ -161,7 +169,7 @@ relations["gc_pause stops threads before it ends"] = """
     SELECT trace_id, suspend_ns BETWEEN 0 AND duration_ns FROM gc_pause"""
 relations["gc_generation_range lies in what is reserved"] = """
     SELECT trace_id, range_length <= range_length_reserved FROM gc_generation_range"""
-# Where two calls contradict each other, both are there, and that is told.
+# Where two calls contradict each other, both are there, and that is reported.
 for table, start in [
     ("gc_surviving_range", "range_start"),
     ("gc_moved_range", "old_range_start"),

@@ -6,7 +6,7 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use parquet::arrow::ArrowWriter;
 use tempfile::TempDir;
-use tracequet::sink::{Compression, Dataset, Format};
+use tracequet::dataset::write::{Compression, Dataset, Format};
 
 use super::*;
 

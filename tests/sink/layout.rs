@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::basic::{Compression as Codec, Encoding as Layout};
-use tracequet::sink::{Compression, Dataset, Encoding, Format, TableSpec};
+use tracequet::dataset::write::{Compression, Dataset, Encoding, Format, TableSpec};
 
 use super::*;
 
@@ -145,7 +145,7 @@ fn a_sort_column_that_does_not_exist_is_refused() {
 }
 
 /// The rows of each row group of the table `t` after what `write` does.
-fn groups(spec: TableSpec, write: impl FnOnce(&mut Dataset, tracequet::sink::TableId)) -> Vec<i64> {
+fn groups(spec: TableSpec, write: impl FnOnce(&mut Dataset, tracequet::dataset::write::TableId)) -> Vec<i64> {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("set");
     let mut dataset = Dataset::create(&out, options(Format::Parquet, 2)).unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use tracequet::sink::{Dataset, Format};
+use tracequet::dataset::write::{Dataset, Format};
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn seven_hundred_tables_need_few_open_files() {
         let tables: Vec<_> = (0..700).map(|i| dataset.table(numbers(&format!("event/P/E{i}"))).unwrap()).collect();
         for round in 0..3 {
             for table in tables.iter().step_by(2) {
-                // So many that not all of them can wait for the end.
+                // More than can wait for the end.
                 dataset.write(*table, number_batch(round * ROWS..(round + 1) * ROWS)).unwrap();
             }
             #[cfg(target_os = "linux")]

@@ -20,7 +20,7 @@ use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
-use tracequet::sink::{DatasetOptions, Encoding, Format, TableSpec};
+use tracequet::dataset::write::{DatasetOptions, Encoding, Format, TableSpec};
 
 /// What a manifest must say for its directory to be replaceable.
 const MANIFEST: &[u8] = br#"{ "tool": "tracequet", "inputs": [{ "trace_id": "a1" }, { "trace_id": "b2" }],

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use tracequet::error::{Error, Result};
-use tracequet::sink::{Compression, Dataset, Format};
+use tracequet::dataset::write::{Compression, Dataset, Format};
+use tracequet::trace::error::{Error, Result};
 
 use super::*;
 

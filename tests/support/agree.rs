@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tracequet::normalize::fact::{Gc, GcId};
+use tracequet::facts::fact::{Gc, GcId};
 
 use super::callbacks::Facts;
 
@@ -13,7 +13,7 @@ pub type Story = (Vec<[u64; 5]>, Vec<[u64; 4]>, Vec<[u64; 5]>);
 pub fn stories(facts: &Facts) -> BTreeMap<GcId, Story> {
     let mut all: BTreeMap<GcId, Story> = BTreeMap::new();
     let generation = |g: Option<u8>| g.map_or(u64::MAX, u64::from);
-    // Events tell the bounds of generations 0 to 4.
+    // Events have the bounds of generations 0 to 4.
     for b in facts.bounds.iter().filter(|b| b.generation <= 4) {
         let at_end = u64::from(b.is_at_end());
         let row = [at_end, u64::from(b.generation), b.range_start, b.range_length, b.range_length_reserved];

@@ -4,14 +4,14 @@ use std::io::Cursor;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use tracequet::error::{Error, Problem};
-use tracequet::normalize::callbacks::CallbackNormalizer;
-use tracequet::normalize::fact::*;
-use tracequet::reader::callback::encode::{self, BoundsSaid};
-use tracequet::reader::callback::format::{self, Header, kind};
-use tracequet::reader::callback::{Record, Visitor, Writer, read};
-use tracequet::reader::{End, TraceInfo};
-use tracequet::source::Input;
+use tracequet::facts::callbacks::CallbackNormalizer;
+use tracequet::facts::fact::*;
+use tracequet::trace::error::{Error, Problem};
+use tracequet::trace::reader::callback::encode::{self, BoundsSaid};
+use tracequet::trace::reader::callback::format::{self, Header, kind};
+use tracequet::trace::reader::callback::{Record, Visitor, Writer, read};
+use tracequet::trace::reader::{End, TraceInfo};
+use tracequet::trace::source::Input;
 
 pub const MONITOR_GC: u32 = 0x80;
 pub const MONITOR_SUSPENDS: u32 = 0x1_0000;
@@ -149,7 +149,7 @@ pub struct Facts {
     /// The collection of each.
     pub walks: Vec<GcId>,
     pub references: Vec<(u64, u64)>,
-    pub allocations: Vec<(&'static str, u64, u64)>,
+    pub allocations: Vec<(&'static str, u64, Option<f64>)>,
     pub problems: Vec<Problem>,
     /// (OS thread id, name), sorted.
     pub thread_names: Vec<(u64, String)>,

@@ -4,11 +4,11 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use tracequet::error::{Error, Problem};
-use tracequet::event::EventInfo;
-use tracequet::event::{Event, value::Value};
-use tracequet::reader::{End, EventType, Labels, Order, RawEvent, Stack, Thread, TraceInfo, TypeId, Visitor};
-use tracequet::source::{Input, MappedFile};
+use tracequet::trace::error::{Error, Problem};
+use tracequet::trace::event::EventInfo;
+use tracequet::trace::event::{Event, value::Value};
+use tracequet::trace::reader::{End, EventType, Labels, Order, RawEvent, Stack, Thread, TraceInfo, TypeId, Visitor};
+use tracequet::trace::source::{Input, MappedFile};
 
 /// One event, owned.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,7 @@ pub struct Recording {
     pub end: End,
     /// Message of the error that refused the recording.
     pub refused: Option<String>,
-    /// Stop after so many events.
+    /// Stop after this many events.
     pub stop_after: Option<usize>,
 }
 
@@ -88,7 +88,7 @@ impl Recording {
     /// Reads `input` in the given order.
     pub fn read_in(input: Input, order: Order) -> Recording {
         let mut recording = Recording::default();
-        match tracequet::reader::read(input, order, &mut recording) {
+        match tracequet::trace::reader::read(input, order, &mut recording) {
             Ok(end) => recording.end = end,
             Err(error @ (Error::Unreadable { .. } | Error::Io { .. })) => recording.refused = Some(error.to_string()),
             Err(error) => panic!("a recording never causes '{error}'"),

@@ -1,12 +1,12 @@
 //! Compares what was read with what an independent decoder found, event by event.
 
 use serde_json::Value as Json;
-use tracequet::event::decode::Fit;
-use tracequet::event::plan::{Node, PlanField};
-use tracequet::event::value::Value;
-use tracequet::event::{Decoding, EventInfo};
-use tracequet::guid::Guid;
-use tracequet::reader::Layout;
+use tracequet::trace::event::decode::Fit;
+use tracequet::trace::event::plan::{Node, PlanField};
+use tracequet::trace::event::value::Value;
+use tracequet::trace::event::{Decoding, EventInfo};
+use tracequet::trace::guid::Guid;
+use tracequet::trace::reader::Layout;
 
 use super::collect::{Recording, Seen};
 
@@ -179,7 +179,7 @@ fn field_differences(expected: &Json, seen: &Seen, recording: &Recording) -> Vec
 }
 
 fn is_wrapped(info: &EventInfo) -> bool {
-    use tracequet::reader::{Field, FieldType};
+    use tracequet::trace::reader::{Field, FieldType};
     let Layout::Fields(fields) = &info.event_type.layout else { return false };
     matches!(fields.as_slice(), [Field { name, kind: FieldType::Object(_), .. }] if name.is_empty())
 }

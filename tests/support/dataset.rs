@@ -9,14 +9,14 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use tracequet::analyze::survived::{self, Step};
-use tracequet::dataset::{Column, Recording};
-use tracequet::error::Result;
-use tracequet::pipeline::{Convert, Summary, collect, convert};
-use tracequet::source::live::Live;
+use tracequet::dataset::read::{Column, Recording};
+use tracequet::trace::error::Result;
+use tracequet::trace::source::live::Live;
+use tracequet::{Convert, Summary, collect, convert};
 
 /// What became of an object, by the dataset in a directory.
 pub fn survived(path: &Path, trace: Option<&str>, gc: u32, address: u64, follow: bool) -> Result<Vec<Step>> {
-    let dataset = tracequet::dataset::Dataset::open(path)?;
+    let dataset = tracequet::dataset::read::Dataset::open(path)?;
     survived::survived(&dataset.recording(trace)?, gc, address, follow)
 }
 

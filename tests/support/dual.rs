@@ -7,11 +7,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use tracequet::error::Problem;
-use tracequet::reader::TraceInfo;
-use tracequet::reader::callback::format::{Header, kind_name};
-use tracequet::reader::callback::{self, Body, Record};
-use tracequet::source::Input;
+use tracequet::trace::error::Problem;
+use tracequet::trace::reader::TraceInfo;
+use tracequet::trace::reader::callback::format::{Header, kind_name};
+use tracequet::trace::reader::callback::{self, Body, Record};
+use tracequet::trace::source::Input;
 
 use super::callbacks::Facts;
 
@@ -42,7 +42,7 @@ pub fn runtimes() -> &'static [Runtime] {
     })
 }
 
-/// The runtimes to test with; none, and a line that says so, where there is none. In CI there is one.
+/// The runtimes to test with. Without one, it prints a line; in CI there is one.
 pub fn each_runtime(test: &str) -> &'static [Runtime] {
     let found = if recorder().is_some() { runtimes() } else { &[] };
     if found.is_empty() {
@@ -84,8 +84,8 @@ pub fn recorder() -> Option<&'static Path> {
     found.as_deref().filter(|path| path.is_file())
 }
 
-/// Takes the settings out of a program's environment that this process has: those of the tests are none of the recorder's,
-/// which says so of every name that it does not know.
+/// Takes the settings out of a program's environment that this process has: those of the tests are not for the
+/// recorder, which says so of every name that it does not know.
 pub fn without_settings(command: &mut Command) -> &mut Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TRACEQUET_")) {
         command.env_remove(name);

@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use tracequet::error::{Problem, Result};
-use tracequet::event::{self, Event, EventInfo, EventVisitor};
-use tracequet::normalize::Normalizer;
-use tracequet::reader::{Order, Process, Thread, TraceInfo, TypeId};
-use tracequet::source::Input;
-use tracequet::time::Clock;
+use tracequet::facts::Normalizer;
+use tracequet::trace::error::{Problem, Result};
+use tracequet::trace::event::{self, Event, EventInfo, EventVisitor};
+use tracequet::trace::reader::{Order, Process, Thread, TraceInfo, TypeId};
+use tracequet::trace::source::Input;
+use tracequet::trace::time::Clock;
 
 use super::callbacks::Facts;
 
@@ -30,6 +30,9 @@ struct Reading {
 impl EventVisitor for Reading {
     fn trace(&mut self, info: &TraceInfo) {
         self.clock = Some(info.clock);
+        if info.finds_gaps_late() {
+            self.normalizer.gaps_are_late();
+        }
     }
 
     fn event_type(&mut self, id: TypeId, info: &EventInfo) -> bool {
@@ -47,6 +50,14 @@ impl EventVisitor for Reading {
 
     fn events_lost(&mut self, thread: Option<(u32, &Thread)>, since_ns: i64) {
         self.normalizer.events_lost(thread, since_ns, &mut self.facts);
+    }
+
+    fn gap(&mut self, thread: Option<(u32, &Thread)>, since_ns: i64, until_ns: i64) {
+        self.normalizer.gap(thread.map(|(_, thread)| thread.process()), since_ns, until_ns);
+    }
+
+    fn losses_known(&mut self) {
+        self.normalizer.losses_known(&mut self.facts);
     }
 
     fn problem(&mut self, problem: Problem) {

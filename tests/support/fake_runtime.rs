@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tracequet::source::diagnostics::port::frame::{ANSWER, ERROR, Message, OK, read_message};
+use tracequet::trace::source::diagnostics::port::frame::{ANSWER, ERROR, Message, OK, read_message};
 
 /// What it does with the connection of its session, after it has been asked to begin one.
 pub type InSession = dyn Fn(UnixStream, Stopped) + Send + Sync;
@@ -20,7 +20,7 @@ impl Stopped {
     pub fn wait(&self) {
         let begin = Instant::now();
         while !self.0.load(Ordering::Acquire) {
-            assert!(begin.elapsed() < Duration::from_secs(100), "nobody asks to stop");
+            assert!(begin.elapsed() < Duration::from_secs(100), "stop was not requested");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -40,8 +40,8 @@ pub enum Answers {
     LateResume,
 }
 
-/// Connects to `port` again and again, one command a connection, until nobody listens there. Stop is never answered: what
-/// happens then is up to `session`, whose end ends the recording.
+/// Connects to `port` again and again, one command a connection, until the listener is gone. Stop is never answered:
+/// what happens then is up to `session`, whose end ends the recording.
 pub fn start(port: &Path, answers: Answers, session: Arc<InSession>) -> std::thread::JoinHandle<()> {
     let port = port.to_owned();
     std::thread::spawn(move || {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::dataset::Table;
 use super::dual::{Runtime, runtimes};
 
-/// The runtimes to record; a line says so where there is none.
+/// The runtimes to record; prints a line without one.
 pub fn each_runtime(test: &str) -> &'static [Runtime] {
     let found = runtimes();
     if found.is_empty() {
@@ -50,7 +50,7 @@ pub fn run(arguments: &[&str]) -> Output {
     ended(tracequet(arguments).spawn().expect("it starts"), &arguments.join(" "))
 }
 
-/// Waits until a recorder has kept so many bytes: events come, however slow the machine is.
+/// Waits until a recorder has kept this many bytes: events come, however slow the machine is.
 pub fn wait_for_bytes(kept: &Path, bytes: u64, what: &str) {
     let begin = Instant::now();
     while std::fs::metadata(kept).map_or(0, |data| data.len()) < bytes {
@@ -88,7 +88,7 @@ impl Program {
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let program = Program { child: child.expect("the program starts") };
         let begin = Instant::now();
-        while tracequet::source::diagnostics::port::find(program.id()).and_then(|port| port.connect()).is_err() {
+        while tracequet::trace::source::diagnostics::port::find(program.id()).and_then(|port| port.connect()).is_err() {
             assert!(begin.elapsed() < Duration::from_secs(60), "{}: no port", runtime.name);
             std::thread::sleep(Duration::from_millis(10));
         }

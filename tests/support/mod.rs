@@ -7,7 +7,6 @@ pub mod agree;
 pub mod callbacks;
 pub mod collect;
 pub mod compare;
-#[cfg(feature = "tables")]
 pub mod dataset;
 pub mod dual;
 pub mod events;
@@ -25,6 +24,5 @@ pub mod program;
 #[cfg(feature = "cli")]
 pub mod python;
 pub mod skip;
-#[cfg(feature = "tables")]
 pub mod story;
 pub mod writer;

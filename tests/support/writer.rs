@@ -1,6 +1,6 @@
 //! Composes recordings block by block, in V4 and V6, so that a test reads as the story of a recording.
 
-use tracequet::guid::Guid;
+use tracequet::trace::guid::Guid;
 
 /// Which form a [`Writer`] writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-"""The commands of the program, each in a process of its own, with results as Python objects.
+"""The commands of the program, each in a separate process, with results as Python objects.
 
-A process of its own can be ended by Ctrl+C at any moment, removes what is half done, and keeps what goes wrong in it (a file that
+A separate process can be ended by Ctrl+C at any moment, removes unfinished output, and isolates failures (a file that
 another process truncates while it is mapped) away from this one.
 """
 
@@ -53,7 +53,7 @@ def texts(values: Any) -> List[str]:
 
 
 def run(arguments: Sequence[str], codes: Iterable[int] = (WHOLE, LOSSES)) -> "subprocess.CompletedProcess[bytes]":
-    """Runs a command line to its end. An exit code that is none of `codes` is an exception."""
+    """Runs a command line to its end. An exit code outside of `codes` is an exception."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     code = f"import sys; sys.path.insert(0, {folder!r}); from tracequet.__main__ import main; main()"
     command = [sys.executable, "-I", "-c", code, *arguments]
@@ -75,7 +75,7 @@ def run(arguments: Sequence[str], codes: Iterable[int] = (WHOLE, LOSSES)) -> "su
 
 
 def _failure(text: str, code: int) -> Exception:
-    """The exception that a message of the program stands for."""
+    """The exception for a message of the program."""
     lines = [line for line in text.splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith(("tracequet: ", "error: "))]
     message = (ours or lines or [f"the program ended with {code}"])[0]
@@ -118,7 +118,7 @@ def _options(options: Dict[str, Any]) -> List[str]:
 
 
 def losses(summary: Dict[str, Any]) -> List[Loss]:
-    """What was lost, by the summary of a conversion."""
+    """The losses in the summary of a conversion."""
     found = []
     for one in summary.get("inputs", []):
         if not one.get("has_losses"):
@@ -169,7 +169,7 @@ def convert(
 
 
 def summary_of(printed: bytes) -> Dict[str, Any]:
-    """What `convert --json` prints: one object, or for several recordings a line for each and one for all."""
+    """Parses the output of `convert --json`: one object, or for several recordings a line for each and one for all."""
     try:
         return json.loads(printed)
     except json.JSONDecodeError:
@@ -188,14 +188,14 @@ def summary_of(printed: bytes) -> Dict[str, Any]:
 
 
 def inspect(path: Path, *, manifest: Optional[Sequence[Path]] = None) -> Any:
-    """What is in a recording, as `tracequet inspect --json` tells: process, providers, kinds of events, collections, losses. Of an
+    """The contents of a recording, as from `tracequet inspect --json`: process, providers, kinds of events, collections, losses. Of an
     archive that holds several recordings it is a list."""
     found = inspected(path, manifest)
     return found[0] if len(found) == 1 else found
 
 
 def inspected(path: Path, manifest: Optional[Sequence[Path]] = None) -> List[Dict[str, Any]]:
-    """What `inspect` prints of each recording in a file."""
+    """The output of `inspect` for each recording in a file."""
     done = run(["inspect", "--json", *_options({"manifest": texts(manifest)}), "--", os.fspath(path)])
     text, decoder, found = done.stdout.decode("utf-8"), json.JSONDecoder(), []
     while text := text.lstrip():
@@ -208,7 +208,7 @@ def inspected(path: Path, manifest: Optional[Sequence[Path]] = None) -> List[Dic
 def survived(
     path: Path, gc: int, address: Union[int, str], *, follow: bool = False, trace: Optional[str] = None
 ) -> List[Dict[str, Any]]:
-    """What became of the object at `address` in the collection `gc`; with `follow` also in those after it. `path` is a dataset
+    """The fate of the object at `address` in the collection `gc`; with `follow` also in later ones. `path` is a dataset
     or a recording, `trace` the `trace_id` in a dataset of several."""
     options = _options({"follow": follow, "trace": trace})
     return json.loads(run(["survived", "--json", *options, "--", os.fspath(path), str(gc), str(address)]).stdout)
@@ -220,12 +220,12 @@ def schema(table: Optional[str] = None) -> List[Dict[str, Any]]:
 
 
 def stats(path: Path, **options: Any) -> Any:
-    """Figures of a recording or a dataset, as `tracequet stats --json` prints them."""
+    """Metrics of a recording or a dataset, as from `tracequet stats --json`."""
     return json.loads(run(["stats", "--json", *_options(options), "--", os.fspath(path)]).stdout)
 
 
 def check(path: Path, rules: Path, **options: Any) -> Any:
-    """Holds a recording or a dataset against rules, as `tracequet check --json` does. A rule that fails is part of the result, and
+    """Checks the rules about a recording or a dataset, as `tracequet check --json`. A broken rule is part of the result, and
     no exception."""
     arguments = ["check", "--json", "--rules", os.fspath(rules), *_options(options), "--", os.fspath(path)]
     return json.loads(run(arguments, (WHOLE, LOSSES, RULE_FAILED)).stdout)

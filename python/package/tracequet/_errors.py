@@ -1,4 +1,4 @@
-"""What can go wrong, and what can be lost."""
+"""Errors and warnings of the package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Iterable, List, NamedTuple, Optional
 
 
 class Error(Exception):
-    """Something failed. `path` and `offset` (in bytes of the unpacked recording) say where, when that is known."""
+    """Something failed. `path` and `offset` (in bytes of the unpacked recording) are the place, if it is known."""
 
     def __init__(self, message: str, path: Optional[str] = None, offset: Optional[int] = None) -> None:
         super().__init__(message)
@@ -19,7 +19,7 @@ class Error(Exception):
 
 
 class RecordingError(Error):
-    """The file is no recording that tracequet reads, or its header cannot be used."""
+    """The file is not a recording that tracequet reads, or its header cannot be used."""
 
 
 class DatasetError(Error):
@@ -27,7 +27,7 @@ class DatasetError(Error):
 
 
 class UsageError(Error, ValueError):
-    """What was asked for cannot be done: an unknown table, an output that exists already."""
+    """The request cannot be done: an unknown table, an output that exists already."""
 
 
 class LossWarning(UserWarning):
@@ -35,7 +35,7 @@ class LossWarning(UserWarning):
 
 
 class Loss(NamedTuple):
-    """What was lost of a recording, as a kind of rows of the table `diagnostic`."""
+    """A kind of loss of a recording, from rows of the table `diagnostic`."""
 
     path: str
     code: str

@@ -1,4 +1,4 @@
-"""What notebooks show: a summary of a trace, the columns of a table, and how far a reading is."""
+"""Output in notebooks: a summary of a trace, the columns of a table, and the progress of a reading."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _rows(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes as a person reads them."""
+    """Formats a number of bytes."""
     number, units = float(count), ["B", "KB", "MB", "GB", "TB"]
     while number >= 1000 and len(units) > 1:
         number, units = number / 1000, units[1:]
@@ -32,7 +32,7 @@ def size(count: int) -> str:
 
 
 def _recording(found: Dict[str, Any]) -> Tuple[str, ...]:
-    """The line of a recording, by what `inspect` says of it."""
+    """The line of a recording, from the result of `inspect`."""
     collections = ", ".join(
         f"{g['count']} of generation {g['generation']}" for g in found["collections_by_generation"] if g["count"]
     )
@@ -52,7 +52,7 @@ def _recording(found: Dict[str, Any]) -> Tuple[str, ...]:
 
 
 def recordings(paths: List[str], known: List[Loss]) -> str:
-    """A summary of recordings: what they are of, how long, what is in them, what was lost."""
+    """A summary of recordings: process, duration, contents, losses."""
     rows: List[Tuple[str, ...]] = []
     lost = [str(loss) for loss in known]
     for path in paths[:MOST_INSPECTED]:
@@ -89,7 +89,7 @@ def table(name: str, types: Dict[str, str]) -> str:
 
 
 class _Line:
-    """How far a reading is: one line, after a second, in a notebook or on standard error."""
+    """The progress of a reading: one line, after a second, in a notebook or on standard error."""
 
     # Seconds without a line: most readings are over by then.
     AFTER = 1.0
@@ -119,13 +119,13 @@ class _Line:
             self.shown.update({"text/plain": text}, raw=True)
 
     def done(self) -> None:
-        """Takes the line away."""
+        """Removes the line."""
         if self.shown is not None:
             self._show("")
 
 
 def progress(wanted: Any, name: str) -> Optional[Callable[[int, int], None]]:
-    """Who is told how far a reading is."""
+    """The receiver of a reading's progress."""
     if callable(wanted):
         return wanted
     # A notebook's kernel is the only one that has this module.

@@ -1,4 +1,4 @@
-"""Which files `open` means: paths, directories, patterns and addresses."""
+"""Finds the files for `open`: paths, directories, patterns and addresses."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from ._errors import UsageError
 
 
 def is_dataset(path: str) -> bool:
-    """Whether a directory is what `convert` wrote."""
+    """Whether `convert` wrote a directory."""
     return os.path.isfile(os.path.join(path, "manifest.json"))
 
 
 def is_address(path: str) -> bool:
-    """Whether this is the address of a file elsewhere."""
+    """Whether this is the address of a remote file."""
     scheme, colon, _ = path.partition("://")
     return bool(colon) and scheme.replace("+", "").isalnum()
 
 
 def expand(paths: Sequence[str]) -> Tuple[List[str], int]:
-    """The files that paths, directories and patterns stand for, as on the command line, and how many recordings are in them: an
+    """The files of paths, directories and patterns, as on the command line, and the number of their recordings: an
     archive may hold several."""
     for path in paths:
         if path == "-" or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)):
-            raise UsageError(f"{path}: a pipe can be read only once, and each table reads the recording anew: convert it first")
+            raise UsageError(f"{path}: a pipe can be read only once, and each table reads the recording again: convert it first")
     return _tracequet.expand(paths)
 
 
 def fetch(addresses: Iterable[str]) -> Tuple[List[str], Optional[str]]:
-    """Copies what lies elsewhere into a temporary directory. Returns the local paths and that directory, if there is one."""
+    """Copies remote inputs into a temporary directory. Returns the local paths and that directory, if there is one."""
     paths: List[str] = []
     folder: Optional[str] = None
     try:

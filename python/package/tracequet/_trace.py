@@ -23,7 +23,7 @@ MOST_RETAINED = 4 << 30
 class Table:
     """A table of a trace, an Arrow stream by the PyCapsule interface: pyarrow, pandas, Polars and DuckDB take it as it is.
 
-    Nothing is read before somebody asks for rows, and each time they are asked for the recording is read anew: keep what
+    Nothing is read before rows are requested, and each request reads the recording again: keep what
     `to_arrow` gives, if it is needed twice.
     """
 
@@ -116,7 +116,7 @@ class Trace:
 
     @property
     def warnings(self) -> List[Loss]:
-        """What was lost, as far as it is known from what was read until now."""
+        """The losses in the parts that were read so far."""
         return list(self._known)
 
     def __getitem__(self, name: str) -> Table:
@@ -158,7 +158,7 @@ class Trace:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Removes what is temporary. The trace cannot be used any more."""
+        """Removes temporary files. The trace cannot be used any more."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -198,7 +198,7 @@ class Trace:
 
 
 class RecordingTrace(Trace):
-    """Recordings, which are read anew for each table."""
+    """Recordings, which are read again for each table."""
 
     def __init__(self, paths: List[str], folder: Optional[str], progress: Progress, filters: Dict[str, Any]) -> None:
         super().__init__(paths, folder, progress)
@@ -423,6 +423,9 @@ def open(
         if any(value is not None for value in chosen) or address_type != "uint64":
             raise UsageError(f"{paths[0]}: a dataset is read as it was written; choose rows by sql, or columns by select")
         return DatasetTrace(paths[0], progress)
+    start_ns, end_ns = _commands.nanoseconds(start), _commands.nanoseconds(end)
+    if start_ns is not None and end_ns is not None and start_ns >= end_ns:
+        raise UsageError(f"nothing lies between start {start!r} and end {end!r}, expected start to be less")
     paths, folder = _inputs.fetch(paths)
     try:
         recordings, count = _inputs.expand(paths)
@@ -432,8 +435,8 @@ def open(
             "manifests": _commands.texts(manifests),
             "symbols": _commands.texts(symbols),
             "retained": MOST_RETAINED if retained is True else int(retained) or None,
-            "start_ns": _commands.nanoseconds(start),
-            "end_ns": _commands.nanoseconds(end),
+            "start_ns": start_ns,
+            "end_ns": end_ns,
             "signed": address_type == "int64",
             "hive": count > 1,
         }

@@ -43,7 +43,7 @@ def _local(path: str) -> str:
 
 
 def _recordings(paths: Sequence[str]) -> List[str]:
-    """The recordings that paths and addresses stand for."""
+    """The recordings of paths and addresses."""
     found: List[str] = []
     for path in paths:
         if _is_local(path):
@@ -279,7 +279,7 @@ def convert(
 
     `inputs` are recordings, directories or addresses. `output` is a directory that all executors see, or an address of an object
     store. A dataset that is there already is added to; a recording whose content it has is skipped, so that a job that was ended
-    goes on where it was. A recording that cannot be read is a row, and no error of the job. `options` are those of
+    continues where it was. A recording that cannot be read is a row, and no error of the job. `options` are those of
     `tracequet convert`; `address_type` is `int64` unless it is given. `partitions`: tasks, instead of one for each recording.
     `environment`: variables for the executors, such as those of an object store.
     """

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::trace::source::diagnostics::{Profiles, parse_event_ids, parse_level};
 use clap::Args;
-use tracequet::source::diagnostics::{Profiles, parse_event_ids};
 
 use super::super::{time, values::number};
 use super::stop_on::StopOn;
@@ -16,12 +16,12 @@ pub struct LiveArgs {
     /// Record the process with this id (see tracequet ps)
     #[arg(short, long, value_name = "PID", conflicts_with = "etw")]
     pub process_id: Option<u32>,
-    /// Record the process with this name: that of its program or of its main assembly
+    /// Record the process with this name of its program or main assembly
     #[arg(short, long, value_name = "NAME", conflicts_with_all = ["process_id", "etw"])]
     pub name: Option<String>,
-    /// Record the process that connects to this socket (a pipe on Windows), as one with DOTNET_DiagnosticPorts=PATH does
+    /// Record the process that connects to this socket (a pipe on Windows): start it with DOTNET_DiagnosticPorts=PATH
     ///
-    /// The socket is made. A process in a container connects when the socket's folder is mounted there.
+    /// collect creates the socket. Mount its folder into a container to record a process there.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["process_id", "name", "etw"])]
     pub port: Option<PathBuf>,
     /// Start this program and record it from its first instruction
@@ -29,21 +29,27 @@ pub struct LiveArgs {
     pub program: Vec<OsString>,
     /// What to record [default: gc]
     ///
-    /// Several are joined; --dry-run prints what they stand for.
-    #[arg(long = "for", value_name = "WHAT,...", value_delimiter = ',', value_parser = profile_names(), conflicts_with = "etw")]
+    /// Several names are combined; --dry-run prints the resulting providers.
+    #[arg(long = "for", visible_alias = "profile", value_name = "WHAT,...", value_delimiter = ',', ignore_case = true, value_parser = profile_names(), conflicts_with = "etw")]
     pub wanted: Vec<String>,
+    /// Record these events of the runtime, by dotnet-trace's names: gc+exception; added to --for
+    #[arg(long, value_name = "NAME+...", conflicts_with = "etw")]
+    pub clrevents: Option<String>,
+    /// How much of --clrevents: 0 to 5, or critical to verbose [default: informational]
+    #[arg(long, value_name = "LEVEL", requires = "clrevents", value_parser = parse_level)]
+    pub clreventlevel: Option<u32>,
     /// Record the heap once: all objects and references
     ///
-    /// Stops the process for a full collection, and ends when that has ended. Up to some seconds for each GB of objects.
+    /// The process is paused for a full collection, up to some seconds for each GB of objects. Then the recording ends.
     #[arg(long, conflicts_with = "etw")]
     pub heap: bool,
     /// Record counters, and show them while recording
     #[arg(long, conflicts_with = "etw")]
     pub counters: bool,
-    /// Whether methods and modules are written at the end, so that stacks have names: on, off, or a mask of keywords
+    /// List of methods and modules at the end, which gives stacks names: on, off, or a mask of keywords
     #[arg(long, value_name = "on|off|MASK", value_parser = rundown, conflicts_with = "etw")]
     pub rundown: Option<RundownArg>,
-    /// Memory that the process may use for events which are not taken yet [default: 256, with --heap 4096]
+    /// Memory of the process for events that were not read yet [default: 256, with --heap 4096]
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..=1 << 20), conflicts_with = "etw")]
     pub buffer_size: Option<u32>,
     /// Record call stacks with events
@@ -52,27 +58,38 @@ pub struct LiveArgs {
     /// Record no call stacks with events (.NET 8)
     #[arg(long, overrides_with = "stack", conflicts_with = "etw")]
     pub no_stack: bool,
-    /// Record only these events of a provider, by their ids (.NET 10); may be given again
+    /// Record only these events of a provider, by their ids (.NET 10); repeatable
     #[arg(long, value_name = "NAME:ID,...", value_parser = parse_event_ids, conflicts_with_all = ["etw", "heap"])]
     pub only_events: Vec<(String, Vec<u32>)>,
-    /// Record all events of a provider but these, by their ids (.NET 10); may be given again
+    /// Record all events of a provider except these, by their ids (.NET 10); repeatable
     #[arg(long, value_name = "NAME:ID,...", value_parser = parse_event_ids, conflicts_with_all = ["etw", "heap"])]
     pub except_events: Vec<(String, Vec<u32>)>,
-    /// Add the recording to a dataset of several, and publish what there is of it each time so much time has passed
+    /// Add the recording to a dataset of several, and publish new rows at this interval
     ///
-    /// OUT/<table>/trace=<key>/part-<n>.parquet, a new file for each table with new rows; each can be read at once. When the
-    /// recording has ended, the whole takes their place.
+    /// Writes OUT/<table>/trace=<key>/part-<n>.parquet for each table with new rows, readable immediately. When the
+    /// recording has ended, one file for each table replaces the parts.
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "10s", value_parser = interval, conflicts_with_all = ["etw", "overwrite"])]
     pub follow: Option<Duration>,
     /// Stop when the recording has this size: 500M, 2G
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "etw")]
     pub max_size: Option<u64>,
-    /// Stop when this happens: exception:TYPE, or gc.pause>200ms
+    /// Stop at this event: exception:TYPE, or gc.pause>200ms
     #[arg(long, value_name = "WHAT", value_parser = StopOn::parse, conflicts_with = "etw")]
     pub stop_on: Option<StopOn>,
     /// Keep the recording as well, in this file
     #[arg(long, value_name = "FILE", conflicts_with = "etw")]
     pub keep: Option<PathBuf>,
+    /// How much may wait on the disk to be converted: 500M, 2G [default: 8G]
+    ///
+    /// When a process writes faster than tables are made. With more, nothing is taken from the process, which then drops events
+    /// and says so.
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "etw")]
+    pub max_spool: Option<u64>,
+    /// How long the process may go on sending when it was asked to stop [default: 1m]
+    ///
+    /// For what is in its buffer, and for the methods that it writes at the end.
+    #[arg(long, value_name = "TIME", value_parser = interval, conflicts_with = "etw")]
+    pub stop_timeout: Option<Duration>,
     /// Print what would be recorded, and record nothing
     #[arg(long, conflicts_with = "etw")]
     pub dry_run: bool,
@@ -104,7 +121,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 
 fn profile_names() -> clap::builder::PossibleValuesParser {
     let profiles = Profiles::shipped().map(|shipped| shipped.all.as_slice()).unwrap_or_default();
-    let value = |p: &'static tracequet::source::diagnostics::Profile| {
+    let value = |p: &'static crate::trace::source::diagnostics::Profile| {
         clap::builder::PossibleValue::new(p.name.as_str()).help(p.doc.as_str())
     };
     profiles.iter().map(value).collect::<Vec<_>>().into()

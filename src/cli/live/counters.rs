@@ -1,17 +1,17 @@
-//! Counters while they are recorded: a table that is drawn anew on a terminal, plain lines elsewhere.
+//! Shows counters during a recording: a table on a terminal, plain lines elsewhere.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 
-use tracequet::event::value::Value;
-use tracequet::event::{Event, EventInfo};
+use crate::trace::event::value::Value;
+use crate::trace::event::{Event, EventInfo};
 
 use super::super::text::{clean, moment};
 use super::fields::inner_fields;
 
 /// Counters that are shown at most.
 const MAX_SHOWN: usize = 200;
-/// The table is drawn anew when the time of events has gone on so far: values come in a burst once a second.
+/// The table is drawn again when this much time of events has passed: values come in a burst once a second.
 const REFRESH_NS: i64 = 500_000_000;
 
 struct Counter {

@@ -1,8 +1,8 @@
 //! Fields of single events by name.
 
-use tracequet::event::Event;
-use tracequet::event::plan::Node;
-use tracequet::event::value::Value;
+use crate::trace::event::Event;
+use crate::trace::event::plan::Node;
+use crate::trace::event::value::Value;
 
 /// The provider of the runtime.
 pub const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";

@@ -1,10 +1,10 @@
-//! The heap of a process: which collection lists it, and how long that stopped the process.
+//! The heap dump of a running process: its collection, and the duration of its pause.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tracequet::event::{Event, EventInfo};
-use tracequet::source::diagnostics::{Control, Reason};
+use crate::trace::event::{Event, EventInfo};
+use crate::trace::source::diagnostics::{Control, Reason};
 
 use super::fields::{RUNTIME, field_number};
 
@@ -58,7 +58,7 @@ pub struct Dump {
     pub is_whole: bool,
     /// Whether threads run again after it.
     pub has_resumed: bool,
-    /// How long all threads stood still for it, nanoseconds.
+    /// Duration of its pause, nanoseconds.
     pub pause_ns: Option<i64>,
 }
 
@@ -84,15 +84,15 @@ impl HeapWatch {
 
     /// Whether the recording can end with this event: the heap is whole, or threads run again and its end was dropped.
     ///
-    /// The runtime is told to collect when the session begins. The collection is the first of the whole heap, and no
-    /// background one, in which objects are told: the program may make collections of its own before it, which tell
-    /// nothing. What it tells is whole at its end.
+    /// The runtime collects when the session begins. The heap dump is the first full collection, and not a
+    /// background one, that reports objects: the program may make collections of its own before it, which report
+    /// none. The dump is complete at its end.
     pub fn event(&mut self, event: &Event<'_>) -> bool {
         let number = |name| field_number(event, name);
         match event.info.event_type.event_id {
             SUSPEND_BEGIN => self.suspended_ns = Some(event.ts_ns),
             GC_START => self.started(number("Count"), number("Depth"), number("Type")),
-            BULK_NODE => self.told(),
+            BULK_NODE => self.has_objects(),
             GC_END => return self.ended(number("Count")),
             RESTART_END => return self.resumed(event.ts_ns),
             _ => {}
@@ -110,7 +110,7 @@ impl HeapWatch {
         }
     }
 
-    fn told(&mut self) {
+    fn has_objects(&mut self) {
         let running = self.running;
         let mut dump = self.dump_now();
         dump.collection = dump.collection.or(running);
@@ -150,19 +150,19 @@ mod tests {
         let now = || *dump.lock().unwrap_or_else(PoisonError::into_inner);
         watch.suspended_ns = Some(10);
         watch.started(Some(7), Some(2), Some(0));
-        assert!(!watch.ended(Some(7)), "it told nothing");
+        assert!(!watch.ended(Some(7)), "it reported nothing");
         assert!(!watch.resumed(20));
         assert_eq!(now(), Dump::default());
         // A young one and a background one beside the forced one.
         watch.suspended_ns = Some(30);
         watch.started(Some(8), Some(1), Some(0));
         watch.started(Some(9), Some(2), Some(BACKGROUND));
-        watch.told();
+        watch.has_objects();
         assert_eq!(now().collection, None, "objects outside of a collection of the whole heap");
         watch.started(Some(10), Some(2), Some(0));
-        watch.told();
+        watch.has_objects();
         assert!(!watch.ended(Some(8)) && !now().is_whole);
-        watch.told();
+        watch.has_objects();
         assert!(watch.ended(Some(10)) && !watch.ended(Some(10)), "whole once");
         assert!(!watch.resumed(90), "the recording ends at the end of the collection");
         assert_eq!(now(), Dump { collection: Some(10), is_whole: true, has_resumed: true, pause_ns: Some(60) });
@@ -174,10 +174,10 @@ mod tests {
         let mut watch = HeapWatch::default();
         let dump = watch.dump();
         watch.suspended_ns = Some(30);
-        assert!(!watch.resumed(40), "nothing was told");
+        assert!(!watch.resumed(40), "nothing was reported");
         watch.suspended_ns = Some(50);
         watch.started(Some(10), Some(2), Some(0));
-        watch.told();
+        watch.has_objects();
         assert!(watch.resumed(90));
         let dump = *dump.lock().unwrap_or_else(PoisonError::into_inner);
         assert_eq!(dump, Dump { collection: Some(10), is_whole: false, has_resumed: true, pause_ns: Some(40) });

@@ -1,4 +1,4 @@
-//! `tracequet collect` of processes that run or are started here, through their diagnostics port.
+//! `tracequet collect` of running or started processes, through their diagnostics port.
 
 pub mod args;
 mod counters;
@@ -12,12 +12,12 @@ mod watch;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tracequet::error::{Error, Result};
-use tracequet::pipeline::{Convert, Progress, Recorded, record};
-use tracequet::source::diagnostics::port::{SessionRequest, Target};
-use tracequet::source::diagnostics::{
+use crate::trace::error::{Error, Result};
+use crate::trace::source::diagnostics::port::{SessionRequest, Target};
+use crate::trace::source::diagnostics::{
     Control, Launched, Limits, Reason, Recording, exit_text, flush_types, launch, listen,
 };
+use crate::{Convert, Progress, Recorded, record};
 
 use super::args::CollectArgs;
 use super::convert::{output, print};
@@ -33,16 +33,28 @@ use watch::LiveWatch;
 const EXIT: Duration = Duration::from_secs(5);
 
 /// Records until something ends it, and prints the summary.
-pub fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
+pub fn run(mut args: CollectArgs) -> anyhow::Result<Outcome> {
+    // Both are the same: a heap that did not end by itself, or with a buffer as for other recordings, would not be whole.
+    let before = args.live.wanted.len();
+    args.live.wanted.retain(|name| !name.eq_ignore_ascii_case("heap"));
+    args.live.heap |= args.live.wanted.len() < before;
+    if args.live.heap && !(args.live.only_events.is_empty() && args.live.except_events.is_empty()) {
+        let message =
+            "a heap is recorded by all of its events: --only-events and --except-events cannot choose some of them";
+        return Err(Error::Usage(message.into()).into());
+    }
     let request = wanted::request(&args.live, args.providers.as_deref())?;
     if args.live.dry_run {
         print_result(&wanted::dry_run(&request))?;
         return Ok(Outcome::Whole);
     }
+    let usual = Limits::default();
     let limits = Limits {
         duration: args.duration.map(|ns| Duration::from_nanos(u64::try_from(ns).unwrap_or_default())),
         max_bytes: args.live.max_size,
         keep: args.live.keep.clone(),
+        spool_bytes: args.live.max_spool.unwrap_or(usual.spool_bytes),
+        stop_timeout: args.live.stop_timeout.unwrap_or(usual.stop_timeout),
     };
     let place = Place::of(&args.live)?;
     let (as_json, quiet) = (args.output.json, args.output.quiet);
@@ -107,16 +119,19 @@ impl Session {
         }
         match dump.map(|dump| *lock(&dump)) {
             Some(dump) if dump.has_resumed && !dump.is_whole => {
-                print_note("the heap is not whole: the runtime dropped a part of it; try a larger --buffer-size\n")?;
+                print_note(
+                    "the heap dump is incomplete: the runtime dropped a part of it; try a larger --buffer-size\n",
+                )?;
                 Ok(outcome)
             }
             Some(dump) if !dump.is_whole => {
-                Err(Error::Usage("the heap is not whole: the recording ended before its collection did".into()).into())
+                Err(Error::Usage("the heap dump is incomplete: the recording ended before its collection did".into())
+                    .into())
             }
             Some(dump) => {
                 if !self.quiet {
                     let pause = dump.pause_ns.map_or("an unknown time".into(), duration);
-                    print_note(&format!("the process was stopped for {pause} to tell its heap\n"))?;
+                    print_note(&format!("the process was paused for {pause} while its heap was dumped\n"))?;
                 }
                 Ok(outcome)
             }
@@ -154,7 +169,7 @@ impl Session {
     fn begin(&self, target: &Target) -> Result<Recording> {
         if self.live.heap {
             if !self.quiet {
-                print_note("the process is stopped for a full collection while it tells its heap\n").ok();
+                print_note("the process is paused while its heap is dumped\n").ok();
             }
             flush_types(target)?;
         }
@@ -178,7 +193,7 @@ fn catch_interrupts(interrupts: &Arc<Mutex<Interrupts>>, quiet: bool) -> anyhow:
             (1, Some(control)) => {
                 control.stop(Reason::Asked);
                 if !quiet {
-                    print_note("stopping; again to give up what the runtime still has\n").ok();
+                    print_note("stopping; Ctrl+C again discards buffered events\n").ok();
                 }
             }
             (1, None) => {}
@@ -195,12 +210,12 @@ fn ending(recorded: &Recorded, status: Option<Option<String>>) -> String {
         Reason::Asked | Reason::Duration => String::new(),
         Reason::Size => "stopped at --max-size".into(),
         Reason::Trigger(what) => format!("stopped by {what}"),
-        Reason::GivenUp => "given up; what came before is kept".into(),
+        Reason::GivenUp => "the rest is discarded; the recording before it is kept".into(),
         Reason::Failed(why) => format!("failed: {why}"),
     };
     let program = match status {
         Some(Some(status)) => format!("the program ended: {status}"),
-        Some(None) => "the program goes on".into(),
+        Some(None) => "the program continues".into(),
         None => String::new(),
     };
     match (why.is_empty(), program.is_empty()) {

@@ -1,10 +1,10 @@
-//! Which process is meant, and what it is called.
+//! Finds the process to record, and its name.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use tracequet::error::{Error, Result};
-use tracequet::source::diagnostics::port::{
+use crate::trace::error::{Error, Result};
+use crate::trace::source::diagnostics::port::{
     Candidate, Error as PortError, Port, ProcessInfo, Target, candidates, find, process_info,
 };
 
@@ -132,7 +132,9 @@ pub fn trouble(error: &PortError) -> String {
     match error {
         PortError::Denied { owner: Some(owner), .. } => format!("belongs to {owner}"),
         PortError::Denied { owner: None, .. } => "may not be used".into(),
-        PortError::Stale(_) => "nobody listens at its socket".into(),
+        PortError::Stale(_) => "no process listens at its socket".into(),
+        PortError::Stranger { listener, .. } => format!("{listener} listens at its socket"),
+        PortError::Link(_) => "a link stands for its socket".into(),
         PortError::NoPort { turned_off: true, .. } => "its diagnostics port is turned off".into(),
         PortError::NoPort { folder, .. } => format!("no port in {}", folder.display()),
         PortError::Silent { .. } => "does not answer".into(),

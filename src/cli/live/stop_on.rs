@@ -1,7 +1,7 @@
-//! What a recording may wait for: an exception of a type, or a pause that is too long.
+//! `--stop-on`: an exception of a type, or a long pause.
 
-use tracequet::event::{Event, EventInfo};
-use tracequet::source::diagnostics::port::{EventFilter, Provider};
+use crate::trace::event::{Event, EventInfo};
+use crate::trace::source::diagnostics::port::{EventFilter, Provider};
 
 use super::super::time;
 use super::fields::{RUNTIME, field_number, field_text};
@@ -11,7 +11,7 @@ use super::fields::{RUNTIME, field_number, field_text};
 pub enum StopOn {
     /// An exception of this type was thrown. Without a namespace: of this name in any.
     Exception(String),
-    /// All threads stood still for a collection longer than so many nanoseconds.
+    /// All threads were stopped for a collection longer than this many nanoseconds.
     Pause(i64),
 }
 
@@ -55,7 +55,7 @@ impl StopOn {
 #[derive(Debug)]
 pub struct StopWatch {
     stop_on: StopOn,
-    /// When the threads were told to stand still for a collection.
+    /// When the runtime began to stop the threads for a collection.
     suspended_ns: Option<i64>,
 }
 

@@ -1,19 +1,19 @@
-//! What the options about providers mean together.
+//! Makes a session request from the options about providers.
 
-use tracequet::error::{Error, Result};
-use tracequet::source::diagnostics::port::{EventFilter, Provider, Rundown, SessionRequest};
-use tracequet::source::diagnostics::{Profiles, Wanted, merge, parse_providers};
+use crate::trace::error::{Error, Result};
+use crate::trace::source::diagnostics::port::{EventFilter, Provider, Rundown, SessionRequest};
+use crate::trace::source::diagnostics::{Profiles, Wanted, merge, parse_clr_events, parse_providers};
 
 use super::args::{LiveArgs, RundownArg};
 use super::fields::RUNTIME;
 use super::stop_on::StopOn;
 
-/// What is recorded when nothing is said.
+/// What is recorded by default.
 const DEFAULT: &str = "gc";
 /// A heap comes in one burst, and what does not fit into the buffer is lost: about 110 bytes an object. The runtime takes
 /// memory for the buffer only as it fills.
 const HEAP_BUFFER_MB: u32 = 4096;
-/// The buffer when nothing is said.
+/// The default buffer.
 const BUFFER_MB: u32 = 256;
 
 /// The session that is asked for.
@@ -24,7 +24,7 @@ pub fn request(args: &LiveArgs, providers: Option<&str>) -> Result<SessionReques
     names.extend(args.heap.then_some("heap"));
     names.extend(args.counters.then_some("counters"));
     let by_name = !names.is_empty();
-    if !by_name && providers.is_none() {
+    if !by_name && providers.is_none() && args.clrevents.is_none() {
         names.push(DEFAULT);
     }
     for name in names {
@@ -32,10 +32,17 @@ pub fn request(args: &LiveArgs, providers: Option<&str>) -> Result<SessionReques
             profiles.get(name).ok_or_else(|| Error::Usage(format!("--for {name}: there is no such profile")))?;
         wanted.add(profile).map_err(Error::Internal)?;
     }
+    if let Some(names) = &args.clrevents {
+        let more =
+            parse_clr_events(names, args.clreventlevel).map_err(|why| Error::Usage(format!("--clrevents: {why}")))?;
+        merge(&mut wanted.providers, vec![more]);
+        wanted.stacks = true;
+        wanted.rundown |= !by_name;
+    }
     if let Some(text) = providers {
         let more = parse_providers(text).map_err(|why| Error::Usage(format!("--providers {text}: {why}")))?;
         merge(&mut wanted.providers, more);
-        // As dotnet-trace does: nobody but the user knows what these need.
+        // As dotnet-trace does: only the user knows what these need.
         wanted.stacks = true;
         wanted.rundown |= !by_name;
     }

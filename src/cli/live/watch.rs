@@ -1,10 +1,10 @@
-//! What looks at events while they are recorded: for the end of a heap, for what ends the recording, for counters.
+//! Observers of events during a recording: for the end of a heap dump, for `--stop-on`, for counters.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tracequet::event::{Event, EventInfo};
-use tracequet::pipeline::Watch;
-use tracequet::source::diagnostics::{Control, Reason};
+use crate::Watch;
+use crate::trace::event::{Event, EventInfo};
+use crate::trace::source::diagnostics::{Control, Reason};
 
 use super::args::LiveArgs;
 use super::counters::CounterTable;

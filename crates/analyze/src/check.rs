@@ -1,0 +1,500 @@
+//! Compares runs with rules and with other runs. Runs are the samples, not the events within a run.
+
+mod fingerprint;
+mod run;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tracequet_dataset::read::Dataset;
+use tracequet_trace::error::Result;
+
+use self::fingerprint::fingerprint;
+pub use self::run::Run;
+use self::run::{values, values_known};
+use super::metrics::{Better, Metric, Owner, definition_of, metrics};
+use super::rules::{Amount, Bound, Compare, Rule, matches};
+use super::samples::{least_chance, mann_whitney, median};
+
+/// A difference that chance makes less often than this is one.
+pub const CHANCE: f64 = 0.05;
+
+/// The runs of a dataset that have all of these labels, and one of these keys if there are some. Recordings that could not be
+/// read are among them, and all of which the entry is damaged.
+pub fn runs(dataset: &Dataset, wanted: &[LabelTest], keys: Option<&[String]>) -> Result<Vec<Run>> {
+    let is_wanted = |trace_id: &String, labels: &BTreeMap<String, String>| {
+        labelled(labels, wanted) && keys.is_none_or(|keys| keys.contains(trace_id))
+    };
+    let mut found = Vec::new();
+    for recording in dataset.each_recording() {
+        let info = recording.info();
+        if !is_wanted(&info.trace_id, &info.labels) {
+            continue;
+        }
+        found.push(Run {
+            trace_id: info.trace_id.clone(),
+            start: info.start.clone(),
+            labels: info.labels.clone(),
+            has_losses: info.dropped_events > 0 || !info.complete || info.status == "losses",
+            is_failed: false,
+            is_damaged: false,
+            fingerprint: fingerprint(&recording)?,
+            metrics: metrics(&recording)?,
+        });
+    }
+    found.extend(dataset.failed().iter().filter(|info| is_wanted(&info.trace_id, &info.labels)).map(|info| Run {
+        trace_id: info.trace_id.clone(),
+        start: String::new(),
+        labels: info.labels.clone(),
+        has_losses: true,
+        is_failed: true,
+        is_damaged: false,
+        fingerprint: BTreeMap::new(),
+        metrics: Vec::new(),
+    }));
+    found.extend(dataset.damaged().iter().map(|damaged| Run {
+        trace_id: damaged.key.clone(),
+        start: String::new(),
+        labels: BTreeMap::new(),
+        has_losses: true,
+        is_failed: true,
+        is_damaged: true,
+        fingerprint: BTreeMap::new(),
+        metrics: Vec::new(),
+    }));
+    Ok(found)
+}
+
+/// A label that recordings have to have, or not to have: name, whether they have to, and the value, where `*` stands for
+/// anything.
+pub type LabelTest = (String, bool, String);
+
+/// Whether labels pass all tests.
+pub fn labelled(labels: &BTreeMap<String, String>, wanted: &[LabelTest]) -> bool {
+    wanted.iter().all(|(name, equal, value)| {
+        let own = labels.get(name).map_or("", String::as_str);
+        matches(value, own) == *equal
+    })
+}
+
+/// The keys of the newest recording and of those with the same labels, or of it alone when it has none. Of recordings
+/// that could not be read nothing says how new they are: they are the newest if there are no others.
+pub fn latest(dataset: &Dataset) -> Vec<String> {
+    let newest = dataset.recordings().iter().max_by_key(|info| (&info.start, &info.trace_id));
+    let Some(newest) = newest else {
+        return dataset.failed().iter().map(|info| info.trace_id.clone()).collect();
+    };
+    let read = dataset.recordings().iter().map(|info| (&info.trace_id, &info.labels));
+    let all = read.chain(dataset.failed().iter().map(|info| (&info.trace_id, &info.labels)));
+    let same = all.filter(|(trace_id, labels)| match newest.labels.is_empty() {
+        true => **trace_id == newest.trace_id,
+        false => **labels == newest.labels,
+    });
+    same.map(|(trace_id, _)| trace_id.clone()).collect()
+}
+
+/// How a rule came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the words say it")]
+pub enum Verdict {
+    Passed,
+    Undecided,
+    Failed,
+}
+
+/// What a rule says of one figure.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The rule as it was written.
+    pub rule: String,
+    /// The figure.
+    pub metric: String,
+    /// How it came out.
+    pub verdict: Verdict,
+    /// Whether a failure is only reported.
+    pub is_warning: bool,
+    /// Median of the new runs, and how many they are.
+    pub value: Option<f64>,
+    /// See `value`.
+    pub runs: usize,
+    /// Median of the baseline, where the rule has one, and how many runs that is.
+    pub baseline: Option<f64>,
+    /// See `baseline`.
+    pub baseline_runs: usize,
+    /// What the figure had to keep.
+    pub bound: Option<f64>,
+    /// Probability of such a difference by chance.
+    pub chance: Option<f64>,
+    /// Why, in a sentence.
+    pub why: String,
+    /// Where to look: recording, and collection or type.
+    pub look_at: Option<String>,
+}
+
+/// Holds new runs against rules, where they say so in comparison with a baseline.
+pub fn check(rules: &[Rule], new: &[Run], base: &[Run]) -> Result<Vec<Finding>> {
+    let mut found = Vec::new();
+    for rule in rules {
+        let wanted: Vec<_> = rule.labels.iter().map(|(name, value)| (name.clone(), true, value.clone())).collect();
+        let is_of_rule = |run: &&Run| run.is_damaged || labelled(&run.labels, &wanted);
+        let of_rule = |runs: &[Run]| runs.iter().filter(is_of_rule).cloned().collect::<Vec<_>>();
+        let (new, base) = (of_rule(new), of_rule(base));
+        let mut names = BTreeSet::new();
+        for metric in new.iter().flat_map(|run| &run.metrics).filter(|metric| matches(&rule.metric, &metric.name)) {
+            // The row that says why a family has no values counts only when it is asked for by its own name.
+            let is_of_none = metric.value.is_none() && definition_of(&metric.name)?.is_some_and(|one| one.has_keys());
+            if !is_of_none {
+                names.insert(metric.name.as_str());
+            }
+        }
+        // One of several that is named as it is may be 0 in all runs.
+        let is_named = rule.metric.contains('[') && !rule.metric.contains('*') && !new.is_empty();
+        if is_named && new.iter().all(|run| !run.is_failed && !run.metrics.is_empty()) {
+            names.insert(rule.metric.as_str());
+        }
+        if names.is_empty() {
+            let why = if new.is_empty() { "there is no recording for it".into() } else { without_figure(rule, &new)? };
+            found.push(Finding { why, ..empty(rule, &rule.metric) });
+        }
+        for name in names {
+            found.push(judge(rule, name, &new, &base)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Why no run has a figure.
+fn without_figure(rule: &Rule, runs: &[Run]) -> Result<String> {
+    if let Some(failed) = runs.iter().find(|run| run.is_failed) {
+        return Ok(unread(failed));
+    }
+    let family = rule.metric.split('[').next().unwrap_or_default();
+    let of_family = runs.iter().flat_map(|run| &run.metrics).find(|metric| metric.name == family);
+    if let Some(missing) = of_family.and_then(|metric| metric.missing) {
+        return Ok(format!("no recording has such a figure: {}", missing.why()));
+    }
+    let of = definition_of(&rule.metric)?.map(|definition| definition.table_name());
+    Ok(of.map_or_else(
+        || "no recording has such a figure".into(),
+        |table| format!("no recording has such a figure: it is made of the table {table}"),
+    ))
+}
+
+fn empty(rule: &Rule, metric: &str) -> Finding {
+    Finding {
+        rule: rule.text.clone(),
+        metric: metric.to_owned(),
+        verdict: Verdict::Undecided,
+        is_warning: rule.is_warning,
+        value: None,
+        runs: 0,
+        baseline: None,
+        baseline_runs: 0,
+        bound: None,
+        chance: None,
+        why: String::new(),
+        look_at: None,
+    }
+}
+
+/// Judges a figure by the least and by the most that it can be, which are mostly the same.
+fn judge(rule: &Rule, name: &str, new: &[Run], base: &[Run]) -> Result<Finding> {
+    let uses_baseline = matches!(rule.bound, Bound::Baseline { .. });
+    let own = values(rule, name, new, "that are checked")?;
+    let theirs = if uses_baseline { values(rule, name, base, "of the baseline")? } else { Ok(Default::default()) };
+    let (own, theirs) = match (own, theirs) {
+        (Ok(own), Ok(theirs)) => (own, theirs),
+        (own, theirs) => {
+            let known = |runs: &[Run]| runs.iter().filter_map(|run| run.value(name)).collect::<Vec<f64>>();
+            let (new_values, base_values) = (known(new), if uses_baseline { known(base) } else { Vec::new() });
+            let undecided = own.err().or(theirs.err());
+            return judge_values(rule, name, (new, base), (&new_values, &base_values), undecided);
+        }
+    };
+    let low = judge_values(rule, name, (new, base), (&own.0, &theirs.1), None)?;
+    if own.0 == own.1 && theirs.0 == theirs.1 {
+        return Ok(low);
+    }
+    let high = judge_values(rule, name, (new, base), (&own.1, &theirs.0), None)?;
+    if low.verdict == high.verdict {
+        return Ok(high);
+    }
+    let why = "some runs do not have it among their largest, so that it is not known whether the rule is kept".into();
+    Ok(Finding { verdict: Verdict::Undecided, why, ..high })
+}
+
+/// Judges a figure by its values in the new runs and in those of the baseline. `undecided` says why they decide nothing.
+fn judge_values(
+    rule: &Rule,
+    name: &str,
+    (new, base): (&[Run], &[Run]),
+    (own, theirs): (&[f64], &[f64]),
+    undecided: Option<String>,
+) -> Result<Finding> {
+    let mut finding = empty(rule, name);
+    (finding.value, finding.runs) = (median(own), own.len());
+    let uses_baseline = matches!(rule.bound, Bound::Baseline { .. });
+    if uses_baseline {
+        (finding.baseline, finding.baseline_runs) = (median(theirs), theirs.len());
+    }
+    finding.look_at = worst(name, rule.compare, new, if uses_baseline { base } else { &[] });
+    let bound = match (rule.bound, finding.baseline) {
+        (Bound::Number(bound), _) => Some(bound),
+        (Bound::Baseline { factor, more }, Some(baseline)) => Some(baseline * factor + more),
+        (Bound::Baseline { .. }, None) => None,
+    };
+    finding.bound = bound;
+    let judged: Vec<&Run> = new.iter().chain(base.iter().filter(|_| uses_baseline)).collect();
+    if is_surely_above(rule, name, finding.value, new) {
+        finding.verdict = Verdict::Failed;
+        finding.why = "at least this many events were lost".into();
+        return Ok(finding);
+    }
+    if let Some(why) = lossy(&judged) {
+        finding.why = why;
+        return Ok(finding);
+    }
+    if let Some(why) = undecided {
+        finding.why = why;
+        return Ok(finding);
+    }
+    if let Some(why) = unproven(name, &judged)? {
+        finding.why = why;
+        return Ok(finding);
+    }
+    let (Some(value), Some(bound)) = (finding.value, bound) else {
+        finding.why = match base.is_empty() {
+            true => "the baseline has no recording".into(),
+            false => "the baseline has no recording with this figure".into(),
+        };
+        return Ok(finding);
+    };
+    // Sums of finite values may be infinite.
+    if !value.is_finite() || !bound.is_finite() {
+        finding.why = "the value or its bound is not finite".into();
+        return Ok(finding);
+    }
+    if uses_baseline && let Some(why) = incomparable(new, base) {
+        finding.why = why;
+        return Ok(finding);
+    }
+    if keeps(rule.compare, value, bound) {
+        finding.verdict = Verdict::Passed;
+        return Ok(finding);
+    }
+    finding.verdict = Verdict::Failed;
+    finding.why = "the median is outside of the bound".into();
+    if new.iter().flat_map(|run| &run.metrics).any(|metric| metric.name == name && metric.owner == Owner::Machine) {
+        finding.why += ", of all processes of the recording";
+    }
+    let Some(baseline) = finding.baseline else { return Ok(finding) };
+    let noise = match rule.noise {
+        Some(Amount::Number(noise)) => noise,
+        Some(Amount::Part(part)) => part * baseline.abs(),
+        None => 0.0,
+    };
+    if (value - baseline).abs() <= noise {
+        finding.verdict = Verdict::Passed;
+        finding.why = "the difference is within the noise".into();
+        return Ok(finding);
+    }
+    if definition_of(name)?.is_some_and(|definition| definition.exact) {
+        finding.why = "counts are compared as they are".into();
+    } else if least_chance(own.len(), theirs.len()) > CHANCE {
+        finding.why = format!(
+            "{} against {} runs: too few for a significance test, so the bound alone decides",
+            own.len(),
+            theirs.len()
+        );
+    } else {
+        finding.chance = mann_whitney(own, theirs);
+        if finding.chance.is_some_and(|chance| chance > CHANCE) {
+            finding.verdict = Verdict::Passed;
+            finding.why = "outside of the bound, but not significant".into();
+        }
+    }
+    Ok(finding)
+}
+
+/// Why runs that lost something or could not be read decide nothing.
+fn lossy(runs: &[&Run]) -> Option<String> {
+    let all: Vec<&&Run> = runs.iter().filter(|run| run.has_losses).collect();
+    let first = all.iter().find(|run| run.is_failed).or_else(|| all.first())?;
+    let others = match all.len() - 1 {
+        0 => String::new(),
+        others => format!(" ({others} more have losses, too)"),
+    };
+    Some(match first.is_failed {
+        true => format!("{}{others}", unread(first)),
+        false => format!("{} has losses: events that the rule needs may be missing{others}", first.trace_id),
+    })
+}
+
+/// Why the figures of runs cannot be held against anything: they are made of rows of different kinds, or of a kind that makes the
+/// same error in each run.
+fn unproven(name: &str, runs: &[&Run]) -> Result<Option<String>> {
+    let sources: BTreeSet<&str> = runs.iter().filter_map(|run| run.source(name)).collect();
+    if sources.len() > 1 {
+        let list = sources.into_iter().collect::<Vec<_>>().join("` and `");
+        return Ok(Some(format!("not comparable: the figure is made of `{list}`")));
+    }
+    let Some(definition) = definition_of(name)? else { return Ok(None) };
+    let unsound = sources.into_iter().find(|source| !definition.proves(Some(source)));
+    Ok(unsound.map(|source| {
+        format!(
+            "`{source}` comes at regular steps and makes the same error in each run: record AllocationSampled (.NET 10)"
+        )
+    }))
+}
+
+/// Why a run has no figures.
+fn unread(run: &Run) -> String {
+    match run.is_damaged {
+        true => format!("the entry of {} in the dataset is damaged, so that it may belong here", run.trace_id),
+        false => format!("{} could not be read", run.trace_id),
+    }
+}
+
+/// Whether runs lost more than they may. The figure is a lower bound, so that losses make nothing of it doubtful but a
+/// rule that is kept.
+fn is_surely_above(rule: &Rule, name: &str, value: Option<f64>, runs: &[Run]) -> bool {
+    let (Bound::Number(bound), Some(value)) = (rule.bound, value) else { return false };
+    let is_above = matches!(rule.compare, Compare::AtMost | Compare::Below | Compare::Equal) && value > bound;
+    name == "lost.events" && is_above && runs.iter().all(|run| !run.is_failed)
+}
+
+fn keeps(compare: Compare, value: f64, bound: f64) -> bool {
+    match compare {
+        Compare::AtMost => value <= bound,
+        Compare::Below => value < bound,
+        Compare::AtLeast => value >= bound,
+        Compare::Above => value > bound,
+        Compare::Equal => value == bound,
+    }
+}
+
+/// Why runs cannot be compared, if they cannot.
+pub fn incomparable(new: &[Run], base: &[Run]) -> Option<String> {
+    let of = |runs: &[Run], name: &str| -> BTreeSet<String> {
+        runs.iter().filter_map(|run| run.fingerprint.get(name)).filter(|value| !value.is_empty()).cloned().collect()
+    };
+    let names: BTreeSet<&str> = new.iter().chain(base).flat_map(|run| run.fingerprint.keys().copied()).collect();
+    names.into_iter().find_map(|name| {
+        let (own, theirs) = (of(new, name), of(base, name));
+        let differs = !own.is_empty() && !theirs.is_empty() && own != theirs;
+        let list = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(" or ");
+        differs.then(|| format!("not comparable: {name} was {}, now {}", list(theirs), list(own)))
+    })
+}
+
+/// The run in which the figure is worst, and where in it: the collection, or the type or method with the most, or with
+/// most more than in the baseline if there is one.
+fn worst(name: &str, compare: Compare, runs: &[Run], base: &[Run]) -> Option<String> {
+    let high = matches!(compare, Compare::AtMost | Compare::Below | Compare::Equal);
+    let key = |run: &&Run| run.value(name).map(|value| if high { value } else { -value });
+    let run = runs.iter().filter(|run| run.value(name).is_some()).max_by(|a, b| {
+        let keys = key(a).unwrap_or_default().total_cmp(&key(b).unwrap_or_default());
+        keys.then_with(|| b.trace_id.cmp(&a.trace_id))
+    })?;
+    let metric = run.metrics.iter().find(|metric| metric.name == name)?;
+    let family = name.rsplit_once('.').map_or(name, |(family, _)| family);
+    let longest = || {
+        let longest = format!("{family}.max");
+        run.metrics.iter().find(|other| other.name == longest).and_then(|other| other.worst.clone())
+    };
+    let inside = match name.contains('[') {
+        true => None,
+        false => metric.worst.clone().or_else(|| most_inside(family, run, base)).or_else(longest),
+    };
+    let place = inside.or_else(|| metric.worst.clone());
+    Some(place.map_or_else(|| run.trace_id.clone(), |place| format!("{}, {place}", run.trace_id)))
+}
+
+/// Of a sum over types or methods: the one with the most, or the one that grew most since the baseline.
+fn most_inside(family: &str, run: &Run, base: &[Run]) -> Option<String> {
+    let parts = format!("{family}.by_");
+    let kind = run.metrics.iter().find(|metric| metric.name.starts_with(&parts))?.name.split('[').next()?;
+    let of_kind = run.metrics.iter().filter(|metric| metric.name.split('[').next() == Some(kind));
+    if base.is_empty() {
+        let valued = of_kind.filter_map(|metric| Some((metric.value?, &metric.name)));
+        return valued.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| format!("most: {name}"));
+    }
+    let growth = |metric: &Metric| {
+        let before: Vec<f64> = base.iter().map(|run| run.value(&metric.name).unwrap_or_default()).collect();
+        metric.value.unwrap_or_default() - median(&before).unwrap_or_default()
+    };
+    // What makes the same error in each run may show any of them to grow.
+    let proves = |metric: &&Metric| {
+        let definition = definition_of(&metric.name).ok().flatten();
+        let sources = base.iter().map(|run| run.source(&metric.name)).chain([metric.source.as_deref()]);
+        definition.is_some_and(|definition| sources.into_iter().all(|source| definition.proves(source)))
+    };
+    let grown = of_kind
+        .filter(|metric| metric.value.is_some())
+        .filter(proves)
+        .map(|metric| (growth(metric), metric))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    grown.filter(|(more, _)| *more > 0.0).map(|(_, metric)| format!("grew most: {}", metric.name))
+}
+
+/// A figure of two sets of runs.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Difference {
+    /// The figure.
+    pub metric: String,
+    /// Median of the baseline.
+    pub baseline: Option<f64>,
+    /// Median of the new runs.
+    pub value: Option<f64>,
+    /// Probability of such a difference by chance. `None` when there are too few runs for a test, or when the figure is made of
+    /// rows by which no number of runs can decide.
+    pub chance: Option<f64>,
+    /// `better`, `worse`, `same`, or `other` where neither way is good; `unclear` when chance could make it, and
+    /// when some runs have no value, or one that is not finite.
+    pub what: &'static str,
+}
+
+/// Holds all figures of two sets of runs against each other.
+pub fn compare(base: &[Run], new: &[Run]) -> Result<Vec<Difference>> {
+    let (mut names, mut known): (Vec<&str>, BTreeSet<&str>) = Default::default();
+    for metric in new.iter().chain(base).flat_map(|run| &run.metrics) {
+        if known.insert(&metric.name) {
+            names.push(&metric.name);
+        }
+    }
+    let mut found = Vec::new();
+    for name in names {
+        let (theirs, all_theirs) = values_known(name, base)?;
+        let (own, all_own) = values_known(name, new)?;
+        if theirs.is_empty() && own.is_empty() {
+            continue;
+        }
+        // Of values that are not finite, or of some runs alone, no test says anything.
+        let is_whole = all_own && all_theirs && own.iter().chain(&theirs).all(|value| value.is_finite());
+        let judged: Vec<&Run> = new.iter().chain(base).collect();
+        let is_proven = unproven(name, &judged)?.is_none();
+        let can_tell = is_whole && is_proven && least_chance(own.len(), theirs.len()) <= CHANCE;
+        let chance = if can_tell { mann_whitney(&own, &theirs) } else { None };
+        let definition = definition_of(name)?;
+        let (baseline, value) = (median(&theirs), median(&own));
+        let better = definition.map_or(Better::Neither, |definition| definition.better);
+        let is_exact = definition.is_some_and(|definition| definition.exact);
+        let what = match (baseline, value) {
+            (Some(_), Some(_)) if !is_whole => "unclear",
+            (Some(baseline), Some(value)) if baseline == value => "same",
+            (Some(_), Some(_)) if !is_exact && chance.is_none_or(|chance| chance > CHANCE) => "unclear",
+            (Some(baseline), Some(value)) => match (better, value > baseline) {
+                (Better::Neither, _) => "other",
+                (Better::Lower, true) | (Better::Higher, false) => "worse",
+                _ => "better",
+            },
+            _ => "other",
+        };
+        found.push(Difference { metric: name.to_owned(), baseline, value, chance, what });
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;

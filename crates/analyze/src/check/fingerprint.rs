@@ -1,0 +1,46 @@
+//! What makes runs comparable.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tracequet_dataset::read::{Column, Recording};
+use tracequet_trace::error::Result;
+
+/// Container, processors, width, system, runtime, mode and heaps of the collector, the providers that were recorded, and what
+/// was asked of them where `tracequet collect` recorded it.
+pub(super) fn fingerprint(recording: &Recording<'_>) -> Result<BTreeMap<&'static str, String>> {
+    let mut found = BTreeMap::new();
+    for (table, columns, name) in [
+        ("trace", &["container"][..], "container"),
+        ("trace", &["processor_count"], "processors"),
+        ("trace", &["pointer_size"], "pointer size"),
+        ("process", &["os"], "system"),
+        ("process", &["arch"], "architecture"),
+        ("process", &["runtime_version"], "runtime version"),
+        ("process", &["startup_flags"], "startup flags"),
+        ("gc", &["heap_count"], "GC heaps"),
+        ("event_type", &["provider_name"], "providers"),
+        ("session_provider", &["provider_name", "keywords", "level", "arguments", "event_ids"], "what was asked for"),
+    ] {
+        let Ok(table) = recording.table(table) else { continue };
+        let mut values = BTreeSet::new();
+        for batch in table.scan().columns(columns.iter().copied()).batches()? {
+            let batch = batch?;
+            let all = columns.iter().map(|name| Ok((*name, Column::of(&batch, name)?))).collect::<Result<Vec<_>>>()?;
+            for row in 0..batch.num_rows() {
+                let text = |(name, column): &(&str, Column<'_>)| match column.text(row) {
+                    Some(text) => (!text.is_empty()).then(|| text.to_owned()),
+                    None => column.number(row).filter(|number| *number > 0).map(|number| match *name {
+                        "keywords" => format!("{number:#x}"),
+                        _ => number.to_string(),
+                    }),
+                };
+                let words: Vec<String> = all.iter().filter_map(text).collect();
+                if !words.is_empty() {
+                    values.insert(words.join(":"));
+                }
+            }
+        }
+        found.insert(name, values.into_iter().collect::<Vec<_>>().join(", "));
+    }
+    Ok(found)
+}

@@ -1,0 +1,120 @@
+//! Runs as rules see them, and what they say of a figure: a value, that it is none of the largest, or nothing.
+
+use std::collections::BTreeMap;
+
+use crate::metrics::{Metric, Missing, definition_of};
+use crate::rules::Rule;
+use tracequet_trace::error::Result;
+
+/// A recording as a rule sees it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Run {
+    /// Its key.
+    pub trace_id: String,
+    /// When it began, as text that sorts.
+    pub start: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Whether something of it was lost, damaged or not decoded.
+    pub has_losses: bool,
+    /// Whether it could not be read at all: then it has no figures.
+    pub is_failed: bool,
+    /// Whether its entry in the dataset is damaged: then its labels are not known, so that it may be one of those that
+    /// are asked for.
+    pub is_damaged: bool,
+    /// What makes runs comparable: name and value.
+    pub fingerprint: BTreeMap<&'static str, String>,
+    /// Its figures.
+    pub metrics: Vec<Metric>,
+}
+
+impl Run {
+    pub(super) fn value(&self, name: &str) -> Option<f64> {
+        self.metrics.iter().find(|metric| metric.name == name).and_then(|metric| metric.value)
+    }
+
+    /// The kind of rows that a figure was made from, where there are several. One of several that this run does not have would
+    /// have been made from those of the others.
+    pub(super) fn source(&self, name: &str) -> Option<&str> {
+        let family = name.find('[').and_then(|end| name.get(..=end));
+        let is_of_family = |metric: &&Metric| family.is_some_and(|family| metric.name.starts_with(family));
+        let own = self.metrics.iter().find(|metric| metric.name == name);
+        own.or_else(|| self.metrics.iter().find(is_of_family)).and_then(|metric| metric.source.as_deref())
+    }
+}
+
+/// What a run says of a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Figure {
+    /// A value.
+    Is(f64),
+    /// Not one of the largest, of which this one is the least: it lies between 0 and that.
+    UpTo(f64),
+    /// None, and why; `None`: the recording does not even say that.
+    Missing(Option<Missing>),
+}
+
+impl Run {
+    /// What it says of a figure. Of what it counts by names, one that does not occur is 0.
+    pub(super) fn figure(&self, name: &str) -> Result<Figure> {
+        let found = self.metrics.iter().find(|metric| metric.name == name);
+        if let Some(value) = found.and_then(|metric| metric.value) {
+            return Ok(Figure::Is(value));
+        }
+        let family = name.split_once('[').map(|(family, _)| family);
+        let Some((family, definition)) = family.zip(definition_of(name)?.filter(|definition| definition.is_total()))
+        else {
+            return Ok(Figure::Missing(found.and_then(|metric| metric.missing)));
+        };
+        let is_of_family = |metric: &&Metric| metric.name.split('[').next() == Some(family);
+        let all: Vec<&Metric> = self.metrics.iter().filter(is_of_family).collect();
+        let least = all.iter().filter_map(|metric| metric.value).min_by(f64::total_cmp);
+        Ok(match (least, all.first().and_then(|metric| metric.missing)) {
+            (Some(_), _) if all.len() < definition.most() => Figure::Is(0.0),
+            (Some(least), _) => Figure::UpTo(least),
+            (None, Some(Missing::Empty)) => Figure::Is(0.0),
+            (None, missing) => Figure::Missing(missing),
+        })
+    }
+}
+
+/// The values of a figure in all runs: the least and the most that they can be, or why they decide nothing.
+pub(super) type Values = std::result::Result<(Vec<f64>, Vec<f64>), String>;
+
+/// The values of a figure in all runs. `whose` stands behind the number of runs without one.
+pub(super) fn values(rule: &Rule, name: &str, runs: &[Run], whose: &str) -> Result<Values> {
+    let (mut least, mut most, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    for run in runs.iter().filter(|run| !run.is_failed) {
+        match run.figure(name)? {
+            Figure::Is(value) => (least.push(value), most.push(value)),
+            Figure::Missing(_) if rule.absent_is_zero => (least.push(0.0), most.push(0.0)),
+            Figure::UpTo(value) => (least.push(0.0), most.push(value)),
+            Figure::Missing(why) => {
+                missing.push((run, why));
+                continue;
+            }
+        };
+    }
+    if let Some(odd) = most.iter().find(|value| !value.is_finite()) {
+        return Ok(Err(format!("one of the values {whose} is {odd}, which is not finite")));
+    }
+    let Some((first, why)) = missing.first() else { return Ok(Ok((least, most))) };
+    let why = why.map_or("it has no such figure", Missing::why);
+    Ok(Err(match runs.len() {
+        1 => format!("{} has no value: {why}", first.trace_id),
+        all => format!("{} of {all} runs {whose} have no value; {}: {why}", missing.len(), first.trace_id),
+    }))
+}
+
+/// The values of a figure in the runs that could be read, and whether each of them has one.
+pub(super) fn values_known(name: &str, runs: &[Run]) -> Result<(Vec<f64>, bool)> {
+    let (mut values, mut is_whole) = (Vec::new(), true);
+    for run in runs.iter().filter(|run| !run.is_failed) {
+        match run.figure(name)? {
+            Figure::Is(value) => values.push(value),
+            Figure::UpTo(_) | Figure::Missing(_) => is_whole = false,
+        }
+    }
+    Ok((values, is_whole))
+}

@@ -1,0 +1,217 @@
+use super::*;
+use crate::metrics::Missing;
+use crate::rules;
+
+fn run(trace_id: &str, figures: &[(&str, f64)]) -> Run {
+    let metric = |(name, value): &(&str, f64)| Metric {
+        name: (*name).to_owned(),
+        value: Some(*value),
+        missing: None,
+        observations: 1,
+        worst: name.ends_with(".max").then(|| "gc_id = 17".to_owned()),
+        owner: Owner::Process(7),
+        source: None,
+    };
+    Run {
+        trace_id: trace_id.to_owned(),
+        start: String::new(),
+        labels: BTreeMap::new(),
+        has_losses: false,
+        is_failed: false,
+        is_damaged: false,
+        fingerprint: BTreeMap::new(),
+        metrics: figures.iter().map(metric).collect(),
+    }
+}
+
+fn finding(rule: &str, new: &[Run], base: &[Run]) -> Finding {
+    let rules = rules::read("perf.toml", &format!("rules = ['{rule}']")).unwrap();
+    let mut found = check(&rules, new, base).unwrap();
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0)
+}
+
+fn verdict(rule: &str, new: &[Run]) -> Verdict {
+    finding(rule, new, &[]).verdict
+}
+
+/// Proven losses break the rule about them; all other rules of such a run are undecided and never pass.
+#[test]
+fn events_that_are_lost_break_the_rule_about_them() {
+    let lossy = [Run { has_losses: true, ..run("a", &[("lost.events", 500.0), ("gc.count", 50.0)]) }];
+    assert_eq!(verdict("lost.events == 0", &lossy), Verdict::Failed);
+    assert_eq!(verdict("lost.events < 500", &lossy), Verdict::Undecided);
+    assert_eq!(verdict("lost.events <= 1000", &lossy), Verdict::Undecided);
+    assert_eq!(verdict("lost.events >= 1000", &lossy), Verdict::Undecided);
+    assert_eq!(verdict("gc.count <= 10", &lossy), Verdict::Undecided);
+    assert_eq!(verdict("gc.count <= 100", &lossy), Verdict::Undecided);
+    let failed = Run { has_losses: true, is_failed: true, ..run("b", &[]) };
+    let [lossy] = lossy;
+    assert_eq!(verdict("lost.events == 0", &[lossy, failed]), Verdict::Undecided);
+}
+
+#[test]
+fn runs_that_decide_nothing_are_counted() {
+    let lossy = |key: &str| Run { has_losses: true, ..run(key, &[("gc.count", 5.0)]) };
+    let why = |runs: &[Run]| finding("gc.count <= 5", runs, &[]).why;
+    assert_eq!(why(&[lossy("a")]), "a has losses: events that the rule needs may be missing");
+    let failed = Run { is_failed: true, ..lossy("c") };
+    assert_eq!(why(&[lossy("a"), lossy("b"), failed]), "c could not be read (2 more have losses, too)");
+}
+
+#[test]
+fn a_counter_that_is_no_number_is_undecided() {
+    for value in [f64::NAN, f64::INFINITY] {
+        let runs = [run("a", &[("counter.max[p/c]", value)])];
+        for rule in ["counter.max[*] <= 5", "counter.max[*] >= 5", "counter.max[*] <= baseline"] {
+            assert_eq!(finding(rule, &runs, &runs).verdict, Verdict::Undecided, "{rule} {value}");
+        }
+    }
+}
+
+#[test]
+fn where_to_look_is_what_grew() {
+    let types = |a: f64, b: f64| {
+        let of = [("allocation.by_type[A]", a), ("allocation.by_type[B]", b), ("allocation.bytes", a + b)];
+        run("r", &of)
+    };
+    let (base, new) = ([types(100.0, 10.0)], [types(100.0, 60.0)]);
+    let look_at = |rule: &str| finding(rule, &new, &base).look_at.unwrap();
+    assert_eq!(look_at("allocation.bytes <= baseline"), "r, grew most: allocation.by_type[B]");
+    assert_eq!(look_at("allocation.bytes <= 5"), "r, most: allocation.by_type[A]");
+    assert_eq!(look_at("allocation.by_type[B] <= 5"), "r");
+    let pauses = [run("r", &[("gc.pause.share", 0.5), ("gc.pause.max", 3e6)])];
+    for rule in ["gc.pause.share <= 5%", "gc.pause.max <= 1ms"] {
+        assert_eq!(finding(rule, &pauses, &[]).look_at.unwrap(), "r, gc_id = 17");
+    }
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let without = [run("a", &[])];
+    let some = [run("a", &[("gc.count", 5.0)])];
+    let why = |rule: &str, new: &[Run], base: &[Run]| finding(rule, new, base).why;
+    assert!(why("gc.count <= 5", &without, &[]).contains("made of the table gc"));
+    assert!(why("allocation.bytes <= 5GB", &some, &[]).contains("made of the table allocation"));
+    assert!(why("gc.count <= 5", &[], &[]).contains("there is no recording"));
+    assert_eq!(why("gc.count <= baseline", &some, &[]), "the baseline has no recording");
+    assert_eq!(why("gc.count <= baseline", &some, &without), "a has no value: it has no such figure");
+}
+
+/// A run with a figure that has no value.
+fn without(trace_id: &str, name: &str, missing: Missing) -> Run {
+    let mut run = run(trace_id, &[(name, 0.0), ("lost.events", 0.0)]);
+    if let Some(metric) = run.metrics.first_mut() {
+        (metric.value, metric.missing) = (None, Some(missing));
+    }
+    run
+}
+
+#[test]
+fn a_figure_that_was_not_recorded_passes_no_rule() {
+    for (missing, why) in [
+        (Missing::NotAsked, "was not recorded"),
+        (Missing::NotSeen, "nothing says whether"),
+        (Missing::Empty, "nothing to take it of"),
+    ] {
+        for rule in ["exception.count == 0", "exception.count <= baseline"] {
+            let runs = [without("a", "exception.count", missing)];
+            let found = finding(rule, &runs, &[run("b", &[("exception.count", 0.0)])]);
+            assert_eq!(found.verdict, Verdict::Undecided, "{rule} {missing:?}");
+            assert!(found.why.contains(why), "{}", found.why);
+            let text = format!("[[rule]]\ncheck = '{rule}'\nabsent = 0");
+            let rules = rules::read("perf.toml", &text).unwrap();
+            let found = check(&rules, &runs, &[run("b", &[("exception.count", 0.0)])]).unwrap();
+            assert_eq!((found[0].verdict, found[0].value), (Verdict::Passed, Some(0.0)), "{rule} {missing:?}");
+        }
+    }
+}
+
+#[test]
+fn every_run_counts() {
+    let some = |key: &str, value: f64| run(key, &[("heap.size.max", value)]);
+    let keys = ["a", "b", "c", "d", "e"];
+    let base: Vec<Run> = keys.iter().map(|key| some(key, 100.0)).collect();
+    let mut new = base.clone();
+    for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        new[4] = some("e", odd);
+        for rule in ["heap.size.max <= 200", "heap.size.max <= baseline", "heap.size.max >= 5"] {
+            let found = finding(rule, &new, &base);
+            assert_eq!(found.verdict, Verdict::Undecided, "{rule} {odd}");
+            assert!(found.why.contains("not finite"), "{}", found.why);
+            assert_eq!(finding("heap.size.max <= baseline", &base, &new).verdict, Verdict::Undecided);
+        }
+        let what = compare(&base, &new).unwrap();
+        assert_eq!((what[0].what, what[0].chance), ("unclear", None));
+    }
+    // Four of five have no such figure.
+    for run in new.iter_mut().skip(1) {
+        *run = without(&run.trace_id, "heap.size.max", Missing::NotSeen);
+    }
+    for (new, base) in [(&new, &base), (&base, &new)] {
+        let found = finding("heap.size.max <= baseline * 2", new, base);
+        assert_eq!(found.verdict, Verdict::Undecided);
+        assert!(found.why.starts_with("4 of 5 runs ") && found.why.contains("; b: no event"), "{}", found.why);
+    }
+    assert_eq!(compare(&base, &new).unwrap()[0].what, "unclear");
+}
+
+#[test]
+fn what_does_not_occur_among_counted_names_is_zero() {
+    let of = |key: &str, count: usize| {
+        let figures: Vec<(String, f64)> =
+            (0..count).map(|n| (format!("exception.by_type[T{n}]"), 30.0 - n as f64)).collect();
+        let figures: Vec<(&str, f64)> = figures.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        run(key, &figures)
+    };
+    let found = finding("exception.by_type[Other] == 0", &[of("a", 3)], &[]);
+    assert_eq!((found.verdict, found.value), (Verdict::Passed, Some(0.0)));
+    // Twenty have a figure: another one has 11 at most.
+    let full = [of("a", 20)];
+    assert_eq!(finding("exception.by_type[Other] <= 11", &full, &[]).verdict, Verdict::Passed);
+    assert_eq!(finding("exception.by_type[Other] <= 10", &full, &[]).verdict, Verdict::Undecided);
+    assert_eq!(finding("exception.by_type[Other] > 11", &full, &[]).verdict, Verdict::Failed);
+    let none = [without("a", "exception.by_type", Missing::Empty)];
+    assert_eq!(finding("exception.by_type[Other] == 0", &none, &[]).verdict, Verdict::Passed);
+    let unknown = [without("a", "exception.by_type", Missing::NotAsked)];
+    for rule in ["exception.by_type[Other] == 0", "exception.by_type[*] == 0"] {
+        let found = finding(rule, &unknown, &[]);
+        assert_eq!(found.verdict, Verdict::Undecided);
+        assert!(found.why.contains("was not recorded"), "{}", found.why);
+    }
+}
+
+/// Ticks come at regular steps: a type that is allocated in turn with others gets all of them or none, the same in each run.
+#[test]
+fn ticks_prove_nothing_of_types() {
+    let runs = |source: &str, a: f64, b: f64| -> Vec<Run> {
+        let of = [("allocation.by_type[A]", a), ("allocation.by_type[B]", b), ("allocation.bytes", a + b)];
+        let mut runs: Vec<Run> = (0..5).map(|n| run(&format!("{source}-{n}"), &of)).collect();
+        let metrics = runs.iter_mut().flat_map(|run| &mut run.metrics);
+        metrics.for_each(|metric| metric.source = Some(source.to_owned()));
+        runs
+    };
+    let (ticks, more_ticks) = (runs("tick", 100.0, 100.0), runs("tick", 100.0, 200.0));
+    let (samples, more_samples) = (runs("sampled", 100.0, 100.0), runs("sampled", 100.0, 200.0));
+    let of_type = "allocation.by_type[B] <= baseline * 1.1";
+    let unproven = finding(of_type, &more_ticks, &ticks);
+    assert_eq!((unproven.verdict, unproven.chance), (Verdict::Undecided, None));
+    assert!(unproven.why.contains("record AllocationSampled"), "{}", unproven.why);
+    assert_eq!(finding("allocation.by_type[B] <= 1", &ticks, &[]).verdict, Verdict::Undecided);
+    assert_eq!(finding(of_type, &more_samples, &samples).verdict, Verdict::Failed);
+    let mixed = finding("allocation.bytes <= baseline * 1.1", &more_samples, &ticks);
+    assert_eq!(mixed.verdict, Verdict::Undecided);
+    assert_eq!(mixed.why, "not comparable: the figure is made of `sampled` and `tick`");
+    // Sums over all types are right, whatever the types.
+    let look_at = |new: &[Run], base: &[Run]| {
+        let found = finding("allocation.bytes <= baseline * 1.1", new, base);
+        assert_eq!(found.verdict, Verdict::Failed);
+        found.look_at.unwrap()
+    };
+    assert_eq!(look_at(&more_ticks, &ticks), "tick-0");
+    assert_eq!(look_at(&more_samples, &samples), "sampled-0, grew most: allocation.by_type[B]");
+    let compared = compare(&ticks, &more_ticks).unwrap();
+    let of_type = compared.iter().find(|d| d.metric == "allocation.by_type[B]").unwrap();
+    assert_eq!((of_type.what, of_type.chance), ("unclear", None));
+    assert_eq!(compared.iter().find(|d| d.metric == "allocation.bytes").unwrap().what, "worse");
+}

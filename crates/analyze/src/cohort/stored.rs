@@ -1,0 +1,249 @@
+//! Collections with their ranges, kept while a recording is converted, for the survival over time. More than a few go to an
+//! unnamed temporary file, and come back collection by collection.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+
+use tracequet_facts::fact::{Fact, GcCohort};
+use tracequet_trace::error::{Error, Result};
+
+use super::lineage::{Bound, Collection, Lineage, MAX_PIECES, Range};
+use crate::allowance::Allowance;
+
+/// Ranges and bounds in memory: 64 bytes each, in lists that double when they grow.
+const MAX_IN_MEMORY: u64 = 1 << 19;
+
+/// Memory of a range or a bound, in a list that doubles when it grows.
+const ROW_STORED: u64 = 2 * size_of::<Range>() as u64;
+
+/// Bytes of a range or a bound in the file.
+const ROW: usize = 32;
+
+/// Memory of a collection.
+const COLLECTION_STORED: u64 = 512;
+
+/// What a row of the file is.
+const BEFORE: u64 = 0;
+const AFTER: u64 = 1;
+const WHOLE: u64 = 2;
+const CLAMPED: u64 = 3;
+
+fn row(numbers: [u64; 4]) -> [u8; ROW] {
+    let mut bytes = [0; ROW];
+    for (place, number) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(numbers) {
+        *place = number.to_le_bytes();
+    }
+    bytes
+}
+
+fn numbers(bytes: &[u8; ROW]) -> [u64; 4] {
+    let mut numbers = [0; 4];
+    for (number, place) in numbers.iter_mut().zip(bytes.as_chunks::<8>().0) {
+        *number = u64::from_le_bytes(*place);
+    }
+    numbers
+}
+
+/// The collections of a recording.
+#[derive(Debug)]
+pub struct StoredRanges {
+    allowance: Allowance,
+    collections: BTreeMap<u32, Stored>,
+    /// Ranges and bounds in memory, and how many may be.
+    held: u64,
+    most_held: u64,
+    file: Option<File>,
+    /// Rows in the file.
+    written: u64,
+    failed: Option<io::Error>,
+}
+
+#[derive(Debug, Default)]
+struct Stored {
+    runtime: (u64, u16),
+    end_ns: i64,
+    collection: Collection,
+    /// Rows of the file that are its: the first, and how many.
+    written: Vec<(u64, u64)>,
+}
+
+impl StoredRanges {
+    /// For collections, and the ranges of any one, that take at most this many bytes.
+    pub fn new(memory: u64) -> StoredRanges {
+        StoredRanges {
+            allowance: Allowance::new(memory),
+            collections: BTreeMap::new(),
+            held: 0,
+            most_held: MAX_IN_MEMORY.min(memory / ROW_STORED),
+            file: None,
+            written: 0,
+            failed: None,
+        }
+    }
+
+    /// Moves the rows in memory to the file.
+    fn spill(&mut self) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(tempfile::tempfile()?),
+        };
+        file.seek(SeekFrom::End(0))?;
+        let mut out = BufWriter::with_capacity(256 << 10, file);
+        for stored in self.collections.values_mut() {
+            let Collection { before, after, ranges, .. } = &mut stored.collection;
+            let first = self.written;
+            for bound in before.drain(..) {
+                out.write_all(&row([bound.start, bound.length, u64::from(bound.generation), BEFORE]))?;
+                self.written += 1;
+            }
+            for bound in after.drain(..) {
+                out.write_all(&row([bound.start, bound.length, u64::from(bound.generation), AFTER]))?;
+                self.written += 1;
+            }
+            for range in ranges.drain(..) {
+                let kind = if range.clamped { CLAMPED } else { WHOLE };
+                out.write_all(&row([range.start, range.length, range.new_start, kind]))?;
+                self.written += 1;
+            }
+            (*before, *after, *ranges) = Default::default();
+            if self.written > first {
+                stored.written.push((first, self.written - first));
+                self.allowance.take(size_of::<(u64, u64)>() as u64);
+            }
+        }
+        self.held = 0;
+        out.flush()
+    }
+
+    /// Brings the rows of a collection back into memory, in the order in which they came.
+    fn restore(file: &mut File, stored: &mut Stored) -> io::Result<()> {
+        let Collection { before, after, ranges, .. } = &mut stored.collection;
+        let later = (std::mem::take(before), std::mem::take(after), std::mem::take(ranges));
+        for (first, count) in stored.written.drain(..) {
+            file.seek(SeekFrom::Start(first * ROW as u64))?;
+            let mut input = io::BufReader::with_capacity(256 << 10, &mut *file).take(count * ROW as u64);
+            let mut bytes = [0; ROW];
+            for _ in 0..count {
+                input.read_exact(&mut bytes)?;
+                let [start, length, third, kind] = numbers(&bytes);
+                let bound = || Bound { generation: third as u8, start, length };
+                match kind {
+                    BEFORE => before.push(bound()),
+                    AFTER => after.push(bound()),
+                    kind => ranges.push(Range { start, new_start: third, length, clamped: kind == CLAMPED }),
+                }
+            }
+        }
+        before.extend(later.0);
+        after.extend(later.1);
+        ranges.extend(later.2);
+        Ok(())
+    }
+
+    fn collection(&mut self, gc_id: u32, rows: u64) -> &mut Stored {
+        self.held += rows;
+        self.collections.entry(gc_id).or_insert_with(|| {
+            self.allowance.take(COLLECTION_STORED);
+            Stored { collection: Collection { gc_id, ..Collection::default() }, ..Stored::default() }
+        })
+    }
+
+    /// Takes facts of collections and their ranges. Beyond the memory, and where the file fails, all are dropped.
+    pub fn fact(&mut self, fact: &Fact<'_>) {
+        if self.allowance.is_spent() {
+            return;
+        }
+        match fact {
+            Fact::Gc(rows) => {
+                for row in rows.iter() {
+                    let stored = self.collection(row.gc_id, 0);
+                    stored.runtime = (row.process_id, row.clr_instance_id);
+                    stored.end_ns = row.end_ts_ns.unwrap_or(row.start_ts_ns);
+                    stored.collection.generation = row.generation;
+                    stored.collection.background = row.kind.map(|kind| kind == "background");
+                    stored.collection.complete = row.complete;
+                }
+            }
+            Fact::GcGenerationRange(rows) => {
+                for row in rows.iter() {
+                    let Collection { before, after, .. } = &mut self.collection(row.gc_id, 1).collection;
+                    let bounds = if row.phase == "end" { after } else { before };
+                    let (generation, start, length) = (row.generation, row.range_start, row.range_length);
+                    bounds.push(Bound { generation, start, length });
+                }
+            }
+            Fact::GcSurvivingRange(rows) => {
+                for row in rows.iter() {
+                    let (start, length, clamped) = (row.range_start, row.range_length, row.length_kind == "clamped");
+                    let ranges = &mut self.collection(row.gc_id, 1).collection.ranges;
+                    ranges.push(Range { start, new_start: start, length, clamped });
+                }
+            }
+            Fact::GcMovedRange(rows) => {
+                for row in rows.iter() {
+                    let (start, new_start) = (row.old_range_start, row.new_range_start);
+                    let (length, clamped) = (row.range_length, row.length_kind == "clamped");
+                    let ranges = &mut self.collection(row.gc_id, 1).collection.ranges;
+                    ranges.push(Range { start, new_start, length, clamped });
+                }
+            }
+            _ => {}
+        }
+        if self.held > self.most_held
+            && let Err(error) = self.spill()
+        {
+            self.failed = Some(error);
+            self.allowance.end();
+        }
+        if self.allowance.is_exceeded() {
+            self.collections.clear();
+            self.file = None;
+        }
+    }
+
+    /// The problem when the ranges, or their results, were too many.
+    pub fn refused(&self) -> Option<String> {
+        self.allowance.refused("gc_cohort is incomplete", "--lineage")
+    }
+
+    /// Calls `each` with the rows of `gc_cohort`; with none when no collection lists what survived.
+    pub fn finish(&mut self, mut each: impl FnMut(&GcCohort) -> Result<()>) -> Result<()> {
+        if let Some(failed) = self.failed.take() {
+            return Err(Error::io("temporary file")(failed));
+        }
+        let mut collections: Vec<Stored> = std::mem::take(&mut self.collections).into_values().collect();
+        if collections.iter().all(|stored| stored.collection.ranges.is_empty() && stored.written.is_empty()) {
+            return Ok(());
+        }
+        collections.sort_by_key(|stored| (stored.end_ns, stored.collection.gc_id));
+        let mut runtimes: HashMap<(u64, u16), Lineage> = HashMap::new();
+        for mut stored in collections {
+            let Collection { before, after, ranges, .. } = &stored.collection;
+            let rows = stored.written.iter().map(|(_, count)| *count).sum::<u64>();
+            let rows = rows + (before.len() + after.len() + ranges.len()) as u64;
+            if !self.allowance.allows(rows.saturating_mul(ROW_STORED)) {
+                self.allowance.end();
+                return Ok(());
+            }
+            if let Some(file) = self.file.as_mut().filter(|_| !stored.written.is_empty()) {
+                StoredRanges::restore(file, &mut stored).map_err(Error::io("temporary file"))?;
+            }
+            let Stored { runtime, collection, .. } = stored;
+            for row in runtimes.entry(runtime).or_default().collect(&collection) {
+                each(&GcCohort {
+                    gc_id: row.gc_id,
+                    born_gc_id: row.born_gc_id,
+                    generation: row.generation,
+                    alive_bytes: row.alive_bytes,
+                    unknown_bytes: row.unknown_bytes,
+                })?;
+            }
+            if runtimes.values().map(Lineage::pieces).sum::<usize>() > MAX_PIECES {
+                self.allowance.end();
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,308 @@
+//! Dominators of a graph with several roots, by SEMI-NCA (Georgiadis, Tarjan and Werneck, "Finding dominators in practice",
+//! 2006), without recursion.
+//!
+//! Nodes get the numbers in which a depth-first search meets them; 0 is a virtual root above all roots. A node's dominator
+//! always has a smaller number than the node, so that sums over the tree are one loop from behind.
+#![allow(
+    clippy::indexing_slicing,
+    reason = "every index is a number that the depth-first search gave, or a node of the graph"
+)]
+
+use super::csr::{Counted, Csr, NOWHERE};
+
+/// The dominator tree of a graph.
+#[derive(Clone, Debug)]
+pub struct Dominators {
+    /// The node of each number; that of 0 means nothing.
+    nodes: Vec<u32>,
+    /// The number of each node; 0: no root leads to it.
+    numbers: Vec<u32>,
+    /// The number of the dominator of each number; that of 0 is 0.
+    dominators: Vec<u32>,
+}
+
+/// What the depth-first search found.
+struct Search {
+    nodes: Vec<u32>,
+    numbers: Vec<u32>,
+    /// The number from which each number was found.
+    parents: Vec<u32>,
+}
+
+impl Dominators {
+    /// Finds the dominators of all nodes that these roots lead to. A graph and its roots may be damaged in any way: what is
+    /// no node is left out. `None` when there are more edges than numbers.
+    pub fn of(graph: &Csr, roots: &[u32]) -> Option<Dominators> {
+        let Search { nodes, numbers, parents } = depth_first(graph, roots);
+        let sources = reversed(graph, &nodes, &numbers)?;
+        let mut is_root = vec![false; nodes.len()];
+        for root in roots.iter().filter(|root| **root < graph.nodes()) {
+            is_root[numbers[*root as usize] as usize] = true;
+        }
+        let dominators = semi_nca(&sources, &is_root, parents);
+        Some(Dominators { nodes, numbers, dominators })
+    }
+
+    /// Nodes that a root leads to.
+    pub fn reachable(&self) -> u32 {
+        self.nodes.len() as u32 - 1
+    }
+
+    /// Whether a root leads to a node.
+    pub fn is_reachable(&self, node: u32) -> bool {
+        self.numbers[node as usize] != 0
+    }
+
+    /// The node that dominates this one most closely: `None` for a node that no single node does, and for one that no root
+    /// leads to.
+    pub fn dominator(&self, node: u32) -> Option<u32> {
+        match self.dominators[self.numbers[node as usize] as usize] {
+            0 => None,
+            number => Some(self.nodes[number as usize]),
+        }
+    }
+
+    /// All reachable nodes with their dominators, each behind all that it dominates.
+    pub fn from_behind(&self) -> impl Iterator<Item = (u32, Option<u32>)> + '_ {
+        (1..self.nodes.len()).rev().map(|number| {
+            let dominator = self.dominators[number] as usize;
+            (self.nodes[number], (dominator != 0).then(|| self.nodes[dominator]))
+        })
+    }
+
+    /// The reachable nodes in the order of a walk of the dominator tree: `enter` is called for each before those that it
+    /// dominates, `leave` behind them.
+    pub fn walk(&self, mut enter: impl FnMut(u32), mut leave: impl FnMut(u32)) {
+        let count = self.nodes.len();
+        // Lists of children: the first of each, and the next beside each. 0 ends a list.
+        let (mut first, mut next) = (vec![0u32; count], vec![0u32; count]);
+        for number in (1..count).rev() {
+            let dominator = self.dominators[number] as usize;
+            next[number] = first[dominator];
+            first[dominator] = number as u32;
+        }
+        let mut at = first[0];
+        while at != 0 {
+            enter(self.nodes[at as usize]);
+            if first[at as usize] != 0 {
+                at = first[at as usize];
+                continue;
+            }
+            while at != 0 {
+                leave(self.nodes[at as usize]);
+                if next[at as usize] != 0 {
+                    at = next[at as usize];
+                    break;
+                }
+                at = self.dominators[at as usize];
+            }
+        }
+    }
+}
+
+/// Numbers all nodes that the roots lead to, in the order in which they are met.
+fn depth_first(graph: &Csr, roots: &[u32]) -> Search {
+    let count = graph.nodes();
+    let zero_first = |zero: u32| {
+        let mut list = Vec::with_capacity(count as usize + 1);
+        list.push(zero);
+        list
+    };
+    let mut found = Search { nodes: zero_first(NOWHERE), numbers: vec![0; count as usize], parents: zero_first(0) };
+    // The edge to follow next, by number.
+    let mut edges = zero_first(0);
+    let visit = |node: u32, parent: u32, found: &mut Search, edges: &mut Vec<u32>| {
+        let number = found.nodes.len() as u32;
+        found.numbers[node as usize] = number;
+        found.nodes.push(node);
+        found.parents.push(parent);
+        edges.push(graph.span(node).0);
+        number
+    };
+    for &root in roots.iter().filter(|root| **root < count) {
+        if found.numbers[root as usize] != 0 {
+            continue;
+        }
+        let mut at = visit(root, 0, &mut found, &mut edges);
+        while at != 0 {
+            let edge = edges[at as usize];
+            if edge == graph.span(found.nodes[at as usize]).1 {
+                at = found.parents[at as usize];
+                continue;
+            }
+            edges[at as usize] += 1;
+            let target = graph.target(edge);
+            if target != NOWHERE && found.numbers[target as usize] == 0 {
+                at = visit(target, at, &mut found, &mut edges);
+            }
+        }
+    }
+    found
+}
+
+/// The edges between reachable nodes the other way round, by number.
+fn reversed(graph: &Csr, nodes: &[u32], numbers: &[u32]) -> Option<Csr> {
+    let mut counted = Counted::new(nodes.len() as u32);
+    let reachable = || nodes.iter().enumerate().skip(1);
+    for (_, node) in reachable() {
+        graph.targets(*node).for_each(|target| counted.count(numbers[target as usize]));
+    }
+    let mut filling = counted.allocate()?;
+    for (number, node) in reachable() {
+        graph.targets(*node).for_each(|target| filling.add(numbers[target as usize], number as u32));
+    }
+    Some(filling.finish())
+}
+
+/// The dominator of each number. `sources` are the edges the other way round, `parents` the tree of the search.
+fn semi_nca(sources: &Csr, is_root: &[bool], parents: Vec<u32>) -> Vec<u32> {
+    let count = parents.len();
+    let mut dominators = parents.clone();
+    // The tree of those that are done already, with shortened paths.
+    let mut ancestors = parents;
+    // Semidominators, and the least of them on the shortened path of each.
+    let mut semi: Vec<u32> = (0..count as u32).collect();
+    let mut least = semi.clone();
+    let mut path = Vec::new();
+    for number in (1..count as u32).rev() {
+        let mut found = if is_root[number as usize] { 0 } else { dominators[number as usize] };
+        for source in sources.targets(number) {
+            if found == 0 {
+                break;
+            }
+            found = found.min(least_above(source, number + 1, &mut ancestors, &mut least, &mut path));
+        }
+        semi[number as usize] = found;
+        least[number as usize] = found;
+    }
+    // The way up the tree of dominators goes by long steps (Myers, "An applicative random-access stack", 1983): a list of a
+    // million objects would cost a million steps for each object that its end refers to.
+    let (mut depths, mut jumps) = (ancestors, least);
+    (depths[0], jumps[0]) = (0, 0);
+    for number in 1..count {
+        let mut dominator = dominators[number];
+        while dominator > semi[number] {
+            let jump = jumps[dominator as usize];
+            dominator = if jump > semi[number] { jump } else { dominators[dominator as usize] };
+        }
+        dominators[number] = dominator;
+        let jump = jumps[dominator as usize];
+        let depth = |of: u32| depths[of as usize];
+        let is_joined = depth(dominator) - depth(jump) == depth(jump) - depth(jumps[jump as usize]);
+        jumps[number] = if is_joined { jumps[jump as usize] } else { dominator };
+        depths[number] = depths[dominator as usize] + 1;
+    }
+    dominators
+}
+
+/// The least semidominator on the path from `number` up to, and without, the first ancestor below `done`. All numbers from
+/// `done` on have their semidominator. The path is shortened.
+fn least_above(number: u32, done: u32, ancestors: &mut [u32], least: &mut [u32], path: &mut Vec<u32>) -> u32 {
+    let mut at = number;
+    while ancestors[at as usize] >= done {
+        path.push(at);
+        at = ancestors[at as usize];
+    }
+    while let Some(below) = path.pop() {
+        least[below as usize] = least[below as usize].min(least[at as usize]);
+        ancestors[below as usize] = ancestors[at as usize];
+        at = below;
+    }
+    least[number as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dice::Dice;
+
+    /// The nodes that the roots lead to when one is taken away.
+    fn reached(nodes: u32, edges: &[(u32, u32)], roots: &[u32], without: Option<u32>) -> Vec<bool> {
+        let mut seen = vec![false; nodes as usize];
+        let mut open: Vec<u32> = roots.to_vec();
+        while let Some(node) = open.pop() {
+            if Some(node) == without || node >= nodes || std::mem::replace(&mut seen[node as usize], true) {
+                continue;
+            }
+            open.extend(edges.iter().filter(|(source, _)| *source == node).map(|(_, target)| *target));
+        }
+        seen
+    }
+
+    /// Compares with the definition: a node dominates those that no root leads to without it.
+    fn check(nodes: u32, edges: &[(u32, u32)], roots: &[u32]) {
+        let what = format!("{nodes} nodes, {edges:?}, roots {roots:?}");
+        let found = Dominators::of(&Csr::of(nodes, edges), roots).unwrap();
+        let all = reached(nodes, edges, roots, None);
+        let without: Vec<_> = (0..nodes).map(|node| reached(nodes, edges, roots, Some(node))).collect();
+        for node in 0..nodes {
+            assert_eq!(found.is_reachable(node), all[node as usize], "{node}: {what}");
+            // The dominators of a node, by the tree and by taking each other node away.
+            let chain: Vec<u32> = std::iter::successors(found.dominator(node), |node| found.dominator(*node)).collect();
+            let mut by_tree = chain.clone();
+            by_tree.sort_unstable();
+            let is_reachable = all[node as usize];
+            let dominates = |other: &u32| is_reachable && *other != node && !without[*other as usize][node as usize];
+            let by_definition: Vec<u32> = (0..nodes).filter(dominates).collect();
+            assert_eq!(by_tree, by_definition, "{node}: {what}");
+        }
+        let mut entered = 0;
+        let mut depth = 0i64;
+        found.walk(|_| entered += 1, |_| depth += 1);
+        assert_eq!((entered, depth), (found.reachable(), i64::from(found.reachable())), "{what}");
+        let mut seen = vec![false; nodes as usize];
+        for (node, dominator) in found.from_behind() {
+            seen[node as usize] = true;
+            assert!(dominator.is_none_or(|dominator| !seen[dominator as usize]), "{what}");
+        }
+    }
+
+    #[test]
+    fn dominators_are_those_of_the_definition() {
+        let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+        let mut below = |limit: u32| dice.below(limit.into()) as u32;
+        for round in 0..6000 {
+            let nodes = 1 + below(if round % 20 == 0 { 60 } else { 14 });
+            // From trees to tangles, with loops, double edges and targets that are no nodes.
+            let density = 1 + below(4);
+            let edges = below(1 + nodes * density);
+            let edges: Vec<_> = (0..edges).map(|_| (below(nodes), below(nodes + nodes / 8 + 1))).collect();
+            let roots: Vec<_> = (0..1 + below(3)).map(|_| below(nodes + 1)).collect();
+            check(nodes, &edges, &roots);
+        }
+    }
+
+    #[test]
+    fn depth_is_no_limit() {
+        const MANY: u32 = 1_000_000;
+        let chain: Vec<_> = (1..MANY).map(|node| (node - 1, node)).collect();
+        let found = Dominators::of(&Csr::of(MANY, &chain), &[0]).unwrap();
+        assert_eq!((found.reachable(), found.dominator(MANY - 1)), (MANY, Some(MANY - 2)));
+        // A ladder: each step is reached from both ends, so that paths are shortened again and again.
+        let ladder: Vec<_> = chain.iter().copied().chain((1..MANY).map(|node| (MANY - 1, node - 1))).collect();
+        let found = Dominators::of(&Csr::of(MANY, &ladder), &[0, MANY - 1]).unwrap();
+        assert!((0..MANY).all(|node| found.dominator(node).is_none()));
+    }
+
+    #[test]
+    fn what_the_end_of_a_long_list_refers_to_takes_no_time() {
+        // A list, at the end of which an array refers to objects with roots of their own.
+        const MANY: u32 = 200_000;
+        let list = (1..MANY).map(|node| (node - 1, node));
+        let edges: Vec<_> = list.chain((MANY..2 * MANY).map(|node| (MANY - 1, node))).collect();
+        let roots: Vec<u32> = std::iter::once(0).chain(MANY..2 * MANY).collect();
+        let began = std::time::Instant::now();
+        let found = Dominators::of(&Csr::of(2 * MANY, &edges), &roots).unwrap();
+        assert!((MANY..2 * MANY).all(|node| found.dominator(node).is_none()));
+        assert_eq!(found.dominator(MANY - 1), Some(MANY - 2));
+        assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn an_empty_graph_has_none() {
+        for roots in [&[][..], &[0, 7]] {
+            let found = Dominators::of(&Csr::of(0, &[]), roots).unwrap();
+            assert_eq!((found.reachable(), found.from_behind().count()), (0, 0));
+        }
+    }
+}

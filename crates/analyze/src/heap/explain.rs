@@ -1,0 +1,60 @@
+//! Why an object is alive: a shortest path from a root, and the dominators, which every path leads through.
+#![allow(clippy::indexing_slicing, reason = "every index is a node of the graph")]
+
+use std::sync::Arc;
+
+use super::distance::shortest_path;
+use super::graph::HeapGraph;
+use super::roots::Root;
+use super::types::Retention;
+
+/// An object on a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Step {
+    /// Its node in the graph.
+    pub node: u32,
+    /// Its address.
+    pub address: u64,
+    /// Name of its type.
+    pub type_name: Arc<str>,
+    /// Its bytes.
+    pub size_bytes: u64,
+    /// Bytes of it and of all that it dominates.
+    pub retained_bytes: u64,
+}
+
+/// Why an object is alive.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The object.
+    pub object: Step,
+    /// Objects that it dominates, and itself.
+    pub retained_objects: u32,
+    /// The root at the beginning of `shortest`; `None` when no root leads to the object.
+    pub root: Option<Root>,
+    /// A path of fewest references from that root to the object, both included.
+    pub shortest: Vec<Step>,
+    /// The objects that every path from any root leads through, the outermost first, and the object itself. With only
+    /// itself it is held in several ways that have no object in common.
+    pub dominators: Vec<Step>,
+}
+
+/// Says why an object of the graph is alive.
+pub fn explain(graph: &HeapGraph, retention: &Retention, node: u32) -> Explanation {
+    let step = |node: u32| Step {
+        node,
+        address: graph.addresses[node as usize],
+        type_name: graph.type_name(node).clone(),
+        size_bytes: graph.sizes[node as usize],
+        retained_bytes: retention.bytes[node as usize],
+    };
+    let shortest = shortest_path(&graph.references, &graph.root_nodes(), node);
+    let root = shortest.first().and_then(|first| graph.roots.iter().find(|root| root.node == *first)).cloned();
+    let above = |node: &u32| retention.dominators.dominator(*node);
+    let mut dominators: Vec<Step> = std::iter::successors(Some(node), above).map(step).collect();
+    dominators.reverse();
+    let shortest = shortest.into_iter().map(step).collect();
+    Explanation { object: step(node), retained_objects: retention.counts[node as usize], root, shortest, dominators }
+}

@@ -1,0 +1,28 @@
+//! The heap graph of one heap dump: which objects keep others alive, and how many bytes each retains.
+//!
+//! An object *dominates* another when every path from the roots to the other leads through it. What an object retains is
+//! what would be garbage without it: the objects that it dominates, and itself.
+
+mod build;
+mod csr;
+mod distance;
+mod dominators;
+mod explain;
+mod graph;
+mod read;
+mod roots;
+mod snapshots;
+mod stored;
+mod texts;
+mod types;
+
+pub use build::{BYTES_PER_OBJECT, BYTES_PER_REFERENCE};
+pub use csr::Csr;
+pub use dominators::Dominators;
+pub use explain::{Explanation, Step, explain};
+pub use graph::{HeapGraph, Unresolved};
+pub use read::{TABLES, read};
+pub use roots::Root;
+pub use snapshots::{Snapshot, snapshot, snapshots};
+pub use stored::StoredWalks;
+pub use types::{Retention, TypeRow};

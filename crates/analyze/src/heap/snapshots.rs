@@ -1,0 +1,83 @@
+//! The snapshots of a recording: collections in which the heap was walked.
+
+use tracequet_dataset::read::{Column, Recording};
+use tracequet_trace::error::{Error, Result};
+
+use crate::held;
+
+/// A collection in which the heap was walked.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// The collection.
+    pub gc_id: u32,
+    /// The runtime's own number of it; 0 when not known.
+    pub gc_number: u32,
+    /// Process whose heap it is.
+    pub process_id: u64,
+    /// When the collection began, nanoseconds since the recording began.
+    pub start_ns: i64,
+    /// Whether nothing of the collection is known to be missing.
+    pub complete: bool,
+    /// Objects that the walk listed, with those that it listed twice.
+    pub objects: u64,
+}
+
+impl Snapshot {
+    /// One of which only the walk is known.
+    pub(super) fn stored(gc_id: u32, objects: u64) -> Snapshot {
+        Snapshot { gc_id, gc_number: 0, process_id: 0, start_ns: 0, complete: true, objects }
+    }
+}
+
+/// A number of a column; 0 where there is none.
+pub(super) fn number(column: &Column<'_>, row: usize) -> u64 {
+    column.number(row).unwrap_or_default()
+}
+
+/// The snapshots of a recording, the oldest first.
+pub fn snapshots(recording: &Recording<'_>) -> Result<Vec<Snapshot>> {
+    const NAMES: [&str; 6] = ["gc_id", "gc_number", "process_id", "start_ts_ns", "complete", "heap_object_count"];
+    let mut found = Vec::new();
+    for batch in recording.table("gc")?.scan().columns(NAMES).batches()? {
+        let batch = batch?;
+        let [id, gc_number, process, start, complete, objects] = NAMES.map(|name| Column::of(&batch, name));
+        let (id, gc_number, process) = (id?, gc_number?, process?);
+        let (start, complete, objects) = (start?, complete?, objects?);
+        for row in (0..batch.num_rows()).filter(|row| number(&objects, *row) > 0) {
+            found.push(Snapshot {
+                gc_id: number(&id, row) as u32,
+                gc_number: number(&gc_number, row) as u32,
+                process_id: number(&process, row),
+                start_ns: number(&start, row) as i64,
+                complete: number(&complete, row) == 1,
+                objects: number(&objects, row),
+            });
+        }
+        held(recording, "gc", found.len() as u64, size_of::<Snapshot>() as u64)?;
+    }
+    found.sort_unstable_by_key(|snapshot| snapshot.gc_id);
+    Ok(found)
+}
+
+/// The snapshot of collection `gc`, or the last one.
+pub fn snapshot(recording: &Recording<'_>, gc: Option<u32>) -> Result<Snapshot> {
+    let mut all = snapshots(recording)?;
+    let listed = || all.iter().take(20).map(|s| s.gc_id.to_string()).collect::<Vec<_>>().join(", ");
+    let key = &recording.info().trace_id;
+    if all.is_empty() {
+        let how = "a heap dump is recorded with the keywords 0x1980001 of the runtime, or with `collect --heap`";
+        return Err(Error::Usage(format!("the recording {key} has no walk of the heap; {how}")));
+    }
+    match gc {
+        None => all.pop().ok_or_else(|| Error::Internal("no snapshot".into())),
+        Some(gc) => match all.iter().position(|snapshot| snapshot.gc_id == gc) {
+            Some(place) => Ok(all.swap_remove(place)),
+            None => {
+                let message =
+                    format!("the recording {key} has no walk of the heap in collection {gc}, but in {}", listed());
+                Err(Error::Usage(message))
+            }
+        },
+    }
+}

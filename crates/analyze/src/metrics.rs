@@ -1,0 +1,85 @@
+//! Figures of a recording, such as the 99th percentile of its pauses, by the definitions of `schemas/metrics.toml`.
+
+mod definition;
+mod figures;
+mod groups;
+mod leaves;
+mod needs;
+mod rows;
+mod seen;
+mod types;
+
+use tracequet_dataset::read::{Column, Recording};
+use tracequet_trace::error::{Error, Result};
+
+use super::{HeldTexts, held};
+use definition::full_name;
+pub use definition::{Better, Definition, Metric, Owner, definition_of, definitions};
+pub use figures::Figures;
+pub use needs::Missing;
+
+/// The table that `convert` writes figures to.
+pub const TABLE: &str = "metric";
+
+/// Rows of that table, and bytes of its texts. A recording has some hundreds, with a counter for each name some thousands.
+const MAX_METRICS: usize = 256 << 10;
+const MAX_TEXT: u64 = 64 << 20;
+
+/// All figures of a recording: the rows of its table `metric`, or, where that was left out, what the other tables give.
+/// Counts and sums of empty sets are 0 where such events were recorded. Otherwise there is no value, but the reason.
+pub fn metrics(recording: &Recording<'_>) -> Result<Vec<Metric>> {
+    if recording.table(TABLE).is_ok() { stored(recording) } else { computed(recording) }
+}
+
+fn stored(recording: &Recording<'_>) -> Result<Vec<Metric>> {
+    let (mut found, mut texts) = (Vec::new(), HeldTexts::of(recording, TABLE).up_to(MAX_TEXT));
+    let columns = ["name", "key", "value", "missing", "observation_count", "worst", "scope", "process_id", "source"];
+    for batch in recording.table(TABLE)?.scan().columns(columns).batches()? {
+        let batch = batch?;
+        let column = |name| Column::of(&batch, name);
+        let (name, key, value) = (column("name")?, column("key")?, column("value")?);
+        let (observations, worst) = (column("observation_count")?, column("worst")?);
+        let (missing, source) = (column("missing")?, column("source")?);
+        let (scope, process) = (column("scope")?, column("process_id")?);
+        for row in 0..batch.num_rows() {
+            let (name, key) = (name.text(row).unwrap_or_default(), key.text(row));
+            texts.count(name.len() + key.map_or(0, str::len))?;
+            found.push(Metric {
+                name: full_name(name, key),
+                value: value.real(row),
+                missing: missing.text(row).and_then(Missing::of_word),
+                observations: observations.number(row).unwrap_or_default(),
+                worst: worst.text(row).map(|worst| texts.copy(worst)).transpose()?,
+                owner: Owner::of_columns(scope.text(row), process.number(row)),
+                source: source.text(row).map(|source| texts.copy(source)).transpose()?,
+            });
+        }
+        if found.len() > MAX_METRICS {
+            return Err(Error::Usage(format!(
+                "the recording {} has more than {MAX_METRICS} rows of {TABLE}",
+                recording.info().trace_id
+            )));
+        }
+        held(recording, TABLE, found.len() as u64, 256)?;
+    }
+    Ok(found)
+}
+
+/// The tables that figures are made of.
+pub fn tables() -> Result<Vec<&'static str>> {
+    Ok(Figures::new()?.tables())
+}
+
+/// The figures of a recording by its other tables; tables that it does not have give no figures.
+pub fn computed(recording: &Recording<'_>) -> Result<Vec<Metric>> {
+    let mut figures = Figures::new()?;
+    for table in figures.tables() {
+        if let Ok(found) = recording.table(table) {
+            figures.declare(table);
+            for batch in found.scan().columns(figures.columns(table)).batches()? {
+                figures.add(table, &batch?)?;
+            }
+        }
+    }
+    Ok(figures.finish())
+}

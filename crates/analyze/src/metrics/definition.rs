@@ -1,0 +1,399 @@
+//! Definitions of figures from `schemas/metrics.toml`, and the SQL that computes the same.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+use tracequet_trace::error::{Error, Result};
+
+use super::needs::{Missing, Need};
+
+/// What a figure is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Definition {
+    /// Name, such as `gc.pause.p99`.
+    pub name: String,
+    /// `ns`, `bytes`, `count`, `share`, `bytes/s`, or `value`.
+    pub unit: String,
+    /// Which way is good.
+    pub better: Better,
+    /// Table and column.
+    of: String,
+    /// Only rows with one of these values in each of the columns.
+    #[serde(rename = "where", default)]
+    pub(super) only: BTreeMap<String, Values>,
+    /// No rows with one of these values.
+    #[serde(rename = "not", default)]
+    pub(super) except: BTreeMap<String, Values>,
+    /// Only rows whose column contains this text, whatever its case.
+    #[serde(default)]
+    pub(super) contains: BTreeMap<String, String>,
+    /// Only rows of one kind, where a table has several that stand for the same.
+    #[serde(default)]
+    pub(super) one_of: Option<OneOf>,
+    pub(super) take: Take,
+    /// The columns whose values have a figure each.
+    #[serde(default)]
+    pub(super) by: Vec<String>,
+    /// Whether a row without `type_name` takes the name that the table `type` has for its `type_id`.
+    #[serde(default)]
+    pub(super) named_by_type: bool,
+    /// What of the innermost frame has a figure for each value.
+    #[serde(default)]
+    pub(super) frame: Option<OfFrame>,
+    /// Figures of one metric with `by` or `frame`.
+    #[serde(default = "twenty")]
+    pub(super) most: usize,
+    /// The column that says where the largest value is.
+    #[serde(default)]
+    pub(super) worst: Option<String>,
+    /// Whether runs repeat it exactly.
+    #[serde(default)]
+    pub exact: bool,
+    /// The list of events without which it says nothing.
+    #[serde(default)]
+    pub(super) needs: Option<String>,
+    /// Of a mean: the column that says how much each value counts.
+    #[serde(default)]
+    pub(super) weight: Option<String>,
+    /// One figure, of the first of these values of `by` that has rows.
+    #[serde(default)]
+    pub(super) first_of: Vec<String>,
+    /// The kinds of rows that repeat the same error in each run: by them runs prove no difference.
+    #[serde(default)]
+    no_proof: Vec<String>,
+    /// One sentence, or two.
+    pub doc: String,
+}
+
+/// Replaces the type or the name of a row without one.
+pub(super) const UNKNOWN: &str = "(unknown)";
+
+fn twenty() -> usize {
+    20
+}
+
+/// One value or several.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(untagged)]
+pub(super) enum Values {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Values {
+    pub(super) fn all(&self) -> &[String] {
+        match self {
+            Values::One(value) => std::slice::from_ref(value),
+            Values::Several(values) => values,
+        }
+    }
+}
+
+/// Kinds of rows that stand for the same: a figure is made of the first kind that the recording has.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OneOf {
+    /// The column that says the kind.
+    pub(super) column: String,
+    /// The kinds, the best first. Several words with commas between are one kind.
+    pub(super) order: Vec<String>,
+}
+
+impl OneOf {
+    /// The place of a word in the order.
+    pub(super) fn place(&self, word: &str) -> Option<usize> {
+        self.order.iter().position(|kind| kind.split(", ").any(|known| known == word))
+    }
+}
+
+/// Which way is good.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the words say it")]
+pub enum Better {
+    Lower,
+    Higher,
+    Neither,
+}
+
+impl Better {
+    /// The word, as the table `metric` has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Better::Lower => "lower",
+            Better::Higher => "higher",
+            Better::Neither => "neither",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Take {
+    Count,
+    Sum,
+    Mean,
+    Max,
+    Last,
+    P50,
+    P99,
+    PerSecond,
+    Share,
+    Failed,
+    Failures,
+}
+
+/// What of a frame.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum OfFrame {
+    Name,
+    Assembly,
+}
+
+/// One figure of one recording.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Metric {
+    /// Name, such as `gc.pause.p99` or `allocation.by_type[System.String]`.
+    pub name: String,
+    /// The value, in the unit of its definition.
+    pub value: Option<f64>,
+    /// Why there is none.
+    pub missing: Option<Missing>,
+    /// Rows that it was made from.
+    pub observations: u64,
+    /// Where to look: `gc_id = 17` of the largest value.
+    pub worst: Option<String>,
+    /// Whose rows it was made from.
+    pub owner: Owner,
+    /// The kind of rows that it was made from, where there are several that stand for the same: `sampled` or `tick` of
+    /// allocations, the activities of ASP.NET Core or of Kestrel of requests.
+    pub source: Option<String>,
+}
+
+/// Whose rows a figure was made from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Owner {
+    /// There are no rows, or they do not say it.
+    #[default]
+    Unknown,
+    /// A process of this id.
+    Process(u64),
+    /// Several processes: the figure is one of the machine.
+    Machine,
+}
+
+impl Owner {
+    /// A row of a process is among them.
+    #[inline]
+    pub(super) fn see(&mut self, process: u64) {
+        match *self {
+            _ if process == 0 => {}
+            Owner::Unknown => *self = Owner::Process(process),
+            Owner::Process(known) if known != process => *self = Owner::Machine,
+            _ => {}
+        }
+    }
+
+    /// The rows of another figure are among them.
+    pub(super) fn join(&mut self, other: Owner) {
+        match other {
+            Owner::Unknown => {}
+            Owner::Process(process) => self.see(process),
+            Owner::Machine => *self = Owner::Machine,
+        }
+    }
+
+    /// The word and the number, as the table `metric` has them.
+    pub fn columns(self) -> (&'static str, u64) {
+        match self {
+            Owner::Unknown => ("process", 0),
+            Owner::Process(id) => ("process", id),
+            Owner::Machine => ("machine", 0),
+        }
+    }
+
+    /// The one of a row of the table.
+    pub(super) fn of_columns(scope: Option<&str>, process: Option<u64>) -> Owner {
+        match (scope, process) {
+            (Some("machine"), _) => Owner::Machine,
+            (_, Some(id)) if id > 0 => Owner::Process(id),
+            _ => Owner::Unknown,
+        }
+    }
+}
+
+impl Metric {
+    pub(super) fn new(definition: &Definition, key: Option<&str>, value: f64, observations: u64) -> Metric {
+        let (owner, source) = (Owner::default(), None);
+        let name = full_name(&definition.name, key);
+        Metric { name, value: Some(value), missing: None, observations, worst: None, owner, source }
+    }
+
+    /// A figure that has no value.
+    pub(super) fn without_value(definition: &Definition, missing: Missing) -> Metric {
+        Metric { value: None, missing: Some(missing), ..Metric::new(definition, None, 0.0, 0) }
+    }
+
+    /// The text in brackets.
+    pub fn key(&self) -> Option<&str> {
+        self.name.split_once('[').map(|(_, key)| key.strip_suffix(']').unwrap_or(key))
+    }
+}
+
+pub(super) fn full_name(name: &str, key: Option<&str>) -> String {
+    key.map_or_else(|| name.to_owned(), |key| format!("{name}[{key}]"))
+}
+
+/// All definitions, in their order. The error is a defect of the shipped file.
+pub fn definitions() -> Result<&'static [Definition]> {
+    Ok(&shipped()?.metric)
+}
+
+/// All lists of events that figures are made of.
+pub(super) fn needs() -> Result<&'static [Need]> {
+    Ok(&shipped()?.need)
+}
+
+#[derive(Debug, Deserialize)]
+struct File {
+    need: Vec<Need>,
+    metric: Vec<Definition>,
+}
+
+fn shipped() -> Result<&'static File> {
+    static ALL: OnceLock<std::result::Result<File, String>> = OnceLock::new();
+    let parse = || toml::from_str(tracequet_schemas::METRICS).map_err(|e| e.to_string());
+    ALL.get_or_init(parse).as_ref().map_err(|e| Error::Internal(e.clone()))
+}
+
+/// The definition of a figure, by its name with or without the text in brackets.
+pub fn definition_of(name: &str) -> Result<Option<&'static Definition>> {
+    let name = name.split_once('[').map_or(name, |(name, _)| name);
+    Ok(definitions()?.iter().find(|definition| definition.name == name))
+}
+
+impl Definition {
+    pub(super) fn table(&self) -> (&str, &str) {
+        self.of.split_once('.').unwrap_or((&self.of, ""))
+    }
+
+    /// Whether it has a figure for each type, method, counter and so on: `allocation.by_type[System.String]`.
+    pub fn has_keys(&self) -> bool {
+        self.frame.is_some() || (!self.by.is_empty() && self.first_of.is_empty())
+    }
+
+    /// Whether a value of which there are no rows, where others are whole, is 0: counts and sums.
+    pub(crate) fn is_total(&self) -> bool {
+        matches!(self.take, Take::Count | Take::Sum | Take::PerSecond | Take::Share | Take::Failures)
+    }
+
+    /// Figures of it that a recording has, at most.
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Whether a difference of figures that were made of this kind of rows proves anything, however many runs show it.
+    pub fn proves(&self, source: Option<&str>) -> bool {
+        source.is_none_or(|source| !self.no_proof.iter().any(|kind| kind == source))
+    }
+
+    /// The table that it is made of.
+    pub fn table_name(&self) -> &str {
+        self.table().0
+    }
+
+    /// The query that gives the same, in DuckDB with the `views.sql` of a dataset: columns `trace_id`, with `by` or `frame`
+    /// the value, the figure, and its rows.
+    pub fn sql(&self) -> String {
+        let (table, column) = self.table();
+        // Frames and types have columns of the same names.
+        let is_joined = self.frame.is_some() || self.named_by_type;
+        let of = |column: &str| if is_joined { format!("r.{column}") } else { column.to_owned() };
+        let column = of(column);
+        let seconds = "(SELECT nullif(max(duration_ns), 0) FROM trace t WHERE t.trace_id = r.trace_id)";
+        let figure = match self.take {
+            Take::Count => "count(*)".to_owned(),
+            Take::Sum => format!("sum({column})"),
+            Take::Mean => match &self.weight {
+                Some(weight) => {
+                    format!("sum({column} * {weight}) / nullif(sum({weight}) FILTER ({column} IS NOT NULL), 0)")
+                }
+                None => format!("avg({column})"),
+            },
+            Take::Max => format!("max({column})"),
+            Take::Last => format!("arg_max({column}, ts_ns)"),
+            Take::P50 => format!("quantile_disc({column}, 0.5)"),
+            Take::P99 => format!("quantile_disc({column}, 0.99)"),
+            Take::PerSecond => format!("sum({column}) / ({seconds} / 1e9)"),
+            Take::Share => format!("sum({column}) / {seconds}"),
+            Take::Failed => format!(
+                "CASE WHEN bool_or({column} = 'success') OR NOT bool_or({column} = 'unknown')\n    \
+                 THEN count(*) FILTER ({column} = 'failure') / nullif(count(*) FILTER ({column} IN ('success', 'failure')), 0) END"
+            ),
+            Take::Failures => format!("count(*) FILTER ({column} = 'failure')"),
+        };
+        let mut only = Vec::new();
+        for (column, values) in &self.only {
+            only.push(match values {
+                Values::One(value) => format!("{} = '{value}'", of(column)),
+                Values::Several(values) => format!("{} IN ('{}')", of(column), values.join("', '")),
+            });
+        }
+        for (column, values) in &self.except {
+            only.extend(values.all().iter().map(|value| format!("{} IS DISTINCT FROM '{value}'", of(column))));
+        }
+        only.extend(self.contains.iter().map(|(column, text)| format!("contains(lower({}), '{text}')", of(column))));
+        if let Some(OneOf { column, .. }) = &self.one_of {
+            let kinds = format!("SELECT s.{column} FROM {table}_{column} s WHERE s.trace_id = r.trace_id");
+            only.push(format!("{} IN ({kinds})", of(column)));
+        }
+        let only = if only.is_empty() { String::new() } else { format!("\nWHERE {}", only.join(" AND ")) };
+        let (join, value) = match (self.frame, self.by.as_slice()) {
+            (Some(of), _) => {
+                let join = "\nJOIN site f ON f.trace_id = r.trace_id AND f.callsite_id = r.callsite_id";
+                let file = "CASE WHEN contains(f.name, '!') THEN nullif(split_part(f.name, '!', 1), '') END";
+                let value = match of {
+                    OfFrame::Name => format!("coalesce(nullif(f.name, ''), '{UNKNOWN}')"),
+                    OfFrame::Assembly => format!("coalesce(nullif(f.assembly, ''), {file}, f.kind, '{UNKNOWN}')"),
+                };
+                (join, Some(value))
+            }
+            (None, []) => ("", None),
+            (None, [one]) if self.named_by_type => {
+                let join = "\nLEFT JOIN (SELECT trace_id, process_id, type_id, max(name) AS name FROM type GROUP BY ALL) t\n    \
+                            ON t.trace_id = r.trace_id AND t.process_id = r.process_id AND t.type_id = r.type_id";
+                (join, Some(format!("coalesce(nullif(r.{one}, ''), nullif(t.name, ''), '{UNKNOWN}')")))
+            }
+            (None, [one]) => ("", Some(format!("coalesce(nullif({one}, ''), '{UNKNOWN}')"))),
+            (None, several) => {
+                ("", Some(format!("coalesce(nullif(concat_ws('/', {}), ''), '{UNKNOWN}')", several.join(", "))))
+            }
+        };
+        if !self.first_of.is_empty() {
+            return self.sql_of_first(&figure, &column, table);
+        }
+        let least = if value.is_some() { "ALL" } else { "trace_id" };
+        let value = value.map_or_else(String::new, |value| format!(", {value} AS \"value\""));
+        format!(
+            "SELECT {}{value}, {figure} AS figure, count({column}) AS observations\nFROM {table} r{join}{only}\nGROUP BY {least}",
+            of("trace_id")
+        )
+    }
+
+    /// The same of the first source that has rows.
+    fn sql_of_first(&self, figure: &str, column: &str, table: &str) -> String {
+        let sources = format!("['{}']", self.first_of.join("',\n    '"));
+        let by = self.by.join(", ");
+        let source = format!("concat_ws('/', {by})");
+        format!(
+            "SELECT trace_id, {figure} AS figure, count({column}) AS observations\nFROM {table} r\n\
+             WHERE list_contains({sources}, {source})\nGROUP BY trace_id, {by}\n\
+             QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY list_position({sources}, {source})) = 1"
+        )
+    }
+}

@@ -1,0 +1,226 @@
+//! A profile: threads with samples, samples with call stacks and weights.
+
+use std::collections::BTreeMap;
+
+/// Kind of samples in a profile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum What {
+    /// CPU samples. Their weight is the time between two samples, where the recording says how long that is: of the runtime's
+    /// sampler the one that is observed, which is longer than the one that it is meant to keep.
+    #[default]
+    Cpu,
+    /// Sampled allocations, by the bytes that each represents.
+    Allocation,
+    /// Exceptions that were thrown.
+    Exception,
+    /// Waits for locks, by their time.
+    Contention,
+    /// Time in which threads were blocked, with the stack at which they resumed (.etl with context switches).
+    Blocked,
+}
+
+/// What a weight is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Bytes.
+    Bytes,
+    /// How many.
+    #[default]
+    Count,
+}
+
+/// How a profile is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProfileFormat {
+    /// JSON of <https://www.speedscope.app>: all threads together, then each thread in the order of time.
+    Speedscope,
+    /// A line for each stack, `outermost;...;innermost weight`: what flame graph programs read.
+    Folded,
+    /// The protocol buffer of pprof, not compressed; a label names the thread of each sample.
+    Pprof,
+    /// JSON of <https://profiler.firefox.com> (the processed profile format): each thread in the order of time, with
+    /// the pauses of its process.
+    Firefox,
+}
+
+/// A method or a native function, as a frame names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Name.
+    pub name: String,
+    /// Assembly or file.
+    pub file: String,
+    /// Source file; empty when it is not known.
+    pub source: String,
+    /// Line in the source file where the function begins; 0 when it is not known.
+    pub start_line: u32,
+    /// What code it is.
+    pub code: Code,
+}
+
+/// What code a function is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Code {
+    /// A method.
+    Managed,
+    /// In a file that is mapped.
+    Native,
+    /// In the kernel.
+    Kernel,
+    /// Nothing is known.
+    Unknown,
+}
+
+/// A function at a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProfileFrame {
+    /// Index of the function.
+    pub function: u32,
+    /// Line of the call, or of the code that was sampled; 0 when it is not known.
+    pub line: u32,
+}
+
+/// A time in which all managed threads of a process were stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// OS process id.
+    pub process_id: u64,
+    /// When it began, nanoseconds since the recording began.
+    pub start_ns: i64,
+    /// How long it was, in nanoseconds.
+    pub duration_ns: i64,
+    /// The collection; 0 when it was for none.
+    pub gc_id: u64,
+}
+
+/// A call stack of a thread at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// When, nanoseconds since the recording began.
+    pub ts_ns: i64,
+    /// Its call site: [`Profile::stack`] has the frames.
+    pub callsite: u32,
+    /// How much it counts.
+    pub weight: u64,
+}
+
+/// The samples of a thread, in the order of time.
+#[derive(Clone, Debug)]
+pub struct ThreadSamples {
+    /// OS process id.
+    pub process_id: u64,
+    /// OS thread id.
+    pub thread_id: u64,
+    /// How it is shown: names, as far as they are known, and ids.
+    pub label: String,
+    /// Samples.
+    pub samples: Vec<Sample>,
+}
+
+/// What was sampled in a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// Name of the recording.
+    pub name: String,
+    /// What was sampled.
+    pub what: What,
+    /// What weights are.
+    pub unit: Unit,
+    /// When the recording began, microseconds since 1970.
+    pub start_us: i64,
+    /// How long it is, in nanoseconds.
+    pub duration_ns: i64,
+    /// Functions.
+    pub functions: Vec<Function>,
+    /// Frames of call sites.
+    pub frames: Vec<ProfileFrame>,
+    /// Of each call site its caller's and its frame's index; the first one, for no call site, is empty.
+    pub(super) callsites: Vec<(u32, u32)>,
+    /// Pauses, where the dataset has them, in the order of time.
+    pub pauses: Vec<Pause>,
+    /// Nanoseconds between two CPU samples; 0 when the recording does not say.
+    pub sampling_ns: u64,
+    /// The threads that have samples, by process and id.
+    pub threads: Vec<ThreadSamples>,
+    /// Samples that are left out because they have no call stack.
+    pub without_stack: u64,
+}
+
+impl What {
+    /// The word of the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            What::Cpu => "cpu",
+            What::Allocation => "allocation",
+            What::Exception => "exception",
+            What::Contention => "contention",
+            What::Blocked => "blocked",
+        }
+    }
+}
+
+impl Profile {
+    /// Frames of a call site, the outermost first.
+    pub fn stack_frames(&self, callsite: u32) -> Vec<u32> {
+        let mut frames = Vec::new();
+        let mut at = callsite;
+        // A caller comes before its callees, so that this ends.
+        while let Some((parent, frame)) = self.callsites.get(at as usize).filter(|_| at != 0) {
+            frames.push(*frame);
+            at = *parent;
+        }
+        frames.reverse();
+        frames
+    }
+
+    /// Functions of a call site, the outermost first.
+    pub fn stack(&self, callsite: u32) -> Vec<u32> {
+        let frames = self.stack_frames(callsite);
+        frames.into_iter().filter_map(|frame| Some(self.frames.get(frame as usize)?.function)).collect()
+    }
+
+    /// Weights of all threads together by call site.
+    pub fn by_callsite(&self) -> BTreeMap<u32, u64> {
+        let mut sums = BTreeMap::new();
+        for sample in self.threads.iter().flat_map(|thread| &thread.samples) {
+            let sum: &mut u64 = sums.entry(sample.callsite).or_default();
+            *sum = sum.saturating_add(sample.weight);
+        }
+        sums
+    }
+}
+
+#[cfg(test)]
+impl Profile {
+    /// A profile of some threads, each with a sample of a chain of functions with these names.
+    pub(super) fn of_chain(names: &[&str], threads: u64) -> Profile {
+        let function = |name: &&str| Function {
+            name: (*name).to_owned(),
+            file: String::new(),
+            source: String::new(),
+            start_line: 0,
+            code: Code::Managed,
+        };
+        let count = names.len() as u32;
+        let samples = vec![Sample { ts_ns: 1, callsite: count, weight: 2 }];
+        let thread = |id| ThreadSamples {
+            process_id: id / 2,
+            thread_id: id,
+            label: format!("Thread {id}"),
+            samples: samples.clone(),
+        };
+        Profile {
+            functions: names.iter().map(function).collect(),
+            frames: (0..count).map(|function| ProfileFrame { function, line: 0 }).collect(),
+            callsites: [(0, 0)].into_iter().chain((0..count).map(|frame| (frame, frame))).collect(),
+            threads: (0..threads).map(thread).collect(),
+            ..Profile::default()
+        }
+    }
+}

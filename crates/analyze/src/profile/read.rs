@@ -1,0 +1,382 @@
+//! Reads a profile from the tables of a recording.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+
+use foldhash::fast::RandomState;
+use tracequet_dataset::read::{Column, Recording};
+use tracequet_trace::error::{Error, Result};
+
+use super::model::{Code, Function, Pause, Profile, ProfileFrame, Sample, ThreadSamples, Unit, What};
+use crate::{HeldTexts, held};
+
+/// The tables that profiles are found in.
+pub const TABLES: [&str; 11] = [
+    "trace",
+    "process",
+    "thread",
+    "callsite",
+    "frame",
+    "cpu_sample",
+    "allocation",
+    "exception",
+    "contention",
+    "thread_time",
+    "gc_pause",
+];
+
+/// Reads the samples of a kind. They are held in memory: 24 bytes each, beside the call sites.
+///
+/// Fails when the recording lacks a table, or its call sites are not numbered one after the other.
+pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
+    let mut profile = Profile { name: recording.info().trace_id.clone(), what, ..Profile::default() };
+    let mut sampling_ns = 0;
+    each(recording, "trace", &["start_ts", "duration_ns", "sampling_ns"], |row| {
+        profile.start_us = row.number(0).cast_signed();
+        profile.duration_ns = row.number(1).cast_signed();
+        sampling_ns = row.number(2);
+        Ok(())
+    })?;
+    profile.sampling_ns = sampling_ns;
+    callsites(recording, &mut profile)?;
+    profile.pauses = pauses(recording)?;
+
+    // Table, time, weight; and the weight of a row that has no column for it.
+    let (table, time, weight, unit, one) = match what {
+        // Weighed when all are there.
+        What::Cpu if sampling_ns > 0 => ("cpu_sample", "ts_ns", Some("sample_count"), Unit::Nanoseconds, 1),
+        What::Cpu => ("cpu_sample", "ts_ns", Some("sample_count"), Unit::Count, 1),
+        What::Allocation => ("allocation", "ts_ns", Some("allocation_bytes"), Unit::Bytes, 1),
+        What::Exception => ("exception", "ts_ns", None, Unit::Count, 1),
+        What::Contention => ("contention", "start_ts_ns", Some("duration_ns"), Unit::Nanoseconds, 1),
+        What::Blocked => ("thread_time", "start_ts_ns", Some("duration_ns"), Unit::Nanoseconds, 1),
+    };
+    profile.unit = unit;
+    let mut columns = vec!["process_id", "thread_id", "callsite_id", time];
+    columns.extend(weight);
+    let kind = match what {
+        What::Cpu => Some("kind"),
+        What::Blocked => Some("state"),
+        _ => None,
+    };
+    columns.extend(kind);
+    let mut threads: BTreeMap<(u64, u64), Vec<Sample>> = BTreeMap::new();
+    let mut rounds = Rounds::default();
+    let (sites, mut without_stack) = (profile.callsites.len() as u64, 0);
+    let mut frames = Frames::of(&profile);
+    each(recording, table, &columns, |row| {
+        let is_other = match what {
+            // No thread wanted the processor.
+            What::Cpu => row.text(5) == "idle",
+            What::Blocked => row.text(5) != "blocked",
+            _ => false,
+        };
+        if is_other {
+            return Ok(());
+        }
+        if what == What::Cpu && matches!(row.text(5), "managed" | "external" | "error") {
+            rounds.see((row.number(0), row.number(1)), row.number(3).cast_signed());
+        }
+        let callsite = row.number(2);
+        if callsite == 0 || callsite >= sites {
+            without_stack += 1;
+            return Ok(());
+        }
+        frames.add(callsite as usize)?;
+        let weight = if weight.is_some() { row.number(4).saturating_mul(one) } else { one };
+        let sample = Sample { ts_ns: row.number(3).cast_signed(), callsite: callsite as u32, weight };
+        threads.entry((row.number(0), row.number(1))).or_default().push(sample);
+        held(recording, "threads", threads.len() as u64, BYTES_PER_THREAD)
+    })?;
+    profile.without_stack = without_stack;
+    if unit == Unit::Nanoseconds && what == What::Cpu {
+        rounds.weigh(&mut threads, sampling_ns);
+        profile.sampling_ns = rounds.longest().unwrap_or(sampling_ns);
+    }
+    let (labels, mut texts) = (Labels::read(recording)?, HeldTexts::of(recording, "thread"));
+    let threads = threads.into_iter().map(|((process_id, thread_id), mut samples)| {
+        samples.sort_by_key(|sample| sample.ts_ns);
+        let label = texts.copy(&labels.of(process_id, thread_id))?;
+        Ok(ThreadSamples { process_id, thread_id, label, samples })
+    });
+    profile.threads = threads.collect::<Result<_>>()?;
+    Ok(profile)
+}
+
+/// How often the runtime's sampler came round. It takes a sample of every thread each time, and comes less often than it is
+/// meant to: the time between two is the one that is observed.
+#[derive(Debug, Default)]
+struct Rounds {
+    /// Of each thread how many samples there are, and when the first and the last one was taken.
+    threads: HashMap<(u64, u64), (u64, i64, i64), RandomState>,
+}
+
+impl Rounds {
+    fn see(&mut self, thread: (u64, u64), ts_ns: i64) {
+        let (count, first, last) = self.threads.entry(thread).or_insert((0, ts_ns, ts_ns));
+        (*count, *first, *last) = (*count + 1, (*first).min(ts_ns), (*last).max(ts_ns));
+    }
+
+    /// The time between two samples of each process: that of the thread with the most samples.
+    fn intervals(&self) -> HashMap<u64, u64, RandomState> {
+        let mut most: HashMap<u64, (u64, u64), RandomState> = HashMap::default();
+        for ((process, _), (count, first, last)) in &self.threads {
+            let between = count.saturating_sub(1);
+            let span = last.saturating_sub(*first).cast_unsigned();
+            let known = most.entry(*process).or_default();
+            *known = (*known).max((between, span));
+        }
+        let interval = |(process, (between, span)): (u64, (u64, u64))| Some((process, span.checked_div(between)?));
+        most.into_iter().filter_map(interval).filter(|(_, interval)| *interval > 0).collect()
+    }
+
+    fn longest(&self) -> Option<u64> {
+        self.intervals().into_values().max()
+    }
+
+    /// Samples become time; those of a kernel, which do not come in rounds, by the interval that was asked for.
+    fn weigh(&self, threads: &mut BTreeMap<(u64, u64), Vec<Sample>>, nominal: u64) {
+        let intervals = self.intervals();
+        for (thread, samples) in threads {
+            let own = self.threads.contains_key(thread).then(|| intervals.get(&thread.0)).flatten();
+            let interval = own.copied().unwrap_or(nominal);
+            samples.iter_mut().for_each(|sample| sample.weight = sample.weight.saturating_mul(interval));
+        }
+    }
+}
+
+/// What a thread takes beside its samples: its label, and room for the next samples.
+const BYTES_PER_THREAD: u64 = 512;
+
+/// Frames of all samples, each of which may be written with its whole stack.
+const MAX_FRAMES: u64 = 4 << 30;
+
+/// How many frames the samples of a profile have, which a damaged dataset can make endless.
+struct Frames {
+    /// Of each call site.
+    depths: Vec<u32>,
+    all: u64,
+}
+
+impl Frames {
+    fn of(profile: &Profile) -> Frames {
+        let mut depths: Vec<u32> = Vec::with_capacity(profile.callsites.len());
+        for (parent, _) in &profile.callsites {
+            // A caller comes before its callees; the first one is no call site.
+            depths.push(depths.get(*parent as usize).map_or(0, |depth| depth.saturating_add(1)));
+        }
+        Frames { depths, all: 0 }
+    }
+
+    fn add(&mut self, callsite: usize) -> Result<()> {
+        self.all = self.all.saturating_add(self.depths.get(callsite).copied().unwrap_or_default().into());
+        if self.all > MAX_FRAMES {
+            return Err(Error::Usage("call stacks of more than 4 billion frames together are not written".into()));
+        }
+        Ok(())
+    }
+}
+
+/// Call sites, with frames of the same name as one function.
+fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
+    let mut by_name: HashMap<(String, String, String), u32, RandomState> = HashMap::default();
+    let mut by_line: HashMap<ProfileFrame, u32, RandomState> = HashMap::default();
+    let mut functions: Vec<Function> = Vec::new();
+    let mut frames = Vec::new();
+    let mut of_frame: Vec<u32> = vec![0];
+    let mut texts = HeldTexts::of(recording, "frame");
+    let columns = ["frame_id", "name", "assembly", "kind", "file", "line", "line_kind"];
+    each(recording, "frame", &columns, |row| {
+        if row.number(0) != of_frame.len() as u64 {
+            return Err(row.wrong("frames that are not numbered one after the other"));
+        }
+        let (name, assembly) = (row.text(1), row.text(2));
+        let file = if assembly.is_empty() { name.split_once('!').map_or("", |(file, _)| file) } else { assembly };
+        let (source, line) = (row.text(4), row.number(5) as u32);
+        let key = (name.to_owned(), file.to_owned(), source.to_owned());
+        let function = match by_name.entry(key) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                let code = match row.text(3) {
+                    "managed" => Code::Managed,
+                    "native" => Code::Native,
+                    "kernel" => Code::Kernel,
+                    _ => Code::Unknown,
+                };
+                let (name, file, source) = (texts.copy(name)?, texts.copy(file)?, texts.copy(source)?);
+                functions.push(Function { name, file, source, start_line: 0, code });
+                *new.insert((functions.len() - 1) as u32)
+            }
+        };
+        // Without the line of the address there is that of the method.
+        let line = match row.text(6) {
+            "exact" => line,
+            _ => {
+                if let Some(function) = functions.get_mut(function as usize) {
+                    function.start_line = line;
+                }
+                0
+            }
+        };
+        let frame = ProfileFrame { function, line };
+        let frame = *by_line.entry(frame).or_insert_with(|| {
+            frames.push(frame);
+            (frames.len() - 1) as u32
+        });
+        of_frame.push(frame);
+        Ok(())
+    })?;
+    let mut callsites = vec![(0, 0)];
+    each(recording, "callsite", &["callsite_id", "parent_callsite_id", "frame_id"], |row| {
+        let (id, parent, frame) = (row.number(0), row.number(1), row.number(2));
+        let frame = usize::try_from(frame).ok().and_then(|frame| of_frame.get(frame)).copied();
+        let (true, true, Some(frame)) = (id == callsites.len() as u64, parent < id, frame) else {
+            return Err(row.wrong("a call site that does not follow the one before and its caller"));
+        };
+        callsites.push((parent as u32, frame));
+        Ok(())
+    })?;
+    (profile.functions, profile.frames, profile.callsites) = (functions, frames, callsites);
+    Ok(())
+}
+
+/// Pauses for collections; none when the dataset lacks their table.
+fn pauses(recording: &Recording<'_>) -> Result<Vec<Pause>> {
+    let mut pauses = Vec::new();
+    if recording.tables().any(|table| table.name == "gc_pause") {
+        each(recording, "gc_pause", &["process_id", "start_ts_ns", "duration_ns", "gc_id", "kind"], |row| {
+            if row.text(4) == "gc" {
+                pauses.push(Pause {
+                    process_id: row.number(0),
+                    start_ns: row.number(1).cast_signed(),
+                    duration_ns: row.number(2).cast_signed(),
+                    gc_id: row.number(3),
+                });
+            }
+            Ok(())
+        })?;
+    }
+    pauses.sort_by_key(|pause| pause.start_ns);
+    Ok(pauses)
+}
+
+/// Names of processes and threads.
+struct Labels {
+    processes: HashMap<u64, String, RandomState>,
+    threads: HashMap<(u64, u64), String, RandomState>,
+}
+
+impl Labels {
+    fn read(recording: &Recording<'_>) -> Result<Labels> {
+        let mut labels = Labels { processes: HashMap::default(), threads: HashMap::default() };
+        let (mut of_processes, mut of_threads) =
+            (HeldTexts::of(recording, "process"), HeldTexts::of(recording, "thread"));
+        each(recording, "process", &["process_id", "name"], |row| {
+            labels.processes.insert(row.number(0), of_processes.copy(row.text(1))?);
+            Ok(())
+        })?;
+        each(recording, "thread", &["process_id", "thread_id", "name"], |row| {
+            let name = row.text(2);
+            if !name.is_empty() {
+                labels.threads.insert((row.number(0), row.number(1)), of_threads.copy(name)?);
+            }
+            Ok(())
+        })?;
+        Ok(labels)
+    }
+
+    /// `name (1234)`, in a recording of several processes with the process before it.
+    fn of(&self, process_id: u64, thread_id: u64) -> String {
+        let thread = match self.threads.get(&(process_id, thread_id)) {
+            Some(name) => format!("{name} ({thread_id})"),
+            None => format!("Thread {thread_id}"),
+        };
+        if self.processes.len() <= 1 {
+            return thread;
+        }
+        match self.processes.get(&process_id).filter(|name| !name.is_empty()) {
+            Some(name) => format!("{name} ({process_id}) / {thread}"),
+            None => format!("Process {process_id} / {thread}"),
+        }
+    }
+}
+
+/// A row of chosen columns.
+struct Row<'r> {
+    columns: &'r [Column<'r>],
+    row: usize,
+    table: &'r tracequet_dataset::read::Table,
+}
+
+impl Row<'_> {
+    fn number(&self, column: usize) -> u64 {
+        self.columns.get(column).and_then(|column| column.number(self.row)).unwrap_or_default()
+    }
+
+    fn text(&self, column: usize) -> &str {
+        self.columns.get(column).and_then(|column| column.text(self.row)).unwrap_or_default()
+    }
+
+    fn wrong(&self, what: &str) -> Error {
+        let path = self.table.path().to_owned();
+        Error::Dataset { path, what: what.to_owned(), expected: "the table as convert writes it".to_owned() }
+    }
+}
+
+/// Calls `take` with each row of a table, which has these columns in this order.
+fn each(
+    recording: &Recording<'_>,
+    table: &str,
+    columns: &[&str],
+    mut take: impl FnMut(&Row<'_>) -> Result<()>,
+) -> Result<()> {
+    let table = recording.table(table)?;
+    let mut rows = 0;
+    for batch in table.scan().columns(columns.iter().copied()).batches()? {
+        let batch = batch?;
+        rows += batch.num_rows() as u64;
+        held(recording, table.name(), rows, size_of::<Sample>() as u64)?;
+        let columns = columns.iter().map(|name| Column::of(&batch, name)).collect::<Result<Vec<_>>>()?;
+        for row in 0..batch.num_rows() {
+            take(&Row { columns: &columns, row, table: &table })?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_stand_for_the_time_between_two_that_is_observed() {
+        let (mut rounds, mut threads) = (Rounds::default(), BTreeMap::new());
+        let sample = |ts_ns| Sample { ts_ns, callsite: 1, weight: 1 };
+        // A thread from the beginning to the end, a short one, and one of a process that was seen once.
+        for (thread, times) in [((1, 10), (0..=500).collect::<Vec<i64>>()), ((1, 11), vec![7, 90]), ((2, 20), vec![5])]
+        {
+            for time in times {
+                let ts_ns = time * 10_000_000;
+                rounds.see(thread, ts_ns);
+                threads.entry(thread).or_insert_with(Vec::new).push(sample(ts_ns));
+            }
+        }
+        threads.entry((3, 30)).or_default().push(sample(1));
+        rounds.weigh(&mut threads, 1_000_000);
+        let weight = |thread: (u64, u64)| threads[&thread].iter().map(|sample| sample.weight).sum::<u64>();
+        assert_eq!((weight((1, 10)), weight((1, 11))), (5_010_000_000, 20_000_000));
+        assert_eq!((weight((2, 20)), weight((3, 30))), (1_000_000, 1_000_000), "as it was meant to be");
+        assert_eq!(rounds.longest(), Some(10_000_000));
+    }
+
+    #[test]
+    fn stacks_that_take_forever_to_write_are_refused() {
+        // A chain of a million calls, and a sample in each.
+        let callsites = (0..1u32 << 20).map(|n| (n.saturating_sub(1), 0)).collect();
+        let profile = Profile { callsites, ..Profile::default() };
+        let mut frames = Frames::of(&profile);
+        assert_eq!((frames.depths[0], frames.depths[1], frames.depths[1000]), (0, 1, 1000));
+        let refused = (0..1 << 20).position(|callsite| frames.add(callsite).is_err());
+        assert!(refused.is_some_and(|at| (90_000..100_000).contains(&at)), "{refused:?}");
+    }
+}

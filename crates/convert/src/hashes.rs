@@ -1,0 +1,99 @@
+//! The hashes of the inputs of a batch. Of two equal inputs the first is converted, independent of timing.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use tracequet_trace::error::{Error, Result};
+use tracequet_trace::source::FileIdentity;
+
+/// The hashes of the inputs as they become known.
+#[derive(Debug, Default)]
+pub(super) struct Hashes {
+    known: Mutex<Known>,
+    published: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The first input with each hash, of those that were published.
+    first: HashMap<String, usize>,
+    /// All inputs before this one were published.
+    all_before: usize,
+    /// Those behind it that were published.
+    others: HashSet<usize>,
+}
+
+impl Known {
+    fn publish(&mut self, index: usize, sha256: &str) {
+        if !sha256.is_empty() {
+            let first = self.first.entry(sha256.to_owned()).or_insert(index);
+            *first = index.min(*first);
+        }
+        self.others.insert(index);
+        while self.others.remove(&self.all_before) {
+            self.all_before += 1;
+        }
+    }
+}
+
+impl Hashes {
+    /// Takes a hash, and hands its result to all that wait for it.
+    pub(super) fn publish(&self, index: usize, hash: impl FnOnce() -> Result<FileIdentity>) -> Result<FileIdentity> {
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(hash))
+            .unwrap_or_else(|_| Err(Error::Internal("hashing a file panicked".into())));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.publish(index, result.as_ref().map_or("", |identity| &identity.sha256));
+        self.published.notify_all();
+        result
+    }
+
+    /// The first of the inputs before this one that has the same content. Waits until theirs are known; they were begun
+    /// before this one.
+    pub(super) fn earlier(&self, index: usize, sha256: &str) -> Option<usize> {
+        if sha256.is_empty() {
+            return None;
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        while known.all_before < index {
+            known = self.published.wait(known).unwrap_or_else(PoisonError::into_inner);
+        }
+        known.first.get(sha256).copied().filter(|first| *first < index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn publish(hashes: &Hashes, index: usize, sha256: &str) {
+        hashes.publish(index, || Ok(FileIdentity { size_bytes: 1, sha256: sha256.to_owned() })).unwrap();
+    }
+
+    #[test]
+    fn the_first_of_equal_inputs_is_known_to_the_others_whoever_is_faster() {
+        let hashes = Hashes::default();
+        std::thread::scope(|scope| {
+            let third = scope.spawn(|| {
+                publish(&hashes, 3, "a");
+                hashes.earlier(3, "a")
+            });
+            publish(&hashes, 2, "a");
+            publish(&hashes, 1, "b");
+            publish(&hashes, 0, "");
+            assert_eq!(third.join().unwrap(), Some(2));
+        });
+        let earlier = [(0, "", None), (1, "b", None), (2, "a", None)];
+        assert!(earlier.into_iter().all(|(index, hash, first)| hashes.earlier(index, hash) == first));
+    }
+
+    #[test]
+    fn many_inputs_take_time_in_proportion() {
+        let hashes = Hashes::default();
+        for index in 0..50_000 {
+            publish(&hashes, index, &format!("{index:x}"));
+            assert_eq!(hashes.earlier(index, &format!("{index:x}")), None);
+        }
+        let known = hashes.known.lock().unwrap();
+        assert_eq!((known.all_before, known.others.len()), (50_000, 0));
+    }
+}

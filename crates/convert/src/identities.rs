@@ -1,0 +1,123 @@
+//! Hashes of recordings that are read more than once.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::SystemTime;
+
+use tracequet_trace::error::Result;
+use tracequet_trace::source::{FileIdentity, RecordingPath};
+
+use super::inputs;
+
+/// Sizes and hashes of recordings, kept for as long as their files stay as they were (by length and time of the last
+/// change). Clones share what they know.
+#[derive(Clone, Debug)]
+pub struct Identities(Option<Arc<Mutex<Known>>>);
+
+/// By the name of the recording: the state of its file before it was hashed, and the hash.
+type Known = HashMap<PathBuf, (Stamp, FileIdentity)>;
+type Stamp = (u64, Option<SystemTime>);
+
+/// A hash that another thread takes, and what the file looked like when it began.
+pub(super) type Hashing = (Option<Stamp>, JoinHandle<Result<FileIdentity>>);
+
+impl Default for Identities {
+    fn default() -> Identities {
+        Identities(Some(Arc::default()))
+    }
+}
+
+impl Identities {
+    /// Takes no hashes: the key of a recording is its name alone, and in the table `trace` there is no hash. For tables
+    /// whose keys are not used.
+    pub fn none() -> Identities {
+        Identities(None)
+    }
+
+    /// The recordings that are known.
+    pub fn len(&self) -> usize {
+        self.lock().map_or(0, |known| known.len())
+    }
+
+    /// Whether none is known.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Size and hash of a recording; it is hashed unless they are known. Those of one that cannot be read are empty.
+    pub(super) fn of(&self, recording: &RecordingPath) -> FileIdentity {
+        if let Some(known) = self.known(recording) {
+            return known;
+        }
+        let stamp = inputs::stamp(recording.file());
+        let identity = inputs::identity_of(recording).unwrap_or_default();
+        self.keep(recording, stamp, &identity);
+        identity
+    }
+
+    /// Size and hash of a recording, if nothing has to be read for them.
+    pub(super) fn known(&self, recording: &RecordingPath) -> Option<FileIdentity> {
+        let Some(known) = self.lock() else { return Some(FileIdentity::default()) };
+        let (stamp, identity) = known.get(&recording.name())?;
+        (inputs::stamp(recording.file()) == Some(*stamp)).then(|| identity.clone())
+    }
+
+    /// Begins to hash a recording on a thread of its own.
+    pub(super) fn aside(&self, recording: &RecordingPath) -> Option<Hashing> {
+        let stamp = inputs::stamp(recording.file());
+        Some((stamp, inputs::identity_aside(recording)?))
+    }
+
+    /// What that thread found.
+    pub(super) fn joined(&self, recording: &RecordingPath, hashing: Option<Hashing>) -> Option<FileIdentity> {
+        let (stamp, thread) = hashing?;
+        let identity = inputs::joined(Some(thread))?;
+        self.keep(recording, stamp, &identity);
+        Some(identity)
+    }
+
+    fn keep(&self, recording: &RecordingPath, stamp: Option<Stamp>, identity: &FileIdentity) {
+        let is_whole = !identity.sha256.is_empty();
+        if let (Some(mut known), Some(stamp), true) = (self.lock(), stamp, is_whole) {
+            known.insert(recording.name(), (stamp, identity.clone()));
+        }
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, Known>> {
+        self.0.as_ref().map(|known| known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_hashed_once_until_it_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.nettrace");
+        let recording = RecordingPath::of_file(&path);
+        let identities = Identities::default();
+        assert_eq!(identities.of(&recording), FileIdentity::default());
+        assert!(identities.is_empty());
+        std::fs::write(&path, "abc").unwrap();
+        let written = std::fs::metadata(&path).unwrap().modified().unwrap();
+        let first = identities.of(&recording);
+        assert_eq!(&first.sha256[..8], "ba7816bf");
+        // Other bytes of the same length and time: they were not read.
+        let set_time = |time| std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+        std::fs::write(&path, "abd").unwrap();
+        set_time(written);
+        assert_eq!(identities.clone().of(&recording), first);
+        set_time(written + Duration::from_secs(2));
+        let second = identities.of(&recording);
+        assert_eq!((&second.sha256[..8], identities.len()), ("a52d159f", 1));
+        let aside = identities.aside(&recording);
+        assert_eq!(identities.joined(&recording, aside), Some(second));
+        assert_eq!(Identities::none().of(&recording), FileIdentity::default());
+    }
+}

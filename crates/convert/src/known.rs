@@ -1,0 +1,274 @@
+//! The recordings that a dataset has when others are added.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+use serde_json::Value;
+use tracequet_dataset::table::schema::SCHEMA_VERSION;
+use tracequet_dataset::write::{DamagedEntry, Format, Line, OtherVersion, Summed, entry_path, read_manifest};
+use tracequet_trace::error::{Error, Result};
+use tracequet_trace::source::FileIdentity;
+
+use super::inputs::trace_key;
+use super::manifest::{VERSION, address_type, labels};
+use super::request::{AddressType, Convert};
+use super::summary::SkippedInput;
+
+/// The recordings that a dataset has.
+#[derive(Debug)]
+pub(super) struct Known {
+    summed: Summed,
+    /// The first bytes of hashes, in their order, and places in the sum.
+    by_hash: Vec<(u64, usize)>,
+    /// The same for recordings whose store gave a tag, by their address. Made when the first is asked for.
+    tagged: OnceLock<HashMap<PathBuf, usize>>,
+    /// Places in the sum of those that could not be read, by where their files are and by their hashes.
+    failed_at: HashMap<PathBuf, Vec<usize>>,
+    failed_as: HashMap<String, Vec<usize>>,
+    /// Keys of entries that cannot be read.
+    damaged: HashSet<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Entry {
+    trace_id: String,
+    #[serde(default)]
+    path: PathBuf,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    schema_version: u32,
+    #[serde(default)]
+    options: String,
+    #[serde(default)]
+    etag: Option<String>,
+    #[serde(default)]
+    labels: Value,
+}
+
+/// What is to be done with a recording.
+#[derive(Debug)]
+pub(super) enum Plan {
+    /// It is in the dataset.
+    Skip(SkippedInput),
+    /// Convert it; these entries go.
+    Convert(Vec<String>),
+}
+
+impl Known {
+    /// By the entries of a dataset. Fails when tables of this version cannot be added to the existing ones.
+    pub(super) fn of(request: &Convert, summed: Summed) -> Result<Known> {
+        if let Some(OtherVersion { key, version, schema_version }) = summed.other_version()
+            && !request.refresh
+        {
+            return Err(Error::Dataset {
+                path: request.output.join(entry_path(key)),
+                what: format!("its tables are of version {schema_version} (tracequet {version})"),
+                expected: format!("version {SCHEMA_VERSION}: pass the recording with --refresh"),
+            });
+        }
+        let hashes = summed.recordings().iter().enumerate().map(|(place, line)| (begin(line.sha256()), place));
+        let mut by_hash: Vec<_> = hashes.collect();
+        by_hash.sort_unstable();
+        let (mut failed_at, mut failed_as) = (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new());
+        for (place, line) in summed.failed().iter().enumerate() {
+            failed_at.entry(parsed(line).map(|entry| entry.path).unwrap_or_default()).or_default().push(place);
+            if !line.sha256().is_empty() {
+                failed_as.entry(line.sha256().to_owned()).or_default().push(place);
+            }
+        }
+        let damaged = summed.damaged().iter().map(|damaged| damaged.key.clone()).collect();
+        Ok(Known { summed, by_hash, tagged: OnceLock::new(), failed_at, failed_as, damaged })
+    }
+
+    /// The entries that cannot be read.
+    pub(super) fn damaged(&self) -> &[DamagedEntry] {
+        self.summed.damaged()
+    }
+
+    /// The tag that the object at an address had when it was converted.
+    pub(super) fn tag(&self, address: &Path) -> Option<String> {
+        self.at(address)?.etag
+    }
+
+    /// The outcome for an object with an unchanged tag, if it is not to be converted again.
+    pub(super) fn unchanged(&self, request: &Convert, address: &Path) -> Option<SkippedInput> {
+        self.at(address).and_then(|entry| entry.skipped(request, address))
+    }
+
+    fn at(&self, address: &Path) -> Option<Entry> {
+        let tagged = self.tagged.get_or_init(|| {
+            let lines =
+                self.summed.recordings().iter().enumerate().filter(|(_, line)| line.text().contains("\"etag\""));
+            let entries = lines.filter_map(|(place, line)| Some((parsed(line)?, place)));
+            entries.filter(|(entry, _)| entry.etag.is_some()).map(|(entry, place)| (entry.path, place)).collect()
+        });
+        self.entry(*tagged.get(address)?)
+    }
+
+    /// The recording with this content.
+    fn with_hash(&self, sha256: &str) -> Option<Entry> {
+        if sha256.is_empty() {
+            return None;
+        }
+        let own = begin(sha256);
+        let first = self.by_hash.partition_point(|(begin, _)| *begin < own);
+        let alike = self.by_hash.iter().skip(first).take_while(|(begin, _)| *begin == own);
+        let is_it = |place: &usize| self.summed.recordings().get(*place).is_some_and(|line| line.sha256() == sha256);
+        self.entry(alike.map(|(_, place)| *place).find(is_it)?)
+    }
+
+    fn entry(&self, place: usize) -> Option<Entry> {
+        parsed(self.summed.recordings().get(place)?)
+    }
+
+    /// What is to be done with a recording. One that failed before is tried again: its file may have been repaired, or
+    /// was still being written. One whose entry is damaged gets another.
+    pub(super) fn plan(&self, request: &Convert, path: &Path, identity: &FileIdentity) -> Plan {
+        let same_file = self.failed_at.get(path).into_iter().chain(self.failed_as.get(&identity.sha256)).flatten();
+        let same_file: BTreeSet<usize> = same_file.copied().collect();
+        let failed = same_file.iter().filter_map(|place| self.summed.failed().get(*place));
+        let mut replaced: Vec<String> = failed.map(|line| line.key().to_owned()).collect();
+        if let Some(entry) = self.with_hash(&identity.sha256) {
+            if let Some(skipped) = entry.skipped(request, path) {
+                return Plan::Skip(skipped);
+            }
+            replaced.push(entry.trace_id);
+        }
+        let key = trace_key(path, &identity.sha256);
+        if self.damaged.contains(&key) {
+            replaced.push(key);
+        }
+        Plan::Convert(replaced)
+    }
+
+    /// The recording that could not be read with this key and this content.
+    fn failed(&self, key: &str, sha256: &str) -> Option<Entry> {
+        let failed = self.summed.failed();
+        let line = failed.get(failed.binary_search_by(|line| line.key().cmp(key)).ok()?)?;
+        if line.sha256() == sha256 { parsed(line) } else { None }
+    }
+
+    /// The request with the labels that a recording was given when it came: one that is converted again, or that cannot be read
+    /// again, keeps them. `key` is that of the recording.
+    pub(super) fn with_own_labels<'r>(
+        &self,
+        request: &'r Convert,
+        key: &str,
+        identity: &FileIdentity,
+    ) -> Cow<'r, Convert> {
+        let entry = self.with_hash(&identity.sha256).or_else(|| self.failed(key, &identity.sha256));
+        let own = entry.map(|entry| entry.labels).filter(|own| *own != labels(request));
+        let Some(own) = own.as_ref().and_then(Value::as_object) else { return Cow::Borrowed(request) };
+        let own = own.iter().filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+        Cow::Owned(Convert { labels: own.collect(), ..request.clone() })
+    }
+}
+
+/// The first bytes of a hash.
+fn begin(sha256: &str) -> u64 {
+    sha256.bytes().take(8).fold(0, |number, byte| number << 8 | u64::from(byte))
+}
+
+/// What a line of a sum says. It was an entry, so that there is nothing in it that cannot be read.
+fn parsed(line: &Line) -> Option<Entry> {
+    serde_json::from_str(line.text()).ok()
+}
+
+impl Entry {
+    /// The outcome for the recording at `path` with this content, unless it is to be converted again.
+    fn skipped(&self, request: &Convert, path: &Path) -> Option<SkippedInput> {
+        let differs = self.options != request.options();
+        let is_old = self.version != VERSION || self.schema_version != SCHEMA_VERSION;
+        if request.refresh && (differs || is_old) {
+            return None;
+        }
+        let other_labels = !request.labels.is_empty() && self.labels != labels(request);
+        Some(SkippedInput { path: path.to_owned(), trace_id: self.trace_id.clone(), differs, other_labels })
+    }
+}
+
+#[derive(Deserialize)]
+struct Head {
+    tool: String,
+    layout: String,
+    format: String,
+    #[serde(default)]
+    address_type: String,
+    #[serde(default)]
+    schema_version: Option<u32>,
+}
+
+impl Head {
+    fn parse(path: &Path, bytes: &[u8]) -> Result<Head> {
+        serde_json::from_slice(bytes).map_err(|e| Error::Dataset {
+            path: path.to_owned(),
+            what: e.to_string(),
+            expected: "a manifest of tracequet".into(),
+        })
+    }
+}
+
+/// Refuses to add to something else than a dataset of several recordings of the same format. Nothing, and an empty
+/// directory, are good. Returns the version of the tables that `manifest.json` says, if it is there.
+pub(super) fn check_head(request: &Convert) -> Result<Option<u32>> {
+    let out = &request.output;
+    let path = out.join("manifest.json");
+    let bytes = match read_manifest(&path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            let mut entries = match std::fs::read_dir(out) {
+                Ok(entries) => entries,
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+                Err(source) => return Err(Error::Io { path: out.clone(), source }),
+            };
+            // A killed first run left a dataset that has no summary yet. Looked for last: another first run may be making it.
+            if entries.next().is_none() || out.join("manifest").is_dir() {
+                return Ok(None);
+            }
+            let message =
+                format!("{} holds something else than a dataset of tracequet, so nothing is added", out.display());
+            return Err(Error::Usage(message));
+        }
+        Err(source) => return Err(Error::Io { path, source }),
+    };
+    let head = Head::parse(&path, &bytes)?;
+    let format = request.format.name();
+    let addresses = address_type(request.address_type);
+    let refuse =
+        |what: String| Err::<Option<u32>, _>(Error::Usage(format!("{}: {what}, so nothing is added", out.display())));
+    if head.tool != "tracequet" {
+        return refuse("is not a dataset of tracequet".into());
+    }
+    if head.layout != "hive" {
+        return refuse(
+            "is a dataset of one recording (expected one of several, as --append or --layout hive makes it)".into(),
+        );
+    }
+    if head.format != format {
+        return refuse(format!("its tables are {} files, expected --format {}", head.format, head.format));
+    }
+    if !head.address_type.is_empty() && head.address_type != addresses {
+        return refuse(format!(
+            "its addresses are {}, expected --address-type {}",
+            head.address_type, head.address_type
+        ));
+    }
+    Ok(head.schema_version)
+}
+
+/// How the tables of a dataset of several recordings are written.
+pub(super) fn head_of(root: &Path) -> Result<(Format, AddressType)> {
+    let path = root.join("manifest.json");
+    let bytes = read_manifest(&path).map_err(Error::io(&path))?;
+    let head = Head::parse(&path, &bytes)?;
+    if head.tool != "tracequet" || head.layout != "hive" {
+        return Err(Error::Usage(format!("{} is not a dataset of several recordings", root.display())));
+    }
+    let format = if head.format == "arrow" { Format::Arrow } else { Format::Parquet };
+    let addresses = if head.address_type == "int64" { AddressType::Int64 } else { AddressType::Uint64 };
+    Ok((format, addresses))
+}

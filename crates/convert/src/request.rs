@@ -1,0 +1,293 @@
+//! The request of a conversion.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tracequet_dataset::write::{Compression, Format};
+
+use super::identities::Identities;
+use super::summary::Done;
+
+/// How the files of a dataset lie in its directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DatasetLayout {
+    /// `OUT/<table>.parquet` for one input, `Hive` for several.
+    #[default]
+    Auto,
+    /// `OUT/<table>/trace=<key>/part-0.parquet`, with a column `trace_id`.
+    Hive,
+}
+
+/// The type of unsigned 64-bit columns in the files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AddressType {
+    /// Unsigned, as they are.
+    #[default]
+    Uint64,
+    /// Signed with the same bits, for readers that know no unsigned numbers.
+    Int64,
+}
+
+/// What is to be converted, and how.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Convert {
+    /// Recordings; `-` is standard input.
+    pub inputs: Vec<PathBuf>,
+    /// Directory of the dataset.
+    pub output: PathBuf,
+    /// File format.
+    pub format: Format,
+    /// Compression.
+    pub compression: Compression,
+    /// Layout of the directory.
+    pub layout: DatasetLayout,
+    /// Only these tables; `event` stands for all payload tables, `event/<provider>` and `event/<provider>/<event>` for
+    /// some. Empty: all.
+    pub tables: Vec<String>,
+    /// Only events of these providers. Empty: all. What is normalised from others is then missing too.
+    pub providers: Vec<String>,
+    /// Only events of these processes, by name or id. Empty: all.
+    pub processes: Vec<String>,
+    /// Instrumentation manifests (.man) of providers whose events an .etl does not describe itself.
+    pub manifests: Vec<PathBuf>,
+    /// Folders with symbols (portable PDBs, or assemblies that embed them; PDBs of native Windows files; ELF files), which give
+    /// frames of call stacks their source lines, and native ones their names. With one or more, symbols are also looked
+    /// for beside the modules that the recording names.
+    pub symbols: Vec<PathBuf>,
+    /// Only events at or after this many nanoseconds since the recording began. Modules, methods, types and what is known of
+    /// processes are those of the whole recording.
+    pub from_ns: Option<i64>,
+    /// Only events before this many nanoseconds since the recording began.
+    pub to_ns: Option<i64>,
+    /// How addresses, lengths and ids of 64 bits are written.
+    pub address_type: AddressType,
+    /// Replace a dataset that is there already.
+    pub overwrite: bool,
+    /// Stop at the first damage in a recording, with [`Error::Damaged`] and without a dataset. Lost events are no damage.
+    ///
+    /// [`Error::Damaged`]: tracequet_trace::error::Error::Damaged
+    pub strict: bool,
+    /// Labels of the recordings, name and value: rows of the table `trace_label`.
+    pub labels: Vec<(String, String)>,
+    /// Add to the dataset that is there, or begin one. Recordings that it has (by their hash) are skipped.
+    pub append: bool,
+    /// With `append`: convert again what another version of tracequet wrote, or what was converted with other options.
+    pub refresh: bool,
+    /// Stop at the first of several recordings that cannot be read.
+    pub fail_fast: bool,
+    /// Number of recordings that are converted at the same time; 0: as many as processors. The output does not depend
+    /// on it.
+    pub jobs: usize,
+    /// Bytes of memory that recordings converted side by side are meant to keep to: fewer run at once when they would need
+    /// more. `None`: half of what is free.
+    pub memory: Option<u64>,
+    /// Fill the table `heap_dominator`, with this limit in bytes of memory for the walks of a recording: 112 for each
+    /// object and root, and 40 for each reference. Beyond that the table stays empty, and a diagnostic says so.
+    pub retained: Option<u64>,
+    /// Fill the table `gc_cohort`, with this limit in bytes of memory for the ranges of a recording: 64 for each range.
+    /// Beyond that the table is not whole, and a diagnostic says so.
+    pub lineage: Option<u64>,
+    /// With [`super::record`]: the recording is added to a dataset of several, as with `append`, and what there is of it is
+    /// published at this interval.
+    pub follow: Option<Duration>,
+    /// The hashes of recordings that [`super::batches`] has taken: with the same ones, another reading of the same
+    /// recordings takes none.
+    pub identities: Identities,
+}
+
+impl Convert {
+    /// All tables of these recordings, as Parquet in the directory `output`. The setters below change what they name.
+    pub fn new<P: Into<PathBuf>>(inputs: impl IntoIterator<Item = P>, output: impl Into<PathBuf>) -> Convert {
+        let inputs = inputs.into_iter().map(Into::into).collect();
+        Convert { inputs, output: output.into(), ..Convert::default() }
+    }
+
+    /// Sets [`Convert::inputs`].
+    pub fn inputs<P: Into<PathBuf>>(self, inputs: impl IntoIterator<Item = P>) -> Convert {
+        Convert { inputs: inputs.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets [`Convert::output`].
+    pub fn output(self, output: impl Into<PathBuf>) -> Convert {
+        Convert { output: output.into(), ..self }
+    }
+
+    /// Sets [`Convert::format`].
+    pub fn format(self, format: Format) -> Convert {
+        Convert { format, ..self }
+    }
+
+    /// Sets [`Convert::compression`].
+    pub fn compression(self, compression: Compression) -> Convert {
+        Convert { compression, ..self }
+    }
+
+    /// Sets [`Convert::layout`].
+    pub fn layout(self, layout: DatasetLayout) -> Convert {
+        Convert { layout, ..self }
+    }
+
+    /// Sets [`Convert::tables`].
+    pub fn tables<T: Into<String>>(self, tables: impl IntoIterator<Item = T>) -> Convert {
+        Convert { tables: tables.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets [`Convert::providers`].
+    pub fn providers<T: Into<String>>(self, providers: impl IntoIterator<Item = T>) -> Convert {
+        Convert { providers: providers.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets [`Convert::processes`].
+    pub fn processes<T: Into<String>>(self, processes: impl IntoIterator<Item = T>) -> Convert {
+        Convert { processes: processes.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets [`Convert::manifests`].
+    pub fn manifests<P: Into<PathBuf>>(self, manifests: impl IntoIterator<Item = P>) -> Convert {
+        Convert { manifests: manifests.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets [`Convert::symbols`].
+    pub fn symbols<P: Into<PathBuf>>(self, symbols: impl IntoIterator<Item = P>) -> Convert {
+        Convert { symbols: symbols.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets [`Convert::from_ns`].
+    pub fn from_ns(self, from_ns: impl Into<Option<i64>>) -> Convert {
+        Convert { from_ns: from_ns.into(), ..self }
+    }
+
+    /// Sets [`Convert::to_ns`].
+    pub fn to_ns(self, to_ns: impl Into<Option<i64>>) -> Convert {
+        Convert { to_ns: to_ns.into(), ..self }
+    }
+
+    /// Sets [`Convert::address_type`].
+    pub fn address_type(self, address_type: AddressType) -> Convert {
+        Convert { address_type, ..self }
+    }
+
+    /// Sets [`Convert::overwrite`].
+    pub fn overwrite(self, overwrite: bool) -> Convert {
+        Convert { overwrite, ..self }
+    }
+
+    /// Sets [`Convert::strict`].
+    pub fn strict(self, strict: bool) -> Convert {
+        Convert { strict, ..self }
+    }
+
+    /// Sets [`Convert::retained`].
+    pub fn retained(self, retained: impl Into<Option<u64>>) -> Convert {
+        Convert { retained: retained.into(), ..self }
+    }
+
+    /// Sets [`Convert::lineage`].
+    pub fn lineage(self, lineage: impl Into<Option<u64>>) -> Convert {
+        Convert { lineage: lineage.into(), ..self }
+    }
+
+    /// Sets [`Convert::follow`].
+    pub fn follow(self, follow: impl Into<Option<Duration>>) -> Convert {
+        Convert { follow: follow.into(), ..self }
+    }
+
+    /// Sets [`Convert::labels`].
+    pub fn labels(self, labels: impl IntoIterator<Item = (String, String)>) -> Convert {
+        Convert { labels: labels.into_iter().collect(), ..self }
+    }
+
+    /// Sets [`Convert::append`].
+    pub fn append(self, append: bool) -> Convert {
+        Convert { append, ..self }
+    }
+
+    /// Sets [`Convert::refresh`].
+    pub fn refresh(self, refresh: bool) -> Convert {
+        Convert { refresh, ..self }
+    }
+
+    /// Sets [`Convert::fail_fast`].
+    pub fn fail_fast(self, fail_fast: bool) -> Convert {
+        Convert { fail_fast, ..self }
+    }
+
+    /// Sets [`Convert::jobs`].
+    pub fn jobs(self, jobs: usize) -> Convert {
+        Convert { jobs, ..self }
+    }
+
+    /// Sets [`Convert::memory`].
+    pub fn memory(self, memory: impl Into<Option<u64>>) -> Convert {
+        Convert { memory: memory.into(), ..self }
+    }
+
+    /// Sets [`Convert::identities`].
+    pub fn identities(self, identities: Identities) -> Convert {
+        Convert { identities, ..self }
+    }
+
+    /// What of the request decides what the tables of a recording hold: recordings that were converted with another one
+    /// are not alike.
+    pub(super) fn options(&self) -> String {
+        let Convert { tables, providers, processes, manifests, symbols, from_ns, to_ns, .. } = self;
+        let retained = if self.retained.is_some() { "yes".to_owned() } else { String::new() };
+        let paths =
+            |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(",");
+        let lineage = if self.lineage.is_some() { "yes".to_owned() } else { String::new() };
+        let all: [(&str, String); 8] = [
+            ("retained", retained),
+            ("lineage", lineage),
+            ("tables", tables.join(",")),
+            ("providers", providers.join(",")),
+            ("process", processes.join(",")),
+            ("manifest", paths(manifests)),
+            ("symbols", paths(symbols)),
+            (
+                "window",
+                if (from_ns, to_ns) == (&None, &None) { String::new() } else { format!("{from_ns:?} {to_ns:?}") },
+            ),
+        ];
+        let given = all.iter().filter(|(_, value)| !value.is_empty());
+        given.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Whether a moment lies between `from_ns` and `to_ns`.
+    pub(super) fn covers(&self, ts_ns: i64) -> bool {
+        self.from_ns.is_none_or(|from| ts_ns >= from) && self.to_ns.is_none_or(|to| ts_ns < to)
+    }
+}
+
+/// What [`super::convert_each`] reports on its way.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Step<'s> {
+    /// A recording is being read.
+    Progress(Progress),
+    /// A recording is done, with its outcome. With several jobs the order is that of their ends.
+    Done {
+        /// Which of the inputs.
+        input: usize,
+        /// What became of it.
+        done: &'s Done,
+    },
+    /// Something about the run that a person has to know.
+    Note(&'s str),
+}
+
+/// How far a conversion is.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Which of the inputs.
+    pub input: usize,
+    /// Bytes of the (unpacked) recording that are read.
+    pub position: u64,
+    /// Bytes in all, when known.
+    pub total: Option<u64>,
+    /// Events read.
+    pub events: u64,
+}

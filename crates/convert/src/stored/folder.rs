@@ -1,0 +1,28 @@
+//! A folder for temporary files that is removed when it is dropped, and when the program is ended.
+
+use std::path::Path;
+
+use tracequet_dataset::write::Unfinished;
+use tracequet_trace::error::{Error, Result};
+
+/// The folder.
+#[derive(Debug)]
+pub(super) struct Folder {
+    // Dropped in this order: what is removed need not be on the list.
+    _unfinished: Unfinished,
+    folder: tempfile::TempDir,
+}
+
+impl Folder {
+    /// A new one, empty.
+    pub(super) fn new() -> Result<Folder> {
+        let folder =
+            tempfile::Builder::new().prefix("tracequet-").tempdir().map_err(Error::io("temporary directory"))?;
+        Ok(Folder { _unfinished: Unfinished::new(folder.path(), &[]), folder })
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}

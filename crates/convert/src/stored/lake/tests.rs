@@ -1,0 +1,233 @@
+//! Growing datasets in a store in memory with failures on demand.
+
+use std::sync::atomic::AtomicU32;
+
+use tracequet_trace::source::store::memory::Memory;
+
+use super::*;
+
+const TABLES: [&str; 2] = ["gc", "event/P/E"];
+
+fn entry(key: &str) -> Vec<u8> {
+    let tables = TABLES.map(|name| serde_json::json!({ "name": name, "rows": 1, "bytes": 4 }));
+    let entry = serde_json::json!({
+        "trace_id": key, "path": key, "sha256": key, "status": "ok", "schema_version": SCHEMA_VERSION, "tables": tables,
+    });
+    entry.to_string().into_bytes()
+}
+
+fn lake(store: &Arc<Memory>, folder: &Path) -> StoreLake {
+    let address = Address::parse(Path::new("s3://bucket/lake")).unwrap().unwrap();
+    StoreLake::open(store.clone(), address, folder, false).unwrap()
+}
+
+/// Makes the files of a recording in the folder of a lake, and puts it.
+fn put(lake: &StoreLake, key: &str, replaced: &[&str]) -> Result<Put> {
+    for table in TABLES {
+        let folder = lake.folder.join(table).join(format!("trace={key}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("part-0.parquet"), "rows").unwrap();
+    }
+    let replaced: Vec<String> = replaced.iter().map(|key| (*key).to_owned()).collect();
+    lake.put(key, &entry(key), &replaced)
+}
+
+/// The recordings that the summary has.
+fn summed(store: &Memory) -> Vec<String> {
+    let (bytes, _) = read(store, "lake/manifest.json", u64::MAX).unwrap().unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let inputs = manifest["inputs"].as_array().unwrap().iter();
+    inputs.map(|input| input["trace_id"].as_str().unwrap().to_owned()).collect()
+}
+
+fn on_write(store: &Memory, at: impl Fn(&Memory, &str) -> std::result::Result<(), Failure> + Send + Sync + 'static) {
+    *store.before.lock().unwrap() = Some(Arc::new(at));
+}
+
+#[test]
+fn an_entry_comes_when_all_files_are_there() {
+    let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
+    let lake = lake(&store, folder.path());
+    on_write(&store, |store, key| {
+        let count = store.keys().len();
+        if key == "lake/manifest/a.json" && count != 2 {
+            return Err(Failure::other(format!("{count} files are there")));
+        }
+        Ok(())
+    });
+    assert_eq!(put(&lake, "a", &[]).unwrap(), Put::Done);
+    assert!(!folder.path().join("gc/trace=a/part-0.parquet").exists(), "its files are needed no more");
+    on_write(&store, |_, key| match key.contains("event/") {
+        true => Err(Failure::other("the network is down")),
+        false => Ok(()),
+    });
+    let failed = put(&lake, "b", &[]).unwrap_err().to_string();
+    assert!(failed.contains("s3://bucket/lake: the network is down"), "{failed}");
+    assert!(!store.keys().contains(&"lake/manifest/b.json".to_owned()));
+}
+
+#[test]
+fn files_of_tables_without_rows_are_uploaded_once() {
+    use tracequet_dataset::table::select::Selection;
+
+    let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
+    let here = folder.path().to_owned();
+    let stored = lake(&store, &here);
+    let request = Convert { output: here.clone(), append: true, ..Convert::default() };
+    let encoders = Encoders::start(1).unwrap();
+    let put = |tables: &[&str], version| {
+        let tables: Vec<String> = tables.iter().map(|name| (*name).to_owned()).collect();
+        let selection = Selection::new(&tables).unwrap();
+        let empty = Empty::of(&request, &selection).unwrap();
+        stored.put_empty(&empty, &Lake::open(&here, false).unwrap(), &encoders, version).unwrap();
+    };
+    let gc = "lake/gc/trace=none/part-0.parquet";
+    put(&["gc"], None);
+    let keys = store.keys();
+    assert!(keys.len() == 4 && keys.contains(&gc.to_owned()), "{keys:?}");
+    store.set(gc, b"as it is");
+    put(&["gc", "gc_pause"], Some(SCHEMA_VERSION));
+    let content = |key: &str| read(store.as_ref(), key, u64::MAX).unwrap().unwrap().0;
+    assert_eq!((store.keys().len(), content(gc).as_slice()), (5, &b"as it is"[..]));
+    // The tables of another version may have had other columns.
+    put(&["gc"], Some(SCHEMA_VERSION - 1));
+    assert!(content(gc).starts_with(b"PAR1"));
+    stored.describe(&request).unwrap();
+    let manifest = String::from_utf8(content("lake/manifest.json")).unwrap();
+    assert!(manifest.contains("\"gc\""), "{manifest}");
+}
+
+#[test]
+fn two_who_sum_up_at_once_lose_nothing() {
+    let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
+    let lake = lake(&store, folder.path());
+    put(&lake, "a", &[]).unwrap();
+    let others = AtomicU32::new(0);
+    on_write(&store, move |store, key| {
+        // Another one comes between the reading of the entries and the writing of the summary, three times.
+        if key == "lake/manifest.json" && others.load(Ordering::Acquire) < 3 {
+            let other = format!("other{}", others.fetch_add(1, Ordering::AcqRel) + 1);
+            store.set(&format!("lake/manifest/{other}.json"), &entry(&other));
+            store.set("lake/manifest.json", b"{}");
+        }
+        Ok(())
+    });
+    lake.describe(&Convert::default()).unwrap();
+    assert_eq!(summed(&store), ["a", "other1", "other2", "other3"]);
+    assert!(lake.note().is_none());
+}
+
+#[test]
+fn a_recording_that_somebody_else_wrote_stays() {
+    let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
+    let lake = lake(&store, folder.path());
+    on_write(&store, |store, key| {
+        if key == "lake/manifest/a.json" {
+            store.set(key, b"{\"trace_id\": \"a\"}");
+        }
+        Ok(())
+    });
+    assert_eq!(put(&lake, "a", &[]).unwrap(), Put::WasThere);
+    assert_eq!(put(&lake, "a", &[]).unwrap(), Put::WasThere, "without an upload");
+    // The answer to our own request was lost, and it was sent again.
+    on_write(&store, |store, key| {
+        if key == "lake/manifest/b.json" {
+            store.set(key, &entry("b"));
+        }
+        Ok(())
+    });
+    assert_eq!(put(&lake, "b", &[]).unwrap(), Put::Done);
+}
+
+#[test]
+fn what_is_replaced_goes_first() {
+    let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
+    let lake = lake(&store, folder.path());
+    put(&lake, "old", &[]).unwrap();
+    assert_eq!(put(&lake, "new", &["old", "never"]).unwrap(), Put::Done);
+    let keys = store.keys();
+    assert!(keys.iter().all(|key| !key.contains("old")) && keys.len() == 3, "{keys:?}");
+    lake.describe(&Convert::default()).unwrap();
+    assert!(lake.remove("new").unwrap() && !lake.remove("new").unwrap());
+    // An entry that does not say what there is.
+    put(&lake, "torn", &[]).unwrap();
+    store.set("lake/manifest/torn.json", b"{");
+    assert!(lake.remove("torn").unwrap());
+    lake.describe(&Convert::default()).unwrap();
+    assert_eq!((summed(&store).len(), store.keys().len()), (0, 2));
+}
+
+#[test]
+fn a_store_without_conditions_is_told() {
+    let store = Arc::new(Memory { unconditional: true, ..Memory::default() });
+    let folder = tempfile::tempdir().unwrap();
+    let lake = lake(&store, folder.path());
+    put(&lake, "a", &[]).unwrap();
+    lake.describe(&Convert::default()).unwrap();
+    assert_eq!(summed(&store), ["a"]);
+    assert!(lake.note().unwrap().contains("one run at a time"));
+}
+
+#[test]
+fn something_else_is_not_added_to() {
+    let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
+    let open = || {
+        let address = Address::parse(Path::new("s3://bucket/lake")).unwrap().unwrap();
+        StoreLake::open(store.clone(), address, folder.path(), false).map(drop)
+    };
+    // Another run has begun, and has no entry yet.
+    store.set("lake/gc/trace=none/part-0.parquet", b"no rows");
+    store.set("lake/event/P/E/trace=a-00000000/part-0.parquet", b"rows");
+    open().unwrap();
+    // It has gone on since the manifest and the entries were looked for.
+    let early = lake(&store, folder.path());
+    for name in ["manifest/a-00000000.json", "views.sql", "manifest.json"] {
+        store.set(&format!("lake/{name}"), b"{}");
+    }
+    assert!(!early.has_something_else().unwrap());
+    store.set("lake/manifest.json.bak", b"{}");
+    assert!(early.has_something_else().unwrap());
+    store.objects.lock().unwrap().retain(|key, _| key.contains("/trace="));
+    store.set("lake/cat.jpg", b"cat");
+    assert!(open().unwrap_err().to_string().contains("something else"));
+}
+
+/// A thousand requests for a thousand entries are slow.
+#[test]
+fn entries_that_the_manifest_has_are_not_fetched() {
+    let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
+    let first = lake(&store, folder.path());
+    for key in ["a", "b", "c"] {
+        put(&first, key, &[]).unwrap();
+    }
+    first.describe(&Convert::default()).unwrap();
+    let fetched = |run: &dyn Fn(&StoreLake)| {
+        store.got.lock().unwrap().clear();
+        let folder = tempfile::tempdir().unwrap();
+        let lake = lake(&store, folder.path());
+        let keys: Vec<String> = lake.opened().unwrap().recordings().iter().map(|line| line.key().to_owned()).collect();
+        run(&lake);
+        lake.describe(&Convert::default()).unwrap();
+        let mut got = store.got.lock().unwrap().clone();
+        got.retain(|key| key.starts_with("lake/manifest/"));
+        (keys.join(" "), got.join(" ").replace("lake/manifest/", ""))
+    };
+    assert_eq!(fetched(&|_| {}), ("a b c".into(), String::new()));
+    let one_more = fetched(&|lake| assert_eq!(put(lake, "d", &[]).unwrap(), Put::Done));
+    assert_eq!(one_more, ("a b c".into(), "d.json".into()));
+    assert_eq!(summed(&store), ["a", "b", "c", "d"]);
+    // Another one in the place of b, by a run that was killed before it summed up.
+    let other = String::from_utf8(entry("b")).unwrap().replace("\"rows\":1", "\"rows\":5");
+    store.set("lake/manifest/b.json", other.as_bytes());
+    assert_eq!(fetched(&|_| {}).1.matches("json").count(), 4);
+    let (bytes, _) = read(store.as_ref(), "lake/manifest.json", u64::MAX).unwrap().unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(manifest["tables"][0]["rows"], 8);
+    // The same failure again.
+    store.got.lock().unwrap().clear();
+    let again = lake(&store, folder.path());
+    let before = store.keys();
+    on_write(&store, |_, key| Err(Failure::other(format!("{key} is written"))));
+    assert_eq!(put(&again, "a", &["a", "a"]).unwrap(), Put::Done);
+    assert_eq!(store.keys(), before);
+}

@@ -1,0 +1,26 @@
+//! Opens a dataset that a conversion wrote: its recordings, its tables, and chosen columns of them in batches.
+//!
+//! A [`Dataset`] is a directory with a `manifest.json`. Its tables are Parquet or Arrow IPC files, one for the whole
+//! dataset (flat) or one for each recording (hive). What is below reads both formats and both layouts alike.
+
+mod arrow_file;
+mod column;
+mod guard;
+mod manifest;
+mod open;
+mod pages;
+mod parquet_file;
+mod table;
+mod thrift;
+mod verify;
+mod wanted;
+
+pub use arrow_array;
+pub use arrow_schema;
+
+pub use crate::write::{DamagedEntry, Format};
+pub use column::Column;
+pub use manifest::{FailedRecording, Layout, RecordingInfo, TableInfo};
+pub use open::{Dataset, Recording};
+pub use table::{Batches, Scan, Table};
+pub use verify::{Files, Found, TableFile, What};

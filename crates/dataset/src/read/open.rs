@@ -1,0 +1,184 @@
+//! A dataset and its recordings: which tables there are, and where their files lie.
+
+use std::path::{Component, Path, PathBuf};
+
+use tracequet_trace::error::{Error, Result};
+
+use super::manifest::{FailedRecording, Layout, Manifest, RecordingInfo, TableInfo};
+use super::table::Table;
+use crate::write::{DamagedEntry, Format, NO_RECORDING, UNFINISHED};
+
+/// Keys of recordings that an error lists.
+const MAX_LISTED: usize = 20;
+
+/// What rows that an answer needs at a time may take in memory, in bytes. A file of some kilobytes can say that it has as many
+/// rows as it likes.
+const MAX_HELD: u64 = 2 << 30;
+
+/// A dataset that was opened.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    root: PathBuf,
+    manifest: Manifest,
+    max_held: u64,
+}
+
+impl Dataset {
+    /// Opens the dataset in a directory by its `manifest.json`. No table is opened yet.
+    ///
+    /// Fails when the directory has no manifest of tracequet, or one of another version of the tables: their columns
+    /// may have other names or meanings. Converting the recording again makes a dataset of this version.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Dataset> {
+        let root = path.into();
+        let manifest = Manifest::read(&root)?;
+        Ok(Dataset { root, manifest, max_held: MAX_HELD })
+    }
+
+    /// With another bound of what rows that an answer needs at a time may take in memory, in bytes: without this 2 GiB.
+    pub fn holding(self, max_held: u64) -> Dataset {
+        Dataset { max_held, ..self }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// File format of the tables.
+    pub fn format(&self) -> Format {
+        self.manifest.format
+    }
+
+    /// Layout of the files in the directory.
+    pub fn layout(&self) -> Layout {
+        self.manifest.layout
+    }
+
+    /// The recordings that could not be read. Each has a row in `trace`, and no other rows.
+    pub fn failed(&self) -> &[FailedRecording] {
+        &self.manifest.failed
+    }
+
+    /// The entries that cannot be read. Nothing is known of their recordings, so that an answer may lack them.
+    pub fn damaged(&self) -> &[DamagedEntry] {
+        &self.manifest.damaged
+    }
+
+    /// The recordings, in the order of their keys.
+    pub fn recordings(&self) -> &[RecordingInfo] {
+        &self.manifest.recordings
+    }
+
+    /// The tables, with the rows and bytes that they have over all recordings. Payload tables are named
+    /// `event/<provider>/<event>`; a recording without such an event has no such table.
+    pub fn tables(&self) -> &[TableInfo] {
+        &self.manifest.tables
+    }
+
+    /// Each recording, in the order of their keys.
+    pub fn each_recording(&self) -> impl Iterator<Item = Recording<'_>> {
+        self.recordings().iter().map(|info| Recording { dataset: self, info })
+    }
+
+    /// One recording by its `trace_id`, which may be left out when there is only one. The name in front of the hash
+    /// (`app` of `app-7be25f48`) is enough where only one has it.
+    pub fn recording(&self, trace_id: Option<&str>) -> Result<Recording<'_>> {
+        let all = self.recordings();
+        let is_named = |key: &str, wanted: &str| key.rsplit_once('-').is_some_and(|(name, _)| name == wanted);
+        // A damaged entry may be the one that is meant.
+        let mut damaged = self.damaged().iter();
+        let damaged = damaged.find(|d| trace_id.is_none_or(|wanted| d.key == wanted || is_named(&d.key, wanted)));
+        let found = match trace_id {
+            Some(wanted) => all.iter().find(|recording| recording.trace_id == wanted).or_else(|| {
+                let mut named = all.iter().filter(|recording| is_named(&recording.trace_id, wanted));
+                named.next().filter(|_| named.next().is_none() && damaged.is_none())
+            }),
+            None => all.first().filter(|_| all.len() == 1 && damaged.is_none()),
+        };
+        if let Some(info) = found {
+            return Ok(Recording { dataset: self, info });
+        }
+        if let Some(damaged) = damaged {
+            return Err(damaged.at(&self.root));
+        }
+        let mut listed: Vec<_> = all.iter().map(|recording| recording.trace_id.as_str()).collect();
+        listed.sort_unstable();
+        listed.truncate(MAX_LISTED);
+        let more = if all.len() > listed.len() { ", ..." } else { "" };
+        let what = trace_id.map_or("it has several recordings".into(), |key| format!("it has no recording {key}"));
+        let choose = format!("choose one with --trace: {}{more}", listed.join(", "));
+        Err(Error::Usage(format!("{}: {what}, {choose}", self.root.display())))
+    }
+}
+
+/// One recording of a dataset.
+#[derive(Clone, Copy, Debug)]
+pub struct Recording<'d> {
+    dataset: &'d Dataset,
+    info: &'d RecordingInfo,
+}
+
+impl<'d> Recording<'d> {
+    /// What the manifest says of it.
+    pub fn info(&self) -> &'d RecordingInfo {
+        self.info
+    }
+
+    /// What its rows that an answer needs at a time may take in memory, in bytes.
+    pub fn max_held(&self) -> u64 {
+        self.dataset.max_held
+    }
+
+    /// The tables that it has, with rows or without: those of every recording, then those of its events. They are those that its
+    /// entry names, and in a dataset of one recording those of which there is a file.
+    pub fn tables(&self) -> impl Iterator<Item = &'d TableInfo> {
+        let Recording { dataset, info } = *self;
+        dataset.tables().iter().filter(move |table| {
+            let named = dataset.manifest.has_rows(&info.trace_id, &table.name);
+            named.is_some() || dataset.file(&info.trace_id, &table.name).is_file()
+        })
+    }
+
+    /// Finds the file of a table; it is opened by [`super::Scan::batches`]. If the recording is one of several and has
+    /// no rows of the table, that is the file without rows which the dataset has for all recordings.
+    pub fn table(&self, name: &str) -> Result<Table> {
+        let dataset = self.dataset;
+        if self.info.status == UNFINISHED {
+            return Err(Error::Dataset {
+                path: dataset.path().to_owned(),
+                what: format!("the recording {} is still written, or its recorder was killed", self.info.trace_id),
+                expected: format!("a finished one; DuckDB reads its parts: FROM '{name}/*/*.parquet'"),
+            });
+        }
+        let is_safe = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        let path = dataset.file(&self.info.trace_id, name);
+        if is_safe && path.is_file() {
+            return Ok(Table::new(name, path, dataset.format()));
+        }
+        if is_safe && dataset.manifest.has_rows(&self.info.trace_id, name) == Some(false) {
+            let empty = dataset.file(NO_RECORDING, name);
+            if empty.is_file() {
+                return Ok(Table::new(name, empty, dataset.format()));
+            }
+        }
+        let what = if dataset.tables().iter().any(|table| table.name == name) {
+            "the file is missing".to_owned()
+        } else {
+            format!("the dataset has no table {name}; it may have been left out by --tables")
+        };
+        Err(Error::Dataset { path, what, expected: format!("the table {name}") })
+    }
+}
+
+impl Dataset {
+    fn file(&self, trace_id: &str, table: &str) -> PathBuf {
+        let extension = self.format().name();
+        match self.layout() {
+            Layout::Flat => self.root.join(format!("{table}.{extension}")),
+            Layout::Hive => {
+                let part = format!("trace={trace_id}");
+                self.root.join(table).join(part).join(format!("part-0.{extension}"))
+            }
+        }
+    }
+}

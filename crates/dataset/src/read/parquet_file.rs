@@ -1,0 +1,157 @@
+//! Batches of a Parquet file: the wanted columns of the row groups that may have wanted rows.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{DataType, SchemaRef};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+use parquet::file::statistics::Statistics;
+use tracequet_trace::error::{Error, Result};
+
+use super::guard::{damaged, guarded};
+use super::pages::{Groups, check_footer};
+use super::wanted::{Between, Wanted};
+
+const FORMAT: &str = "a Parquet file";
+
+pub(super) struct ParquetBatches {
+    path: PathBuf,
+    reader: ParquetRecordBatchReader,
+    failed: bool,
+}
+
+/// Opens the file and reads its footer.
+pub(super) fn open(file: File, wanted: &Wanted) -> Result<ParquetBatches> {
+    let path = &wanted.path;
+    let size = file.metadata().map_err(Error::io(path))?.len();
+    guarded(path, FORMAT, || check_footer(&file, size))?;
+    let footer = guarded(path, FORMAT, || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?;
+    let metadata = footer.metadata();
+    if let Some(what) = metadata.row_groups().iter().find_map(|group| outside(group, size)) {
+        return Err(damaged(path, FORMAT, what));
+    }
+    let schema = footer.schema();
+    let mask = match wanted.projection(schema)? {
+        Some(places) => ProjectionMask::roots(footer.parquet_schema(), places),
+        None => ProjectionMask::all(),
+    };
+    let groups = metadata.row_groups().iter().enumerate();
+    let kept = groups.filter(|(_, group)| wanted.between.iter().all(|range| may_have(group, schema, range)));
+    let kept = kept.map(|(index, _)| index).collect();
+    let reader = guarded(path, FORMAT, || {
+        let groups = Groups::new(file, metadata.clone(), kept, |leaf| mask.leaf_included(leaf))?;
+        let levels = parquet_to_arrow_field_levels(footer.parquet_schema(), mask, Some(schema.fields()))?;
+        ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, groups.batch_rows(), None)
+    })?;
+    Ok(ParquetBatches { path: path.to_owned(), reader, failed: false })
+}
+
+impl ParquetBatches {
+    pub(super) fn schema(&self) -> SchemaRef {
+        self.reader.schema()
+    }
+}
+
+impl Iterator for ParquetBatches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        if self.failed {
+            return None;
+        }
+        let batch = guarded(&self.path, FORMAT, || self.reader.next().transpose()).transpose()?;
+        self.failed = batch.is_err();
+        Some(batch)
+    }
+}
+
+/// What is wrong with a row group that says of a column that it lies outside the file.
+fn outside(group: &RowGroupMetaData, size: u64) -> Option<String> {
+    let lies_inside = |column: &ColumnChunkMetaData| {
+        let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+        let end = u64::try_from(start).ok()?.checked_add(u64::try_from(column.compressed_size()).ok()?);
+        end.filter(|end| *end <= size)
+    };
+    let column = group.columns().iter().find(|column| lies_inside(column).is_none())?;
+    Some(format!("the column {} lies outside the file of {size} bytes", column.column_path()))
+}
+
+/// Whether a row group may have values in a range, by its statistics. Those of an unsigned column are stored in the bits
+/// of a signed one.
+fn may_have(group: &RowGroupMetaData, schema: &SchemaRef, range: &Between) -> bool {
+    let Ok(field) = schema.field_with_name(&range.column) else { return true };
+    let column = group.columns().iter().find(|column| column.column_path().string() == range.column);
+    let bounds = match column.and_then(|column| column.statistics()) {
+        Some(Statistics::Int32(found)) => {
+            found.min_opt().zip(found.max_opt()).map(|(a, b)| (i64::from(*a), i64::from(*b)))
+        }
+        Some(Statistics::Int64(found)) => found.min_opt().zip(found.max_opt()).map(|(a, b)| (*a, *b)),
+        _ => None,
+    };
+    let Some((min, max)) = bounds else { return true };
+    let Between { low, high, .. } = *range;
+    match field.data_type() {
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => {
+            u64::from(min as u32) <= high && u64::from(max as u32) >= low
+        }
+        DataType::UInt64 => min as u64 <= high && max as u64 >= low,
+        // A range over the highest bit is no range of signed numbers.
+        DataType::Int64 if low as i64 > high as i64 => true,
+        DataType::Int64 => min <= high as i64 && max >= low as i64,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int64Array, UInt32Array, UInt64Array};
+    use parquet::arrow::ArrowWriter;
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+    use super::*;
+
+    /// A row group for each of three values of a column.
+    fn group_of(columns: &[ArrayRef]) -> (SchemaRef, Vec<RowGroupMetaData>) {
+        let batch = |column: &ArrayRef| RecordBatch::try_from_iter([("c", column.clone())]).unwrap();
+        let file = tempfile::tempfile().unwrap();
+        let mut writer = ArrowWriter::try_new(file.try_clone().unwrap(), batch(&columns[0]).schema(), None).unwrap();
+        for column in columns {
+            writer.write(&batch(column)).unwrap();
+            writer.flush().unwrap();
+        }
+        writer.close().unwrap();
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+        (builder.schema().clone(), builder.metadata().row_groups().to_vec())
+    }
+
+    fn kept(columns: &[ArrayRef], low: u64, high: u64) -> Vec<bool> {
+        let (schema, groups) = group_of(columns);
+        let range = Between { column: "c".into(), low, high };
+        groups.iter().map(|group| may_have(group, &schema, &range)).collect()
+    }
+
+    #[test]
+    fn row_groups_are_left_out_by_their_bounds_signed_or_not() {
+        const HIGH: u64 = 0xFFFF_8000_0000_0000;
+        let u32s: Vec<ArrayRef> =
+            [[1, 5], [7, 9], [0x8000_0000, 0xFFFF_FFFF]].map(|v| Arc::new(UInt32Array::from(v.to_vec())) as _).into();
+        assert_eq!(kept(&u32s, 5, 7), [true, true, false]);
+        assert_eq!(kept(&u32s, 6, 6), [false, false, false]);
+        assert_eq!(kept(&u32s, 0xFFFF_FFFF, u64::MAX), [false, false, true]);
+        let u64s: Vec<ArrayRef> =
+            [[1, 5], [7, 9], [HIGH, HIGH + 8]].map(|v| Arc::new(UInt64Array::from(v.to_vec())) as _).into();
+        assert_eq!(kept(&u64s, 5, 6), [true, false, false]);
+        assert_eq!(kept(&u64s, 9, HIGH), [false, true, true]);
+        let i64s: Vec<ArrayRef> = [[1, 5], [7, 9], [HIGH as i64, HIGH as i64 + 8]]
+            .map(|v| Arc::new(Int64Array::from(v.to_vec())) as _)
+            .into();
+        assert_eq!(kept(&i64s, 5, 6), [true, false, false]);
+        assert_eq!(kept(&i64s, HIGH, HIGH), [false, false, true]);
+        assert_eq!(kept(&i64s, 9, HIGH), [true, true, true], "over the sign nothing is left out");
+    }
+}

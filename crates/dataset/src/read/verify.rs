@@ -1,0 +1,320 @@
+//! Compares the files of a dataset with its manifest and its entries.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::Path;
+
+use serde_json::Value;
+use tracequet_trace::error::{Error, Result};
+
+use super::manifest::{Entry, Layout, NAME, Outcome, TableInfo};
+use super::open::Dataset;
+use super::table::Table;
+use crate::table::views;
+use crate::write::{DamagedEntry, NO_RECORDING, UNFINISHED, entries, entry_path, read_manifest, read_small};
+
+/// The file with the views, beside the manifest.
+const VIEWS: &str = "views.sql";
+/// End of the names of files by which a run notes what it has half done.
+const HALF: &str = ".half";
+
+/// The file of a table, as the dataset says it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct TableFile {
+    /// Its name below the dataset, with `/`.
+    pub name: String,
+    /// The table.
+    pub table: String,
+    /// Rows.
+    pub rows: u64,
+    /// Size in bytes, if the dataset says it.
+    pub bytes: Option<u64>,
+}
+
+/// Something that lies below a dataset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its name below the dataset, with `/`.
+    pub name: String,
+    /// What it is.
+    pub what: What,
+}
+
+/// What lies below a dataset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A file of this size.
+    File(u64),
+    /// A link. What it leads to is not looked at.
+    Link,
+    /// A pipe, a device or a socket.
+    Special,
+    /// A folder with nothing in it.
+    EmptyFolder,
+}
+
+/// The files that a dataset should have.
+#[derive(Debug)]
+pub struct Files {
+    /// By the keys of recordings.
+    recordings: BTreeMap<String, Vec<TableFile>>,
+    /// Recordings whose files are not known: those that are still written, and those whose entry is damaged.
+    unlisted: HashSet<String>,
+    /// Files that are no tables.
+    others: BTreeSet<String>,
+    /// What the manifest and the entries say against each other.
+    wrong: Vec<(String, String)>,
+}
+
+/// What a manifest should say of the recordings.
+#[derive(Default)]
+struct Summary {
+    /// The entries without their tables, by their keys.
+    recordings: BTreeMap<String, Value>,
+    /// Rows and bytes of all tables.
+    tables: BTreeMap<String, (u64, u64)>,
+    /// Keys of entries that are damaged. A manifest may have them, from before.
+    damaged: BTreeSet<String>,
+}
+
+impl Summary {
+    fn add(&mut self, key: &str, tables: &[TableInfo], entry: Value) {
+        self.recordings.insert(key.to_owned(), without(entry, &["tables"]));
+        for table in tables {
+            let (rows, bytes) = self.tables.entry(table.name.clone()).or_default();
+            *rows = rows.saturating_add(table.rows);
+            *bytes = bytes.saturating_add(table.bytes);
+        }
+    }
+
+    /// What is not as a manifest says.
+    fn differs_from(&self, manifest: &Value) -> Option<String> {
+        let list = |name: &str| manifest.get(name).and_then(Value::as_array).into_iter().flatten();
+        let key = |recording: &Value| recording.get("trace_id").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let summed = list("inputs").chain(list("failed")).filter(|recording| !self.damaged.contains(&key(recording)));
+        let summed: Vec<&Value> = summed.collect();
+        let keys: BTreeSet<String> = summed.iter().map(|recording| key(recording)).collect();
+        if keys.len() != summed.len() || !keys.iter().eq(self.recordings.keys()) {
+            return Some("does not match the entries".into());
+        }
+        let differs = |recording: &&&Value| {
+            // By `entry` a run knows whether the manifest is of this entry.
+            self.recordings.get(&key(recording)) != Some(&without((**recording).clone(), &["entry"]))
+        };
+        if let Some(other) = summed.iter().find(differs) {
+            return Some(format!("differs from the entry of {}", key(other)));
+        }
+        if !self.damaged.is_empty() {
+            return None;
+        }
+        let number = |table: &Value, name: &str| table.get(name).and_then(Value::as_u64).unwrap_or_default();
+        let mut tables: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for table in list("tables") {
+            let name = table.get("name").and_then(Value::as_str).unwrap_or_default();
+            tables.insert(name, (number(table, "rows"), number(table, "bytes")));
+        }
+        let names: BTreeSet<&str> = tables.keys().copied().chain(self.tables.keys().map(String::as_str)).collect();
+        // A table that no recording has is there without rows.
+        let own = |name: &str| self.tables.get(name).copied().unwrap_or_default();
+        let other = names.into_iter().find(|name| tables.get(name) != Some(&own(name)))?;
+        let (rows, bytes) = own(other);
+        let (said, said_bytes) = tables.get(other).copied().unwrap_or_default();
+        Some(format!("says that {other} has {said} rows and {said_bytes} bytes, expected {rows} and {bytes}"))
+    }
+}
+
+fn without(mut object: Value, names: &[&str]) -> Value {
+    if let Some(object) = object.as_object_mut() {
+        names.iter().for_each(|name| drop(object.remove(*name)));
+    }
+    object
+}
+
+/// The views of the tables of a manifest, if this version wrote it.
+fn views_of(manifest: &Value) -> Option<String> {
+    let text = |name: &str| manifest.get(name).and_then(Value::as_str);
+    if text("version") != Some(env!("CARGO_PKG_VERSION")) {
+        return None;
+    }
+    let tables = manifest.get("tables")?.as_array()?;
+    let names: Vec<&str> = tables.iter().filter_map(|table| table.get("name")?.as_str()).collect();
+    Some(views::sql(&names, views::Files { only_trace: None, arrow: text("format") == Some("arrow") }))
+}
+
+impl Dataset {
+    /// The files that there should be, by the entries of the recordings, those of failed ones among them. Of a dataset of one
+    /// recording, by its manifest.
+    pub fn files(&self) -> Result<Files> {
+        let others = [NAME, VIEWS].map(str::to_owned).into();
+        let mut files = Files { recordings: BTreeMap::new(), unlisted: HashSet::new(), others, wrong: Vec::new() };
+        let extension = self.format().name();
+        if self.layout() == Layout::Flat {
+            let name = |table: &str| format!("{table}.{extension}");
+            let tables = self.tables().iter().map(|table| TableFile::new(name(&table.name), table)).collect();
+            let key = self.recordings().first().map_or_else(String::new, |recording| recording.trace_id.clone());
+            files.recordings.insert(key, tables);
+            return Ok(files);
+        }
+        let mut without_rows = BTreeSet::new();
+        let mut all = Summary::default();
+        for (key, bytes) in entries(self.path())? {
+            let name = slashed(&entry_path(&key));
+            let damaged = bytes.and_then(|bytes| {
+                let entry = Entry::parse(&key, &bytes)?;
+                let value = serde_json::from_slice(&bytes).map_err(|e| DamagedEntry::new(&key, e.to_string()))?;
+                Ok((entry, value))
+            });
+            let (entry, value) = match damaged {
+                Ok(entry) => entry,
+                Err(damaged) => {
+                    let mends = "; convert its recording again with --append, or remove it with dataset remove";
+                    files.wrong.push((name.clone(), format!("is damaged: {}{mends}", damaged.what)));
+                    files.others.insert(name);
+                    all.damaged.insert(key.clone());
+                    files.unlisted.insert(key);
+                    continue;
+                }
+            };
+            files.others.insert(name);
+            all.add(&key, &entry.tables, value);
+            if matches!(&entry.of, Outcome::Converted(info) if info.status == UNFINISHED) {
+                files.unlisted.insert(key);
+                continue;
+            }
+            let name = |table: &str, key: &str| format!("{table}/trace={key}/part-0.{extension}");
+            let mut tables = Vec::new();
+            for table in &entry.tables {
+                // Of tables without rows there may be one file for all recordings.
+                if table.rows == 0 && table.bytes == 0 {
+                    without_rows
+                        .insert(TableFile { bytes: None, ..TableFile::new(name(&table.name, NO_RECORDING), table) });
+                } else {
+                    tables.push(TableFile::new(name(&table.name, &key), table));
+                }
+            }
+            files.recordings.insert(key, tables);
+        }
+        if !without_rows.is_empty() {
+            files.recordings.insert(NO_RECORDING.to_owned(), without_rows.into_iter().collect());
+        }
+        let path = self.path().join(NAME);
+        let manifest = read_manifest(&path).map_err(Error::io(&path))?;
+        let manifest: Value = serde_json::from_slice(&manifest).unwrap_or_default();
+        let anew = |what: String| format!("{what}; convert --append --refresh rewrites it");
+        if let Some(what) = all.differs_from(&manifest) {
+            files.wrong.push((NAME.to_owned(), anew(what)));
+        } else if let Ok(views) = read_small(&self.path().join(VIEWS))
+            && views_of(&manifest).is_some_and(|own| own.as_bytes() != views)
+        {
+            files.wrong.push((VIEWS.to_owned(), anew("does not match the tables".to_owned())));
+        }
+        Ok(files)
+    }
+
+    /// What lies below the directory. Links are not followed, and hidden names are left out: a run works in a hidden directory,
+    /// and what a killed one left there the next one removes.
+    pub fn found(&self) -> Result<Vec<Found>> {
+        let mut found = Vec::new();
+        let mut folders = vec![String::new()];
+        while let Some(folder) = folders.pop() {
+            let path = self.path().join(&folder);
+            let mut is_empty = true;
+            for entry in std::fs::read_dir(&path).map_err(Error::io(&path))? {
+                let entry = entry.map_err(Error::io(&path))?;
+                let name = entry.file_name().to_string_lossy().into_owned();
+                is_empty = false;
+                if name.starts_with('.') {
+                    continue;
+                }
+                let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+                let metadata = match entry.metadata() {
+                    Ok(metadata) => metadata,
+                    // Removed meanwhile.
+                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+                    Err(e) => return Err(Error::io(entry.path())(e)),
+                };
+                let what = match metadata.file_type() {
+                    kind if kind.is_dir() => {
+                        folders.push(name);
+                        continue;
+                    }
+                    kind if kind.is_symlink() => What::Link,
+                    kind if kind.is_file() => What::File(metadata.len()),
+                    _ => What::Special,
+                };
+                found.push(Found { name, what });
+            }
+            if is_empty && !folder.is_empty() {
+                found.push(Found { name: folder, what: What::EmptyFolder });
+            }
+        }
+        Ok(found)
+    }
+
+    /// The table in a file, to be read.
+    pub fn table_in(&self, file: &TableFile) -> Table {
+        Table::new(&file.table, self.path().join(&file.name), self.format())
+    }
+}
+
+impl TableFile {
+    fn new(name: String, table: &TableInfo) -> TableFile {
+        TableFile { name, table: table.name.clone(), rows: table.rows, bytes: Some(table.bytes) }
+    }
+}
+
+impl Files {
+    /// The recordings, by their keys, with the files of their tables. Those that are still written are left out.
+    pub fn by_recording(&self) -> impl Iterator<Item = (&str, &[TableFile])> {
+        self.recordings.iter().map(|(key, files)| (key.as_str(), files.as_slice()))
+    }
+
+    /// What is not as it should be, in the order of names, each with what is wrong: files that are missing, have
+    /// another size or are no files, and what belongs to nothing.
+    pub fn wrong(&self, found: &[Found]) -> Vec<(String, String)> {
+        let mut wrong = self.wrong.clone();
+        let there: BTreeMap<&str, What> = found.iter().map(|found| (found.name.as_str(), found.what)).collect();
+        let mut known: HashSet<&str> = HashSet::new();
+        let tables = self.recordings.values().flatten().map(|file| (&file.name, file.bytes));
+        for (name, bytes) in tables.chain(self.others.iter().map(|name| (name, None))) {
+            known.insert(name);
+            let what = match (there.get(name.as_str()), bytes) {
+                (None, _) => "is not there".to_owned(),
+                (Some(What::File(own)), Some(bytes)) if *own != bytes => format!("has {own} bytes, expected {bytes}"),
+                (Some(What::File(_)), _) => continue,
+                (Some(What::Link), _) => "is a link, expected a file".to_owned(),
+                (Some(What::Special | What::EmptyFolder), _) => "is no file".to_owned(),
+            };
+            wrong.push((name.clone(), what));
+        }
+        for Found { name, what } in found {
+            if !known.contains(name.as_str())
+                && let Some(why) = self.stray(name, *what)
+            {
+                wrong.push((name.clone(), why.to_owned()));
+            }
+        }
+        wrong.sort();
+        wrong
+    }
+
+    /// Why something that no entry names is wrong there.
+    fn stray(&self, name: &str, what: What) -> Option<&'static str> {
+        let trace = name.split('/').find_map(|part| part.strip_prefix("trace="));
+        match (trace, what) {
+            (Some(trace), What::File(_) | What::EmptyFolder) if self.unlisted.contains(trace) => None,
+            (Some(NO_RECORDING), What::File(_)) => None,
+            (Some(trace), What::EmptyFolder) if self.recordings.contains_key(trace) => None,
+            (Some(trace), _) if self.recordings.contains_key(trace) => Some("is not listed in its recording's entry"),
+            (Some(_), _) => Some("belongs to no recording"),
+            (None, What::EmptyFolder) => None,
+            (None, _) if name.ends_with(HALF) => Some("is unfinished; the next run cleans up"),
+            (None, _) => Some("is not part of the dataset"),
+        }
+    }
+}
+
+fn slashed(path: &Path) -> String {
+    let parts: Vec<_> = path.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+    parts.join("/")
+}

@@ -1,0 +1,263 @@
+//! Facts and events to Arrow batches: the set of tables of one recording.
+
+pub mod batches;
+pub mod builders;
+pub mod columns;
+pub mod event;
+pub mod names;
+pub mod payload;
+pub mod schema;
+pub mod select;
+mod shape;
+mod signed;
+pub mod time_columns;
+pub mod unique_names;
+pub mod views;
+
+use std::sync::Arc;
+
+use tracequet_facts::fact::{Fact, FactSink};
+use tracequet_trace::error::{Error, Result};
+use tracequet_trace::event::{Decoding, Event, EventInfo};
+use tracequet_trace::time::Clock;
+
+use crate::table_spec::TableSpec;
+use batches::Batches;
+pub use batches::ReadyBatch;
+use builders::FactTables;
+use event::EventTable;
+use select::Selection;
+pub use shape::Shape;
+
+/// Bytes that all payload tables hold together before the large ones are handed on.
+const PAYLOAD_BYTES: usize = 16 << 20;
+
+/// Payload tables of one recording, at most; real ones have a few hundred kinds of events.
+const MAX_EVENT_TABLES: usize = 512;
+
+/// Columns that the fields of one kind of event become, at most. An encoder takes some 36 KB for each while it writes.
+const MAX_EVENT_COLUMNS: usize = 1 << 10;
+
+/// The same of all payload tables together. Fields beyond have no column of their own; their payloads are kept raw.
+const MAX_COLUMNS: usize = 16 << 10;
+
+/// The tables of one recording.
+pub struct Tables {
+    facts: FactTables,
+    events: Vec<EventSlot>,
+    batches: Batches,
+    names: names::Names,
+    selection: Selection,
+    clock: Clock,
+    pointer_size: u8,
+    shape: Shape,
+    payload_bytes: usize,
+    columns_left: usize,
+}
+
+struct EventSlot {
+    table: EventTable,
+    number: usize,
+    /// A hash of its columns, where that is a part of its name.
+    layout: Option<String>,
+}
+
+/// Where the events of one type go.
+pub struct EventRoute {
+    slot: usize,
+    mapping: event::Mapping,
+}
+
+impl Tables {
+    /// The tables that `selection` wants, of a recording with this clock and pointer size.
+    pub fn new(selection: Selection, clock: Clock, pointer_size: u8, shape: Shape) -> Result<Tables> {
+        let mut batches = Batches::default();
+        let facts = FactTables::new(&mut batches, &selection)?;
+        for spec in &mut batches.specs {
+            shape.apply(spec);
+        }
+        Ok(Tables {
+            facts,
+            events: Vec::new(),
+            batches,
+            names: names::Names::default(),
+            selection,
+            clock,
+            pointer_size,
+            shape,
+            payload_bytes: 0,
+            columns_left: MAX_COLUMNS,
+        })
+    }
+
+    /// The tables so far; payload tables are added as their events appear.
+    pub fn specs(&self) -> &[TableSpec] {
+        &self.batches.specs
+    }
+
+    /// Whether batches are ready to be written.
+    pub fn has_ready(&self) -> bool {
+        !self.batches.ready.is_empty()
+    }
+
+    /// The tables, and the batches that are ready, in order.
+    pub fn take_ready(&mut self) -> (&[TableSpec], impl Iterator<Item = ReadyBatch> + '_) {
+        (&self.batches.specs, self.batches.ready.drain(..))
+    }
+
+    /// The first defect that kept a batch from being made.
+    pub fn take_failure(&mut self) -> Option<Error> {
+        self.batches.failed.take()
+    }
+
+    /// Makes everything ready that there is, complete batch or not.
+    pub fn finish(&mut self) {
+        self.facts.flush(&mut self.batches);
+        self.flush_events(0);
+    }
+
+    /// Where events of a type go; a table is made when there is none with their layout. `None` when it is not wanted.
+    pub fn route(&mut self, info: &EventInfo) -> Result<Option<EventRoute>> {
+        if !self.selection.wants_event(&info.provider, &info.name) {
+            return Ok(None);
+        }
+        let mut key = (info.provider.clone(), info.event_type.event_id, info.name.clone());
+        let mut made = None;
+        let mut layout = None;
+        if self.shape.trace_id.is_some() && matches!(info.decoding, Decoding::Described(_)) {
+            // Among several recordings a name must mean the same columns in each. Ids of such events are given out as
+            // a process runs, and say nothing.
+            key.1 = 0;
+            let table = EventTable::new(info, self.pointer_size, self.columns_left.min(MAX_EVENT_COLUMNS));
+            layout = Some(table.layout());
+            made = Some(table);
+        }
+        for slot in self.names.tables_of(&key) {
+            if let Some(found) = self.events.get_mut(slot)
+                && found.layout == layout
+                && let Some(mapping) = found.table.mapping(info)
+            {
+                return Ok(Some(EventRoute { slot, mapping }));
+            }
+        }
+        if self.events.len() >= MAX_EVENT_TABLES {
+            return Ok(None);
+        }
+        let most = self.columns_left.min(MAX_EVENT_COLUMNS);
+        let mut table = made.unwrap_or_else(|| EventTable::new(info, self.pointer_size, most));
+        let Some(mapping) = table.mapping(info) else {
+            return Err(Error::Internal(format!("{}/{}: the layout does not fit its own table", key.0, key.2)));
+        };
+        self.columns_left -= table.leaves().min(self.columns_left);
+        let slot = self.events.len();
+        let name = self.names.add(&key, info.event_type.version, slot, layout.as_deref());
+        let (schema, encodings) = table.schema()?;
+        let sorted_by = vec!["ts_ns".to_owned()];
+        let mut spec = TableSpec { name, schema: Arc::new(schema), encodings, sorted_by };
+        self.shape.apply(&mut spec);
+        self.events.push(EventSlot { table, number: self.batches.specs.len(), layout });
+        self.batches.specs.push(spec);
+        Ok(Some(EventRoute { slot, mapping }))
+    }
+
+    /// Whether events of a kind are wanted, so that having no route for them means that there are too many tables.
+    pub fn wants_event(&self, info: &EventInfo) -> bool {
+        self.selection.wants_event(&info.provider, &info.name)
+    }
+
+    /// Whether the events of a route have fields for which there are no columns.
+    pub fn lacks_columns(&self, route: &EventRoute) -> bool {
+        route.mapping.left_out > 0
+    }
+
+    /// Name of the table of a route.
+    pub fn route_name(&self, route: &EventRoute) -> Option<&str> {
+        let number = self.events.get(route.slot)?.number;
+        self.batches.specs.get(number).map(|s| s.name.as_str())
+    }
+
+    /// Adds an event to its payload table.
+    pub fn event(&mut self, route: &EventRoute, event: &Event<'_>, callsite: u32) -> event::Decoded {
+        let Some(slot) = self.events.get_mut(route.slot) else { return event::Decoded::Raw };
+        let before = slot.table.size().1;
+        let decoded = slot.table.push(event, &route.mapping, &self.clock, callsite);
+        self.payload_bytes += slot.table.size().1 - before;
+        if slot.table.is_full() {
+            slot.flush(&mut self.batches, &mut self.payload_bytes);
+        } else if self.payload_bytes > PAYLOAD_BYTES {
+            // The large ones: many batches of a few rows would take more than their rows do.
+            let average = self.payload_bytes / self.events.len().max(1);
+            self.flush_events(average);
+        }
+        decoded
+    }
+
+    /// Hands on the payload tables of at least this many bytes.
+    fn flush_events(&mut self, least: usize) {
+        for slot in self.events.iter_mut().filter(|slot| slot.table.size().1 >= least) {
+            slot.flush(&mut self.batches, &mut self.payload_bytes);
+        }
+    }
+}
+
+impl EventSlot {
+    fn flush(&mut self, batches: &mut Batches, payload_bytes: &mut usize) {
+        let (rows, bytes) = self.table.size();
+        if rows > 0 {
+            *payload_bytes = payload_bytes.saturating_sub(bytes);
+            batches.push(self.number, self.table.finish(), rows);
+        }
+    }
+}
+
+impl FactSink for Tables {
+    #[inline]
+    fn fact(&mut self, fact: Fact<'_>) {
+        self.facts.add(fact, &self.clock, &mut self.batches);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Array;
+
+    use super::*;
+    use tracequet_facts::fact::{AssemblyLoad, Exception, ManagedModule, Process, Type};
+
+    /// Bytes of the batches that became ready, in the order in which they did.
+    fn ready(tables: &mut Tables) -> Vec<usize> {
+        let (_, ready) = tables.take_ready();
+        let bytes = |batch: ReadyBatch| batch.rows.columns().iter().map(Array::get_buffer_memory_size).sum();
+        ready.map(bytes).collect()
+    }
+
+    #[test]
+    fn rows_with_long_text_do_not_wait_for_a_whole_batch() {
+        let clock = Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1 };
+        let selection = Selection::new(&[]).unwrap();
+        let mut tables = Tables::new(selection, clock, 8, Shape { trace_id: None, signed: false }).unwrap();
+        let (long, mut written) = ("x".repeat(15_000), Vec::new());
+        for _ in 0..1_000 {
+            tables.add(&AssemblyLoad { name: &long, path: &long, ..AssemblyLoad::default() });
+            written.extend(ready(&mut tables));
+        }
+        // 30 MB of text.
+        assert_eq!(written.len(), 7);
+        assert!(written.iter().all(|bytes| (4 << 20..5 << 20).contains(bytes)), "{written:?}");
+        tables.finish();
+        ready(&mut tables);
+
+        // 3.9 MB in each of some tables: of all together they are too much.
+        written.clear();
+        for _ in 0..260 {
+            tables.add(&AssemblyLoad { load_context: &long, ..AssemblyLoad::default() });
+            tables.add(&ManagedModule { path: &long, ..ManagedModule::default() });
+            tables.add(&Exception { message: &long, ..Exception::default() });
+            tables.add(&Exception { message: "short", ..Exception::default() });
+            tables.add(&Type { name: &long, ..Type::default() });
+            tables.add(&Process { command_line: &long, ..Process::default() });
+            written.extend(ready(&mut tables));
+        }
+        assert_eq!(written.len(), 5, "{written:?}");
+    }
+}

@@ -1,0 +1,128 @@
+//! Makes written files last before a dataset takes its place, so that a loss of power leaves the old one or the new one.
+
+use std::fs::{self, File, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use tracequet_trace::error::{Error, Result};
+
+/// Files that are synced at once: a journal writes what comes together in one go.
+const AT_ONCE: usize = 16;
+
+/// The files of one thread.
+enum Share<'s> {
+    Begun(std::thread::ScopedJoinHandle<'s, Result<()>>),
+    Done(Result<()>),
+}
+
+/// Files from which the whole file system is synced in one go, where that can be done: it may have to wait for what
+/// other programs wrote, but not once for each file.
+const MANY: usize = 1024;
+
+/// Syncs all files below a folder, and the folders themselves.
+pub(super) fn sync_tree(folder: &Path) -> Result<()> {
+    let (files, folders) = below(folder)?;
+    if files.len() >= MANY && sync_file_system(folder)? {
+        return Ok(());
+    }
+    sync_each(&files, &folders)
+}
+
+/// Syncs all files below folders of one file system, and the folders themselves.
+pub(super) fn sync_trees(trees: &[&Path]) -> Result<()> {
+    if let Some(first) = trees.first()
+        && sync_file_system(first)?
+    {
+        return Ok(());
+    }
+    trees.iter().try_for_each(|folder| sync_tree(folder))
+}
+
+/// Makes the names in folders of one file system last.
+pub(super) fn sync_folders(folders: &[PathBuf]) -> Result<()> {
+    if let Some(first) = folders.first()
+        && !sync_file_system(first)?
+    {
+        folders.iter().for_each(|folder| sync_folder(folder));
+    }
+    Ok(())
+}
+
+/// Syncs all that was written to the file system of a folder. `false` where that is not possible, or would not report
+/// errors (Linux before 5.8).
+#[cfg(target_os = "linux")]
+fn sync_file_system(folder: &Path) -> Result<bool> {
+    static REPORTS_ERRORS: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    let reports = || {
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (5, 8)
+    };
+    if !*REPORTS_ERRORS.get_or_init(reports) {
+        return Ok(false);
+    }
+    let handle = File::open(folder).map_err(Error::io(folder))?;
+    match rustix::fs::syncfs(&handle) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => Ok(false),
+        Err(error) => Err(Error::Io { path: folder.to_owned(), source: error.into() }),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn sync_file_system(_: &Path) -> Result<bool> {
+    Ok(false)
+}
+
+/// The files and the folders of a tree, parents first.
+fn below(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    let mut next = 0;
+    while let Some(path) = folders.get(next).cloned() {
+        next += 1;
+        for entry in fs::read_dir(&path).map_err(Error::io(&path))? {
+            let entry = entry.map_err(Error::io(&path))?;
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_folder { folders.push(entry.path()) } else { files.push(entry.path()) }
+        }
+    }
+    Ok((files, folders))
+}
+
+fn sync_each(files: &[PathBuf], folders: &[PathBuf]) -> Result<()> {
+    let share = files.len().div_ceil(AT_ONCE).max(1);
+    std::thread::scope(|scope| {
+        let start = |share| match std::thread::Builder::new().spawn_scoped(scope, move || sync_files(share)) {
+            Ok(thread) => Share::Begun(thread),
+            // No thread can be had: this one does it.
+            Err(_) => Share::Done(sync_files(share)),
+        };
+        let shares: Vec<_> = files.chunks(share).map(start).collect();
+        let ended = shares.into_iter().map(|share| match share {
+            Share::Begun(thread) => {
+                thread.join().unwrap_or_else(|_| Err(Error::Internal("a thread that syncs files died".into())))
+            }
+            Share::Done(outcome) => outcome,
+        });
+        ended.collect::<Result<Vec<()>>>()
+    })?;
+    folders.iter().rev().for_each(|folder| sync_folder(folder));
+    Ok(())
+}
+
+fn sync_files(paths: &[PathBuf]) -> Result<()> {
+    for path in paths {
+        // Windows syncs what is open for writing only.
+        let file = OpenOptions::new().write(true).open(path).map_err(Error::io(path))?;
+        file.sync_all().map_err(Error::io(path))?;
+    }
+    Ok(())
+}
+
+/// Makes the names in a folder last. Best effort: not every system can sync a folder.
+pub(super) fn sync_folder(folder: &Path) {
+    if cfg!(unix)
+        && let Ok(handle) = File::open(folder)
+    {
+        let _ = handle.sync_all();
+    }
+}

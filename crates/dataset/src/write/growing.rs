@@ -1,0 +1,75 @@
+//! The unfinished datasets of this process, so that a program that is asked to end can remove them first.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+static GROWING: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+/// Held during a commit. Other threads may begin and end datasets meanwhile.
+static COMMITTING: Mutex<()> = Mutex::new(());
+
+/// How often a directory is removed into which other threads still write.
+const ATTEMPTS: u32 = 20;
+
+#[derive(Debug)]
+struct Entry {
+    folder: PathBuf,
+    /// Parents that were made for it, the outermost first.
+    made: Vec<PathBuf>,
+}
+
+/// Held while a dataset takes its name: it is not taken away in the middle of that.
+pub(super) struct Committing {
+    _guard: MutexGuard<'static, ()>,
+}
+
+/// A directory is on the list as long as this lives.
+#[derive(Debug)]
+pub struct Growing(PathBuf);
+
+impl Growing {
+    /// Puts a directory on the list, with the parents that were made for it.
+    pub fn new(folder: &Path, made: &[PathBuf]) -> Growing {
+        lock().push(Entry { folder: folder.to_owned(), made: made.to_vec() });
+        Growing(folder.to_owned())
+    }
+}
+
+impl Drop for Growing {
+    fn drop(&mut self) {
+        lock().retain(|entry| entry.folder != self.0);
+    }
+}
+
+/// Begins a commit.
+pub(super) fn commit() -> Committing {
+    Committing { _guard: COMMITTING.lock().unwrap_or_else(PoisonError::into_inner) }
+}
+
+/// Removes what the unfinished datasets of this process have written. For programs that end right after it: whatever
+/// else works on a dataset waits from here on, and nothing is committed any more.
+pub fn abandon_all() {
+    let committing = commit();
+    let entries = lock();
+    for entry in entries.iter() {
+        for _ in 0..ATTEMPTS {
+            match fs::remove_dir_all(&entry.folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                _ => break,
+            }
+        }
+        for folder in entry.made.iter().rev() {
+            // Fails, rightly, when something else has moved in.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+    // Locked until the process ends.
+    std::mem::forget((committing, entries));
+}
+
+fn lock() -> MutexGuard<'static, Vec<Entry>> {
+    GROWING.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,500 @@
+//! A growing dataset of several recordings: each recording appears complete, also with several writers.
+//!
+//! `manifest/<key>.json` is the entry of a recording: what has no entry is not in the dataset. A recording's files are
+//! written side by side in a hidden directory, then each is moved to `<table>/trace=<key>/`, and then its entry appears
+//! by a rename. A table of which a recording has no rows has no file: `<table>/trace=none/` has one without rows, once
+//! for the dataset. Whoever moves files holds the lock of the dataset. Before the first file moves,
+//! `manifest/<key>.json.half` says which tables there will be: the next run takes away what a killed one left half
+//! there. Recordings that are ready at the same time are put together, so that they wait for the disk once.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use serde_json::Value;
+use tracequet_trace::error::{Error, Result};
+
+use super::dataset::{Dataset, Finished, FinishedFile};
+use super::entries::{
+    FOLDER, LOCK, NO_RECORDING, Parsed, check_manifest, entry_path, names, read_small, summed, texts,
+};
+use super::staging::{self, PART, Staging};
+use super::summed::Summed;
+use super::{Format, durable, growing, leftovers, lock, table_path};
+
+/// End of the name of a note that a recording is half there.
+const HALF: &str = ".json.half";
+/// The entry of a recording, in its hidden directory. No table has such a name.
+const ENTRY: &str = ".entry";
+
+/// A dataset of several recordings.
+#[derive(Debug)]
+pub struct Lake {
+    root: PathBuf,
+    /// Whether what was put lasts when the power fails. Not wanted where the whole directory is synced at the end.
+    durable: bool,
+    /// The manifest that was read last.
+    manifest: Mutex<Option<Parsed>>,
+}
+
+/// A recording that is written, but not in the dataset yet. Dropped, its files are removed.
+#[derive(Debug)]
+pub struct NewRecording {
+    key: String,
+    files: Vec<FinishedFile>,
+    replaced: Vec<String>,
+    /// Where its entry lies until then.
+    entry: PathBuf,
+    staging: Arc<Staging>,
+}
+
+impl NewRecording {
+    /// The files of `part`, with an `entry` whose `tables` name all of them. Recordings with the keys `replaced` go
+    /// when it comes.
+    pub fn new(key: &str, part: Dataset, entry: &[u8], replaced: Vec<String>) -> Result<NewRecording> {
+        staging::relative(key)?;
+        let Finished { staging, prefix, files } = part.finished()?;
+        let path = staging.path().join(format!("{prefix}{ENTRY}"));
+        fs::write(&path, entry).map_err(Error::io(&path))?;
+        Ok(NewRecording { key: key.to_owned(), files, replaced, entry: path, staging })
+    }
+
+    /// How many files it is, with its entry.
+    pub fn file_count(&self) -> usize {
+        self.files.len() + 1
+    }
+
+    /// Its key.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The recordings that go when it comes.
+    pub fn replaced(&self) -> &[String] {
+        &self.replaced
+    }
+}
+
+/// What became of a recording that was put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// It is in the dataset.
+    Done,
+    /// Another writer has put it in the meantime, and it is left as it is.
+    WasThere,
+}
+
+impl Lake {
+    /// The dataset in a directory, which is made if it is not there. What a killed run left half there is removed.
+    pub fn open(root: &Path, durable: bool) -> Result<Lake> {
+        let folder = root.join(FOLDER);
+        fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
+        let lake = Lake { root: root.to_owned(), durable, manifest: Mutex::default() };
+        leftovers::remove(root, PART);
+        let _lock = lake.lock()?;
+        lake.remove_halves()?;
+        Ok(lake)
+    }
+
+    /// The same dataset for what does not last: parts of a recording that something else will take the place of.
+    pub fn without_syncing(&self) -> Lake {
+        Lake { root: self.root.clone(), durable: false, manifest: Mutex::default() }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// The recordings, summed up; `anew` without what the manifest sums up. `schema_version` is that of the tables of
+    /// this program.
+    pub fn summed(&self, schema_version: u32, anew: bool) -> Result<Summed> {
+        let mut before = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        summed(&self.root, schema_version, anew, &mut before)
+    }
+
+    /// Moves the files of recordings to their places and adds their entries, in this order. A recording that is there
+    /// already stays, unless it is replaced.
+    pub fn put(&self, recordings: &[NewRecording]) -> Result<Vec<Put>> {
+        if self.durable {
+            let trees: BTreeSet<&Path> = recordings.iter().map(|new| new.staging.path()).collect();
+            durable::sync_trees(&trees.into_iter().collect::<Vec<_>>())?;
+        }
+        let _lock = self.lock()?;
+        let _committing = growing::commit();
+        let mut half = Vec::new();
+        let outcomes = self.put_all(recordings, &mut half);
+        if outcomes.is_err() {
+            for key in half {
+                // What cannot be removed now, the next run removes.
+                let _ = self.remove_half(key, &self.half(key));
+            }
+        }
+        outcomes
+    }
+
+    /// `half` are the keys whose files have begun to move, and that have no entry yet.
+    fn put_all<'n>(&self, recordings: &'n [NewRecording], half: &mut Vec<&'n str>) -> Result<Vec<Put>> {
+        let mut folders = BTreeSet::new();
+        let mut outcomes = Vec::new();
+        let mut keys = HashSet::new();
+        for new in recordings {
+            let key = new.key.as_str();
+            if self.is_there_as_it_is(new) {
+                outcomes.push(Put::Done);
+                continue;
+            }
+            let mut has_replaced = false;
+            for old in &new.replaced {
+                has_replaced |= self.take_away(old)?;
+            }
+            if self.entry(key).exists() || !keys.insert(key) {
+                outcomes.push(Put::WasThere);
+                continue;
+            }
+            let note = self.half(key);
+            if note.exists() {
+                // Another process was killed meanwhile.
+                self.remove_half(key, &note)?;
+            }
+            fs::rename(&new.entry, &note).map_err(Error::io(&note))?;
+            half.push(key);
+            if has_replaced {
+                // Maybe written before another writer summed up the old one: it must not be taken for that.
+                let touched =
+                    File::options().append(true).open(&note).and_then(|note| note.set_modified(SystemTime::now()));
+                touched.map_err(Error::io(&note))?;
+            }
+            for file in &new.files {
+                let folder = self.fresh_folder(&file.table, key)?;
+                move_in(file, &folder, 0)?;
+                folders.extend(folder.parent().map(Path::to_owned));
+                folders.insert(folder);
+            }
+            outcomes.push(Put::Done);
+        }
+        if self.durable {
+            durable::sync_folders(&folders.into_iter().collect::<Vec<_>>())?;
+        }
+        for key in std::mem::take(half) {
+            let place = self.entry(key);
+            fs::rename(self.half(key), &place).map_err(Error::io(&place))?;
+        }
+        if self.durable {
+            durable::sync_folder(&self.root.join(FOLDER));
+        }
+        Ok(outcomes)
+    }
+
+    /// Whether a recording would only take its own place, with the same entry: another process tried a file, too, that cannot
+    /// be read.
+    fn is_there_as_it_is(&self, new: &NewRecording) -> bool {
+        let own = |entry: Vec<u8>| read_small(&new.entry).is_ok_and(|own| own == entry);
+        let is_there = |file: &FinishedFile| {
+            let folder = self.folder(&file.table, &new.key).ok()?;
+            Some(fs::metadata(part(file, &folder, 0)).ok()?.len() == fs::metadata(&file.path).ok()?.len())
+        };
+        new.replaced.contains(&new.key)
+            && new.replaced.iter().all(|old| *old == new.key)
+            && read_small(&self.entry(&new.key)).is_ok_and(own)
+            && new.files.iter().all(|file| is_there(file) == Some(true))
+    }
+
+    /// Where the files of a recording lie that has no file of a table yet.
+    fn fresh_folder(&self, table: &str, key: &str) -> Result<PathBuf> {
+        let folder = self.folder(table, key)?;
+        match fs::create_dir(&folder) {
+            // What lies there is abandoned: the recording has no entry.
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+                remove_all(&folder).and_then(|()| make_folder(&folder))?
+            }
+            // The table is new.
+            Err(e) if e.kind() == ErrorKind::NotFound => make_folder(&folder)?,
+            made => made.map_err(Error::io(&folder))?,
+        }
+        Ok(folder)
+    }
+
+    fn folder(&self, table: &str, key: &str) -> Result<PathBuf> {
+        Ok(self.root.join(staging::relative(&format!("{table}/trace={key}"))?))
+    }
+
+    /// The entry of a recording, if it has one that can be read.
+    pub fn entry_of(&self, key: &str) -> Option<Vec<u8>> {
+        staging::relative(key).ok()?;
+        read_small(&self.entry(key)).ok()
+    }
+
+    /// Whether a recording has one file of a table, of this size.
+    pub fn has_file(&self, table: &str, key: &str, format: Format, bytes: u64) -> bool {
+        let place = table_path(table, Some(&format!("trace={key}")), format);
+        let found = staging::relative(&place).ok().and_then(|place| fs::metadata(self.root.join(place)).ok());
+        found.is_some_and(|found| found.is_file() && found.len() == bytes)
+    }
+
+    /// Whether there is the file without rows of a table.
+    pub fn has_empty(&self, table: &str, format: Format) -> bool {
+        self.root.join(empty_path(table, format)).is_file()
+    }
+
+    /// Takes the files of tables without rows into the dataset, one for each table that `part` has. They replace those
+    /// of an earlier run.
+    pub fn put_empty(&self, part: Dataset) -> Result<()> {
+        let Finished { staging, files, .. } = part.finished()?;
+        if self.durable {
+            durable::sync_trees(&[staging.path()])?;
+        }
+        let _lock = self.lock()?;
+        let _committing = growing::commit();
+        let mut folders = BTreeSet::new();
+        for file in &files {
+            let folder = self.folder(&file.table, NO_RECORDING)?;
+            make_folder(&folder)?;
+            move_in(file, &folder, 0)?;
+            folders.extend(folder.parent().map(Path::to_owned));
+            folders.insert(folder);
+        }
+        if self.durable {
+            durable::sync_folders(&folders.into_iter().collect::<Vec<_>>())?;
+        }
+        Ok(())
+    }
+
+    /// Adds a part of a recording that is still written: a file for each of its tables. Each appears whole, and none changes
+    /// afterwards.
+    pub(super) fn add_part(&self, key: &str, number: u32, part: Dataset) -> Result<()> {
+        let Finished { staging, files, .. } = part.finished()?;
+        if self.durable {
+            durable::sync_tree(staging.path())?;
+        }
+        let _lock = self.lock()?;
+        let _committing = growing::commit();
+        for file in &files {
+            let folder = self.folder(&file.table, key)?;
+            make_folder(&folder)?;
+            move_in(file, &folder, number)?;
+            if self.durable {
+                durable::sync_folder(&folder);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes or replaces the entry of a recording, in one step.
+    pub fn note(&self, key: &str, entry: &[u8]) -> Result<()> {
+        staging::relative(key)?;
+        let _lock = self.lock()?;
+        self.write_entry(key, entry)
+    }
+
+    /// Puts a recording in the place of its parts, table by table, and then its entry. Who reads a table meanwhile finds all
+    /// parts or the whole. `before` is an entry that names all tables.
+    pub fn finish(&self, key: &str, whole: Dataset, before: &[u8], entry: &[u8]) -> Result<()> {
+        let Finished { staging, files, .. } = whole.finished()?;
+        // A folder for each, since what takes the place of all parts at once is their folder.
+        let mut moves = Vec::new();
+        for (number, file) in files.iter().enumerate() {
+            let from = staging.path().join(number.to_string());
+            make_folder(&from)?;
+            move_in(file, &from, 0)?;
+            moves.push((from, self.folder(&file.table, key)?));
+        }
+        if self.durable {
+            durable::sync_tree(staging.path())?;
+        }
+        let _lock = self.lock()?;
+        let _committing = growing::commit();
+        self.write_entry(key, before)?;
+        for (from, to) in moves {
+            let folder = to.parent().unwrap_or(&self.root);
+            make_folder(folder)?;
+            // The parts go away with the hidden directory.
+            if !to.exists() || staging::exchange(&from, &to).is_err() {
+                remove_all(&to)?;
+                fs::rename(&from, &to).map_err(Error::io(&to))?;
+            }
+            if self.durable {
+                durable::sync_folder(folder);
+            }
+        }
+        self.write_entry(key, entry)
+    }
+
+    /// Takes away what [`Lake::open`] made, if nothing was put there since.
+    pub fn leave(self, was_there: bool) {
+        let folder = self.root.join(FOLDER);
+        let is_empty = names(&folder).is_ok_and(|names| names.iter().all(|name| name == LOCK));
+        if is_empty && !was_there {
+            // Fails, rightly, where something else has moved in.
+            fs::remove_file(folder.join(LOCK)).ok();
+            fs::remove_dir(&folder).ok();
+            fs::remove_dir(&self.root).ok();
+        }
+    }
+
+    /// By a name that [`Lake::open`] takes away when it was left behind.
+    fn write_entry(&self, key: &str, entry: &[u8]) -> Result<()> {
+        let (fresh, place) = (self.root.join(FOLDER).join(format!("{key}.entry.half")), self.entry(key));
+        self.write(&fresh, entry)?;
+        fs::rename(&fresh, &place).map_err(Error::io(&place))?;
+        if self.durable {
+            durable::sync_folder(&self.root.join(FOLDER));
+        }
+        Ok(())
+    }
+
+    /// Removes a recording. Returns whether it was there.
+    pub fn remove(&self, key: &str) -> Result<bool> {
+        staging::relative(key)?;
+        let _lock = self.lock()?;
+        let _committing = growing::commit();
+        self.take_away(key)
+    }
+
+    /// Replaces files of the dataset that are no tables, in one step each. `make` sees the recordings that there are
+    /// now, as [`Lake::summed`] gives them; no other writer changes them meanwhile.
+    pub fn describe(
+        &self,
+        (schema_version, anew): (u32, bool),
+        make: impl FnOnce(&Summed) -> Result<Vec<(&'static str, String)>>,
+    ) -> Result<()> {
+        let _lock = self.lock()?;
+        for (name, text) in make(&self.summed(schema_version, anew)?)? {
+            let path = self.root.join(staging::relative(name)?);
+            check_manifest(&path, text.len())?;
+            let fresh = self.root.join(FOLDER).join(format!("{name}.half"));
+            let replaced = self.write(&fresh, text.as_bytes());
+            if let Err(error) = replaced.and_then(|()| fs::rename(&fresh, &path).map_err(Error::io(&path))) {
+                let _ = fs::remove_file(&fresh);
+                return Err(error);
+            }
+        }
+        if self.durable {
+            durable::sync_folder(&self.root);
+        }
+        Ok(())
+    }
+
+    /// Takes the entry away first: what has none is not in the dataset.
+    fn take_away(&self, key: &str) -> Result<bool> {
+        staging::relative(key)?;
+        let (entry, half) = (self.entry(key), self.half(key));
+        let names_none = || read_small(&entry).is_ok_and(|entry| tables(&entry).is_empty());
+        if fs::symlink_metadata(&entry).is_ok_and(|found| !found.is_file()) || names_none() {
+            // The entry is damaged, and does not say where the files are.
+            self.remove_everywhere(key)?;
+            let removed = if entry.is_dir() { fs::remove_dir(&entry) } else { fs::remove_file(&entry) };
+            return removed.map(|()| true).map_err(Error::io(&entry));
+        }
+        match fs::rename(&entry, &half) {
+            Ok(()) => self.remove_half(key, &half).map(|()| true),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(source) => Err(Error::Io { path: entry, source }),
+        }
+    }
+
+    fn remove_halves(&self) -> Result<()> {
+        let folder = self.root.join(FOLDER);
+        for name in names(&folder)? {
+            let path = folder.join(&name);
+            match name.strip_suffix(HALF) {
+                Some(key) if staging::relative(key).is_ok() => self.remove_half(key, &path)?,
+                _ if name.ends_with(".half") => fs::remove_file(&path).map_err(Error::io(&path))?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the files of a recording that is half there, and the note that it is.
+    fn remove_half(&self, key: &str, half: &Path) -> Result<()> {
+        for table in tables(&read_small(half).map_err(Error::io(half))?) {
+            let folder = self.root.join(staging::relative(&table)?);
+            remove_all(&folder.join(format!("trace={key}")))?;
+            // Fails, rightly, when other recordings have the table.
+            for folder in folder.ancestors().take_while(|folder| *folder != self.root) {
+                if fs::remove_dir(folder).is_err() {
+                    break;
+                }
+            }
+        }
+        fs::remove_file(half).map_err(Error::io(half))
+    }
+
+    /// Removes the files of a recording, in whatever tables it has them.
+    fn remove_everywhere(&self, key: &str) -> Result<()> {
+        let part = format!("trace={key}");
+        let mut folders = vec![self.root.clone()];
+        while let Some(folder) = folders.pop() {
+            for name in names(&folder)?.into_iter().filter(|name| !name.starts_with('.')) {
+                let path = folder.join(&name);
+                // No link: what it leads to is not ours.
+                if fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
+                    match name.strip_prefix("trace=") {
+                        Some(_) if name == part => remove_all(&path)?,
+                        Some(_) => {}
+                        None => folders.push(path),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
+        let mut file = File::create(path).map_err(Error::io(path))?;
+        file.write_all(bytes).map_err(Error::io(path))?;
+        if self.durable { file.sync_all().map_err(Error::io(path)) } else { Ok(()) }
+    }
+
+    fn entry(&self, key: &str) -> PathBuf {
+        self.root.join(entry_path(key))
+    }
+
+    fn half(&self, key: &str) -> PathBuf {
+        self.root.join(FOLDER).join(format!("{key}{HALF}"))
+    }
+
+    fn lock(&self) -> Result<File> {
+        let path = self.root.join(FOLDER).join(LOCK);
+        lock::lock(&path).map_err(Error::io(path))
+    }
+}
+
+/// The tables that an entry names.
+fn tables(entry: &[u8]) -> Vec<String> {
+    // What a kill cut short was written before the first file moved.
+    let entry: Value = serde_json::from_slice(entry).unwrap_or_default();
+    texts(&entry, "tables", "name")
+}
+
+/// The file of a table without rows, relative to the dataset's directory.
+pub fn empty_path(table: &str, format: Format) -> String {
+    table_path(table, Some(&format!("trace={NO_RECORDING}")), format)
+}
+
+/// Where a part of a recording is, in the folder of its table.
+fn part(file: &FinishedFile, folder: &Path, number: u32) -> PathBuf {
+    let extension = file.path.extension().unwrap_or_default().to_string_lossy();
+    folder.join(format!("part-{number}.{extension}"))
+}
+
+/// Moves a file to its place among those of a recording.
+fn move_in(file: &FinishedFile, folder: &Path, number: u32) -> Result<()> {
+    let to = part(file, folder, number);
+    fs::rename(&file.path, &to).map_err(Error::io(&to))
+}
+
+fn make_folder(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).map_err(Error::io(folder))
+}
+
+fn remove_all(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::Io { path: folder.to_owned(), source: e }),
+        _ => Ok(()),
+    }
+}

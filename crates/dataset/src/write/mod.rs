@@ -1,0 +1,137 @@
+//! Where Arrow batches become files: a dataset is a directory of Parquet or Arrow IPC tables that appears whole or not
+//! at all. Nothing here knows what the tables are about.
+//!
+//! The same calls in the same order make the same bytes. Everything that shapes a file (where a row group ends, which
+//! thread encodes a column) is decided on the caller's thread from counted rows and bytes, never from timing.
+
+mod arrow;
+mod batches;
+mod dataset;
+mod durable;
+mod entries;
+mod failure;
+mod file;
+mod growing;
+mod lake;
+mod leftovers;
+mod lock;
+mod measure;
+mod order;
+mod parquet;
+mod parts;
+mod plain;
+mod properties;
+mod replaceable;
+mod shelf;
+mod staging;
+mod summed;
+mod table;
+mod waiting;
+mod workers;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub use crate::table_spec::{Encoding, TableSpec};
+pub use batches::{BatchSink, TableSink};
+pub use dataset::Dataset;
+pub use entries::{Entry, MANIFEST_BYTES, NO_RECORDING, UNFINISHED, entries, entry_path, read_manifest, read_small};
+pub use growing::Growing as Unfinished;
+pub use growing::abandon_all;
+pub use lake::{Lake, NewRecording, Put, empty_path};
+pub use parts::{Announce, Parts};
+pub use shelf::Shelf;
+pub use summed::{DamagedEntry, Line, OtherVersion, Summed, SummedTable, tag_of};
+pub use workers::Encoders;
+
+/// File format of the tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Format {
+    /// One Parquet file per table.
+    #[default]
+    Parquet,
+    /// One Arrow IPC file (Feather V2) per table.
+    Arrow,
+}
+
+impl Format {
+    /// The name in `manifest.json` and in `--format`, which is the extension of the files, too.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
+        }
+    }
+}
+
+/// Compression of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Compression {
+    /// Zstandard at a level from 1 to 22.
+    Zstd(i32),
+    /// Snappy (Parquet only), for old readers.
+    Snappy,
+    /// None.
+    None,
+}
+
+impl Default for Compression {
+    fn default() -> Self {
+        Compression::Zstd(1)
+    }
+}
+
+/// A table of a [`Dataset`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TableId(usize);
+
+/// How a dataset is written.
+#[derive(Clone, Debug, Default)]
+pub struct DatasetOptions {
+    /// File format.
+    pub format: Format,
+    /// Compression.
+    pub compression: Compression,
+    /// Replace the dataset that is there already.
+    pub overwrite: bool,
+    /// Files that are read for the dataset: a directory that holds one of them is not replaced.
+    pub inputs: Vec<PathBuf>,
+    /// Threads that encode; at least one is used.
+    pub threads: usize,
+    /// `trace=<key>` puts the tables that follow at `<name>/trace=<key>/part-0.parquet`, else at `<name>.parquet`.
+    pub partition: Option<String>,
+    /// Whether small row groups are encoded by the thread that writes the dataset: where there is such a thread for
+    /// each processor, handing them to others takes longer than it saves.
+    pub small_here: bool,
+    /// Tables that have a file elsewhere ([`NO_RECORDING`]) for the case that there are no rows. Without rows they have
+    /// none here.
+    pub elsewhere: Arc<HashSet<String>>,
+}
+
+/// A table that has been written to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenTable {
+    /// Name as in its [`TableSpec`].
+    pub name: String,
+    /// File, relative to the dataset's directory, with `/` between its parts.
+    pub path: String,
+    /// Rows.
+    pub rows: u64,
+    /// Size of the file.
+    pub bytes: u64,
+}
+
+/// The name of the only file, or the first one, that a recording of several has of a table; without the extension.
+const FIRST_PART: &str = "part-0";
+
+/// The file of a table, relative to the dataset's directory.
+fn table_path(name: &str, partition: Option<&str>, format: Format) -> String {
+    let extension = format.name();
+    match partition {
+        Some(partition) => format!("{name}/{partition}/{FIRST_PART}.{extension}"),
+        None => format!("{name}.{extension}"),
+    }
+}

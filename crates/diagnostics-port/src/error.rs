@@ -1,0 +1,203 @@
+//! Errors in the communication with a runtime, each with advice.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// The result of everything in this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a runtime could not be reached, or did not do what it was asked for.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no process with this id.
+    NoProcess(u32),
+    /// The process has no .NET runtime in it.
+    NotDotnet(u32),
+    /// The process has a .NET runtime, but there is no port of it where ports are.
+    NoPort {
+        /// Process id.
+        process: u32,
+        /// Where its port should be.
+        folder: PathBuf,
+        /// Whether the environment of the process turns the port off.
+        turned_off: bool,
+    },
+    /// The operating system does not let us in.
+    Denied {
+        /// The port, or what belongs to the process.
+        what: String,
+        /// The user that it belongs to.
+        owner: Option<String>,
+    },
+    /// A socket exists, but no process listens: it was left behind by a process that was killed.
+    Stale(String),
+    /// Somebody else listens where the port of a process should be.
+    Stranger {
+        /// The port.
+        port: PathBuf,
+        /// The process whose port it should be.
+        process: u32,
+        /// Who listens, as `process 7 of alice`.
+        listener: String,
+    },
+    /// A link stands where the socket of a process should be.
+    Link(PathBuf),
+    /// A socket's path does not fit into a socket address.
+    TooLong {
+        /// The path.
+        path: PathBuf,
+        /// Bytes that fit.
+        limit: usize,
+    },
+    /// The path of a new socket exists already.
+    Taken(PathBuf),
+    /// The runtime refused a command.
+    Refused {
+        /// The command.
+        command: &'static str,
+        /// Its reason.
+        hresult: u32,
+    },
+    /// There was no answer in time.
+    Silent {
+        /// What was waited for.
+        what: String,
+        /// For how long.
+        seconds: u64,
+    },
+    /// The answer is not what the protocol says.
+    Protocol {
+        /// What was found.
+        what: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// A request does not fit into a message.
+    TooLarge {
+        /// Bytes of the message.
+        bytes: usize,
+    },
+    /// The system failed otherwise.
+    Io {
+        /// What was done.
+        what: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// The runtime's own names of why it refuses a command (`ipc-protocol.md`, and `CORDIAGIPC_E_` in `corerror.xml`).
+pub(crate) const BAD_ENCODING: u32 = 0x8013_1384;
+pub(crate) const UNKNOWN_COMMAND: u32 = 0x8013_1385;
+pub(crate) const UNKNOWN_MAGIC: u32 = 0x8013_1386;
+const UNKNOWN_ERROR: u32 = 0x8013_1387;
+/// `CORPROF_E_RUNTIME_UNINITIALIZED` and `CORPROF_E_PROFILER_ALREADY_ACTIVE`.
+pub(crate) const RUNTIME_UNINITIALIZED: u32 = 0x8013_135B;
+const PROFILER_ALREADY_ACTIVE: u32 = 0x8013_136A;
+
+impl Error {
+    /// Wraps what the system said while `what` was done.
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+        let what = what.into();
+        move |source| Error::Io { what, source }
+    }
+
+    /// Whether the runtime is too old for the command.
+    pub fn is_unknown_command(&self) -> bool {
+        matches!(self, Error::Refused { hresult: UNKNOWN_COMMAND, .. })
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NoProcess(process) => {
+                write!(f, "there is no process {process}; `tracequet ps` lists those that can be recorded")
+            }
+            Error::NotDotnet(process) => {
+                write!(f, "process {process} has no .NET runtime; `tracequet ps` lists those that can be recorded")
+            }
+            Error::NoPort { process, turned_off: true, .. } => write!(
+                f,
+                "process {process} was started with its diagnostics port turned off (DOTNET_EnableDiagnostics=0); start \
+                 it again without that"
+            ),
+            Error::NoPort { process, folder, turned_off: false } => write!(
+                f,
+                "process {process} has no diagnostics port in {}; if it has just been started, try again in a moment, \
+                 and if it uses another TMPDIR, set TMPDIR to it",
+                folder.display()
+            ),
+            Error::Denied { what, owner: Some(owner) } => {
+                write!(f, "{what} belongs to {owner}; run this as {owner} or as root")
+            }
+            Error::Denied { what, owner: None } => {
+                write!(f, "{what} may not be used; run this as the user of the process or as an administrator")
+            }
+            Error::Stale(port) => write!(
+                f,
+                "no process listens at {port}: its process was killed, or has not opened its port yet; remove the file if \
+                 the process is gone"
+            ),
+            Error::Stranger { port, process, listener } => write!(
+                f,
+                "{} is not the port of process {process}: {listener} listens there; nothing was sent to it",
+                port.display()
+            ),
+            Error::Link(path) => {
+                write!(f, "{} is a link, and the port of a process is a socket; links are not followed", path.display())
+            }
+            Error::TooLong { path, limit } => write!(
+                f,
+                "{}: the path of a socket may have {limit} bytes at most and this one has {}; choose a shorter path \
+                 (for a process that is launched: a shorter TMPDIR)",
+                path.display(),
+                path.as_os_str().len()
+            ),
+            Error::Taken(path) => {
+                write!(f, "{}: the path exists already; choose another path or remove it", path.display())
+            }
+            Error::Refused { command, hresult } => {
+                let why = match *hresult {
+                    UNKNOWN_COMMAND => "this runtime is too old for it",
+                    BAD_ENCODING => "it does not understand the request",
+                    UNKNOWN_MAGIC => "it speaks another version of the protocol",
+                    0x8007_0057 => "the arguments are not valid; check providers and the size of the buffer",
+                    0x8007_000E => "it has not enough memory; choose a smaller --buffer-size",
+                    UNKNOWN_ERROR | 0x8000_4005 => {
+                        "no reason given; a smaller --buffer-size or fewer sessions at a time may help"
+                    }
+                    RUNTIME_UNINITIALIZED => "it has not started yet; try again in a moment",
+                    PROFILER_ALREADY_ACTIVE => "the process has a profiler already, and can have one only",
+                    _ => "unknown reason",
+                };
+                write!(f, "the runtime refuses {command} ({hresult:#010x}): {why}")
+            }
+            Error::Silent { what, seconds } => write!(
+                f,
+                "no answer to {what} within {seconds} s; is the process stopped (a debugger, Ctrl+Z, a paused container) \
+                 or suspended at its start?"
+            ),
+            Error::Protocol { what, expected } => {
+                write!(f, "{what}, expected {expected}; no .NET runtime listens there")
+            }
+            Error::TooLarge { bytes } => write!(
+                f,
+                "the request has {bytes} bytes, and a message of the diagnostics port has 65535 at most; name fewer \
+                 providers or shorter arguments"
+            ),
+            Error::Io { what, source } => write!(f, "{what}: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Resolves frames of call stacks: the method, native function or module at an address at a time.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use tracequet_trace::error::{Problem, Severity};
+use tracequet_trace::reader::ProcessKey;
+use tracequet_trace::reader::symbols::{NativeKey, NativeModule};
+
+use super::code_map::CodeMap;
+use super::lines::{Line, Lines};
+use super::mappings::Mappings;
+use super::methods::{Code, Methods};
+use super::modules::{Modules, Pdb};
+use super::nodes::{Node, Nodes};
+use super::walk;
+use crate::fact::{Callsite, CallsiteId, FactSink, Frame, FrameId};
+use crate::loader::assemblies::Assemblies;
+use crate::loader::managed_modules::ManagedModules;
+use crate::tracker::FrameCounts;
+
+/// Code of the diagnostic that says how many frames have no name, and why.
+pub const UNNAMED_FRAMES: &str = "unnamed_frames";
+
+/// Frames remembered at once. Past it the memory starts again and a frame may appear twice.
+const MAX_FRAMES: usize = 1 << 20;
+
+/// Bytes of a name, and of an assembly's: each may be repeated in a row for each address.
+const MAX_NAME: usize = 4 << 10;
+
+/// Rows that are handed on at once.
+const ROWS: usize = 4 << 10;
+
+/// The kernel's half of the addresses of x64 and Arm64.
+const KERNEL: u64 = 0xFFFF_8000_0000_0000;
+
+/// What is known of code at the end of a recording.
+#[derive(Clone, Copy)]
+pub struct Known<'k> {
+    /// Managed methods.
+    pub methods: &'k Methods,
+    /// Native modules of an .etl.
+    pub modules: &'k Modules,
+    /// Files and symbols of a recording of record-trace.
+    pub mappings: &'k Mappings,
+    /// Assemblies.
+    pub assemblies: &'k Assemblies,
+    /// Their modules.
+    pub managed_modules: &'k ManagedModules,
+}
+
+/// The same, by address.
+struct Maps<'k> {
+    known: Known<'k>,
+    methods: CodeMap,
+    modules: CodeMap,
+    mappings: CodeMap,
+    symbols: CodeMap,
+    /// Symbols of native modules, by their index in the map; empty when no symbols are looked for.
+    pdbs: Vec<Option<&'k Pdb>>,
+}
+
+/// Names the frames of all call stacks, and finds their source lines if they are wanted. Gives rows of `frame` and `callsite`;
+/// `position` is that of the end of the recording.
+pub fn resolve(
+    mut nodes: Nodes,
+    places: &[ProcessKey],
+    known: Known<'_>,
+    lines: Option<Lines<'_>>,
+    position: u64,
+    sink: &mut impl FactSink,
+) -> FrameCounts {
+    let maps = Maps {
+        known,
+        methods: known.methods.map(),
+        modules: known.modules.map(),
+        mappings: known.mappings.map(),
+        symbols: known.mappings.symbol_map(),
+        pdbs: if lines.is_some() { known.modules.pdbs() } else { Vec::new() },
+    };
+    let mut frames = Frames {
+        maps,
+        lines,
+        ids: HashMap::default(),
+        groups: HashMap::default(),
+        counts: FrameCounts::default(),
+        cut: 0,
+    };
+    let mut lost = nodes.lost();
+    let mut base = 0;
+    loop {
+        match nodes.next_part() {
+            Ok(Some(part)) => {
+                frames.part(&part, base, places, sink);
+                base = base.saturating_add(u32::try_from(part.len()).unwrap_or(u32::MAX));
+            }
+            Ok(None) => break,
+            Err(_) => lost += 1,
+        }
+    }
+    if lost > 0 {
+        let message = "call stacks are lost: the temporary file could not be written or read";
+        sink.problem(&Problem::new(Severity::DataLoss, "lost_callsites", position, message).count(lost));
+    }
+    if frames.cut > 0 {
+        let message = "frames have names of more than 4 KB, of which the beginning is kept";
+        sink.problem(&Problem::new(Severity::Info, "long_frame_names", position, message).count(frames.cut));
+    }
+    let FrameCounts { frames: all, named, .. } = frames.counts;
+    if named < all {
+        let message =
+            format!("{} of {all} frames of call stacks have no name: {}", all - named, reason(&frames, known));
+        sink.problem(&Problem::new(Severity::Info, UNNAMED_FRAMES, position, message).count(all - named));
+    }
+    let with_line = frames.lines.map_or(0, |lines| lines.finish(position, sink));
+    FrameCounts { with_line, ..frames.counts }
+}
+
+/// Why frames have no name.
+fn reason(frames: &Frames<'_>, known: Known<'_>) -> String {
+    let FrameCounts { in_modules, .. } = frames.counts;
+    if known.methods.lost() > 0 {
+        return format!("there are {} methods too many to remember", known.methods.lost());
+    }
+    match (known.methods.has_rundown(), in_modules > 0) {
+        (false, false) => "the recording has no rundown, which lists the methods".to_owned(),
+        (false, true) => format!("{in_modules} are native code without symbols; the recording has no rundown"),
+        (true, false) => {
+            "they are native code, whose files the recording does not name, or methods without an event".into()
+        }
+        (true, true) => format!("{in_modules} are native code without symbols"),
+    }
+}
+
+struct Frames<'k> {
+    maps: Maps<'k>,
+    lines: Option<Lines<'k>>,
+    /// By place and address, with the group of frames of the same name.
+    ids: HashMap<(u32, u64), (FrameId, u32), RandomState>,
+    groups: HashMap<Box<str>, u32, RandomState>,
+    counts: FrameCounts,
+    /// Frames with a name that is too long.
+    cut: u64,
+}
+
+impl Frames<'_> {
+    /// The nodes of a part, whose numbers begin behind `base`.
+    fn part(&mut self, part: &[Node], base: CallsiteId, places: &[ProcessKey], sink: &mut impl FactSink) {
+        if self.ids.len() >= MAX_FRAMES {
+            self.ids.clear();
+            self.groups.clear();
+        }
+        let mut text = String::new();
+        let mut ids = Vec::with_capacity(part.len());
+        let mut groups = Vec::with_capacity(part.len());
+        for node in part {
+            let key = (node.place, node.address);
+            let (id, group) = match self.ids.get(&key) {
+                Some(known) => *known,
+                None => {
+                    let process = places.get(node.place as usize).copied().unwrap_or_default();
+                    let new = self.frame(node, process, &mut text, sink);
+                    self.ids.insert(key, new);
+                    new
+                }
+            };
+            ids.push(id);
+            groups.push(group);
+        }
+        let walk = walk::places(part, base, &groups);
+        let mut rows = Vec::with_capacity(ROWS.min(part.len()));
+        for (((node, frame_id), place), callsite_id) in part.iter().zip(&ids).zip(&walk).zip(base + 1..) {
+            rows.push(Callsite {
+                callsite_id,
+                parent_callsite_id: node.parent,
+                process_id: places.get(node.place as usize).map_or(0, |process| process.id),
+                address: node.address,
+                depth: node.depth,
+                frame_id: *frame_id,
+                walk_first: place.first,
+                walk_last: place.last,
+                is_recursive: place.is_recursive,
+            });
+            if rows.len() >= ROWS {
+                sink.add(rows.as_slice());
+                rows.clear();
+            }
+        }
+        sink.add(rows.as_slice());
+    }
+
+    /// A frame that is new: its row, number and group.
+    fn frame(
+        &mut self,
+        node: &Node,
+        process: ProcessKey,
+        text: &mut String,
+        sink: &mut impl FactSink,
+    ) -> (FrameId, u32) {
+        self.counts.frames += 1;
+        let (row, code) = self.maps.frame(node, process, text);
+        let row = Frame { frame_id: u32::try_from(self.counts.frames).unwrap_or(u32::MAX), ..row };
+        let mut name = String::new();
+        let row = match (self.lines.as_mut(), code) {
+            (Some(lines), Some(code)) => with_line(row, lines.of(process, code, node.address)),
+            (Some(lines), None) => with_native_symbols(&self.maps, lines, (node, process), row, &mut name),
+            _ => row,
+        };
+        self.cut += u64::from(row.name.len() > MAX_NAME);
+        let row = Frame {
+            name: beginning(row.name),
+            assembly: row.assembly.map(beginning),
+            file: row.file.map(beginning),
+            ..row
+        };
+        self.counts.named += u64::from(row.is_named);
+        self.counts.in_modules += u64::from(!row.is_named && row.module_id != 0);
+        let group = match self.groups.get(row.name) {
+            Some(group) => *group,
+            None => {
+                let group = u32::try_from(self.groups.len()).unwrap_or(u32::MAX);
+                self.groups.insert(row.name.into(), group);
+                group
+            }
+        };
+        sink.add(&row);
+        (row.frame_id, group)
+    }
+}
+
+/// The frame with its line.
+fn with_line<'t>(row: Frame<'t>, line: Option<Line<'t>>) -> Frame<'t> {
+    let Some(Line { file, line, kind }) = line else { return row };
+    Frame { file: Some(file), line: Some(line), line_kind: Some(kind), ..row }
+}
+
+/// The frame with the name and line that a file on this machine has for it; unchanged without one. The name is
+/// put into `text`.
+fn with_native_symbols<'t>(
+    maps: &'t Maps<'_>,
+    lines: &'t mut Lines<'_>,
+    (node, process): (&Node, ProcessKey),
+    row: Frame<'t>,
+    text: &'t mut String,
+) -> Frame<'t> {
+    if row.is_named {
+        return row;
+    }
+    let Some((module, offset)) = maps.native_module(node, process) else { return row };
+    let Some(found) = lines.native(module, offset) else { return row };
+    text.extend([file_name(module.path), "!", part(found.name)]);
+    with_line(Frame { name: text, is_named: true, offset_bytes: found.offset, ..row }, found.line)
+}
+
+impl Maps<'_> {
+    /// The frame of a node, but for its number and line, and of a managed one its code. Its name is put into `text`.
+    fn frame<'t>(&'t self, node: &Node, process: ProcessKey, text: &'t mut String) -> (Frame<'t>, Option<&'t Code>) {
+        let Node { address, first_ns, .. } = *node;
+        text.clear();
+        let row = Frame { process_id: process.id, address, ..Frame::default() };
+        let method = self.methods.find_return(process, address, first_ns);
+        if let Some((code, [namespace, name, signature])) = method.and_then(|index| self.known.methods.code(index)) {
+            let assembly = self.assembly(process, code.module_id);
+            let row = Frame {
+                kind: "managed",
+                method_id: code.method_id,
+                module_id: code.module_id,
+                assembly,
+                tier: code.tier,
+                method_token: code.token,
+                version_id: code.version_id,
+                offset_bytes: address.wrapping_sub(code.start_address),
+                ..row
+            };
+            let is_named = !name.is_empty();
+            if is_named {
+                let signature = part(signature);
+                let arguments = signature.find('(').and_then(|at| signature.get(at..)).unwrap_or_default();
+                let dot = if namespace.is_empty() { "" } else { "." };
+                text.extend([part(namespace), dot, part(name), arguments]);
+            } else {
+                // Events below the verbose level have the token only.
+                text.extend([assembly.unwrap_or("?"), "!", &format!("0x{:08x}", code.token)]);
+            }
+            return (Frame { name: text, is_named, ..row }, Some(code));
+        }
+        (self.native(node, process, text), None)
+    }
+
+    /// The same of an address that is in no method.
+    fn native<'t>(&'t self, node: &Node, process: ProcessKey, text: &'t mut String) -> Frame<'t> {
+        let Node { address, first_ns, .. } = *node;
+        let row = Frame { process_id: process.id, address, ..Frame::default() };
+        let is_kernel = address >= KERNEL;
+        let kind = if is_kernel { "kernel" } else { "native" };
+        if let Some(mapping) =
+            self.mappings.find(process, address, first_ns).and_then(|at| self.known.mappings.mapping(at))
+        {
+            let symbol = self.symbols.find_return(process, address, first_ns);
+            let symbol = symbol.and_then(|at| self.known.mappings.symbol(at));
+            text.extend([file_name(&mapping.path), "!", symbol.map_or("?", |(_, name)| part(name))]);
+            let from = match symbol {
+                Some((start, _)) => start,
+                None => mapping.start().wrapping_sub(mapping.file_offset),
+            };
+            let offset_bytes = address.wrapping_sub(from);
+            let is_named = symbol.is_some();
+            return Frame { kind, module_id: mapping.start(), offset_bytes, name: text, is_named, ..row };
+        }
+        if let Some((at, is_of_kernel)) = self.module(node, process)
+            && let Some((base, path)) = self.known.modules.module(at)
+        {
+            text.extend([file_name(path), "!?"]);
+            let kind = if is_of_kernel { "kernel" } else { kind };
+            return Frame { kind, module_id: base, offset_bytes: address.wrapping_sub(base), name: text, ..row };
+        }
+        Frame { kind: if is_kernel { "kernel" } else { "unknown" }, name: "?", ..row }
+    }
+
+    /// The native module of an .etl at an address, and whether it is one of the kernel, which is in every process.
+    fn module(&self, node: &Node, process: ProcessKey) -> Option<(usize, bool)> {
+        let find = |process| self.modules.find(process, node.address, node.first_ns);
+        find(process).map(|at| (at, false)).or_else(|| Some((find(ProcessKey::default())?, true)))
+    }
+
+    /// The native file at an address with the key of its symbols, and the place in it as `Symbols::native` wants it.
+    fn native_module(&self, node: &Node, process: ProcessKey) -> Option<(NativeModule<'_>, u64)> {
+        let known = &self.known;
+        let mapping = self.mappings.find(process, node.address, node.first_ns);
+        if let Some(mapping) = mapping.and_then(|at| known.mappings.mapping(at)) {
+            let key = NativeKey::BuildId(known.mappings.build_id(mapping)?);
+            let offset = node.address.checked_sub(mapping.start())?.checked_add(mapping.file_offset)?;
+            return Some((NativeModule { path: &mapping.path, key }, offset));
+        }
+        let (at, _) = self.module(node, process)?;
+        let (base, path) = known.modules.module(at)?;
+        let pdb = (*self.pdbs.get(at)?)?;
+        let key = NativeKey::Pdb { guid: pdb.guid, age: pdb.age, path: pdb.path.as_deref() };
+        Some((NativeModule { path, key }, node.address.checked_sub(base)?))
+    }
+
+    /// The simple name of the assembly of a module.
+    fn assembly(&self, process: ProcessKey, module_id: u64) -> Option<&str> {
+        let (assembly_id, path) = self.known.managed_modules.assembly_of((process, module_id))?;
+        let full = part(self.known.assemblies.name_of((process, assembly_id)).unwrap_or_default());
+        let name = match full.split(',').next() {
+            Some(name) if !name.is_empty() => name,
+            _ => file_name(path).trim_end_matches(".dll").trim_end_matches(".exe"),
+        };
+        (!name.is_empty()).then_some(name)
+    }
+}
+
+/// As much of a text as a row may have.
+fn beginning(text: &str) -> &str {
+    first_bytes(text, MAX_NAME)
+}
+
+/// As much of a text as is looked at for a name. More than a name may have, so that it shows that it is cut.
+fn part(text: &str) -> &str {
+    first_bytes(text, 2 * MAX_NAME)
+}
+
+fn first_bytes(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
+/// The part of a path behind its folders.
+fn file_name(path: &str) -> &str {
+    // Of a long one the end is looked at.
+    let start = (path.len().saturating_sub(2 * MAX_NAME)..=path.len()).find(|start| path.is_char_boundary(*start));
+    let path = start.and_then(|start| path.get(start..)).unwrap_or(path);
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}

@@ -1,0 +1,117 @@
+//! IL offsets of the native code of methods. Only used for source lines.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use tracequet_trace::event::value::Value;
+use tracequet_trace::reader::ProcessKey;
+
+use crate::tracker::{self, Hears, Input, RUNDOWN, RUNTIME};
+
+/// Maps, and entries of all of them (8 bytes each), that are remembered.
+const MAX_MAPS: usize = 1 << 19;
+const MAX_ENTRIES: usize = 1 << 23;
+
+/// Offsets without IL: code that the compiler added, the beginning of the method, its end. Source: `ICorDebugInfo` of
+/// dotnet/runtime (NO_MAPPING, PROLOG, EPILOG).
+const NO_MAPPING: u32 = u32::MAX;
+const PROLOG: u32 = u32::MAX - 1;
+const EPILOG: u32 = u32::MAX - 2;
+
+/// The meaning of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The map of a method's code.
+    Map,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[
+    Hears { provider: RUNTIME, events: &[("MethodILToNativeMap", Action::Map)] },
+    Hears {
+        provider: RUNDOWN,
+        events: &[("MethodDCStartILToNativeMap", Action::Map), ("MethodDCEndILToNativeMap", Action::Map)],
+    },
+];
+
+impl tracker::Action for Action {}
+
+/// A version of a method's code: process, MethodID, ReJITID.
+pub type CodeKey = (ProcessKey, u64, u64);
+
+#[derive(Clone, Copy, Debug)]
+struct Map {
+    from: usize,
+    length: usize,
+    /// Whether ReJITID numbers the versions of native code (since version 1 of the event, .NET 7). Before, it numbers
+    /// those of the IL, and code that is compiled again has the same.
+    is_exact: bool,
+    /// Whether several maps have this key.
+    is_ambiguous: bool,
+}
+
+/// The maps of a recording.
+#[derive(Debug, Default)]
+pub struct IlMaps {
+    maps: HashMap<CodeKey, Map, RandomState>,
+    /// Native offset and IL offset, by native offset within a map.
+    entries: Vec<(u32, u32)>,
+    /// Maps that did not fit.
+    lost: u64,
+}
+
+impl IlMaps {
+    /// An event with the map of a method.
+    pub fn event(&mut self, _: Action, input: &Input<'_>) {
+        let key = (input.process(), input.number("MethodID"), input.number("ReJITID"));
+        let (il, native) = (input.fields.get("ILOffsets").as_list(), input.fields.get("NativeOffsets").as_list());
+        let length = il.len().min(native.len());
+        if self.maps.len() >= MAX_MAPS || self.entries.len().saturating_add(length) > MAX_ENTRIES {
+            self.lost += 1;
+            return;
+        }
+        let offset = |value: &Value| value.as_u64().and_then(|value| u32::try_from(value).ok());
+        let from = self.entries.len();
+        self.entries.extend(native.iter().zip(il).filter_map(|(native, il)| Some((offset(native)?, offset(il)?))));
+        if let Some(new) = self.entries.get_mut(from..) {
+            new.sort_by_key(|(native, _)| *native);
+        }
+        let length = self.entries.len() - from;
+        let is_exact = input.event.info.event_type.version >= 1;
+        let mut map = Map { from, length, is_exact, is_ambiguous: false };
+        if let Some(before) = self.maps.get(&key) {
+            // The rundown repeats what was recorded when the method was compiled.
+            if self.entries_of(before) == self.entries_of(&map) {
+                self.entries.truncate(from);
+                return;
+            }
+            map.is_ambiguous = true;
+        }
+        self.maps.insert(key, map);
+    }
+
+    fn entries_of(&self, map: &Map) -> &[(u32, u32)] {
+        self.entries.get(map.from..map.from + map.length).unwrap_or_default()
+    }
+
+    /// The IL offset at an offset of native code. `only` says whether no other code of the method has the same key.
+    pub fn il_offset(&self, key: CodeKey, native: u64, only: impl FnOnce() -> bool) -> Option<u32> {
+        let map = self.maps.get(&key)?;
+        if map.is_ambiguous || !(map.is_exact || only()) {
+            return None;
+        }
+        let entries = self.entries_of(map);
+        let upto = entries.partition_point(|(start, _)| u64::from(*start) <= native);
+        let mut before = entries.get(..upto)?.iter().rev().map(|(_, il)| *il);
+        // What the compiler added belongs to the code before it.
+        match before.find(|il| ![NO_MAPPING, EPILOG].contains(il))? {
+            PROLOG => Some(0),
+            il => Some(il),
+        }
+    }
+
+    /// How many maps did not fit.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+}

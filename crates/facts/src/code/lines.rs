@@ -1,0 +1,120 @@
+//! Source lines of frames: from native code to IL by the recording, from IL to a line by symbols on this machine.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use tracequet_trace::error::{Problem, Severity};
+use tracequet_trace::reader::ProcessKey;
+use tracequet_trace::reader::symbols::{NativeModule, NativePlace, Symbols};
+
+use super::il_maps::{CodeKey, IlMaps};
+use super::methods::{Code, Methods};
+use crate::fact::FactSink;
+use crate::loader::managed_modules::ManagedModules;
+
+/// Names of modules in a message, at most.
+const MAX_NAMES: usize = 5;
+
+/// Where a frame is in the source.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'l> {
+    /// File.
+    pub file: &'l str,
+    /// Line, from 1.
+    pub line: u32,
+    /// `line_kind` of the table `frame`.
+    pub kind: &'static str,
+}
+
+/// A native function by the symbols of its file.
+#[derive(Clone, Copy, Debug)]
+pub struct Function<'l> {
+    /// Its name.
+    pub name: &'l str,
+    /// Distance of the address from its beginning.
+    pub offset: u64,
+    /// Where it is in the source.
+    pub line: Option<Line<'l>>,
+}
+
+/// Finds lines.
+pub struct Lines<'k> {
+    symbols: &'k mut Symbols,
+    maps: &'k IlMaps,
+    modules: &'k ManagedModules,
+    /// How many pieces of code have the same key.
+    versions: HashMap<CodeKey, u32, RandomState>,
+    frames: u64,
+    found: u64,
+    by_method: u64,
+    /// Native frames with a line.
+    native: u64,
+}
+
+impl<'k> Lines<'k> {
+    /// With what is known at the end of a recording.
+    pub fn new(symbols: &'k mut Symbols, maps: &'k IlMaps, modules: &'k ManagedModules, methods: &Methods) -> Self {
+        let versions = methods.versions();
+        Lines { symbols, maps, modules, versions, frames: 0, found: 0, by_method: 0, native: 0 }
+    }
+
+    /// The line of a method's code at an address, which is behind a call.
+    pub fn of(&mut self, process: ProcessKey, code: &Code, address: u64) -> Option<Line<'_>> {
+        self.frames += 1;
+        let key = (process, code.method_id, code.version_id);
+        let native = address.wrapping_sub(code.start_address).saturating_sub(1);
+        let is_only = || self.versions.get(&key).is_none_or(|count| *count == 1);
+        let il_offset = self.maps.il_offset(key, native, is_only);
+        let module = self.modules.symbols_of((process, code.module_id))?;
+        let (file, line) = self.symbols.line(module, code.token, il_offset)?;
+        let kind = if il_offset.is_some() { "exact" } else { "method" };
+        self.found += 1;
+        self.by_method += u64::from(il_offset.is_none());
+        Some(Line { file, line, kind })
+    }
+
+    /// The native function at an offset, as [`Symbols::native`] wants it.
+    pub fn native(&mut self, module: NativeModule<'_>, offset: u64) -> Option<Function<'_>> {
+        let NativePlace { name, offset, line } = self.symbols.native(module, offset)?;
+        let line = line.map(|(file, line)| Line { file, line, kind: "exact" });
+        self.native += u64::from(line.is_some());
+        Some(Function { name, offset, line })
+    }
+
+    /// How many frames have a line, and what there is to say of the others.
+    pub fn finish(self, position: u64, sink: &mut impl FactSink) -> u64 {
+        let Lines { symbols, maps, frames, found, by_method, native, .. } = self;
+        if maps.lost() > 0 {
+            let message = "too many maps from native code to IL; the other methods have only their first line";
+            sink.problem(&Problem::new(Severity::DataLoss, "too_many_il_maps", position, message).count(maps.lost()));
+        }
+        let mut message = String::new();
+        if found < frames {
+            message = format!("{} of {frames} managed frames have no source line", frames - found);
+            let missing = symbols.missing();
+            let named = missing.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+            match missing.len() {
+                0 => {}
+                few if few <= MAX_NAMES => message.push_str(&format!("; no symbols were found for {named}")),
+                many => message.push_str(&format!("; no symbols were found for {many} modules, such as {named}")),
+            }
+        }
+        if by_method > 0 {
+            let comma = if message.is_empty() { "" } else { "; " };
+            message.push_str(&format!(
+                "{comma}{by_method} have the first line of their method, as the recording has no IL offsets"
+            ));
+        }
+        if !message.is_empty() {
+            let count = frames - found + by_method;
+            sink.problem(&Problem::new(Severity::Info, "frames_without_line", position, message).count(count));
+        }
+        let too_large: Vec<&str> = symbols.too_large().collect();
+        if !too_large.is_empty() {
+            let message = format!("symbols of more than 128 MB are not read: {}", too_large.join(", "));
+            let count = too_large.len() as u64;
+            sink.problem(&Problem::new(Severity::Info, "large_symbols", position, message).count(count));
+        }
+        found + native
+    }
+}

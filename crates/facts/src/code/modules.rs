@@ -1,0 +1,228 @@
+//! Files that the loader mapped into processes, with address and time.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use tracequet_trace::guid::Guid;
+use tracequet_trace::reader::ProcessKey;
+
+use super::code_map::{CodeMap, Span};
+use crate::fact::{FactSink, Module};
+use crate::tracker::{self, Hears, Input};
+
+/// A recording of a whole machine holds tens of thousands at most; past it modules are left out and counted.
+const MAX_MODULES: usize = 1 << 17;
+
+/// Events that name symbols. A module that is listed at the start and at the end has two.
+const MAX_PDBS: usize = 2 * MAX_MODULES;
+
+/// Bytes of their paths, at most.
+const MAX_TEXT: usize = 32 << 20;
+
+/// What an event says about a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It is loaded.
+    Load,
+    /// It is unloaded.
+    Unload,
+    /// It is there, at the start or at the end of the session.
+    Listed,
+    /// Which symbols belong to it.
+    Symbols,
+}
+
+/// The events: of the kernel, and of who merged the log.
+pub const HEARS: &[Hears<Action>] = &[
+    Hears {
+        provider: "Windows-Kernel-Image",
+        events: &[
+            ("Load", Action::Load),
+            ("Unload", Action::Unload),
+            ("DCStart", Action::Listed),
+            ("DCEnd", Action::Listed),
+        ],
+    },
+    Hears { provider: "KernelTraceControl-ImageId", events: &[("PdbId", Action::Symbols)] },
+];
+
+impl tracker::Action for Action {}
+
+/// The symbols of a module.
+#[derive(Debug)]
+pub struct Pdb {
+    /// Their id.
+    pub guid: Guid,
+    /// How often they had been written.
+    pub age: Option<u32>,
+    /// Their path when the module was built.
+    pub path: Option<String>,
+}
+
+/// A module: its row, but for the path.
+struct Listed {
+    row: Module<'static>,
+    process: ProcessKey,
+    path: String,
+    /// From when on it is known.
+    first_ns: i64,
+}
+
+/// The modules of a recording, in the order of first sight.
+#[derive(Default)]
+pub struct Modules {
+    list: Vec<Listed>,
+    loaded: HashMap<(ProcessKey, u64), usize, RandomState>,
+    /// The events that name symbols, by process id and base address, with their times: the merge step writes them with the
+    /// time of an event of the image, before or after it.
+    pdbs: HashMap<(u64, u64), Vec<(i64, Pdb)>, RandomState>,
+    /// How many they are.
+    pdb_count: usize,
+    text: usize,
+    /// Modules that did not fit.
+    pub lost: u64,
+}
+
+impl Modules {
+    /// An event about a module.
+    pub fn event(&mut self, action: Action, input: &Input<'_>) {
+        let base_address = input.number("ImageBase");
+        let key = (input.process(), base_address);
+        let known = match action {
+            // What is loaded where another one was: its unloading was lost.
+            Action::Load => None,
+            Action::Listed => self.loaded.get(&key).copied(),
+            Action::Unload => self.loaded.remove(&key),
+            Action::Symbols => return self.symbols(input),
+        };
+        if let Some(module) = known.and_then(|index| self.list.get_mut(index)) {
+            if action == Action::Unload {
+                module.row.unload_ts_ns = Some(input.ts_ns());
+            }
+            return;
+        }
+        let path = input.text("FileName");
+        if self.list.len() >= MAX_MODULES || self.text > MAX_TEXT {
+            self.lost += 1;
+            return;
+        }
+        self.text += path.len();
+        if action != Action::Unload {
+            self.loaded.insert(key, self.list.len());
+        }
+        let row = Module {
+            process_id: input.process_id(),
+            module_id: base_address,
+            kind: "native",
+            base_address,
+            size_bytes: input.number("ImageSize"),
+            time_date_stamp: input.fields.small("TimeDateStamp").unwrap_or_default(),
+            load_ts_ns: (action == Action::Load).then_some(input.ts_ns()),
+            unload_ts_ns: (action == Action::Unload).then_some(input.ts_ns()),
+            ..Module::default()
+        };
+        self.list.push(Listed { row, process: key.0, path: path.to_owned(), first_ns: input.ts_ns() });
+    }
+
+    /// An event that names the symbols of a module.
+    fn symbols(&mut self, input: &Input<'_>) {
+        if self.pdb_count < MAX_PDBS
+            && self.text <= MAX_TEXT
+            && let Some(guid) = input.fields.get("PdbGuid").as_guid()
+        {
+            let path = input.fields.text("PdbName").map(str::to_owned);
+            self.text += path.as_ref().map_or(0, String::len);
+            let pdb = Pdb { guid, age: input.fields.small("Age"), path };
+            let place = (input.number("ProcessId"), input.number("ImageBase"));
+            self.pdb_count += 1;
+            self.pdbs.entry(place).or_default().push((input.ts_ns(), pdb));
+        }
+    }
+
+    /// Where the modules lie.
+    pub fn map(&self) -> CodeMap {
+        let spans = self.list.iter().enumerate().filter_map(|(index, Listed { row, process, .. })| {
+            let span = Span::new(row.base_address, row.size_bytes, index)?;
+            let (from_ns, until_ns) = (row.load_ts_ns.unwrap_or(i64::MIN), row.unload_ts_ns.unwrap_or(i64::MAX));
+            Some((*process, Span { from_ns, until_ns, ..span }))
+        });
+        CodeMap::new(spans)
+    }
+
+    /// A module by its index in the map: base address and path.
+    pub fn module(&self, index: usize) -> Option<(u64, &str)> {
+        self.list.get(index).map(|module| (module.row.base_address, module.path.as_str()))
+    }
+
+    /// The symbols of each module, in the order of the map's indices.
+    pub fn pdbs(&self) -> Vec<Option<&Pdb>> {
+        // When modules appear in each place, in the order of time.
+        let mut places: HashMap<(u64, u64), Vec<i64>, RandomState> = HashMap::default();
+        for Listed { row, first_ns, .. } in &self.list {
+            places.entry((row.process_id, row.base_address)).or_default().push(*first_ns);
+        }
+        // Live events may come late.
+        places.values_mut().for_each(|starts| starts.sort_unstable());
+        let sorted = self.pdbs.iter().map(|(place, named)| {
+            let mut named: Vec<&(i64, Pdb)> = named.iter().collect();
+            named.sort_by_key(|(ts_ns, _)| *ts_ns);
+            (*place, named)
+        });
+        let pdbs: HashMap<(u64, u64), Vec<&(i64, Pdb)>, RandomState> = sorted.collect();
+        let of = |Listed { row, first_ns, .. }: &Listed| {
+            let place = (row.process_id, row.base_address);
+            let named = pdbs.get(&place)?.as_slice();
+            let pdb = match places.get(&place).map(Vec::as_slice).unwrap_or_default() {
+                [_] => named.last(),
+                // Of several modules in the same place, one after the other, the one that was there at that time.
+                starts => {
+                    let next = starts.get(starts.partition_point(|start| *start <= *first_ns));
+                    let until = row.unload_ts_ns.unwrap_or(i64::MAX).min(next.map_or(i64::MAX, |next| next - 1));
+                    let before = named.get(..named.partition_point(|(ts_ns, _)| *ts_ns <= until));
+                    before.and_then(<[_]>::last).filter(|(ts_ns, _)| ts_ns >= first_ns)
+                }
+            };
+            pdb.map(|(_, pdb)| pdb)
+        };
+        self.list.iter().map(of).collect()
+    }
+
+    /// The end of the recording.
+    pub fn finish(&mut self, sink: &mut impl FactSink) {
+        for (Listed { row, path, .. }, pdb) in self.list.iter().zip(self.pdbs()) {
+            let mut module = Module { path, ..*row };
+            if let Some(pdb) = pdb {
+                (module.pdb_guid, module.pdb_age) = (pdb.guid, pdb.age);
+                module.pdb_path = pdb.path.as_deref();
+            }
+            sink.add(&module);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made_up::{Given, event};
+
+    fn load(modules: &mut Modules, base: u64) {
+        let fields = [("ImageBase", Given::Number(base)), ("FileName", Given::Text("a.dll"))];
+        event(Action::Load, 1, &fields, |input| modules.event(Action::Load, input));
+    }
+
+    #[test]
+    fn modules_and_their_paths_have_a_bound() {
+        let mut modules = Modules { text: 32 << 20, ..Modules::default() };
+        load(&mut modules, 1);
+        load(&mut modules, 2);
+        assert_eq!((modules.list.len(), modules.lost), (1, 1), "32 MB of paths");
+
+        let mut modules = Modules::default();
+        let listed =
+            || Listed { row: Module::default(), process: ProcessKey::default(), path: String::new(), first_ns: 0 };
+        modules.list.extend((1..1 << 17).map(|_| listed()));
+        load(&mut modules, 1);
+        load(&mut modules, 2);
+        assert_eq!((modules.list.len(), modules.lost), (1 << 17, 1));
+    }
+}

@@ -1,0 +1,162 @@
+//! Ranges and roots of callbacks, in one version or in both: impossible ones are left out and counted.
+
+use tracequet_trace::error::{Problem, Severity};
+
+use super::callback_collections::CallbackGcTracker;
+use super::lengths::{CLAMP, CLAMPED_LENGTH, MAX_LENGTH, tag};
+use super::version_pairs::Pairs;
+use crate::callbacks::call::Call;
+use crate::fact::{FactSink, GcRoot, LengthKind};
+
+/// What is counted over a recording, and what waits for its other version.
+#[derive(Default)]
+pub struct CallbackRanges {
+    /// The second versions that wait for the first.
+    pub pairs: Pairs,
+    bad_lengths: u64,
+    unaligned: u64,
+    too_high: u64,
+    contradictions: u64,
+}
+
+/// Whether objects cannot lie where these numbers say. The clamp is no length.
+fn is_unaligned(wide: bool, starts: u64, length: u64) -> bool {
+    let length = if wide && length == CLAMP { 0 } else { length };
+    (starts | length) & if wide { 7 } else { 3 } != 0
+}
+
+/// Whether a range ends behind 4 GiB in a 32-bit process.
+fn is_too_high(wide: bool, start: u64, length: u64) -> bool {
+    !wide && start.saturating_add(length) > 1 << 32
+}
+
+/// The length that v1 means, and how well it is known.
+fn length1(wide: bool, length: u64) -> (u64, LengthKind) {
+    match wide && length == CLAMP {
+        true => (CLAMPED_LENGTH, LengthKind::Clamped),
+        false => (length, LengthKind::Exact),
+    }
+}
+
+impl CallbackRanges {
+    /// SurvivingReferences, or its second version.
+    pub fn surviving(
+        &mut self,
+        call: &Call<'_>,
+        version: u8,
+        rows: &[[u64; 2]],
+        collections: &mut CallbackGcTracker,
+        sink: &mut impl FactSink,
+    ) {
+        let fits = |row: &&[u64; 2]| row[1] < MAX_LENGTH;
+        self.leave_out(rows.iter().filter(|row| !fits(row)).count(), collections);
+        let wide = call.wide;
+        self.unaligned += rows.iter().filter(|row| is_unaligned(wide, row[0], row[1])).count() as u64;
+        self.too_high += rows.iter().filter(|row| is_too_high(wide, row[0], row[1])).count() as u64;
+        let rows = rows.iter().filter(fits).copied();
+        if version == 2 {
+            // A v2 that failed, or of which v1 is not recorded, is not followed by its v1.
+            return self.pairs.surviving2(call, rows, collections);
+        }
+        match self.pairs.surviving1(call, rows.clone(), collections) {
+            Some(true) => {}
+            Some(false) => self.contradiction(call, sink),
+            None => {
+                let ranges = &mut collections.innermost(call.ts_ns).ranges;
+                rows.clone().filter(|row| wide && row[1] == CLAMP).for_each(|row| ranges.clamped_at(row[0]));
+                ranges.survived(rows.map(|[start, length]| {
+                    let (length, kind) = length1(wide, length);
+                    [start, tag(length, kind)]
+                }));
+            }
+        }
+    }
+
+    /// MovedReferences, or its second version.
+    pub fn moved(
+        &mut self,
+        call: &Call<'_>,
+        version: u8,
+        rows: &[[u64; 3]],
+        collections: &mut CallbackGcTracker,
+        sink: &mut impl FactSink,
+    ) {
+        let fits = |row: &&[u64; 3]| row[2] < MAX_LENGTH;
+        self.leave_out(rows.iter().filter(|row| !fits(row)).count(), collections);
+        let wide = call.wide;
+        self.unaligned += rows.iter().filter(|row| is_unaligned(wide, row[0] | row[1], row[2])).count() as u64;
+        self.too_high += rows.iter().filter(|row| is_too_high(wide, row[0].max(row[1]), row[2])).count() as u64;
+        let rows = rows.iter().filter(fits).copied();
+        if version == 2 {
+            return self.pairs.moved2(call, rows, collections);
+        }
+        match self.pairs.moved1(call, rows.clone(), collections) {
+            Some(true) => {}
+            Some(false) => self.contradiction(call, sink),
+            None => {
+                let ranges = &mut collections.innermost(call.ts_ns).ranges;
+                rows.clone().filter(|row| wide && row[2] == CLAMP).for_each(|row| ranges.clamped_at(row[1]));
+                ranges.moved(rows.map(|[old, new, length]| {
+                    let (length, kind) = length1(wide, length);
+                    [old, new, tag(length, kind)]
+                }));
+            }
+        }
+    }
+
+    /// RootReferences; of the second version only the objects are kept, by `pairs`.
+    pub fn roots1(
+        &mut self,
+        call: &Call<'_>,
+        objects: &[[u64; 1]],
+        collections: &mut CallbackGcTracker,
+        sink: &mut impl FactSink,
+    ) {
+        match self.pairs.roots1(call, objects, collections) {
+            Some(true) => {}
+            Some(false) => self.contradiction(call, sink),
+            None => {
+                let open = collections.innermost(call.ts_ns);
+                open.row.root_count += objects.len() as u64;
+                for [object_id] in objects.iter().copied() {
+                    let gc_id = open.row.gc_id;
+                    sink.add(&GcRoot { gc_id, object_id, root_kind: "unknown", ..GcRoot::default() });
+                }
+            }
+        }
+    }
+
+    fn leave_out(&mut self, rows: usize, collections: &mut CallbackGcTracker) {
+        if rows > 0 {
+            self.bad_lengths += rows as u64;
+            collections.rows_lost();
+        }
+    }
+
+    fn contradiction(&mut self, call: &Call<'_>, sink: &mut impl FactSink) {
+        self.contradictions += 1;
+        if self.contradictions <= 100 {
+            let message = "a callback and the second version of it, called just before, disagree: the second counts";
+            let problem = Problem::new(Severity::Error, "v1_contradicts_v2", call.offset, message);
+            sink.problem(&problem.thread(call.thread_id));
+        }
+    }
+
+    /// The end of the recording.
+    pub fn finish(&self, position: u64, sink: &mut impl FactSink) {
+        let mut report = |severity, code, count: u64, message: &str| {
+            if count > 0 {
+                sink.problem(&Problem::new(severity, code, position, message).count(count));
+            }
+        };
+        report(Severity::Error, "bad_length", self.bad_lengths, "ranges with impossible lengths were left out");
+        let message = "ranges where no object can begin or end";
+        report(Severity::Error, "unaligned_range", self.unaligned, message);
+        let message = "ranges behind 4 GiB in a 32-bit process";
+        report(Severity::Error, "range_beyond_pointer", self.too_high, message);
+        let message = "first versions of callbacks whose second version failed: the runtime does not call them then";
+        report(Severity::Error, "v1_after_failed_v2", self.pairs.after_failure, message);
+        let more = self.contradictions.saturating_sub(100);
+        report(Severity::Error, "v1_contradicts_v2", more, "more callbacks that disagree with their second version");
+    }
+}

@@ -1,0 +1,96 @@
+//! Collections and suspensions, from the events of the runtime.
+
+use super::event_collections::{Start, Trigger};
+use super::join::Moment;
+use super::runtimes::Runtime;
+use crate::enum_names;
+use crate::fact::FactSink;
+use crate::tracker::{self, Hears, Input, Needs, RUNTIME};
+
+/// What an event says about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A collection starts.
+    Start,
+    /// A collection ends.
+    End,
+    /// A thread asks the others to stop.
+    SuspendBegin,
+    /// All threads are stopped.
+    SuspendEnd,
+    /// All threads run again.
+    RestartEnd,
+    /// A thread asks for a collection.
+    Triggered,
+    /// The collector is past the start of a collection.
+    Work,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[Hears {
+    provider: RUNTIME,
+    events: &[
+        ("GCTriggered", Action::Triggered),
+        ("GCStart", Action::Start),
+        ("GCEnd", Action::End),
+        ("GCSuspendEEBegin", Action::SuspendBegin),
+        ("GCSuspendEEEnd", Action::SuspendEnd),
+        ("GCRestartEEEnd", Action::RestartEnd),
+        ("GCMarkWithType", Action::Work),
+        ("GCJoin", Action::Work),
+    ],
+}];
+
+impl tracker::Action for Action {
+    fn needs(self) -> Needs {
+        if self == Action::Work { Needs::Header } else { Needs::Fields }
+    }
+}
+
+impl Action {
+    /// The moment of its event in a collection.
+    pub fn moment(self, input: &Input<'_>) -> Moment {
+        let number = || input.fields.small("Count").unwrap_or_default();
+        match self {
+            Action::Start => Moment::Start(number()),
+            Action::End => Moment::End(number()),
+            // As a suspension it comes in front of the collection.
+            Action::Triggered | Action::SuspendBegin => Moment::Suspend,
+            Action::SuspendEnd | Action::RestartEnd | Action::Work => Moment::Within,
+        }
+    }
+}
+
+/// An event of a runtime.
+pub fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
+    let (ts_ns, thread, fields) = (input.ts_ns(), input.capture_thread(), input.fields);
+    let Runtime { collections, last_gc_id, .. } = runtime;
+    match action {
+        Action::Triggered => collections.triggered(Trigger {
+            ts_ns,
+            thread_id: input.thread_id(),
+            callsite_id: input.callsite_id,
+            reason: input.name_of("GCReasonMap", "Reason"),
+        }),
+        Action::Start => {
+            let start = Start {
+                number: fields.small("Count").unwrap_or_default(),
+                generation: fields.small("Depth"),
+                reason: input.name_of("GCReasonMap", "Reason"),
+                kind: fields.number("Type").and_then(enum_names::collection_kind),
+            };
+            collections.start(start, ts_ns, thread, last_gc_id, sink);
+        }
+        Action::End => {
+            let number = fields.small("Count").unwrap_or_default();
+            collections.end(number, fields.small("Depth"), ts_ns, last_gc_id, sink);
+        }
+        Action::SuspendBegin => {
+            let reason = input.name_of("GCSuspendEEReasonMap", "Reason");
+            collections.suspend_begin(reason, ts_ns, thread, sink);
+        }
+        Action::SuspendEnd => collections.suspend_end(ts_ns, thread),
+        Action::RestartEnd => collections.restart_end(ts_ns, thread, sink),
+        Action::Work => {}
+    }
+}

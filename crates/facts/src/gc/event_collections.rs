@@ -1,0 +1,372 @@
+//! Collections from start to end, and the pauses around them, of one runtime.
+//!
+//! ```text
+//!  SuspendEEBegin  SuspendEEEnd   GCStart ... bounds, ranges, roots ... GCEnd  HeapStats  RestartEEEnd
+//!  |-- suspend ----|                                                                      |
+//!  |------------------------------------ pause -------------------------------------------|
+//! ```
+//! Collections nest: foreground collections run inside a background one. Facts go to the innermost open collection. A
+//! collection whose start is not in the recording is opened by its first fact, and counts as incomplete.
+
+use tracequet_trace::reader::ProcessKey;
+
+use super::last_sizes::LastSizes;
+use super::pauses::{Pauses, is_for_gc};
+use super::ranges::Ranges;
+use super::report_queue::ReportQueue;
+use crate::fact::{CallsiteId, FactSink, Gc, GcId};
+
+/// A collection that is not reported yet.
+#[derive(Debug, Default)]
+pub struct OpenCollection {
+    /// What is known of it.
+    pub row: Gc,
+    /// Its ranges.
+    pub ranges: Ranges,
+    /// Whether the bounds that come now are those of the start: until its thread says something else.
+    starting_on: Option<u32>,
+    pub(super) started: bool,
+}
+
+/// The collections of one runtime of one process.
+#[derive(Debug, Default)]
+pub struct EventGcTracker {
+    pub(super) process: ProcessKey,
+    clr_instance_id: u16,
+    pub(super) open: Vec<OpenCollection>,
+    pub(super) closed: ReportQueue,
+    last_ended: Option<GcId>,
+    /// The same, until threads are suspended again or another collection starts: summaries that come later are of another.
+    to_be_summed_up: Option<GcId>,
+    pauses: Pauses,
+    /// Who asked for the next collection, and whether one has started since.
+    trigger: Option<(Trigger, bool)>,
+    sizes: LastSizes,
+    /// Events were lost, and no suspension began since: that of the next collection may be among them.
+    lost_before_start: bool,
+    /// Collections whose end never came.
+    pub abandoned: u64,
+    /// Collections that were running when the recording ended.
+    pub running: u64,
+    /// Bounds that were too many.
+    pub bounds_left_out: u64,
+    /// An error of a spill file.
+    pub failed: Option<std::io::Error>,
+    /// Its memory is used again.
+    spare: Option<Ranges>,
+}
+
+/// Collections that are held back so that a gap in them can be reported, where readers report gaps of single
+/// threads.
+const HELD_FOR_GAPS: usize = 256;
+
+/// What GCTriggered says: a thread asks for a collection. It comes before all threads are stopped.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Trigger {
+    /// When.
+    pub ts_ns: i64,
+    /// OS thread.
+    pub thread_id: u64,
+    /// Its call stack.
+    pub callsite_id: CallsiteId,
+    /// GCReasonMap.
+    pub reason: Option<&'static str>,
+}
+
+/// What GCStart says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Start {
+    /// The runtime's count.
+    pub number: u32,
+    /// Condemned generation; version 0 of the event does not say.
+    pub generation: Option<u8>,
+    /// GCReasonMap.
+    pub reason: Option<&'static str>,
+    /// `blocking`, `background` or `foreground`.
+    pub kind: Option<&'static str>,
+}
+
+impl EventGcTracker {
+    /// For one runtime of one process.
+    pub fn new(process: ProcessKey, clr_instance_id: u16, tells_gaps: bool) -> EventGcTracker {
+        let closed = ReportQueue::holding(if tells_gaps { HELD_FOR_GAPS } else { 0 });
+        EventGcTracker { process, clr_instance_id, closed, ..EventGcTracker::default() }
+    }
+
+    /// Whether this is a runtime of that process.
+    pub fn is_in(&self, process: ProcessKey) -> bool {
+        self.process == process
+    }
+
+    /// Events of a thread (`None`: of any) were lost, all of them later than `since_ns`. What was going on meanwhile may lack
+    /// something.
+    pub fn events_lost(&mut self, thread: Option<u32>, since_ns: i64) {
+        self.open.iter_mut().for_each(|open| open.row.touches_gap = true);
+        for row in self.closed.iter_mut().filter(|row| row.end_ts_ns.is_none_or(|end| end >= since_ns)) {
+            row.touches_gap = true;
+        }
+        self.pauses.events_lost(thread);
+        self.trigger = None;
+        self.sizes.forget();
+        self.mark_lost_pauses();
+        self.lost_before_start = true;
+    }
+
+    /// Pauses that were not remembered, because too many were open.
+    pub fn pauses_given_up(&self) -> u64 {
+        self.pauses.given_up
+    }
+
+    fn mark_lost_pauses(&mut self) {
+        self.pauses.mark_lost(self.open.iter_mut().map(|open| &mut open.row).chain(self.closed.iter_mut()));
+    }
+
+    /// Whether this is the state of that runtime.
+    pub fn is_of(&self, process: ProcessKey, clr_instance_id: u16) -> bool {
+        self.process == process && self.clr_instance_id == clr_instance_id
+    }
+
+    /// Where the collection that an end of this number ends is in the list of open ones.
+    pub(super) fn ended_by(&self, number: u32) -> Option<usize> {
+        let known = self.open.iter().rposition(|o| o.started && o.row.gc_number == number);
+        known.or(self.open.iter().rposition(|o| !o.started))
+    }
+
+    /// A collection starts. `next_id` is taken when it is a new one: old runtimes announce each start twice.
+    pub fn start(&mut self, start: Start, ts_ns: i64, thread: u32, next_id: &mut GcId, sink: &mut impl FactSink) {
+        if let Some(open) = self.open.last_mut()
+            && open.started
+            && open.row.gc_number == start.number
+        {
+            open.row.generation = start.generation.or(open.row.generation);
+            open.row.kind = start.kind.or(open.row.kind);
+            return;
+        }
+        // Only a background collection continues while another starts.
+        while self.open.last().is_some_and(|o| o.row.kind != Some("background") || start.kind == Some("background")) {
+            self.abandon(true, sink);
+        }
+        self.report(sink);
+        *next_id += 1;
+        let trigger = self.trigger.as_mut().map(|(trigger, is_used)| {
+            *is_used = true;
+            *trigger
+        });
+        let trigger = trigger.filter(|trigger| trigger.ts_ns <= ts_ns);
+        self.open.push(OpenCollection {
+            row: Gc {
+                gc_id: *next_id,
+                process_id: self.process.id,
+                clr_instance_id: self.clr_instance_id,
+                gc_number: start.number,
+                generation: start.generation,
+                reason: start.reason,
+                kind: start.kind,
+                start_ts_ns: ts_ns,
+                trigger_ts_ns: trigger.map(|trigger| trigger.ts_ns),
+                trigger_reason: trigger.and_then(|trigger| trigger.reason),
+                trigger_thread_id: trigger.map_or(0, |trigger| trigger.thread_id),
+                trigger_callsite_id: trigger.map_or(0, |trigger| trigger.callsite_id),
+                touches_gap: std::mem::take(&mut self.lost_before_start),
+                ..Gc::default()
+            },
+            ranges: self.spare.take().unwrap_or_default(),
+            starting_on: Some(thread),
+            started: true,
+        });
+        self.pauses.collection(*next_id, start.kind == Some("background"));
+        self.mark_lost_pauses();
+    }
+
+    /// A collection ends.
+    pub fn end(
+        &mut self,
+        number: u32,
+        generation: Option<u8>,
+        ts_ns: i64,
+        next_id: &mut GcId,
+        sink: &mut impl FactSink,
+    ) {
+        // Where time goes back, the end is that of another collection.
+        let is_before = |open: &OpenCollection| open.row.start_ts_ns <= ts_ns;
+        let index = match self.ended_by(number) {
+            Some(index) if self.open.get(index).is_some_and(is_before) => index,
+            _ => {
+                // The start of this one is lost, and so are the ends of those that started before it.
+                let is_older = |o: &OpenCollection| o.row.kind != Some("background") && o.row.gc_number < number;
+                while self.open.last().is_some_and(is_older) {
+                    self.abandon(true, sink);
+                }
+                self.open.push(self.without_start(ts_ns, next_id));
+                self.open.len() - 1
+            }
+        };
+        let mut closed = self.open.remove(index);
+        closed.row.end_ts_ns = Some(ts_ns);
+        closed.row.gc_number = number;
+        closed.row.generation = closed.row.generation.or(generation);
+        closed.row.complete |= closed.started;
+        self.last_ended = Some(closed.row.gc_id);
+        self.to_be_summed_up = self.last_ended;
+        self.close(closed, sink);
+    }
+
+    fn close(&mut self, mut closed: OpenCollection, sink: &mut impl FactSink) {
+        if let Err(e) = closed.ranges.finish(&mut closed.row, sink, |_, _, _| {}) {
+            closed.row.touches_gap = true;
+            self.failed = Some(e);
+        }
+        self.bounds_left_out += closed.ranges.anomalies().bounds_left_out;
+        self.spare = Some(closed.ranges);
+        self.closed.push(closed.row);
+    }
+
+    /// The end of the innermost collection is lost (`false`: it is still running when the recording ends).
+    fn abandon(&mut self, is_lost: bool, sink: &mut impl FactSink) {
+        if let Some(mut open) = self.open.pop() {
+            let count = if is_lost { &mut self.abandoned } else { &mut self.running };
+            *count += u64::from(open.started);
+            // A profiler may have reported all of it.
+            open.row.touches_gap |= is_lost && !open.row.complete;
+            self.close(open, sink);
+        }
+    }
+
+    fn without_start(&self, ts_ns: i64, next_id: &mut GcId) -> OpenCollection {
+        *next_id += 1;
+        let row = Gc {
+            gc_id: *next_id,
+            process_id: self.process.id,
+            clr_instance_id: self.clr_instance_id,
+            start_ts_ns: ts_ns,
+            touches_gap: self.lost_before_start,
+            ..Gc::default()
+        };
+        OpenCollection { row, ..OpenCollection::default() }
+    }
+
+    /// The innermost open collection; one without a start is opened when there is none.
+    #[allow(clippy::indexing_slicing, reason = "one was pushed if there was none")]
+    pub fn innermost(&mut self, ts_ns: i64, next_id: &mut GcId) -> &mut OpenCollection {
+        if self.open.is_empty() {
+            self.open.push(self.without_start(ts_ns, next_id));
+        }
+        let last = self.open.len() - 1;
+        &mut self.open[last]
+    }
+
+    /// The innermost open collection, or the one that ended last: some summaries come before the end, some behind it.
+    pub fn current(&mut self) -> Option<&mut Gc> {
+        if self.open.is_empty() { self.ended() } else { self.open.last_mut().map(|o| &mut o.row) }
+    }
+
+    /// The same, with the sizes of the heap at the end of the previous one that reported them.
+    pub fn current_with_sizes(&mut self) -> Option<(&mut Gc, &mut LastSizes)> {
+        let row = match self.open.last_mut() {
+            Some(open) => Some(&mut open.row),
+            None => {
+                let id = self.to_be_summed_up?;
+                self.closed.iter_mut().find(|row| row.gc_id == id)
+            }
+        };
+        row.map(|row| (row, &mut self.sizes))
+    }
+
+    /// Number of the innermost open collection, or of the one that ended last (0: none), and whether events are lost that may
+    /// have been of another one.
+    pub fn current_id(&mut self) -> (GcId, bool) {
+        let is_lost = self.lost_before_start;
+        self.current().map_or((0, is_lost), |row| (row.gc_id, is_lost || row.touches_gap))
+    }
+
+    /// The collection that ended last, as long as its summaries may come.
+    pub fn ended(&mut self) -> Option<&mut Gc> {
+        let id = self.to_be_summed_up?;
+        self.closed.iter_mut().find(|row| row.gc_id == id)
+    }
+
+    /// Number of the innermost open collection, or of the one that ended last.
+    pub fn latest_id(&self) -> GcId {
+        self.open.last().map(|o| o.row.gc_id).or(self.last_ended).unwrap_or_default()
+    }
+
+    /// When the innermost open collection started; `None` when that, or something of it, is lost.
+    pub fn marking_since(&self) -> Option<i64> {
+        let open = self.open.last().filter(|open| open.started && !open.row.touches_gap)?;
+        Some(open.row.start_ts_ns)
+    }
+
+    /// Whether the innermost open collection is one in the background, in which others may run.
+    pub fn is_background(&self) -> bool {
+        self.open.last().is_some_and(|open| open.row.kind == Some("background"))
+    }
+
+    /// An event that is no bound came from a thread: its collection is past its start.
+    #[inline]
+    pub fn end_start_phase(&mut self, thread: u32) {
+        if let Some(open) = self.open.last_mut()
+            && open.starting_on == Some(thread)
+        {
+            open.starting_on = None;
+        }
+    }
+
+    /// Whether bounds from this thread are those of the start of the innermost collection.
+    pub fn is_starting(&self, thread: u32) -> bool {
+        self.open.last().is_some_and(|o| o.starting_on == Some(thread))
+    }
+
+    /// A thread asks for a collection.
+    pub fn triggered(&mut self, trigger: Trigger) {
+        self.trigger = Some((trigger, false));
+    }
+
+    /// A thread asks the others to stop.
+    pub fn suspend_begin(&mut self, reason: Option<&'static str>, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
+        self.report(sink);
+        // A background collection and the one that precedes it start within one suspension, and have one trigger.
+        self.trigger.take_if(|(_, is_used)| *is_used);
+        let gc_id = self.open.last().filter(|_| is_for_gc(reason)).map_or(0, |o| o.row.gc_id);
+        self.pauses.begin(thread, reason, gc_id, ts_ns);
+        self.mark_lost_pauses();
+        self.lost_before_start &= !is_for_gc(reason);
+    }
+
+    /// All threads are stopped.
+    pub fn suspend_end(&mut self, ts_ns: i64, thread: u32) {
+        self.pauses.stopped(thread, ts_ns);
+    }
+
+    /// All threads run again.
+    pub fn restart_end(&mut self, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
+        let rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
+        self.pauses.end(thread, ts_ns, self.process.id, rows, sink);
+    }
+
+    fn report(&mut self, sink: &mut impl FactSink) {
+        let oldest_open = self.open.first().map(|o| o.row.gc_id);
+        if oldest_open.is_none_or(|open| self.to_be_summed_up <= Some(open)) {
+            self.to_be_summed_up = None;
+        }
+        self.closed.report(self.oldest_unfinished(), sink);
+    }
+
+    /// The oldest collection that is open, or has an open pause: the last pause of a collection ends behind it.
+    fn oldest_unfinished(&self) -> Option<GcId> {
+        let oldest_open = self.open.first().map(|o| o.row.gc_id);
+        oldest_open.into_iter().chain(self.pauses.oldest_collection()).min()
+    }
+
+    /// Hands on the collections that ended before a time, though a gap in them could still be seen.
+    pub fn settle(&mut self, ended_before_ns: i64, sink: &mut impl FactSink) {
+        self.closed.settle(self.oldest_unfinished(), ended_before_ns, sink);
+    }
+
+    /// The end of the recording: what is open is incomplete.
+    pub fn finish(&mut self, sink: &mut impl FactSink) {
+        while !self.open.is_empty() {
+            self.abandon(false, sink);
+        }
+        self.closed.finish(sink);
+    }
+}

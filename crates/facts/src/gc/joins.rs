@@ -1,0 +1,114 @@
+//! Joins: the points at which the threads of the collector wait for each other.
+//!
+//! ```text
+//!  heap 0   Join ......................................... end      a wait
+//!  heap 1              LastJoin ........ Restart ... end            works alone, then wakes the others
+//! ```
+//! Source: `t_join` in the runtime's `gc.cpp`. Who comes last (or, where the first one does the work, first) works alone.
+
+use super::event_collections::EventGcTracker;
+use super::runtimes::Runtimes;
+use crate::fact::{FactSink, GcJoin};
+use crate::nested::{Item, Nested};
+use crate::tracker::{self, Hears, Input, PRIVATE, RUNTIME};
+
+/// The meaning of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A thread of the collector comes to a join, or leaves it.
+    Join,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[
+    Hears { provider: RUNTIME, events: &[("GCJoin", Action::Join)] },
+    Hears { provider: PRIVATE, events: &[("GCJoin", Action::Join)] },
+];
+
+impl tracker::Action for Action {}
+
+impl Item for GcJoin {
+    fn start_ts_ns(&self) -> i64 {
+        self.start_ts_ns
+    }
+}
+
+/// Values of GCJoinType and GCJoinTime.
+const LAST_JOIN: u64 = 0;
+const JOIN: u64 = 1;
+const RESTART: u64 = 2;
+const FIRST_JOIN: u64 = 3;
+const START: u64 = 0;
+
+/// The open joins.
+#[derive(Debug, Default)]
+pub struct Joins {
+    open: Nested<GcJoin, { 1 << 14 }>,
+}
+
+impl Joins {
+    /// Those whose end was not looked for any more, because too many were open.
+    pub fn given_up(&self) -> u64 {
+        self.open.given_up()
+    }
+
+    /// GCJoin.
+    pub fn event(
+        &mut self,
+        Action::Join: Action,
+        input: &Input<'_>,
+        runtimes: &mut Runtimes,
+        sink: &mut impl FactSink,
+    ) {
+        let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());
+        let runtime = runtimes.of(input).map(|(_, runtime)| runtime);
+        let (gc_id, is_uncertain) = runtime.map_or((0, false), EventGcTracker::current_id);
+        let join_id = input.fields.small("JoinID").filter(|id| *id != u32::MAX);
+        let row = |kind| GcJoin {
+            gc_id,
+            start_ts_ns: ts_ns,
+            process_id: input.process_id(),
+            thread_id: input.thread_id(),
+            kind,
+            // Of a restart it says that it is one.
+            heap_index: if kind == "restart" { None } else { input.fields.small("Heap") },
+            join_id,
+            touches_gap: is_uncertain,
+            ..GcJoin::default()
+        };
+        let is_start = input.number("JoinTime") == START;
+        let begins = match (input.number("JoinType"), is_start) {
+            (JOIN, true) => Some("wait"),
+            (LAST_JOIN | FIRST_JOIN, true) => Some("alone"),
+            (RESTART, true) => Some("restart"),
+            _ => None,
+        };
+        let ends = match (input.number("JoinType"), is_start) {
+            (JOIN, false) => Some("wait"),
+            (RESTART, true) => Some("alone"),
+            (RESTART, false) => Some("restart"),
+            _ => None,
+        };
+        if let Some(kind) = ends {
+            let is_it = |open: &GcJoin| open.kind == kind && (kind != "wait" || open.join_id == join_id);
+            if let Some(mut ended) = self.open.end(thread, ts_ns, is_it, |unended| sink.add(&unended)) {
+                ended.gc_id = gc_id;
+                ended.touches_gap |= is_uncertain;
+                ended.end_ts_ns = Some(ts_ns);
+                sink.add(&ended);
+            }
+        }
+        if let Some(kind) = begins {
+            // A thread is at one join at a time.
+            sink.add(self.open.take(Some(thread)).as_slice());
+            self.open.begin(thread, row(kind), |evicted| sink.add(&evicted));
+        }
+    }
+
+    /// Events of a thread (`None`: of any) were lost (`is_lost`), or the recording ends: what is open may have ended in the gap.
+    pub fn events_lost(&mut self, thread: Option<u32>, is_lost: bool, sink: &mut impl FactSink) {
+        let mut open = self.open.take(thread);
+        open.iter_mut().for_each(|row| row.touches_gap |= is_lost);
+        sink.add(open.as_slice());
+    }
+}

@@ -1,0 +1,67 @@
+//! Memory that survived a collection or moved, and the bounds of generations, from the events of the runtime.
+
+use super::join::Moment;
+use super::runtimes::Runtime;
+use crate::fact::{GcGenerationRange, range_phase};
+use crate::tracker::{self, Hears, Input, Needs, RUNTIME};
+
+/// What an event says about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Memory that survived where it was.
+    Surviving,
+    /// Memory that survived and moved.
+    Moved,
+    /// A part of the heap and its generation.
+    Bound,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[Hears {
+    provider: RUNTIME,
+    events: &[
+        ("GCBulkSurvivingObjectRanges", Action::Surviving),
+        ("GCBulkMovedObjectRanges", Action::Moved),
+        ("GCGenerationRange", Action::Bound),
+    ],
+}];
+
+impl tracker::Action for Action {
+    fn needs(self) -> Needs {
+        match self {
+            Action::Surviving => Needs::Rows(&["RangeBase", "RangeLength"]),
+            Action::Moved => Needs::Rows(&["OldRangeBase", "NewRangeBase", "RangeLength"]),
+            Action::Bound => Needs::Fields,
+        }
+    }
+}
+
+impl Action {
+    /// The moment of its event in a collection.
+    pub fn moment(self) -> Moment {
+        if self == Action::Bound { Moment::Bounds } else { Moment::Within }
+    }
+}
+
+/// An event of a collection. It becomes facts when the collection is over.
+pub fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>) {
+    if input.rows.is_some_and(|rows| rows.is_short()) {
+        runtime.open_collection().row.touches_gap = true;
+    }
+    match (action, input.rows) {
+        (Action::Surviving, Some(rows)) => runtime.open_collection().ranges.survived(rows.values()),
+        (Action::Moved, Some(rows)) => runtime.open_collection().ranges.moved(rows.values()),
+        (Action::Bound, _) => {
+            let phase = range_phase(!runtime.collections.is_starting(input.capture_thread()));
+            runtime.open_collection().ranges.bound(GcGenerationRange {
+                gc_id: 0,
+                phase,
+                generation: input.fields.small("Generation").unwrap_or(u8::MAX),
+                range_start: input.number("RangeStart"),
+                range_length: input.number("RangeUsedLength"),
+                range_length_reserved: input.number("RangeReservedLength"),
+            });
+        }
+        _ => {}
+    }
+}

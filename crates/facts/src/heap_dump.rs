@@ -1,0 +1,156 @@
+//! The rows of a heap dump (`.gcdump`): a collection, its objects and references, types and roots.
+
+use tracequet_trace::error::{Problem, Severity};
+use tracequet_trace::reader::gcdump::{GcDump, Graph, Node};
+
+use super::enum_names;
+use super::fact::{FactSink, Gc, GcRoot, HeapObject, HeapReference, Process, Type};
+use super::generic_names::as_in_runtime;
+
+/// The collection that represents the dump.
+const GC_ID: u32 = 1;
+
+/// Name of the type of nodes that are referred to and were not dumped.
+const UNDEFINED: &str = "UNDEFINED";
+
+/// What the roots below a node are.
+#[derive(Clone, Copy)]
+struct Group {
+    kind: &'static str,
+    flags: u32,
+}
+
+/// Hands all facts of a dump to `sink`. Nodes that are no objects are groups of roots: their objects become rows of
+/// `gc_root`.
+pub fn facts(dump: &GcDump, sink: &mut impl FactSink) {
+    let graph = &dump.graph;
+    let process_id = u64::from(dump.about.process_id);
+    let process = dump.about.process.as_deref().unwrap_or_default();
+    sink.add(&Process { process_id, name: process, ..Process::default() });
+    types(graph, process_id, sink);
+    let mut gc = Gc {
+        gc_id: GC_ID,
+        process_id,
+        generation: Some(2),
+        reason: Some("Induced"),
+        end_ts_ns: Some(0),
+        complete: dump.problem.is_none(),
+        ..Gc::default()
+    };
+    let (mut unreadable, mut references) = (0u64, 0u64);
+    for index in 0..graph.nodes() {
+        let object_id = graph.address(index);
+        let Some(node) = graph.node(index) else {
+            unreadable += 1;
+            continue;
+        };
+        references += u64::from(node.children.total());
+        // Overlapping nodes could expand to more than the file has bytes.
+        if references > graph.blob_bytes() {
+            unreadable += u64::from(graph.nodes() - index);
+            break;
+        }
+        if object_id != 0 && !is_undefined(graph, &node) {
+            gc.heap_object_count += 1;
+            object(graph, object_id, &node, sink);
+        }
+    }
+    gc.root_count = roots(graph, sink);
+    if unreadable > 0 {
+        gc.complete = false;
+        let message = "nodes of the heap dump cannot be read";
+        sink.problem(&Problem::new(Severity::Error, "damaged_dump", 0, message).count(unreadable));
+    }
+    if dump.count_multiplier > 1.0 {
+        let message = format!(
+            "the dump has only a part of the objects: each represents {:.2} on average, and paths may be missing",
+            dump.count_multiplier
+        );
+        sink.problem(&Problem::new(Severity::DataLoss, "sampled_dump", 0, message));
+    }
+    sink.add(&gc);
+}
+
+fn is_undefined(graph: &Graph, node: &Node<'_>) -> bool {
+    node.type_index == 0 && graph.types.first().is_some_and(|first| first.name == UNDEFINED)
+}
+
+/// The types, whose ids are their places from 1 on: a dump has no method tables.
+fn types(graph: &Graph, process_id: u64, sink: &mut impl FactSink) {
+    for (type_id, found) in (1..).zip(&graph.types) {
+        let is_group = found.name.starts_with('[') && !found.name.starts_with("[]") && found.name.ends_with(']');
+        if !is_group && found.name != UNDEFINED {
+            // Dumpers sort large objects under names of their own: `System.String (Bytes > 10K)`.
+            let name = as_in_runtime(found.name.split(" (Bytes > ").next().unwrap_or_default());
+            sink.add(&Type { process_id, type_id, name: &name, ..Type::default() });
+        }
+    }
+}
+
+fn object(graph: &Graph, object_id: u64, node: &Node<'_>, sink: &mut impl FactSink) {
+    let mut reference_count = 0;
+    for child in node.children {
+        let target_object_id = graph.address(child);
+        if target_object_id != 0 {
+            reference_count += 1;
+            sink.add(&HeapReference { gc_id: GC_ID, object_id, target_object_id, field_id: 0 });
+        }
+    }
+    let (type_id, size_bytes) = (u64::from(node.type_index) + 1, node.size.into());
+    sink.add(&HeapObject { gc_id: GC_ID, object_id, type_id, size_bytes, reference_count });
+}
+
+/// Walks the groups below the root, and returns how many roots there are.
+fn roots(graph: &Graph, sink: &mut impl FactSink) -> u64 {
+    let mut seen = vec![false; graph.nodes() as usize];
+    // A node is open once, so that a list of the same child again and again takes no memory.
+    let mut is_new = |index: u32| seen.get_mut(index as usize).is_some_and(|seen| !std::mem::replace(seen, true));
+    let mut open = Vec::new();
+    if is_new(graph.root) {
+        open.push((graph.root, Group { kind: "other", flags: 0 }));
+    }
+    let (mut count, mut steps) = (0, 0u64);
+    while let Some((index, above)) = open.pop() {
+        let Some(node) = graph.node(index) else { continue };
+        let name = graph.types.get(node.type_index as usize).map_or("", |found| found.name.as_str());
+        let group = group(name, above);
+        let field = name.strip_prefix("[static var ").and_then(|rest| rest.strip_suffix(']'));
+        for child in node.children {
+            steps += 1;
+            if steps > graph.blob_bytes() {
+                return count;
+            }
+            match graph.address(child) {
+                0 if is_new(child) => open.push((child, group)),
+                0 => {}
+                object_id => {
+                    let Group { kind: root_kind, flags: root_flags } = group;
+                    let name = field.filter(|_| root_kind == "static");
+                    let root_flags_text = enum_names::root_flags(root_kind, root_flags);
+                    let row =
+                        GcRoot { gc_id: GC_ID, object_id, root_kind, root_flags, root_flags_text, root_id: 0, name };
+                    sink.add(&row);
+                    count += 1;
+                }
+            }
+        }
+    }
+    count
+}
+
+/// What the name of a group says, or what holds for the group above it.
+fn group(name: &str, above: Group) -> Group {
+    let group = |kind, flags| Group { kind, flags };
+    match name {
+        "[static vars]" => group("static", 0),
+        "[thread static vars]" => group("static", 1),
+        "[local vars]" => group("stack", 0),
+        "[COM/WinRT Objects]" => group("com", 0),
+        "[finalizer Handles]" => group("finalizer", 0),
+        "[strong Handles]" => group("handle", 0),
+        "[pinning Handles]" => group("handle", 1),
+        "[SizeRef Handles]" => group("sized_ref", 0),
+        "[Dependent Handles]" => group("dependent_handle", 0),
+        _ => above,
+    }
+}

@@ -1,0 +1,71 @@
+//! Requests to disks, and page faults that have to read from one.
+
+use tracequet_trace::time::Clock;
+
+use crate::fact::{DiskIo, FactSink, PageFault};
+use crate::tracker::{self, Hears, Input};
+
+/// The meaning of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A request is done.
+    Done(&'static str),
+    /// A page is there.
+    Fault,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[
+    Hears {
+        provider: "Windows-Kernel-DiskIo",
+        events: &[
+            ("Read", Action::Done("read")),
+            ("Write", Action::Done("write")),
+            ("FlushBuffers", Action::Done("flush")),
+        ],
+    },
+    Hears { provider: "Windows-Kernel-PageFault", events: &[("HardFault", Action::Fault)] },
+];
+
+impl tracker::Action for Action {}
+
+/// An event becomes a row. The clock gives the length of the response time, which is in ticks.
+pub fn event(action: Action, input: &Input<'_>, clock: Option<&Clock>, sink: &mut impl FactSink) {
+    let end_ts_ns = input.ts_ns();
+    match action {
+        Action::Done(kind) => {
+            let ticks = input.fields.number("HighResResponseTime").and_then(|ticks| i64::try_from(ticks).ok());
+            let length =
+                clock.zip(ticks).and_then(|(clock, ticks)| Clock { sync_ticks: 0, ..*clock }.since_start(ticks));
+            sink.add(&DiskIo {
+                start_ts_ns: end_ts_ns.saturating_sub(length.unwrap_or_default()),
+                end_ts_ns,
+                process_id: input.process_id(),
+                thread_id: input.thread_id(),
+                callsite_id: input.callsite_id,
+                kind,
+                disk_number: input.number("DiskNumber") as u32,
+                size_bytes: input.number("TransferSize") as u32,
+                byte_offset: input.number("ByteOffset"),
+                file_key: input.number("FileObject"),
+                irp_flags: input.number("IrpFlags") as u32,
+            });
+        }
+        Action::Fault => {
+            let ticks = input.fields.number("InitialTime").filter(|ticks| *ticks != 0);
+            let ticks = ticks.and_then(|ticks| i64::try_from(ticks).ok());
+            let start = clock.zip(ticks).and_then(|(clock, ticks)| clock.since_start(ticks));
+            sink.add(&PageFault {
+                start_ts_ns: start.filter(|start| *start <= end_ts_ns).unwrap_or(end_ts_ns),
+                end_ts_ns,
+                process_id: input.process_id(),
+                thread_id: input.thread_id(),
+                callsite_id: input.callsite_id,
+                address: input.number("VirtualAddress"),
+                file_key: input.number("FileObject"),
+                file_offset: input.number("ReadOffset"),
+                size_bytes: input.number("ByteCount") as u32,
+            });
+        }
+    }
+}

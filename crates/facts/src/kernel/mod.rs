@@ -1,0 +1,8 @@
+//! Events of the Windows kernel about threads, disks, files, pages and the network.
+
+pub mod disk;
+pub mod file_operations;
+pub mod files;
+pub mod network;
+pub mod scheduling;
+mod thread_states;

@@ -1,0 +1,71 @@
+//! Data over TCP and UDP, and the connections of TCP.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use tracequet_trace::event::value::Value;
+
+use crate::fact::{FactSink, Network};
+use crate::tracker::{self, Hears, Input};
+
+/// The meaning of an event: the protocol, and the direction of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Action(&'static str, &'static str);
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[
+    Hears {
+        provider: "Windows-Kernel-TcpIp",
+        events: &[
+            ("SendIPv4", Action("tcp", "send")),
+            ("ReceiveIPv4", Action("tcp", "receive")),
+            ("SendIPv6", Action("tcp", "send")),
+            ("ReceiveIPv6", Action("tcp", "receive")),
+            ("ConnectIPv4", Action("tcp", "connect")),
+            ("ConnectIPv6", Action("tcp", "connect")),
+            ("AcceptIPv4", Action("tcp", "accept")),
+            ("AcceptIPv6", Action("tcp", "accept")),
+            ("DisconnectIPv4", Action("tcp", "disconnect")),
+            ("DisconnectIPv6", Action("tcp", "disconnect")),
+            ("RetransmitIPv4", Action("tcp", "retransmit")),
+            ("RetransmitIPv6", Action("tcp", "retransmit")),
+            ("ReconnectIPv4", Action("tcp", "reconnect")),
+            ("ReconnectIPv6", Action("tcp", "reconnect")),
+        ],
+    },
+    Hears {
+        provider: "Windows-Kernel-UdpIp",
+        events: &[
+            ("SendIPv4", Action("udp", "send")),
+            ("ReceiveIPv4", Action("udp", "receive")),
+            ("SendIPv6", Action("udp", "send")),
+            ("ReceiveIPv6", Action("udp", "receive")),
+        ],
+    },
+];
+
+impl tracker::Action for Action {}
+
+/// The bytes of an address as text.
+fn address(value: &Value) -> String {
+    let Value::Bytes(bytes) = value else { return String::new() };
+    if let Ok(bytes) = <[u8; 4]>::try_from(bytes.as_slice()) {
+        return Ipv4Addr::from(bytes).to_string();
+    }
+    <[u8; 16]>::try_from(bytes.as_slice()).map_or_else(|_| String::new(), |bytes| Ipv6Addr::from(bytes).to_string())
+}
+
+/// An event becomes a row.
+pub fn event(Action(protocol, kind): Action, input: &Input<'_>, sink: &mut impl FactSink) {
+    sink.add(&Network {
+        ts_ns: input.ts_ns(),
+        process_id: input.process_id(),
+        protocol,
+        kind,
+        size_bytes: input.number("Size") as u32,
+        source_address: &address(input.fields.get("SourceAddress")),
+        source_port: input.number("SourcePort") as u16,
+        destination_address: &address(input.fields.get("DestinationAddress")),
+        destination_port: input.number("DestinationPort") as u16,
+        connection_id: input.number("ConnectionId"),
+    });
+}

@@ -1,0 +1,151 @@
+//! Context switches, threads that become ready, and the states of threads in between.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::thread_states::{Moment, ThreadStates};
+use crate::fact::{ContextSwitch, FactSink, ReadyThread};
+use crate::tracker::{self, Hears, Input};
+
+/// The meaning of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A processor switches to another thread.
+    Switch,
+    /// A thread may run.
+    Ready,
+    /// A thread begins.
+    Start,
+    /// A thread is there.
+    Listed,
+}
+
+impl Action {
+    /// Whether it only says which process a thread is of.
+    pub fn is_reference(self) -> bool {
+        matches!(self, Action::Start | Action::Listed)
+    }
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[Hears {
+    provider: "Windows-Kernel-Thread",
+    events: &[
+        ("CSwitch", Action::Switch),
+        ("ReadyThread", Action::Ready),
+        ("Start", Action::Start),
+        ("DCStart", Action::Listed),
+    ],
+}];
+
+impl tracker::Action for Action {}
+
+/// No machine has more processors.
+const MAX_PROCESSORS: usize = 1 << 12;
+
+/// The threads and what runs on each processor.
+#[derive(Debug, Default)]
+pub struct Scheduling {
+    threads: ThreadStates,
+    running: HashMap<u32, u64, RandomState>,
+    /// When the recording began, as long as no events are lost.
+    since_ns: Option<i64>,
+    /// The time of the latest event of any kind.
+    last_ns: i64,
+    has_lost: bool,
+}
+
+/// Of ReadyThread: a deferred procedure call made the thread ready, not the thread that it interrupted.
+const FROM_DPC: u64 = 1;
+
+impl Scheduling {
+    /// The recording goes on, with an event of any kind.
+    #[inline]
+    pub fn passes(&mut self, ts_ns: i64) {
+        if self.since_ns.is_none() && !self.has_lost {
+            self.since_ns = Some(ts_ns);
+        }
+        self.last_ns = self.last_ns.max(ts_ns);
+    }
+
+    /// An event of the scheduler.
+    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+        match action {
+            Action::Switch => self.switch(input, sink),
+            Action::Ready => self.ready(input, sink),
+            Action::Start => self.threads.begins(input.thread_id(), input.process_id(), sink),
+            Action::Listed => self.threads.listed(input.thread_id(), input.process_id()),
+        }
+    }
+
+    fn switch(&mut self, input: &Input<'_>, sink: &mut impl FactSink) {
+        let processor = input.event.raw.processor;
+        let processor = (processor != u32::MAX).then_some(processor);
+        let (ts_ns, old_thread_id) = (input.ts_ns(), input.number("OldThreadId"));
+        let old_state = input.name_of("ThreadStateMap", "OldThreadState");
+        let old_wait_reason = input.name_of("ThreadWaitReasonMap", "OldThreadWaitReason");
+        sink.add(&ContextSwitch {
+            ts_ns,
+            processor,
+            process_id: input.process_id(),
+            thread_id: input.thread_id(),
+            callsite_id: input.callsite_id,
+            priority: input.number("NewThreadPriority") as u8,
+            old_process_id: self.threads.process_of(old_thread_id),
+            old_thread_id,
+            old_priority: input.number("OldThreadPriority") as u8,
+            old_state,
+            old_wait_reason,
+            wait_time_ticks: input.number("NewThreadWaitTime") as u32,
+        });
+        // A recording that does not say which processor it was has no order of what ran.
+        let Some(processor) = processor else { return };
+        if self.running.len() >= MAX_PROCESSORS && !self.running.contains_key(&processor) {
+            return;
+        }
+        let before = self.running.insert(processor, input.thread_id());
+        if let Some(other) = before.filter(|before| *before != old_thread_id) {
+            self.threads.lost_sight(other);
+        }
+        let at = Moment { ts_ns, processor };
+        // What the first switch of a processor ends had run there since the recording began.
+        let first = before.is_none().then_some(self.since_ns).flatten();
+        self.threads.stops(old_thread_id, at, first, (input.number("OldThreadState"), old_wait_reason), sink);
+        self.threads.runs(input.thread_id(), input.process_id(), at, input.callsite_id, sink);
+    }
+
+    fn ready(&mut self, input: &Input<'_>, sink: &mut impl FactSink) {
+        let processor = input.event.raw.processor;
+        let is_by_thread = input.number("Flags") & FROM_DPC == 0;
+        let running = self.running.get(&processor).copied().filter(|_| is_by_thread);
+        let ready_by_thread_id = running.unwrap_or_default();
+        sink.add(&ReadyThread {
+            ts_ns: input.ts_ns(),
+            processor: (processor != u32::MAX).then_some(processor),
+            process_id: input.process_id(),
+            thread_id: input.thread_id(),
+            ready_by_thread_id,
+            callsite_id: input.callsite_id,
+            reason: input.name_of("ReadyReasonMap", "AdjustReason"),
+            priority_increment: input.number("AdjustIncrement") as u8,
+            flags: input.number("Flags") as u8,
+            flags_text: &input.words_of("ReadyFlagsMap", "Flags"),
+        });
+        self.threads.ready(input.thread_id(), input.process_id(), input.ts_ns(), ready_by_thread_id);
+    }
+
+    /// Events were lost, all of them later than `since_ns`: what every thread does now is not known.
+    pub fn events_lost(&mut self, since_ns: i64, sink: &mut impl FactSink) {
+        self.running.clear();
+        (self.since_ns, self.has_lost) = (None, true);
+        self.threads.cut(since_ns, sink);
+    }
+
+    /// The end of the recording, up to which what goes on lasts. Returns for how many events of further threads there was no room.
+    pub fn finish(&mut self, sink: &mut impl FactSink) -> u64 {
+        self.running.clear();
+        self.threads.ends(self.last_ns, sink);
+        self.threads.unkept
+    }
+}

@@ -1,0 +1,122 @@
+//! Assemblies and their application domains.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use tracequet_trace::reader::ProcessKey;
+
+use crate::fact::{Assembly, FactSink};
+use crate::listed::Listed;
+use crate::tracker::{self, Hears, Input, RUNDOWN, RUNTIME};
+
+/// Application domains with a name, at most.
+const MAX_DOMAINS: usize = 1 << 12;
+
+/// The meaning of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// An assembly is loaded.
+    Load,
+    /// It is unloaded.
+    Unload,
+    /// It is there, at the start or at the end of the session.
+    Listed,
+    /// A domain has a name.
+    Domain,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[
+    Hears {
+        provider: RUNTIME,
+        events: &[
+            ("AssemblyLoad", Action::Load),
+            ("AssemblyUnload", Action::Unload),
+            ("AppDomainLoad", Action::Domain),
+        ],
+    },
+    Hears {
+        provider: RUNDOWN,
+        events: &[
+            ("AssemblyDCStart", Action::Listed),
+            ("AssemblyDCEnd", Action::Listed),
+            ("AppDomainDCStart", Action::Domain),
+            ("AppDomainDCEnd", Action::Domain),
+        ],
+    },
+];
+
+impl tracker::Action for Action {}
+
+/// An assembly: its row, but for the text.
+#[derive(Debug)]
+struct Known {
+    row: Assembly<'static>,
+    process: ProcessKey,
+    name: String,
+    flags: String,
+}
+
+/// The assemblies of a recording.
+#[derive(Debug, Default)]
+pub struct Assemblies {
+    list: Listed<Known>,
+    domains: HashMap<(ProcessKey, u64), String, RandomState>,
+}
+
+impl Assemblies {
+    /// An event of an assembly or of a domain.
+    pub fn event(&mut self, action: Action, input: &Input<'_>) {
+        let (process, ts_ns) = (input.process(), input.ts_ns());
+        if action == Action::Domain {
+            if self.domains.len() < MAX_DOMAINS {
+                let name = input.text("AppDomainName").to_owned();
+                self.domains.insert((process, input.number("AppDomainID")), name);
+            }
+            return;
+        }
+        let assembly_id = input.number("AssemblyID");
+        let id = (process, assembly_id);
+        let name = input.text("FullyQualifiedAssemblyName");
+        // The rundown lists once more what was unloaded just before, at the end of a process.
+        if action == Action::Load || self.list.get(id).is_some_and(|known| known.name != name) {
+            self.list.gone(id);
+        }
+        let known = self.list.known(id, name.len(), || Known {
+            row: Assembly {
+                process_id: process.id,
+                assembly_id,
+                flags: input.number("AssemblyFlags") as u32,
+                app_domain_id: input.number("AppDomainID"),
+                binding_id: input.number("BindingID"),
+                ..Assembly::default()
+            },
+            process,
+            name: name.to_owned(),
+            flags: input.words_of("AssemblyFlagsMap", "AssemblyFlags"),
+        });
+        match (action, known) {
+            (Action::Load, Some(known)) => known.row.load_ts_ns = Some(ts_ns),
+            (Action::Unload, Some(known)) => known.row.unload_ts_ns = Some(ts_ns),
+            _ => {}
+        }
+    }
+
+    /// The full name of an assembly.
+    pub fn name_of(&self, id: (ProcessKey, u64)) -> Option<&str> {
+        self.list.get(id).map(|known| known.name.as_str())
+    }
+
+    /// How many were left out because there are too many.
+    pub fn lost(&self) -> u64 {
+        self.list.lost
+    }
+
+    /// The end of the recording.
+    pub fn finish(&mut self, sink: &mut impl FactSink) {
+        for Known { row, process, name, flags } in self.list.take() {
+            let domain = self.domains.get(&(process, row.app_domain_id)).map(String::as_str);
+            sink.add(&Assembly { name: &name, flags_text: &flags, app_domain_name: domain, ..row });
+        }
+    }
+}

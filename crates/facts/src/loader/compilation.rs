@@ -1,0 +1,185 @@
+//! Compilations of methods, and lookups of precompiled code, with their duration and result.
+
+use std::collections::BTreeSet;
+
+use crate::enum_names;
+use crate::fact::{FactSink, MethodCompilation};
+use crate::nested::{Item, Nested};
+use crate::tracker::{self, Hears, Input, RUNTIME};
+
+/// The meaning of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The compiler begins.
+    JitStart,
+    /// The code is there.
+    Loaded,
+    /// A lookup begins.
+    LookupStart,
+    /// What it found.
+    LookupStop,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[Hears {
+    provider: RUNTIME,
+    events: &[
+        ("MethodJittingStarted", Action::JitStart),
+        ("MethodLoadVerbose", Action::Loaded),
+        ("MethodLoad", Action::Loaded),
+        ("R2RGetEntryPointStart", Action::LookupStart),
+        ("R2RGetEntryPoint", Action::LookupStop),
+    ],
+}];
+
+impl tracker::Action for Action {}
+
+/// A compilation: its row, but for the text.
+#[derive(Debug)]
+struct Open {
+    row: MethodCompilation<'static>,
+    namespace: String,
+    name: String,
+    signature: String,
+}
+
+impl Item for Open {
+    fn start_ts_ns(&self) -> i64 {
+        self.row.start_ts_ns
+    }
+
+    fn text_bytes(&self) -> usize {
+        self.namespace.len() + self.name.len() + self.signature.len()
+    }
+}
+
+impl Open {
+    fn new(kind: &'static str, input: &Input<'_>) -> Open {
+        let text = |name| input.text(name).to_owned();
+        Open {
+            row: MethodCompilation { kind, ..about(input) },
+            namespace: text("MethodNamespace"),
+            name: text("MethodName"),
+            signature: text("MethodSignature"),
+        }
+    }
+
+    fn row(&self) -> MethodCompilation<'_> {
+        MethodCompilation { namespace: &self.namespace, name: &self.name, signature: &self.signature, ..self.row }
+    }
+}
+
+/// Who compiles what, and since when.
+fn about(input: &Input<'_>) -> MethodCompilation<'static> {
+    MethodCompilation {
+        start_ts_ns: input.ts_ns(),
+        process_id: input.process_id(),
+        thread_id: input.thread_id(),
+        callsite_id: input.callsite_id,
+        method_id: input.number("MethodID"),
+        module_id: input.number("ModuleID"),
+        token: input.number("MethodToken") as u32,
+        il_size_bytes: input.fields.small("MethodILSize"),
+        ..MethodCompilation::default()
+    }
+}
+
+const JIT: &str = "jit";
+const LOOKUP: &str = "r2r";
+
+/// The open compilations.
+#[derive(Debug, Default)]
+pub struct Compilations {
+    /// The names may have 64 KB.
+    open: Nested<Open, 512>,
+    lossy: LossyThreads,
+    /// Whether the beginnings of lookups are told (from .NET 5 on).
+    lookups_begin: bool,
+}
+
+/// Threads of which events were lost, at most.
+const MAX_LOSSY: usize = 1 << 16;
+
+/// The threads of which events were lost.
+#[derive(Debug, Default)]
+struct LossyThreads {
+    are_all: bool,
+    some: BTreeSet<u32>,
+}
+
+impl LossyThreads {
+    fn lost(&mut self, thread: Option<u32>, is_lost: bool) {
+        match thread.filter(|_| self.some.len() < MAX_LOSSY) {
+            Some(thread) => _ = self.some.insert(thread),
+            None => self.are_all |= is_lost,
+        }
+    }
+
+    fn contain(&self, thread: u32) -> bool {
+        self.are_all || self.some.contains(&thread)
+    }
+}
+
+impl Compilations {
+    /// Those whose end was not looked for any more, because too many were open.
+    pub fn given_up(&self) -> u64 {
+        self.open.given_up()
+    }
+
+    /// An event of the compiler or of the loader of code.
+    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+        let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());
+        let method_id = input.number("MethodID");
+        let is_it = |kind: &'static str| move |open: &Open| (open.row.kind, open.row.method_id) == (kind, method_id);
+        match action {
+            Action::JitStart | Action::LookupStart => {
+                let kind = if action == Action::JitStart { JIT } else { LOOKUP };
+                self.lookups_begin |= action == Action::LookupStart;
+                self.open.begin(thread, Open::new(kind, input), |evicted| sink.add(&evicted.row()));
+            }
+            Action::Loaded => {
+                let ended = self.open.end(thread, ts_ns, is_it(JIT), |inner| sink.add(&inner.row()));
+                if let Some(open) = ended {
+                    let tier = enum_names::optimization_tier(input.number("MethodFlags"));
+                    sink.add(&MethodCompilation {
+                        end_ts_ns: Some(ts_ns),
+                        tier_number: Some(tier),
+                        tier: input.name_in("OptimizationTier", u64::from(tier)),
+                        rejit_id: input.number("ReJITID"),
+                        native_size_bytes: input.fields.small("MethodSize"),
+                        start_address: input.number("MethodStartAddress"),
+                        ..open.row()
+                    });
+                }
+            }
+            Action::LookupStop => {
+                let ended = self.open.end(thread, ts_ns, is_it(LOOKUP), |inner| sink.add(&inner.row()));
+                // Before .NET 5 only the end of a lookup is recorded. Later, its beginning is missing.
+                let is_lost = ended.is_none() && self.lookups_begin && self.lossy.contain(thread);
+                let begun = ended.map_or_else(|| about(input), |open| open.row);
+                let start_address = input.number("EntryPoint");
+                sink.add(&MethodCompilation {
+                    kind: LOOKUP,
+                    end_ts_ns: (begun.kind == LOOKUP).then_some(ts_ns),
+                    touches_gap: begun.touches_gap || is_lost,
+                    namespace: input.text("MethodNamespace"),
+                    name: input.text("MethodName"),
+                    signature: input.text("MethodSignature"),
+                    tier: (start_address != 0).then_some("ReadyToRun"),
+                    native_size_bytes: input.fields.small("MethodSize"),
+                    start_address,
+                    ..begun
+                });
+            }
+        }
+    }
+
+    /// Events of a thread (`None`: of any) were lost (`is_lost`), or the recording ends: what is open may have ended in the gap.
+    pub fn events_lost(&mut self, thread: Option<u32>, is_lost: bool, sink: &mut impl FactSink) {
+        self.lossy.lost(thread, is_lost);
+        for mut open in self.open.take(thread) {
+            open.row.touches_gap |= is_lost;
+            sink.add(&open.row());
+        }
+    }
+}

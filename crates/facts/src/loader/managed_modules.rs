@@ -1,0 +1,131 @@
+//! Modules of assemblies, with the keys of their symbols.
+
+use tracequet_trace::guid::Guid;
+use tracequet_trace::reader::ProcessKey;
+use tracequet_trace::reader::symbols;
+
+use crate::fact::{FactSink, ManagedModule};
+use crate::listed::Listed;
+use crate::tracker::{self, Hears, Input, RUNDOWN, RUNTIME};
+
+/// The meaning of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A module is loaded.
+    Load,
+    /// It is unloaded.
+    Unload,
+    /// It is there, at the start or at the end of the session.
+    Listed,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[
+    Hears {
+        provider: RUNTIME,
+        events: &[
+            ("ModuleLoad", Action::Load),
+            ("ModuleUnload", Action::Unload),
+            ("ModuleDCStartV2", Action::Listed),
+            ("ModuleDCEndV2", Action::Listed),
+        ],
+    },
+    Hears { provider: RUNDOWN, events: &[("ModuleDCStart", Action::Listed), ("ModuleDCEnd", Action::Listed)] },
+];
+
+impl tracker::Action for Action {}
+
+/// A module: its row, but for the text.
+#[derive(Debug)]
+struct Known {
+    row: ManagedModule<'static>,
+    flags: String,
+    path: String,
+    native_path: String,
+    pdb_path: Option<String>,
+    native_pdb_path: Option<String>,
+    native_build_id: Option<String>,
+}
+
+/// The modules of a recording.
+#[derive(Debug, Default)]
+pub struct ManagedModules {
+    list: Listed<Known>,
+}
+
+impl ManagedModules {
+    /// An event of a module.
+    pub fn event(&mut self, action: Action, input: &Input<'_>) {
+        let id = (input.process(), input.number("ModuleID"));
+        let path = input.text("ModuleILPath");
+        // The rundown lists once more what was unloaded just before, at the end of a process.
+        if action == Action::Load || self.list.get(id).is_some_and(|known| known.path != path) {
+            self.list.gone(id);
+        }
+        let texts = ["ModuleILPath", "ModuleNativePath", "ManagedPdbBuildPath", "NativePdbBuildPath", "NativeBuildID"];
+        let text = texts.iter().map(|name| input.text(name).len()).sum();
+        let known = self.list.known(id, text, || new(input));
+        match (action, known) {
+            (Action::Load, Some(known)) => known.row.load_ts_ns = Some(input.ts_ns()),
+            (Action::Unload, Some(known)) => known.row.unload_ts_ns = Some(input.ts_ns()),
+            _ => {}
+        }
+    }
+
+    /// The assembly of a module and the path of its file.
+    pub fn assembly_of(&self, id: (ProcessKey, u64)) -> Option<(u64, &str)> {
+        self.list.get(id).map(|known| (known.row.assembly_id, known.path.as_str()))
+    }
+
+    /// What finds the symbols of a module.
+    pub fn symbols_of(&self, id: (ProcessKey, u64)) -> Option<symbols::ManagedModule<'_>> {
+        let Known { row, path, pdb_path, .. } = self.list.get(id)?;
+        Some(symbols::ManagedModule { path, pdb_guid: row.pdb_guid, pdb_path: pdb_path.as_deref() })
+    }
+
+    /// How many were left out because there are too many.
+    pub fn lost(&self) -> u64 {
+        self.list.lost
+    }
+
+    /// The end of the recording.
+    pub fn finish(&mut self, sink: &mut impl FactSink) {
+        for known in self.list.take() {
+            sink.add(&ManagedModule {
+                flags_text: &known.flags,
+                path: &known.path,
+                native_path: &known.native_path,
+                pdb_path: known.pdb_path.as_deref(),
+                native_pdb_path: known.native_pdb_path.as_deref(),
+                native_build_id: known.native_build_id.as_deref(),
+                ..known.row
+            });
+        }
+    }
+}
+
+fn new(input: &Input<'_>) -> Known {
+    let guid = |name| input.fields.get(name).as_guid().unwrap_or_default();
+    let (pdb_guid, native_pdb_guid) = (guid("ManagedPdbSignature"), guid("NativePdbSignature"));
+    let text = |name: &str| input.fields.text(name).filter(|text| !text.is_empty()).map(str::to_owned);
+    let age = |name: &str, guid: Guid| input.fields.small(name).filter(|_| !guid.is_none());
+    Known {
+        row: ManagedModule {
+            process_id: input.process_id(),
+            module_id: input.number("ModuleID"),
+            assembly_id: input.number("AssemblyID"),
+            flags: input.number("ModuleFlags") as u32,
+            pdb_guid,
+            pdb_age: age("ManagedPdbAge", pdb_guid),
+            native_pdb_guid,
+            native_pdb_age: age("NativePdbAge", native_pdb_guid),
+            ..ManagedModule::default()
+        },
+        flags: input.words_of("ModuleFlagsMap", "ModuleFlags"),
+        path: input.text("ModuleILPath").to_owned(),
+        native_path: input.text("ModuleNativePath").to_owned(),
+        pdb_path: text("ManagedPdbBuildPath"),
+        native_pdb_path: text("NativePdbBuildPath"),
+        native_build_id: text("NativeBuildID"),
+    }
+}

@@ -1,0 +1,261 @@
+//! Values of counters: EventCounters of any source, and instruments of System.Diagnostics.Metrics.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use tracequet_trace::event::plan::Node;
+use tracequet_trace::event::value::Value;
+use tracequet_trace::reader::ProcessKey;
+
+use crate::fact::{Counter, FactSink};
+use crate::tracker::{self, ANY, Hears, Input};
+
+/// The meaning of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A value of an EventCounter.
+    EventCounter,
+    /// Of a counter that only grows.
+    Rate,
+    /// Of a counter that goes up and down.
+    UpDown,
+    /// Of a gauge.
+    Gauge,
+    /// Quantiles of a histogram.
+    Histogram,
+    /// What there is to say of an instrument.
+    Instrument,
+    /// The interval of the values that come.
+    Interval,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[
+    Hears { provider: ANY, events: &[("EventCounters", Action::EventCounter)] },
+    Hears {
+        provider: "System.Diagnostics.Metrics",
+        events: &[
+            ("CounterRateValuePublished", Action::Rate),
+            ("UpDownCounterRateValuePublished", Action::UpDown),
+            ("GaugeValuePublished", Action::Gauge),
+            ("HistogramValuePublished", Action::Histogram),
+            ("BeginInstrumentReporting", Action::Instrument),
+            ("CollectionStart", Action::Interval),
+        ],
+    },
+];
+
+impl tracker::Action for Action {}
+
+/// Quantiles of one value, at most.
+const MAX_QUANTILES: usize = 64;
+
+/// Instruments whose tags are remembered, at most, and bytes of their texts.
+const MAX_INSTRUMENTS: usize = 1 << 14;
+const MAX_TEXT: usize = 4 << 20;
+
+/// Processes whose interval is remembered, at most.
+const MAX_PROCESSES: usize = 1 << 12;
+
+/// What is said of an instrument once, before its values.
+#[derive(Debug, Default)]
+struct Instrument {
+    scope: String,
+    meter_tags: String,
+    tags: String,
+}
+
+/// What is remembered of instruments.
+#[derive(Debug, Default)]
+pub struct Counters {
+    instruments: HashMap<(ProcessKey, u64), Instrument, RandomState>,
+    text_bytes: usize,
+    /// Of each process the length of the interval whose values come.
+    intervals: HashMap<ProcessKey, i64, RandomState>,
+}
+
+impl Counters {
+    /// A value becomes a row; a histogram one for each quantile.
+    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+        match action {
+            Action::EventCounter => event_counter(input, sink),
+            Action::Instrument => self.instrument(input),
+            Action::Interval => self.interval(input),
+            _ => self.value(action, input, sink),
+        }
+    }
+
+    fn instrument(&mut self, input: &Input<'_>) {
+        let Some(id) = input.fields.number("instrumentId") else { return };
+        let text = |name| input.text(name).to_owned();
+        let found =
+            Instrument { scope: text("meterScopeHash"), meter_tags: text("meterTags"), tags: text("instrumentTags") };
+        let bytes = found.scope.len() + found.meter_tags.len() + found.tags.len();
+        let has_room = self.instruments.len() < MAX_INSTRUMENTS && self.text_bytes + bytes <= MAX_TEXT;
+        if bytes > 0 && has_room {
+            self.text_bytes += bytes;
+            self.instruments.insert((input.process(), id), found);
+        }
+    }
+
+    fn interval(&mut self, input: &Input<'_>) {
+        let time = |name| match input.fields.get(name) {
+            Value::FileTime(time) => Some(*time),
+            _ => None,
+        };
+        let ticks =
+            time("intervalEndTime").zip(time("intervalStartTime")).and_then(|(end, start)| end.checked_sub(start));
+        let ns = ticks.and_then(|ticks| i64::try_from(ticks).ok()?.checked_mul(100)).filter(|ns| *ns > 0);
+        let process = input.process();
+        match ns {
+            Some(ns) if self.intervals.len() < MAX_PROCESSES || self.intervals.contains_key(&process) => {
+                self.intervals.insert(process, ns);
+            }
+            _ => drop(self.intervals.remove(&process)),
+        }
+    }
+
+    /// Events were lost: the interval of what comes may have been among them.
+    pub fn events_lost(&mut self, process: Option<ProcessKey>) {
+        match process {
+            Some(process) => drop(self.intervals.remove(&process)),
+            None => self.intervals.clear(),
+        }
+    }
+
+    fn value(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+        let text = |name: &str| input.fields.text(name).filter(|text| !text.is_empty());
+        // Numbers are text, as the invariant culture writes them.
+        let number = |name: &str| input.fields.text(name).and_then(|text| text.parse::<f64>().ok());
+        let process = input.process();
+        let id = input.fields.number("instrumentId");
+        let about = id.and_then(|id| self.instruments.get(&(process, id)));
+        let of =
+            |part: fn(&Instrument) -> &String| about.map(|about| part(about).as_str()).filter(|text| !text.is_empty());
+        let row = Counter {
+            ts_ns: input.ts_ns(),
+            process_id: input.process_id(),
+            provider_name: input.text("meterName"),
+            name: input.text("instrumentName"),
+            unit: text("unit"),
+            tags: text("tags"),
+            interval_ns: self.intervals.get(&process).copied(),
+            meter_version: text("meterVersion"),
+            meter_scope: of(|about| &about.scope),
+            meter_tags: of(|about| &about.meter_tags),
+            instrument_tags: of(|about| &about.tags),
+            ..Counter::default()
+        };
+        match action {
+            Action::Rate => {
+                let row = Counter { kind: "counter", value: number("rate"), total: number("value"), ..row };
+                sink.add(&with_figure(row));
+            }
+            // Before .NET 8 only the change was recorded.
+            Action::UpDown => {
+                sink.add(&with_figure(Counter { kind: "up_down_counter", value: number("value"), ..row }));
+            }
+            Action::Gauge => sink.add(&with_figure(Counter { kind: "gauge", value: number("lastValue"), ..row })),
+            Action::Histogram => {
+                let count = input.fields.get("count").as_u64();
+                let row = Counter { kind: "histogram", count, total: input.float("sum"), ..row };
+                let quantiles = input.text("quantiles").split(';').filter_map(|pair| {
+                    let (quantile, value) = pair.split_once('=')?;
+                    Some((quantile.trim().parse().ok()?, value.trim().parse().ok()?))
+                });
+                let rows: Vec<Counter<'_>> = quantiles
+                    .take(MAX_QUANTILES)
+                    .map(|(quantile, value)| Counter { quantile: Some(quantile), value: Some(value), ..row })
+                    .collect();
+                if rows.is_empty() { sink.add(&row) } else { sink.add(rows.as_slice()) }
+            }
+            Action::EventCounter | Action::Instrument | Action::Interval => {}
+        }
+    }
+}
+
+/// A row with what its figures are made of.
+fn with_figure(row: Counter<'_>) -> Counter<'_> {
+    let seconds = row.interval_ns.filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e9);
+    let parts = match row.kind {
+        "increment" | "counter" => row.value.zip(seconds).map(|(value, seconds)| (value / seconds, seconds)),
+        "mean" => row.value.map(|value| (value, row.count.map_or(1.0, |count| count as f64))),
+        _ => row.value.map(|value| (value, 1.0)),
+    };
+    // Nothing was measured.
+    let parts = parts.filter(|(_, weight)| *weight > 0.0);
+    Counter { figure: parts.map(|(figure, _)| figure), weight: parts.map(|(_, weight)| weight), ..row }
+}
+
+/// An EventCounter is one structure with fields by convention.
+fn event_counter(input: &Input<'_>, sink: &mut impl FactSink) {
+    let Ok(plan) = input.event.info.plan(input.event.raw.payload) else { return };
+    let Some(first) = plan.fields.first() else { return };
+    let (Node::Struct(names), Value::Struct(values)) = (&first.node, input.fields.get(&first.name)) else { return };
+    let field = |name: &str| names.iter().zip(values).find(|(known, _)| known.name == name).map(|(_, value)| value);
+    let text = |name| field(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let number = |name| match field(name) {
+        Some(Value::Float(value)) => Some(*value),
+        _ => None,
+    };
+    let Some(name) = text("Name") else { return };
+    let (kind, value) = match (number("Increment"), number("Mean")) {
+        (Some(increment), _) => ("increment", Some(increment)),
+        (None, mean) => ("mean", mean),
+    };
+    sink.add(&with_figure(Counter {
+        ts_ns: input.ts_ns(),
+        process_id: input.process_id(),
+        provider_name: &input.event.info.provider,
+        name,
+        display_name: text("DisplayName"),
+        unit: text("DisplayUnits"),
+        kind,
+        value,
+        count: field("Count").and_then(Value::as_u64),
+        // Of no measurement an EventCounter says that the least is infinite, and the greatest less than anything.
+        min: number("Min").filter(|least| least.is_finite()),
+        max: number("Max").filter(|greatest| greatest.is_finite()),
+        standard_deviation: number("StandardDeviation"),
+        interval_ns: number("IntervalSec").map(|seconds| (seconds * 1e9) as i64),
+        tags: text("Metadata"),
+        ..Counter::default()
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fact::Fact;
+    use crate::made_up::{Each, Given, event as made_up};
+
+    #[test]
+    fn quantiles_of_a_value_have_a_bound() {
+        let mut found = Vec::new();
+        let mut sink = Each(|fact: &Fact<'_>| {
+            if let Fact::Counter(rows) = fact {
+                found.extend(rows.iter().map(|row| row.value));
+            }
+        });
+        let quantiles: String = (0..100).map(|nth| format!("0.{nth}={nth};")).collect();
+        let fields = [("instrumentName", Given::Text("wait")), ("quantiles", Given::Text(&quantiles))];
+        let mut counters = Counters::default();
+        made_up(Action::Histogram, 1, &fields, |input| counters.event(Action::Histogram, input, &mut sink));
+        assert_eq!(found, (0..64).map(|nth| Some(f64::from(nth))).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_figures_are_made_of_depends_on_the_kind() {
+        let of = |kind, value, count, interval_ns| {
+            let row = with_figure(Counter { kind, value, count, interval_ns, ..Counter::default() });
+            (row.figure, row.weight)
+        };
+        assert_eq!(of("mean", Some(8.0), Some(40), None), (Some(8.0), Some(40.0)));
+        assert_eq!(of("mean", Some(0.0), Some(0), None), (None, None), "nothing was measured");
+        assert_eq!(of("mean", Some(8.0), None, None), (Some(8.0), Some(1.0)));
+        assert_eq!(of("increment", Some(50.0), None, Some(500_000_000)), (Some(100.0), Some(0.5)));
+        assert_eq!(of("counter", Some(50.0), None, None), (None, None), "in how long is not known");
+        assert_eq!(of("counter", None, None, Some(1)), (None, None));
+        assert_eq!(of("gauge", Some(-3.0), None, Some(5)), (Some(-3.0), Some(1.0)));
+    }
+}

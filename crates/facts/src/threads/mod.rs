@@ -1,0 +1,6 @@
+//! Threads: CPU samples, exceptions, waits, and the thread pool.
+
+pub mod exceptions;
+pub mod pool;
+pub mod samples;
+pub mod waits;

@@ -1,0 +1,63 @@
+//! CPU samples of all sources.
+
+use crate::fact::{CpuSample, FactSink};
+use crate::tracker::{self, Hears, Input};
+
+/// Who took a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The kernel of Windows.
+    Kernel,
+    /// The sampler of the runtime.
+    Runtime,
+    /// one-collect's record-trace on Linux.
+    Universal,
+}
+
+/// The events.
+pub const HEARS: &[Hears<Action>] = &[
+    Hears { provider: "Windows-Kernel-PerfInfo", events: &[("SampledProfile", Action::Kernel)] },
+    Hears { provider: "Microsoft-DotNETCore-SampleProfiler", events: &[("ThreadSample", Action::Runtime)] },
+    Hears { provider: "Universal.Events", events: &[("cpu", Action::Universal)] },
+];
+
+impl tracker::Action for Action {}
+
+/// A sample becomes a row.
+pub fn event(action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+    let processor = input.event.raw.processor;
+    let mut sample = CpuSample {
+        ts_ns: input.ts_ns(),
+        process_id: input.process_id(),
+        thread_id: input.thread_id(),
+        processor: (processor != u32::MAX).then_some(processor),
+        callsite_id: input.callsite_id,
+        sample_count: 1,
+        ..CpuSample::default()
+    };
+    match action {
+        Action::Kernel => {
+            // Flags: bit 0 DPC, bit 1 ISR, bits 3 to 7 priority. Source: checked against TraceEvent's counts.
+            let flags = input.number("Flags");
+            sample.kind = Some(match flags & 3 {
+                0 if input.number("ThreadId") == 0 => "idle",
+                0 => "thread",
+                1 => "dpc",
+                _ => "isr",
+            });
+            sample.priority = u8::try_from(flags >> 3 & 0x1F).ok();
+            sample.instruction_pointer = input.number("InstructionPointer");
+            sample.sample_count = input.fields.small("Count").unwrap_or(1);
+        }
+        Action::Runtime => {
+            sample.kind = match input.number("Type") {
+                1 => Some("external"),
+                2 => Some("managed"),
+                _ => Some("error"),
+            };
+        }
+        // The event has a value whose meaning is not documented.
+        Action::Universal => {}
+    }
+    sink.add(&sample);
+}

@@ -1,0 +1,38 @@
+//! Reports problems to the visitor.
+
+use crate::bytes::ParseError;
+use crate::error::{Problem, ProblemLog, Severity};
+use crate::reader::Visitor;
+
+/// The visitor, and the log that keeps a damaged recording from flooding it with problems.
+pub struct Reporter<'v, V: Visitor> {
+    pub visitor: &'v mut V,
+    log: ProblemLog,
+    /// The block at hand is damaged, which was reported or will be: what is torn in it is no news.
+    pub damage_known: bool,
+}
+
+impl<'v, V: Visitor> Reporter<'v, V> {
+    pub fn new(visitor: &'v mut V) -> Reporter<'v, V> {
+        // Each gap in the sequence of a thread has a row of its own.
+        Reporter { visitor, log: ProblemLog::passing_all(&["dropped_events"]), damage_known: false }
+    }
+
+    pub fn problem(&mut self, problem: Problem) {
+        self.log.report(problem, |problem| self.visitor.problem(problem));
+    }
+
+    /// Reports a parse error inside `block`, which begins at `start`.
+    pub fn parse_problem(&mut self, code: &'static str, what: &str, start: u64, block: &[u8], error: &ParseError) {
+        if self.damage_known {
+            return;
+        }
+        let message = format!("{what}: {error}");
+        self.problem(Problem::new(Severity::Error, code, error.offset_in(start, block), message));
+    }
+
+    /// The end: reports what was folded.
+    pub fn finish(&mut self) {
+        self.log.finish(|problem| self.visitor.problem(problem));
+    }
+}

@@ -1,0 +1,42 @@
+//! Prepares a runtime for a heap dump.
+
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use diagnostics_port::{EventFilter, Provider, Rundown, SessionRequest, Target, start_session, stop_session};
+
+use crate::error::{Error, Result};
+
+/// How long the session may take to stop, and its stream to end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Begins a session and ends it at once. A runtime writes the name of a type once for all sessions that listen together;
+/// after one has ended it starts again, so that the next session gets all names.
+pub fn flush_types(target: &Target) -> Result<()> {
+    let provider = Provider {
+        // .NET Core 3.1 repeats what it has reported only after its own provider is turned on or off; its collections
+        // are the least that it can be asked for.
+        name: "Microsoft-Windows-DotNETRuntime".into(),
+        keywords: 1,
+        level: 4,
+        arguments: String::new(),
+        events: EventFilter::All,
+    };
+    let request = SessionRequest { buffer_mb: 16, rundown: Rundown::Off, stacks: true, providers: vec![provider] };
+    let session = start_session(target, &request)?;
+    let mut connection = session.connection;
+    let close = connection.closer();
+    // The answer to Stop comes when everything was read.
+    let drain = std::thread::Builder::new().name("flush".into()).spawn(move || {
+        let mut buffer = vec![0; 64 << 10];
+        while connection.read(&mut buffer).is_ok_and(|read| read > 0) {}
+    });
+    let drain = drain.map_err(Error::io("starting a thread"))?;
+    stop_session(target, session.id, PATIENCE)?;
+    let begin = Instant::now();
+    while !drain.is_finished() && begin.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    close();
+    Ok(())
+}

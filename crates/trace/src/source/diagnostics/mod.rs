@@ -1,0 +1,29 @@
+//! Recordings that a .NET process makes of itself, through its diagnostics port.
+//!
+//! ```text
+//!  runtime --socket--> pump --> spool (a file) --> reader, conversion
+//!     ^                 |
+//!     +--- StopTracing -+-- Ctrl+C, time, size, a trigger
+//! ```
+//! The port itself (finding it, commands, sessions) is the crate `tracequet-diagnostics-port`.
+
+mod flush;
+mod launch;
+mod profiles;
+mod recording;
+mod spool;
+
+pub use diagnostics_port as port;
+pub use flush::flush_types;
+pub use launch::{Launched, exit_text, launch, listen};
+pub use profiles::{Profile, Profiles, Wanted, merge, parse_clr_events, parse_event_ids, parse_level, parse_providers};
+pub use recording::{Control, Ending, Limits, Reason, Recording};
+pub use spool::{SpoolReader, SpoolWriter, spool};
+
+use crate::error::Error;
+
+impl From<port::Error> for Error {
+    fn from(error: port::Error) -> Error {
+        Error::Usage(error.to_string())
+    }
+}

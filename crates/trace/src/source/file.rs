@@ -1,0 +1,132 @@
+//! A regular file of which every byte can be addressed.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::map::{self, Map, map};
+use super::shrunk::Noticed;
+use crate::error::{Error, Result};
+
+/// A file of which every byte can be addressed. Its length is taken once. A file that another process truncates while
+/// it is mapped ends this process with SIGBUS, unless that is handled as the program `tracequet` does: see
+/// [`super::lost_map`].
+pub struct MappedFile {
+    path: PathBuf,
+    /// Before `map`, since it must not outlive it.
+    noticed: Option<Noticed>,
+    map: Option<Map>,
+    released: AtomicUsize,
+}
+
+/// A file that was opened.
+pub enum Opened {
+    /// A regular file.
+    Mapped(MappedFile),
+    /// A FIFO or a device.
+    Stream(File),
+}
+
+/// What identifies an input beside its name: size and SHA-256.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileIdentity {
+    /// Size in bytes, packed if it is packed.
+    pub size_bytes: u64,
+    /// Lower-case hexadecimal SHA-256 of the file as it lies on disk; empty when unknown (standard input).
+    pub sha256: String,
+}
+
+/// Pages are given back in steps of this many bytes: often enough to stay small, seldom enough to cost nothing.
+const RELEASE_STEP: usize = 8 << 20;
+const PAGE: usize = 64 << 10;
+
+impl MappedFile {
+    /// Opens `path` once, and maps it when it is a regular file. A FIFO opened twice might never end.
+    pub fn open(path: &Path) -> Result<Opened> {
+        // Asked first: Windows does not open one, and says that access is denied.
+        if path.is_dir() {
+            return Err(Error::Usage(format!("{}: is a directory, expected a recording", path.display())));
+        }
+        let file = File::open(path).map_err(Error::io(path))?;
+        if !file.metadata().map_err(Error::io(path))?.is_file() {
+            return Ok(Opened::Stream(file));
+        }
+        let mut mapped = MappedFile::from_file(path, file)?;
+        mapped.noticed = Noticed::map(mapped.bytes());
+        Ok(Opened::Mapped(mapped))
+    }
+
+    /// Maps an open file that goes by the name `path`.
+    pub fn from_file(path: &Path, file: File) -> Result<MappedFile> {
+        let len = file.metadata().map_err(Error::io(path))?.len();
+        let map = if len == 0 { None } else { Some(map(&file).map_err(Error::io(path))?) };
+        Ok(MappedFile { path: path.to_owned(), noticed: None, map, released: AtomicUsize::new(0) })
+    }
+
+    /// Maps what was written to a temporary file, to be read in any order.
+    pub fn temporary(written: BufWriter<File>) -> std::io::Result<MappedFile> {
+        let file = written.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        let map = MappedFile::from_file(Path::new("temporary file"), file).map_err(std::io::Error::other)?;
+        map.expect_scattered_reads();
+        Ok(map)
+    }
+
+    /// Gives it another name in messages.
+    pub(super) fn shown_as(mut self, shown: &Path) -> MappedFile {
+        self.path = shown.to_owned();
+        self
+    }
+
+    /// The name in messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The whole file.
+    pub fn bytes(&self) -> &[u8] {
+        self.map.as_deref().unwrap_or_default()
+    }
+
+    /// What went wrong with the file since it was mapped, said once: it became shorter, or its disk failed. Known where the
+    /// program handles SIGBUS (see [`super::lost_map`]).
+    pub fn take_error(&self) -> Option<std::io::Error> {
+        let offset = self.noticed.as_ref()?.take()?;
+        let message = format!(
+            "the file became shorter while it was read, or its disk failed: bytes from {offset} on are read as zeros"
+        );
+        Some(std::io::Error::other(message))
+    }
+
+    /// Begins again: pages that were dropped before may be dropped again.
+    pub fn rewind(&self) {
+        self.released.store(0, Ordering::Relaxed);
+    }
+
+    /// Drops the pages before `offset` from resident memory. They come back from the file if they are read again.
+    pub fn release(&self, offset: u64) {
+        let end = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes().len()) / PAGE * PAGE;
+        let start = self.released.load(Ordering::Relaxed);
+        if end.saturating_sub(start) >= RELEASE_STEP {
+            self.released.store(end, Ordering::Relaxed);
+            if let Some(map) = &self.map {
+                map::drop_pages(map, start, end - start);
+            }
+        }
+    }
+
+    /// Said before the file is read in many places at a time: then each place brings little into resident memory. (A system
+    /// that keeps files in pages of 2 MB would map one of them for each place.)
+    pub fn expect_scattered_reads(&self) {
+        if let Some(map) = &self.map {
+            map::expect_scattered_reads(map);
+        }
+    }
+
+    /// Drops all pages, for readers that jump, so that no part before them is done.
+    pub fn release_all(&self) {
+        if let Some(map) = &self.map {
+            map::drop_pages(map, 0, map.len());
+        }
+    }
+}

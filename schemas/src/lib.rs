@@ -1,0 +1,22 @@
+//! The files of `schemas/`: what the tables, events, views, metrics and profiles of tracequet are.
+//!
+//! `README.md` of this folder says what the keys of the files mean. The crates that read them take the text from here, so that
+//! each file exists once and is published with this crate.
+
+#[cfg(feature = "generate")]
+pub mod generate;
+
+/// Name and text of each file of `events`: how the payloads of a provider's events are laid out.
+pub const EVENTS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/events.rs"));
+
+/// Name and text of each file of `tables`: the columns of a table.
+pub const TABLES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/tables.rs"));
+
+/// Name and text of each file of `views`: views and macros of DuckDB over the tables.
+pub const VIEWS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/views.rs"));
+
+/// The metrics: name, unit, and how each is made from the tables.
+pub const METRICS: &str = include_str!("../metrics.toml");
+
+/// The profiles of live sessions: which providers each name of `collect --for` asks for.
+pub const PROFILES: &str = include_str!("../profiles.toml");

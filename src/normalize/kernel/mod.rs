@@ -1,8 +1,0 @@
-//! What the kernel of Windows tells of threads, disks, files, pages and the network.
-
-pub mod disk;
-pub mod file_operations;
-pub mod files;
-pub mod network;
-pub mod scheduling;
-mod thread_states;
