@@ -25,7 +25,7 @@ use crate::callbacks::CallbackNormalizer;
 use crate::callbacks::call::Call;
 use crate::code::types::Types;
 use crate::fact::{Fact, FactSink, Gc, GcId};
-use crate::tracker::Input;
+use crate::input::Input;
 
 /// Processes with a profiler; no machine runs more. Events of further ones are counted and left out.
 const MAX_PROCESSES: usize = 4096;

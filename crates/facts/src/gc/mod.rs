@@ -20,6 +20,7 @@ pub mod lengths;
 pub mod marks;
 pub mod pauses;
 pub mod profiler;
+pub mod profiler_events;
 pub mod ranges;
 pub mod report_queue;
 pub mod roots;

@@ -7,7 +7,7 @@ use super::event_collections::EventGcTracker;
 use super::event_collections::OpenCollection;
 use super::join::{Join, Moment};
 use crate::fact::{FactSink, GcId};
-use crate::tracker::Input;
+use crate::input::Input;
 
 /// No machine runs more; in a forged recording the further ones share the last.
 const MAX_RUNTIMES: usize = 1024;
