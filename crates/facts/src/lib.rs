@@ -263,15 +263,15 @@ impl Normalizer {
         self.no_more_gaps(position, sink);
         let sink = &mut Marking { pairs: &mut self.pairs, sink };
         self.trackers.cut(&Cut::default(), sink);
-        let Shared { runtimes, join, callsites, .. } = &mut self.shared;
-        join.finish(position, runtimes.all(), sink);
+        let Shared { runtimes, profiled, callsites, .. } = &mut self.shared;
+        profiled.finish(position, runtimes.all(), sink);
         runtimes.finish(position, sink);
         let (short_rows, at) = self.short_rows.total();
         if short_rows > 0 {
             let message = "rows of bulk events are missing: the payload is shorter than its count says";
             sink.problem(&Problem::new(Severity::DataLoss, "short_bulk_event", at, message).count(short_rows));
         }
-        let collections = join.collections();
+        let collections = profiled.collections();
         callsites.report(position, sink);
         let (nodes, places) = std::mem::take(callsites).finish();
         let Trackers { methods, il_maps, modules, mappings, assemblies, managed_modules, .. } = &mut self.trackers;

@@ -4,7 +4,7 @@ use tracequet_trace::time::Clock;
 
 use crate::code::callsites::Callsites;
 use crate::code::types::Types;
-use crate::gc::join::Join;
+use crate::gc::profiled::Profiled;
 use crate::gc::runtimes::Runtimes;
 
 /// What trackers have in common.
@@ -13,7 +13,7 @@ pub struct Shared {
     /// The runtimes of the recording with their collections.
     pub runtimes: Runtimes,
     /// What profilers report of the same collections.
-    pub join: Join,
+    pub profiled: Profiled,
     /// The types that are known.
     pub types: Types,
     /// The call stacks.

@@ -1,6 +1,6 @@
 //! Sampled allocations.
 
-use super::join::Moment;
+use super::moment::Moment;
 use crate::code::types::Types;
 use crate::enum_names;
 use crate::fact::{Allocation, FactSink};
@@ -53,8 +53,8 @@ impl Tracker for Allocations {
     }];
 
     fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
-        let Shared { runtimes, join, types, .. } = shared;
-        runtimes.event(input, Moment::Within, join, sink, |_, sink| event(action, input, types, sink));
+        let Shared { runtimes, profiled, types, .. } = shared;
+        runtimes.event(input, Moment::Within, profiled, sink, |_, sink| event(action, input, types, sink));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Collections and suspensions, from the events of the runtime.
 
 use super::event_collections::{Start, Trigger};
-use super::join::Moment;
+use super::moment::Moment;
 use super::runtimes::Runtime;
 use crate::enum_names;
 use crate::fact::FactSink;
@@ -69,8 +69,9 @@ impl Tracker for Collections {
     }];
 
     fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
-        let Shared { runtimes, join, .. } = shared;
-        runtimes.event(input, action.moment(input), join, sink, |runtime, sink| event(action, input, runtime, sink));
+        let Shared { runtimes, profiled, .. } = shared;
+        runtimes
+            .event(input, action.moment(input), profiled, sink, |runtime, sink| event(action, input, runtime, sink));
     }
 }
 

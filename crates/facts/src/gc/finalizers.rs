@@ -1,6 +1,6 @@
 //! Objects that are finalized.
 
-use super::join::Moment;
+use super::moment::Moment;
 use super::runtimes::Runtime;
 use crate::fact::{FactSink, GcFinalizable};
 use crate::input::{self, Hears, Input, RUNTIME};
@@ -26,8 +26,8 @@ impl Tracker for Finalizers {
         &[Hears { provider: RUNTIME, events: &[("FinalizeObject", Action::Finalized)] }];
 
     fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
-        let Shared { runtimes, join, .. } = shared;
-        runtimes.event(input, Moment::Within, join, sink, |runtime, sink| event(action, input, runtime, sink));
+        let Shared { runtimes, profiled, .. } = shared;
+        runtimes.event(input, Moment::Within, profiled, sink, |runtime, sink| event(action, input, runtime, sink));
     }
 }
 

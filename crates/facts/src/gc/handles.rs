@@ -1,6 +1,6 @@
 //! Handles that are created and destroyed.
 
-use super::join::Moment;
+use super::moment::Moment;
 use crate::fact::{FactSink, GcHandle};
 use crate::input::{self, Hears, Input, RUNTIME};
 use crate::shared::Shared;
@@ -29,8 +29,8 @@ impl Tracker for Handles {
     }];
 
     fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
-        let Shared { runtimes, join, .. } = shared;
-        runtimes.event(input, Moment::Within, join, sink, |_, sink| event(action, input, sink));
+        let Shared { runtimes, profiled, .. } = shared;
+        runtimes.event(input, Moment::Within, profiled, sink, |_, sink| event(action, input, sink));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tracequet_trace::event::value::Value;
 
-use super::join::Moment;
+use super::moment::Moment;
 use super::runtimes::Runtime;
 use crate::enum_names;
 use crate::fact::{FactSink, Gc, GcHeapStats};
@@ -46,8 +46,8 @@ impl Tracker for HeapStats {
     ];
 
     fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
-        let Shared { runtimes, join, .. } = shared;
-        runtimes.event(input, Moment::Within, join, sink, |runtime, sink| event(action, input, runtime, sink));
+        let Shared { runtimes, profiled, .. } = shared;
+        runtimes.event(input, Moment::Within, profiled, sink, |runtime, sink| event(action, input, runtime, sink));
     }
 }
 

@@ -11,7 +11,7 @@ use std::io;
 use foldhash::fast::RandomState;
 use tracequet_trace::error::{Problem, Severity};
 
-use super::join::Moment;
+use super::moment::Moment;
 use super::runtimes::Runtime;
 use super::spill_queue::{MAX_IN_MEMORY, SpillQueue};
 use crate::fact::{FactSink, GcId, HeapObject, HeapReference};
@@ -82,9 +82,10 @@ impl Tracker for HeapWalks {
         &[Hears { provider: RUNTIME, events: &[("GCBulkNode", Action::Nodes), ("GCBulkEdge", Action::Edges)] }];
 
     fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
-        let Shared { runtimes, join, .. } = shared;
-        runtimes
-            .event(input, Moment::Within, join, sink, |runtime, sink| self.walk_event(action, input, runtime, sink));
+        let Shared { runtimes, profiled, .. } = shared;
+        runtimes.event(input, Moment::Within, profiled, sink, |runtime, sink| {
+            self.walk_event(action, input, runtime, sink)
+        });
     }
 
     fn finish(&mut self, position: u64, sink: &mut impl FactSink) {

@@ -2,7 +2,7 @@
 //!
 //! The events carry the first versions of the callbacks (32-bit lengths), and neither bounds nor suspensions: without
 //! the runtime's own events the generation of a range stays unknown. Facts: `ETWClrProfiler.man` and
-//! `CorProfilerTracer.cpp` of PerfView. What becomes of the calls is in [`super::join`].
+//! `CorProfilerTracer.cpp` of PerfView. What becomes of the calls is in [`super::profiled`].
 
 use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::event::rows::Rows;

@@ -1,4 +1,4 @@
-//! The events of ETWClrProfiler, on their way to the join with what the runtime reports.
+//! The events of ETWClrProfiler, that go with what the runtime reports.
 
 use super::profiler::{PROVIDER, ProfilerEvent};
 use crate::fact::FactSink;
@@ -32,10 +32,10 @@ impl Tracker for ProfilerEvents {
     }];
 
     fn event(&mut self, event: ProfilerEvent, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
-        let Shared { runtimes, join, types, .. } = shared;
+        let Shared { runtimes, profiled, types, .. } = shared;
         if event.is_past_start() {
             runtimes.end_start_phase(input.capture_thread());
         }
-        join.profiler_event(event, input, runtimes.all(), types, sink);
+        profiled.profiler_event(event, input, runtimes.all(), types, sink);
     }
 }

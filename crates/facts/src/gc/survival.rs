@@ -1,6 +1,6 @@
 //! Memory that survived a collection or moved, and the bounds of generations, from the events of the runtime.
 
-use super::join::Moment;
+use super::moment::Moment;
 use super::runtimes::Runtime;
 use crate::fact::{FactSink, GcGenerationRange, range_phase};
 use crate::input::{self, Hears, Input, Needs, RUNTIME};
@@ -51,8 +51,8 @@ impl Tracker for Survival {
     }];
 
     fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
-        let Shared { runtimes, join, .. } = shared;
-        runtimes.event(input, action.moment(), join, sink, |runtime, _| event(action, input, runtime));
+        let Shared { runtimes, profiled, .. } = shared;
+        runtimes.event(input, action.moment(), profiled, sink, |runtime, _| event(action, input, runtime));
     }
 }
 
