@@ -7,14 +7,12 @@ use std::path::Path;
 use crate::analyze::check::{LabelTest, Run, latest, runs};
 use crate::analyze::metrics::{Missing, Owner, TABLE, definition_of, tables};
 use crate::analyze::samples::median;
-use crate::dataset::read::Dataset;
-use crate::{Convert, StoredDataset, convert};
 use clap::{Args, ValueEnum};
 
-use super::interrupt;
 use super::markdown::code;
+use super::opened::{self, Opened};
 use super::output::{Outcome, print_note, print_result};
-use super::stored::{self, OpenDataset, note_damaged};
+use super::stored::note_damaged;
 use super::text::{Columns, clean, count, duration, size};
 
 pub const ABOUT: &str = "\
@@ -72,41 +70,26 @@ pub fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
 }
 
 /// Where runs come from: a dataset, or a recording that is converted for it.
-pub struct Source {
-    dataset: Dataset,
-    _folder: Option<tempfile::TempDir>,
-    _stored: Option<StoredDataset>,
-}
+pub struct Source(Opened);
 
 impl Source {
     /// Opens the dataset, or converts the recording.
     pub fn open(input: &Path) -> anyhow::Result<Source> {
-        if input.is_dir() {
-            let dataset = Dataset::open(input)?;
-            note_damaged(&dataset, input)?;
-            return Ok(Source { dataset, _folder: None, _stored: None });
+        let opened = opened::open(input, &NEEDED)?;
+        if !opened.is_converted() {
+            note_damaged(&opened.dataset, input)?;
         }
-        if let Some(OpenDataset { dataset, stored }) = stored::dataset(input, &NEEDED)? {
-            note_damaged(&dataset, input)?;
-            if let Some(stored) = &stored {
-                stored.copy_tables_without(TABLE, &tables()?)?;
-            }
-            return Ok(Source { dataset, _folder: None, _stored: stored });
+        if let Some(stored) = &opened.stored {
+            stored.copy_tables_without(TABLE, &tables()?)?;
         }
-        interrupt::end_at_interrupt()?;
-        let folder = tempfile::tempdir()?;
-        interrupt::remove_at_end(folder.path());
-        let output = folder.path().join("dataset");
-        let mut request = Convert::new([input.to_owned()], &output);
-        request.tables = NEEDED.map(str::to_owned).to_vec();
-        convert(&request, &mut |_| {})?;
-        Ok(Source { dataset: Dataset::open(&output)?, _folder: Some(folder), _stored: None })
+        Ok(Source(opened))
     }
 
     /// Says of which tables there are no figures, where the figures were left out and the tables, too.
     pub fn note_what_is_missing(&self) -> anyhow::Result<()> {
-        let has = |name: &str| self.dataset.tables().iter().any(|table| table.name == name);
-        let is_whole = has(TABLE) || self.dataset.recordings().is_empty();
+        let dataset = &self.0.dataset;
+        let has = |name: &str| dataset.tables().iter().any(|table| table.name == name);
+        let is_whole = has(TABLE) || dataset.recordings().is_empty();
         let missing: Vec<&str> = if is_whole { Vec::new() } else { tables()? };
         let missing: Vec<&str> = missing.into_iter().filter(|name| !has(name)).collect();
         if missing.is_empty() {
@@ -120,12 +103,12 @@ impl Source {
 
     /// The runs with these labels.
     pub fn labelled(&self, labels: &[LabelTest]) -> anyhow::Result<Vec<Run>> {
-        Ok(runs(&self.dataset, labels, None)?)
+        Ok(runs(&self.0.dataset, labels, None)?)
     }
 
     /// The newest run, and those with the same labels.
     pub fn latest(&self) -> anyhow::Result<Vec<Run>> {
-        Ok(runs(&self.dataset, &[], Some(&latest(&self.dataset)))?)
+        Ok(runs(&self.0.dataset, &[], Some(&latest(&self.0.dataset)))?)
     }
 }
 
