@@ -250,8 +250,12 @@ fn a_full_disk_under_parts_is_told_and_what_was_published_stays() {
     collect.env("TRACEQUET", env!("CARGO_BIN_EXE_tracequet")).env("PORT", folder.path("port"));
     let collect = collect.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let Ok(collect) = collect else { return skip("a_full_disk_under_parts", "no unshare") };
-    let session = |stream: UnixStream, _| {
+    // The small disk is seen from here through the root of the process.
+    let seen = PathBuf::from(format!("/proc/{}/root{}/out", collect.id(), small.display()));
+    let session = move |stream: UnixStream, _| {
         let mut sender = Sender::new(stream);
+        sender.events(2000).send();
+        wait_for_parts(&seen, 1);
         wait_for("an end of the recording", || !sender.events(2000).send_but(0));
     };
     let ports = start(&folder.path("port"), Answers::Right, Arc::new(session));

@@ -42,6 +42,9 @@ mod cli;
 mod collections;
 mod collector;
 mod column_names;
+mod heap_memory;
+#[cfg(feature = "cli")]
+mod terminal;
 // Sockets, signals and a .NET runtime for Linux.
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod collect;

@@ -10,10 +10,12 @@ use crate::analyze::samples::median;
 use clap::{Args, ValueEnum};
 
 use super::markdown::code;
+use super::names::Names;
 use super::opened::{self, Opened};
 use super::output::{Outcome, print_note, print_result};
 use super::stored::note_damaged;
-use super::text::{Columns, clean, count, duration, size};
+use super::terminal;
+use super::text::{Columns, clean, count, duration, shortened, size};
 
 pub const ABOUT: &str = "\
 Shows the metrics of a recording or of all recordings of a dataset: pauses, sizes of the heap, allocations, samples, exceptions, \
@@ -62,7 +64,7 @@ pub fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
     source.note_what_is_missing()?;
     let format = if args.json { StatsFormat::Json } else { args.format };
     let text = match format {
-        StatsFormat::Text => text(&runs),
+        StatsFormat::Text => text(&runs, terminal::width()),
         StatsFormat::Json => json(&runs)?,
         StatsFormat::Markdown => markdown(&runs),
     };
@@ -161,18 +163,19 @@ fn rows(runs: &[Run]) -> Vec<Row> {
     rows
 }
 
-fn cells(runs: &[Run], row: Row) -> [String; 5] {
+fn cells(runs: &[Run], row: &Row) -> [String; 5] {
     let shown = |value: Option<f64>| value.map_or_else(String::new, |value| shown(&row.name, value));
     let several = runs.len() > 1;
     let values = &row.values;
     let least = values.iter().copied().min_by(f64::total_cmp).filter(|_| several);
     let most = values.iter().copied().max_by(f64::total_cmp).filter(|_| several);
-    let note = if several { format!("{} of {}", values.len(), runs.len()) } else { row.note };
+    let note = if several { format!("{} of {}", values.len(), runs.len()) } else { row.note.clone() };
     let median = if values.is_empty() { "-".to_owned() } else { shown(median(values)) };
     [clean(&row.name), median, shown(least), shown(most), note]
 }
 
-fn text(runs: &[Run]) -> String {
+/// For reading, in lines of at most `width` characters.
+fn text(runs: &[Run], width: usize) -> String {
     let mut out = String::new();
     for run in runs {
         let labels: Vec<String> = run.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -182,20 +185,30 @@ fn text(runs: &[Run]) -> String {
             (false, false, true) => "  LOSSES",
             (false, false, false) => "",
         };
-        writeln!(out, "{}  {}{losses}", clean(&run.trace_id), clean(&labels.join(" "))).ok();
+        let (id, labels) = (clean(&run.trace_id), clean(&labels.join(" ")));
+        let rest = if labels.is_empty() { losses.to_owned() } else { format!("  {labels}{losses}") };
+        if id.chars().count() + rest.chars().count() <= width {
+            writeln!(out, "{id}{rest}").ok();
+        } else {
+            // The key is what --trace takes: it is shown whole.
+            writeln!(out, "{id}\n    {}{}", shortened(&labels, width.saturating_sub(4 + losses.len())), losses).ok();
+        }
     }
-    let mut columns = Columns::new(&["metric", ">median", ">least", ">most", "where"]);
-    for row in rows(runs) {
-        columns.row(cells(runs, row));
+    let mut columns = Columns::new(&["metric", ">median", ">least", ">most", "where"]).fitting(&[0, 4], 0);
+    let rows = rows(runs);
+    let names = Names::of(rows.iter().map(|row| row.name.as_str()));
+    for row in &rows {
+        let [_, median, least, most, note] = cells(runs, row);
+        columns.row([clean(&names.shown(&row.name)), median, least, most, clean(&note)]);
     }
-    columns.print(&mut out);
+    columns.print_within(width, &mut out);
     out
 }
 
 fn markdown(runs: &[Run]) -> String {
     let mut out = String::from("| metric | median | least | most | |\n|---|---:|---:|---:|---|\n");
     for row in rows(runs) {
-        let [name, median, least, most, note] = cells(runs, row);
+        let [name, median, least, most, note] = cells(runs, &row);
         let note = if note.is_empty() { note } else { code(&note) };
         writeln!(out, "| {} | {median} | {least} | {most} | {note} |", code(&name)).ok();
     }
