@@ -89,6 +89,8 @@ mod gc;
 mod gcdump;
 #[cfg(feature = "cli")]
 mod heap;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod held_memory;
 mod held_rows;
 #[cfg(feature = "packed")]
 mod hostile;
