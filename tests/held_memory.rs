@@ -55,7 +55,7 @@ fn inflate(dataset: &Path, name: &str, column: &str) -> u64 {
 
 #[test]
 fn small_files_that_unpack_to_much_are_refused_in_bounded_memory() {
-    let cases = [("heap", "heap", "type", "name"), ("stats", "gc-churn", "metric", "name")];
+    let cases = [("heap", "heap", "type", "name"), ("stats", "gc-churn", "metric", "key")];
     for (command, sample, table, column) in cases {
         let folder = tempfile::tempdir().unwrap();
         let dataset = folder.path().join("dataset");
