@@ -6,9 +6,11 @@ use tracequet_trace::error::{Error, Result};
 mod allowance;
 pub mod check;
 pub mod cohort;
+pub mod collection;
 #[cfg(test)]
 mod dice;
 pub mod heap;
+pub mod lifetime;
 pub mod metrics;
 pub mod profile;
 pub mod rules;

@@ -8,6 +8,7 @@ use tracequet_dataset::read::{Column, Recording};
 use tracequet_trace::error::{Error, Result};
 
 use super::model::{Code, Function, Pause, Profile, ProfileFrame, Sample, ThreadSamples, Unit, What};
+use crate::lifetime::{Fate, Life, lifetimes};
 use crate::{HeldTexts, held};
 
 /// The tables that profiles are found in.
@@ -41,12 +42,17 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
     callsites(recording, &mut profile)?;
     profile.pauses = pauses(recording)?;
 
+    if let Some(is_meant) = meant(what) {
+        return lived(recording, profile, is_meant);
+    }
     // Table, time, weight; and the weight of a row that has no column for it.
     let (table, time, weight, unit, one) = match what {
         // Weighed when all are there.
         What::Cpu if sampling_ns > 0 => ("cpu_sample", "ts_ns", Some("sample_count"), Unit::Nanoseconds, 1),
         What::Cpu => ("cpu_sample", "ts_ns", Some("sample_count"), Unit::Count, 1),
-        What::Allocation => ("allocation", "ts_ns", Some("allocation_bytes"), Unit::Bytes, 1),
+        What::Allocation | What::Survivors | What::Gen2Deaths | What::Live => {
+            ("allocation", "ts_ns", Some("allocation_bytes"), Unit::Bytes, 1)
+        }
         What::Exception => ("exception", "ts_ns", None, Unit::Count, 1),
         What::Contention => ("contention", "start_ts_ns", Some("duration_ns"), Unit::Nanoseconds, 1),
         What::Blocked => ("thread_time", "start_ts_ns", Some("duration_ns"), Unit::Nanoseconds, 1),
@@ -93,14 +99,55 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
         rounds.weigh(&mut threads, sampling_ns);
         profile.sampling_ns = rounds.longest().unwrap_or(sampling_ns);
     }
+    profile.threads = labelled(recording, threads)?;
+    Ok(profile)
+}
+
+/// Which lives are meant, where it is allocations whose objects lived so.
+fn meant(what: What) -> Option<fn(&Life) -> bool> {
+    match what {
+        What::Survivors => Some(|life| life.survived_first() == Some(true)),
+        What::Gen2Deaths => Some(Life::died_old),
+        What::Live => Some(|life| life.fate == Fate::Alive),
+        _ => None,
+    }
+}
+
+/// Allocations whose objects lived as is meant, by bytes.
+fn lived(recording: &Recording<'_>, mut profile: Profile, is_meant: fn(&Life) -> bool) -> Result<Profile> {
+    profile.unit = Unit::Bytes;
+    let mut threads: BTreeMap<(u64, u64), Vec<Sample>> = BTreeMap::new();
+    let mut frames = Frames::of(&profile);
+    let (sites, mut without_stack) = (profile.callsites.len() as u64, 0);
+    lifetimes(recording, |lifetime| {
+        if !is_meant(lifetime.life) {
+            return Ok(());
+        }
+        let callsite = lifetime.sample.callsite_id;
+        if callsite == 0 || u64::from(callsite) >= sites {
+            without_stack += 1;
+            return Ok(());
+        }
+        frames.add(callsite as usize)?;
+        let weight = lifetime.bytes().unwrap_or_default();
+        let of_thread = threads.entry((lifetime.sample.process_id, lifetime.sample.thread_id)).or_default();
+        of_thread.push(Sample { ts_ns: lifetime.sample.ts_ns, callsite, weight });
+        held(recording, "threads", threads.len() as u64, BYTES_PER_THREAD)
+    })?;
+    profile.without_stack = without_stack;
+    profile.threads = labelled(recording, threads)?;
+    Ok(profile)
+}
+
+/// The samples of each thread in the order of time, with its label.
+fn labelled(recording: &Recording<'_>, threads: BTreeMap<(u64, u64), Vec<Sample>>) -> Result<Vec<ThreadSamples>> {
     let (labels, mut texts) = (Labels::read(recording)?, HeldTexts::of(recording, "thread"));
     let threads = threads.into_iter().map(|((process_id, thread_id), mut samples)| {
         samples.sort_by_key(|sample| sample.ts_ns);
         let label = texts.copy(&labels.of(process_id, thread_id))?;
         Ok(ThreadSamples { process_id, thread_id, label, samples })
     });
-    profile.threads = threads.collect::<Result<_>>()?;
-    Ok(profile)
+    threads.collect::<Result<_>>()
 }
 
 /// How often the runtime's sampler came round. It takes a sample of every thread each time, and comes less often than it is

@@ -321,6 +321,7 @@ mod tests {
             "gc",
             "gc-survival",
             "allocations",
+            "lifetimes",
             "cpu",
             "exceptions",
             "contention",
