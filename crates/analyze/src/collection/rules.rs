@@ -296,7 +296,11 @@ pub(crate) fn shadows(before: &[Span<u8>], ranges: &[Span<Place>]) -> Vec<Span<(
     let mut found = Vec::new();
     for (range, index) in ranges.iter().zip(1..).filter(|(range, _)| range.value.clamped) {
         let place = before.partition_point(|bound| bound.end <= range.start);
-        let limit = before.get(place).filter(|bound| bound.start <= range.start).map_or(u64::MAX, |bound| bound.end);
+        // A range lies within one part of the heap.
+        let limit = before.get(place).map_or(u64::MAX, |bound| match bound.start <= range.start {
+            true => bound.end,
+            false => bound.start,
+        });
         let end = ranges.get(index).map_or(limit, |next| next.start.min(limit));
         if range.end < end {
             found.push(Span { start: range.end, end, value: () });

@@ -43,7 +43,10 @@ const GROUP: u64 = 512;
 fn grouped(recording: &Recording<'_>, takes: impl Fn(&str) -> bool, by_method: bool) -> Result<Vec<GroupRow>> {
     let names = Names::read(recording)?;
     let mut groups: HashMap<(Rc<str>, Rc<str>, Rc<str>), Sums> = HashMap::new();
+    let mut rows = 0;
     lifetimes(recording, |lifetime| {
+        rows += 1;
+        held(recording, "allocation_lifetime", rows, 16)?;
         let sample = lifetime.sample;
         let type_name = names.type_name(sample.process_id, sample.type_id);
         if !takes(&type_name) {

@@ -119,6 +119,13 @@ impl Process {
 
     /// The objects that are there when a collection begins.
     fn begin(&mut self, gc: &Collection, samples: &[Sample], lives: &mut [Life]) {
+        // Objects may have moved meanwhile: those from before, and those that came since.
+        let is_missing = self.is_behind_missing(gc);
+        if is_missing {
+            for index in std::mem::take(&mut self.followed).into_values() {
+                lose(Some(index), Doubt::Missing, gc.gc_id, lives);
+            }
+        }
         while let Some(index) = self.waiting.last().copied()
             && let Some(sample) = samples.get(index as usize).filter(|sample| sample.ts_ns <= gc.start_ns)
         {
@@ -131,6 +138,7 @@ impl Process {
                         life.fate = Fate::Unknown(span.value);
                     }
                 }
+                None if is_missing => lose(Some(index), Doubt::Missing, gc.gc_id, lives),
                 // An object that was there before is not there any more, and no collection said so.
                 None => {
                     let former = self.followed.insert(sample.object_id, index);
@@ -138,18 +146,22 @@ impl Process {
                 }
             }
         }
-        // Collections are numbered one after the other. Where a number is missing, objects may have moved.
-        let number = gc.gc_number;
-        if number != 0 {
-            if self.last_number != 0 && number != self.last_number.wrapping_add(1) {
-                for index in std::mem::take(&mut self.followed).into_values() {
-                    lose(Some(index), Doubt::Missing, gc.gc_id, lives);
-                }
-            }
-            self.last_number = number;
-        } else if self.last_number != 0 {
+    }
+
+    /// Whether a collection before this one was not recorded: they are numbered one after the other.
+    fn is_behind_missing(&mut self, gc: &Collection) -> bool {
+        let expected = self.last_number.wrapping_add(1);
+        match (self.last_number, gc.gc_number) {
+            (0, 0) => false,
             // Neither its start nor its end was recorded, and yet it is there.
-            self.last_number = self.last_number.wrapping_add(1);
+            (_, 0) => {
+                self.last_number = expected;
+                false
+            }
+            (last, number) => {
+                self.last_number = number;
+                last != 0 && number != expected
+            }
         }
     }
 
