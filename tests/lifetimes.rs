@@ -70,7 +70,9 @@ fn is_as_the_program_says(recording: &Path, truth: &Path) {
             panic!("{line}")
         };
         let number = |text: &str| text.parse::<u64>().unwrap();
-        let rows = types.get(name).unwrap_or_else(|| panic!("no sample of {name}"));
+        // Samples of .NET 10 have the name without what it is nested in.
+        let short = name.rsplit('+').next().unwrap();
+        let rows = types.get(name).or(types.get(short)).unwrap_or_else(|| panic!("no sample of {name}"));
         let mut sum = 0;
         for row in rows {
             let [_, of_row, first_id, end_id, survivals, at_end, weight, reason, _, ts, last_alive, dead] = row;
@@ -269,7 +271,7 @@ fn too_little_memory_is_said() {
             continue;
         }
         let weights = table.numbers("sample_weight");
-        assert!(table.rows() <= 117 && weights[0] > 4 && weights.iter().all(|weight| *weight == weights[0]));
+        assert!((20..=117).contains(&table.rows()) && weights[0] > 4 && weights.iter().all(|weight| *weight == weights[0]));
         // Thinned rows stand for all.
         let whole: u64 = with_lifetimes(&path).table("allocation_lifetime").numbers("allocation_bytes").iter().sum();
         let sum: u64 = table.numbers("allocation_bytes").iter().sum();
@@ -293,20 +295,20 @@ fn the_command_says_which_method_allocates_what_dies_where() {
     let of = |name: &str| found.iter().find(|row| row["type_name"] == name).unwrap_or_else(|| panic!("no {name}"));
     for (name, method) in [("Dies2", "MakeDies2"), ("Stays", "MakeStays"), ("DiesInBackground", "MakeDiesInBackground")]
     {
-        let row = of(&format!("Lifetimes+{name}"));
+        let row = of(&format!("{name}"));
         assert!(row["method"].as_str().unwrap().contains(&format!("Lifetimes.{method}(")), "{row}");
         assert_eq!(row["assembly"], "Churn");
     }
     let bytes = |name: &str, column: &str| of(name)[column].as_u64().unwrap();
-    for name in ["Lifetimes+Dies2", "Lifetimes+DiesInBackground", "Lifetimes+LargeDiesItem[]"] {
+    for name in ["Dies2", "DiesInBackground", "LargeDiesItem[]"] {
         assert_eq!(bytes(name, "died_old_bytes"), bytes(name, "allocated_bytes"), "{name}");
         assert_eq!(bytes(name, "alive_bytes"), 0, "{name}");
     }
-    assert_eq!(bytes("Lifetimes+Stays", "alive_bytes"), bytes("Lifetimes+Stays", "promoted_bytes"));
-    assert_eq!((bytes("Lifetimes+Dies0", "survived_first_bytes"), bytes("Lifetimes+Dies0", "died_old_bytes")), (0, 0));
-    assert_eq!(of("Lifetimes+Dies2")["life_collections_median"], 2);
-    let (_, text, _) = program(&["lifetimes", path, "--type", "lifetimes+dies", "--by", "type"]);
-    assert!(text.contains("Lifetimes+Dies1") && !text.contains("Stays") && !text.contains("method"), "{text}");
+    assert_eq!(bytes("Stays", "alive_bytes"), bytes("Stays", "promoted_bytes"));
+    assert_eq!((bytes("Dies0", "survived_first_bytes"), bytes("Dies0", "died_old_bytes")), (0, 0));
+    assert_eq!(of("Dies2")["life_collections_median"], 2);
+    let (_, text, _) = program(&["lifetimes", path, "--type", "DIES", "--by", "type"]);
+    assert!(text.contains("Dies1") && !text.contains("Stays") && !text.contains("method"), "{text}");
     let (code, _, error) = program(&["lifetimes", sample("known.nettrace").to_str().unwrap()]);
     assert!(code == 1 && error.contains("lists survivors"), "{error}");
     let (code, _, error) = program(&["lifetimes", sample("measures.nettrace").to_str().unwrap()]);
@@ -328,7 +330,7 @@ fn exports_have_the_allocations_of_objects_that_lived_so() {
             lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
         };
         for name in ["Dies0", "Dies1", "Dies2", "Stays", "DiesInBackground"] {
-            let row = found.iter().find(|row| row["type_name"] == format!("Lifetimes+{name}")).unwrap();
+            let row = found.iter().find(|row| row["type_name"] == format!("{name}")).unwrap();
             assert_eq!(of(&format!("Lifetimes.Make{name}")), row[column].as_u64().unwrap(), "{what} of {name}");
         }
     }

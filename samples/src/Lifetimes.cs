@@ -31,6 +31,7 @@ static class Lifetimes
     {
         public string Type;
         public object Held;
+        public WeakReference Weak;
         public long Bytes;
         public int Survived, First, Generation;
         public bool Released;
@@ -77,34 +78,47 @@ static class Lifetimes
         return cohort;
     }
 
-    static void Release(Cohort cohort) { cohort.Held = null; cohort.Released = true; }
+    static void Release(Cohort cohort) { cohort.Weak = new WeakReference(cohort.Held); cohort.Held = null; cohort.Released = true; }
 
-    // Collects, and notes what that means for each cohort. `last` is the number that the runtime gave the collection.
+    // Something that no collection of generation 0 leaves alive.
+    [MethodImpl(MethodImplOptions.NoInlining)] static WeakReference Probe() { return new WeakReference(new object()); }
+
+    // Asks for a collection, and notes what it means for each cohort. The runtime may collect more than was asked for.
     [MethodImpl(MethodImplOptions.NoInlining)]
-    static void Collect(int generation, bool background)
+    static void Collect(int asked, bool background)
     {
-        int before = GC.CollectionCount(0);
+        int before = GC.CollectionCount(0), first = GC.CollectionCount(1), second = GC.CollectionCount(2);
+        WeakReference probe = Probe();
         if (background)
         {
             GC.Collect(2, GCCollectionMode.Forced, false);
             Thread.Sleep(400);
         }
-        else GC.Collect(generation, GCCollectionMode.Forced, true, generation == 2);
-        int first = before + 1, last = GC.CollectionCount(0);
+        else GC.Collect(asked, GCCollectionMode.Forced, true, asked == 2);
+        int number = GC.CollectionCount(0);
+        if (number != before + 1) throw new InvalidOperationException((number - before) + " collections came at once");
+        int generation = GC.CollectionCount(2) > second ? 2 : GC.CollectionCount(1) > first ? 1 : 0;
+        // One in the background leaves what is young alone.
+        bool ran = generation == 2 && probe.IsAlive;
+        Predicate<Cohort> collected = cohort => ran ? cohort.Generation >= 2 : Math.Min(cohort.Generation, 2) <= generation;
         foreach (Cohort cohort in cohorts)
         {
-            int own = Math.Min(cohort.Generation, 2);
-            if (background ? own < 2 : own > generation) continue;
-            if (cohort.First == 0) cohort.First = last;
+            if (!collected(cohort))
+            {
+                if (cohort.Released && !cohort.Weak.IsAlive) throw new InvalidOperationException(cohort.Type + " died where its generation was not collected");
+                continue;
+            }
+            if (cohort.First == 0) cohort.First = number;
             if (cohort.Released)
             {
-                Tell(cohort, "dead", first, last);
+                if (cohort.Weak.IsAlive) throw new InvalidOperationException(cohort.Type + " does not die");
+                Tell(cohort, "dead", number, number);
                 continue;
             }
             cohort.Survived++;
             if (cohort.Generation < 2) cohort.Generation = GC.GetGeneration(cohort.Held);
         }
-        cohorts.RemoveAll(cohort => cohort.Released && (background ? Math.Min(cohort.Generation, 2) == 2 : Math.Min(cohort.Generation, 2) <= generation));
+        cohorts.RemoveAll(cohort => cohort.Released && collected(cohort));
     }
 
     static void Tell(Cohort cohort, string fate, int first, int last)
