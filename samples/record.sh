@@ -8,6 +8,7 @@
 #   --runtime DIR|auto   the folder with `dotnet` in it. auto (default): DOTNET_ROOT, else the folder of `dotnet` on
 #                        PATH, else .NET Core 3.1 from PyPI (the wheel dotnetcore2), kept in the cache
 #   --only NAMES         record only these: gc-churn server-gc heap stacks events exit-early callbacks subjects measures known
+#                        lifetimes
 #   --suffix TEXT        put TEXT behind each name, as in gc-churn-3.1.nettrace
 #   --no-install         take only what is there: nothing from PyPI or apt
 #
@@ -23,7 +24,7 @@ wheel=dotnetcore2 wheel_version=3.1.23
 cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/tracequet
 # Where runtime and program are copied to and run: a recording has their paths in it, and this one says nothing of a machine.
 stage=/tmp/churn
-all="gc-churn server-gc heap stacks events exit-early callbacks subjects measures known"
+all="gc-churn server-gc heap stacks events exit-early callbacks subjects measures known lifetimes"
 
 say() { echo "record.sh: $*" >&2; }
 die() { say "$@"; exit 1; }
@@ -266,6 +267,9 @@ for name in $only; do
     known)      # with what the program says of itself beside it
       record $name "$clr:0x8000000C038:4" -- known
       grep -E '^(allocation|exception|site|wait) ' "$work/$name.log" > "$out/$name$suffix.truth.txt" || true ;;
+    lifetimes)  # what `collect --for lifetimes` records, with what the program says of itself beside it
+      record $name "$clr:0x80000480039:5" GCgen0size=10000000 -- lifetimes
+      grep -E '^life ' "$work/$name.log" > "$out/$name$suffix.truth.txt" || true ;;
     callbacks)  # with the recorder as the runtime's profiler: both versions of the callbacks, roots, handles, names
       library=$(recorder_library) && cp "$library" "$stage/libtracequet_recorder.so" || { say "no recorder"; failed="$failed $name"; continue; }
       status=0

@@ -1,6 +1,6 @@
 //! What answers over a dataset hold of its tables in memory is bounded.
 
-use tracequet::analyze::{cohort, heap, metrics, profile, survived};
+use tracequet::analyze::{cohort, heap, lifetime, metrics, profile, survived};
 use tracequet::dataset::read::{Dataset, Recording};
 use tracequet::trace::error::Error;
 use tracequet::{Convert, convert};
@@ -11,6 +11,7 @@ fn refused(recording: &Recording<'_>) -> Vec<(&'static str, String)> {
         ("metrics", metrics::metrics(recording).map(drop)),
         ("snapshots", heap::snapshots(recording).map(drop)),
         ("cohorts", cohort::cohorts(recording, |_| ())),
+        ("lifetimes", lifetime::by_type(recording, |_| true).map(drop)),
         ("survived", survived::survived(recording, 1, 0, true).map(drop)),
         ("profile", profile::read(recording, profile::What::Cpu).map(drop)),
     ];

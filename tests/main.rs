@@ -105,6 +105,8 @@ mod interrupt;
 #[cfg(all(feature = "packed", feature = "cli"))]
 mod known;
 mod layers;
+#[cfg(all(feature = "cli", feature = "packed"))]
+mod lifetimes;
 mod limits;
 #[cfg(feature = "packed")]
 mod lines;

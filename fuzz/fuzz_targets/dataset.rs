@@ -6,7 +6,7 @@ use std::sync::{Once, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
 use tracequet::analyze::profile::{ProfileFormat, What};
-use tracequet::analyze::{check, cohort, heap, profile, rules, survived};
+use tracequet::analyze::{check, cohort, heap, lifetime, profile, rules, survived};
 use tracequet::dataset::read::{Dataset, Recording};
 use tracequet::{Convert, Format, convert};
 
@@ -32,6 +32,8 @@ fn tables() -> Vec<&'static str> {
     let mut names =
         ["gc_pause", "gc_heap_generation", "metric", "method_compilation", "event_type", "counter"].to_vec();
     names.extend(survived::TABLES.iter().chain(&cohort::TABLES).chain(&heap::TABLES).chain(&profile::TABLES));
+    names.extend(lifetime::TABLES.iter().chain(&lifetime::NAMES));
+    names.push("allocation_lifetime");
     names.sort_unstable();
     names.dedup();
     names
@@ -51,7 +53,7 @@ pub fn places() -> &'static [Place] {
             std::fs::write(&recording, bytes).expect("room");
             for format in [Format::Parquet, Format::Arrow] {
                 let dataset = folder.join(format!("{name}-{}", format.name()));
-                let mut request = Convert::new([&recording], &dataset).tables(tables());
+                let mut request = Convert::new([&recording], &dataset).tables(tables()).lifetimes(1 << 20);
                 request.format = format;
                 convert(&request, &mut |_| {}).expect("a dataset");
                 let files = std::fs::read_dir(&dataset).expect("files").map(|entry| entry.expect("a file").path());
@@ -85,6 +87,7 @@ fn ask_recording(recording: &Recording<'_>) {
         let _ = survived::survived(recording, 1, address, true);
     }
     let _ = cohort::cohorts(recording, |_| {});
+    let _ = (lifetime::found_lifetimes(recording, |_| Ok(())), lifetime::by_site(recording, |_| true));
     if let Ok(snapshot) = heap::snapshot(recording, None)
         && let Ok(graph) = heap::read(recording, &snapshot, 64 << 20)
         && let Ok(retention) = heap::Retention::of(&graph)
@@ -94,7 +97,7 @@ fn ask_recording(recording: &Recording<'_>) {
             heap::explain(&graph, &retention, 0);
         }
     }
-    for what in [What::Cpu, What::Allocation, What::Exception, What::Contention] {
+    for what in [What::Cpu, What::Allocation, What::Exception, What::Contention, What::Live] {
         if let Ok(profile) = profile::read(recording, what) {
             for format in
                 [ProfileFormat::Speedscope, ProfileFormat::Folded, ProfileFormat::Pprof, ProfileFormat::Firefox]

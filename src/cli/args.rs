@@ -9,6 +9,7 @@ use super::check::{CheckArgs, CompareArgs};
 use super::dataset::DatasetArgs;
 use super::export::ExportArgs;
 use super::heap::HeapArgs;
+use super::lifetimes::LifetimesArgs;
 use super::live::args::{LiveArgs, PsArgs};
 use super::stats::StatsArgs;
 use super::survival::SurvivalArgs;
@@ -147,6 +148,9 @@ pub enum Command {
     /// Write call stacks for other tools: speedscope, flame graphs, pprof, Firefox Profiler
     #[command(long_about = super::export::ABOUT, after_help = super::export::EXAMPLES)]
     Export(ExportArgs),
+    /// Show which code and types allocate what survives, is promoted, dies in generation 2, or stays
+    #[command(long_about = super::lifetimes::ABOUT, after_help = super::lifetimes::EXAMPLES)]
+    Lifetimes(LifetimesArgs),
     /// Show how many bytes survive how many collections
     #[command(
         long_about = "Shows survival over time: how many of the bytes that were allocated before a collection are alive after \
@@ -304,6 +308,9 @@ pub struct OutputArgs {
     /// Fill the table gc_cohort with the survival of bytes over time; SIZE limits the memory for one collection
     #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = values::size)]
     pub lineage: Option<u64>,
+    /// Fill the table allocation_lifetime with the lives of sampled objects; SIZE limits the memory for it
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = values::size)]
+    pub lifetimes: Option<u64>,
     /// Directory with symbols, for source lines of stack frames and names of native frames; repeatable
     ///
     /// Symbols are portable PDBs of assemblies, PDBs of native Windows files, and ELF files, also in the layout of

@@ -167,6 +167,7 @@ pub fn output(args: OutputArgs) -> Result<Convert, Error> {
         .overwrite(args.overwrite)
         .retained(args.retained)
         .lineage(args.lineage)
+        .lifetimes(args.lifetimes)
         .symbols(args.symbols)
         .strict(args.strict))
 }

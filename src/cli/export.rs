@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
+use crate::analyze::lifetime;
 use crate::analyze::profile::{ProfileFormat, TABLES, What, read};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -13,7 +14,7 @@ use super::output::{Outcome, print_note};
 use super::text::counted;
 
 /// What the command does.
-pub const ABOUT: &str = "Writes the call stacks of CPU samples, allocations, exceptions, waits for locks or blocked threads as a profile that \
+pub const ABOUT: &str = "Writes the call stacks of CPU samples, allocations (of all objects, or of those that survive, die in generation 2 or stay), exceptions, waits for locks or blocked threads as a profile that \
             other tools open: speedscope (all threads together and each alone), folded stacks for flame graphs, pprof, or the Firefox \
             Profiler (with the pauses of the process).\n\n\
             IN is a dataset made by convert, or a recording.";
@@ -74,6 +75,12 @@ pub enum WhatArg {
     Cpu,
     /// Allocations, by bytes, of the samples that the view allocation_source names
     Allocation,
+    /// Allocations of objects that survived their first collection, by bytes
+    Survivors,
+    /// Allocations of objects that died in generation 2, or among large or pinned objects, by bytes
+    Gen2Deaths,
+    /// Allocations of objects that are alive at the end, by bytes
+    Live,
     /// Exceptions
     Exception,
     /// Waits for locks, by time
@@ -93,6 +100,10 @@ fn recorded(what: WhatArg) -> (&'static str, &'static str) {
             "allocations",
             "they are recorded with the keyword 0x80000000000 of .NET 10, with 0x1 at level 5 of older runtimes, or with `collect --for allocations`",
         ),
+        WhatArg::Survivors | WhatArg::Gen2Deaths | WhatArg::Live => (
+            "allocations of such objects",
+            "they are recorded with allocations, their stacks, and the ranges that survive: `collect --for lifetimes`",
+        ),
         WhatArg::Exception => (
             "exceptions",
             "they are recorded with the keyword 0x8000 of the runtime, or with `collect --for exceptions`",
@@ -111,7 +122,11 @@ fn recorded(what: WhatArg) -> (&'static str, &'static str) {
 /// Exports from a dataset, or from a recording that is converted for it.
 pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
     let (what, format) = (args.what(), args.format());
-    let opened = opened::open_with_symbols(&args.input, &TABLES, &args.symbols)?;
+    let mut tables = TABLES.to_vec();
+    if matches!(args.what, WhatArg::Survivors | WhatArg::Gen2Deaths | WhatArg::Live) {
+        tables.extend(lifetime::TABLES.iter().filter(|table| !TABLES.contains(table)));
+    }
+    let opened = opened::open_with_symbols(&args.input, &tables, &args.symbols)?;
     let recording = opened.dataset.recording(args.trace.as_deref())?;
     let profile = read(&recording, what)?;
     if profile.without_stack > 0 {
@@ -143,6 +158,9 @@ impl ExportArgs {
         match self.what {
             WhatArg::Cpu => What::Cpu,
             WhatArg::Allocation => What::Allocation,
+            WhatArg::Survivors => What::Survivors,
+            WhatArg::Gen2Deaths => What::Gen2Deaths,
+            WhatArg::Live => What::Live,
             WhatArg::Exception => What::Exception,
             WhatArg::Contention => What::Contention,
             WhatArg::Blocked => What::Blocked,

@@ -66,6 +66,9 @@ fn advice(error: &Error) -> Option<&'static str> {
             "`tracequet collect --for gc-survival` records them"
         }
         Error::NotRecorded { what: Evidence::HeapWalk, .. } => "`tracequet collect --heap` records one",
+        Error::NotRecorded { what: Evidence::AllocatedObjects, .. } => {
+            "`tracequet collect --for lifetimes` records them"
+        }
         Error::OverMemory(_) => "raise --memory",
         Error::Damaged { .. } => "--strict treats damage as an error",
         Error::NotConverted { cause, .. } => return advice(cause),

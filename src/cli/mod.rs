@@ -17,6 +17,7 @@ mod heap;
 mod inspect;
 mod interrupt;
 mod json;
+mod lifetimes;
 mod live;
 mod markdown;
 mod names;
@@ -67,6 +68,7 @@ pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Check(args) => check::run(&args),
         Command::Compare(args) => check::run_compare(&args),
         Command::Dataset(args) => dataset::run(&args),
+        Command::Lifetimes(args) => lifetimes::run(&args),
         Command::Survival(args) => survival::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Generate(args) => generate::run(&args),

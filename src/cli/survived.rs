@@ -73,7 +73,7 @@ fn json(steps: &[Step]) -> anyhow::Result<String> {
                 "gc_id": s.gc_id, "generation": s.generation, "kind": s.kind, "start_ts_ns": s.start_ns,
                 "address": s.address, "fate": s.fate.as_str(), "address_after": s.address_after,
                 "generation_before": s.generation_before, "generation_after": s.generation_after,
-                "reason": match s.fate { Fate::Unknown(why) => Some(why), _ => None },
+                "reason": match s.fate { Fate::Unknown(why) => Some(why.text()), _ => None },
             })
         })
         .collect();
@@ -98,7 +98,7 @@ fn text(steps: &[Step]) -> String {
     let mut out = String::new();
     columns.print(&mut out);
     if let Some(Step { fate: Fate::Unknown(why), .. }) = steps.last() {
-        out.push_str(&format!("\n  unknown: {why}\n"));
+        out.push_str(&format!("\n  unknown: {}\n", why.text()));
     }
     out
 }

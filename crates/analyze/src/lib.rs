@@ -3,12 +3,15 @@
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::{Error, Result};
 
+mod allocation_source;
 mod allowance;
 pub mod check;
 pub mod cohort;
+pub mod collection;
 #[cfg(test)]
 mod dice;
 pub mod heap;
+pub mod lifetime;
 pub mod metrics;
 pub mod profile;
 pub mod rules;

@@ -16,6 +16,7 @@ use tracequet_trace::error::{Error, Named, Result};
 
 use self::ranges::{Range, Ranges};
 use super::{HeldTexts, held};
+use crate::collection::{Collection, Doubt, Effect, Said};
 
 /// Ranges held in memory, unless one collection alone has more.
 const MAX_RANGES: u64 = 4 << 20;
@@ -38,7 +39,7 @@ pub enum Fate {
     /// It is in the non-GC (frozen) heap of .NET 8 and later, which is never collected and never moves.
     NeverCollected,
     /// The recording does not say; why.
-    Unknown(&'static str),
+    Unknown(Doubt),
 }
 
 impl Fate {
@@ -208,30 +209,19 @@ fn absent(gc: &Gc, recorded: &Recorded<'_>, before: Option<u8>, address: u64) ->
     if before == Some(NON_GC_HEAP) {
         return Fate::NeverCollected;
     }
-    let (Some(before), Some(collected)) = (before, gc.generation) else {
-        return Fate::Unknown("the generation of the address or of the collection is not known");
-    };
-    let is_full = collected >= 2;
-    // A background collection leaves the two youngest generations alone.
-    let maybe_background = is_full && gc.kind.as_deref() != Some("blocking");
-    if !is_full && before > collected || maybe_background && gc.kind.is_some() && before < 2 {
-        return Fate::NotCollected;
-    }
-    if maybe_background && before < 2 {
-        return Fate::Unknown("the collection may have run in the background, which leaves this generation alone");
-    }
-    if !gc.complete {
-        return Fate::Unknown("start or end of the collection is not in the recording, nor maybe some of its ranges");
-    }
-    if gc.ranges == 0 {
-        return Fate::Unknown("no ranges of the collection were recorded");
+    let background = Collection::is_background(gc.kind.as_deref());
+    let (generation, complete) = (gc.generation, gc.complete);
+    match (Said { generation, background, complete, has_ranges: gc.ranges > 0 }.effect(before)) {
+        Effect::Collects => {}
+        Effect::Leaves => return Fate::NotCollected,
+        Effect::Unknown(doubt) => return Fate::Unknown(doubt),
     }
     // A range lies within one part of the heap, and ends before the next range begins.
     let in_one_part = |r: &Range| {
         recorded.heap.before.iter().any(|(_, start, length)| holds(*start, *length, address) && *start <= r.start)
     };
     if recorded.nearest(address).is_some_and(|r| r.clamped && in_one_part(&r)) {
-        return Fate::Unknown("behind a range of 4 GiB or more whose length is not recorded");
+        return Fate::Unknown(Doubt::Clamped);
     }
     Fate::Dead
 }

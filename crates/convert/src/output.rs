@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use tracequet_analyze::cohort::StoredRanges;
+use tracequet_analyze::cohort::stored_cohorts;
+use tracequet_analyze::collection::StoredCollections;
 use tracequet_analyze::heap::StoredWalks;
+use tracequet_analyze::lifetime::{Samples, stored_lifetimes};
 use tracequet_analyze::metrics::{Figures, Missing, definition_of};
 use tracequet_dataset::table::Tables;
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
@@ -31,8 +33,12 @@ pub(super) struct TableOutput {
     figures: Option<Figures>,
     /// The walks of the heap, when it was asked what their objects retain.
     walks: Option<StoredWalks>,
-    /// The collections with their ranges, when survival over time was asked for.
-    ranges: Option<StoredRanges>,
+    /// The collections with their ranges, when survival over time or lifetimes were asked for.
+    collections: Option<StoredCollections>,
+    /// Whether survival over time was.
+    lineage: bool,
+    /// The allocations, when lifetimes were.
+    samples: Option<Samples>,
     /// OS ids of the processes whose rows are wanted, where rows of others come as well; `None`: all.
     only: Option<BTreeSet<u64>>,
 }
@@ -47,8 +53,11 @@ impl FactSink for TableOutput {
         if let Some(walks) = &mut self.walks {
             walks.fact(&fact);
         }
-        if let Some(ranges) = &mut self.ranges {
-            ranges.fact(&fact);
+        if let Some(collections) = &mut self.collections {
+            collections.fact(&fact);
+        }
+        if let (Some(samples), Fact::Allocation(rows)) = (&mut self.samples, &fact) {
+            rows.iter().for_each(|row| samples.take(row));
         }
         match &self.only {
             Some(only) => add_only(&mut self.tables, only, fact),
@@ -82,7 +91,8 @@ impl TableOutput {
         // In one order and each name once, as in the entry of the recording, whatever the order of the options.
         let labels = request.labels.iter().cloned().collect();
         let walks = request.retained.map(StoredWalks::new);
-        let ranges = request.lineage.map(StoredRanges::new);
+        let collections = request.lineage.max(request.lifetimes).map(StoredCollections::new);
+        let samples = request.lifetimes.map(Samples::new);
         let (problems, table_ids) = (BTreeMap::new(), Vec::new());
         let only = (!request.processes.is_empty()).then(BTreeSet::new);
         TableOutput {
@@ -91,7 +101,9 @@ impl TableOutput {
             problems,
             table_ids,
             walks,
-            ranges,
+            collections,
+            lineage: request.lineage.is_some(),
+            samples,
             labels,
             selection: Selection::default(),
             figures: None,
@@ -121,15 +133,35 @@ impl TableOutput {
         })
     }
 
-    /// The rows of `gc_cohort`, likewise.
-    fn lineage(&mut self, position: u64, dataset: &mut dyn TableSink) -> Result<()> {
-        let Some(mut ranges) = self.ranges.take() else { return Ok(()) };
-        ranges.finish(|row| {
-            self.tables.add(row);
-            if self.tables.has_ready() { self.write(dataset) } else { Ok(()) }
-        })?;
-        if let Some(message) = ranges.refused() {
-            self.problem(&Problem::new(Severity::DataLoss, "lineage_too_large", position, message));
+    /// The rows of `gc_cohort` and `allocation_lifetime`, likewise.
+    fn followed(&mut self, position: u64, dataset: &mut dyn TableSink) -> Result<()> {
+        let Some(mut collections) = self.collections.take() else { return Ok(()) };
+        let refused = |output: &mut TableOutput, message: Option<String>, code| {
+            if let Some(message) = message {
+                output.problem(&Problem::new(Severity::DataLoss, code, position, message));
+            }
+        };
+        if let Some(samples) = self.samples.take() {
+            if samples.weight() > 1 {
+                let (rows, weight) = (samples.rows().len(), samples.weight());
+                let message = format!(
+                    "allocation_lifetime has {rows} samples, one of {weight}, chosen by chance: more are not followed. Each \
+                     counts {weight} times"
+                );
+                self.problem(&Problem::new(Severity::Info, "lifetimes_thinned", position, message));
+            }
+            stored_lifetimes(&mut collections, &samples, |row| {
+                self.tables.add(row);
+                if self.tables.has_ready() { self.write(dataset) } else { Ok(()) }
+            })?;
+            refused(self, collections.refused("allocation_lifetime is empty", "--lifetimes"), "lifetimes_too_large");
+        }
+        if self.lineage {
+            stored_cohorts(&mut collections, |row| {
+                self.tables.add(row);
+                if self.tables.has_ready() { self.write(dataset) } else { Ok(()) }
+            })?;
+            refused(self, collections.refused("gc_cohort is incomplete", "--lineage"), "lineage_too_large");
         }
         Ok(())
     }
@@ -189,7 +221,7 @@ impl TableOutput {
     ) -> Result<(InputSummary, Vec<TableSummary>)> {
         if failure.is_none() {
             self.retained(summary.bytes, dataset)?;
-            self.lineage(summary.bytes, dataset)?;
+            self.followed(summary.bytes, dataset)?;
         }
         summary.problems = self.problems.values().cloned().collect();
         summary.complete &= !self.problems.values().any(|p| p.severity == Severity::Error);

@@ -90,6 +90,10 @@ pub struct Convert {
     /// Fill the table `gc_cohort`, with this limit in bytes of memory for the ranges of a recording: 64 for each range.
     /// Beyond that the table is not whole, and a diagnostic says so.
     pub lineage: Option<u64>,
+    /// Fill the table `allocation_lifetime`, with this limit in bytes of memory for the ranges of a recording, as
+    /// [`Convert::lineage`], and as much again for its samples: 512 for each. Of more samples some are left out, and the others
+    /// count more.
+    pub lifetimes: Option<u64>,
     /// With [`super::record`]: the recording is added to a dataset of several, as with `append`, and what there is of it is
     /// published at this interval.
     pub follow: Option<Duration>,
@@ -190,6 +194,11 @@ impl Convert {
         Convert { lineage: lineage.into(), ..self }
     }
 
+    /// Sets [`Convert::lifetimes`].
+    pub fn lifetimes(self, lifetimes: impl Into<Option<u64>>) -> Convert {
+        Convert { lifetimes: lifetimes.into(), ..self }
+    }
+
     /// Sets [`Convert::follow`].
     pub fn follow(self, follow: impl Into<Option<Duration>>) -> Convert {
         Convert { follow: follow.into(), ..self }
@@ -238,9 +247,11 @@ impl Convert {
         let paths =
             |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(",");
         let lineage = if self.lineage.is_some() { "yes".to_owned() } else { String::new() };
-        let all: [(&str, String); 8] = [
+        let lifetimes = if self.lifetimes.is_some() { "yes".to_owned() } else { String::new() };
+        let all: [(&str, String); 9] = [
             ("retained", retained),
             ("lineage", lineage),
+            ("lifetimes", lifetimes),
             ("tables", tables.join(",")),
             ("providers", providers.join(",")),
             ("process", processes.join(",")),

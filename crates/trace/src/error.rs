@@ -144,6 +144,8 @@ pub enum Evidence {
     SurvivingRanges,
     /// A walk of the heap.
     HeapWalk,
+    /// Allocations with the addresses of their objects.
+    AllocatedObjects,
 }
 
 impl Error {

@@ -11,62 +11,14 @@ use std::collections::btree_map::Entry;
 use tracequet_facts::fact::NON_GC_HEAP;
 
 use super::pieces::{Pieces, UNKNOWN_BIRTH};
-use super::spans::{Span, Walk, disjoint, join};
+use crate::collection::spans::{Span, Walk, disjoint, join};
+use crate::collection::{Collection, Effect, LARGE, NO_GENERATION, Place, as_span, bounds, shadows};
 
 /// Pieces of memory that are distinguished, of all runtimes: some 40 bytes each.
 pub(super) const MAX_PIECES: usize = 32 << 20;
 
 /// Cohorts that are distinguished at a time. Beyond that the oldest two are merged, named after the later.
 const MAX_COHORTS: usize = 256;
-
-/// Generation of large objects; pinned objects are the next one.
-const LARGE: u8 = 3;
-
-/// Stands for a generation that is not known.
-const NO_GENERATION: u8 = u8::MAX;
-
-/// Memory of a generation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bound {
-    /// 0 to 2, 3 large objects, 4 pinned objects, 5 the non-GC heap.
-    pub generation: u8,
-    /// First byte.
-    pub start: u64,
-    /// Bytes in use.
-    pub length: u64,
-}
-
-/// Memory that survived a collection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
-    /// First byte before the collection.
-    pub start: u64,
-    /// First byte after it; the same where it stayed.
-    pub new_start: u64,
-    /// Bytes.
-    pub length: u64,
-    /// Whether the length is only a lower bound.
-    pub clamped: bool,
-}
-
-/// What the recording has of a collection.
-#[derive(Clone, Debug, Default)]
-pub struct Collection {
-    /// Its number.
-    pub gc_id: u32,
-    /// Highest generation that it collected.
-    pub generation: Option<u8>,
-    /// Whether it ran in the background, which leaves generations 0 and 1 alone; `None` when that is not known.
-    pub background: Option<bool>,
-    /// Whether nothing of it is known to be missing.
-    pub complete: bool,
-    /// Memory of the generations at its start.
-    pub before: Vec<Bound>,
-    /// The same at its end.
-    pub after: Vec<Bound>,
-    /// What survived, in any order.
-    pub ranges: Vec<Range>,
-}
 
 /// Bytes of one cohort after one collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,17 +35,6 @@ pub struct CohortRow {
     pub alive_bytes: u64,
     /// Bytes that may be alive: the collection of their generation was not recorded completely.
     pub unknown_bytes: u64,
-}
-
-/// What a collection does to a generation.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Effect {
-    /// It collects it: what is not listed is dead.
-    Collects,
-    /// It leaves it alone.
-    Leaves,
-    /// It collects it, or may, and does not list all that survived.
-    Unknown,
 }
 
 /// The memory of one runtime, from collection to collection.
@@ -136,7 +77,7 @@ impl Lineage {
         join(&mut next);
         match gc.effect(LARGE) {
             Effect::Collects => self.knows_large = true,
-            Effect::Unknown => self.knows_large = false,
+            Effect::Unknown(_) => self.knows_large = false,
             Effect::Leaves => {}
         }
         // What was left alone may be of another generation now.
@@ -250,7 +191,7 @@ impl Lineage {
                         match gc.effect(generation) {
                             Effect::Leaves => next.push(Span { start, end, value: span.value }),
                             Effect::Collects if shadow.is_none() => {}
-                            Effect::Collects | Effect::Unknown => {
+                            Effect::Collects | Effect::Unknown(_) => {
                                 let bytes = unknown.entry((span.value, generation)).or_default();
                                 *bytes = bytes.saturating_add(end - start);
                             }
@@ -352,69 +293,13 @@ fn differences(one: &[Span<u8>], other: &[Span<u8>]) -> Vec<(u64, u64, u8, u8)> 
     found
 }
 
-impl Collection {
-    fn effect(&self, generation: u8) -> Effect {
-        if generation == NON_GC_HEAP {
-            return Effect::Leaves;
-        }
-        let (Some(collected), true) = (self.generation, generation != NO_GENERATION) else { return Effect::Unknown };
-        let is_full = collected >= 2;
-        if !is_full && generation > collected {
-            return Effect::Leaves;
-        }
-        if is_full && generation < 2 {
-            match self.background {
-                Some(true) => return Effect::Leaves,
-                None => return Effect::Unknown,
-                Some(false) => {}
-            }
-        }
-        if self.complete && !self.ranges.is_empty() { Effect::Collects } else { Effect::Unknown }
-    }
-}
-
-/// Where a range goes.
-#[derive(Clone, Copy)]
-struct Place {
-    /// What is added to an address, modulo 2^64.
-    delta: u64,
-    clamped: bool,
-}
-
-fn as_span(range: &Range) -> Span<Place> {
-    let value = Place { delta: range.new_start.wrapping_sub(range.start), clamped: range.clamped };
-    Span { start: range.start, end: range.start.saturating_add(range.length), value }
-}
-
-fn bounds(bounds: &[Bound]) -> Vec<Span<u8>> {
-    let span = |bound: &Bound| Span {
-        start: bound.start,
-        end: bound.start.saturating_add(bound.length),
-        value: bound.generation,
-    };
-    disjoint(bounds.iter().map(span).collect())
-}
-
-/// What lies behind the known part of ranges of 4 GiB and more: up to the next range, or to the end of the generation.
-fn shadows(before: &[Span<u8>], ranges: &[Span<Place>]) -> Vec<Span<()>> {
-    let mut found = Vec::new();
-    for (range, index) in ranges.iter().zip(1..).filter(|(range, _)| range.value.clamped) {
-        let place = before.partition_point(|bound| bound.end <= range.start);
-        let limit = before.get(place).filter(|bound| bound.start <= range.start).map_or(u64::MAX, |bound| bound.end);
-        let end = ranges.get(index).map_or(limit, |next| next.start.min(limit));
-        if range.end < end {
-            found.push(Span { start: range.end, end, value: () });
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod bytewise;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collection::{Bound, Range};
 
     fn gc(gc_id: u32, generation: u8, before: &[(u8, u64, u64)], ranges: &[(u64, u64, u64)]) -> Collection {
         let bound = |(generation, start, length): &(u8, u64, u64)| Bound {
@@ -436,6 +321,7 @@ mod tests {
             before: before.iter().map(bound).collect(),
             after: vec![Bound { generation: 1, start: 0, length: 1 << 40 }],
             ranges: ranges.iter().map(range).collect(),
+            ..Collection::default()
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::spans::{Span, join};
+use crate::collection::spans::{Span, join};
 
 /// The cohort of bytes of which it is not known when they came into being: before the recording began, or where a collection
 /// was not recorded whole.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::lineage::{Bound, Collection, Lineage, Range};
+use super::lineage::Lineage;
 use super::pieces::UNKNOWN_BIRTH;
+use crate::collection::{Bound, Collection, Range};
 use crate::dice::Dice;
 
 #[derive(Clone, Debug)]
@@ -162,6 +163,7 @@ impl Heap {
             before,
             after,
             ranges,
+            ..Collection::default()
         }
     }
 

@@ -12,6 +12,12 @@ pub enum What {
     Cpu,
     /// Sampled allocations, by the bytes that each represents.
     Allocation,
+    /// The same, of objects that survived their first collection.
+    Survivors,
+    /// The same, of objects that died in generation 2, or among large or pinned objects.
+    Gen2Deaths,
+    /// The same, of objects that are alive at the end.
+    Live,
     /// Exceptions that were thrown.
     Exception,
     /// Waits for locks, by their time.
@@ -158,6 +164,9 @@ impl What {
         match self {
             What::Cpu => "cpu",
             What::Allocation => "allocation",
+            What::Survivors => "survivors",
+            What::Gen2Deaths => "gen2-deaths",
+            What::Live => "live",
             What::Exception => "exception",
             What::Contention => "contention",
             What::Blocked => "blocked",

@@ -28,14 +28,15 @@ fn encode_up_to(max_bytes: usize, profile: &Profile) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     strings.index("");
     let count = match profile.what {
-        What::Cpu | What::Allocation => "samples",
+        What::Cpu | What::Allocation | What::Survivors | What::Gen2Deaths | What::Live => "samples",
         What::Exception => "exceptions",
         What::Contention => "contentions",
         What::Blocked => "waits",
     };
     let weight = match (profile.what, profile.unit) {
         (What::Cpu, Unit::Nanoseconds) => Some(("cpu", "nanoseconds")),
-        (What::Allocation, _) => Some(("alloc_space", "bytes")),
+        (What::Allocation | What::Survivors | What::Gen2Deaths, _) => Some(("alloc_space", "bytes")),
+        (What::Live, _) => Some(("inuse_space", "bytes")),
         (What::Contention | What::Blocked, _) => Some(("delay", "nanoseconds")),
         _ => None,
     };

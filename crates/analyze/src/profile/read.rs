@@ -8,6 +8,8 @@ use tracequet_dataset::read::{Column, Recording};
 use tracequet_trace::error::{Error, Result};
 
 use super::model::{Code, Function, Pause, Profile, ProfileFrame, Sample, ThreadSamples, Unit, What};
+use crate::allocation_source::rank;
+use crate::lifetime::{Fate, Life, lifetimes};
 use crate::{HeldTexts, held};
 
 /// The tables that profiles are found in.
@@ -41,12 +43,17 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
     callsites(recording, &mut profile)?;
     profile.pauses = pauses(recording)?;
 
+    if let Some(is_meant) = meant(what) {
+        return lived(recording, profile, is_meant);
+    }
     // Table, time, weight; and the weight of a row that has no column for it.
     let (table, time, weight, unit, one) = match what {
         // Weighed when all are there.
         What::Cpu if sampling_ns > 0 => ("cpu_sample", "ts_ns", Some("sample_count"), Unit::Nanoseconds, 1),
         What::Cpu => ("cpu_sample", "ts_ns", Some("sample_count"), Unit::Count, 1),
-        What::Allocation => ("allocation", "ts_ns", Some("allocation_bytes"), Unit::Bytes, 1),
+        What::Allocation | What::Survivors | What::Gen2Deaths | What::Live => {
+            ("allocation", "ts_ns", Some("allocation_bytes"), Unit::Bytes, 1)
+        }
         What::Exception => ("exception", "ts_ns", None, Unit::Count, 1),
         What::Contention => ("contention", "start_ts_ns", Some("duration_ns"), Unit::Nanoseconds, 1),
         What::Blocked => ("thread_time", "start_ts_ns", Some("duration_ns"), Unit::Nanoseconds, 1),
@@ -61,7 +68,7 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
         _ => None,
     };
     columns.extend(kind);
-    let sources = if what == What::Allocation { allocation_sources(recording)? } else { &[] };
+    let best = if what == What::Allocation { allocation_rank(recording)? } else { None };
     let mut threads: BTreeMap<(u64, u64), Vec<Sample>> = BTreeMap::new();
     let mut rounds = Rounds::default();
     let (sites, mut without_stack) = (profile.callsites.len() as u64, 0);
@@ -72,8 +79,8 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
             What::Cpu => row.text(5) == "idle",
             What::Blocked => row.text(5) != "blocked",
             // Several kinds of samples stand for the same bytes.
-            What::Allocation => !sources.contains(&row.text(5)),
-            What::Exception | What::Contention => false,
+            What::Allocation => rank(row.text(5)) != best || best.is_none(),
+            _ => false,
         };
         if is_other {
             return Ok(());
@@ -97,28 +104,66 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
         rounds.weigh(&mut threads, sampling_ns);
         profile.sampling_ns = rounds.longest().unwrap_or(sampling_ns);
     }
+    profile.threads = labelled(recording, threads)?;
+    Ok(profile)
+}
+
+/// Which lives are meant, where it is allocations whose objects lived so.
+fn meant(what: What) -> Option<fn(&Life) -> bool> {
+    match what {
+        What::Survivors => Some(|life| life.survived_first() == Some(true)),
+        What::Gen2Deaths => Some(Life::died_old),
+        What::Live => Some(|life| life.fate == Fate::Alive),
+        _ => None,
+    }
+}
+
+/// Allocations whose objects lived as is meant, by bytes.
+fn lived(recording: &Recording<'_>, mut profile: Profile, is_meant: fn(&Life) -> bool) -> Result<Profile> {
+    profile.unit = Unit::Bytes;
+    let mut threads: BTreeMap<(u64, u64), Vec<Sample>> = BTreeMap::new();
+    let mut frames = Frames::of(&profile);
+    let (sites, mut without_stack) = (profile.callsites.len() as u64, 0);
+    lifetimes(recording, |lifetime| {
+        if !is_meant(lifetime.life) {
+            return Ok(());
+        }
+        let callsite = lifetime.sample.callsite_id;
+        if callsite == 0 || u64::from(callsite) >= sites {
+            without_stack += 1;
+            return Ok(());
+        }
+        frames.add(callsite as usize)?;
+        let weight = lifetime.bytes().unwrap_or_default();
+        let of_thread = threads.entry((lifetime.sample.process_id, lifetime.sample.thread_id)).or_default();
+        of_thread.push(Sample { ts_ns: lifetime.sample.ts_ns, callsite, weight });
+        held(recording, "threads", threads.len() as u64, BYTES_PER_THREAD)
+    })?;
+    profile.without_stack = without_stack;
+    profile.threads = labelled(recording, threads)?;
+    Ok(profile)
+}
+
+/// The samples of each thread in the order of time, with its label.
+fn labelled(recording: &Recording<'_>, threads: BTreeMap<(u64, u64), Vec<Sample>>) -> Result<Vec<ThreadSamples>> {
     let (labels, mut texts) = (Labels::read(recording)?, HeldTexts::of(recording, "thread"));
     let threads = threads.into_iter().map(|((process_id, thread_id), mut samples)| {
         samples.sort_by_key(|sample| sample.ts_ns);
         let label = texts.copy(&labels.of(process_id, thread_id))?;
         Ok(ThreadSamples { process_id, thread_id, label, samples })
     });
-    profile.threads = threads.collect::<Result<_>>()?;
-    Ok(profile)
+    threads.collect::<Result<_>>()
 }
 
-/// The kinds of samples that allocations are counted by: the first of these that the recording has, as the view
-/// `allocation_source` chooses.
-fn allocation_sources(recording: &Recording<'_>) -> Result<&'static [&'static str]> {
-    const CHOICES: [&[&str]; 4] = [&["object"], &["sampled"], &["object_high", "object_low"], &["tick"]];
-    let mut first = CHOICES.len();
+/// The rank of the samples that allocations are counted by.
+fn allocation_rank(recording: &Recording<'_>) -> Result<Option<u8>> {
+    let mut best: Option<u8> = None;
     each(recording, "allocation", &["source"], |row| {
-        let source = row.text(0);
-        let place = CHOICES.iter().position(|choice| choice.contains(&source));
-        first = first.min(place.unwrap_or(CHOICES.len()));
+        let found = rank(row.text(0));
+        best = best.into_iter().chain(found).min();
         Ok(())
     })?;
-    Ok(CHOICES.get(first).copied().unwrap_or_default())
+    Ok(best)
 }
 
 /// How often the runtime's sampler came round. It takes a sample of every thread each time, and comes less often than it is

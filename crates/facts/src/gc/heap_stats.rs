@@ -23,6 +23,9 @@ pub enum Action {
 
 impl input::Action for Action {}
 
+/// GCGlobalMechanisms: the collection ran while threads did.
+const CONCURRENT: u32 = 1;
+
 /// What the collector sums up at the end of a collection.
 #[derive(Debug, Default)]
 pub struct HeapStats;
@@ -61,6 +64,11 @@ fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mu
                 row.memory_load_percent = input.fields.small("MemoryPressure").or(row.memory_load_percent);
                 row.mechanisms = input.fields.small("GlobalMechanisms");
                 row.mechanisms_text = row.mechanisms.map(enum_names::mechanisms);
+                // A collection that was to run in the background stops all threads after all where it cannot: the first one
+                // of a process may. Its start does not say so.
+                if row.kind == Some("background") && row.mechanisms.is_some_and(|bits| bits & CONCURRENT == 0) {
+                    row.kind = Some("blocking");
+                }
                 row.pause_mode = input.name_of("GCPauseMode", "PauseMode");
                 row.gen0_budget_bytes = input.fields.number("FinalYoungestDesired");
                 phases(input, row);

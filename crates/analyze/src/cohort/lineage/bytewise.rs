@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use tracequet_facts::fact::NON_GC_HEAP;
 
-use super::{Bound, Collection, Effect, LARGE, Lineage, NO_GENERATION, Range, UNKNOWN_BIRTH};
+use super::{Collection, Effect, LARGE, Lineage, NO_GENERATION, UNKNOWN_BIRTH};
+use crate::collection::{Bound, Range};
 use crate::dice::Dice;
 
 /// The first that holds an address, by start and then by place.
@@ -48,6 +49,7 @@ fn ranges_at_random_are_followed_as_each_byte_by_itself() {
                 before,
                 after,
                 ranges: (0..dice.below(6)).map(|_| range(&mut dice)).collect(),
+                ..Collection::default()
             };
             let of = |bounds: &[Bound], address| {
                 let spans: Vec<_> = bounds.iter().map(|b| (b.start, b.length, b.generation)).collect();
@@ -75,7 +77,7 @@ fn ranges_at_random_are_followed_as_each_byte_by_itself() {
                     (None, Some(born)) => match gc.effect(generation) {
                         Effect::Leaves => next.entry(address).or_default().push(born),
                         Effect::Collects => {}
-                        Effect::Unknown => *unknown.entry((born, generation)).or_default() += 1,
+                        Effect::Unknown(_) => *unknown.entry((born, generation)).or_default() += 1,
                     },
                     (None, None) => {}
                 }
@@ -83,7 +85,7 @@ fn ranges_at_random_are_followed_as_each_byte_by_itself() {
             bytes = next;
             match gc.effect(LARGE) {
                 Effect::Collects => knows_large = true,
-                Effect::Unknown => knows_large = false,
+                Effect::Unknown(_) => knows_large = false,
                 Effect::Leaves => {}
             }
             let rows = lineage.collect(&gc);

@@ -341,6 +341,7 @@ mod tests {
             "gc",
             "gc-survival",
             "allocations",
+            "lifetimes",
             "cpu",
             "exceptions",
             "contention",

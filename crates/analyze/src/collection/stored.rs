@@ -1,14 +1,16 @@
-//! Collections with their ranges, kept while a recording is converted, for the survival over time. More than a few go to an
-//! unnamed temporary file, and come back collection by collection.
+//! Collections with their ranges, kept while a recording is converted, for survival over time and lifetimes. More than a few go
+//! to an unnamed temporary file, and come back collection by collection.
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 
-use tracequet_facts::fact::{Fact, GcCohort};
+use tracequet_facts::fact::Fact;
 use tracequet_trace::error::{Error, Result};
 
-use super::lineage::{Bound, Collection, Lineage, MAX_PIECES, Range};
+use super::read::Order;
+use super::rules::{Bound, Collection, Range};
 use crate::allowance::Allowance;
 
 /// Ranges and bounds in memory: 64 bytes each, in lists that double when they grow.
@@ -47,7 +49,7 @@ fn numbers(bytes: &[u8; ROW]) -> [u64; 4] {
 
 /// The collections of a recording.
 #[derive(Debug)]
-pub struct StoredRanges {
+pub struct StoredCollections {
     allowance: Allowance,
     collections: BTreeMap<u32, Stored>,
     /// Ranges and bounds in memory, and how many may be.
@@ -61,17 +63,15 @@ pub struct StoredRanges {
 
 #[derive(Debug, Default)]
 struct Stored {
-    runtime: (u64, u16),
-    end_ns: i64,
     collection: Collection,
     /// Rows of the file that are its: the first, and how many.
     written: Vec<(u64, u64)>,
 }
 
-impl StoredRanges {
+impl StoredCollections {
     /// For collections, and the ranges of any one, that take at most this many bytes.
-    pub fn new(memory: u64) -> StoredRanges {
-        StoredRanges {
+    pub fn new(memory: u64) -> StoredCollections {
+        StoredCollections {
             allowance: Allowance::new(memory),
             collections: BTreeMap::new(),
             held: 0,
@@ -116,29 +116,32 @@ impl StoredRanges {
         out.flush()
     }
 
-    /// Brings the rows of a collection back into memory, in the order in which they came.
-    fn restore(file: &mut File, stored: &mut Stored) -> io::Result<()> {
-        let Collection { before, after, ranges, .. } = &mut stored.collection;
-        let later = (std::mem::take(before), std::mem::take(after), std::mem::take(ranges));
-        for (first, count) in stored.written.drain(..) {
+    /// A collection with all its rows, in the order in which they came.
+    fn whole<'s>(file: Option<&mut File>, stored: &'s Stored) -> io::Result<Cow<'s, Collection>> {
+        let Some(file) = file.filter(|_| !stored.written.is_empty()) else {
+            return Ok(Cow::Borrowed(&stored.collection));
+        };
+        let later = &stored.collection;
+        let mut whole = Collection { before: Vec::new(), after: Vec::new(), ranges: Vec::new(), ..*later };
+        for (first, count) in &stored.written {
             file.seek(SeekFrom::Start(first * ROW as u64))?;
             let mut input = io::BufReader::with_capacity(256 << 10, &mut *file).take(count * ROW as u64);
             let mut bytes = [0; ROW];
-            for _ in 0..count {
+            for _ in 0..*count {
                 input.read_exact(&mut bytes)?;
                 let [start, length, third, kind] = numbers(&bytes);
                 let bound = || Bound { generation: third as u8, start, length };
                 match kind {
-                    BEFORE => before.push(bound()),
-                    AFTER => after.push(bound()),
-                    kind => ranges.push(Range { start, new_start: third, length, clamped: kind == CLAMPED }),
+                    BEFORE => whole.before.push(bound()),
+                    AFTER => whole.after.push(bound()),
+                    kind => whole.ranges.push(Range { start, new_start: third, length, clamped: kind == CLAMPED }),
                 }
             }
         }
-        before.extend(later.0);
-        after.extend(later.1);
-        ranges.extend(later.2);
-        Ok(())
+        whole.before.extend_from_slice(&later.before);
+        whole.after.extend_from_slice(&later.after);
+        whole.ranges.extend_from_slice(&later.ranges);
+        Ok(Cow::Owned(whole))
     }
 
     fn collection(&mut self, gc_id: u32, rows: u64) -> &mut Stored {
@@ -157,12 +160,13 @@ impl StoredRanges {
         match fact {
             Fact::Gc(rows) => {
                 for row in rows.iter() {
-                    let stored = self.collection(row.gc_id, 0);
-                    stored.runtime = (row.process_id, row.clr_instance_id);
-                    stored.end_ns = row.end_ts_ns.unwrap_or(row.start_ts_ns);
-                    stored.collection.generation = row.generation;
-                    stored.collection.background = row.kind.map(|kind| kind == "background");
-                    stored.collection.complete = row.complete;
+                    let collection = &mut self.collection(row.gc_id, 0).collection;
+                    collection.runtime = (row.process_id, row.clr_instance_id.into());
+                    collection.gc_number = row.gc_number;
+                    (collection.start_ns, collection.end_ns) = (row.start_ts_ns, row.end_ts_ns);
+                    collection.generation = row.generation;
+                    collection.background = Collection::is_background(row.kind);
+                    collection.complete = row.complete;
                 }
             }
             Fact::GcGenerationRange(rows) => {
@@ -202,23 +206,37 @@ impl StoredRanges {
         }
     }
 
-    /// The problem when the ranges, or their results, were too many.
-    pub fn refused(&self) -> Option<String> {
-        self.allowance.refused("gc_cohort is incomplete", "--lineage")
+    /// The problem when the ranges, or what is made of them, were too many: of a table that an option fills.
+    pub fn refused(&self, table: &str, option: &str) -> Option<String> {
+        self.allowance.refused(table, option)
     }
 
-    /// Calls `each` with the rows of `gc_cohort`; with none when no collection lists what survived.
-    pub fn finish(&mut self, mut each: impl FnMut(&GcCohort) -> Result<()>) -> Result<()> {
+    /// Whether they were too many.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.allowance.is_spent()
+    }
+
+    /// All of them in the order of their starts; the bounds and ranges of some are in the file.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = &Collection> {
+        self.collections.values().map(|stored| &stored.collection)
+    }
+
+    /// Whether any collection lists what survived.
+    pub(crate) fn lists_survivors(&self) -> bool {
+        self.collections.values().any(|stored| !stored.collection.ranges.is_empty() || !stored.written.is_empty())
+    }
+
+    /// Calls `each` with the collections. When `each` returns false, or one has more ranges than memory is allowed for, that
+    /// was too much, and [`Self::refused`] says so.
+    pub(crate) fn each(&mut self, order: Order, mut each: impl FnMut(&Collection) -> Result<bool>) -> Result<()> {
         if let Some(failed) = self.failed.take() {
             return Err(Error::io("temporary file")(failed));
         }
-        let mut collections: Vec<Stored> = std::mem::take(&mut self.collections).into_values().collect();
-        if collections.iter().all(|stored| stored.collection.ranges.is_empty() && stored.written.is_empty()) {
-            return Ok(());
-        }
-        collections.sort_by_key(|stored| (stored.end_ns, stored.collection.gc_id));
-        let mut runtimes: HashMap<(u64, u16), Lineage> = HashMap::new();
-        for mut stored in collections {
+        let mut ids: Vec<(i64, u32)> =
+            self.headers().map(|collection| (order.key(collection), collection.gc_id)).collect();
+        ids.sort_unstable();
+        for (_, id) in ids {
+            let Some(stored) = self.collections.get(&id) else { continue };
             let Collection { before, after, ranges, .. } = &stored.collection;
             let rows = stored.written.iter().map(|(_, count)| *count).sum::<u64>();
             let rows = rows + (before.len() + after.len() + ranges.len()) as u64;
@@ -226,20 +244,8 @@ impl StoredRanges {
                 self.allowance.end();
                 return Ok(());
             }
-            if let Some(file) = self.file.as_mut().filter(|_| !stored.written.is_empty()) {
-                StoredRanges::restore(file, &mut stored).map_err(Error::io("temporary file"))?;
-            }
-            let Stored { runtime, collection, .. } = stored;
-            for row in runtimes.entry(runtime).or_default().collect(&collection) {
-                each(&GcCohort {
-                    gc_id: row.gc_id,
-                    born_gc_id: row.born_gc_id,
-                    generation: row.generation,
-                    alive_bytes: row.alive_bytes,
-                    unknown_bytes: row.unknown_bytes,
-                })?;
-            }
-            if runtimes.values().map(Lineage::pieces).sum::<usize>() > MAX_PIECES {
+            let whole = StoredCollections::whole(self.file.as_mut(), stored).map_err(Error::io("temporary file"))?;
+            if !each(&whole)? {
                 self.allowance.end();
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! The collections of a recording in the order of their ends, from the tables of a dataset.
+//! The collections of a recording, from the tables of a dataset.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -6,55 +6,78 @@ use std::ops::RangeInclusive;
 use tracequet_dataset::read::{Column, Recording, arrow_array::RecordBatch};
 use tracequet_trace::error::{Error, Evidence, Result};
 
-use super::lineage::{Bound, CohortRow, Collection, Lineage, MAX_PIECES, Range};
+use super::rules::{Bound, Collection, Range};
 use crate::held;
 
-/// The tables that the cohorts are found in.
+/// The tables that collections are found in.
 pub const TABLES: [&str; 4] = ["gc", "gc_generation_range", "gc_surviving_range", "gc_moved_range"];
 
 /// Ranges held in memory, unless one collection alone has more: 32 bytes each.
 const MAX_RANGES: u64 = 4 << 20;
 
+/// In which order collections come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Of their starts.
+    Starts,
+    /// Of their ends.
+    Ends,
+}
+
+impl Order {
+    /// What collections are sorted by, before their numbers.
+    pub fn key(self, collection: &Collection) -> i64 {
+        match self {
+            Order::Starts => 0,
+            Order::Ends => collection.end_ns.unwrap_or(collection.start_ns),
+        }
+    }
+}
+
 struct Gc {
-    runtime: (u64, u64),
-    end_ns: i64,
     ranges: u64,
     collection: Collection,
 }
 
-/// Calls `each` with the cohorts of a recording after each of its collections, in the order of their ends. Reads the tables
-/// [`TABLES`], each row once. Fails when no collection of the recording lists what survived.
-pub fn cohorts(recording: &Recording<'_>, mut each: impl FnMut(&[CohortRow])) -> Result<()> {
-    let mut left = collections(recording)?;
-    if left.iter().all(|gc| gc.ranges == 0) {
-        let key = &recording.info().trace_id;
-        let how = "they are recorded with the keyword 0x400000 of the runtime";
-        let message = format!("no collection of the recording {key} lists survivors; {how}");
-        return Err(Error::NotRecorded { what: Evidence::SurvivingRanges, message });
-    }
-    left.sort_by_key(|gc| (gc.end_ns, gc.collection.gc_id));
-    let mut runtimes: HashMap<(u64, u64), Lineage> = HashMap::new();
-    let mut rest = left.into_iter().peekable();
-    while rest.peek().is_some() {
-        let (mut some, mut ranges) = (Vec::new(), 0u64);
-        while let Some(gc) = rest.next_if(|gc| some.is_empty() || ranges.saturating_add(gc.ranges) <= MAX_RANGES) {
-            ranges = ranges.saturating_add(gc.ranges);
-            some.push(gc);
+/// The collections of a recording, still without bounds and ranges.
+pub(crate) struct ReadCollections<'r> {
+    recording: &'r Recording<'r>,
+    all: Vec<Gc>,
+}
+
+impl<'r> ReadCollections<'r> {
+    /// Reads the table `gc`. Fails when no collection of the recording lists what survived.
+    pub fn of(recording: &'r Recording<'r>, order: Order) -> Result<ReadCollections<'r>> {
+        let mut all = collections(recording)?;
+        if all.iter().all(|gc| gc.ranges == 0) {
+            let key = &recording.info().trace_id;
+            let how = "they are recorded with the keyword 0x400000 of the runtime";
+            let message = format!("no collection of the recording {key} lists survivors; {how}");
+            return Err(Error::NotRecorded { what: Evidence::SurvivingRanges, message });
         }
-        fill(recording, &mut some)?;
-        for Gc { runtime, collection, .. } in some {
-            let lineage = runtimes.entry(runtime).or_default();
-            each(&lineage.collect(&collection));
-            if runtimes.values().map(Lineage::pieces).sum::<usize>() > MAX_PIECES {
-                let gc_id = collection.gc_id;
-                let limit = "more than the 32 million that are followed";
-                return Err(Error::TooLarge(format!(
-                    "after collection {gc_id} the heap is in too many pieces: {limit}"
-                )));
+        all.sort_by_key(|gc| (order.key(&gc.collection), gc.collection.gc_id));
+        Ok(ReadCollections { recording, all })
+    }
+
+    /// All of them, in order.
+    pub fn headers(&self) -> impl Iterator<Item = &Collection> {
+        self.all.iter().map(|gc| &gc.collection)
+    }
+
+    /// Calls `each` with one after the other, with its bounds and ranges. Reads the other [`TABLES`], each row once.
+    pub fn each(self, mut each: impl FnMut(&Collection) -> Result<()>) -> Result<()> {
+        let mut rest = self.all.into_iter().peekable();
+        while rest.peek().is_some() {
+            let (mut some, mut ranges) = (Vec::new(), 0u64);
+            while let Some(gc) = rest.next_if(|gc| some.is_empty() || ranges.saturating_add(gc.ranges) <= MAX_RANGES) {
+                ranges = ranges.saturating_add(gc.ranges);
+                some.push(gc);
             }
+            fill(self.recording, &mut some)?;
+            some.iter().try_for_each(|gc| each(&gc.collection))?;
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Reads bounds and ranges of some collections.
@@ -140,23 +163,22 @@ fn collections(recording: &Recording<'_>) -> Result<Vec<Gc>> {
         "moved_range_count",
         "process_id",
         "clr_instance_id",
+        "gc_number",
     ];
     rows(recording, "gc", names, &(0..=u32::MAX), |id, columns, row| {
-        let [generation, kind, start, end, complete, surviving, moved, process, clr] = columns;
-        let kind = kind.text(row);
+        let [generation, kind, start, end, complete, surviving, moved, process, clr, gc_number] = columns;
         let collection = Collection {
             gc_id: id as u32,
+            runtime: (number(process, row), number(clr, row)),
+            gc_number: number(gc_number, row) as u32,
+            start_ns: number(start, row) as i64,
+            end_ns: end.number(row).map(u64::cast_signed),
             generation: generation.number(row).and_then(|generation| u8::try_from(generation).ok()),
-            background: kind.map(|kind| kind == "background"),
+            background: Collection::is_background(kind.text(row)),
             complete: number(complete, row) == 1,
             ..Collection::default()
         };
-        found.push(Gc {
-            runtime: (number(process, row), number(clr, row)),
-            end_ns: end.number(row).unwrap_or_else(|| number(start, row)) as i64,
-            ranges: number(surviving, row).saturating_add(number(moved, row)),
-            collection,
-        });
+        found.push(Gc { ranges: number(surviving, row).saturating_add(number(moved, row)), collection });
         held(recording, "gc", found.len() as u64, size_of::<Gc>() as u64)
     })?;
     Ok(found)

@@ -2,7 +2,7 @@
 
 /// A piece of the address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span<T> {
+pub(crate) struct Span<T> {
     pub start: u64,
     /// The first byte behind it.
     pub end: u64,
@@ -10,7 +10,7 @@ pub(super) struct Span<T> {
 }
 
 /// Sorts pieces; of bytes that are in several, the piece with the lowest start has them.
-pub(super) fn disjoint<T: Copy>(mut spans: Vec<Span<T>>) -> Vec<Span<T>> {
+pub(crate) fn disjoint<T: Copy>(mut spans: Vec<Span<T>>) -> Vec<Span<T>> {
     if !spans.is_sorted_by_key(|span| span.start) {
         spans.sort_by_key(|span| span.start);
     }
@@ -24,7 +24,7 @@ pub(super) fn disjoint<T: Copy>(mut spans: Vec<Span<T>>) -> Vec<Span<T>> {
 }
 
 /// Joins neighbours that have the same value.
-pub(super) fn join<T: Copy + PartialEq>(spans: &mut Vec<Span<T>>) {
+pub(crate) fn join<T: Copy + PartialEq>(spans: &mut Vec<Span<T>>) {
     spans.dedup_by(|next, last| {
         let fits = last.end == next.start && last.value == next.value;
         if fits {
@@ -35,13 +35,23 @@ pub(super) fn join<T: Copy + PartialEq>(spans: &mut Vec<Span<T>>) {
 }
 
 /// A walk along sorted pieces that do not overlap. Questions about rising addresses cost one pass over the pieces together.
-pub(super) struct Walk<'s, T> {
+pub(crate) struct Walk<'s, T> {
     spans: &'s [Span<T>],
 }
 
 impl<'s, T: Copy> Walk<'s, T> {
     pub fn along(spans: &'s [Span<T>]) -> Walk<'s, T> {
         Walk { spans }
+    }
+
+    /// The value at an address.
+    pub fn at(&mut self, address: u64) -> Option<T> {
+        while let Some((first, rest)) = self.spans.split_first()
+            && first.end <= address
+        {
+            self.spans = rest;
+        }
+        self.spans.first().filter(|span| span.start <= address).map(|span| span.value)
     }
 
     /// Cuts `start..end` at the pieces: calls `each` with each part, and with the value of the piece that it lies in.

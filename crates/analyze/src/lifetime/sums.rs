@@ -1,0 +1,100 @@
+//! Sums over lifetimes.
+
+use super::life::{Fate, Lifetime};
+
+/// What became of the allocations of a group. Bytes are those that samples stand for.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Sums {
+    /// Samples.
+    pub samples: u64,
+    /// Bytes allocated.
+    pub allocated: u64,
+    /// Of those whose fate in their first collection is known.
+    pub tested: u64,
+    /// Those that survived it.
+    pub survived_first: u64,
+    /// Those that were promoted to generation 2.
+    pub promoted: u64,
+    /// Those that died in generation 2, or among large or pinned objects.
+    pub died_old: u64,
+    /// Those that died.
+    pub dead: u64,
+    /// Those alive at the end.
+    pub alive: u64,
+    /// Those whose fate is not known.
+    pub unknown: u64,
+    /// Of dead samples the collections that they survived, and their time in nanoseconds, at most.
+    lives: Vec<(u32, i64)>,
+}
+
+/// Of the lives of dead samples the median and the 90th percentile. Samples stand for about as many bytes each, so that they are
+/// figures of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Percentiles {
+    /// Collections survived: the median.
+    pub collections_median: u32,
+    /// The 90th percentile.
+    pub collections_p90: u32,
+    /// Nanoseconds from allocation to the collection that found it dead: the median.
+    pub ns_median: i64,
+    /// The 90th percentile.
+    pub ns_p90: i64,
+}
+
+impl Sums {
+    /// Adds a sample.
+    pub(super) fn add(&mut self, lifetime: &Lifetime<'_>) {
+        let (life, bytes) = (lifetime.life, lifetime.bytes().unwrap_or_default());
+        let more = |sum: &mut u64, is_so: bool| {
+            if is_so {
+                *sum = sum.saturating_add(bytes);
+            }
+        };
+        self.samples = self.samples.saturating_add(lifetime.weight.into());
+        more(&mut self.allocated, true);
+        more(&mut self.tested, life.survived_first().is_some());
+        more(&mut self.survived_first, life.survived_first() == Some(true));
+        more(&mut self.promoted, life.was_promoted());
+        more(&mut self.died_old, life.died_old());
+        more(&mut self.dead, life.fate == Fate::Dead);
+        more(&mut self.alive, life.fate == Fate::Alive);
+        more(&mut self.unknown, matches!(life.fate, Fate::Unknown(_)));
+        if let Some(dead) = life.dead_ns {
+            self.lives.push((life.survived_collections, dead.saturating_sub(lifetime.sample.ts_ns)));
+        }
+    }
+
+    /// How long dead samples lived. `None` without any.
+    pub fn percentiles(&self) -> Option<Percentiles> {
+        let mut collections: Vec<u32> = self.lives.iter().map(|life| life.0).collect();
+        let mut times: Vec<i64> = self.lives.iter().map(|life| life.1).collect();
+        Some(Percentiles {
+            collections_median: at(&mut collections, 50)?,
+            collections_p90: at(&mut collections, 90)?,
+            ns_median: at(&mut times, 50)?,
+            ns_p90: at(&mut times, 90)?,
+        })
+    }
+}
+
+/// The value below which this part of the values lies, as `quantile_disc` of DuckDB finds it.
+fn at<T: Ord + Copy>(values: &mut [T], part: usize) -> Option<T> {
+    let place = (values.len() * part).div_ceil(100).checked_sub(1)?;
+    (place < values.len()).then(|| *values.select_nth_unstable(place).1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_values_that_are_there() {
+        let of = |values: &[i32], part| at(&mut values.to_vec(), part);
+        assert_eq!((of(&[], 50), of(&[7], 50), of(&[7], 90)), (None, Some(7), Some(7)));
+        assert_eq!((of(&[4, 1, 3, 2], 50), of(&[4, 1, 3, 2], 90)), (Some(2), Some(4)));
+        let ten: Vec<i32> = (1..=10).rev().collect();
+        assert_eq!((of(&ten, 50), of(&ten, 90)), (Some(5), Some(9)));
+    }
+}
