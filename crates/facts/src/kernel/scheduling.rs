@@ -115,7 +115,7 @@ impl Scheduling {
             flags_text: &input.words_of("ReadyFlagsMap", "Flags"),
         });
         let (ts_ns, first_ns) = (input.ts_ns(), self.since_ns);
-        self.threads.ready(input.thread_id(), input.process_id(), ts_ns, ready_by_thread_id, first_ns, sink);
+        self.threads.ready(input.thread_id(), input.process_id(), ts_ns, ready_by_thread_id, first_ns);
     }
 }
 

@@ -50,8 +50,8 @@ enum Doing {
     Unknown,
     /// It runs.
     Running { since: Moment, callsite_id: CallsiteId },
-    /// It waited, and has been woken perhaps.
-    Blocked { since_ns: i64, reason: Option<&'static str>, woken: Woken },
+    /// It waited, and has been woken perhaps. The beginning of its first wait may be that of the recording.
+    Blocked { since_ns: i64, reason: Option<&'static str>, woken: Woken, is_first: bool },
     /// It waits for a processor.
     Ready { since_ns: i64, reason: Option<&'static str> },
 }
@@ -157,7 +157,7 @@ impl ThreadStates {
             | thread_state::TRANSITION
             | thread_state::GATE_WAIT
             // Whatever made it ready before ended an earlier wait: clocks of processors differ by some hundred nanoseconds.
-            | thread_state::WAITING_FOR_PROCESS => Doing::Blocked { since_ns, reason, woken: None },
+            | thread_state::WAITING_FOR_PROCESS => Doing::Blocked { since_ns, reason, woken: None, is_first: false },
             thread_state::READY | thread_state::RUNNING | thread_state::STANDBY | thread_state::DEFERRED_READY => {
                 Doing::Ready { since_ns, reason }
             }
@@ -188,14 +188,15 @@ impl ThreadStates {
             // Its clock went back, or the event came late: how long it took is not known.
             Doing::Blocked { since_ns, woken, .. } if at.ts_ns < woken.map_or(since_ns, |(ts_ns, _)| ts_ns) => {}
             Doing::Ready { since_ns, .. } if at.ts_ns < since_ns => {}
-            Doing::Blocked { since_ns, reason, woken } => {
+            Doing::Blocked { since_ns, reason, woken, is_first } => {
                 let (end_ns, by) = woken.unwrap_or((at.ts_ns, 0));
                 let row = |state, from, to| ThreadTime {
                     wait_reason: reason,
                     callsite_id,
                     ..thread.row(thread_id, state, from, to)
                 };
-                sink.add(&ThreadTime { ready_by_thread_id: by, ..row("blocked", since_ns, end_ns) });
+                let blocked = row("blocked", since_ns, end_ns);
+                sink.add(&ThreadTime { ready_by_thread_id: by, complete: !is_first, ..blocked });
                 if woken.is_some() {
                     sink.add(&row("ready", end_ns, at.ts_ns));
                 }
@@ -217,22 +218,11 @@ impl ThreadStates {
 
     /// The wait of a thread is over, by another one (0: not known). If no event has said yet what a thread does that was there when
     /// the recording began, it had waited since `first_ns`.
-    pub fn ready(
-        &mut self,
-        thread_id: u64,
-        process_id: u64,
-        ts_ns: i64,
-        by: u64,
-        first_ns: Option<i64>,
-        sink: &mut impl FactSink,
-    ) {
+    pub fn ready(&mut self, thread_id: u64, process_id: u64, ts_ns: i64, by: u64, first_ns: Option<i64>) {
         self.now_ns = self.now_ns.max(ts_ns);
         let Some(thread) = self.thread(thread_id, process_id) else { return };
         let was_unseen = std::mem::take(&mut thread.is_unseen);
-        if let Some(first_ns) = first_ns.filter(|first_ns| was_unseen && *first_ns < ts_ns) {
-            let row = thread.row(thread_id, "blocked", first_ns, ts_ns);
-            sink.add(&ThreadTime { ready_by_thread_id: by, complete: false, ..row });
-        }
+        let first_ns = first_ns.filter(|first_ns| was_unseen && *first_ns < ts_ns);
         match &mut thread.doing {
             // What had been swapped out is made ready once more: it waited for a processor since the first time.
             // What comes late is about an earlier wait.
@@ -243,7 +233,12 @@ impl ThreadStates {
             }
             Doing::Running { .. } | Doing::Ready { .. } => {}
             Doing::Unknown => {
-                thread.doing = Doing::Ready { since_ns: ts_ns, reason: None };
+                thread.doing = match first_ns {
+                    Some(since_ns) => {
+                        Doing::Blocked { since_ns, reason: None, woken: Some((ts_ns, by)), is_first: true }
+                    }
+                    None => Doing::Ready { since_ns: ts_ns, reason: None },
+                };
                 self.touch(thread_id);
             }
         }
@@ -304,9 +299,9 @@ impl Thread {
             Doing::Running { since, callsite_id, .. } => {
                 add(ThreadTime { processor: Some(since.processor), callsite_id, ..open("running", since.ts_ns) });
             }
-            Doing::Blocked { since_ns, reason, woken: Some((woken_ns, by)) } if woken_ns <= end_ns => {
+            Doing::Blocked { since_ns, reason, woken: Some((woken_ns, by)), is_first } if woken_ns <= end_ns => {
                 let row = self.row(thread_id, "blocked", since_ns, woken_ns);
-                add(ThreadTime { wait_reason: reason, ready_by_thread_id: by, ..row });
+                add(ThreadTime { wait_reason: reason, ready_by_thread_id: by, complete: !is_first, ..row });
                 add(ThreadTime { wait_reason: reason, ..open("ready", woken_ns) });
             }
             Doing::Blocked { since_ns, reason, .. } => {
@@ -346,7 +341,7 @@ mod tests {
         for thread in [30, 10, 20] {
             states.runs(thread, 7, at(5), 0, &mut reported);
         }
-        states.ready(40, 7, 6, 10, None, &mut reported);
+        states.ready(40, 7, 6, 10, None);
         states.stops(10, at(8), None, (thread_state::WAITING, None), &mut reported);
         states.stops(20, at(8), None, (thread_state::TERMINATED, None), &mut reported);
         assert_eq!(states.touched, [30, 10, 20, 40]);
@@ -356,7 +351,7 @@ mod tests {
         // The next loss has nothing to look at until something is known again.
         assert!(states.touched.is_empty() && states.touched.capacity() == 0);
         states.stops(50, at(10), None, (thread_state::WAITING, None), &mut reported);
-        states.ready(60, 7, 20, 0, Some(0), &mut reported);
+        states.ready(60, 7, 20, 0, Some(0));
         assert_eq!(states.touched, [50, 60]);
         reported.0.clear();
         states.cut(i64::MAX, &mut reported);
@@ -370,19 +365,21 @@ mod tests {
             states.listed(10, 7);
             prepare(&mut states, &mut reported);
             reported.0.clear();
-            states.ready(10, 7, 20, 0, first_ns, &mut reported);
+            states.ready(10, 7, 20, 0, first_ns);
+            states.runs(10, 7, at(30), 0, &mut reported);
             reported.0
         };
-        assert_eq!(woken(Some(5), |_, _| {}), [(10, "blocked")]);
-        // Of it alone the recording has the beginning; and what was seen or began later says something else.
-        assert_eq!(woken(None, |_, _| {}), []);
-        assert_eq!(woken(Some(20), |_, _| {}), []);
-        assert_eq!(woken(Some(5), |states, sink| states.begins(10, 7, sink)), []);
+        assert_eq!(woken(Some(5), |_, _| {}), [(10, "blocked"), (10, "ready")]);
+        // Behind a loss, and where the recording begins with it, nothing is known of the time before.
+        assert_eq!(woken(None, |_, _| {}), [(10, "ready")]);
+        assert_eq!(woken(Some(20), |_, _| {}), [(10, "ready")]);
+        // What began or ran meanwhile had not waited all the time.
+        assert_eq!(woken(Some(5), |states, sink| states.begins(10, 7, sink)), [(10, "ready")]);
         assert_eq!(woken(Some(5), |states, sink| states.runs(10, 7, at(6), 0, sink)), []);
-        assert_eq!(woken(Some(5), |states, sink| states.ready(10, 7, 6, 0, Some(5), sink)), []);
         let (mut states, mut reported) = (ThreadStates::default(), Reported::default());
-        states.ready(11, 7, 20, 0, Some(5), &mut reported);
-        assert_eq!(reported.0, [], "it may have begun meanwhile");
+        states.ready(11, 7, 20, 0, Some(5));
+        states.runs(11, 7, at(30), 0, &mut reported);
+        assert_eq!(reported.0, [(11, "ready")], "it may have begun meanwhile");
     }
 
     #[test]
