@@ -72,7 +72,10 @@ fn the_recordings_and_tables_of_a_dataset_are_listed() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = Dataset::open(make(folder.path(), &[NONE, MANY], |_| {})).unwrap();
     let [none, many] = dataset.recordings() else { panic!("{:?}", dataset.recordings()) };
-    assert_eq!((none.trace_id.as_str(), many.trace_id.as_str()), ("events-5c60f5f0", "gc-churn-7be25f48"));
+    assert_eq!(
+        (none.trace_id.as_str(), many.trace_id.as_str()),
+        ("events-5c60f5f02ce20aa8", "gc-churn-7be25f482ca259f4")
+    );
     assert_eq!((many.path.to_str(), many.complete, many.dropped_events), (Some(MANY), true, 0));
     assert_eq!(many.size_bytes, std::fs::metadata(MANY).unwrap().len());
     let tables_of = |trace| {
@@ -93,7 +96,10 @@ fn the_recordings_and_tables_of_a_dataset_are_listed() {
     assert_eq!(listed.rows, 3400);
     for trace in [None, Some("neither")] {
         let error = dataset.recording(trace).unwrap_err().to_string();
-        assert!(error.contains("choose one with --trace: events-5c60f5f0, gc-churn-7be25f48"), "{error}");
+        assert!(
+            error.contains("choose one with --trace: events-5c60f5f02ce20aa8, gc-churn-7be25f482ca259f4"),
+            "{error}"
+        );
     }
 }
 

@@ -198,7 +198,7 @@ const SURVIVED_EXAMPLES: &str = "\
 Examples:
   tracequet survived app 12 0x7f3b2c001020
   tracequet survived app.corprof 12 0x7f3b2c001020 --follow
-  tracequet survived night 12 0x7f3b2c001020 --trace app-1a2b3c4d
+  tracequet survived night 12 0x7f3b2c001020 --trace app-1a2b3c4d5e6f7081
   cd app; duckdb -init views.sql -c \"SELECT survived(12, '0x7f3b2c001020'), address_after(12, '0x7f3b2c001020')\"";
 
 const INSPECT_EXAMPLES: &str = "\

@@ -14,7 +14,7 @@ use super::text::{Columns, clean, count};
 pub const EXAMPLES: &str = "\
 Examples:
   tracequet dataset list lake
-  tracequet dataset remove lake app-7be25f48
+  tracequet dataset remove lake app-7be25f482ca259f4
   tracequet dataset verify lake
   tracequet dataset list s3://bucket/lake";
 

@@ -16,7 +16,7 @@ use tracequet_trace::source::{FileIdentity, RecordingPath};
 
 use super::empty::Empty;
 use super::hashes::Hashes;
-use super::inputs::{identity_of, stamp, trace_key};
+use super::inputs::{identity_of, stamp, trace_key, whole_key};
 use super::known::{Known, Plan, check_head, head_of};
 use super::late::Late;
 use super::memory::{Budget, Memory};
@@ -201,6 +201,14 @@ impl Outcome {
             (Done::Converted(InputSummary { path, trace_id, .. }), Put::WasThere) => {
                 Outcome::skipped(SkippedInput { path, trace_id, differs: false, other_labels: false })
             }
+            (Done::Converted(InputSummary { path, trace_id, identity, .. }), Put::IsTaken) => {
+                let error = format!(
+                    "another run has added a recording with the key {trace_id} and other content, expected a free key: \
+                     convert this one again"
+                );
+                let input = FailedInput { path, trace_id, identity, error, offset: None };
+                Outcome { done: Done::Failed(input), tables: Vec::new(), failure: None }
+            }
             (done, _) => Outcome { done, ..self },
         }
     }
@@ -357,7 +365,8 @@ impl Batch<'_> {
     ) -> Result<Made> {
         let mut here = None;
         let mut before = None;
-        let hashed = self.hashes.publish(index, || match self.ahead.take(index, &|r| self.known_tag(r))? {
+        let key_of = |sha256: &str| trace_key(&recording.name(), sha256);
+        let hashed = self.hashes.publish(index, key_of, || match self.ahead.take(index, &|r| self.known_tag(r))? {
             Came::Here(recording) => {
                 before = stamp(recording.file());
                 let identity = identity_of(&recording);
@@ -376,11 +385,11 @@ impl Batch<'_> {
         let path = &recording.name();
         let identity = match hashed {
             Ok(identity) => identity,
-            Err(error) => return self.failed((recording, FileIdentity::default()), error, Vec::new(), failures),
+            Err(error) => return self.failed((index, recording, FileIdentity::default()), error, Vec::new(), failures),
         };
         if let Some(first) = self.hashes.earlier(index, &identity.sha256) {
-            let first = self.recordings.get(first).map(|(_, recording)| recording.name()).unwrap_or_default();
-            let trace_id = trace_key(&first, &identity.sha256);
+            let name = self.recordings.get(first).map(|(_, recording)| recording.name()).unwrap_or_default();
+            let trace_id = self.key(first, &name, &identity.sha256);
             let skipped = SkippedInput { path: path.to_owned(), trace_id, differs: false, other_labels: false };
             return Ok(Made::known(skipped));
         }
@@ -389,7 +398,7 @@ impl Batch<'_> {
             Plan::Convert(replaced) => replaced,
         };
         let _share = self.memory.take(identity.size_bytes);
-        let key = trace_key(path, &identity.sha256);
+        let key = self.key(index, path, &identity.sha256);
         let request = &*self.known.with_own_labels(self.request, &key, &identity);
         let make = || Dataset::part_of(self.lake.path(), self.encoders.clone(), self.options(&key));
         let mut part = Late::new(&make);
@@ -417,7 +426,7 @@ impl Batch<'_> {
                     expected: "a recording that is not being written".into(),
                 };
                 drop(part);
-                self.failed((recording, FileIdentity::default()), error, replaced, failures)
+                self.failed((index, recording, FileIdentity::default()), error, replaced, failures)
             }
             Ok((summary, tables)) => {
                 let input = InputSummary { trace_id: key.clone(), ..summary };
@@ -428,7 +437,7 @@ impl Batch<'_> {
             }
             Err(error) => {
                 drop(part);
-                self.failed((recording, identity), error, replaced, failures)
+                self.failed((index, recording, identity), error, replaced, failures)
             }
         }
     }
@@ -436,7 +445,7 @@ impl Batch<'_> {
     /// A failure becomes a row, if it is one of the recording alone.
     fn failed(
         &self,
-        (recording, identity): (&RecordingPath, FileIdentity),
+        (index, recording, identity): (usize, &RecordingPath, FileIdentity),
         error: Error,
         mut replaced: Vec<String>,
         failures: &mut Shelf,
@@ -452,7 +461,7 @@ impl Batch<'_> {
         }
         let mut input = FailedInput::of(path, &error);
         if !identity.sha256.is_empty() {
-            input.trace_id = trace_key(&input.path, &identity.sha256);
+            input.trace_id = self.key(index, &input.path, &identity.sha256);
             input.identity = identity;
         }
         let request = &*self.known.with_own_labels(self.request, &input.trace_id, &input.identity);
@@ -476,6 +485,15 @@ impl Batch<'_> {
         let path = recording.name();
         self.known.unchanged(self.request, &path)?;
         self.known.tag(&path)
+    }
+
+    /// The key of a recording: that of its name and its hash, unless it belongs to a recording with other content.
+    fn key(&self, index: usize, path: &Path, sha256: &str) -> String {
+        let key = trace_key(path, sha256);
+        match self.known.is_taken(&key, sha256) || self.hashes.is_taken(index, &key, sha256) {
+            true => whole_key(path, sha256),
+            false => key,
+        }
     }
 
     fn options(&self, key: &str) -> DatasetOptions {

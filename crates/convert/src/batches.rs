@@ -89,6 +89,8 @@ pub fn batches(
     let recordings = recordings(request, &fetches)?;
     let has_keys = has_keys(request, &recordings);
     let is_alone = recordings.len() == 1;
+    // Hashes of the recordings that have these keys.
+    let mut keys: HashMap<String, String> = HashMap::new();
     let (mut converted, mut failed, mut tables) = (Vec::new(), Vec::new(), Vec::<TableSummary>::new());
     for (input, recording) in &recordings {
         let input = *input;
@@ -103,7 +105,8 @@ pub fn batches(
         };
         // What cannot be hashed cannot be read either, which is reported then.
         let known = if has_keys { Some(request.identities.of(recording)) } else { request.identities.known(recording) };
-        let shape = shape(request, recording, known.as_ref().filter(|_| has_keys).map(|known| known.sha256.as_str()));
+        let trace_id = known.as_ref().filter(|_| has_keys).map(|known| key(&mut keys, recording, &known.sha256));
+        let shape = shape(request, trace_id);
         let stop = Cell::new(false);
         let mut has_rows = false;
         let mut receive_rows = |table: &str, rows: RecordBatch| {
@@ -157,9 +160,17 @@ fn has_keys(request: &Convert, recordings: &[(usize, RecordingPath)]) -> bool {
     request.layout == DatasetLayout::Hive || recordings.len() > 1
 }
 
-/// What the tables of a recording look like; with a key in each row if there is a hash for it.
-fn shape(request: &Convert, recording: &RecordingPath, sha256: Option<&str>) -> Shape {
-    let trace_id = sha256.map(|sha256| inputs::trace_key(&recording.name(), sha256));
+/// The key of a recording. Another one if `keys` has it for another content.
+fn key(keys: &mut HashMap<String, String>, recording: &RecordingPath, sha256: &str) -> String {
+    let key = inputs::trace_key(&recording.name(), sha256);
+    match keys.entry(key.clone()).or_insert_with(|| sha256.to_owned()) == sha256 {
+        true => key,
+        false => inputs::whole_key(&recording.name(), sha256),
+    }
+}
+
+/// What the tables of a recording look like; with its key in each row if it is given.
+fn shape(request: &Convert, trace_id: Option<String>) -> Shape {
     Shape { trace_id, signed: request.address_type == AddressType::Int64 }
 }
 
@@ -230,10 +241,11 @@ pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
     let recordings = recordings(request, &fetches)?;
     let mut found: Vec<Vec<FoundTable>> = request.inputs.iter().map(|_| Vec::new()).collect();
     // Without rows there is no need of the hash in a key.
-    let hash = has_keys(request, &recordings).then_some("");
+    let has_keys = has_keys(request, &recordings);
     for (input, recording) in &recordings {
         let recording = fetches.here(recording)?;
-        let listed = list(&recording, shape(request, &recording, hash))?;
+        let trace_id = has_keys.then(|| inputs::trace_key(&recording.name(), ""));
+        let listed = list(&recording, shape(request, trace_id))?;
         let Some(known) = found.get_mut(*input) else { continue };
         // The recordings of an archive have most of their tables in common.
         let is_new = |table: &FoundTable| known.iter().all(|other| other.name != table.name);

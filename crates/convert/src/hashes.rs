@@ -1,7 +1,7 @@
 //! The hashes of the inputs of a batch. Of two equal inputs the first is converted, independent of timing.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::FileIdentity;
@@ -17,6 +17,8 @@ pub(super) struct Hashes {
 struct Known {
     /// The first input with each hash, of those that were published.
     first: HashMap<String, usize>,
+    /// The first input with each key, and its hash.
+    keys: HashMap<String, (usize, String)>,
     /// All inputs before this one were published.
     all_before: usize,
     /// Those behind it that were published.
@@ -24,10 +26,14 @@ struct Known {
 }
 
 impl Known {
-    fn publish(&mut self, index: usize, sha256: &str) {
+    fn publish(&mut self, index: usize, key: String, sha256: &str) {
         if !sha256.is_empty() {
             let first = self.first.entry(sha256.to_owned()).or_insert(index);
             *first = index.min(*first);
+            let owner = self.keys.entry(key).or_insert_with(|| (index, sha256.to_owned()));
+            if index < owner.0 {
+                *owner = (index, sha256.to_owned());
+            }
         }
         self.others.insert(index);
         while self.others.remove(&self.all_before) {
@@ -37,12 +43,18 @@ impl Known {
 }
 
 impl Hashes {
-    /// Takes a hash, and hands its result to all that wait for it.
-    pub(super) fn publish(&self, index: usize, hash: impl FnOnce() -> Result<FileIdentity>) -> Result<FileIdentity> {
+    /// Takes a hash, and hands its result to all that wait for it. `key` makes a key of it.
+    pub(super) fn publish(
+        &self,
+        index: usize,
+        key: impl FnOnce(&str) -> String,
+        hash: impl FnOnce() -> Result<FileIdentity>,
+    ) -> Result<FileIdentity> {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(hash))
             .unwrap_or_else(|_| Err(Error::Internal("hashing a file panicked".into())));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.publish(index, result.as_ref().map_or("", |identity| &identity.sha256));
+        let sha256 = result.as_ref().map_or("", |identity| &identity.sha256);
+        known.publish(index, key(sha256), sha256);
         self.published.notify_all();
         result
     }
@@ -53,11 +65,21 @@ impl Hashes {
         if sha256.is_empty() {
             return None;
         }
+        self.all_before(index).first.get(sha256).copied().filter(|first| *first < index)
+    }
+
+    /// Whether one of the inputs before this one has the same key and another content. Waits as [`Hashes::earlier`] does.
+    pub(super) fn is_taken(&self, index: usize, key: &str, sha256: &str) -> bool {
+        let known = self.all_before(index);
+        known.keys.get(key).is_some_and(|(owner, own)| *owner < index && own != sha256)
+    }
+
+    fn all_before(&self, index: usize) -> MutexGuard<'_, Known> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         while known.all_before < index {
             known = self.published.wait(known).unwrap_or_else(PoisonError::into_inner);
         }
-        known.first.get(sha256).copied().filter(|first| *first < index)
+        known
     }
 }
 
@@ -66,7 +88,8 @@ mod tests {
     use super::*;
 
     fn publish(hashes: &Hashes, index: usize, sha256: &str) {
-        hashes.publish(index, || Ok(FileIdentity { size_bytes: 1, sha256: sha256.to_owned() })).unwrap();
+        let key = |sha256: &str| sha256.chars().take(1).collect();
+        hashes.publish(index, key, || Ok(FileIdentity { size_bytes: 1, sha256: sha256.to_owned() })).unwrap();
     }
 
     #[test]
@@ -84,6 +107,18 @@ mod tests {
         });
         let earlier = [(0, "", None), (1, "b", None), (2, "a", None)];
         assert!(earlier.into_iter().all(|(index, hash, first)| hashes.earlier(index, hash) == first));
+    }
+
+    /// The keys of these inputs are the first letters of their hashes.
+    #[test]
+    fn a_key_belongs_to_the_first_input_that_has_it() {
+        let hashes = Hashes::default();
+        for (index, sha256) in [(2, "ac"), (1, "ab"), (0, "ab")] {
+            publish(&hashes, index, sha256);
+        }
+        let taken = |index, sha256| hashes.is_taken(index, "a", sha256);
+        assert_eq!([taken(0, "ab"), taken(1, "ab"), taken(2, "ac")], [false, false, true]);
+        assert!(!hashes.is_taken(2, "b", "bc"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::names::is_named_so;
 use super::stored::Fetches;
 
 /// Digits of the hash in a key.
-const DIGITS: usize = 8;
+const DIGITS: usize = 16;
 
 /// The key of a recording: its file name without extensions, begun with a letter (a bare number would be read as one), and
 /// the first digits of its hash. Of a recording that has no hash (a session that runs) the name alone.
@@ -24,6 +24,15 @@ const DIGITS: usize = 8;
 /// Name and content give the same key whatever else is converted. Two that differ in case only differ in the hash, too:
 /// on some systems such directories would be one.
 pub(super) fn trace_key(path: &Path, sha256: &str) -> String {
+    key(path, sha256.get(..DIGITS))
+}
+
+/// The key of a recording where another one with the same [`trace_key`] was there before: with all digits of the hash.
+pub(super) fn whole_key(path: &Path, sha256: &str) -> String {
+    key(path, Some(sha256))
+}
+
+fn key(path: &Path, digits: Option<&str>) -> String {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = [".nettrace", ".netperf", ".etl", ".corprof", ".gcdump"]
         .iter()
@@ -32,7 +41,7 @@ pub(super) fn trace_key(path: &Path, sha256: &str) -> String {
     if !key.starts_with(|c: char| c.is_ascii_alphabetic()) {
         key.insert(0, 't');
     }
-    match sha256.get(..DIGITS) {
+    match digits {
         Some(digits) => format!("{key}-{digits}"),
         // That name is taken: it is the key of the files without rows.
         None if key == NO_RECORDING => format!("{key}-"),
@@ -118,15 +127,16 @@ mod tests {
 
     #[test]
     fn a_key_is_made_of_name_and_content() {
-        let hash = "0123456789abcdef";
+        let hash = "0123456789abcdef01234567";
         for (path, key) in [
-            ("A.nettrace", "A-01234567"),
-            ("b/a.etl.zip", "a-01234567"),
-            ("7.corprof", "t7-01234567"),
-            ("A 2.netperf.gz", "A_2-01234567"),
+            ("A.nettrace", "A-0123456789abcdef"),
+            ("b/a.etl.zip", "a-0123456789abcdef"),
+            ("7.corprof", "t7-0123456789abcdef"),
+            ("A 2.netperf.gz", "A_2-0123456789abcdef"),
         ] {
             assert_eq!(trace_key(Path::new(path), hash), key);
         }
+        assert_eq!(whole_key(Path::new("A.nettrace"), hash), format!("A-{hash}"));
         assert_eq!(trace_key(Path::new("-"), ""), "stdin");
         assert_ne!(trace_key(Path::new("none.nettrace"), ""), NO_RECORDING);
     }

@@ -125,6 +125,13 @@ impl Known {
         parsed(self.summed.recordings().get(place)?)
     }
 
+    /// Whether a recording with other content has this key.
+    pub(super) fn is_taken(&self, key: &str, sha256: &str) -> bool {
+        let find = |lines: &'_ [Line]| lines.binary_search_by(|line| line.key().cmp(key)).ok();
+        let is_other = |lines: &[Line]| find(lines).and_then(|at| lines.get(at)).is_some_and(|l| l.sha256() != sha256);
+        is_other(self.summed.recordings()) || is_other(self.summed.failed())
+    }
+
     /// What is to be done with a recording. One that failed before is tried again: its file may have been repaired, or
     /// was still being written. One whose entry is damaged gets another.
     pub(super) fn plan(&self, request: &Convert, path: &Path, identity: &FileIdentity) -> Plan {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
-use tracequet_dataset::write::{Encoders, Lake, MANIFEST_BYTES, Put, Summed, tag_of};
+use tracequet_dataset::write::{Encoders, Lake, MANIFEST_BYTES, Put, Summed, hash_of, tag_of};
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::{Address, Failure, FailureKind, Object, Store, Version, When, each, open, read};
 
@@ -45,6 +45,13 @@ pub(crate) struct StoreLake {
 
 /// The tag and the text of an entry.
 type Entry = (Option<String>, Vec<u8>);
+
+/// What became of a manifest that was to be written.
+enum Summary {
+    Written,
+    /// Another writer has changed it since it was read.
+    IsAnother,
+}
 
 /// Removes recordings of a dataset in a store.
 pub(crate) fn remove(address: &Address, keys: &[String]) -> Result<()> {
@@ -156,8 +163,10 @@ impl StoreLake {
         for old in replaced {
             self.remove(old)?;
         }
+        let what_it_is = |there: &[u8]| if hash_of(there) == hash_of(entry) { Put::WasThere } else { Put::IsTaken };
         if self.store.is_there(&entry_key)? {
-            return Ok(Put::WasThere);
+            let there = read(self.store.as_ref(), &entry_key, MOST_BYTES)?;
+            return Ok(there.map_or(Put::WasThere, |(there, _)| what_it_is(&there)));
         }
         each(files, |file| self.store.upload(&self.key(file), &self.folder.join(file)))?;
         match self.store.put(&entry_key, entry, When::Absent) {
@@ -168,8 +177,8 @@ impl StoreLake {
             Err(failure) if failure.kind == FailureKind::Changed => {
                 // It may be our own, written by a request whose answer was lost.
                 let there = read(self.store.as_ref(), &entry_key, MOST_BYTES)?;
-                if there.is_none_or(|(bytes, _)| bytes != entry) {
-                    return Ok(Put::WasThere);
+                if there.as_ref().is_none_or(|(bytes, _)| bytes != entry) {
+                    return Ok(there.map_or(Put::WasThere, |(there, _)| what_it_is(&there)));
                 }
             }
             result => result?,
@@ -213,8 +222,8 @@ impl StoreLake {
             let empty = self.empty.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let files = describe::files(request, &summed, &empty)?;
             match self.put_summary(&files, before).map_err(|failure| failure.at(&shown))? {
-                Put::Done => return Ok(()),
-                Put::WasThere => std::thread::sleep(Duration::from_millis(u64::from(attempt + 1) * 20)),
+                Summary::Written => return Ok(()),
+                Summary::IsAnother => std::thread::sleep(Duration::from_millis(u64::from(attempt + 1) * 20)),
             }
         }
         let message =
@@ -222,7 +231,7 @@ impl StoreLake {
         Err(Failure::other(message).at(shown))
     }
 
-    fn put_summary(&self, files: &[(&'static str, String)], before: Option<(Vec<u8>, Version)>) -> Stored<Put> {
+    fn put_summary(&self, files: &[(&'static str, String)], before: Option<(Vec<u8>, Version)>) -> Stored<Summary> {
         for (name, text) in files {
             let key = self.key(name);
             if *name != MANIFEST {
@@ -236,7 +245,7 @@ impl StoreLake {
                 None => When::Absent,
             };
             match self.store.put(&key, text.as_bytes(), when) {
-                Err(failure) if failure.kind == FailureKind::Changed => return Ok(Put::WasThere),
+                Err(failure) if failure.kind == FailureKind::Changed => return Ok(Summary::IsAnother),
                 Err(failure) if failure.kind == FailureKind::Unsupported => {
                     self.unconditional.store(true, Ordering::Release);
                     self.store.put(&key, text.as_bytes(), When::Always)?;
@@ -244,7 +253,7 @@ impl StoreLake {
                 result => result?,
             }
         }
-        Ok(Put::Done)
+        Ok(Summary::Written)
     }
 
     /// Whether something lies at the address that is no part of a dataset of several recordings. Files of tables are

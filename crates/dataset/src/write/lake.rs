@@ -7,13 +7,14 @@
 //! `manifest/<key>.json.half` says which tables there will be: the next run takes away what a killed one left half
 //! there. Recordings that are ready at the same time are put together, so that they wait for the disk once.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use serde::Deserialize;
 use serde_json::Value;
 use tracequet_trace::error::{Error, Result};
 
@@ -44,6 +45,7 @@ pub struct Lake {
 #[derive(Debug)]
 pub struct NewRecording {
     key: String,
+    sha256: String,
     files: Vec<FinishedFile>,
     replaced: Vec<String>,
     /// Where its entry lies until then.
@@ -59,7 +61,8 @@ impl NewRecording {
         let Finished { staging, prefix, files } = part.finished()?;
         let path = staging.path().join(format!("{prefix}{ENTRY}"));
         fs::write(&path, entry).map_err(Error::io(&path))?;
-        Ok(NewRecording { key: key.to_owned(), files, replaced, entry: path, staging })
+        let sha256 = hash_of(entry).unwrap_or_default();
+        Ok(NewRecording { key: key.to_owned(), sha256, files, replaced, entry: path, staging })
     }
 
     /// How many files it is, with its entry.
@@ -85,6 +88,8 @@ pub enum Put {
     Done,
     /// Another writer has put it in the meantime, and it is left as it is.
     WasThere,
+    /// A recording with other content has its key, and it was not put.
+    IsTaken,
 }
 
 impl Lake {
@@ -140,7 +145,7 @@ impl Lake {
     fn put_all<'n>(&self, recordings: &'n [NewRecording], half: &mut Vec<&'n str>) -> Result<Vec<Put>> {
         let mut folders = BTreeSet::new();
         let mut outcomes = Vec::new();
-        let mut keys = HashSet::new();
+        let mut keys: HashMap<&str, &str> = HashMap::new();
         for new in recordings {
             let key = new.key.as_str();
             if self.is_there_as_it_is(new) {
@@ -151,10 +156,12 @@ impl Lake {
             for old in &new.replaced {
                 has_replaced |= self.take_away(old)?;
             }
-            if self.entry(key).exists() || !keys.insert(key) {
-                outcomes.push(Put::WasThere);
+            let there = self.hash_there(key)?.or_else(|| keys.get(key).map(|sha256| (*sha256).to_owned()));
+            if let Some(there) = there {
+                outcomes.push(if there == new.sha256 { Put::WasThere } else { Put::IsTaken });
                 continue;
             }
+            keys.insert(key, &new.sha256);
             let note = self.half(key);
             if note.exists() {
                 // Another process was killed meanwhile.
@@ -187,6 +194,15 @@ impl Lake {
             durable::sync_folder(&self.root.join(FOLDER));
         }
         Ok(outcomes)
+    }
+
+    /// The hash in the entry that a key has; an empty one if that is damaged.
+    fn hash_there(&self, key: &str) -> Result<Option<String>> {
+        match read_small(&self.entry(key)) {
+            Ok(entry) => Ok(Some(hash_of(&entry).unwrap_or_default())),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            Err(_) => Ok(Some(String::new())),
+        }
     }
 
     /// Whether a recording would only take its own place, with the same entry: another process tried a file, too, that cannot
@@ -469,6 +485,15 @@ fn tables(entry: &[u8]) -> Vec<String> {
     // What a kill cut short was written before the first file moved.
     let entry: Value = serde_json::from_slice(entry).unwrap_or_default();
     texts(&entry, "tables", "name")
+}
+
+/// The hash of the recording that an entry is of.
+pub fn hash_of(entry: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Hash {
+        sha256: String,
+    }
+    serde_json::from_slice(entry).ok().map(|Hash { sha256 }| sha256)
 }
 
 /// The file of a table without rows, relative to the dataset's directory.

@@ -39,7 +39,7 @@ pub use dataset::Dataset;
 pub use entries::{Entry, MANIFEST_BYTES, NO_RECORDING, UNFINISHED, entries, entry_path, read_manifest, read_small};
 pub use growing::Growing as Unfinished;
 pub use growing::abandon_all;
-pub use lake::{Lake, NewRecording, Put, empty_path};
+pub use lake::{Lake, NewRecording, Put, empty_path, hash_of};
 pub use parts::{Announce, Parts};
 pub use shelf::Shelf;
 pub use summed::{DamagedEntry, Line, OtherVersion, Summed, SummedTable, tag_of};

@@ -122,13 +122,17 @@ fn a_recording_that_somebody_else_wrote_stays() {
     let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
     let lake = lake(&store, folder.path());
     on_write(&store, |store, key| {
-        if key == "lake/manifest/a.json" {
-            store.set(key, b"{\"trace_id\": \"a\"}");
+        match key {
+            "lake/manifest/a.json" => store.set(key, b"{\"trace_id\": \"a\", \"sha256\": \"a\"}"),
+            "lake/manifest/c.json" => store.set(key, b"{\"trace_id\": \"c\", \"sha256\": \"another\"}"),
+            _ => {}
         }
         Ok(())
     });
     assert_eq!(put(&lake, "a", &[]).unwrap(), Put::WasThere);
     assert_eq!(put(&lake, "a", &[]).unwrap(), Put::WasThere, "without an upload");
+    assert_eq!(put(&lake, "c", &[]).unwrap(), Put::IsTaken);
+    assert_eq!(put(&lake, "c", &[]).unwrap(), Put::IsTaken, "without an upload");
     // The answer to our own request was lost, and it was sent again.
     on_write(&store, |store, key| {
         if key == "lake/manifest/b.json" {
