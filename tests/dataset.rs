@@ -175,8 +175,8 @@ fn a_dataset_of_another_version_is_refused() {
     let error = changed("\"schema_version\": ", "\"schema_version\": 99");
     assert!(error.contains("the tables are of version 99") && error.contains("convert the recording again"), "{error}");
     assert!(changed("\"tool\": \"tracequet\"", "\"tool\": \"other\"").contains("expected a manifest of tracequet"));
-    assert!(changed("\"layout\": \"flat\"", "\"layout\": \"heap\"").contains("expected flat or hive"));
-    assert!(changed("\"format\": \"parquet\"", "\"format\": \"csv\"").contains("expected parquet or arrow"));
+    assert!(changed("\"layout\": \"flat\"", "\"layout\": \"heap\"").contains("expected `flat` or `hive`"));
+    assert!(changed("\"format\": \"parquet\"", "\"format\": \"csv\"").contains("expected `parquet` or `arrow`"));
     assert!(changed("\"name\": \"gc\"", "\"name\": \"../gc\"").contains("stay inside the dataset"));
     assert!(changed("\"inputs\"", "\"input\"").contains("inputs"));
     for length in 0..text.trim_end().len() {

@@ -99,6 +99,7 @@ mod hostile_values;
 mod interrupt;
 #[cfg(all(feature = "packed", feature = "cli"))]
 mod known;
+mod lakes;
 mod layers;
 mod limits;
 #[cfg(feature = "packed")]

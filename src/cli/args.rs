@@ -138,7 +138,7 @@ pub enum Command {
     /// Compare the metrics of recordings with those of others
     #[command(long_about = super::check::COMPARE_ABOUT, after_help = super::check::COMPARE_EXAMPLES)]
     Compare(CompareArgs),
-    /// List, remove or verify the recordings of a dataset
+    /// List, remove or verify the recordings of a dataset, or repair its summary
     #[command(after_help = super::dataset::EXAMPLES)]
     Dataset(DatasetArgs),
     /// Show which types fill the heap, what they retain, and what keeps an object alive

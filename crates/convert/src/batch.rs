@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
+use tracequet_dataset::format::AddressType;
+use tracequet_dataset::format::paths;
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::table::select::Selection;
@@ -21,11 +23,11 @@ use super::known::{Known, Plan, check_head, head_of};
 use super::late::Late;
 use super::memory::{Budget, Memory};
 use super::one::{options, read_one};
-use super::request::{AddressType, Convert, Progress, Step};
+use super::request::{Convert, Progress, Step};
 use super::stored::{Ahead, Came, Fetches, StoreLake};
 use super::summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary, elapsed_ns};
 use super::together::Ready;
-use super::{describe, empty, failed, manifest, together};
+use super::{describe, failed, manifest, together};
 
 /// Converts all inputs of a request into a dataset of several recordings. Where there is a store, the recordings go there, and
 /// the output is the folder where they are made.
@@ -91,7 +93,7 @@ pub(super) fn run(
         Err(error) => {
             if request.append {
                 // What came so far is in the dataset. When this fails, too, the next run does it.
-                let _ = store.map_or_else(|| describe(request, &batch.lake), |store| store.describe(request));
+                let _ = store.map_or_else(|| describe::write(request, &batch.lake), |store| store.describe(request));
             }
             return Err(error);
         }
@@ -121,7 +123,7 @@ pub(super) fn run(
     }
     match store {
         Some(store) => store.describe(request)?,
-        None => describe(request, &batch.lake)?,
+        None => describe::write(request, &batch.lake)?,
     }
     if let Some(whole) = whole {
         whole.commit()?;
@@ -140,14 +142,7 @@ pub(super) fn remove(root: &Path, keys: &[String]) -> Result<()> {
             return Err(Error::Usage(format!("{}: there is no recording {key}", root.display())));
         }
     }
-    describe(&request, &lake)
-}
-
-/// Writes the files that sum up the recordings.
-pub(super) fn describe(request: &Convert, lake: &Lake) -> Result<()> {
-    lake.describe((SCHEMA_VERSION, request.refresh), |summed| {
-        describe::files(request, summed, &empty::there(lake, request.format)?)
-    })
+    describe::write(&request, &lake)
 }
 
 struct Batch<'b> {
@@ -497,7 +492,7 @@ impl Batch<'_> {
     }
 
     fn options(&self, key: &str) -> DatasetOptions {
-        DatasetOptions { partition: Some(format!("trace={key}")), ..self.options.clone() }
+        DatasetOptions { partition: Some(paths::partition(key)), ..self.options.clone() }
     }
 
     fn shape(&self, key: &str) -> Shape {

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use tracequet_dataset::format::AddressType;
 use tracequet_dataset::table::names::safe;
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::{Shape, Tables};
@@ -21,7 +22,7 @@ use tracequet_trace::source::{RecordingPath, store};
 
 use super::inputs;
 use super::one::read_one;
-use super::request::{AddressType, Convert, DatasetLayout, Progress};
+use super::request::{Convert, DatasetLayout, Progress};
 use super::stored::Fetches;
 use super::summary::{FailedInput, InputSummary, Summary, TableSummary, elapsed_ns};
 

@@ -1,11 +1,20 @@
 //! The files that sum up the recordings of a dataset of several: `manifest.json` and `views.sql`.
 
+use tracequet_dataset::format::{Format, Summed, paths};
+use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::table::views;
-use tracequet_dataset::write::{Format, Summed};
+use tracequet_dataset::write::Lake;
 use tracequet_trace::error::Result;
 
-use super::manifest;
 use super::request::Convert;
+use super::{empty, manifest};
+
+/// Writes them.
+pub(super) fn write(request: &Convert, lake: &Lake) -> Result<()> {
+    lake.describe((SCHEMA_VERSION, request.refresh), |summed| {
+        files(request, summed, &empty::there(lake, request.format)?)
+    })
+}
 
 /// Their names and texts, by the entries of the recordings and the tables of which there is a file without rows. The
 /// manifest is the last.
@@ -13,5 +22,5 @@ pub(super) fn files(request: &Convert, summed: &Summed, empty: &[String]) -> Res
     let (text, names) = manifest::of_several(request, summed, empty)?;
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let files = views::Files { only_trace: None, arrow: request.format == Format::Arrow };
-    Ok(vec![("views.sql", views::sql(&names, files)), ("manifest.json", text)])
+    Ok(vec![(paths::VIEWS, views::sql(&names, files)), (paths::MANIFEST, text)])
 }

@@ -3,16 +3,18 @@
 
 use std::sync::Arc;
 
+use tracequet_dataset::format::AddressType;
+use tracequet_dataset::format::paths::{self, NO_RECORDING};
+use tracequet_dataset::format::{Format, VERSION};
 use tracequet_dataset::table::schema::{self, SCHEMA_VERSION};
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::{Shape, Tables};
-use tracequet_dataset::write::{Dataset, Encoders, Format, Lake, NO_RECORDING, TableSpec, empty_path};
+use tracequet_dataset::write::{Dataset, Encoders, Lake, TableSpec};
 use tracequet_trace::error::Result;
 use tracequet_trace::time::Clock;
 
-use super::manifest::VERSION;
 use super::one::options;
-use super::request::{AddressType, Convert};
+use super::request::Convert;
 
 /// The tables that a request asks for, but for those of events, which exist only where there are such events.
 #[derive(Debug)]
@@ -39,7 +41,7 @@ impl<'r> Empty<'r> {
 
     /// Where the file of a table is, relative to the dataset's directory.
     pub(super) fn path(&self, table: &str) -> String {
-        empty_path(table, self.request.format)
+        paths::file(table, NO_RECORDING, self.request.format)
     }
 
     /// Puts the files into a dataset that lacks them. `version` is that of its tables, if it says one.
@@ -60,7 +62,7 @@ impl<'r> Empty<'r> {
             return Ok(());
         }
         let mut options = options(self.request, &[]);
-        options.partition = Some(format!("trace={NO_RECORDING}"));
+        options.partition = Some(paths::partition(NO_RECORDING));
         let mut dataset = Dataset::part_of(lake.path(), encoders.clone(), options)?;
         for spec in wanted {
             dataset.table(spec.clone())?;

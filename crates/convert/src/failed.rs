@@ -1,9 +1,9 @@
 //! The tables of a recording that could not be read: its row in `trace`, with what was wrong.
 
-use serde::Deserialize;
+use tracequet_dataset::format::{Entry, Format, TableInfo};
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::{Shape, Tables};
-use tracequet_dataset::write::{Dataset, Format, Lake, SummedTable};
+use tracequet_dataset::write::{Dataset, Lake};
 use tracequet_trace::error::Result;
 use tracequet_trace::time::Clock;
 
@@ -28,14 +28,10 @@ pub(super) fn write(
 /// Its tables, if the dataset has the same failure already, with all files. It is tried at each run: to write the same files
 /// again, and take them away, would be most of the work of a run over many that cannot be read.
 pub(super) fn known(request: &Convert, failed: &FailedInput, lake: &Lake, format: Format) -> Option<Vec<TableSummary>> {
-    #[derive(Deserialize)]
-    struct Entry {
-        tables: Vec<SummedTable>,
-    }
     let bytes = lake.entry_of(&failed.trace_id)?;
-    let Entry { tables } = serde_json::from_slice(&bytes).ok()?;
+    let Entry { tables, .. } = Entry::parse(&failed.trace_id, &bytes).ok()?;
     let tables: Vec<_> =
-        tables.into_iter().map(|SummedTable { name, rows, bytes }| TableSummary { name, rows, bytes }).collect();
+        tables.into_iter().map(|TableInfo { name, rows, bytes, .. }| TableSummary { name, rows, bytes }).collect();
     let has_file = |table: &TableSummary| lake.has_file(&table.name, &failed.trace_id, format, table.bytes);
     let is_there = tables.iter().all(|table| table.rows == 0 || has_file(table));
     (is_there && failed_entry(request, failed, &tables) == bytes).then_some(tables)

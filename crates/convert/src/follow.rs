@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use sha2::{Digest, Sha256};
+use tracequet_dataset::format::AddressType;
+use tracequet_dataset::format::{VERSION, paths};
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::table::select::Selection;
@@ -13,14 +15,13 @@ use tracequet_dataset::write::{Encoders, Lake, Parts, WrittenTable};
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::Address;
 
-use super::batch::describe;
 use super::empty::Empty;
 use super::inputs::{hex, trace_key};
 use super::known::{Known, check_head};
 use super::one::options;
-use super::request::{AddressType, Convert};
+use super::request::Convert;
 use super::summary::{InputSummary, Summary, TableSummary};
-use super::{OneInput, manifest};
+use super::{OneInput, describe, manifest};
 
 /// Adds a recording to the dataset of a request, and publishes a part of it each time `every` has passed.
 pub(super) fn into_lake(request: &Convert, name: &Path, every: Duration, one: &mut OneInput<'_>) -> Result<Summary> {
@@ -46,7 +47,7 @@ pub(super) fn into_lake(request: &Convert, name: &Path, every: Duration, one: &m
             return Err(error);
         }
     };
-    describe(request, &lake)?;
+    describe::write(request, &lake)?;
     Ok(Summary::of_one(input, tables, request.output.clone(), started))
 }
 
@@ -60,10 +61,10 @@ fn recording(
     (empty, version): (&Empty<'_>, Option<u32>),
 ) -> Result<(InputSummary, Vec<TableSummary>)> {
     let mut options = options(request, &[]);
-    options.partition = Some(format!("trace={key}"));
+    options.partition = Some(paths::partition(key));
     options.elsewhere = Arc::new(empty.names().map(str::to_owned).collect());
     let metadata = [
-        ("tracequet.version", manifest::VERSION.to_owned()),
+        ("tracequet.version", VERSION.to_owned()),
         ("tracequet.schema_version", SCHEMA_VERSION.to_string()),
         ("tracequet.source_name", name.display().to_string()),
         ("tracequet.complete", "false".to_owned()),
@@ -76,7 +77,7 @@ fn recording(
     let mut announce = |tables: &[WrittenTable]| {
         put_empty()?;
         parts_of.note(key, &manifest::unfinished_entry(request, key, name, &summaries(tables)))?;
-        describe(request, &parts_of)
+        describe::write(request, &parts_of)
     };
     let mut parts = Parts::new(&parts_of, key, (options, encoders.clone()), every, metadata, &mut announce)?;
     let shape = Shape { trace_id: Some(key.to_owned()), signed: request.address_type == AddressType::Int64 };

@@ -5,16 +5,17 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use serde::Deserialize;
-use serde_json::Value;
+use tracequet_dataset::format::{
+    AddressType, DamagedEntry, Format, Head, Layout, Line, OtherVersion, Recorded, Summed, VERSION, is_ours, paths,
+};
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
-use tracequet_dataset::write::{DamagedEntry, Format, Line, OtherVersion, Summed, entry_path, read_manifest};
+use tracequet_dataset::write::read_manifest;
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::FileIdentity;
 
 use super::inputs::trace_key;
-use super::manifest::{VERSION, address_type, labels};
-use super::request::{AddressType, Convert};
+use super::manifest::labels;
+use super::request::Convert;
 use super::summary::SkippedInput;
 
 /// The recordings that a dataset has.
@@ -30,23 +31,6 @@ pub(super) struct Known {
     failed_as: HashMap<String, Vec<usize>>,
     /// Keys of entries that cannot be read.
     damaged: HashSet<String>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Entry {
-    trace_id: String,
-    #[serde(default)]
-    path: PathBuf,
-    #[serde(default)]
-    version: String,
-    #[serde(default)]
-    schema_version: u32,
-    #[serde(default)]
-    options: String,
-    #[serde(default)]
-    etag: Option<String>,
-    #[serde(default)]
-    labels: Value,
 }
 
 /// What is to be done with a recording.
@@ -65,7 +49,7 @@ impl Known {
             && !request.refresh
         {
             return Err(Error::Dataset {
-                path: request.output.join(entry_path(key)),
+                path: request.output.join(paths::entry(key)),
                 what: format!("its tables are of version {schema_version} (tracequet {version})"),
                 expected: format!("version {SCHEMA_VERSION}: pass the recording with --refresh"),
             });
@@ -75,7 +59,10 @@ impl Known {
         by_hash.sort_unstable();
         let (mut failed_at, mut failed_as) = (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new());
         for (place, line) in summed.failed().iter().enumerate() {
-            failed_at.entry(parsed(line).map(|entry| entry.path).unwrap_or_default()).or_default().push(place);
+            failed_at
+                .entry(line.recorded().map(|one| PathBuf::from(one.path)).unwrap_or_default())
+                .or_default()
+                .push(place);
             if !line.sha256().is_empty() {
                 failed_as.entry(line.sha256().to_owned()).or_default().push(place);
             }
@@ -96,21 +83,21 @@ impl Known {
 
     /// The outcome for an object with an unchanged tag, if it is not to be converted again.
     pub(super) fn unchanged(&self, request: &Convert, address: &Path) -> Option<SkippedInput> {
-        self.at(address).and_then(|entry| entry.skipped(request, address))
+        self.at(address).and_then(|recorded| skipped(&recorded, request, address))
     }
 
-    fn at(&self, address: &Path) -> Option<Entry> {
+    fn at(&self, address: &Path) -> Option<Recorded> {
         let tagged = self.tagged.get_or_init(|| {
             let lines =
                 self.summed.recordings().iter().enumerate().filter(|(_, line)| line.text().contains("\"etag\""));
-            let entries = lines.filter_map(|(place, line)| Some((parsed(line)?, place)));
-            entries.filter(|(entry, _)| entry.etag.is_some()).map(|(entry, place)| (entry.path, place)).collect()
+            let recorded = lines.filter_map(|(place, line)| Some((line.recorded()?, place)));
+            recorded.filter(|(one, _)| one.etag.is_some()).map(|(one, place)| (one.path.into(), place)).collect()
         });
-        self.entry(*tagged.get(address)?)
+        self.summed.recordings().get(*tagged.get(address)?)?.recorded()
     }
 
     /// The recording with this content.
-    fn with_hash(&self, sha256: &str) -> Option<Entry> {
+    fn with_hash(&self, sha256: &str) -> Option<Recorded> {
         if sha256.is_empty() {
             return None;
         }
@@ -118,11 +105,7 @@ impl Known {
         let first = self.by_hash.partition_point(|(begin, _)| *begin < own);
         let alike = self.by_hash.iter().skip(first).take_while(|(begin, _)| *begin == own);
         let is_it = |place: &usize| self.summed.recordings().get(*place).is_some_and(|line| line.sha256() == sha256);
-        self.entry(alike.map(|(_, place)| *place).find(is_it)?)
-    }
-
-    fn entry(&self, place: usize) -> Option<Entry> {
-        parsed(self.summed.recordings().get(place)?)
+        self.summed.recordings().get(alike.map(|(_, place)| *place).find(is_it)?)?.recorded()
     }
 
     /// Whether a recording with other content has this key.
@@ -139,11 +122,11 @@ impl Known {
         let same_file: BTreeSet<usize> = same_file.copied().collect();
         let failed = same_file.iter().filter_map(|place| self.summed.failed().get(*place));
         let mut replaced: Vec<String> = failed.map(|line| line.key().to_owned()).collect();
-        if let Some(entry) = self.with_hash(&identity.sha256) {
-            if let Some(skipped) = entry.skipped(request, path) {
+        if let Some(recorded) = self.with_hash(&identity.sha256) {
+            if let Some(skipped) = skipped(&recorded, request, path) {
                 return Plan::Skip(skipped);
             }
-            replaced.push(entry.trace_id);
+            replaced.push(recorded.trace_id);
         }
         let key = trace_key(path, &identity.sha256);
         if self.damaged.contains(&key) {
@@ -153,10 +136,10 @@ impl Known {
     }
 
     /// The recording that could not be read with this key and this content.
-    fn failed(&self, key: &str, sha256: &str) -> Option<Entry> {
+    fn failed(&self, key: &str, sha256: &str) -> Option<Recorded> {
         let failed = self.summed.failed();
         let line = failed.get(failed.binary_search_by(|line| line.key().cmp(key)).ok()?)?;
-        if line.sha256() == sha256 { parsed(line) } else { None }
+        if line.sha256() == sha256 { line.recorded() } else { None }
     }
 
     /// The request with the labels that a recording was given when it came: one that is converted again, or that cannot be read
@@ -167,11 +150,11 @@ impl Known {
         key: &str,
         identity: &FileIdentity,
     ) -> Cow<'r, Convert> {
-        let entry = self.with_hash(&identity.sha256).or_else(|| self.failed(key, &identity.sha256));
-        let own = entry.map(|entry| entry.labels).filter(|own| *own != labels(request));
-        let Some(own) = own.as_ref().and_then(Value::as_object) else { return Cow::Borrowed(request) };
-        let own = own.iter().filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
-        Cow::Owned(Convert { labels: own.collect(), ..request.clone() })
+        let recorded = self.with_hash(&identity.sha256).or_else(|| self.failed(key, &identity.sha256));
+        match recorded.map(|recorded| recorded.labels).filter(|own| *own != labels(request)) {
+            Some(own) => Cow::Owned(Convert { labels: own.into_iter().collect(), ..request.clone() }),
+            None => Cow::Borrowed(request),
+        }
     }
 }
 
@@ -180,50 +163,22 @@ fn begin(sha256: &str) -> u64 {
     sha256.bytes().take(8).fold(0, |number, byte| number << 8 | u64::from(byte))
 }
 
-/// What a line of a sum says. It was an entry, so that there is nothing in it that cannot be read.
-fn parsed(line: &Line) -> Option<Entry> {
-    serde_json::from_str(line.text()).ok()
-}
-
-impl Entry {
-    /// The outcome for the recording at `path` with this content, unless it is to be converted again.
-    fn skipped(&self, request: &Convert, path: &Path) -> Option<SkippedInput> {
-        let differs = self.options != request.options();
-        let is_old = self.version != VERSION || self.schema_version != SCHEMA_VERSION;
-        if request.refresh && (differs || is_old) {
-            return None;
-        }
-        let other_labels = !request.labels.is_empty() && self.labels != labels(request);
-        Some(SkippedInput { path: path.to_owned(), trace_id: self.trace_id.clone(), differs, other_labels })
+/// The outcome for the recording at `path` with the content of one that is there, unless it is to be converted again.
+fn skipped(recorded: &Recorded, request: &Convert, path: &Path) -> Option<SkippedInput> {
+    let differs = recorded.options != Some(request.options());
+    let is_old = recorded.version != VERSION || recorded.schema_version != Some(SCHEMA_VERSION);
+    if request.refresh && (differs || is_old) {
+        return None;
     }
-}
-
-#[derive(Deserialize)]
-struct Head {
-    tool: String,
-    layout: String,
-    format: String,
-    #[serde(default)]
-    address_type: String,
-    #[serde(default)]
-    schema_version: Option<u32>,
-}
-
-impl Head {
-    fn parse(path: &Path, bytes: &[u8]) -> Result<Head> {
-        serde_json::from_slice(bytes).map_err(|e| Error::Dataset {
-            path: path.to_owned(),
-            what: e.to_string(),
-            expected: "a manifest of tracequet".into(),
-        })
-    }
+    let other_labels = !request.labels.is_empty() && recorded.labels != labels(request);
+    Some(SkippedInput { path: path.to_owned(), trace_id: recorded.trace_id.clone(), differs, other_labels })
 }
 
 /// Refuses to add to something else than a dataset of several recordings of the same format. Nothing, and an empty
 /// directory, are good. Returns the version of the tables that `manifest.json` says, if it is there.
 pub(super) fn check_head(request: &Convert) -> Result<Option<u32>> {
     let out = &request.output;
-    let path = out.join("manifest.json");
+    let path = out.join(paths::MANIFEST);
     let bytes = match read_manifest(&path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
@@ -233,7 +188,7 @@ pub(super) fn check_head(request: &Convert) -> Result<Option<u32>> {
                 Err(source) => return Err(Error::Io { path: out.clone(), source }),
             };
             // A killed first run left a dataset that has no summary yet. Looked for last: another first run may be making it.
-            if entries.next().is_none() || out.join("manifest").is_dir() {
+            if entries.next().is_none() || out.join(paths::ENTRIES).is_dir() {
                 return Ok(None);
             }
             let message =
@@ -242,40 +197,37 @@ pub(super) fn check_head(request: &Convert) -> Result<Option<u32>> {
         }
         Err(source) => return Err(Error::Io { path, source }),
     };
-    let head = Head::parse(&path, &bytes)?;
-    let format = request.format.name();
-    let addresses = address_type(request.address_type);
     let refuse =
         |what: String| Err::<Option<u32>, _>(Error::Usage(format!("{}: {what}, so nothing is added", out.display())));
-    if head.tool != "tracequet" {
-        return refuse("is not a dataset of tracequet".into());
+    if !is_ours(&bytes) {
+        return refuse(
+            "is not a dataset of tracequet (dataset repair mends one whose manifest.json is damaged)".into(),
+        );
     }
-    if head.layout != "hive" {
+    let head = Head::parse(&path, &bytes, None)?;
+    if head.layout != Layout::Hive {
         return refuse(
             "is a dataset of one recording (expected one of several, as --append or --layout hive makes it)".into(),
         );
     }
-    if head.format != format {
-        return refuse(format!("its tables are {} files, expected --format {}", head.format, head.format));
+    if head.format != request.format {
+        let format = head.format.name();
+        return refuse(format!("its tables are {format} files, expected --format {format}"));
     }
-    if !head.address_type.is_empty() && head.address_type != addresses {
-        return refuse(format!(
-            "its addresses are {}, expected --address-type {}",
-            head.address_type, head.address_type
-        ));
+    if let Some(address_type) = head.address_type.filter(|own| *own != request.address_type) {
+        let name = address_type.name();
+        return refuse(format!("its addresses are {name}, expected --address-type {name}"));
     }
     Ok(head.schema_version)
 }
 
 /// How the tables of a dataset of several recordings are written.
 pub(super) fn head_of(root: &Path) -> Result<(Format, AddressType)> {
-    let path = root.join("manifest.json");
+    let path = root.join(paths::MANIFEST);
     let bytes = read_manifest(&path).map_err(Error::io(&path))?;
-    let head = Head::parse(&path, &bytes)?;
-    if head.tool != "tracequet" || head.layout != "hive" {
+    let head = Head::parse(&path, &bytes, None)?;
+    if head.layout != Layout::Hive {
         return Err(Error::Usage(format!("{} is not a dataset of several recordings", root.display())));
     }
-    let format = if head.format == "arrow" { Format::Arrow } else { Format::Parquet };
-    let addresses = if head.address_type == "int64" { AddressType::Int64 } else { AddressType::Uint64 };
-    Ok((format, addresses))
+    Ok((head.format, head.address_type.unwrap_or_default()))
 }

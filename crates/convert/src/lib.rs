@@ -26,6 +26,7 @@ mod names;
 mod one;
 mod output;
 mod process_filter;
+mod repair;
 mod request;
 mod stored;
 mod summary;
@@ -36,11 +37,12 @@ mod watched;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use tracequet_dataset::format::{Summed, paths, tag_of};
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::views;
-use tracequet_dataset::write::{Dataset, Summed, TableSink, tag_of};
+use tracequet_dataset::write::{Dataset, TableSink};
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::event::Resolver;
 use tracequet_trace::reader;
@@ -57,11 +59,12 @@ pub use expand::{Expanded, expand};
 pub use identities::Identities;
 pub use live::{Recorded, record};
 pub use names::is_recording_name;
-pub use request::{AddressType, Convert, DatasetLayout, Progress, Step};
+pub use request::{Convert, DatasetLayout, Progress, Step};
 use stored::{Fetches, StoreLake, Target};
 pub use stored::{StoredDataset, fetch_dataset};
 pub use summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary};
-pub use tracequet_dataset::write::{Compression, Format};
+pub use tracequet_dataset::format::{AddressType, Format};
+pub use tracequet_dataset::write::Compression;
 pub use watched::Watch;
 
 /// Converts recordings into one dataset. The dataset appears whole or not at all; with [`Convert::append`] each recording
@@ -121,6 +124,15 @@ pub fn remove(dataset: &Path, keys: &[String]) -> Result<()> {
     }
 }
 
+/// Writes `manifest.json` and `views.sql` of a dataset of several recordings anew, by the entries of the recordings, and removes
+/// what killed runs left there. Returns the entries that are damaged, each with what is wrong.
+pub fn repair(dataset: &Path) -> Result<Vec<String>> {
+    match Address::parse(dataset) {
+        Some(address) => stored::repair(&address?),
+        None => repair::run(dataset),
+    }
+}
+
 /// Writes the events of a session that runs into a dataset, as [`convert`] does with those of a recording, until the
 /// session ends. `inputs` of the request are not looked at. The session is begun by `start` when what else the request names
 /// was found sound.
@@ -158,7 +170,7 @@ fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_>) -> Resul
     let hive = (request.layout == DatasetLayout::Hive).then(|| inputs::trace_key(name, ""));
     let files: Vec<PathBuf> = request.inputs.iter().cloned().chain([name.to_owned()]).collect();
     let mut dataset = Dataset::create(&request.output, one::options(request, &files))?;
-    dataset.set_partition(hive.as_ref().map(|key| format!("trace={key}")));
+    dataset.set_partition(hive.as_deref().map(paths::partition));
     let shape = Shape { trace_id: hive.clone(), signed: request.address_type == AddressType::Int64 };
     let (summary, tables) = one(shape, &selection, &mut dataset)?;
     let trace_id = hive.clone().unwrap_or_else(|| inputs::trace_key(&summary.path, &summary.identity.sha256));
@@ -166,7 +178,7 @@ fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_>) -> Resul
     let manifest = match &hive {
         Some(key) => {
             let entry = manifest::entry(request, &input, &tables, None);
-            dataset.file(&format!("manifest/{key}.json"), &entry)?;
+            dataset.file(&paths::entry(key), &entry)?;
             let mut summed = Summed::new(SCHEMA_VERSION);
             summed.add(key, &tag_of(&entry), &entry);
             manifest::of_several(request, &summed, &[])?.0
@@ -176,8 +188,8 @@ fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_>) -> Resul
     let names: Vec<&str> = tables.iter().map(|t| t.name.as_str()).collect();
     let only_trace = hive.is_none().then_some(input.trace_id.as_str());
     let files = views::Files { only_trace, arrow: request.format == Format::Arrow };
-    dataset.file("views.sql", views::sql(&names, files).as_bytes())?;
-    dataset.file("manifest.json", manifest.as_bytes())?;
+    dataset.file(paths::VIEWS, views::sql(&names, files).as_bytes())?;
+    dataset.file(paths::MANIFEST, manifest.as_bytes())?;
     dataset.commit()?;
     Ok(Summary::of_one(input, tables, request.output.clone(), started))
 }

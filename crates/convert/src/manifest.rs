@@ -1,134 +1,114 @@
-//! `manifest.json`: what a dataset was made of, and its tables. Of a dataset of several recordings it sums up their
-//! entries, `manifest/<key>.json`.
+//! What a dataset says of the recordings that a conversion has read: their entries and the manifest.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use tracequet_dataset::format::{
+    Entry, Head, Labels, Layout, Lists, ProblemCount, Recorded, Status, Summed, TableInfo, VERSION, flat,
+};
 use tracequet_dataset::table::schema::{self, SCHEMA_VERSION};
-use tracequet_dataset::write::{Summed, SummedTable, UNFINISHED};
 use tracequet_trace::error::Result;
 
-use super::request::{AddressType, Convert};
+use super::request::Convert;
 use super::summary::{FailedInput, InputSummary, TableSummary};
-
-/// Version of this program, as manifests have it.
-pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The text of the file of a dataset of one recording.
 pub(super) fn of_one(request: &Convert, input: &InputSummary, tables: &[TableSummary]) -> String {
-    let mut manifest: Map<String, Value> =
-        head(request, "flat").into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let lists = [("inputs", json!([recording(request, input)])), ("failed", json!([])), ("tables", list(tables))];
-    manifest.extend(lists.map(|(name, value)| (name.to_owned(), value)));
-    let mut text = serde_json::to_string_pretty(&manifest).unwrap_or_default();
-    text.push('\n');
-    text
+    let lists = Lists { inputs: vec![recording(request, input)], failed: Vec::new(), tables: list(tables) };
+    flat(&head(request, Layout::Flat), &lists)
 }
 
 /// The entry of a recording in a dataset of several. `etag` is that of the object that it was read from, if it was one.
 pub(super) fn entry(request: &Convert, input: &InputSummary, tables: &[TableSummary], etag: Option<&str>) -> Vec<u8> {
-    let mut entry = recording(request, input);
-    if let Some(entry) = entry.as_object_mut() {
-        entry.insert("options".to_owned(), request.options().into());
-        if let Some(etag) = etag {
-            entry.insert("etag".to_owned(), etag.into());
-        }
-    }
-    with_tables(entry, tables)
+    let etag = etag.map(str::to_owned);
+    of_tables(Recorded { etag, options: Some(request.options()), ..recording(request, input) }, tables)
 }
 
 /// The entry of a recording that could not be read.
 pub(super) fn failed_entry(request: &Convert, failed: &FailedInput, tables: &[TableSummary]) -> Vec<u8> {
-    let entry = json!({
-        "trace_id": failed.trace_id, "path": failed.path.display().to_string(),
-        "size_bytes": failed.identity.size_bytes, "sha256": failed.identity.sha256, "status": "failed",
-        "error": failed.error, "offset": failed.offset, "labels": labels(request),
-    });
-    with_tables(entry, tables)
+    let recorded = Recorded {
+        trace_id: failed.trace_id.clone(),
+        sha256: failed.identity.sha256.clone(),
+        path: failed.path.display().to_string(),
+        size_bytes: failed.identity.size_bytes,
+        status: Status::Failed,
+        error: Some(failed.error.clone()),
+        offset: failed.offset,
+        labels: labels(request),
+        ..Recorded::default()
+    };
+    of_tables(recorded, tables)
 }
 
 /// The entry of a recording that is still written: these rows of its tables can be read.
 pub(super) fn unfinished_entry(request: &Convert, key: &str, name: &Path, tables: &[TableSummary]) -> Vec<u8> {
-    let events = tables.iter().filter(|table| table.name.starts_with("event/")).map(|table| table.rows).sum::<u64>();
-    let entry = json!({
-        "trace_id": key, "path": name.display().to_string(), "size_bytes": 0, "sha256": "", "events": events,
-        "dropped_events": 0, "complete": false, "status": UNFINISHED, "labels": labels(request), "problems": [],
-        "options": request.options(),
-    });
-    with_tables(entry, tables)
+    let tables_of_events = list(tables).into_iter().filter(TableInfo::is_payload);
+    let recorded = Recorded {
+        trace_id: key.to_owned(),
+        path: name.display().to_string(),
+        status: Status::Unfinished,
+        events: Some(tables_of_events.map(|table| table.rows).sum()),
+        dropped_events: Some(0),
+        complete: Some(false),
+        labels: labels(request),
+        options: Some(request.options()),
+        ..Recorded::default()
+    };
+    of_tables(recorded, tables)
 }
 
 /// The text of the file of a dataset of several, by its entries; and the names of its tables, those of facts first. Of the tables
 /// `empty` there is a file without rows, whether a recording has such a table or not.
 pub(super) fn of_several(request: &Convert, summed: &Summed, empty: &[String]) -> Result<(String, Vec<String>)> {
-    let mut tables: Vec<SummedTable> = summed.tables().collect();
+    let mut tables: Vec<TableInfo> = summed.tables().collect();
     let known: HashSet<&str> = tables.iter().map(|table| table.name.as_str()).collect();
     let more: Vec<&String> = empty.iter().filter(|name| !known.contains(name.as_str())).collect();
-    tables.extend(more.into_iter().map(|name| SummedTable { name: name.clone(), rows: 0, bytes: 0 }));
+    tables.extend(more.into_iter().map(|name| TableInfo::new(name, 0, 0)));
     let order: HashMap<&str, usize> =
         schema::all()?.iter().enumerate().map(|(place, table)| (table.name.as_str(), place)).collect();
-    let place = |table: &SummedTable| order.get(table.name.as_str()).copied().unwrap_or(order.len());
+    let place = |table: &TableInfo| order.get(table.name.as_str()).copied().unwrap_or(order.len());
     tables.sort_by(|a, b| (place(a), &a.name).cmp(&(place(b), &b.name)));
-    let text = summed.manifest(&head(request, "hive"), &tables);
+    let text = summed.manifest(&head(request, Layout::Hive), &tables);
     Ok((text, tables.into_iter().map(|table| table.name).collect()))
 }
 
-fn recording(request: &Convert, input: &InputSummary) -> Value {
-    let problems: Vec<_> = input
-        .problems
-        .iter()
-        .map(|p| json!({ "code": p.code, "severity": p.severity.as_str(), "rows": p.rows, "count": p.count }))
-        .collect();
-    json!({
-        "trace_id": input.trace_id, "path": input.path.display().to_string(),
-        "size_bytes": input.identity.size_bytes, "sha256": input.identity.sha256,
-        "start": tracequet_trace::time::format_utc(input.info.clock.sync_utc_ns),
-        "events": input.events, "dropped_events": input.dropped_events, "complete": input.complete,
-        "status": input.status(), "labels": labels(request), "problems": problems,
-    })
+fn recording(request: &Convert, input: &InputSummary) -> Recorded {
+    let problems = input.problems.iter().map(|p| ProblemCount {
+        code: p.code.to_owned(),
+        severity: p.severity.as_str().to_owned(),
+        rows: p.rows,
+        count: p.count,
+    });
+    Recorded {
+        trace_id: input.trace_id.clone(),
+        sha256: input.identity.sha256.clone(),
+        path: input.path.display().to_string(),
+        size_bytes: input.identity.size_bytes,
+        start: Some(tracequet_trace::time::format_utc(input.info.clock.sync_utc_ns)),
+        status: input.status(),
+        events: Some(input.events),
+        dropped_events: Some(input.dropped_events),
+        complete: Some(input.complete),
+        problems: problems.collect(),
+        labels: labels(request),
+        ..Recorded::default()
+    }
 }
 
-fn with_tables(mut entry: Value, tables: &[TableSummary]) -> Vec<u8> {
-    if let Some(entry) = entry.as_object_mut() {
-        let more = [("version", VERSION.into()), ("schema_version", SCHEMA_VERSION.into()), ("tables", list(tables))];
-        entry.extend(more.map(|(name, value)| (name.to_owned(), value)));
-    }
-    let mut text = entry.to_string();
-    text.push('\n');
-    text.into_bytes()
+fn of_tables(recorded: Recorded, tables: &[TableSummary]) -> Vec<u8> {
+    let recorded = Recorded { version: VERSION.to_owned(), schema_version: Some(SCHEMA_VERSION), ..recorded };
+    Entry { recorded, tables: list(tables) }.text()
 }
 
 /// The labels of the recordings of a request, as entries have them.
-pub(super) fn labels(request: &Convert) -> Value {
-    request
-        .labels
-        .iter()
-        .map(|(name, value)| (name.clone(), value.clone().into()))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
+pub(super) fn labels(request: &Convert) -> Labels {
+    request.labels.iter().cloned().collect()
 }
 
-fn list(tables: &[TableSummary]) -> Value {
-    tables.iter().map(|t| json!({ "name": t.name, "rows": t.rows, "bytes": t.bytes })).collect()
+fn list(tables: &[TableSummary]) -> Vec<TableInfo> {
+    tables.iter().map(|table| TableInfo::new(&table.name, table.rows, table.bytes)).collect()
 }
 
-/// What a manifest begins with: who wrote it, and how the tables are written.
-fn head(request: &Convert, layout: &str) -> [(&'static str, Value); 6] {
-    [
-        ("tool", "tracequet".into()),
-        ("version", VERSION.into()),
-        ("schema_version", SCHEMA_VERSION.into()),
-        ("layout", layout.into()),
-        ("format", request.format.name().into()),
-        ("address_type", address_type(request.address_type).into()),
-    ]
-}
-
-/// The word of an address type.
-pub(super) fn address_type(address_type: AddressType) -> &'static str {
-    match address_type {
-        AddressType::Uint64 => "uint64",
-        AddressType::Int64 => "int64",
-    }
+fn head(request: &Convert, layout: Layout) -> Head {
+    Head::of_now(SCHEMA_VERSION, layout, request.format, request.address_type)
 }

@@ -219,7 +219,7 @@ impl TableOutput {
             key_values: pairs.as_deref(),
             frame_count: summary.frames.frames,
             named_frame_count: summary.frames.named,
-            status: summary.status(),
+            status: summary.status().name(),
             ..Trace::default()
         };
         self.add_recording(&row);

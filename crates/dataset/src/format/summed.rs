@@ -1,45 +1,23 @@
 //! The summary of the entries of a dataset of several recordings. `manifest.json` has it, so that a run that adds a
 //! recording reads the entries that are new and not all of them.
 //!
-//! The lists of the file have a line for each item. A line of a recording begins with its key, with a tag that shows
-//! whether its entry is still the one that was summed up, and with its hash: these three are found without reading the
-//! rest. What does not look like that (an older version, another program) is no error: then all entries are read.
+//! The lists of the file have a line for each item. A line of a recording is its entry without the tables, with a tag that shows
+//! whether the entry is still the one that was summed up. A file that this program would write in other words (an older
+//! version, another program) is no error: then all entries are read.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-const KEY: &str = "{\"trace_id\":\"";
-const TAG: &str = "\",\"entry\":\"";
-const SHA256: &str = "\",\"sha256\":\"";
-const INPUTS: &str = "  \"inputs\": [\n";
-const FAILED: &str = "  ],\n  \"failed\": [\n";
-const TABLES: &str = "  ],\n  \"tables\": [\n";
-const CHECK: &str = "  ],\n  \"check\": \"";
-const END: &str = "\"\n}\n";
+use super::entry::{DamagedEntry, Entry, Recorded, Status, TableInfo};
+use super::manifest::{Head, TOOL, VERSION};
+use super::words::Layout;
+
 /// Characters of a tag, and of the hash at the end of the file.
 const DIGITS: usize = 16;
-
-/// An entry that cannot be read, or is not an entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DamagedEntry {
-    /// The key of the recording, by the name of the file.
-    pub key: String,
-    /// What is wrong with it.
-    pub what: String,
-}
-
-impl DamagedEntry {
-    /// Of the recording `key`.
-    pub fn new(key: &str, what: impl Into<String>) -> DamagedEntry {
-        DamagedEntry { key: key.to_owned(), what: what.into() }
-    }
-}
 
 /// Tables of a recording that are of another version than those of this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,18 +27,7 @@ pub struct OtherVersion {
     /// The version of tracequet that wrote them.
     pub version: String,
     /// The version of the tables.
-    pub schema_version: u64,
-}
-
-/// The rows and bytes of a table over all recordings.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct SummedTable {
-    /// Its name.
-    pub name: String,
-    /// Rows.
-    pub rows: u64,
-    /// Bytes of its files.
-    pub bytes: u64,
+    pub schema_version: u32,
 }
 
 /// The entries of a dataset, summed up.
@@ -82,16 +49,35 @@ pub struct Line {
     /// Where it is: the manifest, or itself.
     source: Arc<str>,
     place: Range<usize>,
-    /// Bytes of the key, the tag and the hash.
-    sizes: [usize; 3],
+    /// Places of the key, the tag and the hash.
+    parts: [Range<usize>; 3],
 }
 
+/// A line as it is written.
+#[derive(Serialize)]
+struct Tagged<'l> {
+    /// Identifies the entry.
+    entry: &'l str,
+    #[serde(flatten)]
+    recorded: &'l Recorded,
+}
+
+/// What is looked up in a line, where it lies in the text. In these is nothing that JSON writes in another way.
 #[derive(Deserialize)]
-struct Head {
-    tool: String,
-    version: String,
-    schema_version: u32,
-    layout: String,
+struct Parts<'l> {
+    trace_id: &'l str,
+    entry: &'l str,
+    sha256: &'l str,
+}
+
+/// The lists of a manifest of several recordings, as they lie in its text.
+#[derive(Deserialize)]
+struct Written<'m> {
+    #[serde(borrow)]
+    inputs: Vec<Parts<'m>>,
+    #[serde(borrow)]
+    failed: Vec<Parts<'m>>,
+    tables: Vec<TableInfo>,
 }
 
 impl Summed {
@@ -110,32 +96,31 @@ impl Summed {
     /// What a manifest sums up. `None` if it is not as this version writes it, or was changed since.
     pub fn parse(manifest: &[u8], schema_version: u32) -> Option<Summed> {
         let source: Arc<str> = std::str::from_utf8(manifest).ok()?.into();
-        let text = &*source;
-        let (text, check) = text.strip_suffix(END)?.split_at_checked(text.len().checked_sub(END.len() + DIGITS)?)?;
-        let text = text.strip_suffix(CHECK)?;
-        let (head, lists) = text.split_once(INPUTS)?;
-        let head: Head = serde_json::from_str(&format!("{}}}", head.strip_suffix(",\n")?)).ok()?;
-        let is_ours = head.tool == "tracequet" && head.version == env!("CARGO_PKG_VERSION") && head.layout == "hive";
-        if !is_ours || head.schema_version != schema_version || check != digits(text.as_bytes()) {
+        let head: Head = serde_json::from_str(&source).ok()?;
+        let is_ours = head.tool == TOOL && head.version == VERSION && head.layout == Layout::Hive;
+        if !is_ours || head.schema_version != Some(schema_version) {
             return None;
         }
-        let (inputs, rest) = lists.split_once(FAILED)?;
-        let (failed, tables) = rest.split_once(TABLES)?;
+        let written: Written<'_> = serde_json::from_str(&source).ok()?;
+        let lines = |parts: &[Parts<'_>]| parts.iter().map(|parts| Line::within(&source, parts)).collect::<Option<_>>();
         let mut summed = Summed::new(schema_version);
-        summed.recordings = items(inputs).map(|item| Line::parse(&source, item)).collect::<Option<_>>()?;
-        summed.failed = items(failed).map(|item| Line::parse(&source, item)).collect::<Option<_>>()?;
-        for item in items(tables) {
-            let table: SummedTable = serde_json::from_str(item).ok()?;
-            summed.tables.insert(table.name, (table.rows, table.bytes));
-        }
+        summed.recordings = lines(&written.inputs)?;
+        summed.failed = lines(&written.failed)?;
         let in_order = |lines: &[Line]| lines.is_sorted_by(|a, b| a.key() < b.key());
-        (in_order(&summed.recordings) && in_order(&summed.failed)).then_some(summed)
+        if !in_order(&summed.recordings) || !in_order(&summed.failed) {
+            return None;
+        }
+        // In other words, or with another hash of all of it: somebody changed it.
+        let text = summed.manifest(&head, &written.tables);
+        summed.tables = written.tables.into_iter().map(|table| (table.name, (table.rows, table.bytes))).collect();
+        (text == *source).then_some(summed)
     }
 
     /// Adds an entry that is not among them. `tag` is [`tag_of`] its bytes, or another identification of them.
     pub fn add(&mut self, key: &str, tag: &str, entry: &[u8]) {
-        if let Err(what) = self.try_to_add(key, tag, entry) {
-            self.damaged.push(DamagedEntry::new(key, what));
+        let added = Entry::parse(key, entry).and_then(|entry| self.try_to_add(tag, &entry));
+        if let Err(damaged) = added {
+            self.damaged.push(damaged);
         }
     }
 
@@ -144,38 +129,25 @@ impl Summed {
         self.damaged.push(damaged);
     }
 
-    fn try_to_add(&mut self, key: &str, tag: &str, entry: &[u8]) -> Result<(), String> {
-        let mut entry: Map<String, Value> = serde_json::from_slice(entry).map_err(|e| e.to_string())?;
-        let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (own, sha256, version) = (text("trace_id"), text("sha256"), text("version"));
-        let has_failed = text("status") == "failed";
-        // Files are removed by this name, which an entry from somewhere else could make lead anywhere.
-        if own != key {
-            return Err(format!("it says that it is of {own:?}"));
-        }
-        let plain = |text: &str| !text.contains(|c: char| matches!(c, '"' | '\\') || c.is_control());
-        if !plain(key) || !plain(&sha256) {
-            return Err("invalid key or hash".into());
-        }
-        let schema_version = entry.get("schema_version").and_then(Value::as_u64).ok_or("it has no schema_version")?;
-        let tables = entry.remove("tables").ok_or("it names no tables")?;
-        let tables: Vec<SummedTable> = serde_json::from_value(tables).map_err(|e| format!("its tables: {e}"))?;
+    fn try_to_add(&mut self, tag: &str, entry: &Entry) -> Result<(), DamagedEntry> {
+        let Entry { recorded, tables } = entry;
+        let key = recorded.trace_id.as_str();
+        let schema_version = recorded.schema_version.unwrap_or_default();
         // Tables of another version make the next run read this one again.
-        let is_of_now = schema_version == u64::from(self.schema_version);
+        let is_of_now = schema_version == self.schema_version;
         if !is_of_now && self.other_version.is_none() {
+            let version = recorded.version.clone();
             self.other_version = Some(OtherVersion { key: key.to_owned(), version, schema_version });
         }
-        for name in ["trace_id", "sha256", "entry"] {
-            entry.remove(name);
-        }
-        let line = Line::new([key, if is_of_now { tag } else { "" }, &sha256], entry);
-        let lines = if has_failed { &mut self.failed } else { &mut self.recordings };
+        let line = Line::new(if is_of_now { tag } else { "" }, recorded);
+        let line = line.ok_or_else(|| DamagedEntry::new(key, "invalid key or hash"))?;
+        let lines = if recorded.status == Status::Failed { &mut self.failed } else { &mut self.recordings };
         match lines.binary_search_by(|line| line.key().cmp(key)) {
-            Ok(_) => return Err("it is there twice".into()),
+            Ok(_) => return Err(DamagedEntry::new(key, "it is there twice")),
             Err(place) => lines.insert(place, line),
         }
         for table in tables {
-            let (rows, bytes) = self.tables.entry(table.name).or_default();
+            let (rows, bytes) = self.tables.entry(table.name.clone()).or_default();
             *rows = rows.saturating_add(table.rows);
             *bytes = bytes.saturating_add(table.bytes);
         }
@@ -223,73 +195,77 @@ impl Summed {
     }
 
     /// The tables of all recordings, in the order of their names.
-    pub fn tables(&self) -> impl Iterator<Item = SummedTable> {
-        self.tables.iter().map(|(name, &(rows, bytes))| SummedTable { name: name.clone(), rows, bytes })
+    pub fn tables(&self) -> impl Iterator<Item = TableInfo> {
+        self.tables.iter().map(|(name, &(rows, bytes))| TableInfo::new(name, rows, bytes))
     }
 
-    /// The text of the manifest. `head` are the names and values that come first; `tables` are those of the dataset,
-    /// in the order in which they are written.
-    pub fn manifest(&self, head: &[(&str, Value)], tables: &[SummedTable]) -> String {
+    /// The text of the manifest. `tables` are those of the dataset, in the order in which they are written.
+    pub fn manifest(&self, head: &Head, tables: &[TableInfo]) -> String {
         let lists = self.recordings.iter().chain(&self.failed).map(|line| line.text().len() + 6).sum::<usize>();
         let mut text = String::with_capacity(lists + (64 << 10));
-        text.push_str("{\n");
-        for (name, value) in head {
-            text.push_str(&format!("  \"{name}\": {value},\n"));
-        }
-        text.push_str(INPUTS);
-        push(&mut text, self.recordings.iter().map(Line::text));
-        text.push_str(FAILED);
-        push(&mut text, self.failed.iter().map(Line::text));
-        text.push_str(TABLES);
-        let tables = tables.iter().map(|table| {
-            let name = Value::from(table.name.as_str());
-            format!("{{\"name\":{name},\"rows\":{},\"bytes\":{}}}", table.rows, table.bytes)
-        });
-        push(&mut text, tables);
+        let head = serde_json::to_string_pretty(head).unwrap_or_default();
+        text.push_str(head.trim_end_matches(['\n', '}']));
+        list(&mut text, "inputs", self.recordings.iter().map(Line::text));
+        list(&mut text, "failed", self.failed.iter().map(Line::text));
+        list(&mut text, "tables", tables.iter().map(|table| serde_json::to_string(table).unwrap_or_default()));
         let check = digits(text.as_bytes());
-        text.push_str(CHECK);
-        text.push_str(&check);
-        text.push_str(END);
+        text.push_str(&format!(",\n  \"check\": \"{check}\"\n}}\n"));
         text
     }
 }
 
+/// A list of objects at the end of an object, with a line for each.
+fn list(text: &mut String, name: &str, items: impl Iterator<Item = impl AsRef<str>>) {
+    text.push_str(&format!(",\n  \"{name}\": ["));
+    let mut is_first = true;
+    for item in items {
+        text.push_str(if is_first { "\n    " } else { ",\n    " });
+        text.push_str(item.as_ref());
+        is_first = false;
+    }
+    text.push_str("\n  ]");
+}
+
 impl Line {
-    fn new([key, tag, sha256]: [&str; 3], more: Map<String, Value>) -> Line {
-        let more = Value::Object(more).to_string();
-        let more = more.strip_prefix('{').unwrap_or_default();
-        let comma = if more.len() > 1 { "," } else { "" };
-        let text = format!("{KEY}{key}{TAG}{tag}{SHA256}{sha256}\"{comma}{more}");
-        Line { place: 0..text.len(), source: text.into(), sizes: [key.len(), tag.len(), sha256.len()] }
+    /// Nothing if the key, the tag or the hash cannot be written as they are.
+    fn new(tag: &str, recorded: &Recorded) -> Option<Line> {
+        let text: Arc<str> = serde_json::to_string(&Tagged { entry: tag, recorded }).ok()?.into();
+        let place = 0..text.len();
+        Line::at(&text, place, &serde_json::from_str(&text).ok()?)
     }
 
-    /// The line `text`, which is a part of `source`.
-    fn parse(source: &Arc<str>, text: &str) -> Option<Line> {
-        let begin = text.as_ptr().addr().checked_sub(source.as_ptr().addr())?;
-        let (key, rest) = text.strip_prefix(KEY)?.split_once(TAG)?;
-        let (tag, rest) = rest.split_once(SHA256)?;
-        let (sha256, _) = rest.split_once('"')?;
-        let is_plain = [key, tag, sha256].iter().all(|text| !text.contains(['"', '\\']));
-        let sizes = [key.len(), tag.len(), sha256.len()];
-        is_plain.then(|| Line { source: source.clone(), place: begin..begin + text.len(), sizes })
+    /// The line with these parts in a manifest.
+    fn within(source: &Arc<str>, parts: &Parts<'_>) -> Option<Line> {
+        let key = place_in(source, parts.trace_id)?;
+        let begin = source.get(..key.start)?.rfind('\n')? + 1;
+        let end = key.end + source.get(key.end..)?.find('\n')?;
+        let line = source.get(begin..end)?;
+        let (before, behind) = (line.len() - line.trim_start().len(), line.len() - line.trim_end_matches(',').len());
+        Line::at(source, begin + before..end - behind, parts)
+    }
+
+    fn at(source: &Arc<str>, place: Range<usize>, parts: &Parts<'_>) -> Option<Line> {
+        let of = |part| place_in(source, part);
+        let parts = [of(parts.trace_id)?, of(parts.entry)?, of(parts.sha256)?];
+        Some(Line { source: source.clone(), place, parts })
     }
 
     /// The key of the recording.
     pub fn key(&self) -> &str {
-        let [key, ..] = self.sizes;
-        self.part(KEY.len(), key)
+        let [key, ..] = &self.parts;
+        self.source.get(key.clone()).unwrap_or_default()
     }
 
     /// Identifies the entry that was summed up.
     pub fn tag(&self) -> &str {
-        let [key, tag, _] = self.sizes;
-        self.part(KEY.len() + key + TAG.len(), tag)
+        let [_, tag, _] = &self.parts;
+        self.source.get(tag.clone()).unwrap_or_default()
     }
 
     /// Its hash; empty if it is not known.
     pub fn sha256(&self) -> &str {
-        let [key, tag, sha256] = self.sizes;
-        self.part(KEY.len() + key + TAG.len() + tag + SHA256.len(), sha256)
+        let [.., sha256] = &self.parts;
+        self.source.get(sha256.clone()).unwrap_or_default()
     }
 
     /// The object of JSON.
@@ -297,9 +273,17 @@ impl Line {
         self.source.get(self.place.clone()).unwrap_or_default()
     }
 
-    fn part(&self, begin: usize, size: usize) -> &str {
-        self.text().get(begin..begin + size).unwrap_or_default()
+    /// What it says. It was an entry, so that there is nothing in it that cannot be read.
+    pub fn recorded(&self) -> Option<Recorded> {
+        serde_json::from_str(self.text()).ok()
     }
+}
+
+/// Where a part of a text lies in it.
+fn place_in(source: &str, part: &str) -> Option<Range<usize>> {
+    let begin = part.as_ptr().addr().checked_sub(source.as_ptr().addr())?;
+    let place = begin..begin.checked_add(part.len())?;
+    (place.end <= source.len()).then_some(place)
 }
 
 /// A tag that identifies bytes.
@@ -311,40 +295,32 @@ fn digits(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The items of a list, one per line.
-fn items(list: &str) -> impl Iterator<Item = &str> {
-    list.lines().map(|line| line.trim_start_matches(' ')).map(|line| line.strip_suffix(',').unwrap_or(line))
-}
-
-fn push(text: &mut String, items: impl Iterator<Item = impl AsRef<str>>) {
-    let before = text.len();
-    for item in items {
-        text.push_str(if text.len() == before { "    " } else { ",\n    " });
-        text.push_str(item.as_ref());
-    }
-    if text.len() > before {
-        text.push('\n');
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
+    use super::super::words::{AddressType, Format};
     use super::*;
 
-    const HEAD: [(&str, &str); 3] = [("tool", "tracequet"), ("version", env!("CARGO_PKG_VERSION")), ("layout", "hive")];
-
     fn entry(key: &str, status: &str, rows: u64) -> Vec<u8> {
-        let tables = serde_json::json!([{ "name": "gc", "rows": rows, "bytes": 10 }]);
-        let entry = serde_json::json!({
-            "trace_id": key, "sha256": format!("hash of {key}"), "status": status, "path": "a, \"b\"\n{", "schema_version": 7,
-            "tables": tables,
-        });
-        entry.to_string().into_bytes()
+        let is_failed = status == "failed";
+        let recorded = Recorded {
+            trace_id: key.to_owned(),
+            sha256: format!("hash of {key}"),
+            path: "a, \"b\"\n{".to_owned(),
+            status: serde_json::from_value(status.into()).unwrap(),
+            events: (!is_failed).then_some(1),
+            dropped_events: (!is_failed).then_some(0),
+            complete: (!is_failed).then_some(true),
+            error: is_failed.then(|| "torn".to_owned()),
+            schema_version: Some(7),
+            ..Recorded::default()
+        };
+        Entry { recorded, tables: vec![TableInfo::new("gc", rows, 10)] }.text()
     }
 
     fn text(summed: &Summed) -> String {
-        let mut head: Vec<(&str, Value)> = HEAD.iter().map(|(name, value)| (*name, (*value).into())).collect();
-        head.push(("schema_version", 7.into()));
+        let head = Head::of_now(7, Layout::Hive, Format::Parquet, AddressType::Uint64);
         summed.manifest(&head, &summed.tables().collect::<Vec<_>>())
     }
 
@@ -405,12 +381,15 @@ mod tests {
             ("d", b"{\"trace_id\":\"d\",\"schema_version\":7}"),
             ("e", b"{\"trace_id\":\"e\",\"tables\":[]}"),
             ("f", b"[]"),
+            ("g", String::from_utf8(entry("g", "ok", 1)).unwrap().replace("\"gc\"", "\"../gc\"").as_bytes()),
+            ("h", String::from_utf8(entry("h", "ok", 1)).unwrap().replace("\"events\":1,", "").as_bytes()),
+            ("../i", &entry("../i", "ok", 1)),
             ("a", &entry("a", "ok", 1)),
         ] {
             summed.add(key, "", bytes);
         }
         let damaged: Vec<&str> = summed.damaged().iter().map(|damaged| damaged.key.as_str()).collect();
-        assert_eq!((damaged.as_slice(), summed.len()), (&["b", "c", "d", "e", "f", "a"][..], 1));
+        assert_eq!((damaged.as_slice(), summed.len()), (&["b", "c", "d", "e", "f", "g", "h", "../i", "a"][..], 1));
         assert_eq!(text(&summed), text(&of(&[("a", "ok")])));
     }
 
