@@ -48,7 +48,7 @@ fn what_is_no_runtime_is_told_and_leaves_nothing() {
         (Answers::Bytes(http), "no .NET runtime listens there"),
         (Answers::Bytes(short), "no .NET runtime listens there"),
         (Answers::Bytes(b""), "no .NET runtime listens there"),
-        (Answers::Refuses(0x8007_000E), "choose a smaller --buffer-size"),
+        (Answers::Refuses(0x8007_000E), "choose a smaller buffer"),
         (Answers::Refuses(0x8013_1385), "this runtime is too old for it"),
     ] {
         let is_first = answers == Answers::Bytes(http);

@@ -205,7 +205,7 @@ fn commands_in_the_documents_exist() {
             let words = words(line);
             let place = format!("{}:{}", path.display(), number + 1);
             for (at, pair) in words.windows(2).enumerate() {
-                // `tracequet convert ...` and `cargo run --release -- convert ...`
+                // `tracequet convert ...` and `cargo run --locked -- convert ...`
                 let Some((command, help)) = help.iter().find(|(c, _)| *c == pair[1]) else { continue };
                 if !(pair[0].ends_with("tracequet") || pair[0] == "--") {
                     continue;

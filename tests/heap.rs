@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tracequet::analyze::heap::{HeapGraph, Retention, explain, read, snapshot};
 use tracequet::dataset::read::{Dataset, Recording};
-use tracequet::{Convert, convert};
+use tracequet::{Convert, Error, convert};
 
 use crate::support::dataset::rows;
 use crate::support::files::sample;
@@ -191,8 +191,8 @@ fn a_heap_beyond_the_memory_is_refused_with_its_size() {
     let (graph, _) = graph_of(&dataset);
     let needed = 64 * (graph.sizes.len() as u64) + 8 * graph.reference_count;
     for memory in [0, 64 * graph.sizes.len() as u64 - 1, needed - 1] {
-        let error = read(&recording, &snapshot, memory).unwrap_err().to_string();
-        assert!(error.contains("raise --memory") && error.contains("2351 objects"), "{error}");
+        let error = read(&recording, &snapshot, memory).unwrap_err();
+        assert!(matches!(error, Error::OverMemory(_)) && error.to_string().contains("2351 objects"), "{error}");
     }
     assert!(read(&recording, &snapshot, needed + 64 * 423).is_ok());
 }
@@ -202,6 +202,17 @@ fn heap(arguments: &[&str]) -> (i32, String, String) {
         std::process::Command::new(env!("CARGO_BIN_EXE_tracequet")).arg("heap").args(arguments).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_command_says_what_to_type_where_the_library_says_what_is_wrong() {
+    let advised = |arguments: &[&str], advice: &str| {
+        let (code, _, error) = self::heap(arguments);
+        assert!(code == 1 && error.ends_with(&format!("; {advice}\n")), "{code} {error}");
+    };
+    let [heap, stacks] = ["heap-10.nettrace", "stacks.nettrace"].map(sample);
+    advised(&[heap.to_str().unwrap(), "--memory", "1KB"], "raise --memory");
+    advised(&[stacks.to_str().unwrap()], "`tracequet collect --heap` records one");
 }
 
 #[test]

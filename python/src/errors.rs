@@ -21,7 +21,11 @@ pub fn exception(py: Python<'_>, error: &Error) -> PyErr {
             make(py, "RecordingError", &message, Some(&path.display().to_string()), Some(*offset))
         }
         Error::Dataset { path, .. } => make(py, "DatasetError", &message, Some(&path.display().to_string()), None),
-        Error::Usage(_) => make(py, "UsageError", &message, None, None),
+        error if error.is_of_request() => make(py, "UsageError", &message, None, None),
+        Error::OverMemory(_) | Error::TooLarge(_) => make(py, "UsageError", &message, None, None),
+        Error::Unreachable(_) | Error::Refused(_) | Error::TimedOut(_) => {
+            make(py, "ProcessError", &message, None, None)
+        }
         _ => make(py, "Error", &message, None, None),
     };
     made.unwrap_or_else(|_| PyRuntimeError::new_err(message))

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Write};
 
-use crate::trace::error::Error;
+use crate::trace::error::{Error, Evidence, Named};
 use crate::trace::source::Input;
 
 use super::text::clean;
@@ -40,7 +40,12 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 /// Prints an error. A closed standard error is ignored.
 pub fn print(error: &anyhow::Error) {
-    let mut text = format!("tracequet: {}\n", shown(&chain(error)));
+    let mut text = format!("tracequet: {}", shown(&chain(error)));
+    if let Some(advice) = error.downcast_ref().and_then(advice) {
+        text.push_str("; ");
+        text.push_str(advice);
+    }
+    text.push('\n');
     if let Some(Error::Unreadable { path, offset, .. }) = error.downcast_ref()
         && path.as_os_str() != "-"
         && let Ok(Input::Mapped(file)) = Input::open(path)
@@ -49,6 +54,23 @@ pub fn print(error: &anyhow::Error) {
     }
     let mut out = std::io::stderr().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
+}
+
+/// What to type instead.
+fn advice(error: &Error) -> Option<&'static str> {
+    Some(match error {
+        Error::NotFound { what: Named::Process, .. } => "`tracequet ps` lists the processes that can be recorded",
+        Error::NotFound { what: Named::Events, .. } => "`tracequet inspect` lists processes and providers",
+        Error::NotFound { what: Named::Recording, .. } => "choose one with --trace",
+        Error::NotRecorded { what: Evidence::SurvivingRanges, .. } => {
+            "`tracequet collect --for gc-survival` records them"
+        }
+        Error::NotRecorded { what: Evidence::HeapWalk, .. } => "`tracequet collect --heap` records one",
+        Error::OverMemory(_) => "raise --memory",
+        Error::Damaged { .. } => "--strict treats damage as an error",
+        Error::NotConverted { cause, .. } => return advice(cause),
+        _ => return None,
+    })
 }
 
 /// A message as it is shown: names in it may come from a recording, and must not steer the terminal.

@@ -22,7 +22,7 @@ fn held(recording: &Recording<'_>, table: &str, rows: u64, bytes: u64) -> Result
         return Ok(());
     }
     let key = &recording.info().trace_id;
-    Err(Error::Usage(format!("the recording {key} has more than {most} rows of {table} that are needed at a time")))
+    Err(Error::TooLarge(format!("the recording {key} has more than {most} rows of {table} that are needed at a time")))
 }
 
 /// Counts the texts of a table that are copied: a file of some kilobytes can repeat a long one as often as it likes.
@@ -60,6 +60,8 @@ impl<'r> HeldTexts<'r> {
             return Ok(());
         }
         let (key, table) = (&self.recording.info().trace_id, self.table);
-        Err(Error::Usage(format!("the recording {key} has more than {most} bytes of text in {table} that are needed")))
+        Err(Error::TooLarge(format!(
+            "the recording {key} has more than {most} bytes of text in {table} that are needed"
+        )))
     }
 }

@@ -55,7 +55,7 @@ fn stored(recording: &Recording<'_>) -> Result<Vec<Metric>> {
             });
         }
         if found.len() > MAX_METRICS {
-            return Err(Error::Usage(format!(
+            return Err(Error::TooLarge(format!(
                 "the recording {} has more than {MAX_METRICS} rows of {TABLE}",
                 recording.info().trace_id
             )));

@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use arrow_array::RecordBatch;
 use tracequet_dataset::read::{Column, Recording};
 use tracequet_facts::fact::NON_GC_HEAP;
-use tracequet_trace::error::{Error, Result};
+use tracequet_trace::error::{Error, Named, Result};
 
 use self::ranges::{Range, Ranges};
 use super::{HeldTexts, held};
@@ -127,7 +127,8 @@ pub fn survived(recording: &Recording<'_>, gc: u32, address: u64, follow: bool) 
         let ids = collections.keys().next().zip(collections.keys().next_back());
         let there = ids.map_or("it has none".into(), |(first, last)| format!("it has {first} to {last}"));
         let recording = &recording.info().trace_id;
-        return Err(Error::Usage(format!("the recording {recording} has no collection {gc}, {there}")));
+        let message = format!("the recording {recording} has no collection {gc}, {there}");
+        return Err(Error::NotFound { what: Named::Collection, message });
     };
     let mut steps = Vec::new();
     let mut address = address;

@@ -447,7 +447,8 @@ impl Batch<'_> {
     ) -> Result<Made> {
         let (path, file) = (recording.name(), recording.file());
         let of_recording = match &error {
-            Error::Unreadable { .. } | Error::Usage(_) => true,
+            Error::Unreadable { .. } | Error::OverMemory(_) | Error::TooLarge(_) => true,
+            error if error.is_of_request() => true,
             Error::Io { path: at, .. } => *at == path || at == file,
             _ => false,
         };

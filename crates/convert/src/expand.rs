@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
-use tracequet_trace::error::{Error, Result};
+use tracequet_trace::error::{Error, Named, Result};
 use tracequet_trace::reader::Format;
 use tracequet_trace::source::HEAD;
 use tracequet_trace::source::store::is_address;
@@ -54,7 +54,8 @@ pub fn expand(arguments: &[PathBuf], output: &Path) -> Result<Expanded> {
             let parts: Vec<Component<'_>> = argument.components().collect();
             matching(PathBuf::new(), &parts, MAX_DEPTH, &mut found.inputs)?;
             if found.inputs.len() == before {
-                return Err(Error::Usage(format!("{}: no file has a name like this", argument.display())));
+                let message = format!("{}: no file has a name like this", argument.display());
+                return Err(Error::NotFound { what: Named::Path, message });
             }
         } else {
             found.inputs.push(argument.clone());

@@ -104,7 +104,7 @@ pub fn record(
 /// The error of a recording that failed, which says where the recording is if it could be kept.
 fn rescued(error: Error, begun: Option<Recording>, name: &Path) -> Error {
     // Bytes that are no recording are of no use to anybody.
-    let is_worth = !matches!(error, Error::Usage(_) | Error::Unreadable { .. });
+    let is_worth = !error.is_of_request() && !matches!(error, Error::Unreadable { .. });
     match begun.filter(|_| is_worth).and_then(|mut recording| recording.rescue(name)) {
         Some(Ok(kept)) => Error::NotConverted { kept, cause: Box::new(error) },
         _ => error,

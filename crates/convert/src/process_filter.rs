@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use tracequet_trace::error::Error;
+use tracequet_trace::error::{Error, Named};
 use tracequet_trace::reader::{NO_SUBJECT, Process, ProcessKey, Thread};
 
 /// The processes that a request names, as they are found in a recording.
@@ -61,9 +61,8 @@ impl ProcessFilter {
             return Ok(());
         }
         let asked = self.asked.join(", ");
-        let message =
-            format!("{}: no events of process {asked}; tracequet inspect lists the processes", path.display());
-        Err(Error::Usage(message))
+        let message = format!("{}: no events of process {asked}", path.display());
+        Err(Error::NotFound { what: Named::Events, message })
     }
 }
 

@@ -114,10 +114,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::NoProcess(process) => {
-                write!(f, "there is no process {process}; `tracequet ps` lists those that can be recorded")
+                write!(f, "there is no process {process}")
             }
             Error::NotDotnet(process) => {
-                write!(f, "process {process} has no .NET runtime; `tracequet ps` lists those that can be recorded")
+                write!(f, "process {process} has no .NET runtime")
             }
             Error::NoPort { process, turned_off: true, .. } => write!(
                 f,
@@ -165,9 +165,9 @@ impl fmt::Display for Error {
                     BAD_ENCODING => "it does not understand the request",
                     UNKNOWN_MAGIC => "it speaks another version of the protocol",
                     0x8007_0057 => "the arguments are not valid; check providers and the size of the buffer",
-                    0x8007_000E => "it has not enough memory; choose a smaller --buffer-size",
+                    0x8007_000E => "it has not enough memory; choose a smaller buffer",
                     UNKNOWN_ERROR | 0x8000_4005 => {
-                        "no reason given; a smaller --buffer-size or fewer sessions at a time may help"
+                        "no reason given; a smaller buffer or fewer sessions at a time may help"
                     }
                     RUNTIME_UNINITIALIZED => "it has not started yet; try again in a moment",
                     PROFILER_ALREADY_ACTIVE => "the process has a profiler already, and can have one only",

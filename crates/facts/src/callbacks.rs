@@ -25,7 +25,7 @@ use super::gc::bounds::TOO_MANY_BOUNDS;
 use super::gc::callback_collections::CallbackGcTracker;
 use super::gc::callback_ranges::CallbackRanges;
 use super::gc::pauses::TOO_MANY_PAUSES;
-use super::tracker::Totals;
+use super::totals::Totals;
 use call::Call;
 
 const MONITOR_GC: u32 = 0x80;

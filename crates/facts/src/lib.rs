@@ -12,6 +12,7 @@ mod gaps;
 mod gc;
 mod generic_names;
 pub mod heap_dump;
+mod input;
 mod kernel;
 mod listed;
 mod loader;
@@ -23,49 +24,90 @@ mod pairs;
 mod problem_summary;
 mod processes;
 mod scalars;
+mod shared;
 mod sources;
 mod threads;
+mod totals;
 mod tracker;
-mod unended;
 
 use tracequet_trace::catalog::Provider;
 use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::event::{Event, EventInfo};
 use tracequet_trace::reader::symbols::Symbols;
-use tracequet_trace::reader::{self, ProcessKey, ThreadIndex, TypeId};
+use tracequet_trace::reader::{self, ProcessKey, TypeId};
 use tracequet_trace::time::Clock;
 
 pub use code::frames::UNNAMED_FRAMES;
 use fact::{CallsiteId, FactSink};
-use gc::join::Moment;
+use input::{Handler, Input, ShortRows, Traits};
 use pairs::{Marking, Pairs};
 pub use problem_summary::ProblemSummary;
-use tracker::{Action, Handler, Input, Needs, ShortRows};
-pub use tracker::{FrameCounts, Totals};
+use shared::Shared;
+pub use totals::{FrameCounts, Totals};
+use tracker::{Cut, GivenUp, Tracker};
 
-/// Makes the enum of routes, and finds the routes of an event type: the trackers that hear it, each with its action.
+/// Makes the trackers of a recording from the one list of them, and the ways of events to them.
 macro_rules! trackers {
-    ($($name:ident = $($path:ident)::+),+ $(,)?) => {
-        /// The way of an event to a tracker: which one, and what it does with the event.
-        #[derive(Clone, Copy, Debug)]
-        enum Route {
-            $($name($($path)::+::Action),)+
+    ($($name:ident: $tracker:ty),+ $(,)?) => {
+        /// The trackers of a recording.
+        #[derive(Default)]
+        struct Trackers {
+            $($name: $tracker,)+
         }
 
-        fn routes(info: &EventInfo) -> Vec<(Route, Needs)> {
+        /// The way of an event to a tracker: which one, and what it does with the event.
+        #[derive(Clone, Copy, Debug)]
+        #[allow(non_camel_case_types, reason = "a route is named as the tracker that it leads to")]
+        enum Route {
+            $($name(<$tracker as Tracker>::Action),)+
+        }
+
+        /// The trackers that hear events of a type.
+        fn routes(info: &EventInfo) -> Vec<(Route, Traits)> {
             let mut routes = Vec::new();
-            $(if let Some(action) = tracker::action($($path)::+::HEARS, info) {
-                routes.push((Route::$name(action), action.needs()));
+            $(if let Some(action) = <$tracker>::action(info) {
+                routes.push((Route::$name(action), Traits::of(action)));
             })+
             routes
         }
 
+        impl Trackers {
+            fn event(&mut self, route: Route, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+                match route {
+                    $(Route::$name(action) => self.$name.event(action, input, shared, sink),)+
+                }
+            }
+
+            /// Nothing that is open is joined with what comes.
+            fn cut(&mut self, cut: &Cut, sink: &mut impl FactSink) {
+                $(self.$name.cut(cut, sink);)+
+            }
+
+            fn finish(&mut self, position: u64, sink: &mut impl FactSink) {
+                $(self.$name.finish(position, sink);)+
+            }
+
+            /// A problem for each kind of what was left out.
+            fn report_given_up(&self, position: u64, sink: &mut impl FactSink) {
+                let mut all: Vec<GivenUp> = Vec::new();
+                for found in [$(self.$name.given_up()),+].into_iter().flatten().filter(|found| found.count > 0) {
+                    match all.iter_mut().find(|known| known.code == found.code) {
+                        Some(known) => known.count = known.count.saturating_add(found.count),
+                        None => all.push(found),
+                    }
+                }
+                for GivenUp { code, count, message } in all {
+                    sink.problem(&Problem::new(Severity::DataLoss, code, position, message).count(count));
+                }
+            }
+        }
+
         /// Every event that a tracker hears: provider, name, what it needs.
         #[cfg(test)]
-        fn heard() -> Vec<(&'static str, &'static str, Needs)> {
+        fn heard() -> Vec<(&'static str, &'static str, input::Needs)> {
             let mut heard = Vec::new();
-            $(for hears in $($path)::+::HEARS {
-                heard.extend(hears.events.iter().map(|(name, action)| (hears.provider, *name, action.needs())));
+            $(for hears in <$tracker>::HEARS {
+                heard.extend(hears.events.iter().map(|(name, action)| (hears.provider, *name, Traits::of(*action).needs)));
             })+
             heard
         }
@@ -73,66 +115,20 @@ macro_rules! trackers {
 }
 
 trackers! {
-    Collections = gc::collections,
-    Survival = gc::survival,
-    HeapStats = gc::heap_stats,
-    Generations = gc::generations,
-    Marks = gc::marks,
-    Joins = gc::joins,
-    Tuning = gc::tuning,
-    HeapWalk = gc::heap_walk,
-    Roots = gc::roots,
-    Handles = gc::handles,
-    Finalizers = gc::finalizers,
-    Allocations = gc::allocations,
-    Profiler = gc::profiler,
-    Types = code::types,
-    Methods = code::methods,
-    IlMaps = code::il_maps,
-    Modules = code::modules,
-    Mappings = code::mappings,
-    Assemblies = loader::assemblies,
-    ManagedModules = loader::managed_modules,
-    AssemblyLoads = loader::assembly_loads,
-    Compilations = loader::compilation,
-    Samples = threads::samples,
-    Exceptions = threads::exceptions,
-    Waits = threads::waits,
-    Pool = threads::pool,
-    Scheduling = kernel::scheduling,
-    Disk = kernel::disk,
-    Files = kernel::files,
-    FileOperations = kernel::file_operations,
-    Network = kernel::network,
-    Counters = sources::counters,
-    Activities = sources::activities,
-    Processes = processes,
-}
-
-/// Finds the facts in the events of one recording.
-#[derive(Default)]
-pub struct Normalizer {
-    /// The trackers that hear the events of each type.
-    handlers: Vec<Box<[Handler<Route>]>>,
-    trackers: Trackers,
-    pairs: Pairs,
-    short_rows: ShortRows,
-    /// The providers of the catalogue that the recording has events of.
-    catalogues: Vec<&'static Provider>,
-    /// Where source lines come from, if they are wanted.
-    symbols: Option<Symbols>,
-}
-
-/// The trackers, as far as they remember anything.
-#[derive(Default)]
-struct Trackers {
-    runtimes: gc::runtimes::Runtimes,
-    join: gc::join::Join,
-    heap_walks: gc::heap_walk::HeapWalks,
+    collections: gc::collections::Collections,
+    survival: gc::survival::Survival,
+    heap_stats: gc::heap_stats::HeapStats,
+    generations: gc::generations::Generations,
     marks: gc::marks::Marks,
     joins: gc::joins::Joins,
-    types: code::types::Types,
-    callsites: code::callsites::Callsites,
+    tuning: gc::tuning::Tuning,
+    heap_walks: gc::heap_walk::HeapWalks,
+    roots: gc::roots::Roots,
+    handles: gc::handles::Handles,
+    finalizers: gc::finalizers::Finalizers,
+    allocations: gc::allocations::Allocations,
+    profiler_events: gc::profiler_events::ProfilerEvents,
+    types: code::bulk_types::BulkTypes,
     methods: code::methods::Methods,
     il_maps: code::il_maps::IlMaps,
     modules: code::modules::Modules,
@@ -141,23 +137,40 @@ struct Trackers {
     managed_modules: loader::managed_modules::ManagedModules,
     assembly_loads: loader::assembly_loads::AssemblyLoads,
     compilations: loader::compilation::Compilations,
+    samples: threads::samples::Samples,
     exceptions: threads::exceptions::Exceptions,
     waits: threads::waits::Waits,
     pool: threads::pool::Pool,
-    counters: sources::counters::Counters,
-    activities: sources::activities::Activities,
     scheduling: kernel::scheduling::Scheduling,
+    disk: kernel::disk::Disk,
     files: kernel::files::Files,
     file_operations: kernel::file_operations::FileOperations,
-    clock: Option<Clock>,
+    connections: kernel::network::Connections,
+    counters: sources::counters::Counters,
+    activities: sources::activities::Activities,
     processes: processes::Processes,
+}
+
+/// Finds the facts in the events of one recording.
+#[derive(Default)]
+pub struct Normalizer {
+    /// The trackers that hear the events of each type.
+    handlers: Vec<Box<[Handler<Route>]>>,
+    trackers: Trackers,
+    shared: Shared,
+    pairs: Pairs,
+    short_rows: ShortRows,
+    /// The providers of the catalogue that the recording has events of.
+    catalogues: Vec<&'static Provider>,
+    /// Where source lines come from, if they are wanted.
+    symbols: Option<Symbols>,
 }
 
 impl Normalizer {
     /// For one recording, whose stacks have addresses of `stack_width` bytes.
     pub fn new(stack_width: u8) -> Normalizer {
         let callsites = code::callsites::Callsites::new(stack_width);
-        Normalizer { trackers: Trackers { callsites, ..Trackers::default() }, ..Normalizer::default() }
+        Normalizer { shared: Shared { callsites, ..Shared::default() }, ..Normalizer::default() }
     }
 
     /// Frames get source lines from these symbols. To be called before the first event type.
@@ -168,17 +181,17 @@ impl Normalizer {
     /// The number of the call stack of an event of a process; 0 when it has none.
     #[inline]
     pub fn callsite(&mut self, stack: &reader::Stack<'_>, process: ProcessKey, ts_ns: i64) -> CallsiteId {
-        self.trackers.callsites.intern(stack, process, ts_ns)
+        self.shared.callsites.intern(stack, process, ts_ns)
     }
 
     /// The reader's keys of stacks are void.
     pub fn stacks_forgotten(&mut self) {
-        self.trackers.callsites.forget_keys();
+        self.shared.callsites.forget_keys();
     }
 
     /// The clock of the recording, set before its events.
     pub fn clock(&mut self, clock: &Clock) {
-        self.trackers.clock = Some(*clock);
+        self.shared.clock = Some(*clock);
     }
 
     /// A process that the recording describes.
@@ -202,15 +215,9 @@ impl Normalizer {
         {
             self.catalogues.push(catalogue);
         }
-        let mut routes = routes(info);
-        if let Some(action) = sources::activities::action(info) {
-            routes.push((Route::Activities(action), action.needs()));
-        }
-        if self.symbols.is_none() {
-            routes.retain(|(route, _)| !matches!(route, Route::IlMaps(_)));
-        }
-        let handlers: Box<[_]> =
-            routes.into_iter().filter_map(|(route, needs)| Handler::new(route, needs, info)).collect();
+        let has_lines = self.symbols.is_some();
+        let routes = routes(info).into_iter().filter(|(_, traits)| has_lines || !traits.is_for_lines);
+        let handlers: Box<[_]> = routes.filter_map(|(route, traits)| Handler::new(route, traits, info)).collect();
         let wanted = !handlers.is_empty();
         if let Some(place) = self.handlers.get_mut(index) {
             *place = handlers;
@@ -220,22 +227,16 @@ impl Normalizer {
 
     /// Whether events of a type say what ids and addresses mean: modules, methods, types, the process itself.
     pub fn is_reference(&self, id: TypeId) -> bool {
-        let handlers = self.handlers.get(id.0 as usize).into_iter().flatten();
-        let is_reference = |handler: &Handler<Route>| {
-            let Handler { route, .. } = handler;
-            matches!(route, Route::Types(_) | Route::Methods(_) | Route::Modules(_) | Route::Processes(_))
-                || matches!(route, Route::Mappings(_) | Route::IlMaps(_))
-                || matches!(route, Route::Assemblies(_) | Route::ManagedModules(_) | Route::Files(_))
-                || matches!(route, Route::Scheduling(action) if action.is_reference())
-        };
-        handlers.into_iter().any(is_reference)
+        self.handlers_of(id).any(|handler| handler.traits.is_reference)
     }
 
     /// Whether rows of one process follow from events of others, too: what a thread does ends when another one runs.
     pub fn needs_others(&self, id: TypeId) -> bool {
-        let handlers = self.handlers.get(id.0 as usize).into_iter().flatten();
-        let needs = |handler: &Handler<Route>| matches!(handler.route, Route::Scheduling(_) | Route::FileOperations(_));
-        handlers.into_iter().any(needs)
+        self.handlers_of(id).any(|handler| handler.traits.needs_others)
+    }
+
+    fn handlers_of(&self, id: TypeId) -> impl Iterator<Item = &Handler<Route>> {
+        self.handlers.get(id.0 as usize).into_iter().flatten()
     }
 
     /// The recording goes on, with an event of any kind and process.
@@ -252,7 +253,7 @@ impl Normalizer {
         for handler in self.handlers.get_mut(index).into_iter().flatten() {
             let route = handler.route;
             if let Some(input) = handler.read(event, callsite_id, &self.short_rows) {
-                self.trackers.event(route, &input, sink);
+                self.trackers.event(route, &input, &mut self.shared, sink);
             }
         }
     }
@@ -261,186 +262,35 @@ impl Normalizer {
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
         self.no_more_gaps(position, sink);
         let sink = &mut Marking { pairs: &mut self.pairs, sink };
-        self.trackers.unpair(None, None, false, sink);
-        unended::report(&self.trackers.unended(), position, sink);
-        let unkept = self.trackers.scheduling.finish(sink);
-        if unkept > 0 {
-            let message = "too many threads; the others have no rows in the table thread_time";
-            let problem = Problem::new(Severity::DataLoss, "too_many_threads", position, message);
-            sink.problem(&problem.count(unkept));
-        }
-        let unkept = self.trackers.file_operations.unkept;
-        if unkept > 0 {
-            let message = "too many concurrent operations on files; ends missing in the table file_io";
-            sink.problem(&Problem::new(Severity::DataLoss, "too_many_operations", position, message).count(unkept));
-        }
-        let Trackers { runtimes, join, heap_walks, .. } = &mut self.trackers;
-        join.finish(position, runtimes.all(), sink);
+        self.trackers.cut(&Cut::default(), sink);
+        let Shared { runtimes, profiled, callsites, .. } = &mut self.shared;
+        profiled.finish(position, runtimes.all(), sink);
         runtimes.finish(position, sink);
         let (short_rows, at) = self.short_rows.total();
         if short_rows > 0 {
             let message = "rows of bulk events are missing: the payload is shorter than its count says";
             sink.problem(&Problem::new(Severity::DataLoss, "short_bulk_event", at, message).count(short_rows));
         }
-        heap_walks.finish(position, sink);
-        let totals = Totals { collections: join.collections(), ..Totals::default() };
-        let Trackers {
-            callsites,
-            methods,
-            il_maps,
-            modules,
-            mappings,
-            assemblies,
-            managed_modules,
-            files,
-            processes,
-            ..
-        } = &mut self.trackers;
-        let lost = modules.lost + mappings.lost + assemblies.lost() + managed_modules.lost();
-        if lost > 0 {
-            let message = "too many modules or assemblies to remember";
-            sink.problem(&Problem::new(Severity::DataLoss, "too_many_modules", position, message).count(lost));
-        }
-        if files.lost() > 0 {
-            let problem = Problem::new(Severity::DataLoss, "too_many_files", position, "too many files to remember");
-            sink.problem(&problem.count(files.lost()));
-        }
-        files.finish(sink);
-        processes.finish(sink);
-        let known = code::frames::Known { methods, modules, mappings, assemblies, managed_modules };
+        let collections = profiled.collections();
         callsites.report(position, sink);
         let (nodes, places) = std::mem::take(callsites).finish();
+        let Trackers { methods, il_maps, modules, mappings, assemblies, managed_modules, .. } = &mut self.trackers;
+        let known = code::frames::Known { methods, modules, mappings, assemblies, managed_modules };
         let lines = self.symbols.as_mut();
         let lines = lines.map(|symbols| code::lines::Lines::new(symbols, il_maps, managed_modules, methods));
         let frames = code::frames::resolve(nodes, &places, known, lines, position, sink);
-        modules.finish(sink);
-        mappings.finish(sink);
-        assemblies.finish(sink);
-        managed_modules.finish(sink);
+        self.trackers.finish(position, sink);
+        self.trackers.report_given_up(position, sink);
         self.catalogues.sort_unstable_by(|a, b| a.provider.cmp(&b.provider));
         enum_values::report(&self.catalogues, sink);
-        Totals { frames, ..totals }
-    }
-}
-
-impl Trackers {
-    /// Counts of what was given up, because too much was open at a time.
-    fn unended(&self) -> unended::Unended {
-        unended::Unended {
-            exceptions: self.exceptions.given_up(),
-            waits: self.waits.given_up(),
-            compilations: self.compilations.given_up(),
-            loads: self.assembly_loads.given_up(),
-            joins: self.joins.given_up(),
-            work_items: self.pool.given_up,
-            activities: self.activities.given_up(),
-        }
-    }
-
-    /// Nothing that is open is joined with what comes: events of a thread (`None`: of any) were lost (`is_lost`), or the recording
-    /// ends.
-    fn unpair(
-        &mut self,
-        process: Option<ProcessKey>,
-        thread: Option<ThreadIndex>,
-        is_lost: bool,
-        sink: &mut impl FactSink,
-    ) {
-        self.marks.forget();
-        self.joins.events_lost(thread, is_lost, sink);
-        self.assembly_loads.events_lost(thread, is_lost, sink);
-        self.compilations.events_lost(thread, is_lost, sink);
-        self.exceptions.events_lost(thread, is_lost, sink);
-        self.waits.events_lost(thread, is_lost, sink);
-        self.pool.events_lost(process, is_lost, sink);
-        self.counters.events_lost(process);
-        self.file_operations.events_lost(is_lost, sink);
-        self.activities.events_lost(process, is_lost, sink);
-    }
-
-    fn event(&mut self, route: Route, input: &Input<'_>, sink: &mut impl FactSink) {
-        let Trackers { runtimes, join, heap_walks, marks, types, callsites, methods, modules, processes, .. } = self;
-        match route {
-            Route::Collections(action) => {
-                runtimes.event(input, action.moment(input), join, sink, |runtime, sink| {
-                    gc::collections::event(action, input, runtime, sink);
-                });
-            }
-            Route::Survival(action) => {
-                runtimes.event(input, action.moment(), join, sink, |runtime, _| {
-                    gc::survival::event(action, input, runtime);
-                });
-            }
-            Route::HeapStats(action) => {
-                runtimes.event(input, Moment::Within, join, sink, |runtime, sink| {
-                    gc::heap_stats::event(action, input, runtime, sink);
-                });
-            }
-            Route::Generations(action) => {
-                if let Some((_, runtime)) = runtimes.of(input) {
-                    gc::generations::event(action, input, runtime, sink);
-                }
-            }
-            Route::Marks(action) => marks.event(action, input, runtimes.of(input), sink),
-            Route::Joins(action) => self.joins.event(action, input, runtimes, sink),
-            Route::Tuning(action) => gc::tuning::event(action, input, runtimes.of(input), sink),
-            Route::HeapWalk(action) => {
-                runtimes.event(input, Moment::Within, join, sink, |runtime, sink| {
-                    heap_walks.event(action, input, runtime, sink);
-                });
-            }
-            Route::Roots(action) => {
-                runtimes.event(input, Moment::Within, join, sink, |runtime, sink| {
-                    gc::roots::event(action, input, runtime, sink);
-                });
-            }
-            Route::Handles(action) => {
-                runtimes.event(input, Moment::Within, join, sink, |_, sink| gc::handles::event(action, input, sink));
-            }
-            Route::Finalizers(action) => {
-                runtimes.event(input, Moment::Within, join, sink, |runtime, sink| {
-                    gc::finalizers::event(action, input, runtime, sink);
-                });
-            }
-            Route::Allocations(action) => {
-                runtimes.event(input, Moment::Within, join, sink, |_, sink| {
-                    gc::allocations::event(action, input, types, sink);
-                });
-            }
-            Route::Profiler(event) => {
-                if event.is_past_start() {
-                    runtimes.end_start_phase(input.capture_thread());
-                }
-                join.profiler_event(event, input, runtimes.all(), types, sink);
-            }
-            Route::Types(action) => types.event(action, input, sink),
-            Route::Methods(action) => methods.event(action, input, callsites, sink),
-            Route::IlMaps(action) => self.il_maps.event(action, input),
-            Route::Modules(action) => modules.event(action, input),
-            Route::Mappings(action) => self.mappings.event(action, input),
-            Route::Assemblies(action) => self.assemblies.event(action, input),
-            Route::ManagedModules(action) => self.managed_modules.event(action, input),
-            Route::AssemblyLoads(action) => self.assembly_loads.event(action, input, sink),
-            Route::Compilations(action) => self.compilations.event(action, input, sink),
-            Route::Samples(action) => threads::samples::event(action, input, sink),
-            Route::Exceptions(action) => self.exceptions.event(action, input, sink),
-            Route::Waits(action) => self.waits.event(action, input, sink),
-            Route::Pool(action) => self.pool.event(action, input, sink),
-            Route::Disk(action) => kernel::disk::event(action, input, self.clock.as_ref(), sink),
-            Route::Files(action) => self.files.event(action, input),
-            Route::FileOperations(action) => self.file_operations.event(action, input, sink),
-            Route::Scheduling(action) => self.scheduling.event(action, input, sink),
-            Route::Network(action) => kernel::network::event(action, input, sink),
-            Route::Counters(action) => self.counters.event(action, input, sink),
-            Route::Activities(action) => self.activities.event(action, input, sink),
-            Route::Processes(action) => processes.event(action, input),
-        }
+        Totals { collections, frames }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use input::Needs;
     use tracequet_trace::catalog::{self, EventLayout};
 
     fn layouts(provider: &str) -> Option<&'static [EventLayout]> {

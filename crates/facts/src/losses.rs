@@ -3,6 +3,7 @@
 use crate::Normalizer;
 use crate::fact::FactSink;
 use crate::pairs::Marking;
+use crate::tracker::Cut;
 use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::reader::{ProcessKey, Thread, ThreadIndex};
 
@@ -43,10 +44,9 @@ impl Normalizer {
     ) {
         let process = capture_thread.map(|(_, thread)| thread.process());
         let thread = capture_thread.map(|(index, _)| index);
-        self.trackers.runtimes.events_lost(process, thread, since_ns);
+        self.shared.runtimes.events_lost(process, thread, since_ns);
         let sink = &mut Marking { pairs: &mut self.pairs, sink };
-        self.trackers.unpair(process, thread, true, sink);
-        self.trackers.scheduling.events_lost(since_ns, sink);
+        self.trackers.cut(&Cut { process, thread, lost_since_ns: Some(since_ns) }, sink);
     }
 
     /// For who reads the tables meanwhile: hands on what ended before a time and is held back only because a gap in it could
@@ -55,7 +55,7 @@ impl Normalizer {
         self.pairs.unsettled(ended_before_ns);
         self.release(ended_before_ns, sink);
         let sink = &mut Marking { pairs: &mut self.pairs, sink };
-        self.trackers.runtimes.settle(ended_before_ns, sink);
+        self.shared.runtimes.settle(ended_before_ns, sink);
     }
 
     /// The recording ends: nothing more is to be learned of its gaps.

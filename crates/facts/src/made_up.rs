@@ -4,7 +4,7 @@ use tracequet_trace::event::{Event, EventInfo};
 use tracequet_trace::reader::{EventType, Field, FieldType, Labels, Layout, RawEvent, Thread, TypeId};
 
 use super::fact::{Fact, FactSink};
-use super::tracker::{Action, Handler, Input, ShortRows};
+use super::input::{Action, Handler, Input, ShortRows, Traits};
 
 /// A field of an event.
 pub enum Given<'t> {
@@ -31,7 +31,7 @@ pub fn event<A: Action>(action: A, ts_ns: i64, fields: &[(&str, Given<'_>)], hea
         described.push(Field::new(*name, kind));
     }
     let info = EventInfo::resolve(&EventType::new("Test", 1, 0, Layout::Fields(described)), 8);
-    let mut handler = Handler::new(action, action.needs(), &info).unwrap();
+    let mut handler = Handler::new(action, Traits::of(action), &info).unwrap();
     let (labels, thread, short) = (Labels::default(), Thread::default(), ShortRows::default());
     let raw = RawEvent::new(TypeId(0), ts_ns, &labels, &payload);
     let event = Event::new(&raw, &info, &thread, ts_ns);

@@ -7,7 +7,9 @@ use tracequet_trace::reader::{self, NO_SUBJECT, ProcessKey};
 use tracequet_trace::time::Clock;
 
 use super::fact::{FactSink, Process};
-use super::tracker::{self, Hears, Input, RUNDOWN, RUNTIME};
+use super::input::{self, Hears, Input, RUNDOWN, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::Tracker;
 
 /// What an event says about its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,14 +18,11 @@ pub enum Action {
     Described,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[
-    Hears { provider: RUNTIME, events: &[("RuntimeInformationStart", Action::Described)] },
-    Hears { provider: RUNDOWN, events: &[("RuntimeInformationDCStart", Action::Described)] },
-    Hears { provider: "Microsoft-DotNETCore-EventPipe", events: &[("ProcessInfo", Action::Described)] },
-];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {
+    fn is_reference(self) -> bool {
+        true
+    }
+}
 
 /// A process: its row, but for the text.
 #[derive(Default)]
@@ -94,9 +93,17 @@ impl Processes {
             row.last_ts_ns = row.last_ts_ns.max(last_ns);
         }
     }
+}
 
-    /// ProcessInfo or RuntimeInformation.
-    pub fn event(&mut self, Action::Described: Action, input: &Input<'_>) {
+impl Tracker for Processes {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[
+        Hears { provider: RUNTIME, events: &[("RuntimeInformationStart", Action::Described)] },
+        Hears { provider: RUNDOWN, events: &[("RuntimeInformationDCStart", Action::Described)] },
+        Hears { provider: "Microsoft-DotNETCore-EventPipe", events: &[("ProcessInfo", Action::Described)] },
+    ];
+
+    fn event(&mut self, Action::Described: Action, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let Some(process) = self.entry(input.process()) else { return };
         let take = |place: &mut String, name: &str| {
             let text = input.text(name);
@@ -118,8 +125,7 @@ impl Processes {
         process.row.runtime_kind = sku.or(process.row.runtime_kind);
     }
 
-    /// The end of the recording.
-    pub fn finish(&mut self, sink: &mut impl FactSink) {
+    fn finish(&mut self, _: u64, sink: &mut impl FactSink) {
         let mut keys: Vec<(usize, ProcessKey)> = self.by_key.drain().map(|(key, index)| (index, key)).collect();
         keys.sort_unstable_by_key(|(index, _)| *index);
         for (mut process, (_, key)) in self.list.drain(..).zip(keys) {

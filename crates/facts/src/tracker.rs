@@ -1,302 +1,81 @@
-//! How a tracker says which events it hears, and how such an event and its fields reach it.
+//! What a tracker is: it finds the facts about one subject in the events that it hears.
 //!
-//! A tracker is one file. Its `HEARS` names the events by provider and name, each with an action of the tracker's own
-//! enum; its `event` takes the action with the event and gives facts. Which tracker hears an event is found out once per
-//! event type, not once per event.
+//! A tracker is one file, and one line of the list in `lib.rs`. Its `HEARS` names the events by provider and name, each with an
+//! action of the tracker's own enum; its `event` takes the action with the event and gives facts.
 
-use std::cell::Cell;
+use tracequet_trace::event::EventInfo;
+use tracequet_trace::reader::{ProcessKey, ThreadIndex};
 
-use tracequet_trace::catalog::Provider;
-use tracequet_trace::event::plan::Plan;
-use tracequet_trace::event::rows::{RowLayout, Rows};
-use tracequet_trace::event::{Decoding, Event, EventInfo};
-use tracequet_trace::reader::ProcessKey;
+use crate::fact::FactSink;
+use crate::input::{self, Action, Hears, Input};
+use crate::shared::Shared;
 
-use super::fact::CallsiteId;
-use super::scalars::Scalars;
-
-/// The runtime's provider.
-pub const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
-/// The runtime's provider of events for its own makers.
-pub const PRIVATE: &str = "Microsoft-Windows-DotNETRuntimePrivate";
-/// The runtime's provider of what was there at the start or the end of a recording.
-pub const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
-
-/// Every provider that is not in the catalogue.
-pub const ANY: &str = "*";
-
-/// What normalisation counted, for the summary.
+/// A place in the recording across which nothing is joined: events are missing there, or the recording ends.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
-    /// Collections.
-    pub collections: u64,
-    /// Frames of call stacks.
-    pub frames: FrameCounts,
+pub struct Cut {
+    /// The process whose events are missing; `None`: of any.
+    pub process: Option<ProcessKey>,
+    /// The thread that recorded them; `None`: any.
+    pub thread: Option<ThreadIndex>,
+    /// Events are missing, all of them later than this; `None` where the recording ends.
+    pub lost_since_ns: Option<i64>,
 }
 
-/// How many frames there are, and how many of them have a name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FrameCounts {
-    /// Frames of all call stacks: different addresses in a process.
-    pub frames: u64,
-    /// Those whose method or function is known.
-    pub named: u64,
-    /// Those of which only the file is known that they lie in.
-    pub in_modules: u64,
-    /// Those with a source line.
-    pub with_line: u64,
-}
+impl Cut {
+    /// Whether events are missing.
+    pub fn is_lost(&self) -> bool {
+        self.lost_since_ns.is_some()
+    }
 
-/// The events of one provider that a tracker hears, by name: the catalogue's (`schemas/events`), or that of the recording
-/// where the provider is not in the catalogue.
-pub struct Hears<A: 'static> {
-    /// The provider as registered.
-    pub provider: &'static str,
-    /// Names of events, each with what the tracker does with it.
-    pub events: &'static [(&'static str, A)],
-}
-
-/// What a tracker does with an event.
-pub trait Action: Copy + 'static {
-    /// What it needs of the event beside its header.
-    fn needs(self) -> Needs {
-        Needs::Fields
+    /// Events of any thread are missing since a time.
+    #[cfg(test)]
+    pub fn lost(since_ns: i64) -> Cut {
+        Cut { lost_since_ns: Some(since_ns), ..Cut::default() }
     }
 }
 
-/// What an action needs of an event's payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
-    /// Nothing.
-    Header,
-    /// The fields by name.
-    Fields,
-    /// These fields of each row, in this order.
-    Rows(&'static [&'static str]),
-    /// The fields before the rows by name, and these fields of each row.
-    FieldsAndRows(&'static [&'static str]),
-}
-
-/// The action of a tracker for events of a type, if it hears them.
-pub fn action<A: Copy>(hears: &[Hears<A>], info: &EventInfo) -> Option<A> {
-    let is_heard = |provider| provider == info.provider || (provider == ANY && info.catalogue.is_none());
-    let of_provider = hears.iter().filter(|hears| is_heard(hears.provider));
-    let mut events = of_provider.flat_map(|hears| hears.events);
-    events.find(|(name, _)| is_called(info, name)).map(|(_, action)| *action)
-}
-
-/// Whether the catalogue has this name for events of a type, in any version. A recording may name an event otherwise.
-fn is_called(info: &EventInfo, name: &str) -> bool {
-    let mut versions = info.catalogue.iter().flat_map(|catalogue| catalogue.versions(info.event_type.event_id));
-    match info.catalogue {
-        Some(_) => versions.any(|layout| layout.name == name),
-        None => info.name == name,
-    }
-}
-
-/// How the events of one type reach one tracker.
-#[derive(Debug)]
-pub struct Handler<R> {
-    /// The tracker and its action.
-    pub route: R,
-    scalars: Scalars,
-    rows: Option<RowLayout>,
-    clr_instance_id: Option<FixedField>,
-    index: Option<FixedField>,
-    catalogue: Option<&'static Provider>,
-}
-
-impl<R: Copy> Handler<R> {
-    /// `None` when events of this type cannot be decoded.
-    pub fn new(route: R, needs: Needs, info: &EventInfo) -> Option<Handler<R>> {
-        let plan = match &info.decoding {
-            Decoding::Described(plan) | Decoding::Catalogue { plan, .. } => plan,
-            Decoding::Raw(_) => return None,
-        };
-        let one_layout = !matches!(&info.decoding, Decoding::Catalogue { sized, .. } if !sized.is_empty());
-        let (scalars, columns) = match needs {
-            Needs::Header => (Scalars::default(), None),
-            Needs::Fields if one_layout => (Scalars::new(plan), None),
-            Needs::Fields => (Scalars::by_payload(), None),
-            Needs::Rows(columns) => (Scalars::default(), Some(columns)),
-            Needs::FieldsAndRows(columns) => (Scalars::before_rows(plan), Some(columns)),
-        };
-        Some(Handler {
-            route,
-            scalars,
-            rows: columns.filter(|_| info.rows_in().is_some()).and_then(|columns| RowLayout::new(plan, columns)),
-            clr_instance_id: FixedField::new(plan, "ClrInstanceID").filter(|_| one_layout),
-            index: FixedField::new(plan, "Index").filter(|_| one_layout),
-            catalogue: info.catalogue,
-        })
-    }
-
-    /// The event with its fields, for the tracker. `None` when not even the fields before its rows are there. Rows that the
-    /// event announces and does not hold are counted in `short`.
-    #[inline]
-    pub fn read<'a>(
-        &'a mut self,
-        event: &'a Event<'a>,
-        callsite_id: CallsiteId,
-        short: &ShortRows,
-    ) -> Option<Input<'a>> {
-        if !self.scalars.is_empty() {
-            self.scalars.read(event);
-        }
-        let rows = match &self.rows {
-            Some(layout) => Some(short.rows(layout, event)?),
-            None => None,
-        };
-        let payload = event.raw.payload;
-        let clr_instance_id = match &self.clr_instance_id {
-            Some(field) => field.read(payload),
-            None => self.scalars.number("ClrInstanceID").unwrap_or_default(),
-        };
-        Some(Input {
-            event,
-            callsite_id,
-            fields: &self.scalars,
-            rows,
-            clr_instance_id: clr_instance_id as u16,
-            index: self.index.as_ref().map_or(0, |field| field.read(payload)),
-            catalogue: self.catalogue,
-        })
-    }
-}
-
-/// One event on its way to a tracker.
-#[derive(Clone, Copy)]
-pub struct Input<'a> {
-    /// The event.
-    pub event: &'a Event<'a>,
-    /// Its call stack.
-    pub callsite_id: CallsiteId,
-    /// Its fields, as far as the action needs them.
-    pub fields: &'a Scalars,
-    /// Its rows, as far as the action needs them.
-    pub rows: Option<Rows<'a>>,
-    /// Which runtime of the process wrote it.
-    pub clr_instance_id: u16,
-    /// Number of a bulk event within its walk of the heap.
-    pub index: u64,
-    catalogue: Option<&'static Provider>,
-}
-
-impl<'a> Input<'a> {
-    /// The process that the event is about.
-    pub fn process(&self) -> ProcessKey {
-        self.event.thread.process()
-    }
-
-    /// OS id of the process that the event is about.
-    pub fn process_id(&self) -> u64 {
-        self.event.thread.process_id
-    }
-
-    /// OS id of the thread that the event is about.
-    pub fn thread_id(&self) -> u64 {
-        self.event.thread.thread_id
-    }
-
-    /// The thread that wrote the event, by its number in the recording.
-    pub fn capture_thread(&self) -> u32 {
-        self.event.raw.capture_thread
-    }
-
-    /// Nanoseconds since the recording began.
-    pub fn ts_ns(&self) -> i64 {
-        self.event.ts_ns
-    }
-
-    /// Byte offset in the recording.
-    pub fn offset(&self) -> u64 {
-        self.event.raw.offset
-    }
-
-    /// A field that is a number; 0 when it is missing.
-    pub fn number(&self, name: &str) -> u64 {
-        self.fields.number(name).unwrap_or_default()
-    }
-
-    /// A field that is text; empty when it is missing.
-    pub fn text(&self, name: &str) -> &'a str {
-        self.fields.text(name).unwrap_or_default()
-    }
-
-    /// A field that is a floating-point number.
-    pub fn float(&self, name: &str) -> Option<f64> {
-        self.fields.float(name)
-    }
-
-    /// The name that one of the provider's maps gives to the value of a field.
-    pub fn name_of(&self, map: &str, field: &str) -> Option<&'static str> {
-        self.name_in(map, self.fields.number(field)?)
-    }
-
-    /// The name that one of the provider's maps gives to a value.
-    pub fn name_in(&self, map: &str, value: u64) -> Option<&'static str> {
-        self.catalogue?.maps.get(map)?.name(value)
-    }
-
-    /// The names that one of the provider's maps gives to the bits of a field, joined by `|`.
-    pub fn words_of(&self, map: &str, field: &str) -> String {
-        let map = self.catalogue.and_then(|catalogue| catalogue.maps.get(map));
-        map.zip(self.fields.number(field)).map_or_else(String::new, |(map, value)| map.words(value))
-    }
-}
-
-/// A number at a fixed place in the payload.
+/// What a tracker left out because there was too much of it: a row of `diagnostic`.
 #[derive(Clone, Copy, Debug)]
-struct FixedField {
-    at: usize,
-    width: usize,
+pub struct GivenUp {
+    /// The code of the problem. Counts of several trackers with the same code are added.
+    pub code: &'static str,
+    /// How many.
+    pub count: u64,
+    /// What is missing, and where.
+    pub message: &'static str,
 }
 
-impl FixedField {
-    fn new(plan: &Plan, name: &str) -> Option<FixedField> {
-        let mut at = 0;
-        for field in &plan.fields {
-            let width = field.node.fixed_size()?;
-            if field.name == name {
-                return Some(FixedField { at, width });
-            }
-            at += width;
-        }
-        None
-    }
-
-    /// The value; 0 when the payload ends before it.
-    #[inline]
-    fn read(self, payload: &[u8]) -> u64 {
-        match (payload.get(self.at..), self.width) {
-            (Some(rest), 2) => rest.first_chunk().map_or(0, |b| u64::from(u16::from_le_bytes(*b))),
-            (Some(rest), 4) => rest.first_chunk().map_or(0, |b| u64::from(u32::from_le_bytes(*b))),
-            _ => 0,
-        }
+impl GivenUp {
+    /// Modules or assemblies that were left out.
+    pub fn modules(count: u64) -> GivenUp {
+        GivenUp { code: "too_many_modules", count, message: "too many modules or assemblies to remember" }
     }
 }
 
-/// Rows of bulk events that their payloads announce and do not hold.
-#[derive(Debug, Default)]
-pub struct ShortRows {
-    count: Cell<u64>,
-    last_offset: Cell<u64>,
-}
+/// Finds the facts about one subject.
+pub trait Tracker: Default {
+    /// What it does with an event.
+    type Action: Action;
 
-impl ShortRows {
-    #[inline]
-    fn rows<'a>(&self, layout: &'a RowLayout, event: &Event<'a>) -> Option<Rows<'a>> {
-        let rows = layout.rows(event.raw.payload);
-        let missing = rows.map_or(1, |rows| rows.announced - rows.len() as u64);
-        if missing > 0 {
-            self.count.set(self.count.get().saturating_add(missing));
-            self.last_offset.set(event.raw.offset);
-        }
-        rows
+    /// The events that it hears by their names.
+    const HEARS: &'static [Hears<Self::Action>];
+
+    /// What it does with events of a type, if it hears them.
+    fn action(info: &EventInfo) -> Option<Self::Action> {
+        input::action(Self::HEARS, info)
     }
 
-    /// How many rows are missing, and the offset of the last event that lacks some.
-    pub fn total(&self) -> (u64, u64) {
-        (self.count.get(), self.last_offset.get())
+    /// One event, in the order of time.
+    fn event(&mut self, action: Self::Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink);
+
+    /// Nothing that is open is joined with what comes.
+    fn cut(&mut self, _cut: &Cut, _sink: &mut impl FactSink) {}
+
+    /// The recording is over, `position` bytes of it. Called after the last [`Tracker::cut`], when frames have their names.
+    fn finish(&mut self, _position: u64, _sink: &mut impl FactSink) {}
+
+    /// What it left out. Asked for behind [`Tracker::finish`].
+    fn given_up(&self) -> Vec<GivenUp> {
+        Vec::new()
     }
 }

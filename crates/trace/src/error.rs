@@ -48,7 +48,7 @@ pub enum Error {
         expected: String,
     },
     /// A recording is damaged, and the request was to stop there.
-    #[error("{path}: at byte {offset}: {what}; nothing was written, because --strict treats damage as an error")]
+    #[error("{path}: at byte {offset}: {what}; nothing was written, because damage was to be an error")]
     Damaged {
         /// The file, or `-` for standard input.
         path: PathBuf,
@@ -65,7 +65,48 @@ pub enum Error {
         /// Why.
         cause: Box<Error>,
     },
-    /// The request itself cannot be carried out: an unknown table, an output that exists already.
+    /// What the request names is not there.
+    #[error("{message}")]
+    NotFound {
+        /// What kind of thing was named.
+        what: Named,
+        /// What was looked for, where, and what is there instead.
+        message: String,
+    },
+    /// The recording does not have the events that the answer is made of.
+    #[error("{message}")]
+    NotRecorded {
+        /// The events.
+        what: Evidence,
+        /// What is missing, and by which keywords it is recorded.
+        message: String,
+    },
+    /// A batch does not have a column, or has it with a type that cannot be used.
+    #[error("column {column}: {found}, expected {expected}")]
+    MissingColumn {
+        /// The column.
+        column: String,
+        /// What is there instead.
+        found: String,
+        /// What should be there.
+        expected: String,
+    },
+    /// The answer takes more memory than the request allows.
+    #[error("{0}")]
+    OverMemory(String),
+    /// The input has more of something than is ever held.
+    #[error("{0}")]
+    TooLarge(String),
+    /// A process is there, but its runtime cannot be reached.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The system or a runtime does not allow it.
+    #[error("{0}")]
+    Refused(String),
+    /// There was no answer in time.
+    #[error("{0}")]
+    TimedOut(String),
+    /// The request itself cannot be carried out: options that exclude each other, an output that exists already.
     #[error("{0}")]
     Usage(String),
     /// A shipped schema or the Arrow and Parquet writers refused; this is a defect of tracequet.
@@ -73,7 +114,47 @@ pub enum Error {
     Internal(String),
 }
 
+/// What a request can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Named {
+    /// A running process.
+    Process,
+    /// A program that is to be started.
+    Program,
+    /// A process, thread or provider with events in the recording.
+    Events,
+    /// A provider of events that the system knows.
+    Provider,
+    /// A recording of a dataset.
+    Recording,
+    /// A collection of a recording.
+    Collection,
+    /// A table.
+    Table,
+    /// A file or a directory.
+    Path,
+}
+
+/// Events that an answer is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Evidence {
+    /// The ranges of memory that survive collections.
+    SurvivingRanges,
+    /// A walk of the heap.
+    HeapWalk,
+}
+
 impl Error {
+    /// Whether the request is at fault, not its input nor the system: it fails again, whatever the recording.
+    pub fn is_of_request(&self) -> bool {
+        matches!(
+            self,
+            Error::Usage(_) | Error::NotFound { .. } | Error::NotRecorded { .. } | Error::MissingColumn { .. }
+        )
+    }
+
     /// Wraps an I/O error with the path it happened on.
     pub fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();

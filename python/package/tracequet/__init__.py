@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from ._commands import check, convert, inspect, schema, stats, survived
-from ._errors import DatasetError, Error, Loss, LossWarning, RecordingError, UsageError
+from ._errors import DatasetError, Error, Loss, LossWarning, ProcessError, RecordingError, UsageError
 from ._tracequet import __version__
 from ._trace import Table, Trace, open
 
@@ -21,6 +21,7 @@ __all__ = [
     "Error",
     "Loss",
     "LossWarning",
+    "ProcessError",
     "RecordingError",
     "Table",
     "Trace",

@@ -30,6 +30,10 @@ class UsageError(Error, ValueError):
     """The request cannot be done: an unknown table, an output that exists already."""
 
 
+class ProcessError(Error):
+    """A process or its runtime could not be reached, refused the request, or did not answer in time."""
+
+
 class LossWarning(UserWarning):
     """Events were lost, the recording is damaged or cut, or one of several could not be read."""
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::trace::error::{Error, Result};
+use crate::trace::error::{Error, Named, Result};
 use crate::trace::source::diagnostics::port::{
     Candidate, Error as PortError, Port, ProcessInfo, Target, candidates, find, process_info,
 };
@@ -65,7 +65,7 @@ impl Place {
         let found: Vec<u32> = all.iter().filter(|c| is_called(c, name)).map(|c| c.process).collect();
         match found.as_slice() {
             [process] => Place::process(*process),
-            [] => Err(Error::Usage(format!("no .NET process is called {name}; `tracequet ps` lists all"))),
+            [] => Err(Error::NotFound { what: Named::Process, message: format!("no .NET process is called {name}") }),
             several => {
                 let several: Vec<String> = several.iter().map(u32::to_string).collect();
                 Err(Error::Usage(format!(

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use tracequet_dataset::read::{Column, Recording, arrow_array::RecordBatch};
-use tracequet_trace::error::{Error, Result};
+use tracequet_trace::error::{Error, Evidence, Result};
 
 use super::lineage::{Bound, CohortRow, Collection, Lineage, MAX_PIECES, Range};
 use crate::held;
@@ -28,8 +28,9 @@ pub fn cohorts(recording: &Recording<'_>, mut each: impl FnMut(&[CohortRow])) ->
     let mut left = collections(recording)?;
     if left.iter().all(|gc| gc.ranges == 0) {
         let key = &recording.info().trace_id;
-        let how = "they are recorded with the keyword 0x400000 of the runtime, or with `collect --for gc-survival`";
-        return Err(Error::Usage(format!("no collection of the recording {key} lists survivors; {how}")));
+        let how = "they are recorded with the keyword 0x400000 of the runtime";
+        let message = format!("no collection of the recording {key} lists survivors; {how}");
+        return Err(Error::NotRecorded { what: Evidence::SurvivingRanges, message });
     }
     left.sort_by_key(|gc| (gc.end_ns, gc.collection.gc_id));
     let mut runtimes: HashMap<(u64, u64), Lineage> = HashMap::new();
@@ -47,7 +48,9 @@ pub fn cohorts(recording: &Recording<'_>, mut each: impl FnMut(&[CohortRow])) ->
             if runtimes.values().map(Lineage::pieces).sum::<usize>() > MAX_PIECES {
                 let gc_id = collection.gc_id;
                 let limit = "more than the 32 million that are followed";
-                return Err(Error::Usage(format!("after collection {gc_id} the heap is in too many pieces: {limit}")));
+                return Err(Error::TooLarge(format!(
+                    "after collection {gc_id} the heap is in too many pieces: {limit}"
+                )));
             }
         }
     }

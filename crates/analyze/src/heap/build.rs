@@ -99,9 +99,9 @@ impl Walk<'_> {
         let limit = if is_too_many {
             "there can be at most 4,294,967,294 of each".to_owned()
         } else {
-            format!("{} MB are allowed: raise --memory", megabytes(self.memory))
+            format!("{} MB are allowed", megabytes(self.memory))
         };
-        Err(Error::Usage(format!(
+        Err(Error::OverMemory(format!(
             "the heap of collection {} has {objects} objects and roots and {references} references or more, which take {} MB \
              ({BYTES_PER_OBJECT} bytes each and {BYTES_PER_REFERENCE} bytes a reference); {limit}",
             self.snapshot.gc_id,

@@ -1,7 +1,7 @@
 //! The snapshots of a recording: collections in which the heap was walked.
 
 use tracequet_dataset::read::{Column, Recording};
-use tracequet_trace::error::{Error, Result};
+use tracequet_trace::error::{Error, Evidence, Named, Result};
 
 use crate::held;
 
@@ -66,8 +66,9 @@ pub fn snapshot(recording: &Recording<'_>, gc: Option<u32>) -> Result<Snapshot> 
     let listed = || all.iter().take(20).map(|s| s.gc_id.to_string()).collect::<Vec<_>>().join(", ");
     let key = &recording.info().trace_id;
     if all.is_empty() {
-        let how = "a heap dump is recorded with the keywords 0x1980001 of the runtime, or with `collect --heap`";
-        return Err(Error::Usage(format!("the recording {key} has no walk of the heap; {how}")));
+        let how = "a heap dump is recorded with the keywords 0x1980001 of the runtime";
+        let message = format!("the recording {key} has no walk of the heap; {how}");
+        return Err(Error::NotRecorded { what: Evidence::HeapWalk, message });
     }
     match gc {
         None => all.pop().ok_or_else(|| Error::Internal("no snapshot".into())),
@@ -76,7 +77,7 @@ pub fn snapshot(recording: &Recording<'_>, gc: Option<u32>) -> Result<Snapshot> 
             None => {
                 let message =
                     format!("the recording {key} has no walk of the heap in collection {gc}, but in {}", listed());
-                Err(Error::Usage(message))
+                Err(Error::NotFound { what: Named::Collection, message })
             }
         },
     }

@@ -24,7 +24,7 @@ impl Texts {
         }
         self.bytes += text.len() as u64;
         if self.bytes > MAX_TEXT {
-            return Err(Error::Usage("the names of types, methods and roots have more than 256 MB".into()));
+            return Err(Error::TooLarge("the names of types, methods and roots have more than 256 MB".into()));
         }
         let text: Arc<str> = text.into();
         self.known.insert(text.clone());

@@ -171,7 +171,7 @@ impl Frames {
     fn add(&mut self, callsite: usize) -> Result<()> {
         self.all = self.all.saturating_add(self.depths.get(callsite).copied().unwrap_or_default().into());
         if self.all > MAX_FRAMES {
-            return Err(Error::Usage("call stacks of more than 4 billion frames together are not written".into()));
+            return Err(Error::TooLarge("call stacks of more than 4 billion frames together are not written".into()));
         }
         Ok(())
     }

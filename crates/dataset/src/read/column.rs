@@ -30,8 +30,12 @@ enum Kind<'b> {
 impl<'b> Column<'b> {
     /// The column with this name. Fails when the batch has none, or one of another type.
     pub fn of(batch: &'b RecordBatch, name: &str) -> Result<Column<'b>> {
-        let array =
-            batch.column_by_name(name).ok_or_else(|| Error::Usage(format!("the batch has no column {name}")))?;
+        let missing = |found: String, expected: &str| Error::MissingColumn {
+            column: name.to_owned(),
+            found,
+            expected: expected.to_owned(),
+        };
+        let array = batch.column_by_name(name).ok_or_else(|| missing("not there".into(), "it in the batch"))?;
         let kind = match array.data_type() {
             DataType::UInt8 => Kind::U8(array.as_primitive()),
             DataType::UInt16 => Kind::U16(array.as_primitive()),
@@ -45,7 +49,7 @@ impl<'b> Column<'b> {
             other => {
                 let dictionary = array.as_dictionary_opt::<Int32Type>();
                 let parts = dictionary.and_then(|labels| Some((labels.keys(), labels.values().as_string_opt()?)));
-                let no_type = || Error::Usage(format!("the column {name} is {other}, expected numbers or text"));
+                let no_type = || missing(format!("of type {other}"), "numbers or text");
                 parts.map(|(keys, values)| Kind::Label(keys, values)).ok_or_else(no_type)?
             }
         };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tracequet_trace::error::{Error, Result};
+use tracequet_trace::error::{Error, Named, Result};
 
 use super::manifest::{FailedRecording, Manifest, RecordingInfo};
 use super::table::Table;
@@ -107,8 +107,8 @@ impl Dataset {
         listed.truncate(MAX_LISTED);
         let more = if all.len() > listed.len() { ", ..." } else { "" };
         let what = trace_id.map_or("it has several recordings".into(), |key| format!("it has no recording {key}"));
-        let choose = format!("choose one with --trace: {}{more}", listed.join(", "));
-        Err(Error::Usage(format!("{}: {what}, {choose}", self.root.display())))
+        let message = format!("{}: {what}, expected one of {}{more}", self.root.display(), listed.join(", "));
+        Err(Error::NotFound { what: Named::Recording, message })
     }
 }
 
@@ -165,7 +165,7 @@ impl<'d> Recording<'d> {
         let what = if dataset.tables().iter().any(|table| table.name == name) {
             "the file is missing".to_owned()
         } else {
-            format!("the dataset has no table {name}; it may have been left out by --tables")
+            format!("the dataset has no table {name}; it may have been left out when the dataset was made")
         };
         Err(Error::Dataset { path, what, expected: format!("the table {name}") })
     }

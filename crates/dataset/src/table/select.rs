@@ -1,6 +1,6 @@
 //! Selects the tables of a request.
 
-use tracequet_trace::error::{Error, Result, nearest};
+use tracequet_trace::error::{Error, Named, Result, nearest};
 
 /// A choice of tables; empty means all.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ impl Selection {
                 let nearest = nearest(name, tables.iter().copied())
                     .map_or(String::new(), |near| format!("did you mean {near}? "));
                 let message = format!("no table '{name}'; {nearest}there are {list}, event, event/<provider>");
-                return Err(Error::Usage(message));
+                return Err(Error::NotFound { what: Named::Table, message });
             }
         }
         Ok(Selection { names: names.to_vec(), needed: Vec::new() })

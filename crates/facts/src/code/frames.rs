@@ -17,7 +17,7 @@ use super::walk;
 use crate::fact::{Callsite, CallsiteId, FactSink, Frame, FrameId};
 use crate::loader::assemblies::Assemblies;
 use crate::loader::managed_modules::ManagedModules;
-use crate::tracker::FrameCounts;
+use crate::totals::FrameCounts;
 
 /// Code of the diagnostic that says how many frames have no name, and why.
 pub const UNNAMED_FRAMES: &str = "unnamed_frames";

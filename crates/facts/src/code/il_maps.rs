@@ -6,7 +6,10 @@ use foldhash::fast::RandomState;
 use tracequet_trace::event::value::Value;
 use tracequet_trace::reader::ProcessKey;
 
-use crate::tracker::{self, Hears, Input, RUNDOWN, RUNTIME};
+use crate::fact::FactSink;
+use crate::input::{self, Hears, Input, RUNDOWN, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::Tracker;
 
 /// Maps, and entries of all of them (8 bytes each), that are remembered.
 const MAX_MAPS: usize = 1 << 19;
@@ -25,16 +28,15 @@ pub enum Action {
     Map,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[
-    Hears { provider: RUNTIME, events: &[("MethodILToNativeMap", Action::Map)] },
-    Hears {
-        provider: RUNDOWN,
-        events: &[("MethodDCStartILToNativeMap", Action::Map), ("MethodDCEndILToNativeMap", Action::Map)],
-    },
-];
+impl input::Action for Action {
+    fn is_reference(self) -> bool {
+        true
+    }
 
-impl tracker::Action for Action {}
+    fn is_for_lines(self) -> bool {
+        true
+    }
+}
 
 /// A version of a method's code: process, MethodID, ReJITID.
 pub type CodeKey = (ProcessKey, u64, u64);
@@ -61,8 +63,43 @@ pub struct IlMaps {
 }
 
 impl IlMaps {
-    /// An event with the map of a method.
-    pub fn event(&mut self, _: Action, input: &Input<'_>) {
+    fn entries_of(&self, map: &Map) -> &[(u32, u32)] {
+        self.entries.get(map.from..map.from + map.length).unwrap_or_default()
+    }
+
+    /// The IL offset at an offset of native code. `only` says whether no other code of the method has the same key.
+    pub fn il_offset(&self, key: CodeKey, native: u64, only: impl FnOnce() -> bool) -> Option<u32> {
+        let map = self.maps.get(&key)?;
+        if map.is_ambiguous || !(map.is_exact || only()) {
+            return None;
+        }
+        let entries = self.entries_of(map);
+        let upto = entries.partition_point(|(start, _)| u64::from(*start) <= native);
+        let mut before = entries.get(..upto)?.iter().rev().map(|(_, il)| *il);
+        // What the compiler added belongs to the code before it.
+        match before.find(|il| ![NO_MAPPING, EPILOG].contains(il))? {
+            PROLOG => Some(0),
+            il => Some(il),
+        }
+    }
+
+    /// How many maps did not fit.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+}
+
+impl Tracker for IlMaps {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[
+        Hears { provider: RUNTIME, events: &[("MethodILToNativeMap", Action::Map)] },
+        Hears {
+            provider: RUNDOWN,
+            events: &[("MethodDCStartILToNativeMap", Action::Map), ("MethodDCEndILToNativeMap", Action::Map)],
+        },
+    ];
+
+    fn event(&mut self, _: Action, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let key = (input.process(), input.number("MethodID"), input.number("ReJITID"));
         let (il, native) = (input.fields.get("ILOffsets").as_list(), input.fields.get("NativeOffsets").as_list());
         let length = il.len().min(native.len());
@@ -88,30 +125,5 @@ impl IlMaps {
             map.is_ambiguous = true;
         }
         self.maps.insert(key, map);
-    }
-
-    fn entries_of(&self, map: &Map) -> &[(u32, u32)] {
-        self.entries.get(map.from..map.from + map.length).unwrap_or_default()
-    }
-
-    /// The IL offset at an offset of native code. `only` says whether no other code of the method has the same key.
-    pub fn il_offset(&self, key: CodeKey, native: u64, only: impl FnOnce() -> bool) -> Option<u32> {
-        let map = self.maps.get(&key)?;
-        if map.is_ambiguous || !(map.is_exact || only()) {
-            return None;
-        }
-        let entries = self.entries_of(map);
-        let upto = entries.partition_point(|(start, _)| u64::from(*start) <= native);
-        let mut before = entries.get(..upto)?.iter().rev().map(|(_, il)| *il);
-        // What the compiler added belongs to the code before it.
-        match before.find(|il| ![NO_MAPPING, EPILOG].contains(il))? {
-            PROLOG => Some(0),
-            il => Some(il),
-        }
-    }
-
-    /// How many maps did not fit.
-    pub fn lost(&self) -> u64 {
-        self.lost
     }
 }

@@ -7,7 +7,9 @@ use tracequet_trace::reader::ProcessKey;
 
 use super::code_map::{CodeMap, Span};
 use crate::fact::{FactSink, Module};
-use crate::tracker::{self, Hears, Input};
+use crate::input::{self, Hears, Input};
+use crate::shared::Shared;
+use crate::tracker::{GivenUp, Tracker};
 
 /// Mappings, and symbols, that are remembered; further ones are left out and counted.
 const MAX_MAPPINGS: usize = 1 << 17;
@@ -26,17 +28,11 @@ pub enum Action {
     Symbol,
 }
 
-/// The events, which each recording describes itself.
-pub const HEARS: &[Hears<Action>] = &[Hears {
-    provider: "Universal.System",
-    events: &[
-        ("ProcessMapping", Action::Mapping),
-        ("ProcessMappingMetadata", Action::Metadata),
-        ("ProcessSymbol", Action::Symbol),
-    ],
-}];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {
+    fn is_reference(self) -> bool {
+        true
+    }
+}
 
 /// A file, or a part of it, in the memory of a process.
 #[derive(Debug)]
@@ -115,8 +111,48 @@ pub struct Mappings {
 }
 
 impl Mappings {
-    /// An event of a mapping.
-    pub fn event(&mut self, action: Action, input: &Input<'_>) {
+    /// Where the files lie.
+    pub fn map(&self) -> CodeMap {
+        let spans = self.list.iter().enumerate();
+        CodeMap::new(
+            spans.filter_map(|(index, m)| Some((m.process, Span::new(m.start, m.end.saturating_sub(m.start), index)?))),
+        )
+    }
+
+    /// Where the functions lie.
+    pub fn symbol_map(&self) -> CodeMap {
+        let spans = self.symbols.iter().enumerate();
+        CodeMap::new(spans.filter_map(|(index, s)| Some((s.process, symbol_span(s, index)?))))
+    }
+
+    /// A mapping by its index in the map.
+    pub fn mapping(&self, index: usize) -> Option<&Mapping> {
+        self.list.get(index)
+    }
+
+    /// The build id of a mapping's file.
+    pub fn build_id(&self, mapping: &Mapping) -> Option<&str> {
+        self.metadata.get(&mapping.metadata_id)?.build_id.as_deref()
+    }
+
+    /// A symbol by its index in its map: first address and name.
+    pub fn symbol(&self, index: usize) -> Option<(u64, &str)> {
+        self.symbols.get(index).map(|symbol| (symbol.start, symbol.name.as_str()))
+    }
+}
+
+impl Tracker for Mappings {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[Hears {
+        provider: "Universal.System",
+        events: &[
+            ("ProcessMapping", Action::Mapping),
+            ("ProcessMappingMetadata", Action::Metadata),
+            ("ProcessSymbol", Action::Symbol),
+        ],
+    }];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let name = match action {
             Action::Mapping => "FileName",
             Action::Metadata => "SymbolMetadata",
@@ -151,37 +187,7 @@ impl Mappings {
         }
     }
 
-    /// Where the files lie.
-    pub fn map(&self) -> CodeMap {
-        let spans = self.list.iter().enumerate();
-        CodeMap::new(
-            spans.filter_map(|(index, m)| Some((m.process, Span::new(m.start, m.end.saturating_sub(m.start), index)?))),
-        )
-    }
-
-    /// Where the functions lie.
-    pub fn symbol_map(&self) -> CodeMap {
-        let spans = self.symbols.iter().enumerate();
-        CodeMap::new(spans.filter_map(|(index, s)| Some((s.process, symbol_span(s, index)?))))
-    }
-
-    /// A mapping by its index in the map.
-    pub fn mapping(&self, index: usize) -> Option<&Mapping> {
-        self.list.get(index)
-    }
-
-    /// The build id of a mapping's file.
-    pub fn build_id(&self, mapping: &Mapping) -> Option<&str> {
-        self.metadata.get(&mapping.metadata_id)?.build_id.as_deref()
-    }
-
-    /// A symbol by its index in its map: first address and name.
-    pub fn symbol(&self, index: usize) -> Option<(u64, &str)> {
-        self.symbols.get(index).map(|symbol| (symbol.start, symbol.name.as_str()))
-    }
-
-    /// The end of the recording: mappings are modules.
-    pub fn finish(&mut self, sink: &mut impl FactSink) {
+    fn finish(&mut self, _: u64, sink: &mut impl FactSink) {
         let none = Metadata::default();
         for mapping in std::mem::take(&mut self.list) {
             let about = self.metadata.get(&mapping.metadata_id).unwrap_or(&none);
@@ -201,6 +207,10 @@ impl Mappings {
             });
         }
     }
+
+    fn given_up(&self) -> Vec<GivenUp> {
+        vec![GivenUp::modules(self.lost)]
+    }
 }
 
 /// The last address of a symbol is a part of it, that of a mapping is not. Source: neighbours in files of record-trace.
@@ -212,7 +222,7 @@ fn symbol_span(symbol: &Symbol, index: usize) -> Option<Span> {
 mod tests {
     use super::*;
     use crate::fact::Fact;
-    use crate::made_up::{Given, event};
+    use crate::made_up::{Each, Given, event};
 
     #[derive(Default)]
     struct Bytes(usize);
@@ -250,7 +260,7 @@ mod tests {
         };
         mappings.list.extend((0..100_000).map(|_| mapping()));
         let (mut bytes, began) = (Bytes::default(), std::time::Instant::now());
-        mappings.finish(&mut bytes);
+        mappings.finish(0, &mut bytes);
         assert_eq!(bytes.0, 900_000);
         assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
     }
@@ -258,7 +268,9 @@ mod tests {
     fn symbol(mappings: &mut Mappings) {
         let fields =
             [("StartAddress", Given::Number(16)), ("EndAddress", Given::Number(31)), ("Name", Given::Text("f"))];
-        event(Action::Symbol, 1, &fields, |input| mappings.event(Action::Symbol, input));
+        event(Action::Symbol, 1, &fields, |input| {
+            mappings.event(Action::Symbol, input, &mut Shared::default(), &mut Each(|_: &Fact<'_>| {}))
+        });
     }
 
     #[test]

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use tracequet_trace::reader::ProcessKey;
 
-use super::callsites::Callsites;
 use super::code_map::{CodeMap, Span};
 use super::il_maps::CodeKey;
 use crate::enum_names;
 use crate::fact::{FactSink, Method};
-use crate::tracker::{self, Hears, Input, RUNDOWN, RUNTIME};
+use crate::input::{self, Hears, Input, RUNDOWN, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::Tracker;
 
 /// Methods remembered; past it the memory starts again and one may appear twice.
 const MAX_SEEN: usize = 1 << 20;
@@ -30,33 +31,11 @@ pub enum Action {
     Unloaded,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[
-    Hears {
-        provider: RUNTIME,
-        events: &[
-            ("MethodLoad", Action::Loaded),
-            ("MethodLoadVerbose", Action::Loaded),
-            ("MethodUnload", Action::Unloaded),
-            ("MethodUnloadVerbose", Action::Unloaded),
-            ("MethodDCStartV2", Action::Listed),
-            ("MethodDCStartVerboseV2", Action::Listed),
-            ("MethodDCEndV2", Action::Listed),
-            ("MethodDCEndVerboseV2", Action::Listed),
-        ],
-    },
-    Hears {
-        provider: RUNDOWN,
-        events: &[
-            ("MethodDCStart", Action::Listed),
-            ("MethodDCStartVerbose", Action::Listed),
-            ("MethodDCEnd", Action::Listed),
-            ("MethodDCEndVerbose", Action::Listed),
-        ],
-    },
-];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {
+    fn is_reference(self) -> bool {
+        true
+    }
+}
 
 /// The bit of MethodFlagsMap of code that was compiled while the program ran.
 const JITTED: u64 = 8;
@@ -99,41 +78,6 @@ pub struct Methods {
 }
 
 impl Methods {
-    /// An event of a method. `callsites` learns of addresses that will mean something else.
-    pub fn event(&mut self, action: Action, input: &Input<'_>, callsites: &mut Callsites, sink: &mut impl FactSink) {
-        let process = input.process();
-        let (method_id, start_address) = (input.number("MethodID"), input.number("MethodStartAddress"));
-        let size = input.number("MethodSize");
-        if self.seen.len() >= MAX_SEEN {
-            self.seen.clear();
-        }
-        self.has_rundown |= action == Action::Listed;
-        let key = (process, start_address, if start_address == 0 { method_id } else { 0 });
-        let known = self.seen.get(&key).copied().filter(|(id, index)| {
-            // The rundown lists once more what was unloaded just before, at the end of a process.
-            let has_ended = || self.code.get(*index).is_some_and(|code| code.until_ns != i64::MAX);
-            *id == method_id && !(action == Action::Loaded && has_ended())
-        });
-        if known.is_none() {
-            let row = method(input);
-            sink.add(&row);
-            self.remember(action, input, &row);
-            let before = self.seen.insert(key, (method_id, self.code.len().wrapping_sub(1)));
-            if let Some((_, before)) = before {
-                // The unloading of what was there was lost.
-                self.ends(before, process, start_address, input.ts_ns());
-            }
-            if before.is_some() || is_new(action, &row) {
-                callsites.code_changed(process, start_address, size);
-            }
-        }
-        if action == Action::Unloaded {
-            let index = known.map_or(self.code.len().wrapping_sub(1), |(_, index)| index);
-            self.ends(index, process, start_address, input.ts_ns());
-            callsites.code_changed(process, start_address, size);
-        }
-    }
-
     /// The code of a method, until it is unloaded.
     fn remember(&mut self, action: Action, input: &Input<'_>, row: &Method<'_>) {
         let texts = [row.namespace, row.name, row.signature];
@@ -211,6 +155,69 @@ impl Methods {
     }
 }
 
+impl Tracker for Methods {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[
+        Hears {
+            provider: RUNTIME,
+            events: &[
+                ("MethodLoad", Action::Loaded),
+                ("MethodLoadVerbose", Action::Loaded),
+                ("MethodUnload", Action::Unloaded),
+                ("MethodUnloadVerbose", Action::Unloaded),
+                ("MethodDCStartV2", Action::Listed),
+                ("MethodDCStartVerboseV2", Action::Listed),
+                ("MethodDCEndV2", Action::Listed),
+                ("MethodDCEndVerboseV2", Action::Listed),
+            ],
+        },
+        Hears {
+            provider: RUNDOWN,
+            events: &[
+                ("MethodDCStart", Action::Listed),
+                ("MethodDCStartVerbose", Action::Listed),
+                ("MethodDCEnd", Action::Listed),
+                ("MethodDCEndVerbose", Action::Listed),
+            ],
+        },
+    ];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        let callsites = &mut shared.callsites;
+        let process = input.process();
+        let (method_id, start_address) = (input.number("MethodID"), input.number("MethodStartAddress"));
+        let size = input.number("MethodSize");
+        if self.seen.len() >= MAX_SEEN {
+            self.seen.clear();
+        }
+        self.has_rundown |= action == Action::Listed;
+        let key = (process, start_address, if start_address == 0 { method_id } else { 0 });
+        let known = self.seen.get(&key).copied().filter(|(id, index)| {
+            // The rundown lists once more what was unloaded just before, at the end of a process.
+            let has_ended = || self.code.get(*index).is_some_and(|code| code.until_ns != i64::MAX);
+            *id == method_id && !(action == Action::Loaded && has_ended())
+        });
+        if known.is_none() {
+            let row = method(input);
+            sink.add(&row);
+            self.remember(action, input, &row);
+            let before = self.seen.insert(key, (method_id, self.code.len().wrapping_sub(1)));
+            if let Some((_, before)) = before {
+                // The unloading of what was there was lost.
+                self.ends(before, process, start_address, input.ts_ns());
+            }
+            if before.is_some() || is_new(action, &row) {
+                callsites.code_changed(process, start_address, size);
+            }
+        }
+        if action == Action::Unloaded {
+            let index = known.map_or(self.code.len().wrapping_sub(1), |(_, index)| index);
+            self.ends(index, process, start_address, input.ts_ns());
+            callsites.code_changed(process, start_address, size);
+        }
+    }
+}
+
 /// Whether the code was not there before. What was compiled ahead of time lies in a file that was there before the
 /// runtime looked at the method.
 fn is_new(action: Action, row: &Method<'_>) -> bool {
@@ -254,9 +261,8 @@ mod tests {
             ("MethodName", Given::Text("Run")),
             ("MethodSignature", Given::Text("void ()")),
         ];
-        let mut callsites = Callsites::default();
         event(Action::Listed, 1, &fields, |input| {
-            methods.event(Action::Listed, input, &mut callsites, &mut Each(|_: &Fact<'_>| {}));
+            methods.event(Action::Listed, input, &mut Shared::default(), &mut Each(|_: &Fact<'_>| {}));
         });
     }
 

@@ -1,5 +1,6 @@
 //! Code: types, methods, modules, call stacks and what their frames are.
 
+pub mod bulk_types;
 pub mod callsites;
 pub mod code_map;
 pub mod frames;

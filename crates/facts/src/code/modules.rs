@@ -8,7 +8,9 @@ use tracequet_trace::reader::ProcessKey;
 
 use super::code_map::{CodeMap, Span};
 use crate::fact::{FactSink, Module};
-use crate::tracker::{self, Hears, Input};
+use crate::input::{self, Hears, Input};
+use crate::shared::Shared;
+use crate::tracker::{GivenUp, Tracker};
 
 /// A recording of a whole machine holds tens of thousands at most; past it modules are left out and counted.
 const MAX_MODULES: usize = 1 << 17;
@@ -32,21 +34,11 @@ pub enum Action {
     Symbols,
 }
 
-/// The events: of the kernel, and of who merged the log.
-pub const HEARS: &[Hears<Action>] = &[
-    Hears {
-        provider: "Windows-Kernel-Image",
-        events: &[
-            ("Load", Action::Load),
-            ("Unload", Action::Unload),
-            ("DCStart", Action::Listed),
-            ("DCEnd", Action::Listed),
-        ],
-    },
-    Hears { provider: "KernelTraceControl-ImageId", events: &[("PdbId", Action::Symbols)] },
-];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {
+    fn is_reference(self) -> bool {
+        true
+    }
+}
 
 /// The symbols of a module.
 #[derive(Debug)]
@@ -84,46 +76,6 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// An event about a module.
-    pub fn event(&mut self, action: Action, input: &Input<'_>) {
-        let base_address = input.number("ImageBase");
-        let key = (input.process(), base_address);
-        let known = match action {
-            // What is loaded where another one was: its unloading was lost.
-            Action::Load => None,
-            Action::Listed => self.loaded.get(&key).copied(),
-            Action::Unload => self.loaded.remove(&key),
-            Action::Symbols => return self.symbols(input),
-        };
-        if let Some(module) = known.and_then(|index| self.list.get_mut(index)) {
-            if action == Action::Unload {
-                module.row.unload_ts_ns = Some(input.ts_ns());
-            }
-            return;
-        }
-        let path = input.text("FileName");
-        if self.list.len() >= MAX_MODULES || self.text > MAX_TEXT {
-            self.lost += 1;
-            return;
-        }
-        self.text += path.len();
-        if action != Action::Unload {
-            self.loaded.insert(key, self.list.len());
-        }
-        let row = Module {
-            process_id: input.process_id(),
-            module_id: base_address,
-            kind: "native",
-            base_address,
-            size_bytes: input.number("ImageSize"),
-            time_date_stamp: input.fields.small("TimeDateStamp").unwrap_or_default(),
-            load_ts_ns: (action == Action::Load).then_some(input.ts_ns()),
-            unload_ts_ns: (action == Action::Unload).then_some(input.ts_ns()),
-            ..Module::default()
-        };
-        self.list.push(Listed { row, process: key.0, path: path.to_owned(), first_ns: input.ts_ns() });
-    }
-
     /// An event that names the symbols of a module.
     fn symbols(&mut self, input: &Input<'_>) {
         if self.pdb_count < MAX_PDBS
@@ -186,9 +138,63 @@ impl Modules {
         };
         self.list.iter().map(of).collect()
     }
+}
 
-    /// The end of the recording.
-    pub fn finish(&mut self, sink: &mut impl FactSink) {
+impl Tracker for Modules {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[
+        Hears {
+            provider: "Windows-Kernel-Image",
+            events: &[
+                ("Load", Action::Load),
+                ("Unload", Action::Unload),
+                ("DCStart", Action::Listed),
+                ("DCEnd", Action::Listed),
+            ],
+        },
+        Hears { provider: "KernelTraceControl-ImageId", events: &[("PdbId", Action::Symbols)] },
+    ];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
+        let base_address = input.number("ImageBase");
+        let key = (input.process(), base_address);
+        let known = match action {
+            // What is loaded where another one was: its unloading was lost.
+            Action::Load => None,
+            Action::Listed => self.loaded.get(&key).copied(),
+            Action::Unload => self.loaded.remove(&key),
+            Action::Symbols => return self.symbols(input),
+        };
+        if let Some(module) = known.and_then(|index| self.list.get_mut(index)) {
+            if action == Action::Unload {
+                module.row.unload_ts_ns = Some(input.ts_ns());
+            }
+            return;
+        }
+        let path = input.text("FileName");
+        if self.list.len() >= MAX_MODULES || self.text > MAX_TEXT {
+            self.lost += 1;
+            return;
+        }
+        self.text += path.len();
+        if action != Action::Unload {
+            self.loaded.insert(key, self.list.len());
+        }
+        let row = Module {
+            process_id: input.process_id(),
+            module_id: base_address,
+            kind: "native",
+            base_address,
+            size_bytes: input.number("ImageSize"),
+            time_date_stamp: input.fields.small("TimeDateStamp").unwrap_or_default(),
+            load_ts_ns: (action == Action::Load).then_some(input.ts_ns()),
+            unload_ts_ns: (action == Action::Unload).then_some(input.ts_ns()),
+            ..Module::default()
+        };
+        self.list.push(Listed { row, process: key.0, path: path.to_owned(), first_ns: input.ts_ns() });
+    }
+
+    fn finish(&mut self, _: u64, sink: &mut impl FactSink) {
         for (Listed { row, path, .. }, pdb) in self.list.iter().zip(self.pdbs()) {
             let mut module = Module { path, ..*row };
             if let Some(pdb) = pdb {
@@ -198,16 +204,23 @@ impl Modules {
             sink.add(&module);
         }
     }
+
+    fn given_up(&self) -> Vec<GivenUp> {
+        vec![GivenUp::modules(self.lost)]
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made_up::{Given, event};
+    use crate::fact::Fact;
+    use crate::made_up::{Each, Given, event};
 
     fn load(modules: &mut Modules, base: u64) {
         let fields = [("ImageBase", Given::Number(base)), ("FileName", Given::Text("a.dll"))];
-        event(Action::Load, 1, &fields, |input| modules.event(Action::Load, input));
+        event(Action::Load, 1, &fields, |input| {
+            modules.event(Action::Load, input, &mut Shared::default(), &mut Each(|_: &Fact<'_>| {}))
+        });
     }
 
     #[test]

@@ -9,22 +9,10 @@ use tracequet_trace::reader::ProcessKey;
 
 use crate::enum_names;
 use crate::fact::{FactSink, Type};
-use crate::tracker::{self, Hears, Input, RUNTIME};
+use crate::input::Input;
 
 /// Types remembered; past it the memory starts again and one may appear twice.
 const MAX_SEEN: usize = 1 << 20;
-
-/// What an event says about types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Many at once.
-    Bulk,
-}
-
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[Hears { provider: RUNTIME, events: &[("BulkType", Action::Bulk)] }];
-
-impl tracker::Action for Action {}
 
 /// Which types are known.
 #[derive(Default)]
@@ -64,7 +52,7 @@ impl Types {
 
     /// The types of a BulkType event: TypeID, ModuleID, TypeNameID, Flags, CorElementType, Name, TypeParameterCount,
     /// TypeParameters.
-    pub fn event(&mut self, Action::Bulk: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+    pub fn listed(&mut self, input: &Input<'_>, sink: &mut impl FactSink) {
         let process = input.process();
         for value in input.fields.get("Values").as_list() {
             let Value::Struct(fields) = value else { continue };

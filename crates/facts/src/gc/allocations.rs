@@ -1,9 +1,12 @@
 //! Sampled allocations.
 
+use super::moment::Moment;
 use crate::code::types::Types;
 use crate::enum_names;
 use crate::fact::{Allocation, FactSink};
-use crate::tracker::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Hears, Input, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::Tracker;
 
 /// How the runtime chose an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,18 +21,7 @@ pub enum Action {
     ObjectLow,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[Hears {
-    provider: RUNTIME,
-    events: &[
-        ("GCAllocationTick", Action::Tick),
-        ("AllocationSampled", Action::Sampled),
-        ("GCSampledObjectAllocationHigh", Action::ObjectHigh),
-        ("GCSampledObjectAllocationLow", Action::ObjectLow),
-    ],
-}];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {}
 
 /// Of how many bytes the runtime samples one, each with the same chance.
 const SAMPLED_BYTES: f64 = 102_400.0;
@@ -44,8 +36,30 @@ fn stands_for(size: u64) -> (f64, u64) {
     (1.0 / chance, (size / chance).round() as u64)
 }
 
+/// Allocations.
+#[derive(Debug, Default)]
+pub struct Allocations;
+
+impl Tracker for Allocations {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[Hears {
+        provider: RUNTIME,
+        events: &[
+            ("GCAllocationTick", Action::Tick),
+            ("AllocationSampled", Action::Sampled),
+            ("GCSampledObjectAllocationHigh", Action::ObjectHigh),
+            ("GCSampledObjectAllocationLow", Action::ObjectLow),
+        ],
+    }];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        let Shared { runtimes, profiled, types, .. } = shared;
+        runtimes.event(input, Moment::Within, profiled, sink, |_, sink| event(action, input, types, sink));
+    }
+}
+
 /// An allocation; its type may become known by it.
-pub fn event(action: Action, input: &Input<'_>, types: &mut Types, sink: &mut impl FactSink) {
+fn event(action: Action, input: &Input<'_>, types: &mut Types, sink: &mut impl FactSink) {
     let fields = input.fields;
     let object_size_bytes = fields.number("ObjectSize");
     let (source, object_count, allocation_bytes) = match action {

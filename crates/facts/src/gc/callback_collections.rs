@@ -43,7 +43,7 @@ pub struct Open {
     pub(super) provisional_end: Option<(i64, Vec<GcGenerationRange>)>,
 }
 
-/// What is to be known of the runtime's own events, where a recording has both (see [`super::join`]).
+/// What is to be known of the runtime's own events, where a recording has both (see [`super::profiled`]).
 #[derive(Default)]
 pub(super) struct Shared {
     /// The runtime's own events have a collection that starts now, too.
@@ -384,6 +384,36 @@ impl CallbackGcTracker {
         self.pauses.finish();
         self.mark_lost_pauses();
         self.closed.finish(sink);
+    }
+}
+
+/// For collections that the runtime's own events report, too.
+impl CallbackGcTracker {
+    /// The innermost collection, if it is not over and the runtime's own events are not known to report it.
+    pub(super) fn not_joined(&self) -> Option<GcId> {
+        self.open.last().filter(|top| !top.joined && top.provisional_end.is_none()).map(|top| top.row.gc_id)
+    }
+
+    /// The runtime's own events report the innermost collection, too.
+    pub(super) fn join(&mut self) {
+        if let Some(top) = self.open.last_mut() {
+            top.joined = true;
+        }
+    }
+
+    /// Whether a joined collection is open.
+    pub(super) fn has_joined(&self) -> bool {
+        self.open.iter().any(|open| open.joined)
+    }
+
+    /// The runtime's own events of a joined collection end. Returns how many ranges they lack.
+    pub(super) fn joined_ends(&mut self, gc_id: GcId, other: &Ranges, sink: &mut impl FactSink) -> u64 {
+        let Some(top) = self.open.last_mut().filter(|top| top.joined && top.row.gc_id == gc_id) else { return 0 };
+        let lacking = top.ranges.also_reported(other);
+        if top.provisional_end.is_some() {
+            self.abandon(true, sink);
+        }
+        lacking
     }
 }
 

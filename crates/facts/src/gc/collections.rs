@@ -1,11 +1,13 @@
 //! Collections and suspensions, from the events of the runtime.
 
 use super::event_collections::{Start, Trigger};
-use super::join::Moment;
+use super::moment::Moment;
 use super::runtimes::Runtime;
 use crate::enum_names;
 use crate::fact::FactSink;
-use crate::tracker::{self, Hears, Input, Needs, RUNTIME};
+use crate::input::{self, Hears, Input, Needs, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::Tracker;
 
 /// What an event says about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,22 +28,7 @@ pub enum Action {
     Work,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[Hears {
-    provider: RUNTIME,
-    events: &[
-        ("GCTriggered", Action::Triggered),
-        ("GCStart", Action::Start),
-        ("GCEnd", Action::End),
-        ("GCSuspendEEBegin", Action::SuspendBegin),
-        ("GCSuspendEEEnd", Action::SuspendEnd),
-        ("GCRestartEEEnd", Action::RestartEnd),
-        ("GCMarkWithType", Action::Work),
-        ("GCJoin", Action::Work),
-    ],
-}];
-
-impl tracker::Action for Action {
+impl input::Action for Action {
     fn needs(self) -> Needs {
         if self == Action::Work { Needs::Header } else { Needs::Fields }
     }
@@ -61,8 +48,35 @@ impl Action {
     }
 }
 
+/// Collections and suspensions.
+#[derive(Debug, Default)]
+pub struct Collections;
+
+impl Tracker for Collections {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[Hears {
+        provider: RUNTIME,
+        events: &[
+            ("GCTriggered", Action::Triggered),
+            ("GCStart", Action::Start),
+            ("GCEnd", Action::End),
+            ("GCSuspendEEBegin", Action::SuspendBegin),
+            ("GCSuspendEEEnd", Action::SuspendEnd),
+            ("GCRestartEEEnd", Action::RestartEnd),
+            ("GCMarkWithType", Action::Work),
+            ("GCJoin", Action::Work),
+        ],
+    }];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        let Shared { runtimes, profiled, .. } = shared;
+        runtimes
+            .event(input, action.moment(input), profiled, sink, |runtime, sink| event(action, input, runtime, sink));
+    }
+}
+
 /// An event of a runtime.
-pub fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
+fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
     let (ts_ns, thread, fields) = (input.ts_ns(), input.capture_thread(), input.fields);
     let Runtime { collections, last_gc_id, .. } = runtime;
     match action {

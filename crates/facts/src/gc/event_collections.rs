@@ -370,3 +370,47 @@ impl EventGcTracker {
         self.closed.finish(sink);
     }
 }
+
+/// For collections that a profiler reports, too.
+impl EventGcTracker {
+    /// The innermost open collection of a process and its ranges so far, unless it runs beside the program.
+    pub(super) fn open_in(&self, process: ProcessKey) -> Option<(GcId, &Ranges)> {
+        let open = self.open.last().filter(|o| self.process == process && o.row.kind != Some("background"))?;
+        Some((open.row.gc_id, &open.ranges))
+    }
+
+    /// The collection that an end of this number ends, if it is open.
+    pub(super) fn ending(&self, number: u32) -> Option<(GcId, &Ranges)> {
+        let open = self.open.get(self.ended_by(number)?)?;
+        Some((open.row.gc_id, &open.ranges))
+    }
+
+    /// The collection that is given up when one of this number starts.
+    pub(super) fn given_up(&self, number: u32) -> Option<(GcId, &Ranges)> {
+        let open = self.open.last().filter(|o| !(o.started && o.row.gc_number == number))?;
+        (open.row.kind != Some("background")).then_some((open.row.gc_id, &open.ranges))
+    }
+
+    /// Adds what a profiler reports of a collection that is not reported yet. Returns whether there is one of its number.
+    pub(super) fn add(&mut self, other: &Gc) -> bool {
+        let mut rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
+        let Some(row) = rows.find(|row| row.gc_id == other.gc_id) else { return false };
+        row.generation = row.generation.or(other.generation);
+        row.reason = row.reason.or(other.reason);
+        row.kind = row.kind.or(other.kind);
+        if other.complete && row.end_ts_ns.is_none() {
+            // That the runtime's end is lost does no harm.
+            row.touches_gap = false;
+        }
+        row.end_ts_ns = row.end_ts_ns.or(other.end_ts_ns);
+        row.complete |= other.complete;
+        row.touches_gap |= other.touches_gap;
+        row.surviving_range_count += other.surviving_range_count;
+        row.surviving_bytes = row.surviving_bytes.saturating_add(other.surviving_bytes);
+        row.moved_range_count += other.moved_range_count;
+        row.moved_bytes = row.moved_bytes.saturating_add(other.moved_bytes);
+        row.root_count += other.root_count;
+        row.heap_object_count += other.heap_object_count;
+        true
+    }
+}

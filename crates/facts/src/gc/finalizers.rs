@@ -1,8 +1,11 @@
 //! Objects that are finalized.
 
+use super::moment::Moment;
 use super::runtimes::Runtime;
 use crate::fact::{FactSink, GcFinalizable};
-use crate::tracker::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Hears, Input, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::Tracker;
 
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,13 +14,25 @@ pub enum Action {
     Finalized,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[Hears { provider: RUNTIME, events: &[("FinalizeObject", Action::Finalized)] }];
+impl input::Action for Action {}
 
-impl tracker::Action for Action {}
+/// Objects that are finalized.
+#[derive(Debug, Default)]
+pub struct Finalizers;
+
+impl Tracker for Finalizers {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] =
+        &[Hears { provider: RUNTIME, events: &[("FinalizeObject", Action::Finalized)] }];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        let Shared { runtimes, profiled, .. } = shared;
+        runtimes.event(input, Moment::Within, profiled, sink, |runtime, sink| event(action, input, runtime, sink));
+    }
+}
 
 /// An event of the finalizer thread.
-pub fn event(Action::Finalized: Action, input: &Input<'_>, runtime: &Runtime<'_>, sink: &mut impl FactSink) {
+fn event(Action::Finalized: Action, input: &Input<'_>, runtime: &Runtime<'_>, sink: &mut impl FactSink) {
     sink.add(&GcFinalizable {
         gc_id: runtime.collections.latest_id(),
         ts_ns: input.ts_ns(),

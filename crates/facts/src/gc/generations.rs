@@ -4,7 +4,9 @@ use tracequet_trace::event::value::Value;
 
 use super::event_collections::EventGcTracker;
 use crate::fact::{FactSink, Gc, GcHeap, GcHeapGeneration};
-use crate::tracker::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Hears, Input, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::Tracker;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,13 +15,26 @@ pub enum Action {
     Heap,
 }
 
-/// The event, of .NET Framework 4.6 and later.
-pub const HEARS: &[Hears<Action>] = &[Hears { provider: RUNTIME, events: &[("GCPerHeapHistory", Action::Heap)] }];
+impl input::Action for Action {}
 
-impl tracker::Action for Action {}
+/// Heaps and their generations at the end of a collection.
+#[derive(Debug, Default)]
+pub struct Generations;
+
+impl Tracker for Generations {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] =
+        &[Hears { provider: RUNTIME, events: &[("GCPerHeapHistory", Action::Heap)] }];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        if let Some((_, runtime)) = shared.runtimes.of(input) {
+            event(action, input, runtime, sink);
+        }
+    }
+}
 
 /// GCPerHeapHistory.
-pub fn event(Action::Heap: Action, input: &Input<'_>, collections: &mut EventGcTracker, sink: &mut impl FactSink) {
+fn event(Action::Heap: Action, input: &Input<'_>, collections: &mut EventGcTracker, sink: &mut impl FactSink) {
     let heap_index = input.number("HeapIndex") as u32;
     let Some((row, sizes)) = collections.current_with_sizes() else { return };
     sizes.enter(row);

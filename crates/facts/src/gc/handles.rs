@@ -1,7 +1,10 @@
 //! Handles that are created and destroyed.
 
+use super::moment::Moment;
 use crate::fact::{FactSink, GcHandle};
-use crate::tracker::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Hears, Input, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::Tracker;
 
 /// What happened to a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,14 +15,27 @@ pub enum Action {
     Destroyed,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] =
-    &[Hears { provider: RUNTIME, events: &[("SetGCHandle", Action::Created), ("DestroyGCHandle", Action::Destroyed)] }];
+impl input::Action for Action {}
 
-impl tracker::Action for Action {}
+/// Handles.
+#[derive(Debug, Default)]
+pub struct Handles;
+
+impl Tracker for Handles {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[Hears {
+        provider: RUNTIME,
+        events: &[("SetGCHandle", Action::Created), ("DestroyGCHandle", Action::Destroyed)],
+    }];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        let Shared { runtimes, profiled, .. } = shared;
+        runtimes.event(input, Moment::Within, profiled, sink, |_, sink| event(action, input, sink));
+    }
+}
 
 /// An event of a handle.
-pub fn event(action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+fn event(action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
     sink.add(&GcHandle {
         ts_ns: input.ts_ns(),
         process_id: input.process_id(),

@@ -2,10 +2,13 @@
 
 use tracequet_trace::event::value::Value;
 
+use super::moment::Moment;
 use super::runtimes::Runtime;
 use crate::enum_names;
 use crate::fact::{FactSink, Gc, GcHeapStats};
-use crate::tracker::{self, Hears, Input, PRIVATE, RUNTIME};
+use crate::input::{self, Hears, Input, PRIVATE, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::Tracker;
 
 /// What an event sums up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,27 +21,38 @@ pub enum Action {
     PerHeapHistory,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[
-    Hears {
-        provider: RUNTIME,
-        events: &[
-            ("GCHeapStats", Action::HeapStats),
-            ("GCGlobalHeapHistory", Action::GlobalHistory),
-            ("GCPerHeapHistory", Action::PerHeapHistory),
-        ],
-    },
-    // .NET Framework up to 4.5.2, which has no such events in its other provider.
-    Hears {
-        provider: PRIVATE,
-        events: &[("GCGlobalHeapHistory", Action::GlobalHistory), ("GCPerHeapHistory", Action::PerHeapHistory)],
-    },
-];
+impl input::Action for Action {}
 
-impl tracker::Action for Action {}
+/// What the collector sums up at the end of a collection.
+#[derive(Debug, Default)]
+pub struct HeapStats;
+
+impl Tracker for HeapStats {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[
+        Hears {
+            provider: RUNTIME,
+            events: &[
+                ("GCHeapStats", Action::HeapStats),
+                ("GCGlobalHeapHistory", Action::GlobalHistory),
+                ("GCPerHeapHistory", Action::PerHeapHistory),
+            ],
+        },
+        // .NET Framework up to 4.5.2, which has no such events in its other provider.
+        Hears {
+            provider: PRIVATE,
+            events: &[("GCGlobalHeapHistory", Action::GlobalHistory), ("GCPerHeapHistory", Action::PerHeapHistory)],
+        },
+    ];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        let Shared { runtimes, profiled, .. } = shared;
+        runtimes.event(input, Moment::Within, profiled, sink, |runtime, sink| event(action, input, runtime, sink));
+    }
+}
 
 /// An event about the collection that is open or ended last.
-pub fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
+fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
     match action {
         Action::HeapStats => heap_stats(input, runtime, sink),
         Action::GlobalHistory => {

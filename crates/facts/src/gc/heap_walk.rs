@@ -11,10 +11,13 @@ use std::io;
 use foldhash::fast::RandomState;
 use tracequet_trace::error::{Problem, Severity};
 
+use super::moment::Moment;
 use super::runtimes::Runtime;
 use super::spill_queue::{MAX_IN_MEMORY, SpillQueue};
 use crate::fact::{FactSink, GcId, HeapObject, HeapReference};
-use crate::tracker::{self, Hears, Input, Needs, RUNTIME};
+use crate::input::{self, Hears, Input, Needs, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::Tracker;
 
 /// What an event lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,11 +28,7 @@ pub enum Action {
     Edges,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] =
-    &[Hears { provider: RUNTIME, events: &[("GCBulkNode", Action::Nodes), ("GCBulkEdge", Action::Edges)] }];
-
-impl tracker::Action for Action {
+impl input::Action for Action {
     fn needs(self) -> Needs {
         match self {
             Action::Nodes => Needs::Rows(&["Address", "Size", "TypeID", "EdgeCount"]),
@@ -46,8 +45,7 @@ pub struct HeapWalks {
 }
 
 impl HeapWalks {
-    /// An event of a walk.
-    pub fn event(&mut self, action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
+    fn walk_event(&mut self, action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
         let Some(rows) = input.rows else { return };
         if let Entry::Vacant(place) = self.walks.entry(runtime.index) {
             place.insert(Walk::default());
@@ -76,9 +74,21 @@ impl HeapWalks {
         walk.hand_on(sink);
         walk.report_failure(input.offset(), sink);
     }
+}
 
-    /// The end of the recording.
-    pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) {
+impl Tracker for HeapWalks {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] =
+        &[Hears { provider: RUNTIME, events: &[("GCBulkNode", Action::Nodes), ("GCBulkEdge", Action::Edges)] }];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        let Shared { runtimes, profiled, .. } = shared;
+        runtimes.event(input, Moment::Within, profiled, sink, |runtime, sink| {
+            self.walk_event(action, input, runtime, sink)
+        });
+    }
+
+    fn finish(&mut self, position: u64, sink: &mut impl FactSink) {
         let mut lost = 0u64;
         for walk in self.walks.values_mut() {
             walk.end(walk.gc_id, sink);

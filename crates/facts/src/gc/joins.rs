@@ -7,10 +7,11 @@
 //! Source: `t_join` in the runtime's `gc.cpp`. Who comes last (or, where the first one does the work, first) works alone.
 
 use super::event_collections::EventGcTracker;
-use super::runtimes::Runtimes;
 use crate::fact::{FactSink, GcJoin};
+use crate::input::{self, Hears, Input, PRIVATE, RUNTIME};
 use crate::nested::{Item, Nested};
-use crate::tracker::{self, Hears, Input, PRIVATE, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::{Cut, GivenUp, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,13 +20,7 @@ pub enum Action {
     Join,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[
-    Hears { provider: RUNTIME, events: &[("GCJoin", Action::Join)] },
-    Hears { provider: PRIVATE, events: &[("GCJoin", Action::Join)] },
-];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {}
 
 impl Item for GcJoin {
     fn start_ts_ns(&self) -> i64 {
@@ -46,22 +41,16 @@ pub struct Joins {
     open: Nested<GcJoin, { 1 << 14 }>,
 }
 
-impl Joins {
-    /// Those whose end was not looked for any more, because too many were open.
-    pub fn given_up(&self) -> u64 {
-        self.open.given_up()
-    }
+impl Tracker for Joins {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[
+        Hears { provider: RUNTIME, events: &[("GCJoin", Action::Join)] },
+        Hears { provider: PRIVATE, events: &[("GCJoin", Action::Join)] },
+    ];
 
-    /// GCJoin.
-    pub fn event(
-        &mut self,
-        Action::Join: Action,
-        input: &Input<'_>,
-        runtimes: &mut Runtimes,
-        sink: &mut impl FactSink,
-    ) {
+    fn event(&mut self, Action::Join: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());
-        let runtime = runtimes.of(input).map(|(_, runtime)| runtime);
+        let runtime = shared.runtimes.of(input).map(|(_, runtime)| runtime);
         let (gc_id, is_uncertain) = runtime.map_or((0, false), EventGcTracker::current_id);
         let join_id = input.fields.small("JoinID").filter(|id| *id != u32::MAX);
         let row = |kind| GcJoin {
@@ -105,10 +94,17 @@ impl Joins {
         }
     }
 
-    /// Events of a thread (`None`: of any) were lost (`is_lost`), or the recording ends: what is open may have ended in the gap.
-    pub fn events_lost(&mut self, thread: Option<u32>, is_lost: bool, sink: &mut impl FactSink) {
-        let mut open = self.open.take(thread);
-        open.iter_mut().for_each(|row| row.touches_gap |= is_lost);
+    fn cut(&mut self, cut: &Cut, sink: &mut impl FactSink) {
+        let mut open = self.open.take(cut.thread);
+        open.iter_mut().for_each(|row| row.touches_gap |= cut.is_lost());
         sink.add(open.as_slice());
+    }
+
+    fn given_up(&self) -> Vec<GivenUp> {
+        vec![GivenUp {
+            code: "too_many_joins",
+            count: self.open.given_up(),
+            message: "too many concurrent waits of the collector's threads; ends missing in the table gc_join",
+        }]
     }
 }

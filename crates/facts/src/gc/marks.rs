@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::event_collections::EventGcTracker;
 use crate::enum_names;
 use crate::fact::{FactSink, GcId, GcMark};
-use crate::tracker::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Hears, Input, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::{Cut, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,10 +17,7 @@ pub enum Action {
     Marked,
 }
 
-/// The event.
-pub const HEARS: &[Hears<Action>] = &[Hears { provider: RUNTIME, events: &[("GCMarkWithType", Action::Marked)] }];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {}
 
 /// Heaps of all runtimes, at most.
 const MAX_HEAPS: usize = 1 << 14;
@@ -32,15 +30,13 @@ pub struct Marks {
     forgotten_in: GcId,
 }
 
-impl Marks {
-    /// GCMarkWithType.
-    pub fn event(
-        &mut self,
-        Action::Marked: Action,
-        input: &Input<'_>,
-        runtime: Option<(usize, &mut EventGcTracker)>,
-        sink: &mut impl FactSink,
-    ) {
+impl Tracker for Marks {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] =
+        &[Hears { provider: RUNTIME, events: &[("GCMarkWithType", Action::Marked)] }];
+
+    fn event(&mut self, Action::Marked: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        let runtime = shared.runtimes.of(input);
         let Some((index, collections)) = runtime else { return };
         let gc_id = collections.current().map_or(0, |row| row.gc_id);
         let (began, is_background) = (collections.marking_since(), collections.is_background());
@@ -65,8 +61,7 @@ impl Marks {
         });
     }
 
-    /// Events were lost: no time is measured across the gap.
-    pub fn forget(&mut self) {
+    fn cut(&mut self, _: &Cut, _: &mut impl FactSink) {
         self.last.clear();
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The events carry the first versions of the callbacks (32-bit lengths), and neither bounds nor suspensions: without
 //! the runtime's own events the generation of a range stays unknown. Facts: `ETWClrProfiler.man` and
-//! `CorProfilerTracer.cpp` of PerfView. What becomes of the calls is in [`super::join`].
+//! `CorProfilerTracer.cpp` of PerfView. What becomes of the calls is in [`super::profiled`].
 
 use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::event::rows::Rows;
@@ -11,7 +11,7 @@ use tracequet_trace::reader::callback::format::NOT_ASKED;
 use tracequet_trace::reader::callback::{Body, Bounds};
 
 use crate::callbacks::call::Call;
-use crate::tracker::{self, Hears, Input, Needs};
+use crate::input::{self, Input, Needs};
 
 /// Name of the provider.
 pub const PROVIDER: &str = "ETWClrProfiler";
@@ -35,30 +35,7 @@ pub enum ProfilerEvent {
     Shutdown,
 }
 
-/// By the name that all trackers give it.
-pub use ProfilerEvent as Action;
-
-/// The events.
-pub const HEARS: &[Hears<ProfilerEvent>] = &[Hears {
-    provider: PROVIDER,
-    events: &[
-        ("ClassIDDefintion", ProfilerEvent::Class),
-        ("ObjectAllocated", ProfilerEvent::Allocated),
-        ("FinalizeableObjectQueued", ProfilerEvent::Finalizeable),
-        ("HandleCreated", ProfilerEvent::HandleCreated),
-        ("HandleDestroyed", ProfilerEvent::HandleDestroyed),
-        ("RootReferences", ProfilerEvent::Roots),
-        ("ObjectReferences", ProfilerEvent::Object),
-        ("GCStart", ProfilerEvent::GcStart),
-        ("GCStop", ProfilerEvent::GcStop),
-        ("ObjectsMoved", ProfilerEvent::Moved),
-        ("ObjectsSurvived", ProfilerEvent::Survived),
-        ("ProfilerError", ProfilerEvent::Error),
-        ("ProfilerShutdown", ProfilerEvent::Shutdown),
-    ],
-}];
-
-impl tracker::Action for ProfilerEvent {
+impl input::Action for ProfilerEvent {
     fn needs(self) -> Needs {
         match self {
             ProfilerEvent::Roots => Needs::FieldsAndRows(&["ObjectIDs", "GCRootKinds", "GCRootFlags", "RootIDs"]),

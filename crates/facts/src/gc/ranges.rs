@@ -248,6 +248,18 @@ impl Ranges {
     }
 }
 
+impl Ranges {
+    /// The collection is also reported as `other`, whose bounds hold here, too, and whose rows are handed on in place of
+    /// these when it has any. Returns how many rows it has less.
+    pub(super) fn also_reported(&mut self, other: &Ranges) -> u64 {
+        self.bounds.clone_from(&other.bounds);
+        self.bounds_are_told = true;
+        let theirs = other.count();
+        self.rows_are_told = theirs > 0;
+        if theirs > 0 { self.count().saturating_sub(theirs) } else { 0 }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

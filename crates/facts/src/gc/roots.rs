@@ -4,10 +4,13 @@
 
 use tracequet_trace::event::value::Value;
 
+use super::moment::Moment;
 use super::runtimes::Runtime;
 use crate::enum_names;
 use crate::fact::{FactSink, GcId, GcRoot, GcWeakElement};
-use crate::tracker::{self, Hears, Input, Needs, RUNTIME};
+use crate::input::{self, Hears, Input, Needs, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::Tracker;
 
 /// What an event says about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,18 +25,7 @@ pub enum Action {
     WeakElements,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[Hears {
-    provider: RUNTIME,
-    events: &[
-        ("GCBulkRootEdge", Action::Roots),
-        ("GCBulkRootCCW", Action::ComRoots),
-        ("GCBulkRootStaticVar", Action::StaticRoots),
-        ("GCBulkRootConditionalWeakTableElementEdge", Action::WeakElements),
-    ],
-}];
-
-impl tracker::Action for Action {
+impl input::Action for Action {
     fn needs(self) -> Needs {
         match self {
             Action::Roots => Needs::Rows(&["RootedNodeAddress", "GCRootKind", "GCRootFlag", "GCRootID"]),
@@ -45,8 +37,30 @@ impl tracker::Action for Action {
     }
 }
 
+/// Roots and weak references.
+#[derive(Debug, Default)]
+pub struct Roots;
+
+impl Tracker for Roots {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[Hears {
+        provider: RUNTIME,
+        events: &[
+            ("GCBulkRootEdge", Action::Roots),
+            ("GCBulkRootCCW", Action::ComRoots),
+            ("GCBulkRootStaticVar", Action::StaticRoots),
+            ("GCBulkRootConditionalWeakTableElementEdge", Action::WeakElements),
+        ],
+    }];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        let Shared { runtimes, profiled, .. } = shared;
+        runtimes.event(input, Moment::Within, profiled, sink, |runtime, sink| event(action, input, runtime, sink));
+    }
+}
+
 /// An event of a walk of the heap.
-pub fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
+fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
     if action == Action::StaticRoots {
         return static_roots(input, runtime, sink);
     }

@@ -5,9 +5,10 @@ use tracequet_trace::reader::{Layout, ProcessKey};
 
 use super::event_collections::EventGcTracker;
 use super::event_collections::OpenCollection;
-use super::join::{Join, Moment};
+use super::moment::Moment;
+use super::profiled::Profiled;
 use crate::fact::{FactSink, GcId};
-use crate::tracker::Input;
+use crate::input::Input;
 
 /// No machine runs more; in a forged recording the further ones share the last.
 const MAX_RUNTIMES: usize = 1024;
@@ -53,15 +54,15 @@ impl Runtimes {
         &mut self,
         input: &Input<'_>,
         moment: Moment,
-        join: &mut Join,
+        profiled: &mut Profiled,
         sink: &mut S,
         tracker: impl FnOnce(&mut Runtime<'_>, &mut S),
     ) {
         // What an .etl says of lost events comes when a collection is still open, or not long after it.
         let tells_gaps = !matches!(input.event.info.event_type.layout, Layout::Etw(_));
         let index = self.index(input.process(), input.clr_instance_id, tells_gaps);
-        join.runtime_moves_on(moment, input, &mut self.list, index, sink);
-        let number = join.number(input.process());
+        profiled.runtime_moves_on(moment, input, &mut self.list, index, sink);
+        let number = profiled.number(input.process());
         let Some(collections) = self.list.get_mut(index) else { return };
         if !matches!(moment, Moment::Start(_) | Moment::Bounds) {
             collections.end_start_phase(input.capture_thread());
@@ -73,7 +74,7 @@ impl Runtimes {
             let message = format!("ranges are missing, the temporary file failed: {error}");
             sink.problem(&Problem::new(Severity::DataLoss, "spill_failed", input.offset(), message));
         }
-        join.numbered(input.process(), number, last_gc_id);
+        profiled.numbered(input.process(), number, last_gc_id);
     }
 
     /// The collections of the runtime that wrote an event, with its place among all, for trackers that only look at them.

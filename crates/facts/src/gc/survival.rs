@@ -1,9 +1,11 @@
 //! Memory that survived a collection or moved, and the bounds of generations, from the events of the runtime.
 
-use super::join::Moment;
+use super::moment::Moment;
 use super::runtimes::Runtime;
-use crate::fact::{GcGenerationRange, range_phase};
-use crate::tracker::{self, Hears, Input, Needs, RUNTIME};
+use crate::fact::{FactSink, GcGenerationRange, range_phase};
+use crate::input::{self, Hears, Input, Needs, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::Tracker;
 
 /// What an event says about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,17 +18,7 @@ pub enum Action {
     Bound,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[Hears {
-    provider: RUNTIME,
-    events: &[
-        ("GCBulkSurvivingObjectRanges", Action::Surviving),
-        ("GCBulkMovedObjectRanges", Action::Moved),
-        ("GCGenerationRange", Action::Bound),
-    ],
-}];
-
-impl tracker::Action for Action {
+impl input::Action for Action {
     fn needs(self) -> Needs {
         match self {
             Action::Surviving => Needs::Rows(&["RangeBase", "RangeLength"]),
@@ -43,8 +35,29 @@ impl Action {
     }
 }
 
+/// Memory that survived, and the bounds of generations.
+#[derive(Debug, Default)]
+pub struct Survival;
+
+impl Tracker for Survival {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[Hears {
+        provider: RUNTIME,
+        events: &[
+            ("GCBulkSurvivingObjectRanges", Action::Surviving),
+            ("GCBulkMovedObjectRanges", Action::Moved),
+            ("GCGenerationRange", Action::Bound),
+        ],
+    }];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        let Shared { runtimes, profiled, .. } = shared;
+        runtimes.event(input, action.moment(), profiled, sink, |runtime, _| event(action, input, runtime));
+    }
+}
+
 /// An event of a collection. It becomes facts when the collection is over.
-pub fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>) {
+fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>) {
     if input.rows.is_some_and(|rows| rows.is_short()) {
         runtime.open_collection().row.touches_gap = true;
     }

@@ -4,7 +4,9 @@
 
 use super::event_collections::EventGcTracker;
 use crate::fact::{FactSink, GcTuning};
-use crate::tracker::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Hears, Input, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::Tracker;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,10 +15,7 @@ pub enum Action {
     Values,
 }
 
-/// The event.
-pub const HEARS: &[Hears<Action>] = &[Hears { provider: RUNTIME, events: &[("GCDynamicEvent", Action::Values)] }];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {}
 
 #[derive(Clone, Copy)]
 enum Type {
@@ -130,8 +129,22 @@ fn value(bytes: &mut &[u8], kind: Type) -> Option<f64> {
     })
 }
 
+/// Tuning values.
+#[derive(Debug, Default)]
+pub struct Tuning;
+
+impl Tracker for Tuning {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] =
+        &[Hears { provider: RUNTIME, events: &[("GCDynamicEvent", Action::Values)] }];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        event(action, input, shared.runtimes.of(input), sink);
+    }
+}
+
 /// GCDynamicEvent.
-pub fn event(
+fn event(
     Action::Values: Action,
     input: &Input<'_>,
     runtime: Option<(usize, &mut EventGcTracker)>,

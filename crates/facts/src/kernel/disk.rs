@@ -3,7 +3,9 @@
 use tracequet_trace::time::Clock;
 
 use crate::fact::{DiskIo, FactSink, PageFault};
-use crate::tracker::{self, Hears, Input};
+use crate::input::{self, Hears, Input};
+use crate::shared::Shared;
+use crate::tracker::Tracker;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,23 +16,33 @@ pub enum Action {
     Fault,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[
-    Hears {
-        provider: "Windows-Kernel-DiskIo",
-        events: &[
-            ("Read", Action::Done("read")),
-            ("Write", Action::Done("write")),
-            ("FlushBuffers", Action::Done("flush")),
-        ],
-    },
-    Hears { provider: "Windows-Kernel-PageFault", events: &[("HardFault", Action::Fault)] },
-];
+impl input::Action for Action {}
 
-impl tracker::Action for Action {}
+/// Requests to disks, and page faults.
+#[derive(Debug, Default)]
+pub struct Disk;
+
+impl Tracker for Disk {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[
+        Hears {
+            provider: "Windows-Kernel-DiskIo",
+            events: &[
+                ("Read", Action::Done("read")),
+                ("Write", Action::Done("write")),
+                ("FlushBuffers", Action::Done("flush")),
+            ],
+        },
+        Hears { provider: "Windows-Kernel-PageFault", events: &[("HardFault", Action::Fault)] },
+    ];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        event(action, input, shared.clock.as_ref(), sink);
+    }
+}
 
 /// An event becomes a row. The clock gives the length of the response time, which is in ticks.
-pub fn event(action: Action, input: &Input<'_>, clock: Option<&Clock>, sink: &mut impl FactSink) {
+fn event(action: Action, input: &Input<'_>, clock: Option<&Clock>, sink: &mut impl FactSink) {
     let end_ts_ns = input.ts_ns();
     match action {
         Action::Done(kind) => {

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use crate::fact::{FactSink, FileIo};
-use crate::tracker::{self, Hears, Input};
+use crate::input::{self, Hears, Input};
+use crate::shared::Shared;
+use crate::tracker::{Cut, GivenUp, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,28 +18,11 @@ pub enum Action {
     End,
 }
 
-/// The events. An operation and its end have the same I/O request packet.
-pub const HEARS: &[Hears<Action>] = &[Hears {
-    provider: "Windows-Kernel-FileIo",
-    events: &[
-        ("Create", Action::Begin("create")),
-        ("Read", Action::Begin("read")),
-        ("Write", Action::Begin("write")),
-        ("Flush", Action::Begin("flush")),
-        ("Cleanup", Action::Begin("cleanup")),
-        ("Close", Action::Begin("close")),
-        ("QueryInfo", Action::Begin("query_info")),
-        ("SetInfo", Action::Begin("set_info")),
-        ("Delete", Action::Begin("delete")),
-        ("Rename", Action::Begin("rename")),
-        ("DirEnum", Action::Begin("list_directory")),
-        ("DirNotify", Action::Begin("watch_directory")),
-        ("FSControl", Action::Begin("control")),
-        ("OperationEnd", Action::End),
-    ],
-}];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {
+    fn needs_others(self) -> bool {
+        true
+    }
+}
 
 /// Operations that are remembered, and bytes of their paths. Beyond that all are reported as they are.
 const MAX_OPEN: usize = 1 << 16;
@@ -62,12 +47,45 @@ pub struct FileOperations {
     open: HashMap<u64, Open, RandomState>,
     text: usize,
     /// Operations that were reported before their end, because too many were open.
-    pub unkept: u64,
+    unkept: u64,
 }
 
 impl FileOperations {
-    /// An event of an operation.
-    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+    /// Events were lost (`is_lost`), or the recording ends: open operations may have ended unseen.
+    fn take_all(&mut self, is_lost: bool, sink: &mut impl FactSink) {
+        self.text = 0;
+        let mut open: Vec<_> = self.open.drain().collect();
+        open.sort_unstable_by_key(|(irp, open)| (open.row.start_ts_ns, *irp));
+        for (_, open) in &mut open {
+            open.row.touches_gap |= is_lost;
+            open.report(sink);
+        }
+    }
+}
+
+impl Tracker for FileOperations {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[Hears {
+        provider: "Windows-Kernel-FileIo",
+        events: &[
+            ("Create", Action::Begin("create")),
+            ("Read", Action::Begin("read")),
+            ("Write", Action::Begin("write")),
+            ("Flush", Action::Begin("flush")),
+            ("Cleanup", Action::Begin("cleanup")),
+            ("Close", Action::Begin("close")),
+            ("QueryInfo", Action::Begin("query_info")),
+            ("SetInfo", Action::Begin("set_info")),
+            ("Delete", Action::Begin("delete")),
+            ("Rename", Action::Begin("rename")),
+            ("DirEnum", Action::Begin("list_directory")),
+            ("DirNotify", Action::Begin("watch_directory")),
+            ("FSControl", Action::Begin("control")),
+            ("OperationEnd", Action::End),
+        ],
+    }];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let irp = input.number("Irp");
         match action {
             Action::Begin(kind) => {
@@ -91,7 +109,7 @@ impl FileOperations {
                 self.text += path.len();
                 if self.open.len() >= MAX_OPEN || self.text > MAX_TEXT {
                     self.unkept += self.open.len() as u64;
-                    self.events_lost(false, sink);
+                    self.take_all(false, sink);
                     self.text = path.len();
                 }
                 // The packet is used again: the end of what it was used for before is not in the recording.
@@ -115,14 +133,15 @@ impl FileOperations {
         }
     }
 
-    /// Events were lost (`is_lost`), or the recording ends: open operations may have ended unseen.
-    pub fn events_lost(&mut self, is_lost: bool, sink: &mut impl FactSink) {
-        self.text = 0;
-        let mut open: Vec<_> = self.open.drain().collect();
-        open.sort_unstable_by_key(|(irp, open)| (open.row.start_ts_ns, *irp));
-        for (_, open) in &mut open {
-            open.row.touches_gap |= is_lost;
-            open.report(sink);
-        }
+    fn cut(&mut self, cut: &Cut, sink: &mut impl FactSink) {
+        self.take_all(cut.is_lost(), sink);
+    }
+
+    fn given_up(&self) -> Vec<GivenUp> {
+        vec![GivenUp {
+            code: "too_many_operations",
+            count: self.unkept,
+            message: "too many concurrent operations on files; ends missing in the table file_io",
+        }]
     }
 }

@@ -3,8 +3,10 @@
 use tracequet_trace::reader::ProcessKey;
 
 use crate::fact::{FactSink, File};
+use crate::input::{self, Hears, Input};
 use crate::listed::Listed;
-use crate::tracker::{self, Hears, Input};
+use crate::shared::Shared;
+use crate::tracker::{GivenUp, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,18 +19,11 @@ pub enum Action {
     Listed,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[Hears {
-    provider: "Windows-Kernel-FileIo",
-    events: &[
-        ("Name", Action::Listed),
-        ("FileCreate", Action::Create),
-        ("FileDelete", Action::Delete),
-        ("FileRundown", Action::Listed),
-    ],
-}];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {
+    fn is_reference(self) -> bool {
+        true
+    }
+}
 
 #[derive(Debug)]
 struct Known {
@@ -42,9 +37,19 @@ pub struct Files {
     list: Listed<Known>,
 }
 
-impl Files {
-    /// An event of a file.
-    pub fn event(&mut self, action: Action, input: &Input<'_>) {
+impl Tracker for Files {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[Hears {
+        provider: "Windows-Kernel-FileIo",
+        events: &[
+            ("Name", Action::Listed),
+            ("FileCreate", Action::Create),
+            ("FileDelete", Action::Delete),
+            ("FileRundown", Action::Listed),
+        ],
+    }];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let (file_key, path) = (input.number("FileKey"), input.text("FileName"));
         // Keys are those of the machine.
         let id = (ProcessKey::default(), file_key);
@@ -63,15 +68,13 @@ impl Files {
         }
     }
 
-    /// How many were left out because there are too many.
-    pub fn lost(&self) -> u64 {
-        self.list.lost
-    }
-
-    /// The end of the recording.
-    pub fn finish(&mut self, sink: &mut impl FactSink) {
+    fn finish(&mut self, _: u64, sink: &mut impl FactSink) {
         for known in self.list.take() {
             sink.add(&File { path: &known.path, ..known.row });
         }
+    }
+
+    fn given_up(&self) -> Vec<GivenUp> {
+        vec![GivenUp { code: "too_many_files", count: self.list.lost, message: "too many files to remember" }]
     }
 }

@@ -5,45 +5,15 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use tracequet_trace::event::value::Value;
 
 use crate::fact::{FactSink, Network};
-use crate::tracker::{self, Hears, Input};
+use crate::input::{self, Hears, Input};
+use crate::shared::Shared;
+use crate::tracker::Tracker;
 
 /// The meaning of an event: the protocol, and the direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Action(&'static str, &'static str);
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[
-    Hears {
-        provider: "Windows-Kernel-TcpIp",
-        events: &[
-            ("SendIPv4", Action("tcp", "send")),
-            ("ReceiveIPv4", Action("tcp", "receive")),
-            ("SendIPv6", Action("tcp", "send")),
-            ("ReceiveIPv6", Action("tcp", "receive")),
-            ("ConnectIPv4", Action("tcp", "connect")),
-            ("ConnectIPv6", Action("tcp", "connect")),
-            ("AcceptIPv4", Action("tcp", "accept")),
-            ("AcceptIPv6", Action("tcp", "accept")),
-            ("DisconnectIPv4", Action("tcp", "disconnect")),
-            ("DisconnectIPv6", Action("tcp", "disconnect")),
-            ("RetransmitIPv4", Action("tcp", "retransmit")),
-            ("RetransmitIPv6", Action("tcp", "retransmit")),
-            ("ReconnectIPv4", Action("tcp", "reconnect")),
-            ("ReconnectIPv6", Action("tcp", "reconnect")),
-        ],
-    },
-    Hears {
-        provider: "Windows-Kernel-UdpIp",
-        events: &[
-            ("SendIPv4", Action("udp", "send")),
-            ("ReceiveIPv4", Action("udp", "receive")),
-            ("SendIPv6", Action("udp", "send")),
-            ("ReceiveIPv6", Action("udp", "receive")),
-        ],
-    },
-];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {}
 
 /// The bytes of an address as text.
 fn address(value: &Value) -> String {
@@ -54,8 +24,50 @@ fn address(value: &Value) -> String {
     <[u8; 16]>::try_from(bytes.as_slice()).map_or_else(|_| String::new(), |bytes| Ipv6Addr::from(bytes).to_string())
 }
 
+/// Data over TCP and UDP.
+#[derive(Debug, Default)]
+pub struct Connections;
+
+impl Tracker for Connections {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[
+        Hears {
+            provider: "Windows-Kernel-TcpIp",
+            events: &[
+                ("SendIPv4", Action("tcp", "send")),
+                ("ReceiveIPv4", Action("tcp", "receive")),
+                ("SendIPv6", Action("tcp", "send")),
+                ("ReceiveIPv6", Action("tcp", "receive")),
+                ("ConnectIPv4", Action("tcp", "connect")),
+                ("ConnectIPv6", Action("tcp", "connect")),
+                ("AcceptIPv4", Action("tcp", "accept")),
+                ("AcceptIPv6", Action("tcp", "accept")),
+                ("DisconnectIPv4", Action("tcp", "disconnect")),
+                ("DisconnectIPv6", Action("tcp", "disconnect")),
+                ("RetransmitIPv4", Action("tcp", "retransmit")),
+                ("RetransmitIPv6", Action("tcp", "retransmit")),
+                ("ReconnectIPv4", Action("tcp", "reconnect")),
+                ("ReconnectIPv6", Action("tcp", "reconnect")),
+            ],
+        },
+        Hears {
+            provider: "Windows-Kernel-UdpIp",
+            events: &[
+                ("SendIPv4", Action("udp", "send")),
+                ("ReceiveIPv4", Action("udp", "receive")),
+                ("SendIPv6", Action("udp", "send")),
+                ("ReceiveIPv6", Action("udp", "receive")),
+            ],
+        },
+    ];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+        event(action, input, sink);
+    }
+}
+
 /// An event becomes a row.
-pub fn event(Action(protocol, kind): Action, input: &Input<'_>, sink: &mut impl FactSink) {
+fn event(Action(protocol, kind): Action, input: &Input<'_>, sink: &mut impl FactSink) {
     sink.add(&Network {
         ts_ns: input.ts_ns(),
         process_id: input.process_id(),

@@ -6,7 +6,9 @@ use foldhash::fast::RandomState;
 
 use super::thread_states::{Moment, ThreadStates};
 use crate::fact::{ContextSwitch, FactSink, ReadyThread};
-use crate::tracker::{self, Hears, Input};
+use crate::input::{self, Hears, Input};
+use crate::shared::Shared;
+use crate::tracker::{Cut, GivenUp, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,25 +23,15 @@ pub enum Action {
     Listed,
 }
 
-impl Action {
-    /// Whether it only says which process a thread is of.
-    pub fn is_reference(self) -> bool {
+impl input::Action for Action {
+    fn is_reference(self) -> bool {
         matches!(self, Action::Start | Action::Listed)
     }
+
+    fn needs_others(self) -> bool {
+        true
+    }
 }
-
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[Hears {
-    provider: "Windows-Kernel-Thread",
-    events: &[
-        ("CSwitch", Action::Switch),
-        ("ReadyThread", Action::Ready),
-        ("Start", Action::Start),
-        ("DCStart", Action::Listed),
-    ],
-}];
-
-impl tracker::Action for Action {}
 
 /// No machine has more processors.
 const MAX_PROCESSORS: usize = 1 << 12;
@@ -67,16 +59,6 @@ impl Scheduling {
             self.since_ns = Some(ts_ns);
         }
         self.last_ns = self.last_ns.max(ts_ns);
-    }
-
-    /// An event of the scheduler.
-    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
-        match action {
-            Action::Switch => self.switch(input, sink),
-            Action::Ready => self.ready(input, sink),
-            Action::Start => self.threads.begins(input.thread_id(), input.process_id(), sink),
-            Action::Listed => self.threads.listed(input.thread_id(), input.process_id()),
-        }
     }
 
     fn switch(&mut self, input: &Input<'_>, sink: &mut impl FactSink) {
@@ -134,18 +116,45 @@ impl Scheduling {
         });
         self.threads.ready(input.thread_id(), input.process_id(), input.ts_ns(), ready_by_thread_id);
     }
+}
 
-    /// Events were lost, all of them later than `since_ns`: what every thread does now is not known.
-    pub fn events_lost(&mut self, since_ns: i64, sink: &mut impl FactSink) {
-        self.running.clear();
-        (self.since_ns, self.has_lost) = (None, true);
-        self.threads.cut(since_ns, sink);
+impl Tracker for Scheduling {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[Hears {
+        provider: "Windows-Kernel-Thread",
+        events: &[
+            ("CSwitch", Action::Switch),
+            ("ReadyThread", Action::Ready),
+            ("Start", Action::Start),
+            ("DCStart", Action::Listed),
+        ],
+    }];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+        match action {
+            Action::Switch => self.switch(input, sink),
+            Action::Ready => self.ready(input, sink),
+            Action::Start => self.threads.begins(input.thread_id(), input.process_id(), sink),
+            Action::Listed => self.threads.listed(input.thread_id(), input.process_id()),
+        }
     }
 
-    /// The end of the recording, up to which what goes on lasts. Returns for how many events of further threads there was no room.
-    pub fn finish(&mut self, sink: &mut impl FactSink) -> u64 {
+    fn finish(&mut self, _: u64, sink: &mut impl FactSink) {
         self.running.clear();
         self.threads.ends(self.last_ns, sink);
-        self.threads.unkept
+    }
+
+    fn cut(&mut self, cut: &Cut, sink: &mut impl FactSink) {
+        // What every thread does now is not known.
+        if let Some(since_ns) = cut.lost_since_ns {
+            self.running.clear();
+            (self.since_ns, self.has_lost) = (None, true);
+            self.threads.cut(since_ns, sink);
+        }
+    }
+
+    fn given_up(&self) -> Vec<GivenUp> {
+        let message = "too many threads; the others have no rows in the table thread_time";
+        vec![GivenUp { code: "too_many_threads", count: self.threads.unkept, message }]
     }
 }

@@ -6,8 +6,10 @@ use foldhash::fast::RandomState;
 use tracequet_trace::reader::ProcessKey;
 
 use crate::fact::{Assembly, FactSink};
+use crate::input::{self, Hears, Input, RUNDOWN, RUNTIME};
 use crate::listed::Listed;
-use crate::tracker::{self, Hears, Input, RUNDOWN, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::{GivenUp, Tracker};
 
 /// Application domains with a name, at most.
 const MAX_DOMAINS: usize = 1 << 12;
@@ -25,28 +27,11 @@ pub enum Action {
     Domain,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[
-    Hears {
-        provider: RUNTIME,
-        events: &[
-            ("AssemblyLoad", Action::Load),
-            ("AssemblyUnload", Action::Unload),
-            ("AppDomainLoad", Action::Domain),
-        ],
-    },
-    Hears {
-        provider: RUNDOWN,
-        events: &[
-            ("AssemblyDCStart", Action::Listed),
-            ("AssemblyDCEnd", Action::Listed),
-            ("AppDomainDCStart", Action::Domain),
-            ("AppDomainDCEnd", Action::Domain),
-        ],
-    },
-];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {
+    fn is_reference(self) -> bool {
+        true
+    }
+}
 
 /// An assembly: its row, but for the text.
 #[derive(Debug)]
@@ -65,8 +50,35 @@ pub struct Assemblies {
 }
 
 impl Assemblies {
-    /// An event of an assembly or of a domain.
-    pub fn event(&mut self, action: Action, input: &Input<'_>) {
+    /// The full name of an assembly.
+    pub fn name_of(&self, id: (ProcessKey, u64)) -> Option<&str> {
+        self.list.get(id).map(|known| known.name.as_str())
+    }
+}
+
+impl Tracker for Assemblies {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[
+        Hears {
+            provider: RUNTIME,
+            events: &[
+                ("AssemblyLoad", Action::Load),
+                ("AssemblyUnload", Action::Unload),
+                ("AppDomainLoad", Action::Domain),
+            ],
+        },
+        Hears {
+            provider: RUNDOWN,
+            events: &[
+                ("AssemblyDCStart", Action::Listed),
+                ("AssemblyDCEnd", Action::Listed),
+                ("AppDomainDCStart", Action::Domain),
+                ("AppDomainDCEnd", Action::Domain),
+            ],
+        },
+    ];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let (process, ts_ns) = (input.process(), input.ts_ns());
         if action == Action::Domain {
             if self.domains.len() < MAX_DOMAINS {
@@ -102,21 +114,14 @@ impl Assemblies {
         }
     }
 
-    /// The full name of an assembly.
-    pub fn name_of(&self, id: (ProcessKey, u64)) -> Option<&str> {
-        self.list.get(id).map(|known| known.name.as_str())
-    }
-
-    /// How many were left out because there are too many.
-    pub fn lost(&self) -> u64 {
-        self.list.lost
-    }
-
-    /// The end of the recording.
-    pub fn finish(&mut self, sink: &mut impl FactSink) {
+    fn finish(&mut self, _: u64, sink: &mut impl FactSink) {
         for Known { row, process, name, flags } in self.list.take() {
             let domain = self.domains.get(&(process, row.app_domain_id)).map(String::as_str);
             sink.add(&Assembly { name: &name, flags_text: &flags, app_domain_name: domain, ..row });
         }
+    }
+
+    fn given_up(&self) -> Vec<GivenUp> {
+        vec![GivenUp::modules(self.list.lost)]
     }
 }

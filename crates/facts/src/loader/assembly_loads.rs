@@ -1,8 +1,10 @@
 //! Requests to the loader for assemblies, with their duration and result.
 
 use crate::fact::{AssemblyLoad, FactSink};
+use crate::input::{self, Hears, Input, RUNTIME};
 use crate::nested::{Item, Nested};
-use crate::tracker::{self, Hears, Input, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::{Cut, GivenUp, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,11 +15,7 @@ pub enum Action {
     Stop,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] =
-    &[Hears { provider: RUNTIME, events: &[("AssemblyLoadStart", Action::Start), ("AssemblyLoadStop", Action::Stop)] }];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {}
 
 /// A request: its row, but for the text.
 #[derive(Debug)]
@@ -58,14 +56,14 @@ pub struct AssemblyLoads {
     open: Nested<Open, 512>,
 }
 
-impl AssemblyLoads {
-    /// Those whose end was not looked for any more, because too many were open.
-    pub fn given_up(&self) -> u64 {
-        self.open.given_up()
-    }
+impl Tracker for AssemblyLoads {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[Hears {
+        provider: RUNTIME,
+        events: &[("AssemblyLoadStart", Action::Start), ("AssemblyLoadStop", Action::Stop)],
+    }];
 
-    /// An event of a request.
-    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let thread = input.capture_thread();
         match action {
             Action::Start => {
@@ -104,11 +102,18 @@ impl AssemblyLoads {
         }
     }
 
-    /// Events of a thread (`None`: of any) were lost (`is_lost`), or the recording ends: what is open may have ended in the gap.
-    pub fn events_lost(&mut self, thread: Option<u32>, is_lost: bool, sink: &mut impl FactSink) {
-        for mut open in self.open.take(thread) {
-            open.row.touches_gap |= is_lost;
+    fn cut(&mut self, cut: &Cut, sink: &mut impl FactSink) {
+        for mut open in self.open.take(cut.thread) {
+            open.row.touches_gap |= cut.is_lost();
             sink.add(&open.row());
         }
+    }
+
+    fn given_up(&self) -> Vec<GivenUp> {
+        vec![GivenUp {
+            code: "too_many_loads",
+            count: self.open.given_up(),
+            message: "too many concurrent loads of assemblies; ends missing in the table assembly_load",
+        }]
     }
 }

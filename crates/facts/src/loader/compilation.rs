@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::enum_names;
 use crate::fact::{FactSink, MethodCompilation};
+use crate::input::{self, Hears, Input, RUNTIME};
 use crate::nested::{Item, Nested};
-use crate::tracker::{self, Hears, Input, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::{Cut, GivenUp, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,19 +22,7 @@ pub enum Action {
     LookupStop,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[Hears {
-    provider: RUNTIME,
-    events: &[
-        ("MethodJittingStarted", Action::JitStart),
-        ("MethodLoadVerbose", Action::Loaded),
-        ("MethodLoad", Action::Loaded),
-        ("R2RGetEntryPointStart", Action::LookupStart),
-        ("R2RGetEntryPoint", Action::LookupStop),
-    ],
-}];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {}
 
 /// A compilation: its row, but for the text.
 #[derive(Debug)]
@@ -120,14 +110,20 @@ impl LossyThreads {
     }
 }
 
-impl Compilations {
-    /// Those whose end was not looked for any more, because too many were open.
-    pub fn given_up(&self) -> u64 {
-        self.open.given_up()
-    }
+impl Tracker for Compilations {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[Hears {
+        provider: RUNTIME,
+        events: &[
+            ("MethodJittingStarted", Action::JitStart),
+            ("MethodLoadVerbose", Action::Loaded),
+            ("MethodLoad", Action::Loaded),
+            ("R2RGetEntryPointStart", Action::LookupStart),
+            ("R2RGetEntryPoint", Action::LookupStop),
+        ],
+    }];
 
-    /// An event of the compiler or of the loader of code.
-    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());
         let method_id = input.number("MethodID");
         let is_it = |kind: &'static str| move |open: &Open| (open.row.kind, open.row.method_id) == (kind, method_id);
@@ -174,12 +170,19 @@ impl Compilations {
         }
     }
 
-    /// Events of a thread (`None`: of any) were lost (`is_lost`), or the recording ends: what is open may have ended in the gap.
-    pub fn events_lost(&mut self, thread: Option<u32>, is_lost: bool, sink: &mut impl FactSink) {
-        self.lossy.lost(thread, is_lost);
-        for mut open in self.open.take(thread) {
-            open.row.touches_gap |= is_lost;
+    fn cut(&mut self, cut: &Cut, sink: &mut impl FactSink) {
+        self.lossy.lost(cut.thread, cut.is_lost());
+        for mut open in self.open.take(cut.thread) {
+            open.row.touches_gap |= cut.is_lost();
             sink.add(&open.row());
         }
+    }
+
+    fn given_up(&self) -> Vec<GivenUp> {
+        vec![GivenUp {
+            code: "too_many_compilations",
+            count: self.open.given_up(),
+            message: "too many concurrent compilations; ends missing in the table method_compilation",
+        }]
     }
 }

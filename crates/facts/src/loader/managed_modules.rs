@@ -5,8 +5,10 @@ use tracequet_trace::reader::ProcessKey;
 use tracequet_trace::reader::symbols;
 
 use crate::fact::{FactSink, ManagedModule};
+use crate::input::{self, Hears, Input, RUNDOWN, RUNTIME};
 use crate::listed::Listed;
-use crate::tracker::{self, Hears, Input, RUNDOWN, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::{GivenUp, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,21 +21,11 @@ pub enum Action {
     Listed,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[
-    Hears {
-        provider: RUNTIME,
-        events: &[
-            ("ModuleLoad", Action::Load),
-            ("ModuleUnload", Action::Unload),
-            ("ModuleDCStartV2", Action::Listed),
-            ("ModuleDCEndV2", Action::Listed),
-        ],
-    },
-    Hears { provider: RUNDOWN, events: &[("ModuleDCStart", Action::Listed), ("ModuleDCEnd", Action::Listed)] },
-];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {
+    fn is_reference(self) -> bool {
+        true
+    }
+}
 
 /// A module: its row, but for the text.
 #[derive(Debug)]
@@ -54,8 +46,34 @@ pub struct ManagedModules {
 }
 
 impl ManagedModules {
-    /// An event of a module.
-    pub fn event(&mut self, action: Action, input: &Input<'_>) {
+    /// The assembly of a module and the path of its file.
+    pub fn assembly_of(&self, id: (ProcessKey, u64)) -> Option<(u64, &str)> {
+        self.list.get(id).map(|known| (known.row.assembly_id, known.path.as_str()))
+    }
+
+    /// What finds the symbols of a module.
+    pub fn symbols_of(&self, id: (ProcessKey, u64)) -> Option<symbols::ManagedModule<'_>> {
+        let Known { row, path, pdb_path, .. } = self.list.get(id)?;
+        Some(symbols::ManagedModule { path, pdb_guid: row.pdb_guid, pdb_path: pdb_path.as_deref() })
+    }
+}
+
+impl Tracker for ManagedModules {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[
+        Hears {
+            provider: RUNTIME,
+            events: &[
+                ("ModuleLoad", Action::Load),
+                ("ModuleUnload", Action::Unload),
+                ("ModuleDCStartV2", Action::Listed),
+                ("ModuleDCEndV2", Action::Listed),
+            ],
+        },
+        Hears { provider: RUNDOWN, events: &[("ModuleDCStart", Action::Listed), ("ModuleDCEnd", Action::Listed)] },
+    ];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let id = (input.process(), input.number("ModuleID"));
         let path = input.text("ModuleILPath");
         // The rundown lists once more what was unloaded just before, at the end of a process.
@@ -72,24 +90,7 @@ impl ManagedModules {
         }
     }
 
-    /// The assembly of a module and the path of its file.
-    pub fn assembly_of(&self, id: (ProcessKey, u64)) -> Option<(u64, &str)> {
-        self.list.get(id).map(|known| (known.row.assembly_id, known.path.as_str()))
-    }
-
-    /// What finds the symbols of a module.
-    pub fn symbols_of(&self, id: (ProcessKey, u64)) -> Option<symbols::ManagedModule<'_>> {
-        let Known { row, path, pdb_path, .. } = self.list.get(id)?;
-        Some(symbols::ManagedModule { path, pdb_guid: row.pdb_guid, pdb_path: pdb_path.as_deref() })
-    }
-
-    /// How many were left out because there are too many.
-    pub fn lost(&self) -> u64 {
-        self.list.lost
-    }
-
-    /// The end of the recording.
-    pub fn finish(&mut self, sink: &mut impl FactSink) {
+    fn finish(&mut self, _: u64, sink: &mut impl FactSink) {
         for known in self.list.take() {
             sink.add(&ManagedModule {
                 flags_text: &known.flags,
@@ -101,6 +102,10 @@ impl ManagedModules {
                 ..known.row
             });
         }
+    }
+
+    fn given_up(&self) -> Vec<GivenUp> {
+        vec![GivenUp::modules(self.list.lost)]
     }
 }
 

@@ -4,7 +4,6 @@ use std::borrow::Borrow;
 
 use tracequet_trace::event::value::Value;
 use tracequet_trace::event::{Decoding, EventInfo};
-use tracequet_trace::reader::ProcessKey;
 use tracequet_trace::time::{file_time_to_utc_us, format_utc};
 use tracequet_trace::utf16;
 
@@ -14,7 +13,9 @@ use super::outcome::{FIELDS as OUTCOMES, Said};
 use super::tasks::{self, TaskEvent};
 use super::work_event::{ID_ENDS, Step, WorkEvent, is_id, number};
 use crate::fact::{Activity, FactSink};
-use crate::tracker::{self, Hears, Input, Needs};
+use crate::input::{self, Hears, Input, Needs};
+use crate::shared::Shared;
+use crate::tracker::{Cut, GivenUp, Tracker};
 
 /// What an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,35 +32,13 @@ pub enum Action {
     Task(TaskEvent),
 }
 
-/// No events by their names: the types are looked at one by one.
-pub const HEARS: &[Hears<Action>] = &[];
-
-impl tracker::Action for Action {
+impl input::Action for Action {
     fn needs(self) -> Needs {
         if matches!(self, Action::Work(_) | Action::Task(_)) { Needs::Fields } else { Needs::Header }
     }
 }
 
 const DIAGNOSTIC_SOURCE: &str = "Microsoft-Diagnostics-DiagnosticSource";
-
-/// What events of a type are, if they are steps of work. The events of the runtime itself have tables of their own.
-pub fn action(info: &EventInfo) -> Option<Action> {
-    if info.provider == DIAGNOSTIC_SOURCE {
-        return match info.name.as_str() {
-            "ActivityStart" => Some(Action::ActivitySource(Step::Start)),
-            "ActivityStop" => Some(Action::ActivitySource(Step::Stop)),
-            "Event" => Some(Action::DiagnosticSource),
-            name if name.contains("Activity") && name.ends_with("Start") => Some(Action::Command(Step::Start)),
-            name if name.contains("Activity") && name.ends_with("Stop") => Some(Action::Command(Step::Stop)),
-            _ => None,
-        };
-    }
-    if let Some(task) = TaskEvent::of(info) {
-        return Some(Action::Task(task));
-    }
-    let is_described = info.catalogue.is_none() && matches!(info.decoding, Decoding::Described(_));
-    is_described.then(|| WorkEvent::of(info)).flatten().map(Action::Work)
-}
 
 /// Other fields of a DiagnosticSource event that are worth keeping.
 const KEPT: &[&str] = &[
@@ -88,37 +67,6 @@ pub struct Activities {
 }
 
 impl Activities {
-    /// Work whose end was not looked for any more, because too much was open, and work whose kind has no name.
-    pub fn given_up(&self) -> (u64, u64) {
-        self.open.given_up()
-    }
-
-    /// A step of work.
-    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
-        match action {
-            Action::Work(work) => self.work_event(work, input, sink),
-            Action::Task(event) => self.task_event(event, input, sink),
-            Action::DiagnosticSource => {
-                // Most events are neither, and are left alone.
-                if let Some(head) = diagnostic_source::head(input.event.raw.payload)
-                    && let Some((work, step)) = head.work()
-                {
-                    self.diagnostic(step, &head, work, input, sink);
-                }
-            }
-            Action::Command(step) => {
-                if let Some(head) = diagnostic_source::head(input.event.raw.payload) {
-                    self.diagnostic(step, &head, head.command(), input, sink);
-                }
-            }
-            Action::ActivitySource(step) => {
-                if let Some(head) = diagnostic_source::head(input.event.raw.payload) {
-                    self.diagnostic(step, &head, head.name, input, sink);
-                }
-            }
-        }
-    }
-
     fn work_event(&mut self, event: WorkEvent, input: &Input<'_>, sink: &mut impl FactSink) {
         let (mut ids, mut text) = (Ids::default(), String::new());
         for (name, value) in input.fields.iter().filter(|(name, _)| is_id(name)) {
@@ -242,11 +190,6 @@ impl Activities {
         Some(work)
     }
 
-    /// Events of a process (`None`: of any) were lost (`is_lost`), or the recording ends.
-    pub fn events_lost(&mut self, process: Option<ProcessKey>, is_lost: bool, sink: &mut impl FactSink) {
-        self.open.forget(process, is_lost, sink);
-    }
-
     /// Gaps show after later events: work that has ended waits until those of its time are known.
     pub fn gaps_are_late(&mut self) {
         self.open.gaps_are_late = true;
@@ -260,6 +203,76 @@ impl Activities {
     /// The latest end of work that was handed on though a gap of its time may still show.
     pub fn unsettled(&self) -> Option<i64> {
         self.open.unsettled
+    }
+}
+
+impl Tracker for Activities {
+    type Action = Action;
+    // Types are looked at one by one.
+    const HEARS: &'static [Hears<Action>] = &[];
+
+    /// What events of a type are, if they are steps of work. The events of the runtime itself have tables of their own.
+    fn action(info: &EventInfo) -> Option<Action> {
+        if info.provider == DIAGNOSTIC_SOURCE {
+            return match info.name.as_str() {
+                "ActivityStart" => Some(Action::ActivitySource(Step::Start)),
+                "ActivityStop" => Some(Action::ActivitySource(Step::Stop)),
+                "Event" => Some(Action::DiagnosticSource),
+                name if name.contains("Activity") && name.ends_with("Start") => Some(Action::Command(Step::Start)),
+                name if name.contains("Activity") && name.ends_with("Stop") => Some(Action::Command(Step::Stop)),
+                _ => None,
+            };
+        }
+        if let Some(task) = TaskEvent::of(info) {
+            return Some(Action::Task(task));
+        }
+        let is_described = info.catalogue.is_none() && matches!(info.decoding, Decoding::Described(_));
+        is_described.then(|| WorkEvent::of(info)).flatten().map(Action::Work)
+    }
+
+    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+        match action {
+            Action::Work(work) => self.work_event(work, input, sink),
+            Action::Task(event) => self.task_event(event, input, sink),
+            Action::DiagnosticSource => {
+                // Most events are neither, and are left alone.
+                if let Some(head) = diagnostic_source::head(input.event.raw.payload)
+                    && let Some((work, step)) = head.work()
+                {
+                    self.diagnostic(step, &head, work, input, sink);
+                }
+            }
+            Action::Command(step) => {
+                if let Some(head) = diagnostic_source::head(input.event.raw.payload) {
+                    self.diagnostic(step, &head, head.command(), input, sink);
+                }
+            }
+            Action::ActivitySource(step) => {
+                if let Some(head) = diagnostic_source::head(input.event.raw.payload) {
+                    self.diagnostic(step, &head, head.name, input, sink);
+                }
+            }
+        }
+    }
+
+    fn cut(&mut self, cut: &Cut, sink: &mut impl FactSink) {
+        self.open.forget(cut.process, cut.is_lost(), sink);
+    }
+
+    fn given_up(&self) -> Vec<GivenUp> {
+        let (work, unnamed) = self.open.given_up();
+        vec![
+            GivenUp {
+                code: "too_many_activities",
+                count: work,
+                message: "too many concurrent activities; ends missing in the table activity",
+            },
+            GivenUp {
+                code: "too_many_kinds_of_work",
+                count: unnamed,
+                message: "too many kinds of activities; names missing in the table activity",
+            },
+        ]
     }
 }
 

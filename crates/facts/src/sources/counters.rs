@@ -8,7 +8,9 @@ use tracequet_trace::event::value::Value;
 use tracequet_trace::reader::ProcessKey;
 
 use crate::fact::{Counter, FactSink};
-use crate::tracker::{self, ANY, Hears, Input};
+use crate::input::{self, ANY, Hears, Input};
+use crate::shared::Shared;
+use crate::tracker::{Cut, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,23 +31,7 @@ pub enum Action {
     Interval,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[
-    Hears { provider: ANY, events: &[("EventCounters", Action::EventCounter)] },
-    Hears {
-        provider: "System.Diagnostics.Metrics",
-        events: &[
-            ("CounterRateValuePublished", Action::Rate),
-            ("UpDownCounterRateValuePublished", Action::UpDown),
-            ("GaugeValuePublished", Action::Gauge),
-            ("HistogramValuePublished", Action::Histogram),
-            ("BeginInstrumentReporting", Action::Instrument),
-            ("CollectionStart", Action::Interval),
-        ],
-    },
-];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {}
 
 /// Quantiles of one value, at most.
 const MAX_QUANTILES: usize = 64;
@@ -75,16 +61,6 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// A value becomes a row; a histogram one for each quantile.
-    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
-        match action {
-            Action::EventCounter => event_counter(input, sink),
-            Action::Instrument => self.instrument(input),
-            Action::Interval => self.interval(input),
-            _ => self.value(action, input, sink),
-        }
-    }
-
     fn instrument(&mut self, input: &Input<'_>) {
         let Some(id) = input.fields.number("instrumentId") else { return };
         let text = |name| input.text(name).to_owned();
@@ -112,14 +88,6 @@ impl Counters {
                 self.intervals.insert(process, ns);
             }
             _ => drop(self.intervals.remove(&process)),
-        }
-    }
-
-    /// Events were lost: the interval of what comes may have been among them.
-    pub fn events_lost(&mut self, process: Option<ProcessKey>) {
-        match process {
-            Some(process) => drop(self.intervals.remove(&process)),
-            None => self.intervals.clear(),
         }
     }
 
@@ -170,6 +138,40 @@ impl Counters {
                 if rows.is_empty() { sink.add(&row) } else { sink.add(rows.as_slice()) }
             }
             Action::EventCounter | Action::Instrument | Action::Interval => {}
+        }
+    }
+}
+
+impl Tracker for Counters {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[
+        Hears { provider: ANY, events: &[("EventCounters", Action::EventCounter)] },
+        Hears {
+            provider: "System.Diagnostics.Metrics",
+            events: &[
+                ("CounterRateValuePublished", Action::Rate),
+                ("UpDownCounterRateValuePublished", Action::UpDown),
+                ("GaugeValuePublished", Action::Gauge),
+                ("HistogramValuePublished", Action::Histogram),
+                ("BeginInstrumentReporting", Action::Instrument),
+                ("CollectionStart", Action::Interval),
+            ],
+        },
+    ];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+        match action {
+            Action::EventCounter => event_counter(input, sink),
+            Action::Instrument => self.instrument(input),
+            Action::Interval => self.interval(input),
+            _ => self.value(action, input, sink),
+        }
+    }
+
+    fn cut(&mut self, cut: &Cut, _: &mut impl FactSink) {
+        match cut.process {
+            Some(process) => drop(self.intervals.remove(&process)),
+            None => self.intervals.clear(),
         }
     }
 }
@@ -240,7 +242,9 @@ mod tests {
         let quantiles: String = (0..100).map(|nth| format!("0.{nth}={nth};")).collect();
         let fields = [("instrumentName", Given::Text("wait")), ("quantiles", Given::Text(&quantiles))];
         let mut counters = Counters::default();
-        made_up(Action::Histogram, 1, &fields, |input| counters.event(Action::Histogram, input, &mut sink));
+        made_up(Action::Histogram, 1, &fields, |input| {
+            counters.event(Action::Histogram, input, &mut Shared::default(), &mut sink)
+        });
         assert_eq!(found, (0..64).map(|nth| Some(f64::from(nth))).collect::<Vec<_>>());
     }
 

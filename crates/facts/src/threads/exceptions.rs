@@ -17,8 +17,10 @@ use foldhash::fast::RandomState;
 use tracequet_trace::reader::ProcessKey;
 
 use crate::fact::{Exception, FactSink};
+use crate::input::{self, Hears, Input, RUNTIME};
 use crate::nested::{Item, Nested};
-use crate::tracker::{self, Hears, Input, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::{Cut, GivenUp, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,21 +41,7 @@ pub enum Action {
     Runtime,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[Hears {
-    provider: RUNTIME,
-    events: &[
-        ("ExceptionThrown", Action::Thrown),
-        ("ExceptionFilterStart", Action::Filter),
-        ("ExceptionFilterStop", Action::FilterEnd),
-        ("ExceptionFinallyStart", Action::Finally),
-        ("ExceptionCatchStart", Action::Catch),
-        ("ExceptionCatchStop", Action::CatchEnd),
-        ("RuntimeInformationStart", Action::Runtime),
-    ],
-}];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {}
 
 /// An exception: its row, but for the text.
 #[derive(Debug, Default)]
@@ -116,75 +104,6 @@ pub struct Exceptions {
 }
 
 impl Exceptions {
-    /// Those whose end was not looked for any more, because too many were open.
-    pub fn given_up(&self) -> u64 {
-        self.open.given_up()
-    }
-
-    /// An event of an exception.
-    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
-        let (thread, process, ts_ns) = (input.capture_thread(), input.process(), input.ts_ns());
-        match action {
-            Action::Thrown => {
-                let thrown = Open {
-                    row: Exception {
-                        ts_ns,
-                        process_id: input.process_id(),
-                        thread_id: input.thread_id(),
-                        callsite_id: input.callsite_id,
-                        hresult: input.number("ExceptionHRESULT") as u32,
-                        flags: input.number("ExceptionFlags") as u32,
-                        instruction_pointer: input.number("ExceptionEIP"),
-                        ..Exception::default()
-                    },
-                    type_name: input.text("ExceptionType").to_owned(),
-                    message: input.text("ExceptionMessage").to_owned(),
-                    flags: input.words_of("ExceptionThrownFlagsMap", "ExceptionFlags"),
-                    ..Open::default()
-                };
-                if self.ends_filters.get(&process) == Some(&false) {
-                    self.doubt(thread, sink);
-                }
-                self.open.begin(thread, thrown, |evicted| evicted.report(sink));
-            }
-            Action::Filter => {
-                let method = input.number("MethodID");
-                self.filter_is_over(thread, process, method, sink);
-                if let Some(open) = self.open.innermost(thread) {
-                    open.row.filter_count += 1;
-                    open.asks = Some(method);
-                }
-            }
-            Action::FilterEnd => self.filter_end(thread, process, sink),
-            Action::Finally => {
-                if let Some(open) = self.open.innermost(thread) {
-                    open.row.finally_count += 1;
-                }
-            }
-            Action::Catch => {
-                let method = input.number("MethodID");
-                self.filter_is_over(thread, process, method, sink);
-                let Some(open) = self.open.innermost(thread).filter(|open| open.row.ts_ns <= ts_ns) else { return };
-                open.asks = None;
-                open.row.catch_count += 1;
-                open.row.catch_ts_ns = Some(ts_ns);
-                open.row.catch_method_id = method;
-                let handler = input.fields.text("MethodName").filter(|name| name.len() <= MAX_HANDLER);
-                open.handler = handler.map(str::to_owned);
-            }
-            Action::CatchEnd => self.catch_end(thread, process, ts_ns, sink),
-            Action::Runtime => {
-                // Which .NET 9 does was not seen.
-                let ends_filters = match input.number("VMMajorVersion") {
-                    1..=8 => false,
-                    10.. => true,
-                    _ => return,
-                };
-                self.learn(process, ends_filters);
-            }
-        }
-    }
-
     fn learn(&mut self, process: ProcessKey, ends_filters: bool) {
         if self.ends_filters.len() < MAX_PROCESSES {
             self.ends_filters.insert(process, ends_filters);
@@ -259,14 +178,99 @@ impl Exceptions {
             open.report(sink);
         }
     }
+}
 
-    /// Events of a thread (`None`: of any) were lost (`is_lost`), or the recording ends: what comes behind the gap may be of
-    /// other exceptions.
-    pub fn events_lost(&mut self, thread: Option<u32>, is_lost: bool, sink: &mut impl FactSink) {
-        for mut open in self.open.take(thread) {
-            open.row.touches_gap |= is_lost;
+impl Tracker for Exceptions {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[Hears {
+        provider: RUNTIME,
+        events: &[
+            ("ExceptionThrown", Action::Thrown),
+            ("ExceptionFilterStart", Action::Filter),
+            ("ExceptionFilterStop", Action::FilterEnd),
+            ("ExceptionFinallyStart", Action::Finally),
+            ("ExceptionCatchStart", Action::Catch),
+            ("ExceptionCatchStop", Action::CatchEnd),
+            ("RuntimeInformationStart", Action::Runtime),
+        ],
+    }];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+        let (thread, process, ts_ns) = (input.capture_thread(), input.process(), input.ts_ns());
+        match action {
+            Action::Thrown => {
+                let thrown = Open {
+                    row: Exception {
+                        ts_ns,
+                        process_id: input.process_id(),
+                        thread_id: input.thread_id(),
+                        callsite_id: input.callsite_id,
+                        hresult: input.number("ExceptionHRESULT") as u32,
+                        flags: input.number("ExceptionFlags") as u32,
+                        instruction_pointer: input.number("ExceptionEIP"),
+                        ..Exception::default()
+                    },
+                    type_name: input.text("ExceptionType").to_owned(),
+                    message: input.text("ExceptionMessage").to_owned(),
+                    flags: input.words_of("ExceptionThrownFlagsMap", "ExceptionFlags"),
+                    ..Open::default()
+                };
+                if self.ends_filters.get(&process) == Some(&false) {
+                    self.doubt(thread, sink);
+                }
+                self.open.begin(thread, thrown, |evicted| evicted.report(sink));
+            }
+            Action::Filter => {
+                let method = input.number("MethodID");
+                self.filter_is_over(thread, process, method, sink);
+                if let Some(open) = self.open.innermost(thread) {
+                    open.row.filter_count += 1;
+                    open.asks = Some(method);
+                }
+            }
+            Action::FilterEnd => self.filter_end(thread, process, sink),
+            Action::Finally => {
+                if let Some(open) = self.open.innermost(thread) {
+                    open.row.finally_count += 1;
+                }
+            }
+            Action::Catch => {
+                let method = input.number("MethodID");
+                self.filter_is_over(thread, process, method, sink);
+                let Some(open) = self.open.innermost(thread).filter(|open| open.row.ts_ns <= ts_ns) else { return };
+                open.asks = None;
+                open.row.catch_count += 1;
+                open.row.catch_ts_ns = Some(ts_ns);
+                open.row.catch_method_id = method;
+                let handler = input.fields.text("MethodName").filter(|name| name.len() <= MAX_HANDLER);
+                open.handler = handler.map(str::to_owned);
+            }
+            Action::CatchEnd => self.catch_end(thread, process, ts_ns, sink),
+            Action::Runtime => {
+                // Which .NET 9 does was not seen.
+                let ends_filters = match input.number("VMMajorVersion") {
+                    1..=8 => false,
+                    10.. => true,
+                    _ => return,
+                };
+                self.learn(process, ends_filters);
+            }
+        }
+    }
+
+    fn cut(&mut self, cut: &Cut, sink: &mut impl FactSink) {
+        for mut open in self.open.take(cut.thread) {
+            open.row.touches_gap |= cut.is_lost();
             open.report(sink);
         }
+    }
+
+    fn given_up(&self) -> Vec<GivenUp> {
+        vec![GivenUp {
+            code: "too_many_exceptions",
+            count: self.open.given_up(),
+            message: "too many concurrent exceptions; handlers missing in the table exception",
+        }]
     }
 }
 
@@ -291,7 +295,7 @@ mod tests {
                 (Action::Catch, vec![("MethodName", Given::Text(&name))]),
                 (Action::CatchEnd, vec![("ClrInstanceID", Given::Number(1))]),
             ] {
-                event(action, 1, &fields, |input| exceptions.event(action, input, &mut sink));
+                event(action, 1, &fields, |input| exceptions.event(action, input, &mut Shared::default(), &mut sink));
             }
         }
         assert_eq!(names, [(1, Some(64 << 10)), (1, None)]);
@@ -316,9 +320,11 @@ mod tests {
                 'c' => (Action::CatchEnd, "ClrInstanceID"),
                 _ => (Action::Runtime, "VMMajorVersion"),
             };
-            event(action, ts_ns, &[(field, Given::Number(number))], |input| exceptions.event(action, input, &mut sink));
+            event(action, ts_ns, &[(field, Given::Number(number))], |input| {
+                exceptions.event(action, input, &mut Shared::default(), &mut sink)
+            });
         }
-        exceptions.events_lost(None, false, &mut sink);
+        exceptions.cut(&Cut::default(), &mut sink);
         rows.sort_unstable();
         rows
     }

@@ -6,7 +6,9 @@ use foldhash::fast::RandomState;
 use tracequet_trace::reader::ProcessKey;
 
 use crate::fact::{FactSink, ThreadPool, ThreadPoolWork};
-use crate::tracker::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Hears, Input, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::{Cut, GivenUp, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,41 +21,7 @@ pub enum Action {
     Taken(&'static str, &'static str),
 }
 
-/// The events. An action of the queue names the field with the id of the item.
-pub const HEARS: &[Hears<Action>] = &[
-    Hears {
-        provider: RUNTIME,
-        events: &[
-            ("ThreadPoolWorkerThreadStart", Action::Pool("worker_start")),
-            ("ThreadPoolWorkerThreadStop", Action::Pool("worker_stop")),
-            ("ThreadPoolWorkerThreadWait", Action::Pool("worker_wait")),
-            ("ThreadPoolWorkerThreadRetirementStart", Action::Pool("retirement_start")),
-            ("ThreadPoolWorkerThreadRetirementStop", Action::Pool("retirement_stop")),
-            ("ThreadPoolWorkerThreadAdjustmentSample", Action::Pool("sample")),
-            ("ThreadPoolWorkerThreadAdjustmentAdjustment", Action::Pool("adjustment")),
-            ("ThreadPoolWorkerThreadAdjustmentStats", Action::Pool("stats")),
-            ("ThreadPoolMinMaxThreads", Action::Pool("min_max")),
-            ("ThreadPoolWorkingThreadCount", Action::Pool("working_count")),
-            ("IOThreadCreate", Action::Pool("io_create")),
-            ("IOThreadTerminate", Action::Pool("io_terminate")),
-            ("IOThreadRetire", Action::Pool("io_retire")),
-            ("IOThreadUnretire", Action::Pool("io_unretire")),
-            ("ThreadPoolEnqueue", Action::Queued("work", "WorkID")),
-            ("ThreadPoolDequeue", Action::Taken("work", "WorkID")),
-            ("ThreadPoolIOEnqueue", Action::Queued("io", "NativeOverlapped")),
-            ("ThreadPoolIODequeue", Action::Taken("io", "NativeOverlapped")),
-        ],
-    },
-    Hears {
-        provider: "System.Diagnostics.Eventing.FrameworkEventSource",
-        events: &[
-            ("ThreadPoolEnqueueWork", Action::Queued("work", "workID")),
-            ("ThreadPoolDequeueWork", Action::Taken("work", "workID")),
-        ],
-    },
-];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {}
 
 /// Work items that wait, at most; past it all are reported as they are.
 const MAX_QUEUED: usize = 1 << 17;
@@ -80,19 +48,100 @@ pub struct Pool {
     /// How many workers each process wants, or has.
     workers: HashMap<ProcessKey, u32, RandomState>,
     /// Items that were reported before they were taken, because too many waited.
-    pub given_up: u64,
+    given_up: u64,
 }
 
 impl Pool {
-    /// An event of the pool.
-    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+    fn pool(&mut self, kind: &'static str, input: &Input<'_>, sink: &mut impl FactSink) {
+        let mut row = pool(kind, input);
+        let (process, now) = (input.process(), row.worker_count);
+        let before = self.workers.get(&process).copied();
+        match kind {
+            "adjustment" => {
+                row.starvation = match row.reason_number {
+                    Some(STARVATION) => Some(true),
+                    // The same reason takes them away again.
+                    Some(COOPERATIVE_BLOCKING) => now.zip(before).map(|(now, before)| now > before),
+                    _ => Some(false),
+                };
+                self.want(process, now);
+            }
+            // What there are is what was wanted, as long as no adjustment says more.
+            "worker_start" if before.is_none() => self.want(process, now),
+            _ => {}
+        }
+        sink.add(&row);
+    }
+
+    fn want(&mut self, process: ProcessKey, workers: Option<u32>) {
+        if let Some(workers) = workers.filter(|_| self.workers.len() < MAX_POOLS || self.workers.contains_key(&process))
+        {
+            self.workers.insert(process, workers);
+        }
+    }
+
+    /// Events of a process (`None`: of any) were lost (`is_lost`), or the recording ends. Any thread may have taken an item in
+    /// the gap, and queued another one with its id.
+    fn take_all(&mut self, process: Option<ProcessKey>, is_lost: bool, sink: &mut impl FactSink) {
+        match process {
+            Some(process) => drop(self.workers.remove(&process)),
+            None => self.workers.clear(),
+        }
+        let lost: Vec<Queue> = match process {
+            Some(process) => self.queued.remove(&process).into_iter().collect(),
+            None => self.queued.drain().map(|(_, queue)| queue).collect(),
+        };
+        let mut rows: Vec<_> = lost.into_iter().flatten().map(|(_, row)| row).collect();
+        self.count -= rows.len();
+        rows.sort_unstable_by_key(|row| (row.queue_ts_ns, row.process_id, row.work_id, row.kind));
+        rows.iter_mut().for_each(|row| row.touches_gap |= is_lost);
+        sink.add(rows.as_slice());
+    }
+}
+
+impl Tracker for Pool {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[
+        Hears {
+            provider: RUNTIME,
+            events: &[
+                ("ThreadPoolWorkerThreadStart", Action::Pool("worker_start")),
+                ("ThreadPoolWorkerThreadStop", Action::Pool("worker_stop")),
+                ("ThreadPoolWorkerThreadWait", Action::Pool("worker_wait")),
+                ("ThreadPoolWorkerThreadRetirementStart", Action::Pool("retirement_start")),
+                ("ThreadPoolWorkerThreadRetirementStop", Action::Pool("retirement_stop")),
+                ("ThreadPoolWorkerThreadAdjustmentSample", Action::Pool("sample")),
+                ("ThreadPoolWorkerThreadAdjustmentAdjustment", Action::Pool("adjustment")),
+                ("ThreadPoolWorkerThreadAdjustmentStats", Action::Pool("stats")),
+                ("ThreadPoolMinMaxThreads", Action::Pool("min_max")),
+                ("ThreadPoolWorkingThreadCount", Action::Pool("working_count")),
+                ("IOThreadCreate", Action::Pool("io_create")),
+                ("IOThreadTerminate", Action::Pool("io_terminate")),
+                ("IOThreadRetire", Action::Pool("io_retire")),
+                ("IOThreadUnretire", Action::Pool("io_unretire")),
+                ("ThreadPoolEnqueue", Action::Queued("work", "WorkID")),
+                ("ThreadPoolDequeue", Action::Taken("work", "WorkID")),
+                ("ThreadPoolIOEnqueue", Action::Queued("io", "NativeOverlapped")),
+                ("ThreadPoolIODequeue", Action::Taken("io", "NativeOverlapped")),
+            ],
+        },
+        Hears {
+            provider: "System.Diagnostics.Eventing.FrameworkEventSource",
+            events: &[
+                ("ThreadPoolEnqueueWork", Action::Queued("work", "workID")),
+                ("ThreadPoolDequeueWork", Action::Taken("work", "workID")),
+            ],
+        },
+    ];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         match action {
             Action::Pool(kind) => self.pool(kind, input, sink),
             Action::Queued(kind, field) => {
                 let work_id = input.number(field);
                 if self.count >= MAX_QUEUED {
                     self.given_up += self.count as u64;
-                    self.events_lost(None, false, sink);
+                    self.take_all(None, false, sink);
                 }
                 let row = ThreadPoolWork {
                     queue_ts_ns: input.ts_ns(),
@@ -130,50 +179,16 @@ impl Pool {
         }
     }
 
-    fn pool(&mut self, kind: &'static str, input: &Input<'_>, sink: &mut impl FactSink) {
-        let mut row = pool(kind, input);
-        let (process, now) = (input.process(), row.worker_count);
-        let before = self.workers.get(&process).copied();
-        match kind {
-            "adjustment" => {
-                row.starvation = match row.reason_number {
-                    Some(STARVATION) => Some(true),
-                    // The same reason takes them away again.
-                    Some(COOPERATIVE_BLOCKING) => now.zip(before).map(|(now, before)| now > before),
-                    _ => Some(false),
-                };
-                self.want(process, now);
-            }
-            // What there are is what was wanted, as long as no adjustment says more.
-            "worker_start" if before.is_none() => self.want(process, now),
-            _ => {}
-        }
-        sink.add(&row);
+    fn cut(&mut self, cut: &Cut, sink: &mut impl FactSink) {
+        self.take_all(cut.process, cut.is_lost(), sink);
     }
 
-    fn want(&mut self, process: ProcessKey, workers: Option<u32>) {
-        if let Some(workers) = workers.filter(|_| self.workers.len() < MAX_POOLS || self.workers.contains_key(&process))
-        {
-            self.workers.insert(process, workers);
-        }
-    }
-
-    /// Events of a process (`None`: of any) were lost (`is_lost`), or the recording ends. Any thread may have taken an item in
-    /// the gap, and queued another one with its id.
-    pub fn events_lost(&mut self, process: Option<ProcessKey>, is_lost: bool, sink: &mut impl FactSink) {
-        match process {
-            Some(process) => drop(self.workers.remove(&process)),
-            None => self.workers.clear(),
-        }
-        let lost: Vec<Queue> = match process {
-            Some(process) => self.queued.remove(&process).into_iter().collect(),
-            None => self.queued.drain().map(|(_, queue)| queue).collect(),
-        };
-        let mut rows: Vec<_> = lost.into_iter().flatten().map(|(_, row)| row).collect();
-        self.count -= rows.len();
-        rows.sort_unstable_by_key(|row| (row.queue_ts_ns, row.process_id, row.work_id, row.kind));
-        rows.iter_mut().for_each(|row| row.touches_gap |= is_lost);
-        sink.add(rows.as_slice());
+    fn given_up(&self) -> Vec<GivenUp> {
+        vec![GivenUp {
+            code: "too_many_work_items",
+            count: self.given_up,
+            message: "too many queued work items; their starts are missing in the table thread_pool_work",
+        }]
     }
 }
 
@@ -216,7 +231,9 @@ mod tests {
                 }
             });
             let fields = [(field, Given::Number(workers)), ("Reason", Given::Number(reason))];
-            made_up(Action::Pool(kind), 1, &fields, |input| pool.event(Action::Pool(kind), input, &mut sink));
+            made_up(Action::Pool(kind), 1, &fields, |input| {
+                pool.event(Action::Pool(kind), input, &mut Shared::default(), &mut sink)
+            });
         };
         let goal = "NewWorkerThreadCount";
         adjust(&mut pool, "adjustment", goal, 3, 8);
@@ -226,7 +243,7 @@ mod tests {
         adjust(&mut pool, "adjustment", goal, 6, 6);
         adjust(&mut pool, "worker_start", "ActiveWorkerThreadCount", 3, 0);
         adjust(&mut pool, "adjustment", goal, 5, 8);
-        pool.events_lost(None, true, &mut Each(|_: &Fact<'_>| {}));
+        pool.cut(&Cut::lost(0), &mut Each(|_: &Fact<'_>| {}));
         adjust(&mut pool, "adjustment", goal, 9, 8);
         let (yes, no) = (Some(true), Some(false));
         assert_eq!(found, [None, yes, no, no, yes, None, no, None]);

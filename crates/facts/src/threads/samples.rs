@@ -1,7 +1,9 @@
 //! CPU samples of all sources.
 
 use crate::fact::{CpuSample, FactSink};
-use crate::tracker::{self, Hears, Input};
+use crate::input::{self, Hears, Input};
+use crate::shared::Shared;
+use crate::tracker::Tracker;
 
 /// Who took a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,17 +16,27 @@ pub enum Action {
     Universal,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[
-    Hears { provider: "Windows-Kernel-PerfInfo", events: &[("SampledProfile", Action::Kernel)] },
-    Hears { provider: "Microsoft-DotNETCore-SampleProfiler", events: &[("ThreadSample", Action::Runtime)] },
-    Hears { provider: "Universal.Events", events: &[("cpu", Action::Universal)] },
-];
+impl input::Action for Action {}
 
-impl tracker::Action for Action {}
+/// CPU samples.
+#[derive(Debug, Default)]
+pub struct Samples;
+
+impl Tracker for Samples {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[
+        Hears { provider: "Windows-Kernel-PerfInfo", events: &[("SampledProfile", Action::Kernel)] },
+        Hears { provider: "Microsoft-DotNETCore-SampleProfiler", events: &[("ThreadSample", Action::Runtime)] },
+        Hears { provider: "Universal.Events", events: &[("cpu", Action::Universal)] },
+    ];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+        event(action, input, sink);
+    }
+}
 
 /// A sample becomes a row.
-pub fn event(action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+fn event(action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
     let processor = input.event.raw.processor;
     let mut sample = CpuSample {
         ts_ns: input.ts_ns(),

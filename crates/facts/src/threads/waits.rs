@@ -1,8 +1,10 @@
 //! Waits of threads: for locks, and others.
 
 use crate::fact::{Contention, FactSink, Wait};
+use crate::input::{self, Hears, Input, RUNTIME};
 use crate::nested::{Item, Nested};
-use crate::tracker::{self, Hears, Input, RUNTIME};
+use crate::shared::Shared;
+use crate::tracker::{Cut, GivenUp, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,18 +19,7 @@ pub enum Action {
     WaitStop,
 }
 
-/// The events.
-pub const HEARS: &[Hears<Action>] = &[Hears {
-    provider: RUNTIME,
-    events: &[
-        ("ContentionStart", Action::LockStart),
-        ("ContentionStop", Action::LockStop),
-        ("WaitHandleWaitStart", Action::WaitStart),
-        ("WaitHandleWaitStop", Action::WaitStop),
-    ],
-}];
-
-impl tracker::Action for Action {}
+impl input::Action for Action {}
 
 impl Item for Contention {
     fn start_ts_ns(&self) -> i64 {
@@ -49,14 +40,19 @@ pub struct Waits {
     waits: Nested<Wait, { 1 << 16 }>,
 }
 
-impl Waits {
-    /// Those whose end was not looked for any more, because too many were open.
-    pub fn given_up(&self) -> u64 {
-        self.locks.given_up() + self.waits.given_up()
-    }
+impl Tracker for Waits {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[Hears {
+        provider: RUNTIME,
+        events: &[
+            ("ContentionStart", Action::LockStart),
+            ("ContentionStop", Action::LockStop),
+            ("WaitHandleWaitStart", Action::WaitStart),
+            ("WaitHandleWaitStop", Action::WaitStop),
+        ],
+    }];
 
-    /// An event of a wait.
-    pub fn event(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());
         match action {
             Action::LockStart => {
@@ -103,12 +99,19 @@ impl Waits {
         }
     }
 
-    /// Events of a thread (`None`: of any) were lost (`is_lost`), or the recording ends: what is open may have ended in the gap.
-    pub fn events_lost(&mut self, thread: Option<u32>, is_lost: bool, sink: &mut impl FactSink) {
-        let (mut locks, mut waits) = (self.locks.take(thread), self.waits.take(thread));
-        locks.iter_mut().for_each(|row| row.touches_gap |= is_lost);
-        waits.iter_mut().for_each(|row| row.touches_gap |= is_lost);
+    fn cut(&mut self, cut: &Cut, sink: &mut impl FactSink) {
+        let (mut locks, mut waits) = (self.locks.take(cut.thread), self.waits.take(cut.thread));
+        locks.iter_mut().for_each(|row| row.touches_gap |= cut.is_lost());
+        waits.iter_mut().for_each(|row| row.touches_gap |= cut.is_lost());
         sink.add(locks.as_slice());
         sink.add(waits.as_slice());
+    }
+
+    fn given_up(&self) -> Vec<GivenUp> {
+        vec![GivenUp {
+            code: "too_many_waits",
+            count: self.locks.given_up() + self.waits.given_up(),
+            message: "too many concurrent waits; ends missing in the tables contention and wait",
+        }]
     }
 }

@@ -28,7 +28,7 @@ use windows::Win32::System::Threading::{
 use windows::core::{GUID, HSTRING, PWSTR};
 
 use super::live::{Ending, Live, Packet, Provider, ProviderId, Request, Stop};
-use crate::error::{Error, Result};
+use crate::error::{Error, Named, Result};
 use crate::guid::Guid;
 use crate::time::FILE_TIME_UNIX_EPOCH;
 
@@ -162,7 +162,8 @@ fn guid_of(provider: &Provider) -> Result<GUID> {
         ProviderId::Name(name) => match EtwProvider::by_name(name) {
             Ok(found) => Ok(found.build().guid()),
             Err(_) => {
-                Err(Error::Usage(format!("{name}: no provider that this system knows by name, expected its GUID")))
+                let message = format!("{name}: no provider that this system knows by name, expected its GUID");
+                Err(Error::NotFound { what: Named::Provider, message })
             }
         },
     }
@@ -175,7 +176,7 @@ const ALREADY_EXISTS: i32 = 183;
 fn refused(name: &str, error: TraceError) -> Error {
     let source = cause(error);
     match source.raw_os_error() {
-        Some(ACCESS_DENIED) => Error::Usage(format!(
+        Some(ACCESS_DENIED) => Error::Refused(format!(
             "ETW session {name}: access denied; live sessions need administrator rights or membership in the group \
              Performance Log Users"
         )),
@@ -186,7 +187,7 @@ fn refused(name: &str, error: TraceError) -> Error {
 
 fn taken(name: &str) -> Error {
     Error::Usage(format!(
-        "ETW session {name} exists already; give another name by --session, or end what an earlier run left: \
+        "ETW session {name} exists already; give the session another name, or end what an earlier run left: \
          logman stop {name} -ets"
     ))
 }

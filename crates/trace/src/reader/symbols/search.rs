@@ -9,7 +9,7 @@ use super::files::{Budget, file_name, is_local, read_file};
 use super::functions::NativePlace;
 use super::native::{NativeFiles, NativeModule};
 use super::portable_pdb::PortablePdb;
-use crate::error::{Error, Result};
+use crate::error::{Error, Named, Result};
 use crate::guid::Guid;
 
 /// Names of modules without symbols that are remembered.
@@ -41,7 +41,8 @@ impl Symbols {
     pub fn open(folders: &[PathBuf]) -> Result<Symbols> {
         if let Some(folder) = folders.iter().find(|folder| !folder.is_dir()) {
             let path = folder.display();
-            return Err(Error::Usage(format!("--symbols {path}: no such directory, expected one with symbols")));
+            let message = format!("{path}: no such directory, expected one with symbols");
+            return Err(Error::NotFound { what: Named::Path, message });
         }
         Ok(Symbols {
             folders: folders.to_vec(),

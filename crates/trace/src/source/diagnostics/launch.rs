@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use diagnostics_port::{Cookie, Hub, Port, Target, find, process_info, resume};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Named, Result};
 
 /// How long a program that was started may take until a runtime in it connects.
 const START_UP: Duration = Duration::from_secs(60);
@@ -46,7 +46,7 @@ impl Drop for RemovedAtEnd {
 /// Starts a program and waits for its runtime. .NET Core 3.1 cannot be held at its start: it is reached by its own port.
 pub fn launch(command: &[OsString]) -> Result<Launched> {
     let Some((program, arguments)) = command.split_first() else {
-        return Err(Error::Usage("expected a program behind --".into()));
+        return Err(Error::Usage("no program was given to start".into()));
     };
     let (folder, port) = private_port()?;
     let hub = Arc::new(Hub::listen(port)?);
@@ -57,15 +57,17 @@ pub fn launch(command: &[OsString]) -> Result<Launched> {
     ports.push(hub.port().path());
     ports.push(",suspend");
     let shown = Path::new(program).display();
-    let mut child = Command::new(program).args(arguments).env(PORTS, ports).spawn().map_err(|error| {
-        Error::Usage(match error.kind() {
+    let mut child =
+        Command::new(program).args(arguments).env(PORTS, ports).spawn().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => {
-                format!("{shown}: there is no such program; a program in this folder is ./{shown}")
+                let message = format!("{shown}: there is no such program; a program in this folder is ./{shown}");
+                Error::NotFound { what: Named::Program, message }
             }
-            std::io::ErrorKind::PermissionDenied => format!("{shown}: may not be run; for an assembly: dotnet {shown}"),
-            _ => format!("{shown}: cannot be started: {error}"),
-        })
-    })?;
+            std::io::ErrorKind::PermissionDenied => {
+                Error::Refused(format!("{shown}: may not be run; for an assembly: dotnet {shown}"))
+            }
+            _ => Error::Usage(format!("{shown}: cannot be started: {error}")),
+        })?;
     let begin = Instant::now();
     loop {
         if let Some(cookie) = hub.wait(LOOK, |_| true) {
@@ -82,7 +84,7 @@ pub fn launch(command: &[OsString]) -> Result<Launched> {
             });
         }
         if let Ok(Some(status)) = child.try_wait() {
-            return Err(Error::Usage(format!(
+            return Err(Error::Unreachable(format!(
                 "{shown} ended ({}) before a .NET runtime started in it; is it a .NET program?",
                 exit_text(status)
             )));
@@ -99,7 +101,7 @@ pub fn launch(command: &[OsString]) -> Result<Launched> {
             });
         }
         if begin.elapsed() > START_UP {
-            return Err(Error::Usage(format!(
+            return Err(Error::TimedOut(format!(
                 "{shown} runs, but no .NET runtime has started in it within {} s; it is left running; is it a .NET program?",
                 START_UP.as_secs()
             )));

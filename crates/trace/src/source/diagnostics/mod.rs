@@ -20,10 +20,18 @@ pub use profiles::{Profile, Profiles, Wanted, merge, parse_clr_events, parse_eve
 pub use recording::{Control, Ending, Limits, Reason, Recording};
 pub use spool::{SpoolReader, SpoolWriter, spool};
 
-use crate::error::Error;
+use crate::error::{Error, Named};
 
 impl From<port::Error> for Error {
     fn from(error: port::Error) -> Error {
-        Error::Usage(error.to_string())
+        let message = error.to_string();
+        match error {
+            port::Error::NoProcess(_) | port::Error::NotDotnet(_) => Error::NotFound { what: Named::Process, message },
+            port::Error::Denied { .. } | port::Error::Stranger { .. } | port::Error::Link(_) => Error::Refused(message),
+            port::Error::Refused { .. } => Error::Refused(message),
+            port::Error::Silent { .. } => Error::TimedOut(message),
+            port::Error::TooLong { .. } | port::Error::Taken(_) | port::Error::TooLarge { .. } => Error::Usage(message),
+            _ => Error::Unreachable(message),
+        }
     }
 }

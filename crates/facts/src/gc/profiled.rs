@@ -1,4 +1,4 @@
-//! Joins what PerfView's profiler (ETWClrProfiler) and the runtime itself report of the same collections.
+//! What PerfView's profiler (ETWClrProfiler) reports of collections, put together with what the runtime itself reports of them.
 //!
 //! Mostly both are recorded:
 //! ```text
@@ -8,7 +8,7 @@
 //! runtime hold for the ranges of the profiler, and these are left out when the runtime reports ranges itself. The row
 //! of the profiler is added to that of the runtime.
 //!
-//! [`Join`] is the only way in: it is given the events of profilers, hears of each event of a runtime before its tracker
+//! [`Profiled`] is the only way in: it is given the events of profilers, hears of each event of a runtime before its tracker
 //! does, and numbers the collections of both.
 
 use std::collections::BTreeMap;
@@ -16,34 +16,19 @@ use std::collections::BTreeMap;
 use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::reader::ProcessKey;
 
-use super::callback_collections::CallbackGcTracker;
 use super::event_collections::EventGcTracker;
+use super::moment::Moment;
 use super::profiler::{ProfilerEvent, Scratch, Translated, translate};
 use super::ranges::Ranges;
 use super::report_queue;
 use crate::callbacks::CallbackNormalizer;
 use crate::callbacks::call::Call;
 use crate::code::types::Types;
-use crate::fact::{Fact, FactSink, Gc, GcId};
-use crate::tracker::Input;
+use crate::fact::{Fact, FactSink, GcId};
+use crate::input::Input;
 
 /// Processes with a profiler; no machine runs more. Events of further ones are counted and left out.
 const MAX_PROCESSES: usize = 4096;
-
-/// The moment in a collection at which the runtime writes an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
-    /// The collection of this number starts.
-    Start(u32),
-    /// A bound of a generation, which belongs to the start until its thread reports something else.
-    Bounds,
-    /// The collection of this number ends.
-    End(u32),
-    /// Threads are suspended, for another collection maybe.
-    Suspend,
-    /// Anything else.
-    Within,
-}
 
 /// The profiler in one process. Its events are calls, and go where those of a `.corprof` go.
 struct Profiler {
@@ -56,7 +41,7 @@ struct Profiler {
 
 /// The profilers of all processes, and the numbers of all collections.
 #[derive(Default)]
-pub struct Join {
+pub struct Profiled {
     profilers: BTreeMap<ProcessKey, Profiler>,
     scratch: Scratch,
     /// Number of the collection that began last, in either report.
@@ -76,7 +61,7 @@ pub struct Numbering {
     profiled: Option<GcId>,
 }
 
-impl Join {
+impl Profiled {
     /// An event of a profiler, in the order of time.
     pub fn profiler_event(
         &mut self,
@@ -299,91 +284,5 @@ impl<S: FactSink> FactSink for Once<'_, S> {
             Fact::Type(rows) => rows.iter().for_each(|found| self.types.profiled(self.process, found, self.sink)),
             other => self.sink.fact(other),
         }
-    }
-}
-
-/// The profiler's side.
-impl CallbackGcTracker {
-    /// The innermost collection, if it is not over and the runtime's own events are not known to report it.
-    fn not_joined(&self) -> Option<GcId> {
-        self.open.last().filter(|top| !top.joined && top.provisional_end.is_none()).map(|top| top.row.gc_id)
-    }
-
-    /// The runtime's own events report the innermost collection, too.
-    fn join(&mut self) {
-        if let Some(top) = self.open.last_mut() {
-            top.joined = true;
-        }
-    }
-
-    /// Whether a joined collection is open.
-    fn has_joined(&self) -> bool {
-        self.open.iter().any(|open| open.joined)
-    }
-
-    /// The runtime's own events of a joined collection end. Returns how many ranges they lack.
-    fn joined_ends(&mut self, gc_id: GcId, other: &Ranges, sink: &mut impl FactSink) -> u64 {
-        let Some(top) = self.open.last_mut().filter(|top| top.joined && top.row.gc_id == gc_id) else { return 0 };
-        let lacking = top.ranges.also_reported(other);
-        if top.provisional_end.is_some() {
-            self.abandon(true, sink);
-        }
-        lacking
-    }
-}
-
-/// The runtime's side.
-impl EventGcTracker {
-    /// The innermost open collection of a process and its ranges so far, unless it runs beside the program.
-    fn open_in(&self, process: ProcessKey) -> Option<(GcId, &Ranges)> {
-        let open = self.open.last().filter(|o| self.process == process && o.row.kind != Some("background"))?;
-        Some((open.row.gc_id, &open.ranges))
-    }
-
-    /// The collection that an end of this number ends, if it is open.
-    fn ending(&self, number: u32) -> Option<(GcId, &Ranges)> {
-        let open = self.open.get(self.ended_by(number)?)?;
-        Some((open.row.gc_id, &open.ranges))
-    }
-
-    /// The collection that is given up when one of this number starts.
-    fn given_up(&self, number: u32) -> Option<(GcId, &Ranges)> {
-        let open = self.open.last().filter(|o| !(o.started && o.row.gc_number == number))?;
-        (open.row.kind != Some("background")).then_some((open.row.gc_id, &open.ranges))
-    }
-
-    /// Adds what a profiler reports of a collection that is not reported yet. Returns whether there is one of its number.
-    fn add(&mut self, other: &Gc) -> bool {
-        let mut rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
-        let Some(row) = rows.find(|row| row.gc_id == other.gc_id) else { return false };
-        row.generation = row.generation.or(other.generation);
-        row.reason = row.reason.or(other.reason);
-        row.kind = row.kind.or(other.kind);
-        if other.complete && row.end_ts_ns.is_none() {
-            // That the runtime's end is lost does no harm.
-            row.touches_gap = false;
-        }
-        row.end_ts_ns = row.end_ts_ns.or(other.end_ts_ns);
-        row.complete |= other.complete;
-        row.touches_gap |= other.touches_gap;
-        row.surviving_range_count += other.surviving_range_count;
-        row.surviving_bytes = row.surviving_bytes.saturating_add(other.surviving_bytes);
-        row.moved_range_count += other.moved_range_count;
-        row.moved_bytes = row.moved_bytes.saturating_add(other.moved_bytes);
-        row.root_count += other.root_count;
-        row.heap_object_count += other.heap_object_count;
-        true
-    }
-}
-
-impl Ranges {
-    /// The collection is also reported as `other`, whose bounds hold here, too, and whose rows are handed on in place of
-    /// these when it has any. Returns how many rows it has less.
-    fn also_reported(&mut self, other: &Ranges) -> u64 {
-        self.bounds.clone_from(&other.bounds);
-        self.bounds_are_told = true;
-        let theirs = other.count();
-        self.rows_are_told = theirs > 0;
-        if theirs > 0 { self.count().saturating_sub(theirs) } else { 0 }
     }
 }

@@ -1,0 +1,321 @@
+//! The events that a tracker hears, and how such an event and its fields reach it.
+//!
+//! Which tracker hears an event is found out once per event type, not once per event.
+
+use std::cell::Cell;
+
+use tracequet_trace::catalog::Provider;
+use tracequet_trace::event::plan::Plan;
+use tracequet_trace::event::rows::{RowLayout, Rows};
+use tracequet_trace::event::{Decoding, Event, EventInfo};
+use tracequet_trace::reader::ProcessKey;
+
+use super::fact::CallsiteId;
+use super::scalars::Scalars;
+
+/// The runtime's provider.
+pub const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+/// The runtime's provider of events for its own makers.
+pub const PRIVATE: &str = "Microsoft-Windows-DotNETRuntimePrivate";
+/// The runtime's provider of what was there at the start or the end of a recording.
+pub const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
+
+/// Every provider that is not in the catalogue.
+pub const ANY: &str = "*";
+
+/// The events of one provider that a tracker hears, by name: the catalogue's (`schemas/events`), or that of the recording
+/// where the provider is not in the catalogue.
+pub struct Hears<A: 'static> {
+    /// The provider as registered.
+    pub provider: &'static str,
+    /// Names of events, each with what the tracker does with it.
+    pub events: &'static [(&'static str, A)],
+}
+
+/// What a tracker does with an event.
+pub trait Action: Copy + 'static {
+    /// What it needs of the event beside its header.
+    fn needs(self) -> Needs {
+        Needs::Fields
+    }
+
+    /// Whether its event says what ids and addresses mean: modules, methods, types, the process itself.
+    fn is_reference(self) -> bool {
+        false
+    }
+
+    /// Whether rows of one process follow from its events in others, too: what a thread does ends when another one runs.
+    fn needs_others(self) -> bool {
+        false
+    }
+
+    /// Whether it is only wanted where source lines are.
+    fn is_for_lines(self) -> bool {
+        false
+    }
+}
+
+/// What an action needs of an event's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    Header,
+    /// The fields by name.
+    Fields,
+    /// These fields of each row, in this order.
+    Rows(&'static [&'static str]),
+    /// The fields before the rows by name, and these fields of each row.
+    FieldsAndRows(&'static [&'static str]),
+}
+
+/// The action of a tracker for events of a type, if it hears them.
+pub fn action<A: Copy>(hears: &[Hears<A>], info: &EventInfo) -> Option<A> {
+    let is_heard = |provider| provider == info.provider || (provider == ANY && info.catalogue.is_none());
+    let of_provider = hears.iter().filter(|hears| is_heard(hears.provider));
+    let mut events = of_provider.flat_map(|hears| hears.events);
+    events.find(|(name, _)| is_called(info, name)).map(|(_, action)| *action)
+}
+
+/// Whether the catalogue has this name for events of a type, in any version. A recording may name an event otherwise.
+fn is_called(info: &EventInfo, name: &str) -> bool {
+    let mut versions = info.catalogue.iter().flat_map(|catalogue| catalogue.versions(info.event_type.event_id));
+    match info.catalogue {
+        Some(_) => versions.any(|layout| layout.name == name),
+        None => info.name == name,
+    }
+}
+
+/// What is known of an action, whatever tracker it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct Traits {
+    /// See [`Action::needs`].
+    pub needs: Needs,
+    /// See [`Action::is_reference`].
+    pub is_reference: bool,
+    /// See [`Action::needs_others`].
+    pub needs_others: bool,
+    /// See [`Action::is_for_lines`].
+    pub is_for_lines: bool,
+}
+
+impl Traits {
+    /// Those of an action.
+    pub fn of(action: impl Action) -> Traits {
+        Traits {
+            needs: action.needs(),
+            is_reference: action.is_reference(),
+            needs_others: action.needs_others(),
+            is_for_lines: action.is_for_lines(),
+        }
+    }
+}
+
+/// How the events of one type reach one tracker.
+#[derive(Debug)]
+pub struct Handler<R> {
+    /// The tracker and its action.
+    pub route: R,
+    /// What is known of the action.
+    pub traits: Traits,
+    scalars: Scalars,
+    rows: Option<RowLayout>,
+    clr_instance_id: Option<FixedField>,
+    index: Option<FixedField>,
+    catalogue: Option<&'static Provider>,
+}
+
+impl<R: Copy> Handler<R> {
+    /// `None` when events of this type cannot be decoded.
+    pub fn new(route: R, traits: Traits, info: &EventInfo) -> Option<Handler<R>> {
+        let plan = match &info.decoding {
+            Decoding::Described(plan) | Decoding::Catalogue { plan, .. } => plan,
+            Decoding::Raw(_) => return None,
+        };
+        let one_layout = !matches!(&info.decoding, Decoding::Catalogue { sized, .. } if !sized.is_empty());
+        let (scalars, columns) = match traits.needs {
+            Needs::Header => (Scalars::default(), None),
+            Needs::Fields if one_layout => (Scalars::new(plan), None),
+            Needs::Fields => (Scalars::by_payload(), None),
+            Needs::Rows(columns) => (Scalars::default(), Some(columns)),
+            Needs::FieldsAndRows(columns) => (Scalars::before_rows(plan), Some(columns)),
+        };
+        Some(Handler {
+            route,
+            traits,
+            scalars,
+            rows: columns.filter(|_| info.rows_in().is_some()).and_then(|columns| RowLayout::new(plan, columns)),
+            clr_instance_id: FixedField::new(plan, "ClrInstanceID").filter(|_| one_layout),
+            index: FixedField::new(plan, "Index").filter(|_| one_layout),
+            catalogue: info.catalogue,
+        })
+    }
+
+    /// The event with its fields, for the tracker. `None` when not even the fields before its rows are there. Rows that the
+    /// event announces and does not hold are counted in `short`.
+    #[inline]
+    pub fn read<'a>(
+        &'a mut self,
+        event: &'a Event<'a>,
+        callsite_id: CallsiteId,
+        short: &ShortRows,
+    ) -> Option<Input<'a>> {
+        if !self.scalars.is_empty() {
+            self.scalars.read(event);
+        }
+        let rows = match &self.rows {
+            Some(layout) => Some(short.rows(layout, event)?),
+            None => None,
+        };
+        let payload = event.raw.payload;
+        let clr_instance_id = match &self.clr_instance_id {
+            Some(field) => field.read(payload),
+            None => self.scalars.number("ClrInstanceID").unwrap_or_default(),
+        };
+        Some(Input {
+            event,
+            callsite_id,
+            fields: &self.scalars,
+            rows,
+            clr_instance_id: clr_instance_id as u16,
+            index: self.index.as_ref().map_or(0, |field| field.read(payload)),
+            catalogue: self.catalogue,
+        })
+    }
+}
+
+/// One event on its way to a tracker.
+#[derive(Clone, Copy)]
+pub struct Input<'a> {
+    /// The event.
+    pub event: &'a Event<'a>,
+    /// Its call stack.
+    pub callsite_id: CallsiteId,
+    /// Its fields, as far as the action needs them.
+    pub fields: &'a Scalars,
+    /// Its rows, as far as the action needs them.
+    pub rows: Option<Rows<'a>>,
+    /// Which runtime of the process wrote it.
+    pub clr_instance_id: u16,
+    /// Number of a bulk event within its walk of the heap.
+    pub index: u64,
+    catalogue: Option<&'static Provider>,
+}
+
+impl<'a> Input<'a> {
+    /// The process that the event is about.
+    pub fn process(&self) -> ProcessKey {
+        self.event.thread.process()
+    }
+
+    /// OS id of the process that the event is about.
+    pub fn process_id(&self) -> u64 {
+        self.event.thread.process_id
+    }
+
+    /// OS id of the thread that the event is about.
+    pub fn thread_id(&self) -> u64 {
+        self.event.thread.thread_id
+    }
+
+    /// The thread that wrote the event, by its number in the recording.
+    pub fn capture_thread(&self) -> u32 {
+        self.event.raw.capture_thread
+    }
+
+    /// Nanoseconds since the recording began.
+    pub fn ts_ns(&self) -> i64 {
+        self.event.ts_ns
+    }
+
+    /// Byte offset in the recording.
+    pub fn offset(&self) -> u64 {
+        self.event.raw.offset
+    }
+
+    /// A field that is a number; 0 when it is missing.
+    pub fn number(&self, name: &str) -> u64 {
+        self.fields.number(name).unwrap_or_default()
+    }
+
+    /// A field that is text; empty when it is missing.
+    pub fn text(&self, name: &str) -> &'a str {
+        self.fields.text(name).unwrap_or_default()
+    }
+
+    /// A field that is a floating-point number.
+    pub fn float(&self, name: &str) -> Option<f64> {
+        self.fields.float(name)
+    }
+
+    /// The name that one of the provider's maps gives to the value of a field.
+    pub fn name_of(&self, map: &str, field: &str) -> Option<&'static str> {
+        self.name_in(map, self.fields.number(field)?)
+    }
+
+    /// The name that one of the provider's maps gives to a value.
+    pub fn name_in(&self, map: &str, value: u64) -> Option<&'static str> {
+        self.catalogue?.maps.get(map)?.name(value)
+    }
+
+    /// The names that one of the provider's maps gives to the bits of a field, joined by `|`.
+    pub fn words_of(&self, map: &str, field: &str) -> String {
+        let map = self.catalogue.and_then(|catalogue| catalogue.maps.get(map));
+        map.zip(self.fields.number(field)).map_or_else(String::new, |(map, value)| map.words(value))
+    }
+}
+
+/// A number at a fixed place in the payload.
+#[derive(Clone, Copy, Debug)]
+struct FixedField {
+    at: usize,
+    width: usize,
+}
+
+impl FixedField {
+    fn new(plan: &Plan, name: &str) -> Option<FixedField> {
+        let mut at = 0;
+        for field in &plan.fields {
+            let width = field.node.fixed_size()?;
+            if field.name == name {
+                return Some(FixedField { at, width });
+            }
+            at += width;
+        }
+        None
+    }
+
+    /// The value; 0 when the payload ends before it.
+    #[inline]
+    fn read(self, payload: &[u8]) -> u64 {
+        match (payload.get(self.at..), self.width) {
+            (Some(rest), 2) => rest.first_chunk().map_or(0, |b| u64::from(u16::from_le_bytes(*b))),
+            (Some(rest), 4) => rest.first_chunk().map_or(0, |b| u64::from(u32::from_le_bytes(*b))),
+            _ => 0,
+        }
+    }
+}
+
+/// Rows of bulk events that their payloads announce and do not hold.
+#[derive(Debug, Default)]
+pub struct ShortRows {
+    count: Cell<u64>,
+    last_offset: Cell<u64>,
+}
+
+impl ShortRows {
+    #[inline]
+    fn rows<'a>(&self, layout: &'a RowLayout, event: &Event<'a>) -> Option<Rows<'a>> {
+        let rows = layout.rows(event.raw.payload);
+        let missing = rows.map_or(1, |rows| rows.announced - rows.len() as u64);
+        if missing > 0 {
+            self.count.set(self.count.get().saturating_add(missing));
+            self.last_offset.set(event.raw.offset);
+        }
+        rows
+    }
+
+    /// How many rows are missing, and the offset of the last event that lacks some.
+    pub fn total(&self) -> (u64, u64) {
+        (self.count.get(), self.last_offset.get())
+    }
+}
