@@ -20,11 +20,12 @@ use tracequet_trace::reader::etl::Manifests;
 use tracequet_trace::reader::{self, Order, Thread, ThreadIndex, TraceInfo, TypeId};
 use tracequet_trace::source::{RecordingPath, store};
 
+use super::hashed;
 use super::inputs;
-use super::one::read_one;
 use super::request::{Convert, DatasetLayout, Progress};
 use super::stored::Fetches;
 use super::summary::{FailedInput, InputSummary, Summary, TableSummary, elapsed_ns};
+use crate::one::read_one;
 
 /// Rows of one table of one recording.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ pub struct Rows<'a> {
     pub rows: RecordBatch,
 }
 
-/// Reads recordings and hands the rows of their tables to `receive`: the tables that [`super::convert`] writes, with the
+/// Reads recordings and hands the rows of their tables to `receive`: the tables that [`crate::convert`] writes, with the
 /// same rows and columns, and no files. Nothing is copied; what `receive` does not keep is gone.
 ///
 /// The first batch of each table of a recording has no rows: it says which columns the table has. `output`, `format`,
@@ -48,7 +49,7 @@ pub struct Rows<'a> {
 ///
 /// A recording in a store is fetched when it is its turn. `receive` ends it by [`ControlFlow::Break`], `progress` by `false`; the
 /// result is then `None`. Of several recordings one that cannot be read is in [`Summary::failed`]. Fails as
-/// [`super::convert`] does.
+/// [`crate::convert`] does.
 ///
 /// The key of a recording has digits of its hash, so that of several each is hashed before it is read; [`Convert::identities`]
 /// spares that when recordings are read again.
@@ -136,7 +137,7 @@ pub fn batches(
             Ok((summary, written)) => {
                 let trace_id = shape.trace_id.clone();
                 let trace_id =
-                    trace_id.unwrap_or_else(|| inputs::trace_key(&recording.name(), &summary.identity.sha256));
+                    trace_id.unwrap_or_else(|| hashed::trace_key(&recording.name(), &summary.identity.sha256));
                 converted.push(InputSummary { trace_id, ..summary });
                 add(&mut tables, written.into_iter().filter(|table| wants(&table.name)));
             }
@@ -163,10 +164,10 @@ fn has_keys(request: &Convert, recordings: &[(usize, RecordingPath)]) -> bool {
 
 /// The key of a recording. Another one if `keys` has it for another content.
 fn key(keys: &mut HashMap<String, String>, recording: &RecordingPath, sha256: &str) -> String {
-    let key = inputs::trace_key(&recording.name(), sha256);
+    let key = hashed::trace_key(&recording.name(), sha256);
     match keys.entry(key.clone()).or_insert_with(|| sha256.to_owned()) == sha256 {
         true => key,
-        false => inputs::whole_key(&recording.name(), sha256),
+        false => hashed::whole_key(&recording.name(), sha256),
     }
 }
 
@@ -245,7 +246,7 @@ pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
     let has_keys = has_keys(request, &recordings);
     for (input, recording) in &recordings {
         let recording = fetches.here(recording)?;
-        let trace_id = has_keys.then(|| inputs::trace_key(&recording.name(), ""));
+        let trace_id = has_keys.then(|| hashed::trace_key(&recording.name(), ""));
         let listed = list(&recording, shape(request, trace_id))?;
         let Some(known) = found.get_mut(*input) else { continue };
         // The recordings of an archive have most of their tables in common.

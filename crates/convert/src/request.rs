@@ -80,10 +80,10 @@ pub struct Convert {
     /// Fill the table `gc_cohort`, with this limit in bytes of memory for the ranges of a recording: 64 for each range.
     /// Beyond that the table is not whole, and a diagnostic says so.
     pub lineage: Option<u64>,
-    /// With [`super::record`]: the recording is added to a dataset of several, as with `append`, and what there is of it is
+    /// With [`crate::record`]: the recording is added to a dataset of several, as with `append`, and what there is of it is
     /// published at this interval.
     pub follow: Option<Duration>,
-    /// The hashes of recordings that [`super::batches`] has taken: with the same ones, another reading of the same
+    /// The hashes of recordings that [`crate::batches`] has taken: with the same ones, another reading of the same
     /// recordings takes none.
     pub identities: Identities,
 }
@@ -243,7 +243,7 @@ impl Convert {
     }
 }
 
-/// What [`super::convert_each`] reports on its way.
+/// What [`crate::convert_each`] reports on its way.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Step<'s> {

@@ -10,7 +10,7 @@ use tracequet_trace::error::{Error, Severity};
 use tracequet_trace::reader::TraceInfo;
 use tracequet_trace::source::FileIdentity;
 
-use super::inputs::key_of_place;
+use super::hashed::key_of_place;
 
 /// What became of one recording.
 #[derive(Clone, Debug)]

@@ -15,10 +15,10 @@ use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::{Address, Failure, FailureKind, Object, Store, Version, When, each, open, read};
 
 use super::dataset::{files_below, key_of_entry};
-use crate::describe;
-use crate::empty::{Empty, is_of_now};
-use crate::known::head_of;
-use crate::repair::written_as;
+use crate::lake::described;
+use crate::lake::empty::{Empty, is_of_now};
+use crate::lake::head::head_of;
+use crate::lake::repair::written_as;
 use crate::request::Convert;
 
 /// How often a summary is made again after another writer has written one.
@@ -259,7 +259,7 @@ impl StoreLake {
             let summed =
                 self.listed().and_then(|listed| self.sum(bytes, &listed)).map_err(|failure| failure.at(&shown))?;
             let empty = self.empty.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let files = describe::files(request, &summed, &empty)?;
+            let files = described::files(request, &summed, &empty)?;
             match self.put_summary(&files, before).map_err(|failure| failure.at(&shown))? {
                 Summary::Written => return Ok(()),
                 Summary::IsAnother => std::thread::sleep(Duration::from_millis(u64::from(attempt + 1) * 20)),

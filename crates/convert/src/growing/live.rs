@@ -11,14 +11,14 @@ use tracequet_trace::source::diagnostics::port::EventFilter;
 use tracequet_trace::source::diagnostics::{Ending, Reason, Recording};
 use tracequet_trace::source::{FileIdentity, Input, RecordingPath};
 
-use super::conversion::Conversion;
-use super::event_run::{Asked, EventRun};
 use super::follow;
-use super::inputs::{identity_aside, joined};
-use super::into_dataset;
-use super::request::{Convert, Progress};
-use super::summary::Summary;
-use super::watched::{Watch, Watched};
+use crate::alone::into_dataset;
+use crate::hashed::{identity_aside, joined};
+use crate::one::Conversion;
+use crate::one::{Asked, EventRun};
+use crate::one::{Watch, Watched};
+use crate::request::{Convert, Progress};
+use crate::summary::Summary;
 
 /// What a recording became.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct Recorded {
     pub ending: Ending,
 }
 
-/// Writes what a process records through its diagnostics port into a dataset, as [`super::convert`] does with a recording
+/// Writes what a process records through its diagnostics port into a dataset, as [`crate::convert`] does with a recording
 /// that is whole, until the session or the process ends. `inputs` of the request are not looked at; `name` is the
 /// recording's.
 ///

@@ -18,8 +18,8 @@ use super::conversion::Conversion;
 use super::course::Course;
 use super::output::TableOutput;
 use super::process_filter::ProcessFilter;
-use super::summary::{InputSummary, TableSummary};
 use super::threads::ThreadCounts;
+use crate::summary::{InputSummary, TableSummary};
 
 /// Short payloads of one event type that are reported one by one.
 const MAX_SHORT: u64 = 100;
@@ -75,19 +75,19 @@ struct State {
 }
 
 /// What was asked of a provider when the recording was made.
-pub(super) struct Asked {
-    pub(super) name: String,
-    pub(super) keywords: u64,
-    pub(super) level: u32,
-    pub(super) arguments: String,
+pub(crate) struct Asked {
+    pub(crate) name: String,
+    pub(crate) keywords: u64,
+    pub(crate) level: u32,
+    pub(crate) arguments: String,
     /// `all`, `only` or `except`, and the events of the filter.
-    pub(super) filter: &'static str,
-    pub(super) ids: Vec<u32>,
+    pub(crate) filter: &'static str,
+    pub(crate) ids: Vec<u32>,
 }
 
 impl<'r> EventRun<'r> {
     /// What was asked for, where that is known.
-    pub(super) fn asked(&mut self, all: impl Iterator<Item = Asked>) {
+    pub(crate) fn asked(&mut self, all: impl Iterator<Item = Asked>) {
         let Some(state) = &mut self.state else { return };
         for asked in all {
             let ids = asked.ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
@@ -136,7 +136,7 @@ impl<'r> EventRun<'r> {
     }
 
     /// Whether nothing more can be written.
-    pub(super) fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.course.flow().is_break()
     }
 

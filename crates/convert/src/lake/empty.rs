@@ -13,18 +13,18 @@ use tracequet_dataset::write::{Dataset, Encoders, Lake, TableSpec};
 use tracequet_trace::error::Result;
 use tracequet_trace::time::Clock;
 
-use super::one::options;
-use super::request::Convert;
+use crate::one::options;
+use crate::request::Convert;
 
 /// The tables that a request asks for, but for those of events, which exist only where there are such events.
 #[derive(Debug)]
-pub(super) struct Empty<'r> {
+pub(crate) struct Empty<'r> {
     request: &'r Convert,
     specs: Vec<TableSpec>,
 }
 
 impl<'r> Empty<'r> {
-    pub(super) fn of(request: &'r Convert, selection: &Selection) -> Result<Empty<'r>> {
+    pub(crate) fn of(request: &'r Convert, selection: &Selection) -> Result<Empty<'r>> {
         let signed = request.address_type == AddressType::Int64;
         let shape = Shape { trace_id: Some(NO_RECORDING.to_owned()), signed };
         // Neither matters without rows.
@@ -35,23 +35,23 @@ impl<'r> Empty<'r> {
     }
 
     /// Their names.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.specs.iter().map(|spec| spec.name.as_str())
     }
 
     /// Where the file of a table is, relative to the dataset's directory.
-    pub(super) fn path(&self, table: &str) -> String {
+    pub(crate) fn path(&self, table: &str) -> String {
         paths::file(table, NO_RECORDING, self.request.format)
     }
 
     /// Puts the files into a dataset that lacks them. `version` is that of its tables, if it says one.
-    pub(super) fn put(&self, lake: &Lake, encoders: &Arc<Encoders>, version: Option<u32>) -> Result<()> {
+    pub(crate) fn put(&self, lake: &Lake, encoders: &Arc<Encoders>, version: Option<u32>) -> Result<()> {
         let is_there = |table: &str| is_of_now(version) && lake.has_empty(table, self.request.format);
         self.put_those(lake, encoders, |table| !is_there(table))
     }
 
     /// Puts the files of those tables into a dataset that are wanted there.
-    pub(super) fn put_those(
+    pub(crate) fn put_those(
         &self,
         lake: &Lake,
         encoders: &Arc<Encoders>,
@@ -75,12 +75,12 @@ impl<'r> Empty<'r> {
 
 /// Whether files of a dataset with tables of this version can stay. Others are rewritten, since all files of a table
 /// must have the same columns.
-pub(super) fn is_of_now(version: Option<u32>) -> bool {
+pub(crate) fn is_of_now(version: Option<u32>) -> bool {
     version == Some(SCHEMA_VERSION)
 }
 
 /// The tables of which a dataset has such a file.
-pub(super) fn there(lake: &Lake, format: Format) -> Result<Vec<String>> {
+pub(crate) fn there(lake: &Lake, format: Format) -> Result<Vec<String>> {
     let names = schema::all()?.iter().map(|table| &table.name);
     Ok(names.filter(|name| lake.has_empty(name, format)).cloned().collect())
 }

@@ -8,27 +8,27 @@ use tracequet_trace::error::{Problem, Result, Severity};
 use tracequet_trace::reader::TraceInfo;
 
 use super::output::TableOutput;
-use super::request::Convert;
+use crate::request::Convert;
 
 /// One input of a request on its way into the dataset.
-pub(super) struct Conversion<'r> {
-    pub(super) request: &'r Convert,
-    pub(super) selection: &'r Selection,
-    pub(super) shape: Shape,
-    pub(super) dataset: &'r mut dyn TableSink,
-    pub(super) progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
+pub(crate) struct Conversion<'r> {
+    pub(crate) request: &'r Convert,
+    pub(crate) selection: &'r Selection,
+    pub(crate) shape: Shape,
+    pub(crate) dataset: &'r mut dyn TableSink,
+    pub(crate) progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
     /// Size of the input, if it is known.
-    pub(super) total: Option<u64>,
+    pub(crate) total: Option<u64>,
 }
 
 impl Conversion<'_> {
     /// Whether this problem ends the conversion: `--strict` stops at damage.
-    pub(super) fn ends_at(&self, problem: &Problem) -> bool {
+    pub(crate) fn ends_at(&self, problem: &Problem) -> bool {
         self.request.strict && problem.severity == Severity::Error
     }
 
     /// Where the tables of a recording whose header was read come out.
-    pub(super) fn output(&self, info: &TraceInfo) -> Result<TableOutput> {
+    pub(crate) fn output(&self, info: &TraceInfo) -> Result<TableOutput> {
         let figures = match self.selection.asks_for(metrics::TABLE) {
             true => Some(Figures::new()?),
             false => None,

@@ -13,11 +13,11 @@ const UNKNOWN: u64 = 2 << 30;
 
 /// One budget of memory for all.
 #[derive(Debug)]
-pub(super) struct Memory(Budget);
+pub(crate) struct Memory(Budget);
 
 /// An amount of something that several threads share.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     total: u64,
     taken: Mutex<u64>,
     given_back: Condvar,
@@ -25,31 +25,31 @@ pub(super) struct Budget {
 
 /// A part of a budget. Dropped, it is given back.
 #[derive(Debug)]
-pub(super) struct Share<'b> {
+pub(crate) struct Share<'b> {
     amount: u64,
     budget: &'b Budget,
 }
 
 impl Memory {
     /// A budget in bytes; by default half of the free memory.
-    pub(super) fn new(total: Option<u64>) -> Memory {
+    pub(crate) fn new(total: Option<u64>) -> Memory {
         Memory(Budget::new(total.unwrap_or_else(|| free().unwrap_or(UNKNOWN) / 2)))
     }
 
     /// Waits until there is enough for a recording of this size. One alone always runs.
-    pub(super) fn take(&self, recording_bytes: u64) -> Share<'_> {
+    pub(crate) fn take(&self, recording_bytes: u64) -> Share<'_> {
         self.0.take(needed(recording_bytes))
     }
 }
 
 impl Budget {
     /// This much.
-    pub(super) fn new(total: u64) -> Budget {
+    pub(crate) fn new(total: u64) -> Budget {
         Budget { total, taken: Mutex::new(0), given_back: Condvar::new() }
     }
 
     /// Waits until this much is left. A recording that is alone gets it however much it is.
-    pub(super) fn take(&self, amount: u64) -> Share<'_> {
+    pub(crate) fn take(&self, amount: u64) -> Share<'_> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         while *taken > 0 && *taken + amount > self.total {
             taken = self.given_back.wait(taken).unwrap_or_else(PoisonError::into_inner);

@@ -6,21 +6,21 @@ use tracequet_trace::time::Clock;
 
 /// What was counted for one thread.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ThreadCounts {
+pub(crate) struct ThreadCounts {
     /// Events about it.
-    pub(super) events: u64,
+    pub(crate) events: u64,
     /// Events that it recorded.
-    pub(super) captured: u64,
+    pub(crate) captured: u64,
     /// Time of its first event.
-    pub(super) first_ns: i64,
+    pub(crate) first_ns: i64,
     /// Time of its last event.
-    pub(super) last_ns: i64,
+    pub(crate) last_ns: i64,
 }
 
 impl ThreadCounts {
     /// Counts an event about the thread.
     #[inline]
-    pub(super) fn event(&mut self, ts_ns: i64) {
+    pub(crate) fn event(&mut self, ts_ns: i64) {
         if self.events == 0 {
             (self.first_ns, self.last_ns) = (ts_ns, ts_ns);
         }
@@ -31,7 +31,7 @@ impl ThreadCounts {
     }
 
     /// The row of the thread that was counted.
-    pub(super) fn row<'t>(&self, thread: &'t Thread, clock: &Clock) -> fact::Thread<'t> {
+    pub(crate) fn row<'t>(&self, thread: &'t Thread, clock: &Clock) -> fact::Thread<'t> {
         let time = |ticks: Option<i64>| ticks.and_then(|ticks| clock.since_start(ticks));
         fact::Thread {
             process_id: thread.process_id,

@@ -7,14 +7,14 @@ use tracequet_dataset::table::select::{Selection, is_of_event};
 use tracequet_trace::catalog;
 use tracequet_trace::error::{Error, Problem, Result, Severity, did_you_mean};
 
-use super::request::{Convert, DatasetLayout};
+use crate::request::{Convert, DatasetLayout};
 
 /// Names of events and providers of a recording that are remembered for messages.
 const MAX_NAMES: usize = 4 << 10;
 
 /// Names that were typed, and what the recording has of them. Names of providers and events mean the same in whatever case, as
 /// the runtime takes them.
-pub(super) struct Chosen {
+pub(crate) struct Chosen {
     providers: Vec<(String, bool)>,
     tables: Vec<(String, bool)>,
     /// What the recording has.

@@ -8,7 +8,7 @@ use tracequet_trace::source::FileIdentity;
 
 /// The hashes of the inputs as they become known.
 #[derive(Debug, Default)]
-pub(super) struct Hashes {
+pub(crate) struct Hashes {
     known: Mutex<Known>,
     published: Condvar,
 }
@@ -44,7 +44,7 @@ impl Known {
 
 impl Hashes {
     /// Takes a hash, and hands its result to all that wait for it. `key` makes a key of it.
-    pub(super) fn publish(
+    pub(crate) fn publish(
         &self,
         index: usize,
         key: impl FnOnce(&str) -> String,
@@ -61,7 +61,7 @@ impl Hashes {
 
     /// The first of the inputs before this one that has the same content. Waits until theirs are known; they were begun
     /// before this one.
-    pub(super) fn earlier(&self, index: usize, sha256: &str) -> Option<usize> {
+    pub(crate) fn earlier(&self, index: usize, sha256: &str) -> Option<usize> {
         if sha256.is_empty() {
             return None;
         }
@@ -69,7 +69,7 @@ impl Hashes {
     }
 
     /// Whether one of the inputs before this one has the same key and another content. Waits as [`Hashes::earlier`] does.
-    pub(super) fn is_taken(&self, index: usize, key: &str, sha256: &str) -> bool {
+    pub(crate) fn is_taken(&self, index: usize, key: &str, sha256: &str) -> bool {
         let known = self.all_before(index);
         known.keys.get(key).is_some_and(|(owner, own)| *owner < index && own != sha256)
     }

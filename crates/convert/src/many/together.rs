@@ -12,20 +12,20 @@ use super::memory::{Budget, Share};
 const MOST_FILES: u64 = 2048;
 
 /// A recording that is ready, and what the caller wants to know it by.
-pub(super) struct Ready<'r, T> {
+pub(crate) struct Ready<'r, T> {
     recording: NewRecording,
     own: T,
     _room: Share<'r>,
 }
 
 /// The room of those that wait.
-pub(super) fn room() -> Budget {
+pub(crate) fn room() -> Budget {
     Budget::new(MOST_FILES)
 }
 
 impl<'r, T> Ready<'r, T> {
     /// Waits until there is room for it.
-    pub(super) fn new(recording: NewRecording, own: T, room: &'r Budget) -> Ready<'r, T> {
+    pub(crate) fn new(recording: NewRecording, own: T, room: &'r Budget) -> Ready<'r, T> {
         let _room = room.take(recording.file_count() as u64);
         Ready { recording, own, _room }
     }
@@ -33,7 +33,7 @@ impl<'r, T> Ready<'r, T> {
 
 /// Puts recordings into the dataset, by `put_all`, as they come: those that came while others were put, together. Says of each
 /// its outcome, or an error of the dataset; nothing is put after that.
-pub(super) fn put<T>(
+pub(crate) fn put<T>(
     put_all: impl Fn(&[NewRecording]) -> Result<Vec<Put>>,
     ready: &Receiver<Ready<'_, T>>,
     mut done: impl FnMut(T, Put),

@@ -16,8 +16,8 @@ use super::conversion::Conversion;
 use super::course::Course;
 use super::output::TableOutput;
 use super::process_filter::ProcessFilter;
-use super::summary::{InputSummary, TableSummary};
 use super::threads::ThreadCounts;
+use crate::summary::{InputSummary, TableSummary};
 
 /// The receiver of the reader of callbacks.
 pub struct CallbackRun<'r> {

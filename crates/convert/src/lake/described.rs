@@ -6,11 +6,11 @@ use tracequet_dataset::table::views;
 use tracequet_dataset::write::Lake;
 use tracequet_trace::error::Result;
 
-use super::request::Convert;
-use super::{empty, manifest};
+use super::{empty, entries};
+use crate::request::Convert;
 
 /// Writes them.
-pub(super) fn write(request: &Convert, lake: &Lake) -> Result<()> {
+pub(crate) fn write(request: &Convert, lake: &Lake) -> Result<()> {
     lake.describe((SCHEMA_VERSION, request.refresh), |summed| {
         files(request, summed, &empty::there(lake, request.format)?)
     })
@@ -18,8 +18,8 @@ pub(super) fn write(request: &Convert, lake: &Lake) -> Result<()> {
 
 /// Their names and texts, by the entries of the recordings and the tables of which there is a file without rows. The
 /// manifest is the last.
-pub(super) fn files(request: &Convert, summed: &Summed, empty: &[String]) -> Result<Vec<(&'static str, String)>> {
-    let (text, names) = manifest::of_several(request, summed, empty)?;
+pub(crate) fn files(request: &Convert, summed: &Summed, empty: &[String]) -> Result<Vec<(&'static str, String)>> {
+    let (text, names) = entries::of_several(request, summed, empty)?;
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let files = views::Files { only_trace: None, arrow: request.format == Format::Arrow };
     Ok(vec![(paths::VIEWS, views::sql(&names, files)), (paths::MANIFEST, text)])

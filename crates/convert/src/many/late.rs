@@ -5,19 +5,19 @@ use tracequet_dataset::write::{Dataset, TableId, TableSink, TableSpec, WrittenTa
 use tracequet_trace::error::Result;
 
 /// A dataset that is begun when the first table is declared.
-pub(super) struct Late<'m> {
+pub(crate) struct Late<'m> {
     make: &'m dyn Fn() -> Result<Dataset>,
     made: Option<Dataset>,
 }
 
 impl<'m> Late<'m> {
     /// One that `make` begins.
-    pub(super) fn new(make: &'m dyn Fn() -> Result<Dataset>) -> Late<'m> {
+    pub(crate) fn new(make: &'m dyn Fn() -> Result<Dataset>) -> Late<'m> {
         Late { make, made: None }
     }
 
     /// The dataset, with or without tables.
-    pub(super) fn into_dataset(self) -> Result<Dataset> {
+    pub(crate) fn into_dataset(self) -> Result<Dataset> {
         self.made.map_or_else(self.make, Ok)
     }
 

@@ -7,13 +7,13 @@ use tracequet_dataset::write::{Dataset, Lake};
 use tracequet_trace::error::Result;
 use tracequet_trace::time::Clock;
 
-use super::manifest::failed_entry;
-use super::output::TableOutput;
-use super::request::Convert;
-use super::summary::{FailedInput, TableSummary};
+use crate::lake::entries::failed_entry;
+use crate::one::TableOutput;
+use crate::request::Convert;
+use crate::summary::{FailedInput, TableSummary};
 
 /// Writes them, and says what they have become.
-pub(super) fn write(
+pub(crate) fn write(
     request: &Convert,
     failed: &FailedInput,
     shape: Shape,
@@ -27,7 +27,7 @@ pub(super) fn write(
 
 /// Its tables, if the dataset has the same failure already, with all files. It is tried at each run: to write the same files
 /// again, and take them away, would be most of the work of a run over many that cannot be read.
-pub(super) fn known(request: &Convert, failed: &FailedInput, lake: &Lake, format: Format) -> Option<Vec<TableSummary>> {
+pub(crate) fn known(request: &Convert, failed: &FailedInput, lake: &Lake, format: Format) -> Option<Vec<TableSummary>> {
     let bytes = lake.entry_of(&failed.trace_id)?;
     let Entry { tables, .. } = Entry::parse(&failed.trace_id, &bytes).ok()?;
     let tables: Vec<_> =

@@ -16,22 +16,24 @@ use tracequet_trace::error::{Error, Result};
 use tracequet_trace::reader::etl::Manifests;
 use tracequet_trace::source::{FileIdentity, RecordingPath};
 
-use super::empty::Empty;
 use super::hashes::Hashes;
-use super::inputs::{identity_of, stamp, trace_key, whole_key};
-use super::known::{Known, Plan, check_head, head_of};
+use super::known::{Known, Plan};
 use super::late::Late;
 use super::memory::{Budget, Memory};
-use super::one::{options, read_one};
-use super::request::{Convert, Progress, Step};
-use super::stored::{Ahead, Came, Fetches, StoreLake};
-use super::summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary, elapsed_ns};
 use super::together::Ready;
-use super::{describe, failed, manifest, together};
+use super::{failed, together};
+use crate::hashed::{identity_of, stamp, trace_key, whole_key};
+use crate::lake::empty::Empty;
+use crate::lake::head::{check_head, head_of};
+use crate::lake::{described, entries};
+use crate::one::{options, read_one};
+use crate::request::{Convert, Progress, Step};
+use crate::stored::{Ahead, Came, Fetches, StoreLake};
+use crate::summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary, elapsed_ns};
 
 /// Converts all inputs of a request into a dataset of several recordings. Where there is a store, the recordings go there, and
 /// the output is the folder where they are made.
-pub(super) fn run(
+pub(crate) fn run(
     request: &Convert,
     recordings: &[(usize, RecordingPath)],
     fetches: &Fetches,
@@ -93,7 +95,7 @@ pub(super) fn run(
         Err(error) => {
             if request.append {
                 // What came so far is in the dataset. When this fails, too, the next run does it.
-                let _ = store.map_or_else(|| describe::write(request, &batch.lake), |store| store.describe(request));
+                let _ = store.map_or_else(|| described::write(request, &batch.lake), |store| store.describe(request));
             }
             return Err(error);
         }
@@ -123,7 +125,7 @@ pub(super) fn run(
     }
     match store {
         Some(store) => store.describe(request)?,
-        None => describe::write(request, &batch.lake)?,
+        None => described::write(request, &batch.lake)?,
     }
     if let Some(whole) = whole {
         whole.commit()?;
@@ -133,7 +135,7 @@ pub(super) fn run(
 }
 
 /// Removes recordings of a dataset of several.
-pub(super) fn remove(root: &Path, keys: &[String]) -> Result<()> {
+pub(crate) fn remove(root: &Path, keys: &[String]) -> Result<()> {
     let (format, address_type) = head_of(root)?;
     let request = Convert { output: root.to_owned(), append: true, format, address_type, ..Convert::default() };
     let lake = Lake::open(root, true)?;
@@ -142,7 +144,7 @@ pub(super) fn remove(root: &Path, keys: &[String]) -> Result<()> {
             return Err(Error::Usage(format!("{}: there is no recording {key}", root.display())));
         }
     }
-    describe::write(&request, &lake)
+    described::write(&request, &lake)
 }
 
 struct Batch<'b> {
@@ -425,7 +427,7 @@ impl Batch<'_> {
             }
             Ok((summary, tables)) => {
                 let input = InputSummary { trace_id: key.clone(), ..summary };
-                let entry = manifest::entry(request, &input, &tables, recording.etag());
+                let entry = entries::entry(request, &input, &tables, recording.etag());
                 let new = NewRecording::new(&key, part.into_dataset()?, &entry, replaced)?;
                 let outcome = Outcome { done: Done::Converted(input), tables, failure: None };
                 Ok(Made::New(Box::new((new, entry, outcome))))
@@ -468,7 +470,7 @@ impl Batch<'_> {
         }
         let mut part = Dataset::part_beside(failures, self.encoders.clone(), self.options(&input.trace_id))?;
         let tables = failed::write(request, &input, self.shape(&input.trace_id), &mut part)?;
-        let entry = manifest::failed_entry(request, &input, &tables);
+        let entry = entries::failed_entry(request, &input, &tables);
         // The same failure of an earlier run.
         replaced.push(input.trace_id.clone());
         let new = NewRecording::new(&input.trace_id, part, &entry, replaced)?;

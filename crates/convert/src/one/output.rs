@@ -16,12 +16,12 @@ use tracequet_facts::fact::{self, ContextSwitch, Fact, FactSink, FileIo, Trace, 
 use tracequet_trace::error::{Error, Problem, Result, Severity};
 use tracequet_trace::reader::NO_SUBJECT;
 
-use super::request::Convert;
-use super::summary::{FailedInput, InputSummary, TableSummary};
+use crate::request::Convert;
+use crate::summary::{FailedInput, InputSummary, TableSummary};
 
 /// The tables, and a count of the problems on their way there.
-pub(super) struct TableOutput {
-    pub(super) tables: Tables,
+pub(crate) struct TableOutput {
+    pub(crate) tables: Tables,
     problems: BTreeMap<&'static str, ProblemSummary>,
     /// The tables in the dataset; `None` of one that only others are made of.
     table_ids: Vec<Option<TableId>>,
@@ -78,7 +78,7 @@ fn add_only(tables: &mut Tables, only: &BTreeSet<u64>, fact: Fact<'_>) {
 
 impl TableOutput {
     /// For tables of which nothing is written yet.
-    pub(super) fn new(tables: Tables, request: &Convert) -> TableOutput {
+    pub(crate) fn new(tables: Tables, request: &Convert) -> TableOutput {
         // In one order and each name once, as in the entry of the recording, whatever the order of the options.
         let labels = request.labels.iter().cloned().collect();
         let walks = request.retained.map(StoredWalks::new);
@@ -99,12 +99,12 @@ impl TableOutput {
     }
 
     /// Rows of this process are wanted, where not all are.
-    pub(super) fn only(&mut self, process_id: u64) {
+    pub(crate) fn only(&mut self, process_id: u64) {
         self.only.get_or_insert_default().insert(process_id);
     }
 
     /// Makes figures of the rows on their way. Tables that `selection` does not ask for are not written.
-    pub(super) fn with_figures(self, figures: Option<Figures>, selection: Selection) -> TableOutput {
+    pub(crate) fn with_figures(self, figures: Option<Figures>, selection: Selection) -> TableOutput {
         TableOutput { figures, selection, ..self }
     }
 
@@ -135,7 +135,7 @@ impl TableOutput {
     }
 
     /// Declares new tables and hands batches on, in order.
-    pub(super) fn write(&mut self, dataset: &mut dyn TableSink) -> Result<()> {
+    pub(crate) fn write(&mut self, dataset: &mut dyn TableSink) -> Result<()> {
         for spec in self.tables.specs().iter().skip(self.table_ids.len()) {
             let is_asked_for = spec.name.starts_with("event/") || self.selection.asks_for(&spec.name);
             self.table_ids.push(if is_asked_for { Some(dataset.table(spec.clone())?) } else { None });
@@ -181,7 +181,7 @@ impl TableOutput {
 
     /// The end: the row of the recording, and all tables closed. `summary` says what was counted on the way; its problems
     /// are filled in here. A `failure` on the way is the result.
-    pub(super) fn close(
+    pub(crate) fn close(
         mut self,
         mut summary: InputSummary,
         dataset: &mut dyn TableSink,
@@ -240,7 +240,7 @@ impl TableOutput {
     }
 
     /// The tables of a recording that could not be read: its row, and its labels.
-    pub(super) fn close_failed(
+    pub(crate) fn close_failed(
         mut self,
         failed: &FailedInput,
         dataset: &mut dyn TableSink,

@@ -8,12 +8,12 @@ use tracequet_dataset::table::schema::{self, SCHEMA_VERSION};
 use tracequet_dataset::write::{Lake, entries, read_manifest};
 use tracequet_trace::error::{Error, Result};
 
-use super::describe;
-use super::request::Convert;
+use super::described;
+use crate::request::Convert;
 
 /// Writes `manifest.json` and `views.sql` of the dataset in a directory by the entries of its recordings. Returns the entries
 /// that are damaged, in words.
-pub(super) fn run(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn run(root: &Path) -> Result<Vec<String>> {
     if !root.join(paths::ENTRIES).is_dir() {
         return Err(not_several(root));
     }
@@ -23,14 +23,14 @@ pub(super) fn run(root: &Path) -> Result<Vec<String>> {
     let lake = Lake::open(root, true)?;
     let request =
         Convert { output: root.to_owned(), append: true, refresh: true, format, address_type, ..Convert::default() };
-    describe::write(&request, &lake)?;
+    described::write(&request, &lake)?;
     let summed = lake.summed(SCHEMA_VERSION, true)?;
     Ok(summed.damaged().iter().map(|damaged| damaged.at(root).to_string()).collect())
 }
 
 /// How the tables of a dataset are written: as its manifest says, and where that is damaged, as its files are. `names` are those of
 /// its files, and `get` makes one of them a file of this machine.
-pub(super) fn written_as(
+pub(crate) fn written_as(
     root: &Path,
     manifest: Option<&[u8]>,
     names: &[String],

@@ -9,23 +9,23 @@ use tracequet_dataset::format::{
 use tracequet_dataset::table::schema::{self, SCHEMA_VERSION};
 use tracequet_trace::error::Result;
 
-use super::request::Convert;
-use super::summary::{FailedInput, InputSummary, TableSummary};
+use crate::request::Convert;
+use crate::summary::{FailedInput, InputSummary, TableSummary};
 
 /// The text of the file of a dataset of one recording.
-pub(super) fn of_one(request: &Convert, input: &InputSummary, tables: &[TableSummary]) -> String {
+pub(crate) fn of_one(request: &Convert, input: &InputSummary, tables: &[TableSummary]) -> String {
     let lists = Lists { inputs: vec![recording(request, input)], failed: Vec::new(), tables: list(tables) };
     flat(&head(request, Layout::Flat), &lists)
 }
 
 /// The entry of a recording in a dataset of several. `etag` is that of the object that it was read from, if it was one.
-pub(super) fn entry(request: &Convert, input: &InputSummary, tables: &[TableSummary], etag: Option<&str>) -> Vec<u8> {
+pub(crate) fn entry(request: &Convert, input: &InputSummary, tables: &[TableSummary], etag: Option<&str>) -> Vec<u8> {
     let etag = etag.map(str::to_owned);
     of_tables(Recorded { etag, options: Some(request.options()), ..recording(request, input) }, tables)
 }
 
 /// The entry of a recording that could not be read.
-pub(super) fn failed_entry(request: &Convert, failed: &FailedInput, tables: &[TableSummary]) -> Vec<u8> {
+pub(crate) fn failed_entry(request: &Convert, failed: &FailedInput, tables: &[TableSummary]) -> Vec<u8> {
     let recorded = Recorded {
         trace_id: failed.trace_id.clone(),
         sha256: failed.identity.sha256.clone(),
@@ -41,7 +41,7 @@ pub(super) fn failed_entry(request: &Convert, failed: &FailedInput, tables: &[Ta
 }
 
 /// The entry of a recording that is still written: these rows of its tables can be read.
-pub(super) fn unfinished_entry(request: &Convert, key: &str, name: &Path, tables: &[TableSummary]) -> Vec<u8> {
+pub(crate) fn unfinished_entry(request: &Convert, key: &str, name: &Path, tables: &[TableSummary]) -> Vec<u8> {
     let tables_of_events = list(tables).into_iter().filter(TableInfo::is_payload);
     let recorded = Recorded {
         trace_id: key.to_owned(),
@@ -59,7 +59,7 @@ pub(super) fn unfinished_entry(request: &Convert, key: &str, name: &Path, tables
 
 /// The text of the file of a dataset of several, by its entries; and the names of its tables, those of facts first. Of the tables
 /// `empty` there is a file without rows, whether a recording has such a table or not.
-pub(super) fn of_several(request: &Convert, summed: &Summed, empty: &[String]) -> Result<(String, Vec<String>)> {
+pub(crate) fn of_several(request: &Convert, summed: &Summed, empty: &[String]) -> Result<(String, Vec<String>)> {
     let mut tables: Vec<TableInfo> = summed.tables().collect();
     let known: HashSet<&str> = tables.iter().map(|table| table.name.as_str()).collect();
     let more: Vec<&String> = empty.iter().filter(|name| !known.contains(name.as_str())).collect();
@@ -101,7 +101,7 @@ fn of_tables(recorded: Recorded, tables: &[TableSummary]) -> Vec<u8> {
 }
 
 /// The labels of the recordings of a request, as entries have them.
-pub(super) fn labels(request: &Convert) -> Labels {
+pub(crate) fn labels(request: &Convert) -> Labels {
     request.labels.iter().cloned().collect()
 }
 

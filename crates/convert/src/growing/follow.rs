@@ -15,16 +15,18 @@ use tracequet_dataset::write::{Encoders, Lake, Parts, WrittenTable};
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::Address;
 
-use super::empty::Empty;
-use super::inputs::{hex, trace_key};
-use super::known::{Known, check_head};
-use super::one::options;
-use super::request::Convert;
-use super::summary::{InputSummary, Summary, TableSummary};
-use super::{OneInput, describe, manifest};
+use crate::alone::OneInput;
+use crate::hashed::{hex, trace_key};
+use crate::lake::empty::Empty;
+use crate::lake::head::check_head;
+use crate::lake::{described, entries};
+use crate::many::known::Known;
+use crate::one::options;
+use crate::request::Convert;
+use crate::summary::{InputSummary, Summary, TableSummary};
 
 /// Adds a recording to the dataset of a request, and publishes a part of it each time `every` has passed.
-pub(super) fn into_lake(request: &Convert, name: &Path, every: Duration, one: &mut OneInput<'_>) -> Result<Summary> {
+pub(crate) fn into_lake(request: &Convert, name: &Path, every: Duration, one: &mut OneInput<'_>) -> Result<Summary> {
     let started = Instant::now();
     let selection = Selection::new(&request.tables)?;
     if Address::parse(&request.output).is_some() {
@@ -47,7 +49,7 @@ pub(super) fn into_lake(request: &Convert, name: &Path, every: Duration, one: &m
             return Err(error);
         }
     };
-    describe::write(request, &lake)?;
+    described::write(request, &lake)?;
     Ok(Summary::of_one(input, tables, request.output.clone(), started))
 }
 
@@ -76,16 +78,16 @@ fn recording(
     let put_empty = || if is_first.take() { empty.put(lake, encoders, version) } else { Ok(()) };
     let mut announce = |tables: &[WrittenTable]| {
         put_empty()?;
-        parts_of.note(key, &manifest::unfinished_entry(request, key, name, &summaries(tables)))?;
-        describe::write(request, &parts_of)
+        parts_of.note(key, &entries::unfinished_entry(request, key, name, &summaries(tables)))?;
+        described::write(request, &parts_of)
     };
     let mut parts = Parts::new(&parts_of, key, (options, encoders.clone()), every, metadata, &mut announce)?;
     let shape = Shape { trace_id: Some(key.to_owned()), signed: request.address_type == AddressType::Int64 };
     let (summary, tables) = one(shape, selection, &mut parts)?;
     let input = InputSummary { trace_id: key.to_owned(), ..summary };
-    let before = manifest::unfinished_entry(request, key, name, &tables);
+    let before = entries::unfinished_entry(request, key, name, &tables);
     put_empty()?;
-    lake.finish(key, parts.into_whole(), &before, &manifest::entry(request, &input, &tables, None))?;
+    lake.finish(key, parts.into_whole(), &before, &entries::entry(request, &input, &tables, None))?;
     Ok((input, tables))
 }
 

@@ -5,22 +5,19 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use tracequet_dataset::format::{
-    AddressType, DamagedEntry, Format, Head, Layout, Line, OtherVersion, Recorded, Summed, VERSION, is_ours, paths,
-};
+use tracequet_dataset::format::{DamagedEntry, Line, OtherVersion, Recorded, Summed, VERSION, paths};
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
-use tracequet_dataset::write::read_manifest;
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::FileIdentity;
 
-use super::inputs::trace_key;
-use super::manifest::labels;
-use super::request::Convert;
-use super::summary::SkippedInput;
+use crate::hashed::trace_key;
+use crate::lake::entries::labels;
+use crate::request::Convert;
+use crate::summary::SkippedInput;
 
 /// The recordings that a dataset has.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(crate) struct Known {
     summed: Summed,
     /// The first bytes of hashes, in their order, and places in the sum.
     by_hash: Vec<(u64, usize)>,
@@ -35,7 +32,7 @@ pub(super) struct Known {
 
 /// What is to be done with a recording.
 #[derive(Debug)]
-pub(super) enum Plan {
+pub(crate) enum Plan {
     /// It is in the dataset.
     Skip(SkippedInput),
     /// Convert it; these entries go.
@@ -44,7 +41,7 @@ pub(super) enum Plan {
 
 impl Known {
     /// By the entries of a dataset. Fails when tables of this version cannot be added to the existing ones.
-    pub(super) fn of(request: &Convert, summed: Summed) -> Result<Known> {
+    pub(crate) fn of(request: &Convert, summed: Summed) -> Result<Known> {
         if let Some(OtherVersion { key, version, schema_version }) = summed.other_version()
             && !request.refresh
         {
@@ -72,17 +69,17 @@ impl Known {
     }
 
     /// The entries that cannot be read.
-    pub(super) fn damaged(&self) -> &[DamagedEntry] {
+    pub(crate) fn damaged(&self) -> &[DamagedEntry] {
         self.summed.damaged()
     }
 
     /// The tag that the object at an address had when it was converted.
-    pub(super) fn tag(&self, address: &Path) -> Option<String> {
+    pub(crate) fn tag(&self, address: &Path) -> Option<String> {
         self.at(address)?.etag
     }
 
     /// The outcome for an object with an unchanged tag, if it is not to be converted again.
-    pub(super) fn unchanged(&self, request: &Convert, address: &Path) -> Option<SkippedInput> {
+    pub(crate) fn unchanged(&self, request: &Convert, address: &Path) -> Option<SkippedInput> {
         self.at(address).and_then(|recorded| skipped(&recorded, request, address))
     }
 
@@ -109,7 +106,7 @@ impl Known {
     }
 
     /// Whether a recording with other content has this key.
-    pub(super) fn is_taken(&self, key: &str, sha256: &str) -> bool {
+    pub(crate) fn is_taken(&self, key: &str, sha256: &str) -> bool {
         let find = |lines: &'_ [Line]| lines.binary_search_by(|line| line.key().cmp(key)).ok();
         let is_other = |lines: &[Line]| find(lines).and_then(|at| lines.get(at)).is_some_and(|l| l.sha256() != sha256);
         is_other(self.summed.recordings()) || is_other(self.summed.failed())
@@ -117,7 +114,7 @@ impl Known {
 
     /// What is to be done with a recording. One that failed before is tried again: its file may have been repaired, or
     /// was still being written. One whose entry is damaged gets another.
-    pub(super) fn plan(&self, request: &Convert, path: &Path, identity: &FileIdentity) -> Plan {
+    pub(crate) fn plan(&self, request: &Convert, path: &Path, identity: &FileIdentity) -> Plan {
         let same_file = self.failed_at.get(path).into_iter().chain(self.failed_as.get(&identity.sha256)).flatten();
         let same_file: BTreeSet<usize> = same_file.copied().collect();
         let failed = same_file.iter().filter_map(|place| self.summed.failed().get(*place));
@@ -144,7 +141,7 @@ impl Known {
 
     /// The request with the labels that a recording was given when it came: one that is converted again, or that cannot be read
     /// again, keeps them. `key` is that of the recording.
-    pub(super) fn with_own_labels<'r>(
+    pub(crate) fn with_own_labels<'r>(
         &self,
         request: &'r Convert,
         key: &str,
@@ -172,62 +169,4 @@ fn skipped(recorded: &Recorded, request: &Convert, path: &Path) -> Option<Skippe
     }
     let other_labels = !request.labels.is_empty() && recorded.labels != labels(request);
     Some(SkippedInput { path: path.to_owned(), trace_id: recorded.trace_id.clone(), differs, other_labels })
-}
-
-/// Refuses to add to something else than a dataset of several recordings of the same format. Nothing, and an empty
-/// directory, are good. Returns the version of the tables that `manifest.json` says, if it is there.
-pub(super) fn check_head(request: &Convert) -> Result<Option<u32>> {
-    let out = &request.output;
-    let path = out.join(paths::MANIFEST);
-    let bytes = match read_manifest(&path) {
-        Ok(bytes) => bytes,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            let mut entries = match std::fs::read_dir(out) {
-                Ok(entries) => entries,
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-                Err(source) => return Err(Error::Io { path: out.clone(), source }),
-            };
-            // A killed first run left a dataset that has no summary yet. Looked for last: another first run may be making it.
-            if entries.next().is_none() || out.join(paths::ENTRIES).is_dir() {
-                return Ok(None);
-            }
-            let message =
-                format!("{} holds something else than a dataset of tracequet, so nothing is added", out.display());
-            return Err(Error::Usage(message));
-        }
-        Err(source) => return Err(Error::Io { path, source }),
-    };
-    let refuse =
-        |what: String| Err::<Option<u32>, _>(Error::Usage(format!("{}: {what}, so nothing is added", out.display())));
-    if !is_ours(&bytes) {
-        return refuse(
-            "is not a dataset of tracequet (dataset repair mends one whose manifest.json is damaged)".into(),
-        );
-    }
-    let head = Head::parse(&path, &bytes, None)?;
-    if head.layout != Layout::Hive {
-        return refuse(
-            "is a dataset of one recording (expected one of several, as --append or --layout hive makes it)".into(),
-        );
-    }
-    if head.format != request.format {
-        let format = head.format.name();
-        return refuse(format!("its tables are {format} files, expected --format {format}"));
-    }
-    if let Some(address_type) = head.address_type.filter(|own| *own != request.address_type) {
-        let name = address_type.name();
-        return refuse(format!("its addresses are {name}, expected --address-type {name}"));
-    }
-    Ok(head.schema_version)
-}
-
-/// How the tables of a dataset of several recordings are written.
-pub(super) fn head_of(root: &Path) -> Result<(Format, AddressType)> {
-    let path = root.join(paths::MANIFEST);
-    let bytes = read_manifest(&path).map_err(Error::io(&path))?;
-    let head = Head::parse(&path, &bytes, None)?;
-    if head.layout != Layout::Hive {
-        return Err(Error::Usage(format!("{} is not a dataset of several recordings", root.display())));
-    }
-    Ok((head.format, head.address_type.unwrap_or_default()))
 }

@@ -15,11 +15,11 @@ use super::callback_run::CallbackRun;
 use super::conversion::Conversion;
 use super::event_run::EventRun;
 use super::gcdump_run;
-use super::request::Convert;
-use super::summary::{InputSummary, TableSummary};
+use crate::request::Convert;
+use crate::summary::{InputSummary, TableSummary};
 
 /// How the dataset of a request is written. `inputs` are files that it may not replace.
-pub(super) fn options(request: &Convert, inputs: &[PathBuf]) -> DatasetOptions {
+pub(crate) fn options(request: &Convert, inputs: &[PathBuf]) -> DatasetOptions {
     DatasetOptions {
         format: request.format,
         compression: request.compression,
@@ -31,7 +31,7 @@ pub(super) fn options(request: &Convert, inputs: &[PathBuf]) -> DatasetOptions {
 }
 
 /// Reads a recording into the dataset. `identity` is asked for at the end.
-pub(super) fn read_one(
+pub(crate) fn read_one(
     request: &Convert,
     manifests: &Manifests,
     recording: &RecordingPath,

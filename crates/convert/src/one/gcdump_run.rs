@@ -11,7 +11,7 @@ use tracequet_trace::source::FileIdentity;
 
 use super::conversion::Conversion;
 use super::output::TableOutput;
-use super::summary::{InputSummary, TableSummary};
+use crate::summary::{InputSummary, TableSummary};
 
 /// Hands batches on while the rows come.
 struct Writing<'w> {
@@ -33,7 +33,7 @@ impl FactSink for Writing<'_> {
 }
 
 /// Writes the tables of a dump.
-pub(super) fn run(
+pub(crate) fn run(
     conversion: Conversion<'_>,
     dump: &GcDump,
     path: &Path,

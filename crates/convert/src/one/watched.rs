@@ -25,7 +25,7 @@ impl Watch for () {
 }
 
 /// Hands everything to a visitor, and what is wanted to a watch before.
-pub(super) struct Watched<'a, V> {
+pub(crate) struct Watched<'a, V> {
     inner: &'a mut V,
     watch: &'a mut dyn Watch,
     /// Called now and then.
@@ -36,7 +36,7 @@ pub(super) struct Watched<'a, V> {
 
 impl<'a, V: EventVisitor> Watched<'a, V> {
     /// `look` is called at each progress.
-    pub(super) fn new(inner: &'a mut V, watch: &'a mut dyn Watch, look: &'a dyn Fn(&V)) -> Watched<'a, V> {
+    pub(crate) fn new(inner: &'a mut V, watch: &'a mut dyn Watch, look: &'a dyn Fn(&V)) -> Watched<'a, V> {
         Watched { inner, watch, look, wanted: Vec::new() }
     }
 }
