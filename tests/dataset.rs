@@ -97,7 +97,7 @@ fn the_recordings_and_tables_of_a_dataset_are_listed() {
     for trace in [None, Some("neither")] {
         let error = dataset.recording(trace).unwrap_err().to_string();
         assert!(
-            error.contains("choose one with --trace: events-5c60f5f02ce20aa8, gc-churn-7be25f482ca259f4"),
+            error.contains("expected one of events-5c60f5f02ce20aa8, gc-churn-7be25f482ca259f4"),
             "{error}"
         );
     }
@@ -133,7 +133,7 @@ fn text_and_truth_are_columns_too() {
         assert_eq!((column("complete").number(0), column("complete").text(0)), (Some(1), None));
         assert_eq!(column("kind").text(batch.num_rows()), None, "behind the last row there is nothing");
         assert!(column("start_ts").number(0).is_some_and(|us| us > 1_500_000_000_000_000));
-        assert!(Column::of(&batch, "nonsense").unwrap_err().to_string().contains("no column nonsense"));
+        assert!(Column::of(&batch, "nonsense").unwrap_err().to_string().contains("column nonsense: not there"));
     }
 }
 
