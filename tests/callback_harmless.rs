@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::support::callbacks::{Facts, facts};
 use crate::support::dual::{Runtime, each_runtime, recorder, without_settings};
+use crate::support::patience::wait_for;
 
 /// The sample program under the recorder alone, with these settings of the recorder and no others.
 fn command(runtime: &Runtime, settings: &[(&str, &str)], arguments: &[&str]) -> Command {
@@ -75,11 +76,12 @@ fn a_recording_that_is_cut_while_it_is_made_does_not_end_the_program() {
         let output = folder.path().join("app.corprof");
         let settings = [("TRACEQUET_OUTPUT", output.to_str().expect("UTF-8"))];
         let mut child = command(runtime, &settings, &["steps", "60", "50"]).spawn().expect("a program");
-        while !output.exists() {
-            assert!(child.try_wait().expect("a child").is_none(), "{}: nothing is recorded", runtime.name);
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        std::thread::sleep(std::time::Duration::from_millis(600));
+        wait_for("a recording", || output.exists());
+        // In the middle of it: a collection is there, and the program makes fifty more.
+        let has_collection =
+            || facts(&std::fs::read(&output).expect("a recording")).is_ok_and(|f| !f.collections.is_empty());
+        wait_for("a collection", has_collection);
+        assert!(child.try_wait().expect("a child").is_none(), "{}: it has ended", runtime.name);
         std::fs::File::options().write(true).open(&output).expect("the recording").set_len(0).expect("cut");
         let output = child.wait_with_output().expect("an end");
         assert!(output.status.success(), "{}: {:?} {}", runtime.name, output.status, errors(&output));

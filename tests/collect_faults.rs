@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Output};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::fake_runtime::{Answers, Stopped, start};
 use crate::support::live::{Folder, ended, rows, run, text, tracequet, wait_for_bytes};
@@ -122,7 +122,6 @@ fn a_runtime_that_ignores_stop_is_left_at_the_second_interrupt() {
 fn a_runtime_that_goes_on_sending_when_it_was_asked_to_stop_is_left() {
     let folder = Folder::new();
     let more = ["--duration", "1", "--stop-timeout", "2s", "--max-spool", "1M", "--tables", "trace,diagnostic"];
-    let begin = Instant::now();
     let output = record(&folder, &more, Answers::Right, |mut stream, _| {
         let mut recording = Writer::new(Form::V4);
         recording.metadata(&[KIND]);
@@ -141,7 +140,6 @@ fn a_runtime_that_goes_on_sending_when_it_was_asked_to_stop_is_left() {
     let said = text(&output);
     let why = "did not end its session within 2 s: it continues to send";
     assert!(output.status.code() == Some(2) && said.contains(why), "{:?} {said}", output.status);
-    assert!(begin.elapsed() < Duration::from_secs(50), "{:?}: {said}", begin.elapsed());
     assert_eq!(rows(&folder.path("out"), "trace"), 1);
 }
 
@@ -177,9 +175,7 @@ fn a_flood_is_spooled_and_ends_at_its_size() {
             recording.events(&rows_from(next, 2000));
             next += 2000;
         }
-        let begin = Instant::now();
         stream.write_all(&recording.end()).expect("all of it is taken");
-        assert!(begin.elapsed() < Duration::from_secs(20));
     });
     let said = text(&output);
     assert!(output.status.code() == Some(0) && said.contains("stopped at --max-size"), "{said}");

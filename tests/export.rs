@@ -6,6 +6,7 @@ use std::process::Command;
 use serde_json::Value as Json;
 
 use crate::support::dataset::Dataset;
+use crate::support::writer::{Form, Kind, Row, Writer};
 
 const SAMPLE: &str = "samples/stacks.nettrace";
 
@@ -220,6 +221,62 @@ fn what_is_not_there_is_not_exported() {
         String::from_utf8(out).unwrap().lines().map(|l| l.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum();
     let dataset = Dataset::of(&sample().with_file_name("subjects.nettrace"));
     assert_eq!(sum as usize, dataset.table("exception").rows());
+}
+
+/// A recording with these kinds of samples, a hundred of each: a tick of 100,000 bytes, a sampled object of 80 bytes, and 1,000 or
+/// 700 bytes of a type at a high and a low rate. All of them in one stack.
+fn allocations(kinds: &[u32]) -> Vec<u8> {
+    let kind = |id| Kind {
+        id,
+        provider: "Microsoft-Windows-DotNETRuntime",
+        event_id: id,
+        version: if id == 10 { 4 } else { 0 },
+        name: "",
+    };
+    let bytes = |parts: &[&[u8]]| parts.concat();
+    let payload = |id: u32| match id {
+        10 => bytes(&[&100_000u32.to_le_bytes(), &[0; 6], &100_000u64.to_le_bytes(), &[0; 8 + 2 + 4 + 8 + 8]]),
+        303 => bytes(&[&[0; 6 + 8 + 2 + 8], &80u64.to_le_bytes(), &[0; 8]]),
+        20 => bytes(&[&[0; 16], &10u32.to_le_bytes(), &1_000u64.to_le_bytes(), &[0; 2]]),
+        _ => bytes(&[&[0; 16], &10u32.to_le_bytes(), &700u64.to_le_bytes(), &[0; 2]]),
+    };
+    let rows = (0..100 * kinds.len() as u32).map(|n| {
+        let id = kinds[n as usize % kinds.len()];
+        let (ticks, sequence) = (i64::from(n) * 10, n + 1);
+        Row {
+            metadata_id: id,
+            sequence,
+            capture_thread: 5,
+            thread: 5,
+            stack_id: 1,
+            ticks,
+            payload: payload(id),
+            ..Row::default()
+        }
+    });
+    let mut writer = Writer::new(Form::V4);
+    writer.metadata(&kinds.iter().copied().map(kind).collect::<Vec<_>>()).stacks(1, &[vec![0x1000]]);
+    writer.events(&rows.collect::<Vec<_>>()).end()
+}
+
+/// Ticks, samples of types and samples of bytes stand for the same allocations: one of them is exported.
+#[test]
+fn allocations_are_exported_by_one_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("app.nettrace");
+    // The chance of an object of 80 bytes is 1 - (1 - 1/102400)^80.
+    let sampled = (80.0 / (1.0 - (1.0 - 1.0 / 102_400f64).powi(80))).round() as u64;
+    let cases: [(&[u32], u64); 4] =
+        [(&[10], 100_000), (&[10, 20, 32], 1_700), (&[32, 10], 700), (&[20, 10, 303], sampled)];
+    for (kinds, expected) in cases {
+        std::fs::write(&file, allocations(kinds)).unwrap();
+        let arguments = [file.to_str().unwrap(), "--what", "allocation", "--format", "folded"];
+        let (out, code, said) = export(&arguments);
+        assert_eq!(code, Some(0), "{kinds:?}: {said}");
+        let text = String::from_utf8(out).unwrap();
+        let weights = text.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap());
+        assert_eq!(weights.sum::<u64>(), 100 * expected, "{kinds:?}: {text}");
+    }
 }
 
 /// Every table of the Firefox Profiler's format has as many values in each column as its length says.

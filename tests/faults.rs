@@ -3,11 +3,12 @@
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::files::files;
 use crate::support::files::sample;
-use crate::support::skip::{can_trace, note};
+use crate::support::patience::ends;
+use crate::support::skip::{can_trace, skip};
 
 const TRACEQUET: &str = env!("CARGO_BIN_EXE_tracequet");
 
@@ -81,8 +82,14 @@ fn with_small_disk(folder: &Path, kb: u32, script: &str) -> Option<Output> {
     let whole = format!("mount -t tmpfs -o size={kb}k none \"$SMALL\" 2>/dev/null || exit 77\n{script}\nexit 0");
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--mount", "sh", "-c", &whole]).env("SMALL", &small).env("TRACEQUET", TRACEQUET);
-    let output = command.stdin(Stdio::null()).output().ok()?;
-    output.status.success().then_some(output)
+    command.stdin(Stdio::null());
+    let output = ends("a conversion to a small disk", || command.output()).ok()?;
+    match output.status.code() {
+        Some(0) => Some(output),
+        // The shell's own word for it (77), or unshare's: no namespaces are allowed here.
+        Some(77 | 1) => None,
+        _ => panic!("{:?}: {}", output.status, String::from_utf8_lossy(&output.stderr)),
+    }
 }
 
 #[test]
@@ -102,7 +109,7 @@ fn a_full_disk_leaves_what_was_there_and_nothing_else() {
         );
         let Some(output) = with_small_disk(folder.path(), (size / 1024) as u32 + 64 + more, &script) else {
             assert_eq!(refused, 0, "with {more} KiB");
-            return note("a_full_disk_leaves_what_was_there_and_nothing_else", "mounting is not allowed here");
+            return skip("a_full_disk_leaves_what_was_there_and_nothing_else", "mounting is not allowed here");
         };
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -147,7 +154,7 @@ fn a_full_disk_in_mid_batch_costs_the_recordings_that_had_no_room() {
         );
         let Some(output) = with_small_disk(folder.path(), kb, &script) else {
             assert_eq!(refused, 0, "with {kb} KiB");
-            return note(TEST, "mounting is not allowed here");
+            return skip(TEST, "mounting is not allowed here");
         };
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -208,19 +215,18 @@ fn no_place_for_temporary_files_is_said_at_once() {
     let recording = folder.path().join("machine.etl");
     std::fs::write(&recording, crate::etl::processes::recording()).unwrap();
     let out = folder.path().join("out");
-    let began = Instant::now();
     for missing in ["/nonexistent", "/dev/full"] {
         let mut command = Command::new(TRACEQUET);
         command.args(["convert", "--quiet", "-", "-o"]).arg(&out).env("TMPDIR", missing);
         let mut cat = Command::new("cat").arg(&recording).stdout(Stdio::piped()).spawn().unwrap();
-        let output = command.stdin(cat.stdout.take().unwrap()).output().unwrap();
+        command.stdin(cat.stdout.take().unwrap());
+        let output = ends(missing, || command.output().unwrap());
         cat.wait().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{missing}: {errors}");
         assert!(errors.contains("temporary file"), "{missing}: {errors}");
         assert_eq!(names(folder.path()), ["machine.etl"]);
     }
-    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
 }
 
 #[test]
@@ -233,15 +239,13 @@ fn a_full_place_for_temporary_files_is_said_at_once() {
          cat {recording:?} | TMPDIR=\"$SMALL\" \"$TRACEQUET\" convert --quiet - -o {out:?}; echo \"code $?\"\nls -A \"$SMALL\"",
         out = folder.path().join("out"),
     );
-    let began = Instant::now();
     let Some(output) = with_small_disk(folder.path(), 64, &script) else {
-        return note("a_full_place_for_temporary_files_is_said_at_once", "mounting is not allowed here");
+        return skip("a_full_place_for_temporary_files_is_said_at_once", "mounting is not allowed here");
     };
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "code 1\nother\n", "{errors}");
     assert!(errors.contains("No space left on device"), "{errors}");
     assert_eq!(names(folder.path()), ["machine.etl", "small"], "no dataset, whole or half");
-    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
 }
 
 /// Runs the program where a thread takes a gigabyte of address space, of which there are `limit` kilobytes.

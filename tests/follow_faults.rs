@@ -13,7 +13,8 @@ use crate::support::dataset::Table;
 use crate::support::fake_runtime::{Answers, start};
 use crate::support::files::{files, sample};
 use crate::support::live::{Folder, ended, run, text, tracequet};
-use crate::support::skip::{can_trace, note};
+use crate::support::patience::wait_for;
+use crate::support::skip::{can_trace, skip};
 use crate::support::writer::{Form, Kind, Row, Writer};
 
 const KIND: Kind<'_> = Kind { id: 1, provider: "A", event_id: 1, version: 0, name: "One" };
@@ -82,13 +83,9 @@ fn wait_for_parts(out: &Path, count: usize) {
 
 /// Waits until the recording whose key begins with `key` has this many parts.
 fn wait_for_parts_of(key: &str, out: &Path, count: usize) {
-    let begin = Instant::now();
     let own = format!("trace={key}");
     let is_own = |part: &PathBuf| part.to_string_lossy().contains(&own);
-    while parts(out, TABLE).into_iter().filter(is_own).count() < count {
-        assert!(begin.elapsed() < Duration::from_secs(60), "{:?} of {:?}", parts(out, TABLE), files(out).keys());
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for("a part", || parts(out, TABLE).into_iter().filter(is_own).count() >= count);
 }
 
 /// Begins `collect --follow` of a made-up runtime.
@@ -172,17 +169,13 @@ fn takes_away(replaced_by: Option<&'static str>) -> bool {
             if replaced_by.is_some() {
                 std::fs::rename(&other, &out).expect("a move");
             }
-            let begin = Instant::now();
-            let patience = Duration::from_secs(if is_dataset { 3 } else { 60 });
-            while sender.events(5).send_but(0) && begin.elapsed() < patience {
-                std::thread::sleep(Duration::from_millis(50));
-            }
+            // Until nobody listens any more, or the other dataset takes them.
+            let is_taken = || is_dataset && !parts(&out, TABLE).is_empty();
+            wait_for("an end of the recording", || !sender.events(5).send_but(0) || is_taken());
         }
     });
-    let begin = Instant::now();
     let output = ended(collect, "a dataset that is taken away");
     let said = text(&output);
-    assert!(begin.elapsed() < Duration::from_secs(40), "{replaced_by:?}: it does not end by itself: {said}");
     assert_eq!(rows(&moved, TABLE), 30, "{replaced_by:?}");
     let list = text(&run(&["dataset", "list", &moved.to_string_lossy()]));
     assert!(list.contains("unfinished"), "{replaced_by:?}: {list}");
@@ -256,19 +249,21 @@ fn a_full_disk_under_parts_is_told_and_what_was_published_stays() {
     collect.env("TMPDIR", &kept);
     collect.env("TRACEQUET", env!("CARGO_BIN_EXE_tracequet")).env("PORT", folder.path("port"));
     let collect = collect.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let Ok(collect) = collect else { return note("a_full_disk_under_parts", "no unshare") };
-    let session = |stream: UnixStream, _| {
-        let (mut sender, begin) = (Sender::new(stream), Instant::now());
-        while sender.events(2000).send_but(0) && begin.elapsed() < Duration::from_secs(60) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+    let Ok(collect) = collect else { return skip("a_full_disk_under_parts", "no unshare") };
+    // The small disk is seen from here through the root of the process.
+    let seen = PathBuf::from(format!("/proc/{}/root{}/out", collect.id(), small.display()));
+    let session = move |stream: UnixStream, _| {
+        let mut sender = Sender::new(stream);
+        sender.events(2000).send();
+        wait_for_parts(&seen, 1);
+        wait_for("an end of the recording", || !sender.events(2000).send_but(0));
     };
     let ports = start(&folder.path("port"), Answers::Right, Arc::new(session));
     let output = ended(collect, "a full disk under parts");
     let said = text(&output);
     if output.status.code() == Some(77) {
         drop(ports);
-        return note("a_full_disk_under_parts", "mounting is not allowed here");
+        return skip("a_full_disk_under_parts", "mounting is not allowed here");
     }
     assert!(said.contains("code 1") && said.contains("No space left on device"), "{said}");
     let kept: Vec<String> = files(&kept).into_keys().collect();

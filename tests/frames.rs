@@ -64,7 +64,10 @@ fn compare_with_traceevent(path: &Path, mut expected: Vec<Json>) -> usize {
         frames += names.len();
         unnamed += names.iter().filter(|name| **name == "?").count();
         let near = (-1..=1).filter_map(|off| by_time.get(&(micros + off, thread))).flatten();
-        let found: Vec<_> = near.map(|callsite| stacks.names(*callsite)).collect();
+        // TraceEvent has one name for all that has none.
+        let plain = |name| if str::starts_with(name, '[') { "?" } else { name };
+        let found: Vec<Vec<&str>> =
+            near.map(|callsite| stacks.names(*callsite).into_iter().map(plain).collect()).collect();
         assert!(found.contains(&names), "{name} at {micros} µs on {thread}: {names:?}, found {found:?}");
     }
     // With the callees, by the places of the walk: each method once a stack.
@@ -88,7 +91,7 @@ fn compare_with_traceevent(path: &Path, mut expected: Vec<Json>) -> usize {
         *inclusive.entry(name).or_default() += upto[last[at] as usize + 1] - upto[first[at] as usize];
     }
     let told = totals["incl"].as_object().expect("counts");
-    for (method, count) in told {
+    for (method, count) in told.iter().filter(|(method, _)| *method != "?") {
         assert_eq!(inclusive.get(method.as_str()).copied(), count.as_u64(), "{name}: {method}");
     }
     println!("{name}: {frames} frames of {} stacks, {unnamed} without a name, {} methods", expected.len(), told.len());
@@ -113,6 +116,46 @@ fn frames_of_a_sample_have_the_names_that_traceevent_gives() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
     let expected = packed_lines(&folder.join("stacks.traceevent.jsonl.gz")).expect("what TraceEvent says");
     assert_eq!(compare_with_traceevent(&folder.join("stacks.nettrace"), expected), 3624);
+}
+
+/// What an address is that belongs to no method is said by where it lies, in tables and in exports.
+#[cfg(feature = "cli")]
+#[test]
+fn frames_without_a_name_say_what_they_are() {
+    let kernel = 0xFFFF_8000_0000_1000u64;
+    let stacks = [vec![0x1010, 0x9000], vec![0x1800, 0x9000], vec![0x7000_0000, 0x9000], vec![kernel, 0x9000]];
+    let mut events = vec![
+        (1, LOAD, 0, method(1, 0x1000, 0x40, true, "First")),
+        (2, UNLOAD, 0, method(1, 0x1000, 0x40, true, "First")),
+    ];
+    events.extend((1..=4).map(|stack| sample(10 + i64::from(stack), stack)));
+    events.push((90, LISTED, 0, method(9, 0x9000, 0x10, false, "Main")));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("made.nettrace");
+    std::fs::write(&path, bytes(&stacks, &events)).unwrap();
+    let frames = Dataset::of(&path).table("frame");
+    let named = frames.bools("is_named");
+    let kinds: Vec<_> = frames.texts("kind").into_iter().zip(frames.texts("name")).zip(named).collect();
+    let expected = [
+        ("managed", "App.Type.Main(int32)", true),
+        ("unloaded", "[unloaded method]", false),
+        ("unlisted", "[stub or unlisted method]", false),
+        ("unknown", "[unknown]", false),
+        ("kernel", "[kernel]", false),
+    ];
+    for (kind, name, is_named) in expected {
+        assert!(kinds.contains(&((kind.into(), name.into()), is_named)), "{kind}: {kinds:?}");
+    }
+    assert_eq!(kinds.len(), expected.len());
+    let program = || std::process::Command::new(env!("CARGO_BIN_EXE_tracequet"));
+    let output = program().args(["export", "--format", "folded"]).arg(&path).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let stats = program().arg("stats").arg(&path).env("COLUMNS", "200").output().unwrap();
+    let stats = String::from_utf8(stats.stdout).unwrap();
+    for name in expected.map(|(_, name, _)| name).iter().skip(1) {
+        assert!(text.contains(&format!(";{name} ")), "{name}: {text}");
+        assert!(stats.contains(&format!("cpu.by_method[{name}]")), "{name}: {stats}");
+    }
 }
 
 /// `inspect --frames` counts as `convert` does.
@@ -155,6 +198,13 @@ fn method(id: u64, start: u64, size: u32, jitted: bool, name: &str) -> Vec<u8> {
 }
 
 fn recording(stacks: &[Vec<u64>], events: &[(i64, u32, u32, Vec<u8>)]) -> Dataset {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("made.nettrace");
+    std::fs::write(&path, bytes(stacks, events)).unwrap();
+    Dataset::of(&path)
+}
+
+fn bytes(stacks: &[Vec<u64>], events: &[(i64, u32, u32, Vec<u8>)]) -> Vec<u8> {
     let kind = |id, provider, event_id, version| Kind { id, provider, event_id, version, name: "" };
     let kinds = [
         kind(LOAD, RUNTIME, 143, 1),
@@ -173,11 +223,7 @@ fn recording(stacks: &[Vec<u64>], events: &[(i64, u32, u32, Vec<u8>)]) -> Datase
         ..Row::default()
     };
     let rows: Vec<Row> = events.iter().enumerate().map(row).collect();
-    let bytes = Writer::new(Form::V4).metadata(&kinds).stacks(1, stacks).events(&rows).end();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("made.nettrace");
-    std::fs::write(&path, bytes).unwrap();
-    Dataset::of(&path)
+    Writer::new(Form::V4).metadata(&kinds).stacks(1, stacks).events(&rows).end()
 }
 
 fn sample(ticks: i64, stack_id: u32) -> (i64, u32, u32, Vec<u8>) {
@@ -212,8 +258,17 @@ fn an_address_is_named_by_the_code_that_was_there_at_that_time() {
     // The address behind the last instruction of Main belongs to it: a call that does not return.
     let main = "App.Type.Main(int32)";
     let [first, second, third] = ["First", "Second", "Third"].map(|name| format!("App.Type.{name}(int32)"));
-    let expected: [&[&str]; 7] =
-        [&["?", main], &[&first, main], &["?", main], &[&second, main], &[&second], &[&third, main], &[&third, main]];
+    // Before the first one was compiled, and when it had gone.
+    let (before, gone) = ("[stub or unlisted method]", "[unloaded method]");
+    let expected: [&[&str]; 7] = [
+        &[before, main],
+        &[&first, main],
+        &[gone, main],
+        &[&second, main],
+        &[&second],
+        &[&third, main],
+        &[&third, main],
+    ];
     assert_eq!(found, expected);
     let frames = dataset.table("frame");
     assert_eq!(frames.numbers("offset_bytes").iter().filter(|offset| **offset == 0x10).count(), 4);

@@ -267,3 +267,15 @@ fn the_views_say_what_the_command_says() {
     }
     crate::readers::run(&python, "heap.py", &arguments);
 }
+
+/// The query that a document has for it goes back a bounded number of steps.
+#[test]
+fn why_an_object_of_a_long_list_is_still_there_is_found_by_sql() {
+    let test = "why_an_object_of_a_long_list_is_still_there_is_found_by_sql";
+    let Some(python) = crate::support::python::python(test) else { return };
+    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/still_there.py");
+    let mut command = std::process::Command::new(python);
+    command.arg(script).arg("1000000");
+    let output = crate::support::patience::ends("the query", || command.output().unwrap());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -89,6 +89,7 @@ fn file(physical: i64, codec: i64, pages: &[Page]) -> Vec<u8> {
     ];
     let bytes: Vec<Vec<u8>> = pages.iter().map(Page::bytes).collect();
     let size = bytes.concat().len() as i64;
+    let expanded = size.saturating_add(pages.iter().map(|page| page.expanded).fold(0, i64::saturating_add));
     let has_dictionary = pages.len() > 1;
     let mut column = vec![
         (1, I32, number(physical)),
@@ -96,7 +97,7 @@ fn file(physical: i64, codec: i64, pages: &[Page]) -> Vec<u8> {
         (3, LIST, list(BINARY, &[name])),
         (4, I32, number(codec)),
         (5, I64, number(1)),
-        (6, I64, number(size)),
+        (6, I64, number(expanded)),
         (7, I64, number(size)),
         (9, I64, number(4 + if has_dictionary { bytes[0].len() as i64 } else { 0 })),
     ];

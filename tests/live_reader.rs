@@ -29,18 +29,27 @@ impl Visitor for Ticks {
 
 type Reading = std::thread::JoinHandle<(End, Vec<Problem>)>;
 
-/// A reader on a thread of its own.
-fn start() -> (SpoolWriter, Receiver<i64>, Reading) {
-    let (writer, bytes) = spool(None, u64::MAX).expect("a spool");
+/// A reader on a thread of its own, with the ticks of its events, and a signal for each silence that it notices.
+fn start() -> (SpoolWriter, Receiver<i64>, Receiver<()>, Reading) {
+    // There is room when all of it is read.
+    let (writer, bytes) = spool(None, 1).expect("a spool");
     let (sender, ticks) = channel();
+    let (silent, silences) = channel();
     let reading = std::thread::spawn(move || {
         let more = bytes.more();
+        let more = move |limit| {
+            let is_more = more(limit);
+            if !is_more {
+                silent.send(()).ok();
+            }
+            is_more
+        };
         let input = Input::from_live(Path::new("live"), Box::new(bytes), Box::new(more)).expect("a stream");
         let mut visitor = Ticks(sender, Vec::new());
         let end = reader::read(input, Order::Time, &mut visitor).expect("a recording");
         (end, visitor.1)
     });
-    (writer, ticks, reading)
+    (writer, ticks, silences, reading)
 }
 
 fn row(thread: u64, sequence: u32, ticks: i64) -> Row {
@@ -56,7 +65,7 @@ fn next(ticks: &Receiver<i64>, count: usize) -> Vec<i64> {
 #[test]
 fn the_last_events_of_a_silent_stream_are_delivered_in_order() {
     for form in [Form::V4, Form::V6] {
-        let (spool, ticks, reading) = start();
+        let (spool, ticks, silences, reading) = start();
         let mut recording = Writer::new(form);
         recording.metadata(&[KIND]).threads(&[(1, 7, 11), (2, 7, 12)]);
         // Two threads, each in order: no event is marked as sorted, so only what comes next could settle the order.
@@ -67,8 +76,11 @@ fn the_last_events_of_a_silent_stream_are_delivered_in_order() {
         // It goes on as if there had been no silence, and a block that is cut by one waits for its rest.
         recording.events(&[row(1, 3, 50)]).events(&[row(2, 3, 45)]);
         let (first, second) = recording.bytes[sent..].split_at((recording.bytes.len() - sent) / 2);
+        silences.try_iter().for_each(drop);
         spool.write(first).expect("room");
-        std::thread::sleep(Duration::from_millis(700));
+        assert!(spool.has_room(Duration::from_secs(60)), "{form:?}: the half is not read");
+        // Where it looks for more before it waits, it notices the silence, too.
+        silences.recv_timeout(Duration::from_secs(1)).ok();
         spool.write(second).expect("room");
         let mut late = next(&ticks, 2);
         late.sort_unstable();
@@ -86,7 +98,7 @@ fn the_last_events_of_a_silent_stream_are_delivered_in_order() {
 #[test]
 fn a_stream_that_is_written_byte_by_byte_is_the_same_recording() {
     for form in [Form::V4, Form::V6] {
-        let (spool, ticks, reading) = start();
+        let (spool, ticks, _, reading) = start();
         let mut recording = Writer::new(form);
         recording.metadata(&[KIND]).threads(&[(1, 7, 11), (2, 7, 12)]);
         recording.events(&[row(1, 1, 10), row(1, 2, 30)]).events(&[row(2, 1, 20)]);

@@ -42,6 +42,9 @@ mod cli;
 mod collections;
 mod collector;
 mod column_names;
+mod heap_memory;
+#[cfg(feature = "cli")]
+mod terminal;
 // Sockets, signals and a .NET runtime for Linux.
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod collect;
@@ -86,6 +89,8 @@ mod gc;
 mod gcdump;
 #[cfg(feature = "cli")]
 mod heap;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod held_memory;
 mod held_rows;
 #[cfg(feature = "packed")]
 mod hostile;

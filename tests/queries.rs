@@ -19,7 +19,7 @@ const KINDS: [(&str, u32, u8, &str); 6] = [
 ];
 
 /// The payload of a DiagnosticSource event.
-fn told(source: &str, name: &str, pairs: &[(&str, &str)]) -> Vec<u8> {
+fn payload(source: &str, name: &str, pairs: &[(&str, &str)]) -> Vec<u8> {
     let text = |out: &mut Vec<u8>, text: &str| out.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
     let mut out = Vec::new();
     text(&mut out, source);
@@ -74,22 +74,22 @@ fn commands_are_paired_and_keep_their_texts_and_tags() {
             10,
             4,
             1,
-            told(
+            payload(
                 LISTENER,
                 &format!("{sql}Before"),
                 &[("OperationId", "7"), ("CommandText", "SELECT 1"), ("Database", "shop")],
             ),
         ),
-        (20, 4, 2, told(LISTENER, &format!("{sql}Before"), &[("OperationId", "8"), ("CommandText", &long)])),
-        (30, 5, 2, told(LISTENER, &format!("{sql}Error"), &[("OperationId", "8")])),
-        (45, 5, 1, told(LISTENER, &format!("{sql}After"), &[("OperationId", "7")])),
-        (50, 6, 3, told(EF, &format!("{command}Executing"), &[("CommandId", "9"), ("CommandText", "DELETE")])),
-        (57, 7, 3, told(EF, &format!("{command}Executed"), &[("CommandId", "9")])),
+        (20, 4, 2, payload(LISTENER, &format!("{sql}Before"), &[("OperationId", "8"), ("CommandText", &long)])),
+        (30, 5, 2, payload(LISTENER, &format!("{sql}Error"), &[("OperationId", "8")])),
+        (45, 5, 1, payload(LISTENER, &format!("{sql}After"), &[("OperationId", "7")])),
+        (50, 6, 3, payload(EF, &format!("{command}Executing"), &[("CommandId", "9"), ("CommandText", "DELETE")])),
+        (57, 7, 3, payload(EF, &format!("{command}Executed"), &[("CommandId", "9")])),
         // What an activity did is known at its end.
-        (60, 6, 4, told("Shop", "Query", &[("Id", "00-a"), ("TagObjects", "[db.system, mssql]")])),
-        (68, 7, 4, told("Shop", "Query", &[("Id", "00-a"), ("TagObjects", tags)])),
-        (70, 6, 5, told("Shop", "Other", &[("Id", "00-b"), ("Tags", "System.Object[]")])),
-        (71, 7, 5, told("Shop", "Other", &[("Id", "00-b"), ("Tags", "System.Object[]")])),
+        (60, 6, 4, payload("Shop", "Query", &[("Id", "00-a"), ("TagObjects", "[db.system, mssql]")])),
+        (68, 7, 4, payload("Shop", "Query", &[("Id", "00-a"), ("TagObjects", tags)])),
+        (70, 6, 5, payload("Shop", "Other", &[("Id", "00-b"), ("Tags", "System.Object[]")])),
+        (71, 7, 5, payload("Shop", "Other", &[("Id", "00-b"), ("Tags", "System.Object[]")])),
     ];
     let dataset = dataset(&events);
     let activity = dataset.table("activity");

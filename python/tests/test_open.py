@@ -299,6 +299,16 @@ def test_a_summary_for_notebooks_escapes_what_is_in_a_recording(tmp_path):
     assert "of generation" in text
 
 
+def test_each_kind_of_collection_is_said_once():
+    from tracequet._html import _collections
+
+    kinds = [(0, "blocking", 7), (1, "foreground", 1), (1, "blocking", 2), (2, "background", 4), (2, "blocking", 2)]
+    groups = [{"generation": g, "kind": kind, "count": count, "duration_ns": 1} for g, kind, count in kinds]
+    groups.append({"generation": None, "kind": None, "count": 1, "duration_ns": 0})
+    expected = "7 of generation 0, 3 of generation 1, 4 of generation 2 in the background, 2 of generation 2"
+    assert _collections(groups) == expected + ", 1 of an unknown generation"
+
+
 def test_python_is_not_held_up_while_a_recording_is_read():
     """Another thread runs meanwhile: the GIL is released."""
     trace = tracequet.open(SAMPLES / "stacks.nettrace")

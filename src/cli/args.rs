@@ -247,7 +247,7 @@ pub struct ConvertArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub jobs: usize,
     /// Memory for recordings converted at the same time: 500MB, 2GB [default: half of the free memory]
-    #[arg(long, value_name = "BYTES", value_parser = super::live::args::size)]
+    #[arg(long, value_name = "BYTES", value_parser = values::size)]
     pub memory: Option<u64>,
     /// Read only events of these providers [default: all]
     ///
@@ -299,10 +299,10 @@ pub struct OutputArgs {
     #[arg(long, value_enum, default_value_t = AddressTypeArg::Uint64)]
     pub address_type: AddressTypeArg,
     /// Fill the table heap_dominator with the retained sizes of a heap dump's objects; SIZE limits the memory for it
-    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = super::live::args::size)]
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = values::size)]
     pub retained: Option<u64>,
     /// Fill the table gc_cohort with the survival of bytes over time; SIZE limits the memory for one collection
-    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = super::live::args::size)]
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = values::size)]
     pub lineage: Option<u64>,
     /// Directory with symbols, for source lines of stack frames and names of native frames; repeatable
     ///
@@ -338,11 +338,9 @@ pub struct CollectArgs {
     pub keywords: u64,
     /// Providers, with keywords and level, in dotnet-trace's syntax; added to --for
     ///
-    /// NAME, then :KEYWORDS (hexadecimal), then :LEVEL (0 to 5 or its name), then :KEY=VALUE;... for the provider. Without
-    /// keywords: the default keywords of the runtime, all keywords of others; without a level: 4. With --etw: NAME or
-    /// GUID; keywords are decimal without 0x; --keywords are the default keywords of the runtime, and the default level
-    /// is
-    /// 5.
+    /// NAME, then :KEYWORDS (hexadecimal, with or without 0x), then :LEVEL (0 to 5 or its name), then :KEY=VALUE;... for the
+    /// provider. Without keywords: the default keywords of the runtime, all keywords of others; without a level: 4. With
+    /// --etw: NAME or GUID, levels 1 to 5, no arguments; --keywords are the default keywords of the runtime.
     #[arg(long, value_name = "NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]],...")]
     pub providers: Option<String>,
     /// Write only events of these processes, by name or id [default: all]

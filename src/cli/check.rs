@@ -9,9 +9,11 @@ use crate::trace::error::Error;
 use clap::Args;
 
 use super::check_report::{self, Facts, MAX_MARKDOWN};
+use super::names::Names;
 use super::output::{Outcome, print_note, print_result};
 use super::stats::{Source, shown};
-use super::text::{Columns, clean};
+use super::terminal::{self, ColorArg};
+use super::text::{Color, Columns, clean, wrapped};
 
 pub const ABOUT: &str = "\
 Checks the rules of a file on recordings. A rule may compare them with other recordings. Each recording is a run, and the runs \
@@ -68,6 +70,9 @@ pub struct CheckArgs {
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
+    /// Colour the verdicts
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ColorArg::Auto)]
+    pub color: ColorArg,
 }
 
 #[derive(Debug, Args)]
@@ -87,6 +92,9 @@ pub struct CompareArgs {
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
+    /// Colour the verdicts
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ColorArg::Auto)]
+    pub color: ColorArg,
 }
 
 /// Labels that recordings have to have, or not to have.
@@ -118,7 +126,11 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     };
     let findings = check(&rules, &new, &base)?;
     let facts = Facts { new: new.len(), base: base.len() };
-    let text = if args.json { check_report::json(&findings)? } else { check_report::text(&findings, &facts) };
+    let text = if args.json {
+        check_report::json(&findings)?
+    } else {
+        check_report::text(&findings, &facts, args.color.is_wanted(), terminal::width())
+    };
     // The result first: a file that cannot be written hides no verdict.
     let printed = print_result(&text);
     if let Some(path) = &args.junit {
@@ -194,23 +206,32 @@ pub fn run_compare(args: &CompareArgs) -> anyhow::Result<Outcome> {
             .collect();
         serde_json::to_string_pretty(&serde_json::json!({ "incomparable": why, "metrics": rows }))? + "\n"
     } else {
-        let mut columns = Columns::new(&["metric", ">before", ">now", ">change", ">chance", "what"]);
+        let mut columns = Columns::new(&["what", "metric", ">before", ">now", ">change", ">chance"]).fitting(&[1], 0);
+        let names = Names::of(all.iter().map(|d| d.metric.as_str()));
+        let is_colored = args.color.is_wanted();
         for d in &all {
             let value = |value: Option<f64>| value.map_or_else(String::new, |value| shown(&d.metric, value));
-            columns.row([
-                clean(&d.metric),
+            let color = match d.what {
+                "worse" => Some(Color::Red),
+                "better" => Some(Color::Green),
+                _ => None,
+            };
+            let cells = [
+                d.what.to_owned(),
+                clean(&names.shown(&d.metric)),
                 value(d.baseline),
                 value(d.value),
                 check_report::change(d.baseline, d.value),
                 d.chance.map_or_else(String::new, |chance| format!("{chance:.3}")),
-                d.what.to_owned(),
-            ]);
+            ];
+            columns.colored(cells, color.filter(|_| is_colored));
         }
         let mut out = format!("{} runs before, {} now\n", base.len(), new.len());
         if all.iter().all(|d| d.chance.is_none()) {
-            out.push_str("  too few runs for a significance test; it needs 4 on each side\n");
+            let few = "too few runs for a significance test; it needs 4 on each side";
+            wrapped(few, terminal::width() - 2).for_each(|line| out.push_str(&format!("  {line}\n")));
         }
-        columns.print(&mut out);
+        columns.print_within(terminal::width(), &mut out);
         out
     };
     let losses = why.is_some() || base.iter().chain(&new).any(|run| run.has_losses);

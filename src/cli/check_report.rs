@@ -5,8 +5,9 @@ use std::fmt::Write;
 use crate::analyze::check::{Finding, Verdict};
 
 use super::markdown::code;
+use super::names::Names;
 use super::stats::shown;
-use super::text::{Columns, clean, counted};
+use super::text::{Color, Columns, clean, counted, wrapped};
 
 /// Bytes that a job summary of GitHub may have.
 pub const MAX_MARKDOWN: usize = 1 << 20;
@@ -100,26 +101,33 @@ fn sentence(f: &Finding) -> String {
     out
 }
 
-/// A table for people.
-pub fn text(findings: &[Finding], facts: &Facts) -> String {
-    let mut out = head(findings, facts) + "\n";
-    let mut columns = Columns::new(&["", "metric", ">value", ">bound", ">baseline", "rule", "why"]);
+/// A table for people, in lines of at most `width` characters.
+pub fn text(findings: &[Finding], facts: &Facts, is_colored: bool, width: usize) -> String {
+    let mut out = wrapped(&head(findings, facts), width).collect::<Vec<_>>().join("\n") + "\n";
+    let mut columns = Columns::new(&["", "metric", ">value", ">bound", ">baseline", "rule", "why"]).fitting(&[1], 2);
+    let names = Names::of(findings.iter().map(|f| f.metric.as_str()));
     for f in sorted(findings) {
+        let color = match (f.verdict, f.is_warning) {
+            (Verdict::Failed, false) => Color::Red,
+            (Verdict::Passed, _) => Color::Green,
+            (Verdict::Failed | Verdict::Undecided, _) => Color::Yellow,
+        };
         let why = match (&f.look_at, f.verdict) {
             (Some(place), Verdict::Failed) => format!("{}; see {place}", f.why),
             _ => f.why.clone(),
         };
-        columns.row([
+        let cells = [
             word(f).to_owned(),
-            clean(&f.metric),
+            clean(&names.shown(&f.metric)),
             value(f, f.value),
             value(f, f.bound),
             value(f, f.baseline),
             clean(&f.rule),
             clean(&why),
-        ]);
+        ];
+        columns.colored(cells, Some(color).filter(|_| is_colored));
     }
-    columns.print(&mut out);
+    columns.print_within(width, &mut out);
     out
 }
 

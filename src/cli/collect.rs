@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::trace::error::{Error, Result};
+use crate::trace::source::diagnostics::{ProviderText, parse_provider_texts};
 use crate::trace::source::live::{Live, Provider, Request};
 
 use super::args::CollectArgs;
@@ -10,10 +11,13 @@ use super::convert::{output, print};
 use super::live;
 use super::output::Outcome;
 use super::progress::Bar;
-use super::values::{ProviderArg, provider, provider_id};
+use super::values::provider_id;
 
 /// The provider that `--keywords` is about.
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+/// What is recorded of it when no provider is named.
+const VERBOSE: u8 = 5;
+
 /// Records until the session ends, and prints the summary.
 pub fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
     if !args.etw {
@@ -30,20 +34,24 @@ pub fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
 }
 
 fn session(args: &CollectArgs) -> Result<Request> {
-    let runtime = || ProviderArg { id: provider_id(RUNTIME), keywords: None, level: 5 };
-    let asked = match args.providers.as_deref() {
-        None => vec![runtime()],
-        Some(text) => text
-            .split(',')
-            .map(|one| provider(one).map_err(|why| Error::Usage(format!("--providers {one}: {why}"))))
-            .collect::<Result<_>>()?,
+    let wanted = |ProviderText { name, keywords, level, arguments }: ProviderText| {
+        let id = provider_id(&name);
+        let all = if id == provider_id(RUNTIME) { args.keywords } else { u64::MAX };
+        let level = u8::try_from(level).ok().filter(|level| (1..=VERBOSE).contains(level));
+        match (level, arguments.is_empty()) {
+            (Some(level), true) => Ok(Provider { id, keywords: keywords.unwrap_or(all), level }),
+            (None, _) => Err(format!("{name}: a session of ETW has the levels 1 to 5")),
+            (_, false) => Err(format!("{name}: arguments are for providers of a diagnostics port, not with --etw")),
+        }
     };
-    let wanted = |arg: ProviderArg| {
-        let all = if arg.id == provider_id(RUNTIME) { args.keywords } else { u64::MAX };
-        Provider { keywords: arg.keywords.unwrap_or(all), level: arg.level, id: arg.id }
+    let providers = match args.providers.as_deref() {
+        None => vec![Provider { id: provider_id(RUNTIME), keywords: args.keywords, level: VERBOSE }],
+        Some(text) => parse_provider_texts(text)
+            .and_then(|asked| asked.into_iter().map(wanted).collect())
+            .map_err(|why| Error::Usage(format!("--providers {text}: {why}")))?,
     };
     let duration = args.duration.map(|ns| Duration::from_nanos(u64::try_from(ns).unwrap_or_default()));
-    Ok(Request { name: args.session.clone(), providers: asked.into_iter().map(wanted).collect(), duration })
+    Ok(Request { name: args.session.clone(), providers, duration })
 }
 
 #[cfg(windows)]
@@ -68,11 +76,35 @@ mod tests {
     use crate::trace::source::live::ProviderId;
     use clap::Parser;
 
-    fn session_of(arguments: &[&str]) -> Request {
+    fn try_session_of(arguments: &[&str]) -> Result<Request> {
         let all = ["tracequet", "collect", "--etw", "-o", "out"].iter().chain(arguments);
         match Cli::try_parse_from(all).unwrap().command {
-            Command::Collect(args) => session(&args).unwrap(),
+            Command::Collect(args) => session(&args),
             other => panic!("{other:?}"),
+        }
+    }
+
+    fn session_of(arguments: &[&str]) -> Request {
+        try_session_of(arguments).unwrap()
+    }
+
+    /// What is typed for one way of recording means the same for the other.
+    #[test]
+    fn providers_are_written_alike_for_a_port_and_for_etw() {
+        let text = "A,B:10,C:0x10:Warning,D::5,E:1:verbose";
+        let of_port = crate::trace::source::diagnostics::parse_providers(text).unwrap();
+        let of_port: Vec<_> = of_port.into_iter().map(|p| (p.name, p.keywords, p.level)).collect();
+        let name = |id| match id {
+            ProviderId::Name(name) => name,
+            ProviderId::Guid(guid) => guid.to_string(),
+        };
+        let of_etw = session_of(&["--providers", text]).providers;
+        let of_etw: Vec<_> = of_etw.into_iter().map(|p| (name(p.id), p.keywords, u32::from(p.level))).collect();
+        assert_eq!(of_etw, of_port);
+        assert_eq!(of_etw[1..3], [("B".to_owned(), 0x10, 4), ("C".to_owned(), 0x10, 3)]);
+        for wrong in ["", ":1", "A:x", "A:1:0", "A:1:loud", "A:1:4:X=1"] {
+            let error = try_session_of(&["--providers", wrong]).unwrap_err().to_string();
+            assert!(error.starts_with("--providers"), "{wrong}: {error}");
         }
     }
 
@@ -92,8 +124,8 @@ mod tests {
             request.providers,
             [
                 Provider { id: rundown, keywords: 0x58, level: 4 },
-                Provider { id: runtime, keywords: 2, level: 5 },
-                Provider { id: name, keywords: u64::MAX, level: 5 },
+                Provider { id: runtime, keywords: 2, level: 4 },
+                Provider { id: name, keywords: u64::MAX, level: 4 },
             ]
         );
     }

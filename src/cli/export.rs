@@ -72,7 +72,7 @@ pub enum FormatArg {
 pub enum WhatArg {
     /// CPU samples
     Cpu,
-    /// Sampled allocations, by bytes
+    /// Allocations, by bytes, of the samples that the view allocation_source names
     Allocation,
     /// Exceptions
     Exception,

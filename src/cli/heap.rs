@@ -8,7 +8,6 @@ use crate::analyze::heap::{
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::live::args::size as parse_size;
 use super::output::{Outcome, print_result};
 use super::text::{Columns, clean, count, counted, moment, size};
 use super::{opened, values};
@@ -59,7 +58,7 @@ pub struct HeapArgs {
     #[arg(long, value_name = "KEY")]
     pub trace: Option<String>,
     /// Memory limit for the graph: 64 bytes for an object or root, 8 bytes for a reference; a larger heap is refused
-    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = values::size)]
     pub memory: u64,
     /// Print one JSON object, with all types
     #[arg(long)]

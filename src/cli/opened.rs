@@ -16,9 +16,17 @@ pub struct Opened {
     pub dataset: Dataset,
     /// Whether the recording that was converted for it has losses.
     pub losses: bool,
+    /// The copy of what lies in an object store.
+    pub stored: Option<StoredDataset>,
     /// Where it is, if it is temporary: removed with this.
-    _folder: Option<TempDir>,
-    _stored: Option<StoredDataset>,
+    folder: Option<TempDir>,
+}
+
+impl Opened {
+    /// Whether it was made of a recording just now.
+    pub fn is_converted(&self) -> bool {
+        self.folder.is_some()
+    }
 }
 
 /// Opens the dataset at `input`, or converts these tables of the recording there.
@@ -29,10 +37,10 @@ pub fn open(input: &Path, tables: &[&str]) -> anyhow::Result<Opened> {
 /// The same, with source lines by the symbols in these folders.
 pub fn open_with_symbols(input: &Path, tables: &[&str], symbols: &[PathBuf]) -> anyhow::Result<Opened> {
     if input.is_dir() {
-        return Ok(Opened { dataset: Dataset::open(input)?, losses: false, _folder: None, _stored: None });
+        return Ok(Opened { dataset: Dataset::open(input)?, losses: false, stored: None, folder: None });
     }
     if let Some(OpenDataset { dataset, stored }) = stored::dataset(input, tables)? {
-        return Ok(Opened { dataset, losses: false, _folder: None, _stored: stored });
+        return Ok(Opened { dataset, losses: false, stored, folder: None });
     }
     interrupt::end_at_interrupt()?;
     let folder = tempfile::tempdir()?;
@@ -44,5 +52,5 @@ pub fn open_with_symbols(input: &Path, tables: &[&str], symbols: &[PathBuf]) -> 
     let result = convert(&request, &mut |progress| bar.show(&name, progress.position, progress.total));
     bar.clear();
     let losses = result?.inputs.iter().any(|input| input.has_losses());
-    Ok(Opened { dataset: Dataset::open(&request.output)?, losses, _folder: Some(folder), _stored: None })
+    Ok(Opened { dataset: Dataset::open(&request.output)?, losses, stored: None, folder: Some(folder) })
 }

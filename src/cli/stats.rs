@@ -7,15 +7,15 @@ use std::path::Path;
 use crate::analyze::check::{LabelTest, Run, latest, runs};
 use crate::analyze::metrics::{Missing, Owner, TABLE, definition_of, tables};
 use crate::analyze::samples::median;
-use crate::dataset::read::Dataset;
-use crate::{Convert, StoredDataset, convert};
 use clap::{Args, ValueEnum};
 
-use super::interrupt;
 use super::markdown::code;
+use super::names::Names;
+use super::opened::{self, Opened};
 use super::output::{Outcome, print_note, print_result};
-use super::stored::{self, OpenDataset, note_damaged};
-use super::text::{Columns, clean, count, duration, size};
+use super::stored::note_damaged;
+use super::terminal;
+use super::text::{Columns, clean, count, duration, shortened, size};
 
 pub const ABOUT: &str = "\
 Shows the metrics of a recording or of all recordings of a dataset: pauses, sizes of the heap, allocations, samples, exceptions, \
@@ -64,7 +64,7 @@ pub fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
     source.note_what_is_missing()?;
     let format = if args.json { StatsFormat::Json } else { args.format };
     let text = match format {
-        StatsFormat::Text => text(&runs),
+        StatsFormat::Text => text(&runs, terminal::width()),
         StatsFormat::Json => json(&runs)?,
         StatsFormat::Markdown => markdown(&runs),
     };
@@ -72,41 +72,26 @@ pub fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
 }
 
 /// Where runs come from: a dataset, or a recording that is converted for it.
-pub struct Source {
-    dataset: Dataset,
-    _folder: Option<tempfile::TempDir>,
-    _stored: Option<StoredDataset>,
-}
+pub struct Source(Opened);
 
 impl Source {
     /// Opens the dataset, or converts the recording.
     pub fn open(input: &Path) -> anyhow::Result<Source> {
-        if input.is_dir() {
-            let dataset = Dataset::open(input)?;
-            note_damaged(&dataset, input)?;
-            return Ok(Source { dataset, _folder: None, _stored: None });
+        let opened = opened::open(input, &NEEDED)?;
+        if !opened.is_converted() {
+            note_damaged(&opened.dataset, input)?;
         }
-        if let Some(OpenDataset { dataset, stored }) = stored::dataset(input, &NEEDED)? {
-            note_damaged(&dataset, input)?;
-            if let Some(stored) = &stored {
-                stored.copy_tables_without(TABLE, &tables()?)?;
-            }
-            return Ok(Source { dataset, _folder: None, _stored: stored });
+        if let Some(stored) = &opened.stored {
+            stored.copy_tables_without(TABLE, &tables()?)?;
         }
-        interrupt::end_at_interrupt()?;
-        let folder = tempfile::tempdir()?;
-        interrupt::remove_at_end(folder.path());
-        let output = folder.path().join("dataset");
-        let mut request = Convert::new([input.to_owned()], &output);
-        request.tables = NEEDED.map(str::to_owned).to_vec();
-        convert(&request, &mut |_| {})?;
-        Ok(Source { dataset: Dataset::open(&output)?, _folder: Some(folder), _stored: None })
+        Ok(Source(opened))
     }
 
     /// Says of which tables there are no figures, where the figures were left out and the tables, too.
     pub fn note_what_is_missing(&self) -> anyhow::Result<()> {
-        let has = |name: &str| self.dataset.tables().iter().any(|table| table.name == name);
-        let is_whole = has(TABLE) || self.dataset.recordings().is_empty();
+        let dataset = &self.0.dataset;
+        let has = |name: &str| dataset.tables().iter().any(|table| table.name == name);
+        let is_whole = has(TABLE) || dataset.recordings().is_empty();
         let missing: Vec<&str> = if is_whole { Vec::new() } else { tables()? };
         let missing: Vec<&str> = missing.into_iter().filter(|name| !has(name)).collect();
         if missing.is_empty() {
@@ -120,12 +105,12 @@ impl Source {
 
     /// The runs with these labels.
     pub fn labelled(&self, labels: &[LabelTest]) -> anyhow::Result<Vec<Run>> {
-        Ok(runs(&self.dataset, labels, None)?)
+        Ok(runs(&self.0.dataset, labels, None)?)
     }
 
     /// The newest run, and those with the same labels.
     pub fn latest(&self) -> anyhow::Result<Vec<Run>> {
-        Ok(runs(&self.dataset, &[], Some(&latest(&self.dataset)))?)
+        Ok(runs(&self.0.dataset, &[], Some(&latest(&self.0.dataset)))?)
     }
 }
 
@@ -178,18 +163,19 @@ fn rows(runs: &[Run]) -> Vec<Row> {
     rows
 }
 
-fn cells(runs: &[Run], row: Row) -> [String; 5] {
+fn cells(runs: &[Run], row: &Row) -> [String; 5] {
     let shown = |value: Option<f64>| value.map_or_else(String::new, |value| shown(&row.name, value));
     let several = runs.len() > 1;
     let values = &row.values;
     let least = values.iter().copied().min_by(f64::total_cmp).filter(|_| several);
     let most = values.iter().copied().max_by(f64::total_cmp).filter(|_| several);
-    let note = if several { format!("{} of {}", values.len(), runs.len()) } else { row.note };
+    let note = if several { format!("{} of {}", values.len(), runs.len()) } else { row.note.clone() };
     let median = if values.is_empty() { "-".to_owned() } else { shown(median(values)) };
     [clean(&row.name), median, shown(least), shown(most), note]
 }
 
-fn text(runs: &[Run]) -> String {
+/// For reading, in lines of at most `width` characters.
+fn text(runs: &[Run], width: usize) -> String {
     let mut out = String::new();
     for run in runs {
         let labels: Vec<String> = run.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -199,20 +185,30 @@ fn text(runs: &[Run]) -> String {
             (false, false, true) => "  LOSSES",
             (false, false, false) => "",
         };
-        writeln!(out, "{}  {}{losses}", clean(&run.trace_id), clean(&labels.join(" "))).ok();
+        let (id, labels) = (clean(&run.trace_id), clean(&labels.join(" ")));
+        let rest = if labels.is_empty() { losses.to_owned() } else { format!("  {labels}{losses}") };
+        if id.chars().count() + rest.chars().count() <= width {
+            writeln!(out, "{id}{rest}").ok();
+        } else {
+            // The key is what --trace takes: it is shown whole.
+            writeln!(out, "{id}\n    {}{}", shortened(&labels, width.saturating_sub(4 + losses.len())), losses).ok();
+        }
     }
-    let mut columns = Columns::new(&["metric", ">median", ">least", ">most", "where"]);
-    for row in rows(runs) {
-        columns.row(cells(runs, row));
+    let mut columns = Columns::new(&["metric", ">median", ">least", ">most", "where"]).fitting(&[0, 4], 0);
+    let rows = rows(runs);
+    let names = Names::of(rows.iter().map(|row| row.name.as_str()));
+    for row in &rows {
+        let [_, median, least, most, note] = cells(runs, row);
+        columns.row([clean(&names.shown(&row.name)), median, least, most, clean(&note)]);
     }
-    columns.print(&mut out);
+    columns.print_within(width, &mut out);
     out
 }
 
 fn markdown(runs: &[Run]) -> String {
     let mut out = String::from("| metric | median | least | most | |\n|---|---:|---:|---:|---|\n");
     for row in rows(runs) {
-        let [name, median, least, most, note] = cells(runs, row);
+        let [name, median, least, most, note] = cells(runs, &row);
         let note = if note.is_empty() { note } else { code(&note) };
         writeln!(out, "| {} | {median} | {least} | {most} | {note} |", code(&name)).ok();
     }

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use crate::analyze::survived::{Fate, Step, TABLES, survived};
+use crate::trace::error::Error;
 use clap::Args;
 
-use super::opened;
 use super::output::{Outcome, print_result};
 use super::text::{Columns, moment};
+use super::{opened, values};
 
 #[derive(Debug, Args)]
 pub struct SurvivedArgs {
@@ -15,10 +16,10 @@ pub struct SurvivedArgs {
     #[arg(value_name = "IN")]
     pub input: PathBuf,
     /// Collection: its gc_id
-    #[arg(value_name = "GC")]
+    #[arg(value_name = "GC", value_parser = collection)]
     pub gc: u32,
     /// Address before the collection, as 0x7f00... or in decimal
-    #[arg(value_name = "ADDRESS", value_parser = super::values::address)]
+    #[arg(value_name = "ADDRESS", value_parser = values::address)]
     pub address: u64,
     /// Continue with later collections, as long as the address of the object is known
     #[arg(long)]
@@ -35,7 +36,28 @@ pub struct SurvivedArgs {
 pub fn run(args: &SurvivedArgs) -> anyhow::Result<Outcome> {
     let opened = opened::open(&args.input, &TABLES)?;
     let recording = opened.dataset.recording(args.trace.as_deref())?;
-    print(args, &survived(&recording, args.gc, args.address, args.follow)?, opened.losses)
+    match survived(&recording, args.gc, args.address, args.follow) {
+        Ok(steps) => print(args, &steps, opened.losses),
+        Err(error) => match u32::try_from(args.address) {
+            // A low address of a small heap can be typed as a collection.
+            Ok(gc) if survived(&recording, gc, args.gc.into(), false).is_ok() => {
+                Err(Error::Usage(format!("{error}; {SWAPPED} {gc} is a collection, which comes before the address"))
+                    .into())
+            }
+            _ => Err(error.into()),
+        },
+    }
+}
+
+/// What is said when an address stands where the collection belongs.
+const SWAPPED: &str = "the arguments seem to be swapped:";
+
+/// Reads the number of a collection.
+fn collection(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| match values::number(text) {
+        Ok(_) => format!("{SWAPPED} an address comes behind the number of the collection"),
+        Err(_) => "expected the number of a collection, its gc_id".to_owned(),
+    })
 }
 
 fn print(args: &SurvivedArgs, steps: &[Step], losses: bool) -> anyhow::Result<Outcome> {

@@ -101,10 +101,34 @@ pub enum Side {
 /// widths have one of 65,535, and each row would be as long as the longest name.
 const WIDEST: usize = 200;
 
+/// A shortened column keeps this much.
+const LEAST: usize = 12;
+
+/// What is moved to lines of its own begins here.
+const INDENT: usize = 6;
+
 /// Rows of cells in aligned columns, two blanks apart and two from the edge. A column without content is left out.
 pub struct Columns {
     sides: Vec<Side>,
-    rows: Vec<Vec<String>>,
+    rows: Vec<Row>,
+    /// Columns whose cells are shortened in the middle when a table is too wide.
+    shortened: Vec<usize>,
+    /// The last ones, whose cells get lines of their own when a table is too wide.
+    moved: usize,
+}
+
+/// Cells, and the colour of the first one.
+struct Row {
+    cells: Vec<String>,
+    color: Option<Color>,
+}
+
+/// Colours, by their numbers for terminals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Color {
+    Red = 31,
+    Green = 32,
+    Yellow = 33,
 }
 
 impl Columns {
@@ -112,36 +136,123 @@ impl Columns {
     pub fn new(heads: &[&str]) -> Columns {
         let side = |head: &&str| if head.starts_with('>') { Side::Right } else { Side::Left };
         let sides = heads.iter().map(side).collect();
-        let row = heads.iter().map(|h| h.trim_start_matches('>').to_owned()).collect();
-        Columns { sides, rows: vec![row] }
+        let cells = heads.iter().map(|h| h.trim_start_matches('>').to_owned()).collect();
+        Columns { sides, rows: vec![Row { cells, color: None }], shortened: Vec::new(), moved: 0 }
+    }
+
+    /// When the table is too wide, the cells of these columns are shortened in the middle, and those of the last `moved` columns
+    /// get lines of their own.
+    pub fn fitting(mut self, shortened: &[usize], moved: usize) -> Columns {
+        (self.shortened, self.moved) = (shortened.to_vec(), moved);
+        self
     }
 
     /// Adds a row.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.into());
+        self.colored(cells, None);
+    }
+
+    /// Adds a row whose first cell has a colour.
+    pub fn colored<const N: usize>(&mut self, cells: [String; N], color: Option<Color>) {
+        self.rows.push(Row { cells: cells.into(), color });
     }
 
     /// Appends the rows to `out`.
     pub fn print(&self, out: &mut String) {
+        self.print_within(usize::MAX, out);
+    }
+
+    /// Appends the rows to `out`, in lines of at most `most` characters as far as columns can be shortened and moved.
+    pub fn print_within(&self, most: usize, out: &mut String) {
         let width = |column: usize| {
-            let lengths = || self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+            let lengths = || self.rows.iter().filter_map(|row| row.cells.get(column)).map(|cell| cell.chars().count());
             let has_content = self.rows.len() == 1 || lengths().skip(1).any(|length| length > 0);
             if has_content { lengths().max().map(|widest| widest.min(WIDEST)) } else { None }
         };
-        let widths: Vec<Option<usize>> = (0..self.sides.len()).map(width).collect();
-        for row in &self.rows {
+        let mut widths: Vec<Option<usize>> = (0..self.sides.len()).map(width).collect();
+        let is_too_wide = all_of(&widths) > most;
+        let kept = if is_too_wide { self.sides.len().saturating_sub(self.moved) } else { self.sides.len() };
+        widths.truncate(kept);
+        if is_too_wide {
+            shrink(&mut widths, &self.shortened, most);
+        }
+        for (number, row) in self.rows.iter().enumerate() {
             let mut line = String::new();
-            for ((cell, width), side) in row.iter().zip(&widths).zip(&self.sides) {
+            for (column, (cell, width)) in row.cells.iter().zip(&widths).enumerate() {
                 let Some(width) = *width else { continue };
-                match side {
-                    Side::Left => write!(line, "  {cell:<width$}").ok(),
-                    Side::Right => write!(line, "  {cell:>width$}").ok(),
+                let is_shortened = is_too_wide && self.shortened.contains(&column);
+                let cell = if is_shortened { shortened(cell, width) } else { cell.clone() };
+                let padded = match self.sides.get(column) {
+                    Some(Side::Right) => format!("{cell:>width$}"),
+                    _ => format!("{cell:<width$}"),
+                };
+                match row.color.filter(|_| column == 0) {
+                    Some(color) => write!(line, "  \u{1b}[{}m{padded}\u{1b}[0m", color as u8).ok(),
+                    None => write!(line, "  {padded}").ok(),
                 };
             }
             out.push_str(line.trim_end());
             out.push('\n');
+            // Their heads are not needed: what they say is read as a sentence.
+            if number == 0 {
+                continue;
+            }
+            let moved = row.cells.iter().skip(kept);
+            for line in moved.flat_map(|cell| wrapped(cell, most.saturating_sub(INDENT))) {
+                writeln!(out, "{:INDENT$}{line}", "").ok();
+            }
         }
     }
+}
+
+/// Characters of a line with columns of these widths.
+fn all_of(widths: &[Option<usize>]) -> usize {
+    widths.iter().flatten().map(|width| width.saturating_add(2)).fold(0, usize::saturating_add)
+}
+
+/// Makes the widest of these columns narrower until a line fits, or they have the least that they keep.
+fn shrink(widths: &mut [Option<usize>], columns: &[usize], most: usize) {
+    while all_of(widths) > most {
+        let widest = columns.iter().filter_map(|column| Some(((*widths.get(*column)?)?, *column))).max();
+        let Some((width, column)) = widest.filter(|(width, _)| *width > LEAST) else { return };
+        if let Some(place) = widths.get_mut(column) {
+            *place = Some(width - 1);
+        }
+    }
+}
+
+/// A text of at most `most` characters, without what is in its middle if it is longer.
+pub fn shortened(text: &str, most: usize) -> String {
+    let count = text.chars().count();
+    if count <= most {
+        return text.to_owned();
+    }
+    let kept = most.saturating_sub(1);
+    // The end says more: the method, or the type in brackets.
+    let (front, back) = (kept / 2, kept - kept / 2);
+    text.chars().take(front).chain(['…']).chain(text.chars().skip(count - back)).collect()
+}
+
+/// A text in lines of at most `most` characters, cut at blanks.
+pub fn wrapped(text: &str, most: usize) -> impl Iterator<Item = String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut length = 0;
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let word = shortened(word, most);
+        let count = word.chars().count();
+        match lines.last_mut().filter(|_| length + 1 + count <= most) {
+            Some(line) => {
+                line.push(' ');
+                line.push_str(&word);
+                length += 1 + count;
+            }
+            None => {
+                lines.push(word);
+                length = count;
+            }
+        }
+    }
+    lines.into_iter()
 }
 
 /// One line about all problems of a kind.
@@ -164,6 +275,47 @@ mod tests {
         columns.print(&mut out);
         let lengths: Vec<usize> = out.lines().map(str::len).collect();
         assert_eq!(lengths, [2 + WIDEST + 3, 2 + WIDEST + 3, 2 + 100_000 + 3]);
+    }
+
+    #[test]
+    fn a_table_fits_into_the_terminal() {
+        let table = |most| {
+            let mut columns = Columns::new(&["", "metric", ">value", "rule", "why"]).fitting(&[1], 2);
+            let name = "cpu.by_method[Company.Product.Services.OrderService.Calculate]";
+            let why = "the median of 5 runs is above the bound in 4 of them; see recording-20261123-1a2b3c4d";
+            columns
+                .colored(["FAILED".into(), name.into(), "12".into(), "cpu <= 10".into(), why.into()], Some(Color::Red));
+            columns.row(["passed".into(), "gc.count".into(), "7".into(), String::new(), String::new()]);
+            let mut out = String::new();
+            columns.print_within(most, &mut out);
+            out
+        };
+        let wide = table(400);
+        assert!(
+            wide.lines().count() == 3 && wide.contains("  rule") && wide.contains("OrderService.Calculate]"),
+            "{wide}"
+        );
+        assert!(wide.contains("  \u{1b}[31mFAILED\u{1b}[0m  "), "{wide}");
+        let narrow = table(60).replace("\u{1b}[31m", "").replace("\u{1b}[0m", "");
+        let expected = [
+            "          metric                                       value",
+            "  FAILED  cpu.by_method[Compa…erService.Calculate]        12",
+            "      cpu <= 10",
+            "      the median of 5 runs is above the bound in 4 of them;",
+            "      see recording-20261123-1a2b3c4d",
+            "  passed  gc.count                                         7",
+        ];
+        assert_eq!(narrow.lines().collect::<Vec<_>>(), expected, "{narrow}");
+        // Narrower than what is kept of each column.
+        assert!(table(10).contains("  passed"));
+    }
+
+    #[test]
+    fn names_are_shortened_in_the_middle() {
+        assert_eq!(shortened("abcdefghij", 10), "abcdefghij");
+        assert_eq!(shortened("abcdefghij", 6), "ab…hij");
+        assert_eq!(shortened("äöüäöü", 3), "ä…ü");
+        assert_eq!((shortened("ab", 1), shortened("ab", 0)), ("…".into(), "…".into()));
     }
 
     #[test]

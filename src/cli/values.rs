@@ -1,4 +1,4 @@
-//! Parses values of options: numbers, addresses, compressions, providers, names of sessions.
+//! Parses values of options: numbers, addresses, sizes, compressions, providers, names of sessions.
 
 use crate::Compression;
 use crate::trace::event::catalog;
@@ -7,17 +7,6 @@ use crate::trace::source::live::ProviderId;
 
 /// Longer names of sessions are cut by what starts them.
 const MAX_NAME: usize = 200;
-
-/// A provider as typed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProviderArg {
-    /// Its GUID or name.
-    pub id: ProviderId,
-    /// What to record of it, when that was said.
-    pub keywords: Option<u64>,
-    /// Verbosity, 1 to 5.
-    pub level: u8,
-}
 
 /// Reads an address.
 pub fn address(text: &str) -> Result<u64, String> {
@@ -56,20 +45,20 @@ pub fn compression(text: &str) -> Result<Compression, String> {
     }
 }
 
-/// Reads `NAME|GUID[:KEYWORDS[:LEVEL]]`.
-pub fn provider(text: &str) -> std::result::Result<ProviderArg, String> {
-    let mut parts = text.split(':');
-    let name = parts.next().filter(|name| !name.is_empty()).ok_or("expected the name or the GUID of a provider")?;
-    let keywords = parts.next().map(number).transpose().map_err(|e| format!("keywords: {e}"))?;
-    let level = match parts.next().map(str::parse) {
-        None => 5,
-        Some(Ok(level @ 1..=5)) => level,
-        Some(_) => return Err("level: expected 1 to 5".into()),
+/// Reads a number of bytes: `1000`, `500k`, `20M`, `2G` (powers of 1024), with or without a B behind.
+pub fn size(text: &str) -> Result<u64, String> {
+    let expected = || "expected a size such as 500M or 2G".to_owned();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text.get(digits.len()..).unwrap_or_default().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return Err(expected()),
     };
-    if parts.next().is_some() {
-        return Err("expected NAME:KEYWORDS:LEVEL".into());
-    }
-    Ok(ProviderArg { id: provider_id(name), keywords, level })
+    let number: u64 = digits.parse().map_err(|_| expected())?;
+    number.checked_mul(1 << shift).filter(|bytes| *bytes > 0).ok_or_else(expected)
 }
 
 /// A GUID, a name that the catalogue knows the GUID of, or one for the system to look up.
@@ -102,10 +91,16 @@ mod tests {
     }
 
     #[test]
-    fn providers_and_names_that_mean_nothing_are_refused() {
-        for wrong in ["", ":1", "A:x", "A:1:0", "A:1:6", "A:1:5:", "A::5"] {
-            assert!(provider(wrong).is_err(), "{wrong}");
+    fn sizes_are_powers_of_1024() {
+        let sizes = ["1000", "1b", "500k", "20M", "2GiB", "1TB"].map(|text| size(text).unwrap());
+        assert_eq!(sizes, [1000, 1, 500 << 10, 20 << 20, 2 << 30, 1 << 40]);
+        for wrong in ["", "M", "0", "-1", "1.5G", "1X", "99999999T", "1 G"] {
+            assert!(size(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn names_that_mean_nothing_are_refused() {
         let long = "x".repeat(201);
         for wrong in ["", "a\nb", &long] {
             assert!(session_name(wrong).is_err(), "{wrong}");

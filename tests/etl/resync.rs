@@ -4,6 +4,7 @@ use super::expected::shared_file;
 use super::hostile::plain;
 use super::writer::*;
 use crate::support::collect::Recording;
+use crate::support::patience::ends;
 
 const SIZE: usize = BUFFER_SIZE as usize;
 
@@ -70,10 +71,8 @@ fn a_log_of_nothing_behind_its_header_ends() {
     let mut bytes = log(1);
     bytes.truncate(SIZE);
     bytes.resize(SIZE + (4 << 20), 0);
-    let started = std::time::Instant::now();
-    let recording = Recording::mapped(&bytes);
+    let recording = ends("a log of nothing", || Recording::mapped(&bytes));
     assert_eq!((recording.events.len(), gaps(&recording)), (1, vec![(SIZE as u64, 4 << 20)]));
-    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
 }
 
 /// Compressed buffers have any size and begin anywhere.

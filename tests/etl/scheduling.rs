@@ -81,6 +81,8 @@ struct Machine {
     waiting: Vec<u32>,
     /// State, since when, why it stopped, by whom it was woken.
     since: std::collections::HashMap<u32, (&'static str, i64, &'static str)>,
+    /// Threads that wait since before the recording began.
+    untouched: BTreeSet<u32>,
     events: Vec<Vec<Vec<u8>>>,
     truth: BTreeSet<Row>,
 }
@@ -97,6 +99,7 @@ impl Machine {
             queue: VecDeque::new(),
             waiting: (1..=threads).map(|id| 100 + id).collect(),
             since: Default::default(),
+            untouched: (1..=threads).map(|id| 100 + id).collect(),
             events,
             truth: BTreeSet::new(),
         }
@@ -145,6 +148,10 @@ impl Machine {
         let why = self.since.get(&id).map_or("", |(.., why)| why);
         self.events[processor].push(ready(self.now, id, from_dpc.into()));
         self.over(id, None, by);
+        if self.untouched.remove(&id) {
+            let row = (id.into(), "blocked".into(), TICKS, self.now, None, String::new(), by.into(), false);
+            self.truth.insert(row);
+        }
         self.since.insert(id, ("ready", self.now, why));
         self.queue.push_back(id);
     }

@@ -19,6 +19,7 @@ pub mod imports;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 pub mod live;
 pub mod mutate;
+pub mod patience;
 #[cfg(feature = "cli")]
 pub mod program;
 #[cfg(feature = "cli")]

@@ -130,6 +130,9 @@ impl fmt::Display for Error {
                  and if it uses another TMPDIR, set TMPDIR to it",
                 folder.display()
             ),
+            Error::Denied { what, owner: Some(owner) } if owner == "root" => {
+                write!(f, "{what} belongs to root; run this as root")
+            }
             Error::Denied { what, owner: Some(owner) } => {
                 write!(f, "{what} belongs to {owner}; run this as {owner} or as root")
             }
@@ -199,5 +202,17 @@ impl std::error::Error for Error {
             Error::Io { source, .. } => Some(source),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_use_a_process_is_said_once() {
+        let of = |owner: &str| Error::Denied { what: "process 7".into(), owner: Some(owner.into()) }.to_string();
+        assert_eq!(of("root"), "process 7 belongs to root; run this as root");
+        assert_eq!(of("app"), "process 7 belongs to app; run this as app or as root");
     }
 }

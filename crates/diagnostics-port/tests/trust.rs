@@ -200,5 +200,14 @@ fn a_process_in_a_pid_namespace_is_known_by_both_ids() {
     let port = find(process).unwrap();
     assert_eq!(port.path(), folder.socket_of(1));
     assert_eq!(process_info(&Target::Port(port)).unwrap().process, 1);
-    assert!(listed(process));
+    // The first process of another pid namespace has the same id there, and the same folder.
+    let words = ["--pid", "--fork", "--kill-child", "sh", "-c", "echo ready; exec sleep 1000"];
+    let mut other = Command::new("unshare");
+    let mut other = Running(other.args(words).env("TMPDIR", &folder.0).stdout(Stdio::piped()).spawn().unwrap());
+    assert!(BufReader::new(other.0.stdout.take().unwrap()).lines().next().is_some());
+    let id = other.0.id();
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    let children: Vec<u32> = children.split_whitespace().map(|id| id.parse().unwrap()).collect();
+    assert_eq!(children.len(), 1);
+    assert!(listed(process) && !listed(children[0]), "the runtime is listed once");
 }

@@ -5,7 +5,7 @@
 use std::cell::Cell;
 
 use tracequet_trace::catalog::Provider;
-use tracequet_trace::event::plan::Plan;
+use tracequet_trace::event::fixed_field::FixedField;
 use tracequet_trace::event::rows::{RowLayout, Rows};
 use tracequet_trace::event::{Decoding, Event, EventInfo};
 use tracequet_trace::reader::ProcessKey;
@@ -144,8 +144,8 @@ impl<R: Copy> Handler<R> {
             traits,
             scalars,
             rows: columns.filter(|_| info.rows_in().is_some()).and_then(|columns| RowLayout::new(plan, columns)),
-            clr_instance_id: FixedField::new(plan, "ClrInstanceID").filter(|_| one_layout),
-            index: FixedField::new(plan, "Index").filter(|_| one_layout),
+            clr_instance_id: FixedField::of(plan, "ClrInstanceID").filter(|_| one_layout),
+            index: FixedField::of(plan, "Index").filter(|_| one_layout),
             catalogue: info.catalogue,
         })
     }
@@ -168,7 +168,7 @@ impl<R: Copy> Handler<R> {
         };
         let payload = event.raw.payload;
         let clr_instance_id = match &self.clr_instance_id {
-            Some(field) => field.read(payload),
+            Some(field) => field.read(payload).unwrap_or_default(),
             None => self.scalars.number("ClrInstanceID").unwrap_or_default(),
         };
         Some(Input {
@@ -177,7 +177,7 @@ impl<R: Copy> Handler<R> {
             fields: &self.scalars,
             rows,
             clr_instance_id: clr_instance_id as u16,
-            index: self.index.as_ref().map_or(0, |field| field.read(payload)),
+            index: self.index.and_then(|field| field.read(payload)).unwrap_or_default(),
             catalogue: self.catalogue,
         })
     }
@@ -261,37 +261,6 @@ impl<'a> Input<'a> {
     pub fn words_of(&self, map: &str, field: &str) -> String {
         let map = self.catalogue.and_then(|catalogue| catalogue.maps.get(map));
         map.zip(self.fields.number(field)).map_or_else(String::new, |(map, value)| map.words(value))
-    }
-}
-
-/// A number at a fixed place in the payload.
-#[derive(Clone, Copy, Debug)]
-struct FixedField {
-    at: usize,
-    width: usize,
-}
-
-impl FixedField {
-    fn new(plan: &Plan, name: &str) -> Option<FixedField> {
-        let mut at = 0;
-        for field in &plan.fields {
-            let width = field.node.fixed_size()?;
-            if field.name == name {
-                return Some(FixedField { at, width });
-            }
-            at += width;
-        }
-        None
-    }
-
-    /// The value; 0 when the payload ends before it.
-    #[inline]
-    fn read(self, payload: &[u8]) -> u64 {
-        match (payload.get(self.at..), self.width) {
-            (Some(rest), 2) => rest.first_chunk().map_or(0, |b| u64::from(u16::from_le_bytes(*b))),
-            (Some(rest), 4) => rest.first_chunk().map_or(0, |b| u64::from(u32::from_le_bytes(*b))),
-            _ => 0,
-        }
     }
 }
 

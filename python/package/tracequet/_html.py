@@ -31,11 +31,19 @@ def size(count: int) -> str:
     return f"{number:.0f} {units[0]}" if units[0] == "B" else f"{number:.1f} {units[0]}"
 
 
+def _collections(groups: List[Dict[str, Any]]) -> str:
+    """How many collections there are of each generation. Those in the background stop threads for a part of their time only."""
+    counts: Dict[str, int] = {}
+    for group in groups:
+        generation = "an unknown generation" if group["generation"] is None else f"generation {group['generation']}"
+        words = generation + (" in the background" if group["kind"] == "background" else "")
+        counts[words] = counts.get(words, 0) + group["count"]
+    return ", ".join(f"{count} of {words}" for words, count in counts.items() if count)
+
+
 def _recording(found: Dict[str, Any]) -> Tuple[str, ...]:
     """The line of a recording, from the result of `inspect`."""
-    collections = ", ".join(
-        f"{g['count']} of generation {g['generation']}" for g in found["collections_by_generation"] if g["count"]
-    )
+    collections = _collections(found["collections_by_generation"])
     process = found.get("command_line") or ", ".join(p["name"] for p in found["processes"][:3] if p["name"])
     if found["container"] == "gcdump":
         process = "a heap dump"

@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::trace::source::diagnostics::{Profiles, parse_event_ids, parse_level};
 use clap::Args;
 
-use super::super::{time, values::number};
+use super::super::time;
+use super::super::values::{number, size};
 use super::stop_on::StopOn;
 
 /// Where a process is, what is recorded of it, and when the recording ends.
@@ -127,22 +128,6 @@ fn profile_names() -> clap::builder::PossibleValuesParser {
     profiles.iter().map(value).collect::<Vec<_>>().into()
 }
 
-/// Reads a number of bytes: `1000`, `500k`, `20M`, `2G` (powers of 1024), with or without a B behind.
-pub fn size(text: &str) -> Result<u64, String> {
-    let expected = || "expected a size such as 500M or 2G".to_owned();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match text.get(digits.len()..).unwrap_or_default().to_ascii_lowercase().as_str() {
-        "" | "b" => 0,
-        "k" | "kb" | "kib" => 10,
-        "m" | "mb" | "mib" => 20,
-        "g" | "gb" | "gib" => 30,
-        "t" | "tb" | "tib" => 40,
-        _ => return Err(expected()),
-    };
-    let number: u64 = digits.parse().map_err(|_| expected())?;
-    number.checked_mul(1 << shift).filter(|bytes| *bytes > 0).ok_or_else(expected)
-}
-
 /// The processes that can be recorded.
 #[derive(Debug, Args)]
 pub struct PsArgs {
@@ -154,15 +139,6 @@ pub struct PsArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_powers_of_1024() {
-        let sizes = ["1000", "1b", "500k", "20M", "2GiB", "1TB"].map(|text| size(text).unwrap());
-        assert_eq!(sizes, [1000, 1, 500 << 10, 20 << 20, 2 << 30, 1 << 40]);
-        for wrong in ["", "M", "0", "-1", "1.5G", "1X", "99999999T", "1 G"] {
-            assert!(size(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn a_rundown_is_a_switch_or_a_mask() {

@@ -57,9 +57,11 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
     let kind = match what {
         What::Cpu => Some("kind"),
         What::Blocked => Some("state"),
+        What::Allocation => Some("source"),
         _ => None,
     };
     columns.extend(kind);
+    let sources = if what == What::Allocation { allocation_sources(recording)? } else { &[] };
     let mut threads: BTreeMap<(u64, u64), Vec<Sample>> = BTreeMap::new();
     let mut rounds = Rounds::default();
     let (sites, mut without_stack) = (profile.callsites.len() as u64, 0);
@@ -69,7 +71,9 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
             // No thread wanted the processor.
             What::Cpu => row.text(5) == "idle",
             What::Blocked => row.text(5) != "blocked",
-            _ => false,
+            // Several kinds of samples stand for the same bytes.
+            What::Allocation => !sources.contains(&row.text(5)),
+            What::Exception | What::Contention => false,
         };
         if is_other {
             return Ok(());
@@ -101,6 +105,20 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
     });
     profile.threads = threads.collect::<Result<_>>()?;
     Ok(profile)
+}
+
+/// The kinds of samples that allocations are counted by: the first of these that the recording has, as the view
+/// `allocation_source` chooses.
+fn allocation_sources(recording: &Recording<'_>) -> Result<&'static [&'static str]> {
+    const CHOICES: [&[&str]; 4] = [&["object"], &["sampled"], &["object_high", "object_low"], &["tick"]];
+    let mut first = CHOICES.len();
+    each(recording, "allocation", &["source"], |row| {
+        let source = row.text(0);
+        let place = CHOICES.iter().position(|choice| choice.contains(&source));
+        first = first.min(place.unwrap_or(CHOICES.len()));
+        Ok(())
+    })?;
+    Ok(CHOICES.get(first).copied().unwrap_or_default())
 }
 
 /// How often the runtime's sampler came round. It takes a sample of every thread each time, and comes less often than it is

@@ -130,4 +130,18 @@ mod tests {
         let written: usize = String::from_utf8(out).unwrap().matches("[0,1,2,").map(str::len).sum();
         assert_eq!(written, 8 * 7);
     }
+
+    #[test]
+    fn equal_stacks_that_follow_each_other_are_one_sample() {
+        let mut profile = Profile::of_chain(&["main", "work"], 1);
+        let sample = |ts_ns, callsite| crate::profile::Sample { ts_ns, callsite, weight: 3 };
+        profile.threads[0].samples = [1, 1, 1, 2, 2, 1].iter().zip(0..).map(|(site, at)| sample(at, *site)).collect();
+        let mut out = Vec::new();
+        write(&profile, &mut out).unwrap();
+        let json: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(json["profiles"][1]["samples"], json!([[0], [0, 1], [0]]));
+        assert_eq!(json["profiles"][1]["weights"], json!([9, 6, 3]));
+        // Together each stack is there once.
+        assert_eq!(json["profiles"][0]["weights"], json!([12, 6]));
+    }
 }

@@ -4,11 +4,10 @@
 use std::collections::HashSet;
 
 use tracequet_trace::event::catalog::{Provider, ValueMap};
+use tracequet_trace::event::fixed_field::FixedField;
 use tracequet_trace::event::{Decoding, EventInfo, layout};
 use tracequet_trace::reader::{ProcessKey, RawEvent};
 use tracequet_trace::time::Clock;
-
-use super::fixed_field::FixedField;
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 const GC_START: u32 = 1;

@@ -6,7 +6,6 @@
 
 mod callbacks;
 mod events;
-mod fixed_field;
 mod frames;
 mod gc_list;
 mod gcdump;

@@ -3,6 +3,7 @@
 //! arrow-rs takes what a page says that it expands to, up to 2 GB, and a list of as many lengths as a page says it has: some
 //! bytes can ask for more memory than there is, which ends the program. Source of the layout: apache/parquet-format.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use parquet::arrow::arrow_reader::RowGroups;
 use parquet::basic::{Encoding, Type};
 use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescriptor;
@@ -22,7 +23,7 @@ use super::wanted::BATCH_ROWS;
 /// Pages and dictionaries of all columns that are decoded at a time. Those that tracequet writes have some megabytes.
 const MAX_PAGES: u64 = 128 << 20;
 
-/// What the values of one batch may take that a dictionary repeats.
+/// What the values of one batch may take.
 const MAX_REPEATED: u64 = 256 << 20;
 
 /// Values of a page. tracequet writes 20,000, other writers a million.
@@ -183,6 +184,26 @@ impl Header {
     }
 }
 
+/// What a column of a row group declares that its pages expand to.
+fn declared(column: &ColumnChunkMetaData) -> u64 {
+    u64::try_from(column.uncompressed_size()).unwrap_or_default()
+}
+
+/// The mean of the texts in that page of a column where it is greatest. Rows of a batch take no more than that each, and two pages.
+fn mean_of_texts(file: &File, column: &ColumnChunkMetaData) -> Result<u64> {
+    let (mut at, length) = column.byte_range();
+    let (end, mut most) = (at.saturating_add(length), 0);
+    while at < end {
+        let header = Header::at(file, at, end)?;
+        // Places in a dictionary are no texts.
+        if header.kind != DICTIONARY && !matches!(header.encoding, 2 | 8) {
+            most = most.max(header.expanded.div_ceil(header.values.unsigned_abs().max(1)));
+        }
+        at = at.saturating_add(header.length).saturating_add(header.stored);
+    }
+    Ok(most)
+}
+
 /// The columns of some row groups.
 pub(super) struct Groups {
     file: Arc<File>,
@@ -190,7 +211,7 @@ pub(super) struct Groups {
     kept: Vec<usize>,
     /// Bytes of the pages of all columns.
     held: Arc<AtomicU64>,
-    /// The longest value that a dictionary may repeat.
+    /// What a value takes at most: the longest one that a dictionary may repeat, and of texts in pages of many the mean.
     longest: u64,
 }
 
@@ -204,10 +225,20 @@ impl Groups {
     ) -> Result<Groups> {
         let (file, mut longest) = (Arc::new(file), 0);
         let groups = kept.iter().filter_map(|index| metadata.row_groups().get(*index));
+        // A batch may have rows of several row groups.
+        let mut expanded: HashMap<usize, u64> = HashMap::new();
+        for (leaf, column) in groups.clone().flat_map(|group| group.columns().iter().enumerate()) {
+            let sum = expanded.entry(leaf).or_default();
+            *sum = sum.saturating_add(declared(column));
+        }
         for column in groups.flat_map(|group| group.columns().iter().enumerate()) {
             let (leaf, column) = column;
             if is_wanted(leaf) {
                 let descriptor = column.column_descr();
+                let is_text = descriptor.physical_type() == Type::BYTE_ARRAY;
+                if is_text && expanded.get(&leaf).is_some_and(|expanded| *expanded > MAX_REPEATED) {
+                    longest = longest.max(mean_of_texts(&file, column)?);
+                }
                 longest = longest.max(match descriptor.physical_type() {
                     Type::BYTE_ARRAY if column.dictionary_page_offset().is_some() => {
                         let (start, length) = column.byte_range();
@@ -276,6 +307,7 @@ impl Iterator for Chunks {
                 column: group.schema_descr().column(self.leaf),
                 next: None,
                 listed: 0,
+                declared: declared(column),
                 longest: self.longest,
                 held: Held { all: self.held.clone(), dictionary: 0, page: 0 },
             }) as Box<dyn PageReader>
@@ -326,6 +358,8 @@ struct Pages {
     next: Option<Header>,
     /// Values in lists so far.
     listed: u64,
+    /// What the pages that are left may expand to.
+    declared: u64,
     longest: u64,
     held: Held,
 }
@@ -396,6 +430,10 @@ impl PageReader for Pages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let Some(header) = self.check()? else { return Ok(None) };
         self.held.take(&header)?;
+        let Some(left) = self.declared.checked_sub(header.expanded) else {
+            return wrong("pages that expand to more than the column declares");
+        };
+        self.declared = left;
         if header.kind != DICTIONARY && self.column.max_rep_level() > 0 {
             self.listed = self.listed.saturating_add(header.values.unsigned_abs());
             if self.listed > MAX_LISTED {

@@ -7,7 +7,7 @@ use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::reader::ProcessKey;
 use tracequet_trace::reader::symbols::{NativeKey, NativeModule};
 
-use super::code_map::CodeMap;
+use super::code_map::{Around, CodeMap};
 use super::lines::{Line, Lines};
 use super::mappings::Mappings;
 use super::methods::{Code, Methods};
@@ -314,7 +314,13 @@ impl Maps<'_> {
             let kind = if is_of_kernel { "kernel" } else { kind };
             return Frame { kind, module_id: base, offset_bytes: address.wrapping_sub(base), name: text, ..row };
         }
-        Frame { kind: if is_kernel { "kernel" } else { "unknown" }, name: "?", ..row }
+        let (kind, name) = match self.methods.around(process, address, first_ns) {
+            _ if is_kernel => ("kernel", "[kernel]"),
+            Around::Ended => ("unloaded", "[unloaded method]"),
+            Around::Among => ("unlisted", "[stub or unlisted method]"),
+            Around::Away => ("unknown", "[unknown]"),
+        };
+        Frame { kind, name, ..row }
     }
 
     /// The native module of an .etl at an address, and whether it is one of the kernel, which is in every process.

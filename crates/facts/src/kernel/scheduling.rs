@@ -114,7 +114,8 @@ impl Scheduling {
             flags: input.number("Flags") as u8,
             flags_text: &input.words_of("ReadyFlagsMap", "Flags"),
         });
-        self.threads.ready(input.thread_id(), input.process_id(), input.ts_ns(), ready_by_thread_id);
+        let (ts_ns, first_ns) = (input.ts_ns(), self.since_ns);
+        self.threads.ready(input.thread_id(), input.process_id(), ts_ns, ready_by_thread_id, first_ns, sink);
     }
 }
 

@@ -60,6 +60,8 @@ enum Doing {
 struct Thread {
     process_id: u64,
     doing: Doing,
+    /// It was there when the recording began, and no event has said since what it does: it did not run.
+    is_unseen: bool,
 }
 
 /// All threads, by OS thread id. The idle threads, which share the id 0, are left out.
@@ -105,9 +107,12 @@ impl ThreadStates {
         self.thread(thread_id, process_id);
     }
 
-    /// A thread is there.
+    /// A thread was there when the recording began.
     pub fn listed(&mut self, thread_id: u64, process_id: u64) {
-        self.thread(thread_id, process_id);
+        let is_unseen = !self.threads.contains_key(&thread_id);
+        if let Some(thread) = self.thread(thread_id, process_id) {
+            thread.is_unseen |= is_unseen;
+        }
     }
 
     /// A thread was thought to run and did not: what it did meanwhile is not known.
@@ -130,6 +135,7 @@ impl ThreadStates {
         self.now_ns = self.now_ns.max(at.ts_ns);
         let process_id = self.process_of(thread_id);
         let Some(thread) = self.thread(thread_id, process_id) else { return };
+        thread.is_unseen = false;
         if let Doing::Running { since, callsite_id } = thread.doing
             && since.processor == at.processor
             && since.ts_ns <= at.ts_ns
@@ -177,6 +183,7 @@ impl ThreadStates {
     ) {
         self.now_ns = self.now_ns.max(at.ts_ns);
         let Some(thread) = self.thread(thread_id, process_id) else { return };
+        thread.is_unseen = false;
         match thread.doing {
             // Its clock went back, or the event came late: how long it took is not known.
             Doing::Blocked { since_ns, woken, .. } if at.ts_ns < woken.map_or(since_ns, |(ts_ns, _)| ts_ns) => {}
@@ -208,10 +215,24 @@ impl ThreadStates {
         }
     }
 
-    /// The wait of a thread is over, by another one (0: not known).
-    pub fn ready(&mut self, thread_id: u64, process_id: u64, ts_ns: i64, by: u64) {
+    /// The wait of a thread is over, by another one (0: not known). If no event has said yet what a thread does that was there when
+    /// the recording began, it had waited since `first_ns`.
+    pub fn ready(
+        &mut self,
+        thread_id: u64,
+        process_id: u64,
+        ts_ns: i64,
+        by: u64,
+        first_ns: Option<i64>,
+        sink: &mut impl FactSink,
+    ) {
         self.now_ns = self.now_ns.max(ts_ns);
         let Some(thread) = self.thread(thread_id, process_id) else { return };
+        let was_unseen = std::mem::take(&mut thread.is_unseen);
+        if let Some(first_ns) = first_ns.filter(|first_ns| was_unseen && *first_ns < ts_ns) {
+            let row = thread.row(thread_id, "blocked", first_ns, ts_ns);
+            sink.add(&ThreadTime { ready_by_thread_id: by, complete: false, ..row });
+        }
         match &mut thread.doing {
             // What had been swapped out is made ready once more: it waited for a processor since the first time.
             // What comes late is about an earlier wait.
@@ -325,7 +346,7 @@ mod tests {
         for thread in [30, 10, 20] {
             states.runs(thread, 7, at(5), 0, &mut reported);
         }
-        states.ready(40, 7, 6, 10);
+        states.ready(40, 7, 6, 10, None, &mut reported);
         states.stops(10, at(8), None, (thread_state::WAITING, None), &mut reported);
         states.stops(20, at(8), None, (thread_state::TERMINATED, None), &mut reported);
         assert_eq!(states.touched, [30, 10, 20, 40]);
@@ -335,11 +356,33 @@ mod tests {
         // The next loss has nothing to look at until something is known again.
         assert!(states.touched.is_empty() && states.touched.capacity() == 0);
         states.stops(50, at(10), None, (thread_state::WAITING, None), &mut reported);
-        states.ready(60, 7, 20, 0);
+        states.ready(60, 7, 20, 0, Some(0), &mut reported);
         assert_eq!(states.touched, [50, 60]);
         reported.0.clear();
         states.cut(i64::MAX, &mut reported);
         assert_eq!(reported.0, [(50, "blocked")]);
+    }
+
+    #[test]
+    fn a_thread_that_was_there_had_waited_until_it_is_woken() {
+        let woken = |first_ns, prepare: fn(&mut ThreadStates, &mut Reported)| {
+            let (mut states, mut reported) = (ThreadStates::default(), Reported::default());
+            states.listed(10, 7);
+            prepare(&mut states, &mut reported);
+            reported.0.clear();
+            states.ready(10, 7, 20, 0, first_ns, &mut reported);
+            reported.0
+        };
+        assert_eq!(woken(Some(5), |_, _| {}), [(10, "blocked")]);
+        // Of it alone the recording has the beginning; and what was seen or began later says something else.
+        assert_eq!(woken(None, |_, _| {}), []);
+        assert_eq!(woken(Some(20), |_, _| {}), []);
+        assert_eq!(woken(Some(5), |states, sink| states.begins(10, 7, sink)), []);
+        assert_eq!(woken(Some(5), |states, sink| states.runs(10, 7, at(6), 0, sink)), []);
+        assert_eq!(woken(Some(5), |states, sink| states.ready(10, 7, 6, 0, Some(5), sink)), []);
+        let (mut states, mut reported) = (ThreadStates::default(), Reported::default());
+        states.ready(11, 7, 20, 0, Some(5), &mut reported);
+        assert_eq!(reported.0, [], "it may have begun meanwhile");
     }
 
     #[test]

@@ -86,16 +86,7 @@ impl Activities {
                 let names = || (info.provider.clone(), event.work_name(&info.name).to_owned());
                 self.open.names.add(event.kind, names);
                 let fields = json(input.fields.iter());
-                let work = Work {
-                    row: about(input),
-                    kind: event.kind,
-                    fields,
-                    ids,
-                    failed: false,
-                    outcome: None,
-                    end_fields: None,
-                };
-                self.open.begin(key, work, sink);
+                self.open.begin(key, started(input, event.kind, fields, ids), sink);
             }
             Step::Stop => {
                 let mut said = None;
@@ -120,17 +111,7 @@ impl Activities {
         if event.step == Step::Start {
             self.open.names.add(event.kind, || (tasks::PROVIDER.to_owned(), event.name.to_owned()));
             let fields = json(input.fields.iter());
-            let ids = Ids::default();
-            let work = Work {
-                row: about(input),
-                kind: event.kind,
-                fields,
-                ids,
-                failed: false,
-                outcome: None,
-                end_fields: None,
-            };
-            return self.open.begin(key, work, sink);
+            return self.open.begin(key, started(input, event.kind, fields, Ids::default()), sink);
         }
         if let Some(mut work) = self.open.end(&key, &Ids::default()) {
             work.row.end_ts_ns = Some(input.ts_ns());
@@ -162,8 +143,7 @@ impl Activities {
         if step == Step::Start {
             self.open.names.add(kind, || (utf16::string(head.source), utf16::string(work)));
             let fields = diagnostic_json(&pairs);
-            let work = Work { row: about(input), kind, fields, ids, failed: false, outcome: None, end_fields: None };
-            return self.open.begin(key, work, sink);
+            return self.open.begin(key, started(input, kind, fields, ids), sink);
         }
         let found =
             OUTCOMES.iter().find_map(|name| pairs.iter().find(|(key, _)| key == name).map(|pair| (*name, pair)));
@@ -283,6 +263,11 @@ pub fn is_numbered_once(row: &Activity<'_>) -> bool {
 
 fn key(input: &Input<'_>, kind: u64) -> Key {
     (input.process(), kind, input.event.raw.labels.activity_id)
+}
+
+/// Work that begins with this event.
+fn started(input: &Input<'_>, kind: u64, fields: Option<String>, ids: Ids) -> Work {
+    Work { row: about(input), kind, fields, ids, failed: false, outcome: None, end_fields: None }
 }
 
 fn about(input: &Input<'_>) -> Activity<'static> {

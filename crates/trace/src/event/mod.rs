@@ -5,6 +5,8 @@
 #[doc(hidden)]
 pub mod decode;
 #[doc(hidden)]
+pub mod fixed_field;
+#[doc(hidden)]
 pub mod layout;
 #[doc(hidden)]
 pub mod plan;

@@ -447,17 +447,19 @@ mod tests {
     fn damaged_files_are_harmless() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/Churn.pdb");
         let data = std::fs::read(path).unwrap();
+        // How many lines are found; `None` when the file is refused.
         let look = |data: Vec<u8>| {
-            if let Ok(mut pdb) = PortablePdb::parse(data) {
-                for token in [0x0600_0000, 0x0600_0001, 0x0600_0010, 0x06FF_FFFF] {
-                    pdb.line(token, None);
-                    pdb.line(token, Some(7));
-                }
-            }
+            let mut pdb = PortablePdb::parse(data).ok()?;
+            let tokens = (0..600).map(|row| 0x0600_0000 + row).chain([0x06FF_FFFF]);
+            let lines = tokens.flat_map(|token| [(token, None), (token, Some(7))]);
+            Some(lines.filter(|(token, offset)| pdb.line(*token, *offset).is_some()).count())
         };
-        for length in (0..2000.min(data.len())).chain([data.len() - 1]) {
-            look(data[..length].to_vec());
-        }
+        let whole = look(data.clone()).expect("the file as it is");
+        assert!(whole > 20, "{whole} lines");
+        // A file without its streams is refused.
+        let cut: Vec<_> = (0..2000.min(data.len())).map(|length| look(data[..length].to_vec())).collect();
+        assert_eq!(cut.first(), Some(&None));
+        look(data[..data.len() - 1].to_vec());
         // Anywhere, several bytes at once, and every method looked at.
         let mut state = 88_172_645_463_325_252u64;
         let mut random = |below: usize| {
@@ -466,24 +468,28 @@ mod tests {
             state ^= state << 17;
             (state % below as u64) as usize
         };
+        let (mut read, mut refused, mut fewer) = (0, 0, 0);
         for _ in 0..100 {
             let mut changed = data.clone();
             for _ in 0..1 + random(20) {
                 let at = random(changed.len());
                 changed[at] = random(256) as u8;
             }
-            if let Ok(mut pdb) = PortablePdb::parse(changed) {
-                for row in 0..600 {
-                    pdb.line(0x0600_0000 + row, Some(row));
-                }
-            }
+            let lines = look(changed);
+            (read, refused) = (read + u32::from(lines.is_some()), refused + u32::from(lines.is_none()));
+            fewer += u32::from(lines.is_some_and(|lines| lines < whole));
         }
+        assert!(
+            read > 50 && refused + fewer > 5,
+            "{read} are read, {fewer} of them with fewer lines; {refused} are refused"
+        );
         for at in 0..1000 {
             for value in [0, 0x7F, 0xFF] {
                 let mut changed = data.clone();
                 changed[at] = value;
-                look(changed);
+                (read, refused) = if look(changed).is_some() { (read + 1, refused) } else { (read, refused + 1) };
             }
         }
+        assert!(read > 1000 && refused > 100, "{read} are read, {refused} are refused");
     }
 }

@@ -16,7 +16,10 @@ mod spool;
 pub use diagnostics_port as port;
 pub use flush::flush_types;
 pub use launch::{Launched, exit_text, launch, listen};
-pub use profiles::{Profile, Profiles, Wanted, merge, parse_clr_events, parse_event_ids, parse_level, parse_providers};
+pub use profiles::{
+    Profile, Profiles, ProviderText, Wanted, merge, parse_clr_events, parse_event_ids, parse_level,
+    parse_provider_texts, parse_providers,
+};
 pub use recording::{Control, Ending, Limits, Reason, Recording};
 pub use spool::{SpoolReader, SpoolWriter, spool};
 

@@ -138,37 +138,57 @@ pub fn merge(all: &mut Vec<Provider>, more: Vec<Provider>) {
     }
 }
 
+/// A provider as a person writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderText {
+    /// Its name, or its GUID.
+    pub name: String,
+    /// What to record of it, when that is said.
+    pub keywords: Option<u64>,
+    /// Verbosity, 0 to 5; informational when it is not said.
+    pub level: u32,
+    /// What the provider itself reads; empty when there is nothing.
+    pub arguments: String,
+}
+
 /// Reads `NAME[:KEYWORDS[:LEVEL[:KEY=VALUE;...]]],...`, as dotnet-trace does: keywords are hexadecimal with or without 0x,
 /// a level is a number (above 5 verbose) or its name, a comma in an argument stands in double quotes, and `\r\n` in one is an
-/// end of a line.
-///
-/// Without keywords all are meant, but for the runtime those that it records by itself; without a level: informational.
+/// end of a line. Without a level: informational.
+pub fn parse_provider_texts(text: &str) -> Result<Vec<ProviderText>, String> {
+    split_unquoted(text, ',', usize::MAX)?.into_iter().map(|part| provider(part.trim())).collect()
+}
+
+/// The same for a session of the diagnostics port. Without keywords all are meant, but for the runtime those that it records by
+/// itself.
 pub fn parse_providers(text: &str) -> Result<Vec<Provider>, String> {
     let mut providers = Vec::new();
-    for part in split_unquoted(text, ',', usize::MAX)? {
-        merge(&mut providers, vec![provider(part.trim())?]);
+    for ProviderText { name, keywords, level, arguments } in parse_provider_texts(text)? {
+        let all = if name.eq_ignore_ascii_case(RUNTIME) { RUNTIME_KEYWORDS } else { u64::MAX };
+        let keywords = keywords.unwrap_or(all);
+        merge(&mut providers, vec![Provider { name, keywords, level, arguments, events: EventFilter::All }]);
     }
     Ok(providers)
 }
 
-fn provider(text: &str) -> Result<Provider, String> {
+fn provider(text: &str) -> Result<ProviderText, String> {
     let parts = split_unquoted(text, ':', 4)?;
     let mut parts = parts.into_iter();
     let name = parts.next().filter(|name| !name.is_empty()).ok_or("expected the name of a provider")?;
     if name.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err(format!("'{name}' is not a name of a provider"));
     }
-    let all = if name.eq_ignore_ascii_case(RUNTIME) { RUNTIME_KEYWORDS } else { u64::MAX };
     let keywords = match parts.next().filter(|keywords| !keywords.is_empty()) {
-        None => all,
-        Some(keywords) => hexadecimal(keywords).ok_or_else(|| format!("keywords '{keywords}': expected 0x400001"))?,
+        None => None,
+        Some(keywords) => {
+            Some(hexadecimal(keywords).ok_or_else(|| format!("keywords '{keywords}': expected 0x400001"))?)
+        }
     };
     let level = match parts.next().filter(|level| !level.is_empty()) {
         None => DEFAULT_LEVEL,
         Some(text) => parse_level(text)?,
     };
     let arguments = unescaped(parts.next().unwrap_or_default())?;
-    Ok(Provider { name: name.to_owned(), keywords, level, arguments, events: EventFilter::All })
+    Ok(ProviderText { name: name.to_owned(), keywords, level, arguments })
 }
 
 /// Reads `gc+exception`: what of the runtime is recorded, up to a level.

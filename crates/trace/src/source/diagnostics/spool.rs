@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::source::temporary;
+
 /// Bytes of a segment.
 const SEGMENT: u64 = 64 << 20;
 /// Bytes of a recording of which nothing is given back to the disk.
@@ -69,7 +71,7 @@ impl Shared {
 pub fn spool(keep: Option<&Path>, limit: u64) -> io::Result<(SpoolWriter, SpoolReader)> {
     let first = match keep {
         Some(path) => new_file(path)?,
-        None => tempfile::tempfile()?,
+        None => temporary::file()?,
     };
     let state = State {
         read: Some(Vec::new()),
@@ -109,7 +111,7 @@ impl SpoolWriter {
                 return Err(io::Error::other("the reader of the recording has ended"));
             }
             if state.segments.back().is_none_or(|last| last.len >= self.segment_bytes) {
-                state.segments.push_back(Segment { file: Arc::new(tempfile::tempfile()?), len: 0 });
+                state.segments.push_back(Segment { file: Arc::new(temporary::file()?), len: 0 });
             }
             let Some(last) = state.segments.back() else { return Ok(()) };
             (last.file.clone(), last.len)
