@@ -162,7 +162,7 @@ pub use tracequet_convert::inspect::{self, Inspection};
 pub use tracequet_convert::{
     AddressType, Compression, Convert, DatasetLayout, Done, Expanded, FailedInput, Format, FoundTable, Identities,
     InputSummary, Progress, Recorded, Rows, SkippedInput, Step, StoredDataset, Summary, TableSummary, Watch, batches,
-    collect, convert, convert_each, expand, fetch_dataset, is_recording_name, record, remove, tables,
+    collect, convert, convert_each, expand, fetch_dataset, is_recording_name, record, remove, repair, tables,
 };
 pub use tracequet_dataset as dataset;
 pub use tracequet_dataset::read::{Column, Dataset, Recording, Scan, Table};

@@ -296,10 +296,10 @@ fn overwrite_keeps_its_own_input_and_what_others_put_there() {
 fn several_recordings_make_one_dataset() {
     let dataset =
         Dataset::with(Convert::default().inputs([sample("gc-churn.nettrace"), sample("gc-churn-3.1.nettrace")]));
-    let one = dataset.path().join("gc/trace=gc-churn-7be25f48/part-0.parquet");
-    let two = dataset.path().join("gc/trace=gc-churn-3.1-23f7e7cd/part-0.parquet");
-    assert_eq!(Table::open(&one).texts("trace_id"), vec!["gc-churn-7be25f48"; 19]);
-    assert_eq!(Table::open(&two).texts("trace_id"), vec!["gc-churn-3.1-23f7e7cd"; 19]);
+    let one = dataset.path().join("gc/trace=gc-churn-7be25f482ca259f4/part-0.parquet");
+    let two = dataset.path().join("gc/trace=gc-churn-3.1-23f7e7cde54fdc47/part-0.parquet");
+    assert_eq!(Table::open(&one).texts("trace_id"), vec!["gc-churn-7be25f482ca259f4"; 19]);
+    assert_eq!(Table::open(&two).texts("trace_id"), vec!["gc-churn-3.1-23f7e7cde54fdc47"; 19]);
     let rows = dataset.summary.tables.iter().find(|t| t.name == "gc").unwrap().rows;
     assert_eq!(rows, 38);
 }

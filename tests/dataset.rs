@@ -72,7 +72,10 @@ fn the_recordings_and_tables_of_a_dataset_are_listed() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = Dataset::open(make(folder.path(), &[NONE, MANY], |_| {})).unwrap();
     let [none, many] = dataset.recordings() else { panic!("{:?}", dataset.recordings()) };
-    assert_eq!((none.trace_id.as_str(), many.trace_id.as_str()), ("events-5c60f5f0", "gc-churn-7be25f48"));
+    assert_eq!(
+        (none.trace_id.as_str(), many.trace_id.as_str()),
+        ("events-5c60f5f02ce20aa8", "gc-churn-7be25f482ca259f4")
+    );
     assert_eq!((many.path.to_str(), many.complete, many.dropped_events), (Some(MANY), true, 0));
     assert_eq!(many.size_bytes, std::fs::metadata(MANY).unwrap().len());
     let tables_of = |trace| {
@@ -93,7 +96,7 @@ fn the_recordings_and_tables_of_a_dataset_are_listed() {
     assert_eq!(listed.rows, 3400);
     for trace in [None, Some("neither")] {
         let error = dataset.recording(trace).unwrap_err().to_string();
-        assert!(error.contains("choose one with --trace: events-5c60f5f0, gc-churn-7be25f48"), "{error}");
+        assert!(error.contains("expected one of events-5c60f5f02ce20aa8, gc-churn-7be25f482ca259f4"), "{error}");
     }
 }
 
@@ -127,7 +130,7 @@ fn text_and_truth_are_columns_too() {
         assert_eq!((column("complete").number(0), column("complete").text(0)), (Some(1), None));
         assert_eq!(column("kind").text(batch.num_rows()), None, "behind the last row there is nothing");
         assert!(column("start_ts").number(0).is_some_and(|us| us > 1_500_000_000_000_000));
-        assert!(Column::of(&batch, "nonsense").unwrap_err().to_string().contains("no column nonsense"));
+        assert!(Column::of(&batch, "nonsense").unwrap_err().to_string().contains("column nonsense: not there"));
     }
 }
 
@@ -169,8 +172,8 @@ fn a_dataset_of_another_version_is_refused() {
     let error = changed("\"schema_version\": ", "\"schema_version\": 99");
     assert!(error.contains("the tables are of version 99") && error.contains("convert the recording again"), "{error}");
     assert!(changed("\"tool\": \"tracequet\"", "\"tool\": \"other\"").contains("expected a manifest of tracequet"));
-    assert!(changed("\"layout\": \"flat\"", "\"layout\": \"heap\"").contains("expected flat or hive"));
-    assert!(changed("\"format\": \"parquet\"", "\"format\": \"csv\"").contains("expected parquet or arrow"));
+    assert!(changed("\"layout\": \"flat\"", "\"layout\": \"heap\"").contains("expected `flat` or `hive`"));
+    assert!(changed("\"format\": \"parquet\"", "\"format\": \"csv\"").contains("expected `parquet` or `arrow`"));
     assert!(changed("\"name\": \"gc\"", "\"name\": \"../gc\"").contains("stay inside the dataset"));
     assert!(changed("\"inputs\"", "\"input\"").contains("inputs"));
     for length in 0..text.trim_end().len() {

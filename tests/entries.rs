@@ -5,6 +5,75 @@ use serde_json::Value;
 use crate::batch::{FEW, Recordings, content, json_lines, native, recorded};
 use crate::support::program::Run;
 
+/// Two contents whose hashes begin with the same eight digits: numbers that are appended to two texts until two hashes meet.
+fn that_begin_alike(one: &[u8], two: &[u8]) -> [Vec<u8>; 2] {
+    use sha2::{Digest, Sha256};
+
+    let hashes = [one, two].map(Sha256::new_with_prefix);
+    let begin = |hash: &Sha256, number: u32| {
+        let digest = hash.clone().chain_update(number.to_le_bytes()).finalize();
+        u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])
+    };
+    let with = |text: &[u8], number: u32| [text, &number.to_le_bytes()].concat();
+    let mut seen = std::collections::HashMap::new();
+    for number in 0.. {
+        seen.insert(begin(&hashes[0], number), number);
+        if let Some(first) = seen.get(&begin(&hashes[1], number)) {
+            return [with(one, *first), with(two, number)];
+        }
+    }
+    unreachable!("there are as many as numbers");
+}
+
+fn lake(recordings: &Recordings) -> tracequet::dataset::read::Dataset {
+    tracequet::dataset::read::Dataset::open(recordings.at("lake")).unwrap()
+}
+
+/// By the first eight digits the second of two nights would be the first one, which is there already.
+#[test]
+fn recordings_of_one_name_whose_hashes_begin_alike_are_two() {
+    let recordings = Recordings::new();
+    let [one, two] = ["events", "subjects"].map(|name| std::fs::read(format!("samples/{name}.nettrace")).unwrap());
+    for (night, bytes) in ["one", "two"].iter().zip(that_begin_alike(&one, &two)) {
+        std::fs::create_dir(recordings.at(night)).unwrap();
+        std::fs::write(recordings.at(night).join("app.nettrace"), bytes).unwrap();
+    }
+    for night in ["one", "two"] {
+        let run = recordings.run(&["convert", "-q", "--tables", "gc", night, "--append", "-o", "lake"]);
+        assert!(!run.err.contains("is in the dataset already"), "{}", run.err);
+    }
+    let keys: Vec<String> = lake(&recordings).recordings().iter().map(|one| one.trace_id.clone()).collect();
+    let begins: Vec<&str> = keys.iter().map(|key| &key[..12]).collect();
+    assert!(keys.len() == 2 && keys[0].len() == 20 && begins[0] == begins[1] && keys[0] != keys[1], "{keys:?}");
+    let again = recordings.run(&["convert", "one", "two", "--append", "-o", "lake"]);
+    assert!(again.code == Some(0) && again.err.matches("is in the dataset already").count() == 2, "{}", again.err);
+}
+
+/// Sixteen digits may be made alike by somebody who wants it: the whole hash decides.
+#[test]
+fn a_key_that_belongs_to_another_content_is_not_taken() {
+    let recordings = Recordings::new();
+    let gc = native("traces/gc.nettrace");
+    let add = || recordings.run(&["convert", "--tables", "gc", &gc, "--append", "-o", "lake"]);
+    assert_eq!(add().code, Some(0));
+    let key = "gc-7be25f482ca259f4";
+    let entry = recordings.at(&format!("lake/manifest/{key}.json"));
+    let text = std::fs::read_to_string(&entry).unwrap();
+    let hash = serde_json::from_str::<Value>(&text).unwrap()["sha256"].as_str().unwrap().to_owned();
+    let other = text.replacen(&hash, &format!("7be25f482ca259f4{}", "0".repeat(48)), 1);
+    assert!(other != text);
+    std::fs::write(&entry, &other).unwrap();
+    let second = add();
+    assert!(second.code == Some(0) && !second.err.contains("already"), "{}", second.err);
+    assert_eq!(std::fs::read_to_string(&entry).unwrap(), other);
+    let whole = format!("gc-{hash}");
+    let keys: Vec<String> = lake(&recordings).recordings().iter().map(|one| one.trace_id.clone()).collect();
+    assert_eq!(keys, [key, &whole]);
+    assert!(lake(&recordings).recording(Some(&whole)).unwrap().table("gc").is_ok());
+    assert!(add().err.contains(&format!("is in the dataset already as {whole}")));
+    assert_eq!(recordings.run(&["dataset", "verify", "lake"]).code, Some(0));
+}
+
 /// Files are removed by the name that an entry says it has.
 #[test]
 fn an_entry_that_names_another_place_removes_nothing() {
@@ -112,24 +181,28 @@ fn a_damaged_entry_costs_its_recording_until_that_is_converted_again() {
     std::fs::remove_file(recordings.at("traces/broken.nettrace")).unwrap();
     recordings.convert("lake", &["--append"]);
     let whole = content(&recordings.at("lake"));
-    let entry = recordings.at("lake/manifest/gc-7be25f48.json");
+    let entry = recordings.at("lake/manifest/gc-7be25f482ca259f4.json");
     std::fs::write(&entry, "{").unwrap();
-    let told = |run: &Run| run.code == Some(2) && run.err.contains("gc-7be25f48.json: ");
+    let told = |run: &Run| run.code == Some(2) && run.err.contains("gc-7be25f482ca259f4.json: ");
     let listed = recordings.run(&["dataset", "list", "lake"]);
-    assert!(told(&listed) && listed.out.contains("events-") && !listed.out.contains("gc-7be25f48"), "{}", listed.err);
+    assert!(
+        told(&listed) && listed.out.contains("events-") && !listed.out.contains("gc-7be25f482ca259f4"),
+        "{}",
+        listed.err
+    );
     let verified = recordings.run(&["dataset", "verify", "lake"]);
-    let expected = "manifest/gc-7be25f48.json: is damaged: ";
+    let expected = "manifest/gc-7be25f482ca259f4.json: is damaged: ";
     assert!(verified.code == Some(2) && verified.out.contains(expected), "{}", verified.out);
     let other = native("traces/night/old.nettrace");
     let added = recordings.run(&["convert", "--tables", FEW, &other, "-o", "lake", "--append", "--json"]);
     assert!(told(&added), "{}", added.err);
     assert_eq!(json_lines(&added).last().unwrap()["damaged_entries"].as_array().unwrap().len(), 1, "{}", added.out);
-    for key in ["gc-7be25f48", "gc"] {
+    for key in ["gc-7be25f482ca259f4", "gc"] {
         let refused = recordings.run(&["survived", "lake", "1", "0x10", "--trace", key]);
-        assert!(refused.code == Some(1) && refused.err.contains("gc-7be25f48"), "{}", refused.err);
+        assert!(refused.code == Some(1) && refused.err.contains("gc-7be25f482ca259f4"), "{}", refused.err);
     }
     let mended = recordings.convert("lake", &["--append"]);
-    assert!(mended.code == Some(0) && !mended.err.contains("gc-7be25f48"), "{}", mended.err);
+    assert!(mended.code == Some(0) && !mended.err.contains("gc-7be25f482ca259f4"), "{}", mended.err);
     assert!(whole == content(&recordings.at("lake")));
 }
 

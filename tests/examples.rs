@@ -31,7 +31,10 @@ fn a_dataset_is_made_and_its_columns_are_read() {
     assert!(rows > 3400, "{rows}");
     let moved = read_columns::run(&out).unwrap();
     assert!(moved.len() > 5 && moved.values().all(|bytes| *bytes > 0), "{moved:?}");
-    assert!(moved.keys().all(|(recording, gc)| recording == "gc-churn-7be25f48" && (1..=19).contains(gc)), "{moved:?}");
+    assert!(
+        moved.keys().all(|(recording, gc)| recording == "gc-churn-7be25f482ca259f4" && (1..=19).contains(gc)),
+        "{moved:?}"
+    );
 }
 
 #[test]

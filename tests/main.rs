@@ -104,6 +104,7 @@ mod hostile_values;
 mod interrupt;
 #[cfg(all(feature = "packed", feature = "cli"))]
 mod known;
+mod lakes;
 mod layers;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod lifetimes;

@@ -146,10 +146,10 @@ fn every_recording_of_an_archive_is_converted() {
     let names: Vec<_> = summary.inputs.iter().map(|input| (input.trace_id.as_str(), input.path.clone())).collect();
     let inside = |name: &str| std::path::PathBuf::from(format!("{}/{name}", path.display()));
     let wanted = [
-        ("app-5c60f5f0", inside("one/app.nettrace")),
-        ("app-7be25f48", inside("../../app.nettrace")),
-        ("clr-ea6ce187", inside("session/clr.etl")),
-        ("callbacks-e0dd65d4", inside("callbacks.corprof")),
+        ("app-5c60f5f02ce20aa8", inside("one/app.nettrace")),
+        ("app-7be25f482ca259f4", inside("../../app.nettrace")),
+        ("clr-ea6ce1875260a7ac", inside("session/clr.etl")),
+        ("callbacks-e0dd65d450fb3280", inside("callbacks.corprof")),
         ("AGAIN", inside("AGAIN.nettrace.gz")),
     ];
     // How well a .gz is packed is up to the library that packs it.

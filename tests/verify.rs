@@ -115,7 +115,7 @@ fn entries_are_held_against_the_rows_and_the_manifest_against_the_entries() {
     entry["tables"][0]["name"] = "../gc".into();
     std::fs::write(&place, entry.to_string()).unwrap();
     let found = lake.verify();
-    assert!(found.code == Some(2) && found.out.contains("leads out of the dataset"), "{}", found.out);
+    assert!(found.code == Some(2) && found.out.contains("is not the name of a table"), "{}", found.out);
     restore();
     let summary = lake.at("manifest.json");
     let whole = std::fs::read_to_string(&summary).unwrap();

@@ -139,7 +139,7 @@ pub enum Command {
     /// Compare the metrics of recordings with those of others
     #[command(long_about = super::check::COMPARE_ABOUT, after_help = super::check::COMPARE_EXAMPLES)]
     Compare(CompareArgs),
-    /// List, remove or verify the recordings of a dataset
+    /// List, remove or verify the recordings of a dataset, or repair its summary
     #[command(after_help = super::dataset::EXAMPLES)]
     Dataset(DatasetArgs),
     /// Show which types fill the heap, what they retain, and what keeps an object alive
@@ -202,7 +202,7 @@ const SURVIVED_EXAMPLES: &str = "\
 Examples:
   tracequet survived app 12 0x7f3b2c001020
   tracequet survived app.corprof 12 0x7f3b2c001020 --follow
-  tracequet survived night 12 0x7f3b2c001020 --trace app-1a2b3c4d
+  tracequet survived night 12 0x7f3b2c001020 --trace app-1a2b3c4d5e6f7081
   cd app; duckdb -init views.sql -c \"SELECT survived(12, '0x7f3b2c001020'), address_after(12, '0x7f3b2c001020')\"";
 
 const INSPECT_EXAMPLES: &str = "\

@@ -1,4 +1,4 @@
-//! `tracequet dataset`: the recordings of a dataset of several: list, remove, verify.
+//! `tracequet dataset`: the recordings of a dataset of several: list, remove, verify, repair.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -7,15 +7,16 @@ use crate::dataset::read::{Dataset, Found, TableFile, What};
 use crate::trace::error::Error;
 use clap::{Args, Subcommand};
 
-use super::output::{Outcome, print_result};
+use super::output::{Outcome, print_note, print_result};
 use super::stored::{self, OpenDataset};
 use super::text::{Columns, clean, count};
 
 pub const EXAMPLES: &str = "\
 Examples:
   tracequet dataset list lake
-  tracequet dataset remove lake app-7be25f48
+  tracequet dataset remove lake app-7be25f482ca259f4
   tracequet dataset verify lake
+  tracequet dataset repair lake
   tracequet dataset list s3://bucket/lake";
 
 #[derive(Debug, Args)]
@@ -32,6 +33,8 @@ pub enum DatasetCommand {
     Remove(RemoveArgs),
     /// Compare the files with the entries of the dataset, and read every table
     Verify(OfDataset),
+    /// Write manifest.json and views.sql anew, by the entries of the recordings
+    Repair(OfDataset),
 }
 
 #[derive(Debug, Args)]
@@ -59,6 +62,13 @@ pub fn run(args: &DatasetArgs) -> anyhow::Result<Outcome> {
         DatasetCommand::Remove(args) => {
             crate::remove(&args.dataset, &args.keys)?;
             Ok(Outcome::Whole)
+        }
+        DatasetCommand::Repair(of) => {
+            let damaged = crate::repair(&of.dataset)?;
+            for damaged in &damaged {
+                print_note(&format!("tracequet: {}\n", clean(damaged)))?;
+            }
+            Ok(Outcome::with_losses(!damaged.is_empty()))
         }
     }
 }

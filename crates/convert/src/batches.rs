@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use tracequet_dataset::format::AddressType;
 use tracequet_dataset::table::names::safe;
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::{Shape, Tables};
@@ -19,11 +20,12 @@ use tracequet_trace::reader::etl::Manifests;
 use tracequet_trace::reader::{self, Order, Thread, ThreadIndex, TraceInfo, TypeId};
 use tracequet_trace::source::{RecordingPath, store};
 
+use super::hashed;
 use super::inputs;
-use super::one::read_one;
-use super::request::{AddressType, Convert, DatasetLayout, Progress};
+use super::request::{Convert, DatasetLayout, Progress};
 use super::stored::Fetches;
 use super::summary::{FailedInput, InputSummary, Summary, TableSummary, elapsed_ns};
+use crate::one::read_one;
 
 /// Rows of one table of one recording.
 #[derive(Clone, Debug)]
@@ -38,7 +40,7 @@ pub struct Rows<'a> {
     pub rows: RecordBatch,
 }
 
-/// Reads recordings and hands the rows of their tables to `receive`: the tables that [`super::convert`] writes, with the
+/// Reads recordings and hands the rows of their tables to `receive`: the tables that [`crate::convert`] writes, with the
 /// same rows and columns, and no files. Nothing is copied; what `receive` does not keep is gone.
 ///
 /// The first batch of each table of a recording has no rows: it says which columns the table has. `output`, `format`,
@@ -47,7 +49,7 @@ pub struct Rows<'a> {
 ///
 /// A recording in a store is fetched when it is its turn. `receive` ends it by [`ControlFlow::Break`], `progress` by `false`; the
 /// result is then `None`. Of several recordings one that cannot be read is in [`Summary::failed`]. Fails as
-/// [`super::convert`] does.
+/// [`crate::convert`] does.
 ///
 /// The key of a recording has digits of its hash, so that of several each is hashed before it is read; [`Convert::identities`]
 /// spares that when recordings are read again.
@@ -89,6 +91,8 @@ pub fn batches(
     let recordings = recordings(request, &fetches)?;
     let has_keys = has_keys(request, &recordings);
     let is_alone = recordings.len() == 1;
+    // Hashes of the recordings that have these keys.
+    let mut keys: HashMap<String, String> = HashMap::new();
     let (mut converted, mut failed, mut tables) = (Vec::new(), Vec::new(), Vec::<TableSummary>::new());
     for (input, recording) in &recordings {
         let input = *input;
@@ -103,7 +107,8 @@ pub fn batches(
         };
         // What cannot be hashed cannot be read either, which is reported then.
         let known = if has_keys { Some(request.identities.of(recording)) } else { request.identities.known(recording) };
-        let shape = shape(request, recording, known.as_ref().filter(|_| has_keys).map(|known| known.sha256.as_str()));
+        let trace_id = known.as_ref().filter(|_| has_keys).map(|known| key(&mut keys, recording, &known.sha256));
+        let shape = shape(request, trace_id);
         let stop = Cell::new(false);
         let mut has_rows = false;
         let mut receive_rows = |table: &str, rows: RecordBatch| {
@@ -132,7 +137,7 @@ pub fn batches(
             Ok((summary, written)) => {
                 let trace_id = shape.trace_id.clone();
                 let trace_id =
-                    trace_id.unwrap_or_else(|| inputs::trace_key(&recording.name(), &summary.identity.sha256));
+                    trace_id.unwrap_or_else(|| hashed::trace_key(&recording.name(), &summary.identity.sha256));
                 converted.push(InputSummary { trace_id, ..summary });
                 add(&mut tables, written.into_iter().filter(|table| wants(&table.name)));
             }
@@ -157,9 +162,17 @@ fn has_keys(request: &Convert, recordings: &[(usize, RecordingPath)]) -> bool {
     request.layout == DatasetLayout::Hive || recordings.len() > 1
 }
 
-/// What the tables of a recording look like; with a key in each row if there is a hash for it.
-fn shape(request: &Convert, recording: &RecordingPath, sha256: Option<&str>) -> Shape {
-    let trace_id = sha256.map(|sha256| inputs::trace_key(&recording.name(), sha256));
+/// The key of a recording. Another one if `keys` has it for another content.
+fn key(keys: &mut HashMap<String, String>, recording: &RecordingPath, sha256: &str) -> String {
+    let key = hashed::trace_key(&recording.name(), sha256);
+    match keys.entry(key.clone()).or_insert_with(|| sha256.to_owned()) == sha256 {
+        true => key,
+        false => hashed::whole_key(&recording.name(), sha256),
+    }
+}
+
+/// What the tables of a recording look like; with its key in each row if it is given.
+fn shape(request: &Convert, trace_id: Option<String>) -> Shape {
     Shape { trace_id, signed: request.address_type == AddressType::Int64 }
 }
 
@@ -230,10 +243,11 @@ pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
     let recordings = recordings(request, &fetches)?;
     let mut found: Vec<Vec<FoundTable>> = request.inputs.iter().map(|_| Vec::new()).collect();
     // Without rows there is no need of the hash in a key.
-    let hash = has_keys(request, &recordings).then_some("");
+    let has_keys = has_keys(request, &recordings);
     for (input, recording) in &recordings {
         let recording = fetches.here(recording)?;
-        let listed = list(&recording, shape(request, &recording, hash))?;
+        let trace_id = has_keys.then(|| hashed::trace_key(&recording.name(), ""));
+        let listed = list(&recording, shape(request, trace_id))?;
         let Some(known) = found.get_mut(*input) else { continue };
         // The recordings of an archive have most of their tables in common.
         let is_new = |table: &FoundTable| known.iter().all(|other| other.name != table.name);

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use tracequet_trace::error::Result;
 use tracequet_trace::source::{FileIdentity, RecordingPath};
 
-use super::inputs;
+use super::hashed;
 
 /// Sizes and hashes of recordings, kept for as long as their files stay as they were (by length and time of the last
 /// change). Clones share what they know.
@@ -51,8 +51,8 @@ impl Identities {
         if let Some(known) = self.known(recording) {
             return known;
         }
-        let stamp = inputs::stamp(recording.file());
-        let identity = inputs::identity_of(recording).unwrap_or_default();
+        let stamp = hashed::stamp(recording.file());
+        let identity = hashed::identity_of(recording).unwrap_or_default();
         self.keep(recording, stamp, &identity);
         identity
     }
@@ -61,19 +61,19 @@ impl Identities {
     pub(super) fn known(&self, recording: &RecordingPath) -> Option<FileIdentity> {
         let Some(known) = self.lock() else { return Some(FileIdentity::default()) };
         let (stamp, identity) = known.get(&recording.name())?;
-        (inputs::stamp(recording.file()) == Some(*stamp)).then(|| identity.clone())
+        (hashed::stamp(recording.file()) == Some(*stamp)).then(|| identity.clone())
     }
 
     /// Begins to hash a recording on a thread of its own.
     pub(super) fn aside(&self, recording: &RecordingPath) -> Option<Hashing> {
-        let stamp = inputs::stamp(recording.file());
-        Some((stamp, inputs::identity_aside(recording)?))
+        let stamp = hashed::stamp(recording.file());
+        Some((stamp, hashed::identity_aside(recording)?))
     }
 
     /// What that thread found.
     pub(super) fn joined(&self, recording: &RecordingPath, hashing: Option<Hashing>) -> Option<FileIdentity> {
         let (stamp, thread) = hashing?;
-        let identity = inputs::joined(Some(thread))?;
+        let identity = hashed::joined(Some(thread))?;
         self.keep(recording, stamp, &identity);
         Some(identity)
     }

@@ -1,51 +1,12 @@
-//! Facts about an input file: its key, size and hash.
+//! The recordings of the inputs of a request.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
-use std::time::SystemTime;
 
-use sha2::{Digest, Sha256};
-use tracequet_dataset::table::names::safe;
-use tracequet_dataset::write::NO_RECORDING;
-use tracequet_trace::error::{Error, Result};
+use tracequet_trace::source::RecordingPath;
 use tracequet_trace::source::store::{is_address, shown};
-use tracequet_trace::source::{FileIdentity, RecordingPath};
 
 use super::names::is_named_so;
 use super::stored::Fetches;
-
-/// Digits of the hash in a key.
-const DIGITS: usize = 8;
-
-/// The key of a recording: its file name without extensions, begun with a letter (a bare number would be read as one), and
-/// the first digits of its hash. Of a recording that has no hash (a session that runs) the name alone.
-///
-/// Name and content give the same key whatever else is converted. Two that differ in case only differ in the hash, too:
-/// on some systems such directories would be one.
-pub(super) fn trace_key(path: &Path, sha256: &str) -> String {
-    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let stem = [".nettrace", ".netperf", ".etl", ".corprof", ".gcdump"]
-        .iter()
-        .fold(name.as_str(), |name, end| name.split(*end).next().unwrap_or_default());
-    let mut key = safe(if stem.is_empty() || stem == "-" { "stdin" } else { stem });
-    if !key.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        key.insert(0, 't');
-    }
-    match sha256.get(..DIGITS) {
-        Some(digits) => format!("{key}-{digits}"),
-        // That name is taken: it is the key of the files without rows.
-        None if key == NO_RECORDING => format!("{key}-"),
-        None => key,
-    }
-}
-
-/// The key of a file whose bytes could not be read: its place instead of its content.
-pub(super) fn key_of_place(path: &Path) -> String {
-    let place = if is_address(path) { Err(()) } else { std::path::absolute(path).map_err(drop) };
-    let place = place.unwrap_or_else(|()| path.to_owned());
-    trace_key(path, &hex(&Sha256::digest(place.to_string_lossy().as_bytes())))
-}
 
 /// The recordings of the inputs, each with which input holds it: an archive may hold several. An archive in a store is fetched
 /// for that, unless its name says that it holds one (`app.nettrace.zip`).
@@ -65,79 +26,4 @@ pub(super) fn recordings(inputs: &[PathBuf], fetches: &Fetches) -> Vec<(usize, R
     };
     let of_input = |(input, path): (usize, &PathBuf)| held(path).into_iter().map(move |recording| (input, recording));
     inputs.iter().enumerate().flat_map(of_input).collect()
-}
-
-/// Size and SHA-256 of a recording that is a regular file or a part of an archive; nothing of anything else.
-pub(super) fn identity_of(recording: &RecordingPath) -> Result<FileIdentity> {
-    recording.bytes().map_or_else(|| Ok(FileIdentity::default()), |bytes| hashed(&recording.name(), bytes?))
-}
-
-fn hashed(name: &Path, mut bytes: impl Read) -> Result<FileIdentity> {
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0u8; 256 << 10];
-    let mut size_bytes = 0u64;
-    loop {
-        match bytes.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(n) => {
-                size_bytes += n as u64;
-                hash.update(buffer.get(..n).unwrap_or_default());
-            }
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(source) => return Err(Error::Io { path: name.to_owned(), source }),
-        }
-    }
-    Ok(FileIdentity { size_bytes, sha256: hex(&hash.finalize()) })
-}
-
-/// Size and SHA-256 of a recording, taken by a thread of its own. Where no thread can be made, neither is known.
-pub(super) fn identity_aside(recording: &RecordingPath) -> Option<JoinHandle<Result<FileIdentity>>> {
-    let bytes = recording.bytes()?.ok()?;
-    let name = recording.name();
-    std::thread::Builder::new().spawn(move || hashed(&name, bytes)).ok()
-}
-
-/// What that thread found. What cannot be hashed was read nevertheless: it has no identity, and costs nothing else.
-pub(super) fn joined(hashing: Option<JoinHandle<Result<FileIdentity>>>) -> Option<FileIdentity> {
-    hashing.and_then(|thread| thread.join().ok()?.ok())
-}
-
-/// By what a file is seen to be written: its length and the time of its last change.
-pub(super) fn stamp(path: &Path) -> Option<(u64, Option<SystemTime>)> {
-    let found = std::fs::metadata(path).ok()?;
-    Some((found.len(), found.modified().ok()))
-}
-
-pub(super) fn hex(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_is_made_of_name_and_content() {
-        let hash = "0123456789abcdef";
-        for (path, key) in [
-            ("A.nettrace", "A-01234567"),
-            ("b/a.etl.zip", "a-01234567"),
-            ("7.corprof", "t7-01234567"),
-            ("A 2.netperf.gz", "A_2-01234567"),
-        ] {
-            assert_eq!(trace_key(Path::new(path), hash), key);
-        }
-        assert_eq!(trace_key(Path::new("-"), ""), "stdin");
-        assert_ne!(trace_key(Path::new("none.nettrace"), ""), NO_RECORDING);
-    }
-
-    #[test]
-    fn a_hash_is_that_of_the_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("abc");
-        std::fs::write(&path, "abc").unwrap();
-        let identity = identity_of(&RecordingPath::of_file(&path)).unwrap();
-        assert_eq!((identity.size_bytes, &identity.sha256[..8]), (3, "ba7816bf"));
-        assert_eq!(identity_of(&RecordingPath::of_file(folder.path())).unwrap(), FileIdentity::default());
-    }
 }

@@ -1,46 +1,32 @@
-//! Joins the layers: recordings through reader, event, normalize, table and sink. The only files that know them all.
+//! Joins the layers: recordings through reader, events, facts, tables and files. The only files that know them all.
+//!
+//! | folder | what is in it |
+//! |---|---|
+//! | `one/` | a recording through the layers |
+//! | `many/` | recordings side by side, each with its own outcome |
+//! | `growing/` | a recording that grows while it is converted |
+//! | `lake/` | what a dataset of several recordings says of them |
+//! | `stored/` | recordings and datasets in object stores |
+//! | [`inspect`] | a look into a recording without converting it |
 
-mod batch;
+mod alone;
 mod batches;
-mod callback_run;
-mod chosen;
-mod conversion;
-mod course;
-mod describe;
-mod empty;
-mod event_run;
 mod expand;
-mod failed;
-mod follow;
-mod gcdump_run;
-mod hashes;
+mod growing;
+mod hashed;
 mod identities;
 mod inputs;
 pub mod inspect;
-mod known;
-mod late;
-mod live;
-mod manifest;
-mod memory;
+mod lake;
+mod many;
 mod names;
 mod one;
-mod output;
-mod process_filter;
 mod request;
 mod stored;
 mod summary;
-mod threads;
-mod together;
-mod watched;
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
-use tracequet_dataset::table::Shape;
-use tracequet_dataset::table::schema::SCHEMA_VERSION;
-use tracequet_dataset::table::select::Selection;
-use tracequet_dataset::table::views;
-use tracequet_dataset::write::{Dataset, Summed, TableSink, tag_of};
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::event::Resolver;
 use tracequet_trace::reader;
@@ -50,19 +36,20 @@ use tracequet_trace::source::FileIdentity;
 use tracequet_trace::source::live::Live;
 use tracequet_trace::source::store::Address;
 
+use alone::into_dataset;
 pub use batches::{FoundTable, Rows, batches, tables};
-use conversion::Conversion;
-use event_run::EventRun;
 pub use expand::{Expanded, expand};
+pub use growing::{Recorded, record};
 pub use identities::Identities;
-pub use live::{Recorded, record};
 pub use names::is_recording_name;
-pub use request::{AddressType, Convert, DatasetLayout, Progress, Step};
+pub use one::Watch;
+use one::{Conversion, EventRun};
+pub use request::{Convert, DatasetLayout, Progress, Step};
 use stored::{Fetches, StoreLake, Target};
 pub use stored::{StoredDataset, fetch_dataset};
 pub use summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary};
-pub use tracequet_dataset::write::{Compression, Format};
-pub use watched::Watch;
+pub use tracequet_dataset::format::{AddressType, Format};
+pub use tracequet_dataset::write::Compression;
 
 /// Converts recordings into one dataset. The dataset appears whole or not at all; with [`Convert::append`] each recording
 /// does.
@@ -100,15 +87,15 @@ fn into_folder(request: &Convert, store: Option<&StoreLake>, watch: &mut dyn FnM
     let recordings = inputs::recordings(&request.inputs, &fetches);
     let recording = match recordings.as_slice() {
         [(_, one)] if !request.append && request.layout != DatasetLayout::Hive => &fetches.here(one)?,
-        _ => return batch::run(request, &recordings, &fetches, store, watch),
+        _ => return many::run(request, &recordings, &fetches, store, watch),
     };
     let manifests = Manifests::open(&request.manifests)?;
     into_dataset(request, &recording.name(), &mut |shape, selection, dataset| {
         let mut progress =
             |position, total, events| watch(Step::Progress(Progress { input: 0, position, total, events }));
         // The hash is taken while the recording is read: both are in the page cache then.
-        let hashing = inputs::identity_aside(recording);
-        let identity = || inputs::joined(hashing).unwrap_or_default();
+        let hashing = hashed::identity_aside(recording);
+        let identity = || hashed::joined(hashing).unwrap_or_default();
         one::read_one(request, &manifests, recording, (shape, selection), dataset, &mut progress, identity)
     })
 }
@@ -117,7 +104,16 @@ fn into_folder(request: &Convert, store: Option<&StoreLake>, watch: &mut dyn FnM
 pub fn remove(dataset: &Path, keys: &[String]) -> Result<()> {
     match Address::parse(dataset) {
         Some(address) => stored::remove(&address?, keys),
-        None => batch::remove(dataset, keys),
+        None => many::remove(dataset, keys),
+    }
+}
+
+/// Writes `manifest.json` and `views.sql` of a dataset of several recordings anew, by the entries of the recordings, and removes
+/// what killed runs left there. Returns the entries that are damaged, each with what is wrong.
+pub fn repair(dataset: &Path) -> Result<Vec<String>> {
+    match Address::parse(dataset) {
+        Some(address) => stored::repair(&address?),
+        None => lake::repair::run(dataset),
     }
 }
 
@@ -142,42 +138,4 @@ pub fn collect(
         let resolved = resolver.finish();
         run.finish(&name, &end, &FileIdentity::default(), &resolved)
     })
-}
-
-/// Reads the input into the dataset.
-type OneInput<'f> = dyn FnMut(Shape, &Selection, &mut dyn TableSink) -> Result<(InputSummary, Vec<TableSummary>)> + 'f;
-
-/// One recording into a dataset of its own, which appears whole or not at all.
-fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_>) -> Result<Summary> {
-    if let Some(target) = Target::of(request)? {
-        return target.make(request, |local, _| into_dataset(local, name, one), |_| ());
-    }
-    let started = Instant::now();
-    let selection = Selection::new(&request.tables)?;
-    // A session that runs: the key of any other recording of a dataset of several is made by `batch`.
-    let hive = (request.layout == DatasetLayout::Hive).then(|| inputs::trace_key(name, ""));
-    let files: Vec<PathBuf> = request.inputs.iter().cloned().chain([name.to_owned()]).collect();
-    let mut dataset = Dataset::create(&request.output, one::options(request, &files))?;
-    dataset.set_partition(hive.as_ref().map(|key| format!("trace={key}")));
-    let shape = Shape { trace_id: hive.clone(), signed: request.address_type == AddressType::Int64 };
-    let (summary, tables) = one(shape, &selection, &mut dataset)?;
-    let trace_id = hive.clone().unwrap_or_else(|| inputs::trace_key(&summary.path, &summary.identity.sha256));
-    let input = InputSummary { trace_id, ..summary };
-    let manifest = match &hive {
-        Some(key) => {
-            let entry = manifest::entry(request, &input, &tables, None);
-            dataset.file(&format!("manifest/{key}.json"), &entry)?;
-            let mut summed = Summed::new(SCHEMA_VERSION);
-            summed.add(key, &tag_of(&entry), &entry);
-            manifest::of_several(request, &summed, &[])?.0
-        }
-        None => manifest::of_one(request, &input, &tables),
-    };
-    let names: Vec<&str> = tables.iter().map(|t| t.name.as_str()).collect();
-    let only_trace = hive.is_none().then_some(input.trace_id.as_str());
-    let files = views::Files { only_trace, arrow: request.format == Format::Arrow };
-    dataset.file("views.sql", views::sql(&names, files).as_bytes())?;
-    dataset.file("manifest.json", manifest.as_bytes())?;
-    dataset.commit()?;
-    Ok(Summary::of_one(input, tables, request.output.clone(), started))
 }

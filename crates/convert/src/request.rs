@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tracequet_dataset::write::{Compression, Format};
+use tracequet_dataset::format::{AddressType, Format, Options};
+use tracequet_dataset::write::Compression;
 
 use super::identities::Identities;
 use super::summary::Done;
@@ -17,17 +18,6 @@ pub enum DatasetLayout {
     Auto,
     /// `OUT/<table>/trace=<key>/part-0.parquet`, with a column `trace_id`.
     Hive,
-}
-
-/// The type of unsigned 64-bit columns in the files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AddressType {
-    /// Unsigned, as they are.
-    #[default]
-    Uint64,
-    /// Signed with the same bits, for readers that know no unsigned numbers.
-    Int64,
 }
 
 /// What is to be converted, and how.
@@ -94,10 +84,10 @@ pub struct Convert {
     /// [`Convert::lineage`], and as much again for its samples: 512 for each. Of more samples some are left out, and the others
     /// count more.
     pub lifetimes: Option<u64>,
-    /// With [`super::record`]: the recording is added to a dataset of several, as with `append`, and what there is of it is
+    /// With [`crate::record`]: the recording is added to a dataset of several, as with `append`, and what there is of it is
     /// published at this interval.
     pub follow: Option<Duration>,
-    /// The hashes of recordings that [`super::batches`] has taken: with the same ones, another reading of the same
+    /// The hashes of recordings that [`crate::batches`] has taken: with the same ones, another reading of the same
     /// recordings takes none.
     pub identities: Identities,
 }
@@ -241,29 +231,20 @@ impl Convert {
 
     /// What of the request decides what the tables of a recording hold: recordings that were converted with another one
     /// are not alike.
-    pub(super) fn options(&self) -> String {
-        let Convert { tables, providers, processes, manifests, symbols, from_ns, to_ns, .. } = self;
-        let retained = if self.retained.is_some() { "yes".to_owned() } else { String::new() };
-        let paths =
-            |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(",");
-        let lineage = if self.lineage.is_some() { "yes".to_owned() } else { String::new() };
-        let lifetimes = if self.lifetimes.is_some() { "yes".to_owned() } else { String::new() };
-        let all: [(&str, String); 9] = [
-            ("retained", retained),
-            ("lineage", lineage),
-            ("lifetimes", lifetimes),
-            ("tables", tables.join(",")),
-            ("providers", providers.join(",")),
-            ("process", processes.join(",")),
-            ("manifest", paths(manifests)),
-            ("symbols", paths(symbols)),
-            (
-                "window",
-                if (from_ns, to_ns) == (&None, &None) { String::new() } else { format!("{from_ns:?} {to_ns:?}") },
-            ),
-        ];
-        let given = all.iter().filter(|(_, value)| !value.is_empty());
-        given.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ")
+    pub(super) fn options(&self) -> Options {
+        let paths = |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect();
+        Options {
+            tables: self.tables.clone(),
+            providers: self.providers.clone(),
+            processes: self.processes.clone(),
+            manifests: paths(&self.manifests),
+            symbols: paths(&self.symbols),
+            from_ns: self.from_ns,
+            to_ns: self.to_ns,
+            retained: self.retained.is_some(),
+            lineage: self.lineage.is_some(),
+            lifetimes: self.lifetimes.is_some(),
+        }
     }
 
     /// Whether a moment lies between `from_ns` and `to_ns`.
@@ -272,7 +253,7 @@ impl Convert {
     }
 }
 
-/// What [`super::convert_each`] reports on its way.
+/// What [`crate::convert_each`] reports on its way.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Step<'s> {

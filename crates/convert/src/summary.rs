@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use tracequet_dataset::format::Status;
 use tracequet_dataset::write::WrittenTable;
 use tracequet_facts::{FrameCounts, ProblemSummary};
 use tracequet_trace::error::{Error, Severity};
 use tracequet_trace::reader::TraceInfo;
 use tracequet_trace::source::FileIdentity;
 
-use super::inputs::key_of_place;
+use super::hashed::key_of_place;
 
 /// What became of one recording.
 #[derive(Clone, Debug)]
@@ -55,8 +56,8 @@ pub struct InputSummary {
 
 impl InputSummary {
     /// `status` of the table `trace`.
-    pub(super) fn status(&self) -> &'static str {
-        if self.has_losses() { "losses" } else { "ok" }
+    pub(super) fn status(&self) -> Status {
+        if self.has_losses() { Status::Losses } else { Status::Ok }
     }
 
     /// Whether anything was lost, damaged or not decoded.

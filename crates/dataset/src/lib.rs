@@ -3,10 +3,12 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`table`] | facts and events to Arrow batches: a builder for each table, schemas from `schemas/tables/*.toml` |
+//! | [`mod@format`] | names of the files of a dataset, `manifest.json` and the entries of recordings |
 //! | [`mod@write`] | batches to files: a directory is one dataset, committed whole or not at all |
 //! | [`read`] | opens what was written: recordings, tables, chosen columns in batches |
 //! | [`table_spec`] | what the three agree on of a table: name, columns, encodings, order |
 
+pub mod format;
 pub mod read;
 pub mod table;
 pub mod table_spec;

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Union
 
+from . import _format
 from ._errors import DatasetError, Error, Loss, RecordingError, UsageError, warn
 
 Path = Union[str, "os.PathLike[str]"]
@@ -89,7 +90,7 @@ def _failure(text: str, code: int) -> Exception:
         return OSError(number, os.strerror(number), missing["path"])
     if message.startswith("internal: "):
         return Error(message)
-    if "manifest.json: " in message or ", expected the table " in message:
+    if f"{_format.MANIFEST}: " in message or ", expected the table " in message:
         return DatasetError(message, message.split(": ", 1)[0])
     if code == FAILED:
         return UsageError(message)

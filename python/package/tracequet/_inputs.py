@@ -7,14 +7,14 @@ import shutil
 import tempfile
 from typing import Iterable, List, Optional, Sequence, Tuple
 
-from . import _tracequet
+from . import _format, _tracequet
 from ._errors import UsageError
 
 
 
 def is_dataset(path: str) -> bool:
     """Whether `convert` wrote a directory."""
-    return os.path.isfile(os.path.join(path, "manifest.json"))
+    return os.path.isfile(os.path.join(path, _format.MANIFEST))
 
 
 def is_address(path: str) -> bool:

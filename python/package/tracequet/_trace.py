@@ -10,7 +10,7 @@ import tempfile
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
-from . import _commands, _html, _inputs, _tracequet
+from . import _commands, _format, _html, _inputs, _tracequet
 from ._commands import Path, Time
 from ._errors import Loss, UsageError, warn
 
@@ -327,7 +327,7 @@ class DatasetTrace(Trace):
         return [dict(zip(names, recording)) for recording in self._reader.recordings()]
 
     def _is_arrow(self) -> bool:
-        with open_text(os.path.join(self.paths[0], "manifest.json")) as manifest:
+        with open_text(os.path.join(self.paths[0], _format.MANIFEST)) as manifest:
             return json.load(manifest).get("format") == "arrow"
 
     def _schema(self, name: str) -> "_tracequet.Schema":

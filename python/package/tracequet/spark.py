@@ -25,7 +25,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from . import _commands, _inputs, _stores, _tracequet
+from . import _commands, _format, _inputs, _stores, _tracequet
 from ._errors import Error, RecordingError, UsageError
 
 __all__ = ["TraceDataSource", "convert"]
@@ -388,6 +388,9 @@ def _convert(address: str, sha256: str, output: str, options: Dict[str, Any]) ->
                 message = str(failure or "nothing was written")
                 return _row(address, "failed", sha256=sha256, bytes=size, error=message, seconds=time.monotonic() - began)
             if folder is not None:
+                if _hash_at(output, entry["trace_id"]) not in (None, sha256):
+                    message = f"another recording has the key {entry['trace_id']}, expected a free one: give the file another name"
+                    return _row(address, "failed", sha256=sha256, bytes=size, error=message, seconds=time.monotonic() - began)
                 _publish(target, output, entry["trace_id"])
             failed = entry.get("status") == "failed"
             return _row(
@@ -407,26 +410,45 @@ def _convert(address: str, sha256: str, output: str, options: Dict[str, Any]) ->
 def _entries(dataset: str) -> Iterator[Dict[str, Any]]:
     """The recordings of a dataset: the files of its folder `manifest`."""
     if _is_local(dataset):
-        folder = os.path.join(_local(dataset), "manifest")
+        folder = os.path.join(_local(dataset), _format.ENTRIES)
         if os.path.isdir(folder):
             for name in sorted(os.listdir(folder)):
-                if name.endswith(".json"):
-                    with open(os.path.join(folder, name), encoding="utf-8") as file:
-                        yield json.load(file)
+                if _format.is_entry(name):
+                    with open(os.path.join(folder, name), "rb") as file:
+                        yield from _parsed(file.read())
         return
     try:
-        addresses = _stores.listed(dataset.rstrip("/") + "/manifest")
+        addresses = _stores.listed(f"{dataset.rstrip('/')}/{_format.ENTRIES}")
     except FileNotFoundError:
         return
     for address in addresses:
-        if address.endswith(".json"):
+        if _format.is_entry(address):
             with _stores.opened(address) as file:
-                yield json.loads(file.read())
+                yield from _parsed(file.read())
+
+
+def _parsed(text: bytes) -> Iterator[Dict[str, Any]]:
+    """An entry. One that is damaged costs itself: `dataset verify` names it."""
+    try:
+        entry = json.loads(text)
+    except ValueError:
+        return
+    if isinstance(entry, dict) and isinstance(entry.get("trace_id"), str) and isinstance(entry.get("sha256"), str):
+        yield entry
 
 
 def _known(dataset: str) -> Dict[str, str]:
     """Hashes of the recordings that a dataset has, with their keys."""
     return {entry["sha256"]: entry["trace_id"] for entry in _entries(dataset) if entry.get("status") != "failed"}
+
+
+def _hash_at(dataset: str, key: str) -> Optional[str]:
+    """The hash of the recording that has this key in an object store, if one has it."""
+    try:
+        with _stores.opened(f"{dataset.rstrip('/')}/{_format.ENTRIES}/{_format.entry(key)}") as file:
+            return next((entry["sha256"] for entry in _parsed(file.read())), "")
+    except FileNotFoundError:
+        return None
 
 
 def _entry(dataset: str, sha256: str) -> Optional[Dict[str, Any]]:
@@ -438,14 +460,14 @@ def _publish(folder: str, output: str, key: str) -> None:
     without rows that a dataset has once for each table, where they are not there yet."""
     system, root = _stores.store(output)
     files = [os.path.join(path, name) for path, _, names in os.walk(folder) for name in names]
-    own = [path for path in files if f"trace={key}{os.sep}" in path]
+    own = [path for path in files if _format.is_of(path, key)]
 
     def target_of(path: str) -> str:
         return root.rstrip("/") + "/" + os.path.relpath(path, folder).replace(os.sep, "/")
 
-    empty = [path for path in files if f"trace=none{os.sep}" in path]
+    empty = [path for path in files if _format.is_of(path, _format.NO_RECORDING)]
     there = {found.path for found in system.get_file_info([target_of(path) for path in empty]) if found.is_file}
-    for path in [*[path for path in empty if target_of(path) not in there], *own, os.path.join(folder, "manifest", f"{key}.json")]:
+    for path in [*[path for path in empty if target_of(path) not in there], *own, os.path.join(folder, _format.ENTRIES, _format.entry(key))]:
         target = target_of(path)
         with open(path, "rb") as source, system.open_output_stream(target) as sink:
             shutil.copyfileobj(source, sink, 1 << 20)
@@ -469,5 +491,5 @@ def _describe(output: str) -> None:
     text = {"tool": "tracequet", "version": last.get("version"), "schema_version": last.get("schema_version")}
     more = {"layout": "hive", "format": "parquet", "inputs": inputs, "failed": failed, "tables": list(tables.values())}
     system, root = _stores.store(output)
-    with system.open_output_stream(root.rstrip("/") + "/manifest.json") as sink:
+    with system.open_output_stream(f"{root.rstrip('/')}/{_format.MANIFEST}") as sink:
         sink.write(json.dumps({**text, **more}, indent=2).encode())

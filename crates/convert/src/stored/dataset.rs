@@ -4,18 +4,12 @@ use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use tracequet_dataset::write::{MANIFEST_BYTES, NO_RECORDING};
+use tracequet_dataset::format::paths::{self, ENTRIES, MANIFEST, NO_RECORDING, key_of, table_of};
+use tracequet_dataset::format::{MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES};
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::{Address, Failure, Object, Store, each, open, read};
 
 use super::folder::Folder;
-
-/// The file that says that there is a dataset.
-pub(super) const MANIFEST: &str = "manifest.json";
-/// The folder of the entries.
-pub(super) const ENTRIES: &str = "manifest";
-/// Larger manifests and entries are not read.
-pub(super) const MOST_BYTES: u64 = 64 << 20;
 
 /// A dataset in a store. Its manifest and its entries are in a folder of this machine, which goes when this is dropped; tables
 /// are copied there when they are asked for.
@@ -40,7 +34,8 @@ impl StoredDataset {
     fn open(store: Arc<dyn Store>, address: Address) -> Result<Option<StoredDataset>> {
         let shown = address.shown();
         let of_store = |failure: Failure| failure.at(&shown);
-        let Some((manifest, _)) = read(store.as_ref(), &address.below(MANIFEST), MANIFEST_BYTES).map_err(of_store)?
+        let Some((manifest, _)) =
+            read(store.as_ref(), &address.below(MANIFEST), MOST_MANIFEST_BYTES).map_err(of_store)?
         else {
             return Ok(None);
         };
@@ -77,7 +72,7 @@ impl StoredDataset {
     /// Copies these tables of the recordings that do not have the table `without`.
     pub fn copy_tables_without(&self, without: &str, tables: &[&str]) -> Result<()> {
         let of_table = self.objects.iter().filter(|object| table_of(&object.key) == Some(without));
-        let with: HashSet<Option<&str>> = of_table.map(|object| trace_of(&object.key)).collect();
+        let with: HashSet<Option<&str>> = of_table.map(|object| key_of(&object.key)).collect();
         let keys = self.objects.iter().filter_map(|object| key_of_entry(&object.key));
         // A dataset of one recording has no entries, and no names of recordings in its paths.
         let missing: HashSet<Option<&str>> = keys.map(Some).chain([None]).filter(|key| !with.contains(key)).collect();
@@ -85,7 +80,7 @@ impl StoredDataset {
             return Ok(());
         }
         self.copy(|name| {
-            let trace = trace_of(name);
+            let trace = key_of(name);
             (trace == Some(NO_RECORDING) || missing.contains(&trace))
                 && table_of(name).is_some_and(|table| tables.contains(&table))
         })
@@ -95,12 +90,12 @@ impl StoredDataset {
     pub fn copy_recording(&self, trace_id: &str) -> Result<()> {
         // In a dataset of one recording its name is in no path.
         let is_wanted = |trace: &str| trace == trace_id || trace == NO_RECORDING;
-        self.copy(|name| trace_of(name).is_none_or(is_wanted) && table_of(name).is_some())
+        self.copy(|name| key_of(name).is_none_or(is_wanted) && table_of(name).is_some())
     }
 
     /// Removes the copies of the tables of one recording.
     pub fn forget_recording(&self, trace_id: &str) {
-        let end = format!("/trace={trace_id}");
+        let end = format!("/{}", paths::partition(trace_id));
         for file in files_below(self.path(), |folder| folder.ends_with(&end)).unwrap_or_default() {
             // What cannot be removed goes with the folder.
             let _ = std::fs::remove_file(self.path().join(file));
@@ -122,7 +117,8 @@ impl StoredDataset {
     fn copy(&self, wanted: impl Fn(&str) -> bool) -> Result<()> {
         let is_here = |name: &str| self.path().join(name).exists();
         let wanted: Vec<&Object> = self.objects.iter().filter(|o| wanted(&o.key) && !is_here(&o.key)).collect();
-        let bytes: u64 = wanted.iter().map(|object| object.size).sum();
+        let comes = |object: &&&Object| key_of_entry(&object.key).is_none() || object.size <= MOST_ENTRY_BYTES;
+        let bytes: u64 = wanted.iter().filter(comes).map(|object| object.size).sum();
         let shown = self.address.shown();
         let room = tracequet_trace::source::store::room(self.path()) / 2;
         if bytes > room {
@@ -136,9 +132,13 @@ impl StoredDataset {
                 std::fs::create_dir_all(folder).map_err(failed)?;
             }
             let mut file = std::fs::File::create(&path).map_err(failed)?;
+            if key_of_entry(&object.key).is_some() && object.size > MOST_ENTRY_BYTES {
+                // Too large for an entry. A file of the same size, without its bytes, is reported as it would be.
+                return file.set_len(object.size).map_err(failed);
+            }
             let key = self.address.below(&object.key);
             // Twice as large as it was listed is another object.
-            let limit = object.size.saturating_mul(2).max(MOST_BYTES);
+            let limit = object.size.saturating_mul(2).max(MOST_ENTRY_BYTES);
             let got = self.store.get(&key, None, limit, &mut file).map(drop);
             got.map_err(|failure| Failure { what: format!("{}: {}", object.key, failure.what), ..failure })
         });
@@ -149,23 +149,8 @@ impl StoredDataset {
 /// The recording of which `name` is the entry.
 pub(super) fn key_of_entry(name: &str) -> Option<&str> {
     let (folder, file) = name.rsplit_once('/')?;
-    let key = file.strip_suffix(".json")?;
     let is_entry = folder == ENTRIES || folder.ends_with(&format!("/{ENTRIES}"));
-    (is_entry && stays_inside(key)).then_some(key)
-}
-
-/// The recording that a file of a dataset belongs to.
-pub(super) fn trace_of(name: &str) -> Option<&str> {
-    name.split('/').find_map(|part| part.strip_prefix("trace="))
-}
-
-/// The table that a file of a dataset holds.
-pub(super) fn table_of(name: &str) -> Option<&str> {
-    let (path, extension) = name.rsplit_once('.')?;
-    if !matches!(extension, "parquet" | "arrow") {
-        return None;
-    }
-    Some(path.split_once("/trace=").map_or(path, |(table, _)| table))
+    paths::key_of_entry(file).filter(|_| is_entry)
 }
 
 fn stays_inside(name: &str) -> bool {

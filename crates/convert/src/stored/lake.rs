@@ -7,22 +7,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tracequet_dataset::format::paths::{self, ENTRIES, MANIFEST, VIEWS, key_of, table_of};
+use tracequet_dataset::format::{DamagedEntry, Entry, MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES, Summed, hash_of, tag_of};
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
-use tracequet_dataset::write::{Encoders, Lake, MANIFEST_BYTES, Put, Summed, tag_of};
+use tracequet_dataset::write::{Encoders, Lake, Put};
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::{Address, Failure, FailureKind, Object, Store, Version, When, each, open, read};
 
-use super::dataset::{ENTRIES, MANIFEST, MOST_BYTES, files_below, key_of_entry, table_of, trace_of};
-use crate::describe;
-use crate::empty::{Empty, is_of_now};
-use crate::known::head_of;
+use super::dataset::{files_below, key_of_entry};
+use crate::lake::described;
+use crate::lake::empty::{Empty, is_of_now};
+use crate::lake::head::head_of;
+use crate::lake::repair::written_as;
 use crate::request::Convert;
 
 /// How often a summary is made again after another writer has written one.
 const ATTEMPTS: u32 = 30;
-
-/// The views, beside the manifest.
-const VIEWS: &str = "views.sql";
 
 type Stored<T> = std::result::Result<T, Failure>;
 
@@ -34,7 +34,7 @@ pub(crate) struct StoreLake {
     address: Address,
     folder: PathBuf,
     /// Entries that were read, by their key, each with its tag.
-    seen: Mutex<HashMap<String, Entry>>,
+    seen: Mutex<HashMap<String, Seen>>,
     /// What was there when it was opened, until it is asked for.
     opened: Mutex<Option<Summed>>,
     /// Tables of which this run has seen to it that there is a file without rows.
@@ -44,7 +44,14 @@ pub(crate) struct StoreLake {
 }
 
 /// The tag and the text of an entry.
-type Entry = (Option<String>, Vec<u8>);
+type Seen = (Option<String>, Vec<u8>);
+
+/// What became of a manifest that was to be written.
+enum Summary {
+    Written,
+    /// Another writer has changed it since it was read.
+    IsAnother,
+}
 
 /// Removes recordings of a dataset in a store.
 pub(crate) fn remove(address: &Address, keys: &[String]) -> Result<()> {
@@ -63,6 +70,13 @@ pub(crate) fn remove(address: &Address, keys: &[String]) -> Result<()> {
     lake.describe(&Convert { format, address_type, ..Convert::default() })
 }
 
+/// Writes the manifest of a dataset in a store anew, by the entries of its recordings. Returns what was damaged.
+pub(crate) fn repair(address: &Address) -> Result<Vec<String>> {
+    let folder = tempfile::tempdir().map_err(Error::io("temporary directory"))?;
+    let lake = StoreLake::open(open(address)?, address.clone(), folder.path(), true)?;
+    lake.repair()
+}
+
 impl StoreLake {
     /// Opens the dataset at an address, which may be nothing yet. Its manifest is copied into the folder;
     /// if its entries are to be summed up `anew`, what it says of them is not used.
@@ -79,7 +93,7 @@ impl StoreLake {
         let entries_folder = folder.join(ENTRIES);
         std::fs::create_dir_all(&entries_folder).map_err(Error::io(&entries_folder))?;
         let shown = lake.address.shown();
-        let manifest = read(lake.store.as_ref(), &lake.key(MANIFEST), MANIFEST_BYTES).map_err(|f| f.at(&shown))?;
+        let manifest = read(lake.store.as_ref(), &lake.key(MANIFEST), MOST_MANIFEST_BYTES).map_err(|f| f.at(&shown))?;
         let listed = lake.listed().map_err(|failure| failure.at(&shown))?;
         let is_new = manifest.is_none() && listed.is_empty();
         if is_new && lake.has_something_else().map_err(|failure| failure.at(&shown))? {
@@ -135,7 +149,7 @@ impl StoreLake {
     /// Writes a recording whose files lie in the folder: its files, then its entry. `replaced` are removed before. A
     /// recording that is there already stays, unless it is replaced. The files in the folder are removed.
     pub(crate) fn put(&self, key: &str, entry: &[u8], replaced: &[String]) -> Result<Put> {
-        let files = files_below(&self.folder, |path| path.ends_with(&format!("/trace={key}")))?;
+        let files = files_below(&self.folder, |path| path.ends_with(&format!("/{}", paths::partition(key))))?;
         let result = self.put_files(key, entry, replaced, &files).map_err(|failure| failure.at(self.address.shown()));
         for file in &files {
             // What cannot be removed goes with the folder.
@@ -145,19 +159,24 @@ impl StoreLake {
     }
 
     fn put_files(&self, key: &str, entry: &[u8], replaced: &[String], files: &[String]) -> Stored<Put> {
-        let entry_key = self.key(&format!("{ENTRIES}/{key}.json"));
+        let entry_key = self.key(&paths::entry(key));
         // A file that cannot be read is tried at each run, and comes to the same.
         if replaced.iter().any(|old| old == key) && replaced.iter().all(|old| old == key) {
-            let there = read(self.store.as_ref(), &entry_key, MOST_BYTES)?;
-            if there.is_some_and(|(bytes, _)| bytes == entry) {
-                return Ok(Put::Done);
+            match read(self.store.as_ref(), &entry_key, MOST_ENTRY_BYTES) {
+                Ok(Some((bytes, _))) if bytes == entry => return Ok(Put::Done),
+                Err(failure) if failure.kind != FailureKind::TooLarge => return Err(failure),
+                _ => {}
             }
         }
         for old in replaced {
             self.remove(old)?;
         }
+        let what_it_is = |there: &[u8]| if hash_of(there) == hash_of(entry) { Put::WasThere } else { Put::IsTaken };
         if self.store.is_there(&entry_key)? {
-            return Ok(Put::WasThere);
+            return match read(self.store.as_ref(), &entry_key, MOST_ENTRY_BYTES) {
+                Err(failure) if failure.kind == FailureKind::TooLarge => Ok(Put::IsTaken),
+                there => Ok(there?.map_or(Put::WasThere, |(there, _)| what_it_is(&there))),
+            };
         }
         each(files, |file| self.store.upload(&self.key(file), &self.folder.join(file)))?;
         match self.store.put(&entry_key, entry, When::Absent) {
@@ -167,9 +186,9 @@ impl StoreLake {
             }
             Err(failure) if failure.kind == FailureKind::Changed => {
                 // It may be our own, written by a request whose answer was lost.
-                let there = read(self.store.as_ref(), &entry_key, MOST_BYTES)?;
-                if there.is_none_or(|(bytes, _)| bytes != entry) {
-                    return Ok(Put::WasThere);
+                let there = read(self.store.as_ref(), &entry_key, MOST_ENTRY_BYTES)?;
+                if there.as_ref().is_none_or(|(bytes, _)| bytes != entry) {
+                    return Ok(there.map_or(Put::WasThere, |(there, _)| what_it_is(&there)));
                 }
             }
             result => result?,
@@ -179,21 +198,23 @@ impl StoreLake {
 
     /// Removes a recording: first its entry, since what has none is not in the dataset. Returns whether it was there.
     pub(crate) fn remove(&self, key: &str) -> Stored<bool> {
-        let entry_key = self.key(&format!("{ENTRIES}/{key}.json"));
-        let Some((entry, _)) = read(self.store.as_ref(), &entry_key, MOST_BYTES)? else { return Ok(false) };
+        let entry_key = self.key(&paths::entry(key));
+        let entry = match read(self.store.as_ref(), &entry_key, MOST_ENTRY_BYTES) {
+            Ok(None) => return Ok(false),
+            Ok(Some((entry, _))) => Entry::parse(key, &entry).ok(),
+            Err(failure) if failure.kind == FailureKind::TooLarge => None,
+            Err(failure) => return Err(failure),
+        };
         self.store.delete(&entry_key)?;
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
-        let entry: serde_json::Value = serde_json::from_slice(&entry).unwrap_or_default();
-        let tables = entry.get("tables").and_then(serde_json::Value::as_array).into_iter().flatten();
-        let names: Vec<&str> = tables.filter_map(|table| table.get("name")?.as_str()).collect();
-        if names.is_empty() {
-            // The entry is damaged, and does not say where the files are.
+        let Some(entry) = entry else {
+            // It is damaged, and does not say where the files are.
             let objects = self.store.list(self.address.prefix())?;
-            let own: Vec<_> = objects.iter().filter(|object| trace_of(&object.key) == Some(key)).collect();
+            let own: Vec<_> = objects.iter().filter(|object| key_of(&object.key) == Some(key)).collect();
             return each(&own, |object| self.store.delete(&object.key)).map(|_| true);
-        }
-        each(&names, |table| {
-            for object in self.store.list(&self.key(&format!("{table}/trace={key}")))? {
+        };
+        each(&entry.tables, |table| {
+            for object in self.store.list(&self.key(&paths::folder(&table.name, key)))? {
                 self.store.delete(&object.key)?;
             }
             Ok(())
@@ -201,20 +222,47 @@ impl StoreLake {
         Ok(true)
     }
 
+    /// Writes the manifest anew, whatever it says. Returns what is damaged, in words.
+    fn repair(&self) -> Result<Vec<String>> {
+        let shown = self.address.shown();
+        let summed = self.opened()?;
+        let manifest = std::fs::read(self.folder.join(MANIFEST)).ok();
+        let prefix = self.address.below("");
+        let names = || -> Stored<Vec<String>> {
+            let objects = self.store.list(self.address.prefix())?.into_iter();
+            Ok(objects.filter_map(|object| Some(object.key.strip_prefix(&prefix)?.to_owned())).collect())
+        };
+        let names = names().map_err(|failure| failure.at(&shown))?;
+        let get = |name: &str| {
+            let path = self.folder.join("table");
+            let mut file = std::fs::File::create(&path).map_err(Error::io(&path))?;
+            let got = self.store.get(&self.key(name), None, u64::MAX, &mut file);
+            got.map_err(|failure| failure.at(shown.join(name)))?;
+            Ok(path)
+        };
+        let (format, address_type) = written_as(&shown, manifest.as_deref(), &names, get)?;
+        let empty = names.iter().filter(|name| key_of(name) == Some(paths::NO_RECORDING));
+        let empty = empty.filter_map(|name| table_of(name)).map(str::to_owned).collect();
+        *self.empty.lock().unwrap_or_else(PoisonError::into_inner) = empty;
+        self.describe(&Convert { format, address_type, refresh: true, ..Convert::default() })?;
+        Ok(summed.damaged().iter().map(|damaged| damaged.at(&shown).to_string()).collect())
+    }
+
     /// Writes the files that sum up all recordings that there are now, whoever wrote them. When another writer does so
     /// at the same time, one of both repeats it, so that the last one has all.
     pub(crate) fn describe(&self, request: &Convert) -> Result<()> {
         let shown = self.address.shown();
         for attempt in 0..ATTEMPTS {
-            let before = read(self.store.as_ref(), &self.key(MANIFEST), MANIFEST_BYTES).map_err(|f| f.at(&shown))?;
+            let before =
+                read(self.store.as_ref(), &self.key(MANIFEST), MOST_MANIFEST_BYTES).map_err(|f| f.at(&shown))?;
             let bytes = before.as_ref().map(|(bytes, _)| bytes.as_slice()).filter(|_| !request.refresh);
             let summed =
                 self.listed().and_then(|listed| self.sum(bytes, &listed)).map_err(|failure| failure.at(&shown))?;
             let empty = self.empty.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let files = describe::files(request, &summed, &empty)?;
+            let files = described::files(request, &summed, &empty)?;
             match self.put_summary(&files, before).map_err(|failure| failure.at(&shown))? {
-                Put::Done => return Ok(()),
-                Put::WasThere => std::thread::sleep(Duration::from_millis(u64::from(attempt + 1) * 20)),
+                Summary::Written => return Ok(()),
+                Summary::IsAnother => std::thread::sleep(Duration::from_millis(u64::from(attempt + 1) * 20)),
             }
         }
         let message =
@@ -222,7 +270,7 @@ impl StoreLake {
         Err(Failure::other(message).at(shown))
     }
 
-    fn put_summary(&self, files: &[(&'static str, String)], before: Option<(Vec<u8>, Version)>) -> Stored<Put> {
+    fn put_summary(&self, files: &[(&'static str, String)], before: Option<(Vec<u8>, Version)>) -> Stored<Summary> {
         for (name, text) in files {
             let key = self.key(name);
             if *name != MANIFEST {
@@ -236,7 +284,7 @@ impl StoreLake {
                 None => When::Absent,
             };
             match self.store.put(&key, text.as_bytes(), when) {
-                Err(failure) if failure.kind == FailureKind::Changed => return Ok(Put::WasThere),
+                Err(failure) if failure.kind == FailureKind::Changed => return Ok(Summary::IsAnother),
                 Err(failure) if failure.kind == FailureKind::Unsupported => {
                     self.unconditional.store(true, Ordering::Release);
                     self.store.put(&key, text.as_bytes(), When::Always)?;
@@ -244,7 +292,7 @@ impl StoreLake {
                 result => result?,
             }
         }
-        Ok(Put::Done)
+        Ok(Summary::Written)
     }
 
     /// Whether something lies at the address that is no part of a dataset of several recordings. Files of tables are
@@ -252,7 +300,7 @@ impl StoreLake {
     /// looked for.
     fn has_something_else(&self) -> Stored<bool> {
         let objects = self.store.list(self.address.prefix())?;
-        let is_table = |key: &str| trace_of(key).is_some() && table_of(key).is_some();
+        let is_table = |key: &str| key_of(key).is_some() && table_of(key).is_some();
         let beside = [MANIFEST, VIEWS].map(|name| self.key(name));
         let is_part = |key: &String| is_table(key) || key_of_entry(key).is_some() || beside.contains(key);
         Ok(objects.iter().any(|object| !is_part(&object.key)))
@@ -289,22 +337,32 @@ impl StoreLake {
         let fresh: Vec<_> = listed.iter().filter(|(key, _)| summed.tag(key).is_none()).collect();
         let read = each(&fresh, |(key, object)| self.entry(key, object))?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        for ((key, _), (etag, bytes)) in fresh.into_iter().zip(read).filter_map(|(of, read)| Some((of, read?))) {
-            // Without a tag it is read each time.
-            summed.add(key, &etag.as_deref().map(tag_of_etag).unwrap_or_default(), &bytes);
-            seen.insert(key.clone(), (etag, bytes));
+        for ((key, _), entry) in fresh.into_iter().zip(read) {
+            match entry {
+                Some(Ok((etag, bytes))) => {
+                    // Without a tag it is read each time.
+                    summed.add(key, &etag.as_deref().map(tag_of_etag).unwrap_or_default(), &bytes);
+                    seen.insert(key.clone(), (etag, bytes));
+                }
+                Some(Err(damaged)) => summed.add_damaged(damaged),
+                None => {}
+            }
         }
         Ok(summed)
     }
 
-    /// An entry with its tag; nothing if it was removed meanwhile. One that was read and has not changed is not read again.
-    fn entry(&self, key: &str, object: &Object) -> Stored<Option<Entry>> {
+    /// An entry with its tag, or why it is not read; nothing if it was removed meanwhile. One that was read and has not changed
+    /// is not read again.
+    fn entry(&self, key: &str, object: &Object) -> Stored<Option<std::result::Result<Seen, DamagedEntry>>> {
         let known = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
         if let Some(known) = known.filter(|(etag, _)| etag.is_some() && *etag == object.etag) {
-            return Ok(Some(known));
+            return Ok(Some(Ok(known)));
         }
-        let found = read(self.store.as_ref(), &object.key, MOST_BYTES)?;
-        Ok(found.map(|(bytes, version)| (version.etag, bytes)))
+        match read(self.store.as_ref(), &object.key, MOST_ENTRY_BYTES) {
+            Ok(found) => Ok(found.map(|(bytes, version)| Ok((version.etag, bytes)))),
+            Err(failure) if failure.kind == FailureKind::TooLarge => Ok(Some(Err(DamagedEntry::too_large(key)))),
+            Err(failure) => Err(failure),
+        }
     }
 
     fn key(&self, name: &str) -> String {

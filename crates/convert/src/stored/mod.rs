@@ -13,5 +13,5 @@ pub use dataset::{StoredDataset, fetch_dataset};
 pub(super) use ahead::{Ahead, Came};
 pub(super) use fetches::Fetches;
 pub(super) use inputs::expand;
-pub(super) use lake::{StoreLake, remove};
+pub(super) use lake::{StoreLake, remove, repair};
 pub(super) use target::Target;

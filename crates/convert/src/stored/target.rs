@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use tracequet_dataset::format::paths::{ENTRIES, MANIFEST};
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::{Address, Failure, FailureKind, Service, Store, When, each, open};
 
-use super::dataset::{ENTRIES, MANIFEST, files_below};
+use super::dataset::files_below;
 use super::folder::Folder;
 use super::lake::StoreLake;
 use crate::request::Convert;

@@ -1,28 +1,17 @@
-//! `manifest.json`: what a dataset holds, as a conversion wrote it.
+//! What a dataset holds, by its `manifest.json` and the entries of its recordings.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::{Component, Path, PathBuf};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
 use tracequet_trace::error::{Error, Result};
 
+use crate::format::{
+    DamagedEntry, Entry, Format, Head, Labels, Layout, Lists, MOST_MANIFEST_BYTES, Recorded, Status, TableInfo, paths,
+};
 use crate::table::schema::SCHEMA_VERSION;
-use crate::write::{DamagedEntry, Format, MANIFEST_BYTES};
 
-pub(super) const NAME: &str = "manifest.json";
-
-/// How the files of a dataset lie in its directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Layout {
-    /// `<table>.parquet`: the dataset has one recording.
-    Flat,
-    /// `<table>/trace=<key>/part-0.parquet`, with the key also in the column `trace_id`.
-    Hive,
-}
-
-/// A recording, as the manifest has it.
-#[derive(Clone, Debug, Deserialize)]
+/// A recording, as the dataset has it.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecordingInfo {
     /// Its key: the column `trace_id` of a dataset of several.
@@ -40,19 +29,16 @@ pub struct RecordingInfo {
     /// Whether the recording reached its end mark.
     pub complete: bool,
     /// When it began, as `2026-11-22T05:19:21.000Z`.
-    #[serde(default)]
     pub start: String,
     /// `ok`, or `losses` when something of it was lost, damaged or not decoded. `unfinished` while it is being written
     /// (`collect --follow`), and when its recorder was killed.
-    #[serde(default)]
     pub status: String,
     /// What it was labelled with.
-    #[serde(default)]
-    pub labels: BTreeMap<String, String>,
+    pub labels: Labels,
 }
 
 /// A recording of several that could not be read.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FailedRecording {
     /// Its key.
@@ -62,26 +48,39 @@ pub struct FailedRecording {
     /// What was wrong, where, and what was expected.
     pub error: String,
     /// What it was labelled with.
-    #[serde(default)]
-    pub labels: BTreeMap<String, String>,
+    pub labels: Labels,
 }
 
-/// A table, as the manifest has it.
-#[derive(Clone, Debug, Deserialize)]
-#[non_exhaustive]
-pub struct TableInfo {
-    /// Name, such as `gc` or `event/<provider>/<event>`.
-    pub name: String,
-    /// Rows, of all recordings together.
-    pub rows: u64,
-    /// Bytes of its files together.
-    pub bytes: u64,
+/// What [`Recorded`] says of a recording that was read, and of one that was not.
+enum Outcome {
+    Converted(RecordingInfo),
+    Failed(FailedRecording),
 }
 
-impl TableInfo {
-    /// Whether it has the payloads of one kind of event, and not columns that `tracequet schema` lists.
-    pub fn is_payload(&self) -> bool {
-        self.name.starts_with("event/")
+impl From<Recorded> for Outcome {
+    fn from(recorded: Recorded) -> Outcome {
+        let Recorded { trace_id, sha256, path, size_bytes, labels, .. } = recorded;
+        let path = PathBuf::from(path);
+        if recorded.status == Status::Failed {
+            return Outcome::Failed(FailedRecording {
+                trace_id,
+                path,
+                error: recorded.error.unwrap_or_default(),
+                labels,
+            });
+        }
+        Outcome::Converted(RecordingInfo {
+            trace_id,
+            path,
+            size_bytes,
+            sha256,
+            events: recorded.events.unwrap_or_default(),
+            dropped_events: recorded.dropped_events.unwrap_or_default(),
+            complete: recorded.complete.unwrap_or_default(),
+            start: recorded.start.unwrap_or_default(),
+            status: recorded.status.name().to_owned(),
+            labels,
+        })
     }
 }
 
@@ -98,113 +97,44 @@ pub(super) struct Manifest {
     own: HashMap<String, Vec<(usize, bool)>>,
 }
 
-/// `manifest/<key>.json`, of which there is one for each of several recordings.
-#[derive(Deserialize)]
-pub(super) struct Entry {
-    schema_version: u32,
-    pub tables: Vec<TableInfo>,
-    #[serde(flatten)]
-    pub of: Outcome,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum Outcome {
-    Converted(RecordingInfo),
-    Failed(FailedRecording),
-}
-
-impl Entry {
-    /// Reads the entry of the recording `key`.
-    pub fn parse(key: &str, bytes: &[u8]) -> std::result::Result<Entry, DamagedEntry> {
-        let wrong = |what: String| DamagedEntry::new(key, what);
-        let entry: Entry = serde_json::from_slice(bytes).map_err(|e| wrong(e.to_string()))?;
-        let (Outcome::Converted(RecordingInfo { trace_id, .. }) | Outcome::Failed(FailedRecording { trace_id, .. })) =
-            &entry.of;
-        if trace_id != key {
-            return Err(wrong(format!("it says that it is of {trace_id:?}")));
-        }
-        match entry.tables.iter().find(|table| !stays_inside(&table.name)) {
-            Some(table) => Err(wrong(format!("the name {:?} leads out of the dataset", table.name))),
-            None => Ok(entry),
-        }
-    }
-}
-
-#[derive(Deserialize)]
-struct Head {
-    tool: String,
-    #[serde(default)]
-    version: String,
-    schema_version: u32,
-}
-
-#[derive(Deserialize)]
-struct Body {
-    format: String,
-    layout: String,
-    inputs: Vec<RecordingInfo>,
-    #[serde(default)]
-    failed: Vec<FailedRecording>,
-    tables: Vec<TableInfo>,
-}
-
 impl Manifest {
     /// Reads the manifest of the dataset in a directory.
     pub fn read(root: &Path) -> Result<Manifest> {
-        let path = root.join(NAME);
+        let path = root.join(paths::MANIFEST);
         let wrong =
             |what: String, expected: &str| Error::Dataset { path: path.clone(), what, expected: expected.into() };
         let a_dataset = "the directory of a dataset, as tracequet convert makes it";
         let size = match std::fs::metadata(&path) {
             Ok(found) if found.is_file() => found.len(),
             Ok(_) => return Err(wrong("is no file".into(), a_dataset)),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(wrong("is not there".into(), a_dataset)),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                let is_half = root.join(paths::ENTRIES).is_dir();
+                let mend = "the summary of a dataset: dataset repair makes it of the entries";
+                return Err(wrong("is not there".into(), if is_half { mend } else { a_dataset }));
+            }
             Err(e) => return Err(Error::io(&path)(e)),
         };
-        if size > MANIFEST_BYTES {
-            let expected = format!("a manifest of at most {} MB", MANIFEST_BYTES >> 20);
+        if size > MOST_MANIFEST_BYTES {
+            let expected = format!("a manifest of at most {} MB", MOST_MANIFEST_BYTES >> 20);
             return Err(wrong(format!("has {size} bytes"), &expected));
         }
         let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
-        let head: Head = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string(), "a manifest of tracequet"))?;
-        if head.tool != "tracequet" {
-            return Err(wrong(format!("is of {:?}", head.tool), "a manifest of tracequet"));
+        let Head { layout, format, .. } = Head::parse(&path, &bytes, Some(SCHEMA_VERSION))?;
+        let lists = Lists::parse(&path, &bytes)?;
+        if layout == Layout::Flat && lists.inputs.len() != 1 {
+            return Err(wrong(format!("a flat layout with {} recordings", lists.inputs.len()), "one recording"));
         }
-        if head.schema_version != SCHEMA_VERSION {
-            let what = format!("the tables are of version {} (tracequet {})", head.schema_version, head.version);
-            let expected = format!("version {SCHEMA_VERSION}: convert the recording again");
-            return Err(wrong(what, &expected));
-        }
-        let body: Body = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string(), "a manifest of tracequet"))?;
-        let format = match body.format.as_str() {
-            "parquet" => Format::Parquet,
-            "arrow" => Format::Arrow,
-            other => return Err(wrong(format!("format {other:?}"), "parquet or arrow")),
-        };
-        let layout = match body.layout.as_str() {
-            "flat" => Layout::Flat,
-            "hive" => Layout::Hive,
-            other => return Err(wrong(format!("layout {other:?}"), "flat or hive")),
-        };
-        if layout == Layout::Flat && body.inputs.len() != 1 {
-            return Err(wrong(format!("a flat layout with {} recordings", body.inputs.len()), "one recording"));
-        }
-        let mut manifest = Manifest {
-            format,
-            layout,
-            recordings: body.inputs,
-            failed: body.failed,
-            tables: body.tables,
-            damaged: Vec::new(),
-            own: HashMap::new(),
-        };
+        let (recordings, failed) = outcomes(lists.inputs.into_iter().chain(lists.failed));
+        let tables = lists.tables;
+        let mut manifest =
+            Manifest { format, layout, recordings, failed, tables, damaged: Vec::new(), own: HashMap::new() };
         if layout == Layout::Hive {
             manifest.take_entries(root)?;
         }
-        let keys = manifest.recordings.iter().map(|recording| recording.trace_id.as_str());
-        let names = manifest.tables.iter().map(|table| table.name.as_str());
-        if let Some(name) = keys.chain(names).find(|name| !stays_inside(name)) {
+        let keys = manifest.recordings.iter().map(|recording| &recording.trace_id);
+        let keys = keys.filter(|key| !paths::is_key(key));
+        let tables = manifest.tables.iter().map(|table| &table.name).filter(|name| !paths::is_table(name));
+        if let Some(name) = keys.chain(tables).next() {
             return Err(wrong(format!("the name {name:?}"), "names that stay inside the dataset"));
         }
         Ok(manifest)
@@ -216,8 +146,7 @@ impl Manifest {
         if entries.is_empty() {
             return Ok(());
         }
-        self.recordings.clear();
-        self.failed.clear();
+        let mut recorded = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut tables: Vec<TableInfo> = Vec::new();
         for (key, bytes) in entries {
@@ -228,10 +157,11 @@ impl Manifest {
                     continue;
                 }
             };
-            if entry.schema_version != SCHEMA_VERSION {
+            let schema_version = entry.recorded.schema_version.unwrap_or_default();
+            if schema_version != SCHEMA_VERSION {
                 return Err(Error::Dataset {
-                    path: root.join(crate::write::entry_path(&key)),
-                    what: format!("its tables are of version {}", entry.schema_version),
+                    path: root.join(paths::entry(&key)),
+                    what: format!("its tables are of version {schema_version}"),
                     expected: format!("version {SCHEMA_VERSION}: convert it again with --append --refresh"),
                 });
             }
@@ -251,11 +181,9 @@ impl Manifest {
                 }
             }
             self.own.insert(key.clone(), own);
-            match entry.of {
-                Outcome::Converted(recording) => self.recordings.push(recording),
-                Outcome::Failed(recording) => self.failed.push(recording),
-            }
+            recorded.push(entry.recorded);
         }
+        (self.recordings, self.failed) = outcomes(recorded.into_iter());
         self.tables = tables;
         Ok(())
     }
@@ -268,7 +196,14 @@ impl Manifest {
     }
 }
 
-/// Whether a name of the manifest leads to a place below the dataset.
-pub(super) fn stays_inside(name: &str) -> bool {
-    !name.is_empty() && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
+/// The recordings that were read, and those that were not.
+fn outcomes(recorded: impl Iterator<Item = Recorded>) -> (Vec<RecordingInfo>, Vec<FailedRecording>) {
+    let (mut recordings, mut failed) = (Vec::new(), Vec::new());
+    for recorded in recorded {
+        match recorded.into() {
+            Outcome::Converted(recording) => recordings.push(recording),
+            Outcome::Failed(recording) => failed.push(recording),
+        }
+    }
+    (recordings, failed)
 }

@@ -18,9 +18,9 @@ mod wanted;
 pub use arrow_array;
 pub use arrow_schema;
 
-pub use crate::write::{DamagedEntry, Format};
+pub use crate::format::{DamagedEntry, Format, Layout, TableInfo};
 pub use column::Column;
-pub use manifest::{FailedRecording, Layout, RecordingInfo, TableInfo};
+pub use manifest::{FailedRecording, RecordingInfo};
 pub use open::{Dataset, Recording};
 pub use table::{Batches, Scan, Table};
 pub use verify::{Files, Found, TableFile, What};

@@ -1,12 +1,13 @@
 //! A dataset and its recordings: which tables there are, and where their files lie.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use tracequet_trace::error::{Error, Named, Result};
 
-use super::manifest::{FailedRecording, Layout, Manifest, RecordingInfo, TableInfo};
+use super::manifest::{FailedRecording, Manifest, RecordingInfo};
 use super::table::Table;
-use crate::write::{DamagedEntry, Format, NO_RECORDING, UNFINISHED};
+use crate::format::paths::{self, NO_RECORDING};
+use crate::format::{DamagedEntry, Format, Layout, Status, TableInfo};
 
 /// Keys of recordings that an error lists.
 const MAX_LISTED: usize = 20;
@@ -81,7 +82,7 @@ impl Dataset {
     }
 
     /// One recording by its `trace_id`, which may be left out when there is only one. The name in front of the hash
-    /// (`app` of `app-7be25f48`) is enough where only one has it.
+    /// (`app` of `app-7be25f482ca259f4`) is enough where only one has it.
     pub fn recording(&self, trace_id: Option<&str>) -> Result<Recording<'_>> {
         let all = self.recordings();
         let is_named = |key: &str, wanted: &str| key.rsplit_once('-').is_some_and(|(name, _)| name == wanted);
@@ -143,14 +144,14 @@ impl<'d> Recording<'d> {
     /// no rows of the table, that is the file without rows which the dataset has for all recordings.
     pub fn table(&self, name: &str) -> Result<Table> {
         let dataset = self.dataset;
-        if self.info.status == UNFINISHED {
+        if self.info.status == Status::Unfinished.name() {
             return Err(Error::Dataset {
                 path: dataset.path().to_owned(),
                 what: format!("the recording {} is still written, or its recorder was killed", self.info.trace_id),
                 expected: format!("a finished one; DuckDB reads its parts: FROM '{name}/*/*.parquet'"),
             });
         }
-        let is_safe = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        let is_safe = paths::is_table(name);
         let path = dataset.file(&self.info.trace_id, name);
         if is_safe && path.is_file() {
             return Ok(Table::new(name, path, dataset.format()));
@@ -172,13 +173,9 @@ impl<'d> Recording<'d> {
 
 impl Dataset {
     fn file(&self, trace_id: &str, table: &str) -> PathBuf {
-        let extension = self.format().name();
-        match self.layout() {
-            Layout::Flat => self.root.join(format!("{table}.{extension}")),
-            Layout::Hive => {
-                let part = format!("trace={trace_id}");
-                self.root.join(table).join(part).join(format!("part-0.{extension}"))
-            }
-        }
+        self.root.join(match self.layout() {
+            Layout::Flat => paths::flat(table, self.format()),
+            Layout::Hive => paths::file(table, trace_id, self.format()),
+        })
     }
 }

@@ -11,7 +11,7 @@ use tracequet_trace::error::{Error, Result};
 use super::arrow_file::ArrowBatches;
 use super::parquet_file::{self, ParquetBatches};
 use super::wanted::{Between, Wanted};
-use crate::write::Format;
+use crate::format::Format;
 
 /// A table of one recording.
 #[derive(Clone, Debug)]
@@ -24,6 +24,11 @@ pub struct Table {
 impl Table {
     pub(super) fn new(name: &str, path: PathBuf, format: Format) -> Table {
         Table { name: name.to_owned(), path, format }
+    }
+
+    /// The table in a file that is no part of a dataset that was opened.
+    pub fn of_file(name: &str, path: PathBuf, format: Format) -> Table {
+        Table::new(name, path, format)
     }
 
     /// Name, such as `gc` or `event/<provider>/<event>`.

@@ -1,21 +1,15 @@
 //! Compares the files of a dataset with its manifest and its entries.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::Path;
 
-use serde_json::Value;
 use tracequet_trace::error::{Error, Result};
 
-use super::manifest::{Entry, Layout, NAME, Outcome, TableInfo};
 use super::open::Dataset;
 use super::table::Table;
+use crate::format::paths::{self, NO_RECORDING};
+use crate::format::{Entry, Format, Head, Layout, Lists, Recorded, Status, TableInfo, VERSION};
 use crate::table::views;
-use crate::write::{DamagedEntry, NO_RECORDING, UNFINISHED, entries, entry_path, read_manifest, read_small};
-
-/// The file with the views, beside the manifest.
-const VIEWS: &str = "views.sql";
-/// End of the names of files by which a run notes what it has half done.
-const HALF: &str = ".half";
+use crate::write::{entries, read_manifest, read_small};
 
 /// The file of a table, as the dataset says it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,7 +64,7 @@ pub struct Files {
 #[derive(Default)]
 struct Summary {
     /// The entries without their tables, by their keys.
-    recordings: BTreeMap<String, Value>,
+    recordings: BTreeMap<String, Recorded>,
     /// Rows and bytes of all tables.
     tables: BTreeMap<String, (u64, u64)>,
     /// Keys of entries that are damaged. A manifest may have them, from before.
@@ -78,41 +72,31 @@ struct Summary {
 }
 
 impl Summary {
-    fn add(&mut self, key: &str, tables: &[TableInfo], entry: Value) {
-        self.recordings.insert(key.to_owned(), without(entry, &["tables"]));
-        for table in tables {
-            let (rows, bytes) = self.tables.entry(table.name.clone()).or_default();
+    fn add(&mut self, entry: Entry) {
+        for table in entry.tables {
+            let (rows, bytes) = self.tables.entry(table.name).or_default();
             *rows = rows.saturating_add(table.rows);
             *bytes = bytes.saturating_add(table.bytes);
         }
+        self.recordings.insert(entry.recorded.trace_id.clone(), entry.recorded);
     }
 
     /// What is not as a manifest says.
-    fn differs_from(&self, manifest: &Value) -> Option<String> {
-        let list = |name: &str| manifest.get(name).and_then(Value::as_array).into_iter().flatten();
-        let key = |recording: &Value| recording.get("trace_id").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let summed = list("inputs").chain(list("failed")).filter(|recording| !self.damaged.contains(&key(recording)));
-        let summed: Vec<&Value> = summed.collect();
-        let keys: BTreeSet<String> = summed.iter().map(|recording| key(recording)).collect();
-        if keys.len() != summed.len() || !keys.iter().eq(self.recordings.keys()) {
+    fn differs_from(&self, lists: &Lists) -> Option<String> {
+        let all = lists.inputs.iter().chain(&lists.failed);
+        let summed: Vec<&Recorded> = all.filter(|recorded| !self.damaged.contains(&recorded.trace_id)).collect();
+        let keys: BTreeSet<&String> = summed.iter().map(|recorded| &recorded.trace_id).collect();
+        if keys.len() != summed.len() || !keys.into_iter().eq(self.recordings.keys()) {
             return Some("does not match the entries".into());
         }
-        let differs = |recording: &&&Value| {
-            // By `entry` a run knows whether the manifest is of this entry.
-            self.recordings.get(&key(recording)) != Some(&without((**recording).clone(), &["entry"]))
-        };
-        if let Some(other) = summed.iter().find(differs) {
-            return Some(format!("differs from the entry of {}", key(other)));
+        if let Some(other) = summed.iter().find(|summed| self.recordings.get(&summed.trace_id) != Some(summed)) {
+            return Some(format!("differs from the entry of {}", other.trace_id));
         }
         if !self.damaged.is_empty() {
             return None;
         }
-        let number = |table: &Value, name: &str| table.get(name).and_then(Value::as_u64).unwrap_or_default();
-        let mut tables: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-        for table in list("tables") {
-            let name = table.get("name").and_then(Value::as_str).unwrap_or_default();
-            tables.insert(name, (number(table, "rows"), number(table, "bytes")));
-        }
+        let tables: BTreeMap<&str, (u64, u64)> =
+            lists.tables.iter().map(|table| (table.name.as_str(), (table.rows, table.bytes))).collect();
         let names: BTreeSet<&str> = tables.keys().copied().chain(self.tables.keys().map(String::as_str)).collect();
         // A table that no recording has is there without rows.
         let own = |name: &str| self.tables.get(name).copied().unwrap_or_default();
@@ -123,33 +107,21 @@ impl Summary {
     }
 }
 
-fn without(mut object: Value, names: &[&str]) -> Value {
-    if let Some(object) = object.as_object_mut() {
-        names.iter().for_each(|name| drop(object.remove(*name)));
-    }
-    object
-}
-
 /// The views of the tables of a manifest, if this version wrote it.
-fn views_of(manifest: &Value) -> Option<String> {
-    let text = |name: &str| manifest.get(name).and_then(Value::as_str);
-    if text("version") != Some(env!("CARGO_PKG_VERSION")) {
-        return None;
-    }
-    let tables = manifest.get("tables")?.as_array()?;
-    let names: Vec<&str> = tables.iter().filter_map(|table| table.get("name")?.as_str()).collect();
-    Some(views::sql(&names, views::Files { only_trace: None, arrow: text("format") == Some("arrow") }))
+fn views_of(head: &Head, lists: &Lists) -> Option<String> {
+    let names: Vec<&str> = lists.tables.iter().map(|table| table.name.as_str()).collect();
+    let files = views::Files { only_trace: None, arrow: head.format == Format::Arrow };
+    (head.version == VERSION).then(|| views::sql(&names, files))
 }
 
 impl Dataset {
     /// The files that there should be, by the entries of the recordings, those of failed ones among them. Of a dataset of one
     /// recording, by its manifest.
     pub fn files(&self) -> Result<Files> {
-        let others = [NAME, VIEWS].map(str::to_owned).into();
+        let others = [paths::MANIFEST, paths::VIEWS].map(str::to_owned).into();
         let mut files = Files { recordings: BTreeMap::new(), unlisted: HashSet::new(), others, wrong: Vec::new() };
-        let extension = self.format().name();
         if self.layout() == Layout::Flat {
-            let name = |table: &str| format!("{table}.{extension}");
+            let name = |table: &str| paths::flat(table, self.format());
             let tables = self.tables().iter().map(|table| TableFile::new(name(&table.name), table)).collect();
             let key = self.recordings().first().map_or_else(String::new, |recording| recording.trace_id.clone());
             files.recordings.insert(key, tables);
@@ -158,13 +130,8 @@ impl Dataset {
         let mut without_rows = BTreeSet::new();
         let mut all = Summary::default();
         for (key, bytes) in entries(self.path())? {
-            let name = slashed(&entry_path(&key));
-            let damaged = bytes.and_then(|bytes| {
-                let entry = Entry::parse(&key, &bytes)?;
-                let value = serde_json::from_slice(&bytes).map_err(|e| DamagedEntry::new(&key, e.to_string()))?;
-                Ok((entry, value))
-            });
-            let (entry, value) = match damaged {
+            let name = paths::entry(&key);
+            let entry = match bytes.and_then(|bytes| Entry::parse(&key, &bytes)) {
                 Ok(entry) => entry,
                 Err(damaged) => {
                     let mends = "; convert its recording again with --append, or remove it with dataset remove";
@@ -176,14 +143,10 @@ impl Dataset {
                 }
             };
             files.others.insert(name);
-            all.add(&key, &entry.tables, value);
-            if matches!(&entry.of, Outcome::Converted(info) if info.status == UNFINISHED) {
-                files.unlisted.insert(key);
-                continue;
-            }
-            let name = |table: &str, key: &str| format!("{table}/trace={key}/part-0.{extension}");
+            let is_unfinished = entry.recorded.status == Status::Unfinished;
+            let name = |table: &str, key: &str| paths::file(table, key, self.format());
             let mut tables = Vec::new();
-            for table in &entry.tables {
+            for table in entry.tables.iter().filter(|_| !is_unfinished) {
                 // Of tables without rows there may be one file for all recordings.
                 if table.rows == 0 && table.bytes == 0 {
                     without_rows
@@ -192,21 +155,25 @@ impl Dataset {
                     tables.push(TableFile::new(name(&table.name, &key), table));
                 }
             }
-            files.recordings.insert(key, tables);
+            all.add(entry);
+            match is_unfinished {
+                true => drop(files.unlisted.insert(key)),
+                false => drop(files.recordings.insert(key, tables)),
+            }
         }
         if !without_rows.is_empty() {
             files.recordings.insert(NO_RECORDING.to_owned(), without_rows.into_iter().collect());
         }
-        let path = self.path().join(NAME);
+        let path = self.path().join(paths::MANIFEST);
         let manifest = read_manifest(&path).map_err(Error::io(&path))?;
-        let manifest: Value = serde_json::from_slice(&manifest).unwrap_or_default();
-        let anew = |what: String| format!("{what}; convert --append --refresh rewrites it");
-        if let Some(what) = all.differs_from(&manifest) {
-            files.wrong.push((NAME.to_owned(), anew(what)));
-        } else if let Ok(views) = read_small(&self.path().join(VIEWS))
-            && views_of(&manifest).is_some_and(|own| own.as_bytes() != views)
+        let (head, lists) = (Head::parse(&path, &manifest, None)?, Lists::parse(&path, &manifest)?);
+        let anew = |what: String| format!("{what}; dataset repair rewrites it");
+        if let Some(what) = all.differs_from(&lists) {
+            files.wrong.push((paths::MANIFEST.to_owned(), anew(what)));
+        } else if let Ok(views) = read_small(&self.path().join(paths::VIEWS))
+            && views_of(&head, &lists).is_some_and(|own| own.as_bytes() != views)
         {
-            files.wrong.push((VIEWS.to_owned(), anew("does not match the tables".to_owned())));
+            files.wrong.push((paths::VIEWS.to_owned(), anew("does not match the tables".to_owned())));
         }
         Ok(files)
     }
@@ -300,7 +267,7 @@ impl Files {
 
     /// Why something that no entry names is wrong there.
     fn stray(&self, name: &str, what: What) -> Option<&'static str> {
-        let trace = name.split('/').find_map(|part| part.strip_prefix("trace="));
+        let trace = paths::key_of(name);
         match (trace, what) {
             (Some(trace), What::File(_) | What::EmptyFolder) if self.unlisted.contains(trace) => None,
             (Some(NO_RECORDING), What::File(_)) => None,
@@ -308,13 +275,8 @@ impl Files {
             (Some(trace), _) if self.recordings.contains_key(trace) => Some("is not listed in its recording's entry"),
             (Some(_), _) => Some("belongs to no recording"),
             (None, What::EmptyFolder) => None,
-            (None, _) if name.ends_with(HALF) => Some("is unfinished; the next run cleans up"),
+            (None, _) if name.ends_with(paths::HALF) => Some("is unfinished; the next run cleans up"),
             (None, _) => Some("is not part of the dataset"),
         }
     }
-}
-
-fn slashed(path: &Path) -> String {
-    let parts: Vec<_> = path.components().map(|part| part.as_os_str().to_string_lossy()).collect();
-    parts.join("/")
 }

@@ -2,45 +2,21 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
-use serde_json::Value;
 use tracequet_trace::error::{Error, Result};
 
-use super::summed::{DamagedEntry, Line, Summed, tag_of};
-
-/// Folder of the entries.
-pub(super) const FOLDER: &str = "manifest";
-/// The file that is locked, in that folder.
-pub(super) const LOCK: &str = ".lock";
-/// What sums the entries up.
-pub(super) const MANIFEST: &str = "manifest.json";
-const ENTRY: &str = ".json";
-/// The key under which a dataset of several recordings has a file without rows of each table: `<table>/trace=none/`. It
-/// is the key of no recording: those end with a hyphen and eight hexadecimal digits.
-pub const NO_RECORDING: &str = "none";
-/// The status of a recording that is still written, or whose recorder was killed: it has parts, and no end.
-pub const UNFINISHED: &str = "unfinished";
-
-/// Where the entry of a recording is, in the dataset.
-pub fn entry_path(key: &str) -> PathBuf {
-    Path::new(FOLDER).join(format!("{key}{ENTRY}"))
-}
-
-/// Larger entries are not read: 64 bytes for each of a million tables.
-const ENTRY_BYTES: u64 = 64 << 20;
-/// Larger manifests are neither read nor written: 300 bytes for each of 900,000 recordings.
-pub const MANIFEST_BYTES: u64 = 256 << 20;
+use crate::format::{DamagedEntry, Line, MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES, Summed, paths, tag_of};
 
 /// The content of an entry, or of another small file. A pipe or a device in its place would never end.
 pub fn read_small(path: &Path) -> std::io::Result<Vec<u8>> {
-    read_up_to(ENTRY_BYTES, path)
+    read_up_to(MOST_ENTRY_BYTES, path)
 }
 
 /// The content of a manifest, which has a line for each recording.
 pub fn read_manifest(path: &Path) -> std::io::Result<Vec<u8>> {
-    read_up_to(MANIFEST_BYTES, path)
+    read_up_to(MOST_MANIFEST_BYTES, path)
 }
 
 fn read_up_to(bytes: u64, path: &Path) -> std::io::Result<Vec<u8>> {
@@ -51,32 +27,13 @@ fn read_up_to(bytes: u64, path: &Path) -> std::io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// Refuses a manifest that readers would refuse.
-pub(super) fn check_manifest(path: &Path, bytes: usize) -> Result<()> {
-    if bytes as u64 <= MANIFEST_BYTES {
-        return Ok(());
-    }
-    let what = format!("the recordings are too many for one dataset: their manifest takes {} MB", bytes >> 20);
-    let expected = format!("{} MB at most: put the next ones into another dataset", MANIFEST_BYTES >> 20);
-    Err(Error::Dataset { path: path.to_owned(), what, expected })
-}
-
-impl DamagedEntry {
-    /// As the error of the dataset at `root`.
-    pub fn at(&self, root: &Path) -> Error {
-        let expected =
-            "the entry of a recording: convert it again with --append, or remove it with dataset remove".to_owned();
-        Error::Dataset { path: root.join(entry_path(&self.key)), what: self.what.clone(), expected }
-    }
-}
-
-/// The entry of a recording, or why it cannot be read.
-pub type Entry = std::result::Result<Vec<u8>, DamagedEntry>;
+/// The bytes of an entry, or why they cannot be read.
+pub type EntryBytes = std::result::Result<Vec<u8>, DamagedEntry>;
 
 /// The recordings of a dataset: key and entry, in the order of keys. None if it has no folder of entries.
-pub fn entries(root: &Path) -> Result<Vec<(String, Entry)>> {
-    let mut keys: Vec<String> =
-        names(&root.join(FOLDER))?.iter().filter_map(|name| Some(name.strip_suffix(ENTRY)?.to_owned())).collect();
+pub fn entries(root: &Path) -> Result<Vec<(String, EntryBytes)>> {
+    let names = names(&root.join(paths::ENTRIES))?;
+    let mut keys: Vec<String> = names.iter().filter_map(|name| paths::key_of_entry(name).map(str::to_owned)).collect();
     keys.sort();
     let entry = |key: String| {
         let entry = read(root, &key)?;
@@ -86,8 +43,8 @@ pub fn entries(root: &Path) -> Result<Vec<(String, Entry)>> {
 }
 
 /// Nothing if it was removed meanwhile.
-fn read(root: &Path, key: &str) -> Option<Entry> {
-    match read_small(&root.join(entry_path(key))) {
+fn read(root: &Path, key: &str) -> Option<EntryBytes> {
+    match read_small(&root.join(paths::entry(key))) {
         Ok(bytes) => Some(Ok(bytes)),
         Err(e) if e.kind() == ErrorKind::NotFound => None,
         Err(e) => Some(Err(DamagedEntry::new(key, e.to_string()))),
@@ -139,7 +96,7 @@ fn fresh<'l>(
             continue;
         };
         let is_older = changed.is_some_and(|changed| changed < written);
-        let is_same = |entry: Entry| entry.is_ok_and(|bytes| tag_of(&bytes) == line.tag());
+        let is_same = |entry: EntryBytes| entry.is_ok_and(|bytes| tag_of(&bytes) == line.tag());
         if !is_older && !read(root, key).is_some_and(is_same) {
             return None;
         }
@@ -159,14 +116,14 @@ fn add<'k>(root: &Path, summed: &mut Summed, keys: impl Iterator<Item = &'k str>
 
 /// The manifest, and when it was written.
 fn manifest(root: &Path) -> Option<(Vec<u8>, SystemTime)> {
-    let path = root.join(MANIFEST);
+    let path = root.join(paths::MANIFEST);
     let written = fs::metadata(&path).ok()?.modified().ok()?;
     Some((read_manifest(&path).ok()?, written))
 }
 
 /// The keys of the entries in their order, each with when it was last changed, where the system says so.
 fn listed(root: &Path) -> Result<Vec<(String, Option<SystemTime>)>> {
-    let folder = root.join(FOLDER);
+    let folder = root.join(paths::ENTRIES);
     let found = match fs::read_dir(&folder) {
         Ok(found) => found,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -176,7 +133,7 @@ fn listed(root: &Path) -> Result<Vec<(String, Option<SystemTime>)>> {
     for entry in found {
         let entry = entry.map_err(Error::io(&folder))?;
         let name = entry.file_name();
-        if let Some(key) = name.to_string_lossy().strip_suffix(ENTRY) {
+        if let Some(key) = name.to_str().and_then(paths::key_of_entry) {
             listed.push((key.to_owned(), entry.metadata().ok().and_then(|found| changed(&found))));
         }
     }
@@ -198,22 +155,16 @@ fn changed(found: &fs::Metadata) -> Option<SystemTime> {
     Some(written)
 }
 
-/// Names of what is in a folder; none if it is not there.
+/// Names of what is in a folder; none if it is not there. A name that is no text is not one of ours.
 pub(super) fn names(folder: &Path) -> Result<Vec<String>> {
     match fs::read_dir(folder) {
         Ok(entries) => {
-            let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+            let names = entries.filter_map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).transpose());
             names.collect::<std::io::Result<_>>().map_err(Error::io(folder))
         }
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(source) => Err(Error::Io { path: folder.to_owned(), source }),
     }
-}
-
-/// A text of each item of a list.
-pub(super) fn texts(manifest: &Value, list: &str, key: &str) -> Vec<String> {
-    let list = manifest.get(list).and_then(Value::as_array).into_iter().flatten();
-    list.filter_map(|item| item.get(key)?.as_str().map(str::to_owned)).collect()
 }
 
 #[cfg(test)]
@@ -222,14 +173,18 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::format::{AddressType, Format, Head, Layout, check_size};
 
     const VERSION: u32 = 3;
 
     fn entry(root: &Path, key: &str, rows: u64) {
         let tables = serde_json::json!([{ "name": "gc", "rows": rows, "bytes": 1 }]);
-        let entry = serde_json::json!({ "trace_id": key, "sha256": key, "schema_version": VERSION, "tables": tables });
-        fs::create_dir_all(root.join(FOLDER)).unwrap();
-        fs::write(root.join(entry_path(key)), entry.to_string()).unwrap();
+        let entry = serde_json::json!({
+            "trace_id": key, "sha256": key, "schema_version": VERSION, "tables": tables, "events": 1, "dropped_events": 0,
+            "complete": true,
+        });
+        fs::create_dir_all(root.join(paths::ENTRIES)).unwrap();
+        fs::write(root.join(paths::entry(key)), entry.to_string()).unwrap();
     }
 
     fn keys(summed: &Summed) -> Vec<&str> {
@@ -243,13 +198,8 @@ mod tests {
     /// Writes the manifest of what there is, as if this many seconds ago; negative: in the future.
     fn describe(root: &Path, seconds_ago: i64) {
         let summed = summed(root, VERSION, true, &mut None).unwrap();
-        let head = [
-            ("tool", "tracequet".into()),
-            ("version", env!("CARGO_PKG_VERSION").into()),
-            ("layout", "hive".into()),
-            ("schema_version", VERSION.into()),
-        ];
-        let path = root.join(MANIFEST);
+        let head = Head::of_now(VERSION, Layout::Hive, Format::Parquet, AddressType::Uint64);
+        let path = root.join(paths::MANIFEST);
         fs::write(&path, summed.manifest(&head, &summed.tables().collect::<Vec<_>>())).unwrap();
         let (now, by) = (SystemTime::now(), Duration::from_secs(seconds_ago.unsigned_abs()));
         let written = if seconds_ago < 0 { now + by } else { now - by };
@@ -272,19 +222,19 @@ mod tests {
         entry(root, "c", 10);
         assert_eq!((keys(&of(false)), rows(&of(false))), (vec!["a", "b", "c"], 13), "what is new is added");
         // One that is gone is in no sum.
-        fs::remove_file(root.join(entry_path("b"))).unwrap();
+        fs::remove_file(root.join(paths::entry("b"))).unwrap();
         assert_eq!((keys(&of(false)), rows(&of(false))), (vec!["a", "c"], 110));
     }
 
     #[test]
     fn no_manifest_is_written_that_would_not_be_read() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(MANIFEST);
+        let path = folder.path().join(paths::MANIFEST);
         let file = File::create(&path).unwrap();
-        for (bytes, is_well) in [(MANIFEST_BYTES, true), (MANIFEST_BYTES + 1, false)] {
+        for (bytes, is_well) in [(MOST_MANIFEST_BYTES, true), (MOST_MANIFEST_BYTES + 1, false)] {
             file.set_len(bytes).unwrap();
             assert_eq!(read_manifest(&path).is_ok(), is_well, "{bytes}");
-            let written = check_manifest(&path, usize::try_from(bytes).unwrap());
+            let written = check_size(&path, usize::try_from(bytes).unwrap());
             assert_eq!(written.is_ok(), is_well, "{bytes}: {written:?}");
         }
     }
@@ -300,7 +250,7 @@ mod tests {
         assert_eq!(rows(&of()), 3, "newer, and the same");
         entry(root, "a", 100);
         assert_eq!(rows(&of()), 102);
-        fs::write(root.join(entry_path("b")), "{").unwrap();
+        fs::write(root.join(paths::entry("b")), "{").unwrap();
         let damaged = of();
         assert_eq!((keys(&damaged), damaged.damaged().len(), rows(&damaged)), (vec!["a"], 1, 100));
         // It is in no manifest, and is reported each time until it is repaired.
@@ -319,7 +269,7 @@ mod tests {
         entry(root, "a", 1);
         describe(root, 1);
         let path = root.join("fresh");
-        let place = root.join(entry_path("a"));
+        let place = root.join(paths::entry("a"));
         fs::write(&path, fs::read_to_string(&place).unwrap().replace("\"rows\":1", "\"rows\":7")).unwrap();
         let old = SystemTime::now() - Duration::from_secs(3600);
         File::options().append(true).open(&path).unwrap().set_modified(old).unwrap();

@@ -7,26 +7,22 @@
 //! `manifest/<key>.json.half` says which tables there will be: the next run takes away what a killed one left half
 //! there. Recordings that are ready at the same time are put together, so that they wait for the disk once.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use serde_json::Value;
 use tracequet_trace::error::{Error, Result};
 
 use super::dataset::{Dataset, Finished, FinishedFile};
-use super::entries::{
-    FOLDER, LOCK, NO_RECORDING, Parsed, check_manifest, entry_path, names, read_small, summed, texts,
-};
+use super::entries::{Parsed, names, read_small, summed};
+use super::folders::{self, refuse_link, remove_all};
 use super::staging::{self, PART, Staging};
-use super::summed::Summed;
-use super::{Format, durable, growing, leftovers, lock, table_path};
+use super::{durable, growing, leftovers, lock};
+use crate::format::{Format, Summed, check_size, hash_of, paths};
 
-/// End of the name of a note that a recording is half there.
-const HALF: &str = ".json.half";
 /// The entry of a recording, in its hidden directory. No table has such a name.
 const ENTRY: &str = ".entry";
 
@@ -44,6 +40,7 @@ pub struct Lake {
 #[derive(Debug)]
 pub struct NewRecording {
     key: String,
+    sha256: String,
     files: Vec<FinishedFile>,
     replaced: Vec<String>,
     /// Where its entry lies until then.
@@ -59,7 +56,8 @@ impl NewRecording {
         let Finished { staging, prefix, files } = part.finished()?;
         let path = staging.path().join(format!("{prefix}{ENTRY}"));
         fs::write(&path, entry).map_err(Error::io(&path))?;
-        Ok(NewRecording { key: key.to_owned(), files, replaced, entry: path, staging })
+        let sha256 = hash_of(entry).unwrap_or_default();
+        Ok(NewRecording { key: key.to_owned(), sha256, files, replaced, entry: path, staging })
     }
 
     /// How many files it is, with its entry.
@@ -85,12 +83,16 @@ pub enum Put {
     Done,
     /// Another writer has put it in the meantime, and it is left as it is.
     WasThere,
+    /// A recording with other content has its key, and it was not put.
+    IsTaken,
 }
 
 impl Lake {
-    /// The dataset in a directory, which is made if it is not there. What a killed run left half there is removed.
+    /// The dataset in a directory, which is made if it is not there. What a killed run left half there is removed. Fails if
+    /// something that would have to be changed lies behind a link.
     pub fn open(root: &Path, durable: bool) -> Result<Lake> {
-        let folder = root.join(FOLDER);
+        let folder = root.join(paths::ENTRIES);
+        refuse_link(&folder)?;
         fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
         let lake = Lake { root: root.to_owned(), durable, manifest: Mutex::default() };
         leftovers::remove(root, PART);
@@ -140,23 +142,28 @@ impl Lake {
     fn put_all<'n>(&self, recordings: &'n [NewRecording], half: &mut Vec<&'n str>) -> Result<Vec<Put>> {
         let mut folders = BTreeSet::new();
         let mut outcomes = Vec::new();
-        let mut keys = HashSet::new();
+        let mut keys: HashMap<&str, &str> = HashMap::new();
         for new in recordings {
             let key = new.key.as_str();
             if self.is_there_as_it_is(new) {
                 outcomes.push(Put::Done);
                 continue;
             }
+            // Before anything is removed.
+            let places: Vec<PathBuf> =
+                new.files.iter().map(|file| self.folder(&file.table, key)).collect::<Result<_>>()?;
             let mut has_replaced = false;
             for old in &new.replaced {
                 has_replaced |= self.take_away(old)?;
             }
-            if self.entry(key).exists() || !keys.insert(key) {
-                outcomes.push(Put::WasThere);
+            let there = self.hash_there(key)?.or_else(|| keys.get(key).map(|sha256| (*sha256).to_owned()));
+            if let Some(there) = there {
+                outcomes.push(if there == new.sha256 { Put::WasThere } else { Put::IsTaken });
                 continue;
             }
+            keys.insert(key, &new.sha256);
             let note = self.half(key);
-            if note.exists() {
+            if fs::symlink_metadata(&note).is_ok() {
                 // Another process was killed meanwhile.
                 self.remove_half(key, &note)?;
             }
@@ -168,8 +175,8 @@ impl Lake {
                     File::options().append(true).open(&note).and_then(|note| note.set_modified(SystemTime::now()));
                 touched.map_err(Error::io(&note))?;
             }
-            for file in &new.files {
-                let folder = self.fresh_folder(&file.table, key)?;
+            for (file, folder) in new.files.iter().zip(places) {
+                fresh_folder(&folder)?;
                 move_in(file, &folder, 0)?;
                 folders.extend(folder.parent().map(Path::to_owned));
                 folders.insert(folder);
@@ -184,9 +191,18 @@ impl Lake {
             fs::rename(self.half(key), &place).map_err(Error::io(&place))?;
         }
         if self.durable {
-            durable::sync_folder(&self.root.join(FOLDER));
+            durable::sync_folder(&self.root.join(paths::ENTRIES));
         }
         Ok(outcomes)
+    }
+
+    /// The hash in the entry that a key has; an empty one if that is damaged.
+    fn hash_there(&self, key: &str) -> Result<Option<String>> {
+        match read_small(&self.entry(key)) {
+            Ok(entry) => Ok(Some(hash_of(&entry).unwrap_or_default())),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            Err(_) => Ok(Some(String::new())),
+        }
     }
 
     /// Whether a recording would only take its own place, with the same entry: another process tried a file, too, that cannot
@@ -203,23 +219,9 @@ impl Lake {
             && new.files.iter().all(|file| is_there(file) == Some(true))
     }
 
-    /// Where the files of a recording lie that has no file of a table yet.
-    fn fresh_folder(&self, table: &str, key: &str) -> Result<PathBuf> {
-        let folder = self.folder(table, key)?;
-        match fs::create_dir(&folder) {
-            // What lies there is abandoned: the recording has no entry.
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-                remove_all(&folder).and_then(|()| make_folder(&folder))?
-            }
-            // The table is new.
-            Err(e) if e.kind() == ErrorKind::NotFound => make_folder(&folder)?,
-            made => made.map_err(Error::io(&folder))?,
-        }
-        Ok(folder)
-    }
-
+    /// Where the files of a recording lie. Fails if that is behind a link.
     fn folder(&self, table: &str, key: &str) -> Result<PathBuf> {
-        Ok(self.root.join(staging::relative(&format!("{table}/trace={key}"))?))
+        folders::place(&self.root, &staging::relative(&paths::folder(table, key))?)
     }
 
     /// The entry of a recording, if it has one that can be read.
@@ -230,14 +232,14 @@ impl Lake {
 
     /// Whether a recording has one file of a table, of this size.
     pub fn has_file(&self, table: &str, key: &str, format: Format, bytes: u64) -> bool {
-        let place = table_path(table, Some(&format!("trace={key}")), format);
+        let place = paths::file(table, key, format);
         let found = staging::relative(&place).ok().and_then(|place| fs::metadata(self.root.join(place)).ok());
         found.is_some_and(|found| found.is_file() && found.len() == bytes)
     }
 
     /// Whether there is the file without rows of a table.
     pub fn has_empty(&self, table: &str, format: Format) -> bool {
-        self.root.join(empty_path(table, format)).is_file()
+        self.root.join(paths::file(table, paths::NO_RECORDING, format)).is_file()
     }
 
     /// Takes the files of tables without rows into the dataset, one for each table that `part` has. They replace those
@@ -251,7 +253,7 @@ impl Lake {
         let _committing = growing::commit();
         let mut folders = BTreeSet::new();
         for file in &files {
-            let folder = self.folder(&file.table, NO_RECORDING)?;
+            let folder = self.folder(&file.table, paths::NO_RECORDING)?;
             make_folder(&folder)?;
             move_in(file, &folder, 0)?;
             folders.extend(folder.parent().map(Path::to_owned));
@@ -325,11 +327,11 @@ impl Lake {
 
     /// Takes away what [`Lake::open`] made, if nothing was put there since.
     pub fn leave(self, was_there: bool) {
-        let folder = self.root.join(FOLDER);
-        let is_empty = names(&folder).is_ok_and(|names| names.iter().all(|name| name == LOCK));
+        let folder = self.root.join(paths::ENTRIES);
+        let is_empty = names(&folder).is_ok_and(|names| names.iter().all(|name| name == paths::LOCK));
         if is_empty && !was_there {
             // Fails, rightly, where something else has moved in.
-            fs::remove_file(folder.join(LOCK)).ok();
+            fs::remove_file(folder.join(paths::LOCK)).ok();
             fs::remove_dir(&folder).ok();
             fs::remove_dir(&self.root).ok();
         }
@@ -337,11 +339,11 @@ impl Lake {
 
     /// By a name that [`Lake::open`] takes away when it was left behind.
     fn write_entry(&self, key: &str, entry: &[u8]) -> Result<()> {
-        let (fresh, place) = (self.root.join(FOLDER).join(format!("{key}.entry.half")), self.entry(key));
+        let (fresh, place) = (self.fresh(&format!("{key}.entry")), self.entry(key));
         self.write(&fresh, entry)?;
         fs::rename(&fresh, &place).map_err(Error::io(&place))?;
         if self.durable {
-            durable::sync_folder(&self.root.join(FOLDER));
+            durable::sync_folder(&self.root.join(paths::ENTRIES));
         }
         Ok(())
     }
@@ -364,8 +366,8 @@ impl Lake {
         let _lock = self.lock()?;
         for (name, text) in make(&self.summed(schema_version, anew)?)? {
             let path = self.root.join(staging::relative(name)?);
-            check_manifest(&path, text.len())?;
-            let fresh = self.root.join(FOLDER).join(format!("{name}.half"));
+            check_size(&path, text.len())?;
+            let fresh = self.fresh(&format!("{name}.summary"));
             let replaced = self.write(&fresh, text.as_bytes());
             if let Err(error) = replaced.and_then(|()| fs::rename(&fresh, &path).map_err(Error::io(&path))) {
                 let _ = fs::remove_file(&fresh);
@@ -382,104 +384,90 @@ impl Lake {
     fn take_away(&self, key: &str) -> Result<bool> {
         staging::relative(key)?;
         let (entry, half) = (self.entry(key), self.half(key));
-        let names_none = || read_small(&entry).is_ok_and(|entry| tables(&entry).is_empty());
-        if fs::symlink_metadata(&entry).is_ok_and(|found| !found.is_file()) || names_none() {
-            // The entry is damaged, and does not say where the files are.
-            self.remove_everywhere(key)?;
-            let removed = if entry.is_dir() { fs::remove_dir(&entry) } else { fs::remove_file(&entry) };
-            return removed.map(|()| true).map_err(Error::io(&entry));
+        if fs::symlink_metadata(&entry).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
+            return Ok(false);
         }
-        match fs::rename(&entry, &half) {
-            Ok(()) => self.remove_half(key, &half).map(|()| true),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-            Err(source) => Err(Error::Io { path: entry, source }),
-        }
+        // Fails before anything is removed.
+        folders::of_recording(&self.root, key)?;
+        fs::rename(&entry, &half).map_err(Error::io(entry))?;
+        self.remove_half(key, &half).map(|()| true)
     }
 
     fn remove_halves(&self) -> Result<()> {
-        let folder = self.root.join(FOLDER);
-        for name in names(&folder)? {
+        let folder = self.root.join(paths::ENTRIES);
+        for name in names(&folder)?.into_iter().filter(|name| name.ends_with(paths::HALF)) {
             let path = folder.join(&name);
-            match name.strip_suffix(HALF) {
-                Some(key) if staging::relative(key).is_ok() => self.remove_half(key, &path)?,
-                _ if name.ends_with(".half") => fs::remove_file(&path).map_err(Error::io(&path))?,
-                _ => {}
+            match paths::key_of_half(&name) {
+                Some(key) if fs::symlink_metadata(self.entry(key)).is_err() => self.remove_half(key, &path)?,
+                // Of a recording that is there, or of a file that was to take the place of another.
+                _ => remove_all(&path)?,
             }
         }
         Ok(())
     }
 
-    /// Removes the files of a recording that is half there, and the note that it is.
+    /// Removes the files of a recording that is half there, in whatever tables it has them, and the note that it is.
     fn remove_half(&self, key: &str, half: &Path) -> Result<()> {
-        for table in tables(&read_small(half).map_err(Error::io(half))?) {
-            let folder = self.root.join(staging::relative(&table)?);
-            remove_all(&folder.join(format!("trace={key}")))?;
+        for folder in folders::of_recording(&self.root, key)? {
+            remove_all(&folder)?;
             // Fails, rightly, when other recordings have the table.
-            for folder in folder.ancestors().take_while(|folder| *folder != self.root) {
-                if fs::remove_dir(folder).is_err() {
+            for table in folder.ancestors().skip(1).take_while(|table| *table != self.root) {
+                if fs::remove_dir(table).is_err() {
                     break;
                 }
             }
         }
-        fs::remove_file(half).map_err(Error::io(half))
-    }
-
-    /// Removes the files of a recording, in whatever tables it has them.
-    fn remove_everywhere(&self, key: &str) -> Result<()> {
-        let part = format!("trace={key}");
-        let mut folders = vec![self.root.clone()];
-        while let Some(folder) = folders.pop() {
-            for name in names(&folder)?.into_iter().filter(|name| !name.starts_with('.')) {
-                let path = folder.join(&name);
-                // No link: what it leads to is not ours.
-                if fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
-                    match name.strip_prefix("trace=") {
-                        Some(_) if name == part => remove_all(&path)?,
-                        Some(_) => {}
-                        None => folders.push(path),
-                    }
-                }
-            }
-        }
-        Ok(())
+        remove_all(half)
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
-        let mut file = File::create(path).map_err(Error::io(path))?;
+        // What lies there is left over, and may be a link.
+        remove_all(path)?;
+        let mut file = File::options().write(true).create_new(true).open(path).map_err(Error::io(path))?;
         file.write_all(bytes).map_err(Error::io(path))?;
         if self.durable { file.sync_all().map_err(Error::io(path)) } else { Ok(()) }
     }
 
     fn entry(&self, key: &str) -> PathBuf {
-        self.root.join(entry_path(key))
+        self.root.join(paths::entry(key))
     }
 
     fn half(&self, key: &str) -> PathBuf {
-        self.root.join(FOLDER).join(format!("{key}{HALF}"))
+        self.root.join(paths::half(key))
+    }
+
+    /// A name for a file that is to take the place of another. [`Lake::open`] removes what was left behind.
+    fn fresh(&self, name: &str) -> PathBuf {
+        self.root.join(paths::ENTRIES).join(format!("{name}{}", paths::HALF))
     }
 
     fn lock(&self) -> Result<File> {
-        let path = self.root.join(FOLDER).join(LOCK);
-        lock::lock(&path).map_err(Error::io(path))
+        let path = self.root.join(paths::ENTRIES).join(paths::LOCK);
+        match fs::symlink_metadata(&path) {
+            Ok(found) if !found.is_file() => {
+                let expected = "a file, which a run locks: remove it".to_owned();
+                Err(Error::Dataset { path, what: "is a link, or no file".into(), expected })
+            }
+            _ => lock::lock(&path).map_err(Error::io(path)),
+        }
     }
-}
-
-/// The tables that an entry names.
-fn tables(entry: &[u8]) -> Vec<String> {
-    // What a kill cut short was written before the first file moved.
-    let entry: Value = serde_json::from_slice(entry).unwrap_or_default();
-    texts(&entry, "tables", "name")
-}
-
-/// The file of a table without rows, relative to the dataset's directory.
-pub fn empty_path(table: &str, format: Format) -> String {
-    table_path(table, Some(&format!("trace={NO_RECORDING}")), format)
 }
 
 /// Where a part of a recording is, in the folder of its table.
 fn part(file: &FinishedFile, folder: &Path, number: u32) -> PathBuf {
     let extension = file.path.extension().unwrap_or_default().to_string_lossy();
-    folder.join(format!("part-{number}.{extension}"))
+    folder.join(paths::part(number, &extension))
+}
+
+/// Makes the folder of a recording that has no file of a table yet.
+fn fresh_folder(folder: &Path) -> Result<()> {
+    match fs::create_dir(folder) {
+        // What lies there is abandoned: the recording has no entry.
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => remove_all(folder).and_then(|()| make_folder(folder)),
+        // The table is new.
+        Err(e) if e.kind() == ErrorKind::NotFound => make_folder(folder),
+        made => made.map_err(Error::io(folder)),
+    }
 }
 
 /// Moves a file to its place among those of a recording.
@@ -490,11 +478,4 @@ fn move_in(file: &FinishedFile, folder: &Path, number: u32) -> Result<()> {
 
 fn make_folder(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).map_err(Error::io(folder))
-}
-
-fn remove_all(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::Io { path: folder.to_owned(), source: e }),
-        _ => Ok(()),
-    }
 }

@@ -11,6 +11,7 @@ mod durable;
 mod entries;
 mod failure;
 mod file;
+mod folders;
 mod growing;
 mod lake;
 mod leftovers;
@@ -24,7 +25,6 @@ mod properties;
 mod replaceable;
 mod shelf;
 mod staging;
-mod summed;
 mod table;
 mod waiting;
 mod workers;
@@ -33,38 +33,19 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::format::paths;
+
+pub use crate::format::Format;
 pub use crate::table_spec::{Encoding, TableSpec};
 pub use batches::{BatchSink, TableSink};
 pub use dataset::Dataset;
-pub use entries::{Entry, MANIFEST_BYTES, NO_RECORDING, UNFINISHED, entries, entry_path, read_manifest, read_small};
+pub use entries::{EntryBytes, entries, read_manifest, read_small};
 pub use growing::Growing as Unfinished;
 pub use growing::abandon_all;
-pub use lake::{Lake, NewRecording, Put, empty_path};
+pub use lake::{Lake, NewRecording, Put};
 pub use parts::{Announce, Parts};
 pub use shelf::Shelf;
-pub use summed::{DamagedEntry, Line, OtherVersion, Summed, SummedTable, tag_of};
 pub use workers::Encoders;
-
-/// File format of the tables.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Format {
-    /// One Parquet file per table.
-    #[default]
-    Parquet,
-    /// One Arrow IPC file (Feather V2) per table.
-    Arrow,
-}
-
-impl Format {
-    /// The name in `manifest.json` and in `--format`, which is the extension of the files, too.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Parquet => "parquet",
-            Format::Arrow => "arrow",
-        }
-    }
-}
 
 /// Compression of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +87,7 @@ pub struct DatasetOptions {
     /// Whether small row groups are encoded by the thread that writes the dataset: where there is such a thread for
     /// each processor, handing them to others takes longer than it saves.
     pub small_here: bool,
-    /// Tables that have a file elsewhere ([`NO_RECORDING`]) for the case that there are no rows. Without rows they have
+    /// Tables that have a file elsewhere ([`NO_RECORDING`](crate::format::paths::NO_RECORDING)) for the case that there are no rows. Without rows they have
     /// none here.
     pub elsewhere: Arc<HashSet<String>>,
 }
@@ -124,14 +105,10 @@ pub struct WrittenTable {
     pub bytes: u64,
 }
 
-/// The name of the only file, or the first one, that a recording of several has of a table; without the extension.
-const FIRST_PART: &str = "part-0";
-
 /// The file of a table, relative to the dataset's directory.
 fn table_path(name: &str, partition: Option<&str>, format: Format) -> String {
-    let extension = format.name();
     match partition {
-        Some(partition) => format!("{name}/{partition}/{FIRST_PART}.{extension}"),
-        None => format!("{name}.{extension}"),
+        Some(partition) => paths::in_partition(name, partition, format),
+        None => paths::flat(name, format),
     }
 }

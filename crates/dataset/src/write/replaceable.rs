@@ -4,14 +4,11 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde::Deserialize;
 use tracequet_trace::error::{Error, Result};
 
-use super::entries::{FOLDER, LOCK, MANIFEST, NO_RECORDING, entries, entry_path, names, read_manifest, texts};
-use super::{FIRST_PART, Format};
-
-/// Files of a dataset that are no tables.
-const BESIDE_TABLES: [&str; 2] = [MANIFEST, "views.sql"];
+use super::entries::{entries, names, read_manifest};
+use crate::format::{Format, is_ours, paths};
 
 /// Refuses to replace `target` unless it is a dataset of ours, or empty, and contains no input. `shown` is its name for
 /// people.
@@ -36,74 +33,81 @@ pub(super) fn check(shown: &Path, target: &Path, overwrite: bool, inputs: &[Path
     };
     match foreign(target, &files(target, &manifest, MAX_PARTS))? {
         Some(path) => {
+            let what = if path.is_symlink() { "is a link" } else { "tracequet did not write" };
             let path = path.strip_prefix(target).unwrap_or(&path).display();
-            Err(Error::Usage(format!("{shown} holds {path}, which tracequet did not write, so it is not replaced")))
+            Err(Error::Usage(format!("{shown} holds {path}, which {what}, so it is not replaced")))
         }
         None => Ok(()),
     }
 }
 
-/// The manifest, if it says that tracequet wrote it: `"tool": "tracequet…"`, or an object with such a `"name"`.
-fn manifest(folder: &Path) -> Option<Value> {
-    let bytes = read_manifest(&folder.join(MANIFEST)).ok()?;
-    let manifest: Value = serde_json::from_slice(&bytes).ok()?;
-    let tool = manifest.get("tool")?;
-    let name = tool.get("name").unwrap_or(tool).as_str()?;
-    (name.split([' ', '/']).next() == Some("tracequet")).then_some(manifest)
+/// The names in a manifest or an entry, of whatever version.
+#[derive(Default, Deserialize)]
+struct Names {
+    #[serde(default)]
+    tables: Vec<Table>,
+    #[serde(default)]
+    inputs: Vec<Recording>,
+}
+
+#[derive(Deserialize)]
+struct Table {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Recording {
+    trace_id: String,
+}
+
+/// What the manifest names, if it says that tracequet wrote it.
+fn manifest(folder: &Path) -> Option<Names> {
+    let bytes = read_manifest(&folder.join(paths::MANIFEST)).ok()?;
+    is_ours(&bytes).then(|| serde_json::from_slice(&bytes).ok())?
 }
 
 /// Tables times recordings that are looked for by the manifest alone; of more, by the entries of the recordings.
 const MAX_PARTS: usize = 4 << 20;
 
 /// The files that a dataset with this manifest may have, relative to its directory. Not every recording has every table.
-fn files(root: &Path, manifest: &Value, max_parts: usize) -> HashSet<PathBuf> {
-    let mut files: HashSet<PathBuf> = BESIDE_TABLES.iter().map(PathBuf::from).collect();
-    for table in texts(manifest, "tables", "name") {
-        for format in [Format::Parquet, Format::Arrow] {
-            files.insert(super::table_path(&table, None, format).into());
-        }
+fn files(root: &Path, manifest: &Names, max_parts: usize) -> HashSet<PathBuf> {
+    let mut files: HashSet<PathBuf> = [paths::MANIFEST, paths::VIEWS].iter().map(PathBuf::from).collect();
+    for Table { name } in &manifest.tables {
+        files.extend(Format::ALL.map(|format| paths::flat(name, format).into()));
     }
     let entries = entries(root).unwrap_or_default();
-    if !entries.is_empty() || root.join(FOLDER).is_dir() {
-        files.insert(Path::new(FOLDER).join(LOCK));
+    let folder = Path::new(paths::ENTRIES);
+    if !entries.is_empty() || root.join(folder).is_dir() {
+        files.insert(folder.join(paths::LOCK));
     }
     // What a killed run was writing when it ended. The next one that adds a recording removes it.
-    let halves = names(&root.join(FOLDER)).unwrap_or_default().into_iter().filter(|name| name.ends_with(".half"));
-    files.extend(halves.map(|name| Path::new(FOLDER).join(name)));
+    let halves = names(&root.join(folder)).unwrap_or_default().into_iter().filter(|name| name.ends_with(paths::HALF));
+    files.extend(halves.map(|name| folder.join(name)));
     for (key, entry) in entries {
-        files.insert(entry_path(&key));
-        let entry: Value = entry.ok().and_then(|entry| serde_json::from_slice(&entry).ok()).unwrap_or_default();
-        add_parts(&mut files, &texts(&entry, "tables", "name"), &key);
+        files.insert(paths::entry(&key).into());
+        let entry: Names = entry.ok().and_then(|entry| serde_json::from_slice(&entry).ok()).unwrap_or_default();
+        add_parts(&mut files, &entry.tables, &key);
     }
-    let tables = texts(manifest, "tables", "name");
-    add_parts(&mut files, &tables, NO_RECORDING);
-    let keys = texts(manifest, "inputs", "trace_id");
+    let (tables, recordings) = (&manifest.tables, &manifest.inputs);
+    add_parts(&mut files, tables, paths::NO_RECORDING);
     // Each recording may have each table. Where the product has no bound nothing is known, and nothing is replaced.
-    if tables.len().saturating_mul(keys.len()) <= max_parts {
-        keys.iter().for_each(|key| add_parts(&mut files, &tables, key));
+    if tables.len().saturating_mul(recordings.len()) <= max_parts {
+        recordings.iter().for_each(|recording| add_parts(&mut files, tables, &recording.trace_id));
     }
     files
 }
 
 /// The files of one recording of several.
-fn add_parts(files: &mut HashSet<PathBuf>, tables: &[String], key: &str) {
-    for table in tables {
-        for format in [Format::Parquet, Format::Arrow] {
-            files.insert(super::table_path(table, Some(&format!("trace={key}")), format).into());
-        }
+fn add_parts(files: &mut HashSet<PathBuf>, tables: &[Table], key: &str) {
+    for Table { name } in tables {
+        files.extend(Format::ALL.map(|format| paths::file(name, key, format).into()));
     }
 }
 
 /// The file of which this one is a later part: a recording that is published while it is made has several.
 fn first_part(name: &Path) -> PathBuf {
     let file = name.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let number = file.strip_prefix("part-").and_then(|rest| rest.split_once('.'));
-    match number {
-        Some((digits, extension)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
-            name.with_file_name(format!("{FIRST_PART}.{extension}"))
-        }
-        _ => name.to_owned(),
-    }
+    paths::first_part(file).map_or_else(|| name.to_owned(), |first| name.with_file_name(first))
 }
 
 /// The first thing below `folder` that is not in `known` and no folder on the way to one of them.
@@ -146,7 +150,7 @@ mod tests {
     fn tables_times_recordings_are_looked_for_up_to_a_bound() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        let manifest: Value = serde_json::from_str(MANIFEST).unwrap();
+        let manifest: Names = serde_json::from_str(MANIFEST).unwrap();
         let part = Path::new("event/P/E/trace=c/part-0.parquet");
         let within = files(root, &manifest, 6);
         assert!(within.contains(part) && within.contains(Path::new("gc/trace=a/part-0.arrow")));
@@ -159,8 +163,8 @@ mod tests {
         // Its table's folder is: a table without rows has a file there.
         assert_eq!(foreign(root, &beyond).unwrap(), Some(root.join("event/P/E/trace=c")));
         // The recordings that have an entry are known by it, whatever the manifest names.
-        fs::create_dir(root.join(FOLDER)).unwrap();
-        fs::write(root.join(entry_path("c")), r#"{ "tables": [{ "name": "event/P/E" }] }"#).unwrap();
+        fs::create_dir(root.join(paths::ENTRIES)).unwrap();
+        fs::write(root.join(paths::entry("c")), r#"{ "tables": [{ "name": "event/P/E" }] }"#).unwrap();
         assert_eq!(foreign(root, &files(root, &manifest, 5)).unwrap(), None);
     }
 }

@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use tracequet_trace::error::{Error, Result};
 
 use super::growing::{self, Growing};
 use super::leftovers::{self, Hidden, Role};
 use super::{durable, replaceable};
+use crate::format::paths;
 
 /// Replaces the dataset's name in the names of hidden directories inside of one.
 pub(super) const PART: &str = "recording";
@@ -163,17 +164,7 @@ pub(super) fn exchange(_: &Path, _: &Path) -> io::Result<()> {
 
 /// The path of a table or file inside a dataset, refused when it could lead out of it.
 pub(super) fn relative(name: &str) -> Result<PathBuf> {
-    let plain = |part: &str| {
-        let mut components = Path::new(part).components();
-        matches!((components.next(), components.next()), (Some(Component::Normal(_)), None))
-            && !part.contains(['\\', ':'])
-            && !part.contains(char::is_control)
-    };
-    if name.split('/').all(plain) {
-        Ok(name.split('/').collect())
-    } else {
-        Err(Error::Internal(format!("{name:?} is not a safe name inside a dataset")))
-    }
+    paths::relative(name).ok_or_else(|| Error::Internal(format!("{name:?} is not a safe name inside a dataset")))
 }
 
 /// Follows links, so that a link to a dataset stays a link; a path that does not exist stays as it is.

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicU32;
 
+use tracequet_dataset::format::AddressType;
 use tracequet_trace::source::store::memory::Memory;
 
 use super::*;
@@ -12,6 +13,7 @@ fn entry(key: &str) -> Vec<u8> {
     let tables = TABLES.map(|name| serde_json::json!({ "name": name, "rows": 1, "bytes": 4 }));
     let entry = serde_json::json!({
         "trace_id": key, "path": key, "sha256": key, "status": "ok", "schema_version": SCHEMA_VERSION, "tables": tables,
+        "events": 1, "dropped_events": 0, "complete": true,
     });
     entry.to_string().into_bytes()
 }
@@ -122,13 +124,17 @@ fn a_recording_that_somebody_else_wrote_stays() {
     let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
     let lake = lake(&store, folder.path());
     on_write(&store, |store, key| {
-        if key == "lake/manifest/a.json" {
-            store.set(key, b"{\"trace_id\": \"a\"}");
+        match key {
+            "lake/manifest/a.json" => store.set(key, b"{\"trace_id\": \"a\", \"sha256\": \"a\"}"),
+            "lake/manifest/c.json" => store.set(key, b"{\"trace_id\": \"c\", \"sha256\": \"another\"}"),
+            _ => {}
         }
         Ok(())
     });
     assert_eq!(put(&lake, "a", &[]).unwrap(), Put::WasThere);
     assert_eq!(put(&lake, "a", &[]).unwrap(), Put::WasThere, "without an upload");
+    assert_eq!(put(&lake, "c", &[]).unwrap(), Put::IsTaken);
+    assert_eq!(put(&lake, "c", &[]).unwrap(), Put::IsTaken, "without an upload");
     // The answer to our own request was lost, and it was sent again.
     on_write(&store, |store, key| {
         if key == "lake/manifest/b.json" {
@@ -190,6 +196,50 @@ fn something_else_is_not_added_to() {
     store.objects.lock().unwrap().retain(|key, _| key.contains("/trace="));
     store.set("lake/cat.jpg", b"cat");
     assert!(open().unwrap_err().to_string().contains("something else"));
+}
+
+/// They cost themselves, and can be removed.
+#[test]
+fn entries_that_are_too_large_or_lead_out_are_damaged() {
+    let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
+    let first = lake(&store, folder.path());
+    for key in ["a", "b", "c"] {
+        put(&first, key, &[]).unwrap();
+    }
+    store.set("lake/manifest/a.json", &vec![b' '; MOST_ENTRY_BYTES as usize + 1]);
+    let out = String::from_utf8(entry("b")).unwrap().replace("\"gc\"", "\"../../away\"");
+    store.set("lake/manifest/b.json", out.as_bytes());
+    store.set("away/trace=b/part-0.parquet", b"rows");
+    let opened = lake(&store, folder.path()).opened().unwrap();
+    let damaged: Vec<&str> = opened.damaged().iter().map(|damaged| damaged.key.as_str()).collect();
+    assert_eq!((damaged, opened.len()), (vec!["a", "b"], 1));
+    first.describe(&Convert::default()).unwrap();
+    assert_eq!(summed(&store), ["c"]);
+    for key in ["a", "b"] {
+        assert!(first.remove(key).unwrap());
+    }
+    let keys = store.keys();
+    assert!(!keys.iter().any(|key| key.starts_with("lake/") && key.contains("trace=a")), "{keys:?}");
+    assert!(keys.contains(&"away/trace=b/part-0.parquet".to_owned()) && keys.len() == 1 + 5, "{keys:?}");
+}
+
+#[test]
+fn a_manifest_is_made_anew_in_a_store() {
+    let (store, folder) = (Arc::new(Memory::default()), tempfile::tempdir().unwrap());
+    let first = lake(&store, folder.path());
+    put(&first, "a", &[]).unwrap();
+    first.describe(&Convert { address_type: AddressType::Int64, ..Convert::default() }).unwrap();
+    let (whole, _) = read(store.as_ref(), "lake/manifest.json", u64::MAX).unwrap().unwrap();
+    // Another writer was killed before it summed up, and somebody changed the figures.
+    put(&first, "b", &[]).unwrap();
+    let other = String::from_utf8(whole).unwrap().replace("\"rows\":1", "\"rows\":7");
+    store.set("lake/manifest.json", other.as_bytes());
+    let again = tempfile::tempdir().unwrap();
+    assert_eq!(lake(&store, again.path()).repair().unwrap(), Vec::<String>::new());
+    assert_eq!(summed(&store), ["a", "b"]);
+    let (text, _) = read(store.as_ref(), "lake/manifest.json", u64::MAX).unwrap().unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("\"rows\":2") && text.contains("int64") && !text.contains("\"rows\":7"), "{text}");
 }
 
 /// A thousand requests for a thousand entries are slow.

@@ -86,7 +86,7 @@ impl Store for Memory {
         }
         let size = bytes.len() as u64;
         if size > limit {
-            return Err(Failure::other("too large"));
+            return Err(Failure { kind: FailureKind::TooLarge, what: "too large".into() });
         }
         to.write_all(&bytes).map_err(|e| Failure::other(e.to_string()))?;
         Ok(Some(Got { size, version: Version { etag: Some(etag), generation: None } }))

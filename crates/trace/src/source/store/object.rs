@@ -45,6 +45,8 @@ pub enum FailureKind {
     Changed,
     /// The store cannot do this: it has no listing, or no conditions.
     Unsupported,
+    /// The object has more bytes than are wanted.
+    TooLarge,
     /// Anything else.
     Other,
 }

@@ -90,7 +90,8 @@ impl Store for Remote {
         let version = Version { etag: found.meta.e_tag.clone(), generation: found.meta.version.clone() };
         let size = found.meta.size;
         if size > limit {
-            return Err(Failure::other(format!("has {size} bytes, expected {limit} at most here")));
+            let what = format!("has {size} bytes, expected {limit} at most here");
+            return Err(Failure { kind: FailureKind::TooLarge, what });
         }
         let mut stream = found.into_stream();
         let mut came = 0u64;

@@ -1,0 +1,103 @@
+//! `--follow`: a recording of a dataset of several, whose parts appear one by one.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use sha2::{Digest, Sha256};
+use tracequet_dataset::format::AddressType;
+use tracequet_dataset::format::{VERSION, paths};
+use tracequet_dataset::table::Shape;
+use tracequet_dataset::table::schema::SCHEMA_VERSION;
+use tracequet_dataset::table::select::Selection;
+use tracequet_dataset::write::{Encoders, Lake, Parts, WrittenTable};
+use tracequet_trace::error::{Error, Result};
+use tracequet_trace::source::store::Address;
+
+use crate::alone::OneInput;
+use crate::hashed::{hex, trace_key};
+use crate::lake::empty::Empty;
+use crate::lake::head::check_head;
+use crate::lake::{described, entries};
+use crate::many::known::Known;
+use crate::one::options;
+use crate::request::Convert;
+use crate::summary::{InputSummary, Summary, TableSummary};
+
+/// Adds a recording to the dataset of a request, and publishes a part of it each time `every` has passed.
+pub(crate) fn into_lake(request: &Convert, name: &Path, every: Duration, one: &mut OneInput<'_>) -> Result<Summary> {
+    let started = Instant::now();
+    let selection = Selection::new(&request.tables)?;
+    if Address::parse(&request.output).is_some() {
+        let message =
+            "--follow publishes into a directory, not into an object store; record without it, or upload the directory";
+        return Err(Error::Usage(message.into()));
+    }
+    let version = check_head(request)?;
+    let was_there = request.output.exists();
+    let lake = Lake::open(&request.output, true)?;
+    Known::of(request, lake.summed(SCHEMA_VERSION, false)?)?;
+    let key = key(name);
+    let empty = Empty::of(request, &selection)?;
+    let encoders = Encoders::start(options(request, &[]).threads).map_err(Error::io("starting a thread"))?;
+    let made = recording(request, name, every, one, (&lake, &key, &selection), &encoders, (&empty, version));
+    let (input, tables) = match made {
+        Ok(made) => made,
+        Err(error) => {
+            lake.leave(was_there);
+            return Err(error);
+        }
+    };
+    described::write(request, &lake)?;
+    Ok(Summary::of_one(input, tables, request.output.clone(), started))
+}
+
+fn recording(
+    request: &Convert,
+    name: &Path,
+    every: Duration,
+    one: &mut OneInput<'_>,
+    (lake, key, selection): (&Lake, &str, &Selection),
+    encoders: &Arc<Encoders>,
+    (empty, version): (&Empty<'_>, Option<u32>),
+) -> Result<(InputSummary, Vec<TableSummary>)> {
+    let mut options = options(request, &[]);
+    options.partition = Some(paths::partition(key));
+    options.elsewhere = Arc::new(empty.names().map(str::to_owned).collect());
+    let metadata = [
+        ("tracequet.version", VERSION.to_owned()),
+        ("tracequet.schema_version", SCHEMA_VERSION.to_string()),
+        ("tracequet.source_name", name.display().to_string()),
+        ("tracequet.complete", "false".to_owned()),
+    ];
+    let metadata = metadata.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    let parts_of = lake.without_syncing();
+    // Not before there is something to publish: a recording that cannot be had leaves nothing.
+    let is_first = Cell::new(true);
+    let put_empty = || if is_first.take() { empty.put(lake, encoders, version) } else { Ok(()) };
+    let mut announce = |tables: &[WrittenTable]| {
+        put_empty()?;
+        parts_of.note(key, &entries::unfinished_entry(request, key, name, &summaries(tables)))?;
+        described::write(request, &parts_of)
+    };
+    let mut parts = Parts::new(&parts_of, key, (options, encoders.clone()), every, metadata, &mut announce)?;
+    let shape = Shape { trace_id: Some(key.to_owned()), signed: request.address_type == AddressType::Int64 };
+    let (summary, tables) = one(shape, selection, &mut parts)?;
+    let input = InputSummary { trace_id: key.to_owned(), ..summary };
+    let before = entries::unfinished_entry(request, key, name, &tables);
+    put_empty()?;
+    lake.finish(key, parts.into_whole(), &before, &entries::entry(request, &input, &tables, None))?;
+    Ok((input, tables))
+}
+
+fn summaries(tables: &[WrittenTable]) -> Vec<TableSummary> {
+    tables.iter().cloned().map(TableSummary::from).collect()
+}
+
+/// The key of a recording whose bytes are not known yet: no other recording gets it, in any process.
+fn key(name: &Path) -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let unique = Sha256::digest(format!("{} {} {now}", name.display(), std::process::id()));
+    trace_key(name, &hex(&unique))
+}

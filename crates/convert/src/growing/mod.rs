@@ -1,0 +1,6 @@
+//! A recording that grows while it is converted.
+
+mod follow;
+mod live;
+
+pub use live::{Recorded, record};

@@ -1,0 +1,114 @@
+//! What a dataset says of the recordings that a conversion has read: their entries and the manifest.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use tracequet_dataset::format::{
+    Entry, Head, Labels, Layout, Lists, ProblemCount, Recorded, Status, Summed, TableInfo, VERSION, flat,
+};
+use tracequet_dataset::table::schema::{self, SCHEMA_VERSION};
+use tracequet_trace::error::Result;
+
+use crate::request::Convert;
+use crate::summary::{FailedInput, InputSummary, TableSummary};
+
+/// The text of the file of a dataset of one recording.
+pub(crate) fn of_one(request: &Convert, input: &InputSummary, tables: &[TableSummary]) -> String {
+    let lists = Lists { inputs: vec![recording(request, input)], failed: Vec::new(), tables: list(tables) };
+    flat(&head(request, Layout::Flat), &lists)
+}
+
+/// The entry of a recording in a dataset of several. `etag` is that of the object that it was read from, if it was one.
+pub(crate) fn entry(request: &Convert, input: &InputSummary, tables: &[TableSummary], etag: Option<&str>) -> Vec<u8> {
+    let etag = etag.map(str::to_owned);
+    of_tables(Recorded { etag, options: Some(request.options()), ..recording(request, input) }, tables)
+}
+
+/// The entry of a recording that could not be read.
+pub(crate) fn failed_entry(request: &Convert, failed: &FailedInput, tables: &[TableSummary]) -> Vec<u8> {
+    let recorded = Recorded {
+        trace_id: failed.trace_id.clone(),
+        sha256: failed.identity.sha256.clone(),
+        path: failed.path.display().to_string(),
+        size_bytes: failed.identity.size_bytes,
+        status: Status::Failed,
+        error: Some(failed.error.clone()),
+        offset: failed.offset,
+        labels: labels(request),
+        ..Recorded::default()
+    };
+    of_tables(recorded, tables)
+}
+
+/// The entry of a recording that is still written: these rows of its tables can be read.
+pub(crate) fn unfinished_entry(request: &Convert, key: &str, name: &Path, tables: &[TableSummary]) -> Vec<u8> {
+    let tables_of_events = list(tables).into_iter().filter(TableInfo::is_payload);
+    let recorded = Recorded {
+        trace_id: key.to_owned(),
+        path: name.display().to_string(),
+        status: Status::Unfinished,
+        events: Some(tables_of_events.map(|table| table.rows).sum()),
+        dropped_events: Some(0),
+        complete: Some(false),
+        labels: labels(request),
+        options: Some(request.options()),
+        ..Recorded::default()
+    };
+    of_tables(recorded, tables)
+}
+
+/// The text of the file of a dataset of several, by its entries; and the names of its tables, those of facts first. Of the tables
+/// `empty` there is a file without rows, whether a recording has such a table or not.
+pub(crate) fn of_several(request: &Convert, summed: &Summed, empty: &[String]) -> Result<(String, Vec<String>)> {
+    let mut tables: Vec<TableInfo> = summed.tables().collect();
+    let known: HashSet<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+    let more: Vec<&String> = empty.iter().filter(|name| !known.contains(name.as_str())).collect();
+    tables.extend(more.into_iter().map(|name| TableInfo::new(name, 0, 0)));
+    let order: HashMap<&str, usize> =
+        schema::all()?.iter().enumerate().map(|(place, table)| (table.name.as_str(), place)).collect();
+    let place = |table: &TableInfo| order.get(table.name.as_str()).copied().unwrap_or(order.len());
+    tables.sort_by(|a, b| (place(a), &a.name).cmp(&(place(b), &b.name)));
+    let text = summed.manifest(&head(request, Layout::Hive), &tables);
+    Ok((text, tables.into_iter().map(|table| table.name).collect()))
+}
+
+fn recording(request: &Convert, input: &InputSummary) -> Recorded {
+    let problems = input.problems.iter().map(|p| ProblemCount {
+        code: p.code.to_owned(),
+        severity: p.severity.as_str().to_owned(),
+        rows: p.rows,
+        count: p.count,
+    });
+    Recorded {
+        trace_id: input.trace_id.clone(),
+        sha256: input.identity.sha256.clone(),
+        path: input.path.display().to_string(),
+        size_bytes: input.identity.size_bytes,
+        start: Some(tracequet_trace::time::format_utc(input.info.clock.sync_utc_ns)),
+        status: input.status(),
+        events: Some(input.events),
+        dropped_events: Some(input.dropped_events),
+        complete: Some(input.complete),
+        problems: problems.collect(),
+        labels: labels(request),
+        ..Recorded::default()
+    }
+}
+
+fn of_tables(recorded: Recorded, tables: &[TableSummary]) -> Vec<u8> {
+    let recorded = Recorded { version: VERSION.to_owned(), schema_version: Some(SCHEMA_VERSION), ..recorded };
+    Entry { recorded, tables: list(tables) }.text()
+}
+
+/// The labels of the recordings of a request, as entries have them.
+pub(crate) fn labels(request: &Convert) -> Labels {
+    request.labels.iter().cloned().collect()
+}
+
+fn list(tables: &[TableSummary]) -> Vec<TableInfo> {
+    tables.iter().map(|table| TableInfo::new(&table.name, table.rows, table.bytes)).collect()
+}
+
+fn head(request: &Convert, layout: Layout) -> Head {
+    Head::of_now(SCHEMA_VERSION, layout, request.format, request.address_type)
+}

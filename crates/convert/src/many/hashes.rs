@@ -1,0 +1,134 @@
+//! The hashes of the inputs of a batch. Of two equal inputs the first is converted, independent of timing.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use tracequet_trace::error::{Error, Result};
+use tracequet_trace::source::FileIdentity;
+
+/// The hashes of the inputs as they become known.
+#[derive(Debug, Default)]
+pub(crate) struct Hashes {
+    known: Mutex<Known>,
+    published: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The first input with each hash, of those that were published.
+    first: HashMap<String, usize>,
+    /// The first input with each key, and its hash.
+    keys: HashMap<String, (usize, String)>,
+    /// All inputs before this one were published.
+    all_before: usize,
+    /// Those behind it that were published.
+    others: HashSet<usize>,
+}
+
+impl Known {
+    fn publish(&mut self, index: usize, key: String, sha256: &str) {
+        if !sha256.is_empty() {
+            let first = self.first.entry(sha256.to_owned()).or_insert(index);
+            *first = index.min(*first);
+            let owner = self.keys.entry(key).or_insert_with(|| (index, sha256.to_owned()));
+            if index < owner.0 {
+                *owner = (index, sha256.to_owned());
+            }
+        }
+        self.others.insert(index);
+        while self.others.remove(&self.all_before) {
+            self.all_before += 1;
+        }
+    }
+}
+
+impl Hashes {
+    /// Takes a hash, and hands its result to all that wait for it. `key` makes a key of it.
+    pub(crate) fn publish(
+        &self,
+        index: usize,
+        key: impl FnOnce(&str) -> String,
+        hash: impl FnOnce() -> Result<FileIdentity>,
+    ) -> Result<FileIdentity> {
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(hash))
+            .unwrap_or_else(|_| Err(Error::Internal("hashing a file panicked".into())));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let sha256 = result.as_ref().map_or("", |identity| &identity.sha256);
+        known.publish(index, key(sha256), sha256);
+        self.published.notify_all();
+        result
+    }
+
+    /// The first of the inputs before this one that has the same content. Waits until theirs are known; they were begun
+    /// before this one.
+    pub(crate) fn earlier(&self, index: usize, sha256: &str) -> Option<usize> {
+        if sha256.is_empty() {
+            return None;
+        }
+        self.all_before(index).first.get(sha256).copied().filter(|first| *first < index)
+    }
+
+    /// Whether one of the inputs before this one has the same key and another content. Waits as [`Hashes::earlier`] does.
+    pub(crate) fn is_taken(&self, index: usize, key: &str, sha256: &str) -> bool {
+        let known = self.all_before(index);
+        known.keys.get(key).is_some_and(|(owner, own)| *owner < index && own != sha256)
+    }
+
+    fn all_before(&self, index: usize) -> MutexGuard<'_, Known> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        while known.all_before < index {
+            known = self.published.wait(known).unwrap_or_else(PoisonError::into_inner);
+        }
+        known
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn publish(hashes: &Hashes, index: usize, sha256: &str) {
+        let key = |sha256: &str| sha256.chars().take(1).collect();
+        hashes.publish(index, key, || Ok(FileIdentity { size_bytes: 1, sha256: sha256.to_owned() })).unwrap();
+    }
+
+    #[test]
+    fn the_first_of_equal_inputs_is_known_to_the_others_whoever_is_faster() {
+        let hashes = Hashes::default();
+        std::thread::scope(|scope| {
+            let third = scope.spawn(|| {
+                publish(&hashes, 3, "a");
+                hashes.earlier(3, "a")
+            });
+            publish(&hashes, 2, "a");
+            publish(&hashes, 1, "b");
+            publish(&hashes, 0, "");
+            assert_eq!(third.join().unwrap(), Some(2));
+        });
+        let earlier = [(0, "", None), (1, "b", None), (2, "a", None)];
+        assert!(earlier.into_iter().all(|(index, hash, first)| hashes.earlier(index, hash) == first));
+    }
+
+    /// The keys of these inputs are the first letters of their hashes.
+    #[test]
+    fn a_key_belongs_to_the_first_input_that_has_it() {
+        let hashes = Hashes::default();
+        for (index, sha256) in [(2, "ac"), (1, "ab"), (0, "ab")] {
+            publish(&hashes, index, sha256);
+        }
+        let taken = |index, sha256| hashes.is_taken(index, "a", sha256);
+        assert_eq!([taken(0, "ab"), taken(1, "ab"), taken(2, "ac")], [false, false, true]);
+        assert!(!hashes.is_taken(2, "b", "bc"));
+    }
+
+    #[test]
+    fn many_inputs_take_time_in_proportion() {
+        let hashes = Hashes::default();
+        for index in 0..50_000 {
+            publish(&hashes, index, &format!("{index:x}"));
+            assert_eq!(hashes.earlier(index, &format!("{index:x}")), None);
+        }
+        let known = hashes.known.lock().unwrap();
+        assert_eq!((known.all_before, known.others.len()), (50_000, 0));
+    }
+}

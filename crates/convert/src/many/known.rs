@@ -1,0 +1,172 @@
+//! The recordings that a dataset has when others are added.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use tracequet_dataset::format::{DamagedEntry, Line, OtherVersion, Recorded, Summed, VERSION, paths};
+use tracequet_dataset::table::schema::SCHEMA_VERSION;
+use tracequet_trace::error::{Error, Result};
+use tracequet_trace::source::FileIdentity;
+
+use crate::hashed::trace_key;
+use crate::lake::entries::labels;
+use crate::request::Convert;
+use crate::summary::SkippedInput;
+
+/// The recordings that a dataset has.
+#[derive(Debug)]
+pub(crate) struct Known {
+    summed: Summed,
+    /// The first bytes of hashes, in their order, and places in the sum.
+    by_hash: Vec<(u64, usize)>,
+    /// The same for recordings whose store gave a tag, by their address. Made when the first is asked for.
+    tagged: OnceLock<HashMap<PathBuf, usize>>,
+    /// Places in the sum of those that could not be read, by where their files are and by their hashes.
+    failed_at: HashMap<PathBuf, Vec<usize>>,
+    failed_as: HashMap<String, Vec<usize>>,
+    /// Keys of entries that cannot be read.
+    damaged: HashSet<String>,
+}
+
+/// What is to be done with a recording.
+#[derive(Debug)]
+pub(crate) enum Plan {
+    /// It is in the dataset.
+    Skip(SkippedInput),
+    /// Convert it; these entries go.
+    Convert(Vec<String>),
+}
+
+impl Known {
+    /// By the entries of a dataset. Fails when tables of this version cannot be added to the existing ones.
+    pub(crate) fn of(request: &Convert, summed: Summed) -> Result<Known> {
+        if let Some(OtherVersion { key, version, schema_version }) = summed.other_version()
+            && !request.refresh
+        {
+            return Err(Error::Dataset {
+                path: request.output.join(paths::entry(key)),
+                what: format!("its tables are of version {schema_version} (tracequet {version})"),
+                expected: format!("version {SCHEMA_VERSION}: pass the recording with --refresh"),
+            });
+        }
+        let hashes = summed.recordings().iter().enumerate().map(|(place, line)| (begin(line.sha256()), place));
+        let mut by_hash: Vec<_> = hashes.collect();
+        by_hash.sort_unstable();
+        let (mut failed_at, mut failed_as) = (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new());
+        for (place, line) in summed.failed().iter().enumerate() {
+            failed_at
+                .entry(line.recorded().map(|one| PathBuf::from(one.path)).unwrap_or_default())
+                .or_default()
+                .push(place);
+            if !line.sha256().is_empty() {
+                failed_as.entry(line.sha256().to_owned()).or_default().push(place);
+            }
+        }
+        let damaged = summed.damaged().iter().map(|damaged| damaged.key.clone()).collect();
+        Ok(Known { summed, by_hash, tagged: OnceLock::new(), failed_at, failed_as, damaged })
+    }
+
+    /// The entries that cannot be read.
+    pub(crate) fn damaged(&self) -> &[DamagedEntry] {
+        self.summed.damaged()
+    }
+
+    /// The tag that the object at an address had when it was converted.
+    pub(crate) fn tag(&self, address: &Path) -> Option<String> {
+        self.at(address)?.etag
+    }
+
+    /// The outcome for an object with an unchanged tag, if it is not to be converted again.
+    pub(crate) fn unchanged(&self, request: &Convert, address: &Path) -> Option<SkippedInput> {
+        self.at(address).and_then(|recorded| skipped(&recorded, request, address))
+    }
+
+    fn at(&self, address: &Path) -> Option<Recorded> {
+        let tagged = self.tagged.get_or_init(|| {
+            let lines =
+                self.summed.recordings().iter().enumerate().filter(|(_, line)| line.text().contains("\"etag\""));
+            let recorded = lines.filter_map(|(place, line)| Some((line.recorded()?, place)));
+            recorded.filter(|(one, _)| one.etag.is_some()).map(|(one, place)| (one.path.into(), place)).collect()
+        });
+        self.summed.recordings().get(*tagged.get(address)?)?.recorded()
+    }
+
+    /// The recording with this content.
+    fn with_hash(&self, sha256: &str) -> Option<Recorded> {
+        if sha256.is_empty() {
+            return None;
+        }
+        let own = begin(sha256);
+        let first = self.by_hash.partition_point(|(begin, _)| *begin < own);
+        let alike = self.by_hash.iter().skip(first).take_while(|(begin, _)| *begin == own);
+        let is_it = |place: &usize| self.summed.recordings().get(*place).is_some_and(|line| line.sha256() == sha256);
+        self.summed.recordings().get(alike.map(|(_, place)| *place).find(is_it)?)?.recorded()
+    }
+
+    /// Whether a recording with other content has this key.
+    pub(crate) fn is_taken(&self, key: &str, sha256: &str) -> bool {
+        let find = |lines: &'_ [Line]| lines.binary_search_by(|line| line.key().cmp(key)).ok();
+        let is_other = |lines: &[Line]| find(lines).and_then(|at| lines.get(at)).is_some_and(|l| l.sha256() != sha256);
+        is_other(self.summed.recordings()) || is_other(self.summed.failed())
+    }
+
+    /// What is to be done with a recording. One that failed before is tried again: its file may have been repaired, or
+    /// was still being written. One whose entry is damaged gets another.
+    pub(crate) fn plan(&self, request: &Convert, path: &Path, identity: &FileIdentity) -> Plan {
+        let same_file = self.failed_at.get(path).into_iter().chain(self.failed_as.get(&identity.sha256)).flatten();
+        let same_file: BTreeSet<usize> = same_file.copied().collect();
+        let failed = same_file.iter().filter_map(|place| self.summed.failed().get(*place));
+        let mut replaced: Vec<String> = failed.map(|line| line.key().to_owned()).collect();
+        if let Some(recorded) = self.with_hash(&identity.sha256) {
+            if let Some(skipped) = skipped(&recorded, request, path) {
+                return Plan::Skip(skipped);
+            }
+            replaced.push(recorded.trace_id);
+        }
+        let key = trace_key(path, &identity.sha256);
+        if self.damaged.contains(&key) {
+            replaced.push(key);
+        }
+        Plan::Convert(replaced)
+    }
+
+    /// The recording that could not be read with this key and this content.
+    fn failed(&self, key: &str, sha256: &str) -> Option<Recorded> {
+        let failed = self.summed.failed();
+        let line = failed.get(failed.binary_search_by(|line| line.key().cmp(key)).ok()?)?;
+        if line.sha256() == sha256 { line.recorded() } else { None }
+    }
+
+    /// The request with the labels that a recording was given when it came: one that is converted again, or that cannot be read
+    /// again, keeps them. `key` is that of the recording.
+    pub(crate) fn with_own_labels<'r>(
+        &self,
+        request: &'r Convert,
+        key: &str,
+        identity: &FileIdentity,
+    ) -> Cow<'r, Convert> {
+        let recorded = self.with_hash(&identity.sha256).or_else(|| self.failed(key, &identity.sha256));
+        match recorded.map(|recorded| recorded.labels).filter(|own| *own != labels(request)) {
+            Some(own) => Cow::Owned(Convert { labels: own.into_iter().collect(), ..request.clone() }),
+            None => Cow::Borrowed(request),
+        }
+    }
+}
+
+/// The first bytes of a hash.
+fn begin(sha256: &str) -> u64 {
+    sha256.bytes().take(8).fold(0, |number, byte| number << 8 | u64::from(byte))
+}
+
+/// The outcome for the recording at `path` with the content of one that is there, unless it is to be converted again.
+fn skipped(recorded: &Recorded, request: &Convert, path: &Path) -> Option<SkippedInput> {
+    let differs = recorded.options != Some(request.options());
+    let is_old = recorded.version != VERSION || recorded.schema_version != Some(SCHEMA_VERSION);
+    if request.refresh && (differs || is_old) {
+        return None;
+    }
+    let other_labels = !request.labels.is_empty() && recorded.labels != labels(request);
+    Some(SkippedInput { path: path.to_owned(), trace_id: recorded.trace_id.clone(), differs, other_labels })
+}

@@ -1,0 +1,42 @@
+//! One input of a request on its way into the dataset.
+
+use tracequet_analyze::metrics::{self, Figures};
+use tracequet_dataset::table::select::Selection;
+use tracequet_dataset::table::{Shape, Tables};
+use tracequet_dataset::write::TableSink;
+use tracequet_trace::error::{Problem, Result, Severity};
+use tracequet_trace::reader::TraceInfo;
+
+use super::output::TableOutput;
+use crate::request::Convert;
+
+/// One input of a request on its way into the dataset.
+pub(crate) struct Conversion<'r> {
+    pub(crate) request: &'r Convert,
+    pub(crate) selection: &'r Selection,
+    pub(crate) shape: Shape,
+    pub(crate) dataset: &'r mut dyn TableSink,
+    pub(crate) progress: &'r mut dyn FnMut(u64, Option<u64>, u64),
+    /// Size of the input, if it is known.
+    pub(crate) total: Option<u64>,
+}
+
+impl Conversion<'_> {
+    /// Whether this problem ends the conversion: `--strict` stops at damage.
+    pub(crate) fn ends_at(&self, problem: &Problem) -> bool {
+        self.request.strict && problem.severity == Severity::Error
+    }
+
+    /// Where the tables of a recording whose header was read come out.
+    pub(crate) fn output(&self, info: &TraceInfo) -> Result<TableOutput> {
+        let figures = match self.selection.asks_for(metrics::TABLE) {
+            true => Some(Figures::new()?),
+            false => None,
+        };
+        // The same figures, whatever other tables were asked for.
+        let needed = figures.as_ref().map_or_else(Vec::new, Figures::tables);
+        let selection = self.selection.with_needed(needed);
+        let tables = Tables::new(selection.clone(), info.clock, info.pointer_size, self.shape.clone())?;
+        Ok(TableOutput::new(tables, self.request).with_figures(figures, selection))
+    }
+}

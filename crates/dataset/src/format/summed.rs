@@ -1,0 +1,405 @@
+//! The summary of the entries of a dataset of several recordings. `manifest.json` has it, so that a run that adds a
+//! recording reads the entries that are new and not all of them.
+//!
+//! The lists of the file have a line for each item. A line of a recording is its entry without the tables, with a tag that shows
+//! whether the entry is still the one that was summed up. A file that this program would write in other words (an older
+//! version, another program) is no error: then all entries are read.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::entry::{DamagedEntry, Entry, Recorded, Status, TableInfo};
+use super::manifest::{Head, TOOL, VERSION};
+use super::words::Layout;
+
+/// Characters of a tag, and of the hash at the end of the file.
+const DIGITS: usize = 16;
+
+/// Tables of a recording that are of another version than those of this program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherVersion {
+    /// The key of the recording.
+    pub key: String,
+    /// The version of tracequet that wrote them.
+    pub version: String,
+    /// The version of the tables.
+    pub schema_version: u32,
+}
+
+/// The entries of a dataset, summed up.
+#[derive(Clone, Debug)]
+pub struct Summed {
+    schema_version: u32,
+    /// In the order of their keys.
+    recordings: Vec<Line>,
+    /// Those that could not be read, too.
+    failed: Vec<Line>,
+    tables: BTreeMap<String, (u64, u64)>,
+    damaged: Vec<DamagedEntry>,
+    other_version: Option<OtherVersion>,
+}
+
+/// What an entry says but for its tables: an object of JSON in one line.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Where it is: the manifest, or itself.
+    source: Arc<str>,
+    place: Range<usize>,
+    /// Places of the key, the tag and the hash.
+    parts: [Range<usize>; 3],
+}
+
+/// A line as it is written.
+#[derive(Serialize)]
+struct Tagged<'l> {
+    /// Identifies the entry.
+    entry: &'l str,
+    #[serde(flatten)]
+    recorded: &'l Recorded,
+}
+
+/// What is looked up in a line, where it lies in the text. In these is nothing that JSON writes in another way.
+#[derive(Deserialize)]
+struct Parts<'l> {
+    trace_id: &'l str,
+    entry: &'l str,
+    sha256: &'l str,
+}
+
+/// The lists of a manifest of several recordings, as they lie in its text.
+#[derive(Deserialize)]
+struct Written<'m> {
+    #[serde(borrow)]
+    inputs: Vec<Parts<'m>>,
+    #[serde(borrow)]
+    failed: Vec<Parts<'m>>,
+    tables: Vec<TableInfo>,
+}
+
+impl Summed {
+    /// Of no entries yet. `schema_version` is that of the tables of this program.
+    pub fn new(schema_version: u32) -> Summed {
+        Summed {
+            schema_version,
+            recordings: Vec::new(),
+            failed: Vec::new(),
+            tables: BTreeMap::new(),
+            damaged: Vec::new(),
+            other_version: None,
+        }
+    }
+
+    /// What a manifest sums up. `None` if it is not as this version writes it, or was changed since.
+    pub fn parse(manifest: &[u8], schema_version: u32) -> Option<Summed> {
+        let source: Arc<str> = std::str::from_utf8(manifest).ok()?.into();
+        let head: Head = serde_json::from_str(&source).ok()?;
+        let is_ours = head.tool == TOOL && head.version == VERSION && head.layout == Layout::Hive;
+        if !is_ours || head.schema_version != Some(schema_version) {
+            return None;
+        }
+        let written: Written<'_> = serde_json::from_str(&source).ok()?;
+        let lines = |parts: &[Parts<'_>]| parts.iter().map(|parts| Line::within(&source, parts)).collect::<Option<_>>();
+        let mut summed = Summed::new(schema_version);
+        summed.recordings = lines(&written.inputs)?;
+        summed.failed = lines(&written.failed)?;
+        let in_order = |lines: &[Line]| lines.is_sorted_by(|a, b| a.key() < b.key());
+        if !in_order(&summed.recordings) || !in_order(&summed.failed) {
+            return None;
+        }
+        // In other words, or with another hash of all of it: somebody changed it.
+        let text = summed.manifest(&head, &written.tables);
+        summed.tables = written.tables.into_iter().map(|table| (table.name, (table.rows, table.bytes))).collect();
+        (text == *source).then_some(summed)
+    }
+
+    /// Adds an entry that is not among them. `tag` is [`tag_of`] its bytes, or another identification of them.
+    pub fn add(&mut self, key: &str, tag: &str, entry: &[u8]) {
+        let added = Entry::parse(key, entry).and_then(|entry| self.try_to_add(tag, &entry));
+        if let Err(damaged) = added {
+            self.damaged.push(damaged);
+        }
+    }
+
+    /// Adds an entry that cannot be read.
+    pub fn add_damaged(&mut self, damaged: DamagedEntry) {
+        self.damaged.push(damaged);
+    }
+
+    fn try_to_add(&mut self, tag: &str, entry: &Entry) -> Result<(), DamagedEntry> {
+        let Entry { recorded, tables } = entry;
+        let key = recorded.trace_id.as_str();
+        let schema_version = recorded.schema_version.unwrap_or_default();
+        // Tables of another version make the next run read this one again.
+        let is_of_now = schema_version == self.schema_version;
+        if !is_of_now && self.other_version.is_none() {
+            let version = recorded.version.clone();
+            self.other_version = Some(OtherVersion { key: key.to_owned(), version, schema_version });
+        }
+        let line = Line::new(if is_of_now { tag } else { "" }, recorded);
+        let line = line.ok_or_else(|| DamagedEntry::new(key, "invalid key or hash"))?;
+        let lines = if recorded.status == Status::Failed { &mut self.failed } else { &mut self.recordings };
+        match lines.binary_search_by(|line| line.key().cmp(key)) {
+            Ok(_) => return Err(DamagedEntry::new(key, "it is there twice")),
+            Err(place) => lines.insert(place, line),
+        }
+        for table in tables {
+            let (rows, bytes) = self.tables.entry(table.name.clone()).or_default();
+            *rows = rows.saturating_add(table.rows);
+            *bytes = bytes.saturating_add(table.bytes);
+        }
+        Ok(())
+    }
+
+    /// The tag of the entry of a recording that is among them.
+    pub fn tag(&self, key: &str) -> Option<&str> {
+        let found = |lines: &'_ [Line]| lines.binary_search_by(|line| line.key().cmp(key)).ok();
+        let line = match found(&self.recordings) {
+            Some(place) => self.recordings.get(place),
+            None => self.failed.get(found(&self.failed)?),
+        };
+        line.map(Line::tag)
+    }
+
+    /// How many entries they are, without those that are damaged.
+    pub fn len(&self) -> usize {
+        self.recordings.len() + self.failed.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The recordings, in the order of their keys.
+    pub fn recordings(&self) -> &[Line] {
+        &self.recordings
+    }
+
+    /// The recordings that could not be read.
+    pub fn failed(&self) -> &[Line] {
+        &self.failed
+    }
+
+    /// The entries that are damaged. No manifest has them: they are read each time.
+    pub fn damaged(&self) -> &[DamagedEntry] {
+        &self.damaged
+    }
+
+    /// The first entry of another version of the tables.
+    pub fn other_version(&self) -> Option<&OtherVersion> {
+        self.other_version.as_ref()
+    }
+
+    /// The tables of all recordings, in the order of their names.
+    pub fn tables(&self) -> impl Iterator<Item = TableInfo> {
+        self.tables.iter().map(|(name, &(rows, bytes))| TableInfo::new(name, rows, bytes))
+    }
+
+    /// The text of the manifest. `tables` are those of the dataset, in the order in which they are written.
+    pub fn manifest(&self, head: &Head, tables: &[TableInfo]) -> String {
+        let lists = self.recordings.iter().chain(&self.failed).map(|line| line.text().len() + 6).sum::<usize>();
+        let mut text = String::with_capacity(lists + (64 << 10));
+        let head = serde_json::to_string_pretty(head).unwrap_or_default();
+        text.push_str(head.trim_end_matches(['\n', '}']));
+        list(&mut text, "inputs", self.recordings.iter().map(Line::text));
+        list(&mut text, "failed", self.failed.iter().map(Line::text));
+        list(&mut text, "tables", tables.iter().map(|table| serde_json::to_string(table).unwrap_or_default()));
+        let check = digits(text.as_bytes());
+        text.push_str(&format!(",\n  \"check\": \"{check}\"\n}}\n"));
+        text
+    }
+}
+
+/// A list of objects at the end of an object, with a line for each.
+fn list(text: &mut String, name: &str, items: impl Iterator<Item = impl AsRef<str>>) {
+    text.push_str(&format!(",\n  \"{name}\": ["));
+    let mut is_first = true;
+    for item in items {
+        text.push_str(if is_first { "\n    " } else { ",\n    " });
+        text.push_str(item.as_ref());
+        is_first = false;
+    }
+    text.push_str("\n  ]");
+}
+
+impl Line {
+    /// Nothing if the key, the tag or the hash cannot be written as they are.
+    fn new(tag: &str, recorded: &Recorded) -> Option<Line> {
+        let text: Arc<str> = serde_json::to_string(&Tagged { entry: tag, recorded }).ok()?.into();
+        let place = 0..text.len();
+        Line::at(&text, place, &serde_json::from_str(&text).ok()?)
+    }
+
+    /// The line with these parts in a manifest.
+    fn within(source: &Arc<str>, parts: &Parts<'_>) -> Option<Line> {
+        let key = place_in(source, parts.trace_id)?;
+        let begin = source.get(..key.start)?.rfind('\n')? + 1;
+        let end = key.end + source.get(key.end..)?.find('\n')?;
+        let line = source.get(begin..end)?;
+        let (before, behind) = (line.len() - line.trim_start().len(), line.len() - line.trim_end_matches(',').len());
+        Line::at(source, begin + before..end - behind, parts)
+    }
+
+    fn at(source: &Arc<str>, place: Range<usize>, parts: &Parts<'_>) -> Option<Line> {
+        let of = |part| place_in(source, part);
+        let parts = [of(parts.trace_id)?, of(parts.entry)?, of(parts.sha256)?];
+        Some(Line { source: source.clone(), place, parts })
+    }
+
+    /// The key of the recording.
+    pub fn key(&self) -> &str {
+        let [key, ..] = &self.parts;
+        self.source.get(key.clone()).unwrap_or_default()
+    }
+
+    /// Identifies the entry that was summed up.
+    pub fn tag(&self) -> &str {
+        let [_, tag, _] = &self.parts;
+        self.source.get(tag.clone()).unwrap_or_default()
+    }
+
+    /// Its hash; empty if it is not known.
+    pub fn sha256(&self) -> &str {
+        let [.., sha256] = &self.parts;
+        self.source.get(sha256.clone()).unwrap_or_default()
+    }
+
+    /// The object of JSON.
+    pub fn text(&self) -> &str {
+        self.source.get(self.place.clone()).unwrap_or_default()
+    }
+
+    /// What it says. It was an entry, so that there is nothing in it that cannot be read.
+    pub fn recorded(&self) -> Option<Recorded> {
+        serde_json::from_str(self.text()).ok()
+    }
+}
+
+/// Where a part of a text lies in it.
+fn place_in(source: &str, part: &str) -> Option<Range<usize>> {
+    let begin = part.as_ptr().addr().checked_sub(source.as_ptr().addr())?;
+    let place = begin..begin.checked_add(part.len())?;
+    (place.end <= source.len()).then_some(place)
+}
+
+/// A tag that identifies bytes.
+pub fn tag_of(bytes: &[u8]) -> String {
+    digits(bytes)
+}
+
+fn digits(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::super::words::{AddressType, Format};
+    use super::*;
+
+    fn entry(key: &str, status: &str, rows: u64) -> Vec<u8> {
+        let is_failed = status == "failed";
+        let recorded = Recorded {
+            trace_id: key.to_owned(),
+            sha256: format!("hash of {key}"),
+            path: "a, \"b\"\n{".to_owned(),
+            status: serde_json::from_value(status.into()).unwrap(),
+            events: (!is_failed).then_some(1),
+            dropped_events: (!is_failed).then_some(0),
+            complete: (!is_failed).then_some(true),
+            error: is_failed.then(|| "torn".to_owned()),
+            schema_version: Some(7),
+            ..Recorded::default()
+        };
+        Entry { recorded, tables: vec![TableInfo::new("gc", rows, 10)] }.text()
+    }
+
+    fn text(summed: &Summed) -> String {
+        let head = Head::of_now(7, Layout::Hive, Format::Parquet, AddressType::Uint64);
+        summed.manifest(&head, &summed.tables().collect::<Vec<_>>())
+    }
+
+    fn of(entries: &[(&str, &str)]) -> Summed {
+        let mut summed = Summed::new(7);
+        for (key, status) in entries {
+            let entry = entry(key, status, 3);
+            summed.add(key, &tag_of(&entry), &entry);
+        }
+        assert!(summed.damaged().is_empty(), "{:?}", summed.damaged());
+        summed
+    }
+
+    #[test]
+    fn what_is_added_to_a_manifest_gives_that_of_all() {
+        let all = of(&[("a", "ok"), ("b", "failed"), ("c", "losses")]);
+        for less in [&[][..], &[("c", "losses")], &[("b", "failed"), ("a", "ok")]] {
+            let mut summed = Summed::parse(text(&of(less)).as_bytes(), 7).unwrap();
+            for (key, status) in [("c", "losses"), ("a", "ok"), ("b", "failed")] {
+                if summed.tag(key).is_none() {
+                    let entry = entry(key, status, 3);
+                    summed.add(key, &tag_of(&entry), &entry);
+                }
+            }
+            assert_eq!(text(&summed), text(&all), "{less:?}");
+        }
+        let json: Value = serde_json::from_str(&text(&all)).unwrap();
+        assert_eq!((&json["inputs"][1]["trace_id"], &json["failed"][0]["path"]), (&"c".into(), &"a, \"b\"\n{".into()));
+        assert_eq!(json["tables"], serde_json::json!([{ "name": "gc", "rows": 9, "bytes": 30 }]));
+        assert_eq!((all.recordings()[1].sha256(), all.tag("b").unwrap().len()), ("hash of c", DIGITS));
+    }
+
+    /// One that was changed, or that another version wrote, is not gone by.
+    #[test]
+    fn another_text_is_no_sum() {
+        let text = text(&of(&[("a", "ok"), ("b", "failed")]));
+        assert!(Summed::parse(text.as_bytes(), 7).is_some());
+        assert!(Summed::parse(text.as_bytes(), 8).is_none(), "other tables");
+        for (from, to) in [("\"rows\":6", "\"rows\":7"), ("tracequet", "Tracequet"), ("\"a\"", "\"aa\""), ("}\n", "}")]
+        {
+            let other = text.replacen(from, to, 1);
+            assert!(other != text && Summed::parse(other.as_bytes(), 7).is_none(), "{from}");
+        }
+        for size in 0..text.len() {
+            assert!(Summed::parse(&text.as_bytes()[..size], 7).is_none(), "{size}");
+        }
+        let pretty = serde_json::to_string_pretty(&serde_json::from_str::<Value>(&text).unwrap()).unwrap();
+        assert!(Summed::parse(pretty.as_bytes(), 7).is_none());
+    }
+
+    #[test]
+    fn an_entry_that_is_none_costs_itself() {
+        let mut summed = of(&[("a", "ok")]);
+        let good = entry("b", "ok", 1);
+        for (key, bytes) in [
+            ("b", &b"{"[..]),
+            ("c", &good),
+            ("d", b"{\"trace_id\":\"d\",\"schema_version\":7}"),
+            ("e", b"{\"trace_id\":\"e\",\"tables\":[]}"),
+            ("f", b"[]"),
+            ("g", String::from_utf8(entry("g", "ok", 1)).unwrap().replace("\"gc\"", "\"../gc\"").as_bytes()),
+            ("h", String::from_utf8(entry("h", "ok", 1)).unwrap().replace("\"events\":1,", "").as_bytes()),
+            ("../i", &entry("../i", "ok", 1)),
+            ("a", &entry("a", "ok", 1)),
+        ] {
+            summed.add(key, "", bytes);
+        }
+        let damaged: Vec<&str> = summed.damaged().iter().map(|damaged| damaged.key.as_str()).collect();
+        assert_eq!((damaged.as_slice(), summed.len()), (&["b", "c", "d", "e", "f", "g", "h", "../i", "a"][..], 1));
+        assert_eq!(text(&summed), text(&of(&[("a", "ok")])));
+    }
+
+    #[test]
+    fn tables_of_another_version_are_told_and_read_again() {
+        let mut summed = of(&[]);
+        let old =
+            String::from_utf8(entry("a", "ok", 1)).unwrap().replace("\"schema_version\":7", "\"schema_version\":6");
+        summed.add("a", &tag_of(old.as_bytes()), old.as_bytes());
+        assert_eq!(summed.other_version().map(|other| other.schema_version), Some(6));
+        assert_eq!(Summed::parse(text(&summed).as_bytes(), 7).unwrap().tag("a"), Some(""));
+    }
+}

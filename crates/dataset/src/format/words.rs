@@ -1,0 +1,61 @@
+//! Words of `manifest.json` for how a dataset is written.
+
+use serde::{Deserialize, Serialize};
+
+/// File format of the tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Format {
+    /// One Parquet file per table.
+    #[default]
+    Parquet,
+    /// One Arrow IPC file (Feather V2) per table.
+    Arrow,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Format; 2] = [Format::Parquet, Format::Arrow];
+
+    /// The name in `manifest.json` and in `--format`, which is the extension of the files, too.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
+        }
+    }
+}
+
+/// How the files of a dataset lie in its directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Layout {
+    /// `<table>.parquet`: the dataset has one recording.
+    Flat,
+    /// `<table>/trace=<key>/part-0.parquet`, with the key also in the column `trace_id`.
+    Hive,
+}
+
+/// The type of unsigned 64-bit columns in the files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum AddressType {
+    /// Unsigned, as they are.
+    #[default]
+    Uint64,
+    /// Signed with the same bits, for readers that know no unsigned numbers.
+    Int64,
+}
+
+impl AddressType {
+    /// The name in `manifest.json` and in `--address-type`.
+    pub fn name(self) -> &'static str {
+        match self {
+            AddressType::Uint64 => "uint64",
+            AddressType::Int64 => "int64",
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Datasets of several recordings whose entries and folders are damaged, or made to do harm: the others can be read, added to and
+//! removed, and nothing outside of the dataset is touched.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::batch::{FEW, Recordings, content, native};
+use crate::support::program::Run;
+
+const GC: &str = "gc-7be25f482ca259f4";
+
+/// A dataset of three recordings, and a file beside it that nothing may touch.
+struct Lake {
+    recordings: Recordings,
+}
+
+impl Lake {
+    fn new(more: &[&str]) -> Lake {
+        let recordings = Recordings::new();
+        std::fs::remove_file(recordings.at("traces/broken.nettrace")).unwrap();
+        std::fs::remove_file(recordings.at("traces/night/7.corprof")).unwrap();
+        let lake = Lake { recordings };
+        std::fs::create_dir_all(lake.precious().parent().unwrap()).unwrap();
+        std::fs::write(lake.precious(), "precious").unwrap();
+        // Something of one of them was lost.
+        let made = lake.append(more);
+        assert_eq!(made.code, Some(2), "{}", made.err);
+        lake
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.recordings.at("lake").join(name)
+    }
+
+    /// Where files of the recording would be, if a name led out of the dataset.
+    fn precious(&self) -> PathBuf {
+        self.recordings.at(&format!("elsewhere/trace={GC}/part-0.parquet"))
+    }
+
+    fn append(&self, more: &[&str]) -> Run {
+        self.recordings.convert("lake", &[&["--append"], more].concat())
+    }
+
+    fn run(&self, command: &str, more: &[&str]) -> Run {
+        self.recordings.run(&[&["dataset", command, "lake"], more].concat())
+    }
+
+    fn entry(&self) -> PathBuf {
+        self.at(&format!("manifest/{GC}.json"))
+    }
+
+    /// The names of folders and files of the recording, and of what was not finished.
+    fn left(&self) -> Vec<String> {
+        let names = content(&self.recordings.at("lake")).into_keys();
+        names.filter(|name| name.contains(GC) || name.ends_with(".half")).collect()
+    }
+
+    /// Holds that the entry is damaged: it is named, the others can be had, and it can be removed.
+    fn costs_itself(&self, what: &str) {
+        let name = format!("{GC}.json");
+        let (listed, verified) = (self.run("list", &[]), self.run("verify", &[]));
+        assert!(listed.code == Some(2) && listed.err.contains(&name), "{what}: {}", listed.err);
+        assert!(listed.out.contains("events-") && listed.out.contains("old-"), "{what}: {}", listed.out);
+        assert!(verified.code == Some(2) && verified.out.contains(&name), "{what}: {}", verified.out);
+        let old = native("traces/night/old.nettrace");
+        let added = self.recordings.run(&["convert", "-q", "--tables", FEW, &old, "-o", "lake", "--append"]);
+        assert!(added.code == Some(2) && added.err.contains(&name), "{what}: {}", added.err);
+        let removed = self.run("remove", &[GC]);
+        assert_eq!(removed.code, Some(0), "{what}: {}", removed.err);
+        assert_eq!((self.left(), self.precious().exists()), (Vec::new(), true), "{what}");
+        assert_eq!(self.run("verify", &[]).code, Some(0), "{what}");
+        let again = self.append(&[]);
+        assert_eq!(again.code, Some(0), "{what}: {}", again.err);
+        assert_eq!(self.run("verify", &[]).code, Some(0), "{what}");
+    }
+}
+
+#[test]
+fn an_entry_that_names_other_places_costs_itself() {
+    let lake = Lake::new(&[]);
+    let whole = content(&lake.recordings.at("lake"));
+    for name in ["../../elsewhere", "../elsewhere", "/elsewhere", "a/../../elsewhere", "gc/more", "trace=x", ""] {
+        let mut entry: Value = serde_json::from_slice(&std::fs::read(lake.entry()).unwrap()).unwrap();
+        entry["tables"][0]["name"] = name.into();
+        std::fs::write(lake.entry(), entry.to_string()).unwrap();
+        lake.costs_itself(name);
+        assert!(whole == content(&lake.recordings.at("lake")), "{name}");
+    }
+}
+
+#[test]
+fn an_entry_that_is_too_large_costs_itself() {
+    let lake = Lake::new(&[]);
+    let whole = content(&lake.recordings.at("lake"));
+    std::fs::File::options().write(true).open(lake.entry()).unwrap().set_len((64 << 20) + 1).unwrap();
+    lake.costs_itself("too large");
+    assert!(whole == content(&lake.recordings.at("lake")));
+}
+
+/// They are not read: what they say may be damaged, or meant to do harm.
+#[test]
+fn what_was_left_behind_goes_by_what_lies_there() {
+    let lake = Lake::new(&[]);
+    let whole = content(&lake.recordings.at("lake"));
+    let hostile = r#"{"trace_id":"x","tables":[{"name":"../../elsewhere","rows":1,"bytes":1}]}"#;
+    for (name, text) in
+        [("x.json.half", hostile), ("y.json.half", ""), ("z.entry.half", "{"), ("...json.half", hostile)]
+    {
+        std::fs::write(lake.at("manifest").join(name), text).unwrap();
+    }
+    // One of a recording that is there takes nothing of it.
+    std::fs::write(lake.at("manifest").join(format!("{GC}.json.half")), hostile).unwrap();
+    std::fs::create_dir_all(lake.at("manifest/folder.json.half/more")).unwrap();
+    std::fs::File::create(lake.at("manifest/large.json.half")).unwrap().set_len((64 << 20) + 1).unwrap();
+    for name in ["gc/trace=x", "event/P/E/trace=y", "gc_pause/trace=large", "heap_object/trace=folder"] {
+        std::fs::create_dir_all(lake.at(name)).unwrap();
+        std::fs::write(lake.at(name).join("part-0.parquet"), "rows").unwrap();
+    }
+    let appended = lake.append(&[]);
+    assert_eq!(appended.code, Some(0), "{}", appended.err);
+    assert!(lake.precious().exists() && !lake.at("event/P").exists());
+    assert!(whole == content(&lake.recordings.at("lake")));
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_is_written_or_removed_behind_a_link() {
+    use std::os::unix::fs::symlink;
+
+    let lake = Lake::new(&[]);
+    let elsewhere = lake.recordings.at("away");
+    let new = lake.recordings.at("new.nettrace");
+    std::fs::copy("samples/server-gc.nettrace", &new).unwrap();
+    let part = format!("gc/trace={GC}");
+    let at_away = || match elsewhere.is_dir() {
+        true => content(&elsewhere),
+        false => [(String::new(), std::fs::read(&elsewhere).unwrap())].into(),
+    };
+    for name in ["gc", part.as_str(), "event", "manifest", "manifest/.lock"] {
+        let link = lake.at(name);
+        std::fs::rename(&link, &elsewhere).unwrap();
+        symlink(&elsewhere, &link).unwrap();
+        let before = at_away();
+        let all = ["convert", "-q", "--tables", FEW, "-o", "lake"];
+        let with = |more: &[&str]| lake.recordings.run(&[&all[..], more].concat());
+        let refresh = ["convert", "-q", "--tables", "gc", "traces", "-o", "lake", "--append", "--refresh"];
+        let runs = [
+            ("remove", lake.run("remove", &[GC])),
+            ("refresh", lake.recordings.run(&refresh)),
+            ("overwrite", with(&["--overwrite", "traces"])),
+        ];
+        for (what, run) in runs {
+            let named =
+                run.err.contains(&format!("{name} is a link")) || run.err.contains(&format!("{name}: is a link"));
+            let named = named || run.err.contains(&format!("{name}, which is a link"));
+            assert!(run.code == Some(1) && named, "{name}, {what}: {:?} {}", run.code, run.err);
+        }
+        if name != part {
+            let added = with(&["--append", new.to_str().unwrap()]);
+            assert!(added.code == Some(1) && added.err.contains("is a link"), "{name}: {}", added.err);
+        }
+        // `--refresh` may have taken other recordings away, but nothing that lies elsewhere.
+        assert!(before == at_away(), "{name}");
+        std::fs::remove_file(&link).unwrap();
+        std::fs::rename(&elsewhere, &link).unwrap();
+        let mended = lake.append(&[]);
+        assert_ne!(mended.code, Some(1), "{name}: {}", mended.err);
+    }
+    // The dataset itself may go by a link.
+    symlink(lake.recordings.at("lake"), lake.recordings.at("by-link")).unwrap();
+    let added =
+        lake.recordings.run(&["convert", "-q", new.to_str().unwrap(), "--tables", FEW, "--append", "-o", "by-link"]);
+    assert_eq!(added.code, Some(0), "{}", added.err);
+}
+
+#[test]
+fn a_manifest_is_made_anew_of_the_entries() {
+    for more in [&[][..], &["--format", "arrow", "--address-type", "int64"]] {
+        let lake = Lake::new(more);
+        let whole = content(&lake.recordings.at("lake"));
+        let manifest = lake.at("manifest.json");
+        let damages: [(&str, &dyn Fn(&Path)); 4] = [
+            ("no JSON", &|path| std::fs::write(path, "{").unwrap()),
+            ("nothing", &|path| std::fs::remove_file(path).unwrap()),
+            ("too large", &|path| std::fs::File::create(path).unwrap().set_len((256 << 20) + 1).unwrap()),
+            ("others", &|path| {
+                let text = std::fs::read_to_string(path).unwrap();
+                std::fs::write(path, text.replace("\"gc\"", "\"gcs\"")).unwrap();
+            }),
+        ];
+        for (what, damage) in damages {
+            damage(&manifest);
+            std::fs::remove_file(lake.at("views.sql")).unwrap();
+            assert_ne!(lake.run("verify", &[]).code, Some(0), "{what}");
+            let repaired = lake.run("repair", &[]);
+            assert_eq!((repaired.code, repaired.err.as_str()), (Some(0), ""), "{what}");
+            assert!(whole == content(&lake.recordings.at("lake")), "{what}");
+        }
+        std::fs::write(lake.entry(), "{").unwrap();
+        let repaired = lake.run("repair", &[]);
+        assert!(repaired.code == Some(2) && repaired.err.contains(&format!("{GC}.json")), "{}", repaired.err);
+        let again = lake.append(more);
+        assert_eq!(again.code, Some(0), "{}", again.err);
+        assert!(whole == content(&lake.recordings.at("lake")));
+    }
+    let lake = Lake::new(&[]);
+    let refused = lake.recordings.run(&["dataset", "repair", "traces"]);
+    assert!(refused.code == Some(1) && refused.err.contains("not a dataset of several recordings"), "{}", refused.err);
+}
+
+/// Entries of older releases have the options as a text, and keys with fewer digits.
+#[test]
+fn an_entry_of_an_older_release_is_read_and_stays() {
+    let lake = Lake::new(&[]);
+    let mut entry: Value = serde_json::from_slice(&std::fs::read(lake.entry()).unwrap()).unwrap();
+    assert_eq!(entry["options"]["tables"], serde_json::json!(FEW.split(',').collect::<Vec<_>>()));
+    let old = "gc-7be25f48";
+    entry["trace_id"] = old.into();
+    entry["options"] = format!("tables={FEW}").into();
+    std::fs::write(lake.at(&format!("manifest/{old}.json")), entry.to_string()).unwrap();
+    std::fs::remove_file(lake.entry()).unwrap();
+    for name in lake.left() {
+        let to = lake.at(&name.replace(GC, old));
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::rename(lake.at(&name), to).unwrap();
+        std::fs::remove_dir(lake.at(&name).parent().unwrap()).unwrap();
+    }
+    let added = lake.recordings.run(&["convert", "--tables", FEW, "traces", "--append", "-o", "lake"]);
+    assert!(added.code == Some(0) && added.err.contains(&format!("already as {old}")), "{}", added.err);
+    let verified = lake.run("verify", &[]);
+    assert_eq!(verified.code, Some(0), "{}", verified.out);
+    // With --refresh it gets the key of now.
+    assert_eq!(lake.append(&["--refresh"]).code, Some(0));
+    assert!(lake.entry().is_file() && !lake.at(&format!("manifest/{old}.json")).exists());
+    assert_eq!(lake.run("verify", &[]).code, Some(0));
+}
