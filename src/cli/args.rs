@@ -10,6 +10,7 @@ use super::dataset::DatasetArgs;
 use super::export::ExportArgs;
 use super::heap::HeapArgs;
 use super::live::args::{LiveArgs, PsArgs};
+use super::own::OwnArgs;
 use super::stats::StatsArgs;
 use super::survival::SurvivalArgs;
 use super::survived::SurvivedArgs;
@@ -311,6 +312,8 @@ pub struct OutputArgs {
     /// id, never by name alone.
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
+    #[command(flatten)]
+    pub own: OwnArgs,
     /// Replace the dataset at OUT
     #[arg(long)]
     pub overwrite: bool,

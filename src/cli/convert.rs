@@ -168,6 +168,7 @@ pub fn output(args: OutputArgs) -> Result<Convert, Error> {
         .retained(args.retained)
         .lineage(args.lineage)
         .symbols(args.symbols)
+        .own(args.own.into())
         .strict(args.strict))
 }
 

@@ -21,6 +21,7 @@ mod live;
 mod markdown;
 mod opened;
 mod output;
+mod own;
 mod progress;
 mod ps;
 mod schema;

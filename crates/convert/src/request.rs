@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tracequet_dataset::write::{Compression, Format};
+use tracequet_facts::code::own::OwnCode;
 
 use super::identities::Identities;
 use super::summary::Done;
@@ -57,6 +58,8 @@ pub struct Convert {
     /// frames of call stacks their source lines, and native ones their names. With one or more, symbols are also looked
     /// for beside the modules that the recording names.
     pub symbols: Vec<PathBuf>,
+    /// Patterns that decide which code is the user's own (`frame.is_framework`), beside folders and names.
+    pub own: OwnCode,
     /// Only events at or after this many nanoseconds since the recording began. Modules, methods, types and what is known of
     /// processes are those of the whole recording.
     pub from_ns: Option<i64>,
@@ -155,6 +158,11 @@ impl Convert {
         Convert { symbols: symbols.into_iter().map(Into::into).collect(), ..self }
     }
 
+    /// Sets [`Convert::own`].
+    pub fn own(self, own: OwnCode) -> Convert {
+        Convert { own, ..self }
+    }
+
     /// Sets [`Convert::from_ns`].
     pub fn from_ns(self, from_ns: impl Into<Option<i64>>) -> Convert {
         Convert { from_ns: from_ns.into(), ..self }
@@ -233,12 +241,12 @@ impl Convert {
     /// What of the request decides what the tables of a recording hold: recordings that were converted with another one
     /// are not alike.
     pub(super) fn options(&self) -> String {
-        let Convert { tables, providers, processes, manifests, symbols, from_ns, to_ns, .. } = self;
+        let Convert { tables, providers, processes, manifests, symbols, own, from_ns, to_ns, .. } = self;
         let retained = if self.retained.is_some() { "yes".to_owned() } else { String::new() };
         let paths =
             |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(",");
         let lineage = if self.lineage.is_some() { "yes".to_owned() } else { String::new() };
-        let all: [(&str, String); 8] = [
+        let all: [(&str, String); 10] = [
             ("retained", retained),
             ("lineage", lineage),
             ("tables", tables.join(",")),
@@ -246,6 +254,8 @@ impl Convert {
             ("process", processes.join(",")),
             ("manifest", paths(manifests)),
             ("symbols", paths(symbols)),
+            ("own", own.own.join(",")),
+            ("not_own", own.not_own.join(",")),
             (
                 "window",
                 if (from_ns, to_ns) == (&None, &None) { String::new() } else { format!("{from_ns:?} {to_ns:?}") },

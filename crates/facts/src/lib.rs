@@ -36,6 +36,7 @@ use tracequet_trace::reader::{self, ProcessKey, ThreadIndex, TypeId};
 use tracequet_trace::time::Clock;
 
 pub use code::frames::UNNAMED_FRAMES;
+use code::own::OwnCode;
 use fact::{CallsiteId, FactSink};
 use gc::join::Moment;
 use pairs::{Marking, Pairs};
@@ -121,6 +122,8 @@ pub struct Normalizer {
     catalogues: Vec<&'static Provider>,
     /// Where source lines come from, if they are wanted.
     symbols: Option<Symbols>,
+    /// What code is the user's own.
+    own: OwnCode,
 }
 
 /// The trackers, as far as they remember anything.
@@ -163,6 +166,11 @@ impl Normalizer {
     /// Frames get source lines from these symbols. To be called before the first event type.
     pub fn find_lines(&mut self, symbols: Symbols) {
         self.symbols = Some(symbols);
+    }
+
+    /// What code is the user's own is decided by these patterns, too.
+    pub fn own_code(&mut self, own: OwnCode) {
+        self.own = own;
     }
 
     /// The number of the call stack of an event of a process; 0 when it has none.
@@ -307,7 +315,7 @@ impl Normalizer {
         }
         files.finish(sink);
         processes.finish(sink);
-        let known = code::frames::Known { methods, modules, mappings, assemblies, managed_modules };
+        let known = code::frames::Known { methods, modules, mappings, assemblies, managed_modules, own: &self.own };
         callsites.report(position, sink);
         let (nodes, places) = std::mem::take(callsites).finish();
         let lines = self.symbols.as_mut();
