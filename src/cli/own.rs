@@ -24,3 +24,10 @@ impl From<OwnArgs> for OwnCode {
         OwnCode { own: args.own, not_own: args.not_own }
     }
 }
+
+impl OwnArgs {
+    /// The same, of arguments that are used on.
+    pub fn patterns(&self) -> OwnCode {
+        OwnCode { own: self.own.clone(), not_own: self.not_own.clone() }
+    }
+}

@@ -8,6 +8,7 @@ pub mod check;
 pub mod cohort;
 #[cfg(test)]
 mod dice;
+pub mod findings;
 pub mod heap;
 pub mod metrics;
 pub mod profile;

@@ -9,7 +9,7 @@ use tracequet_trace::error::{Error, Result};
 use crate::table_spec::{Encoding, TableSpec};
 
 /// Version of the set of tables and columns; grows with every change to them.
-pub const SCHEMA_VERSION: u32 = 6;
+pub const SCHEMA_VERSION: u32 = 7;
 
 /// One table, as its file declares it. (What only the generator of code needs of the file is left out.)
 #[derive(Clone, Debug, Deserialize, Serialize)]
