@@ -13,4 +13,5 @@ LEFT JOIN (SELECT trace_id, process_id, max(last_ts_ns) AS last_ts_ns FROM proce
     ON p.trace_id = w.trace_id AND p.process_id = w.process_id
 LEFT JOIN site_outside('^managed:System\.Threading\.(Wait|Monitor|Thread|ManualReset|AutoReset|Semaphore|Lock|Low|Barrier|Countdown|Tasks\.Task\.)')
     s ON s.trace_id = w.trace_id AND s.callsite_id = w.callsite_id
+LEFT JOIN site o ON o.trace_id = w.trace_id AND o.callsite_id = w.callsite_id
 GROUP BY ALL;

@@ -7,6 +7,7 @@ using System;
 using System.Collections.Generic;
 using System.Diagnostics;
 using System.Linq;
+using System.Runtime.CompilerServices;
 using System.Threading;
 using System.Threading.Tasks;
 
@@ -38,13 +39,16 @@ namespace Shop
 
     public static class Visits
     {
+        [MethodImpl(MethodImplOptions.NoInlining)]
         public static int Answer(bool clean) => new Session(!clean).Size;
     }
 
     public static class Prices
     {
         // The bug: a worker waits for what other workers have to end.
+        [MethodImpl(MethodImplOptions.NoInlining)]
         public static int Answer(bool clean) => clean ? 0 : Load().Result;
+        [MethodImpl(MethodImplOptions.NoInlining)]
         public static async Task<int> AnswerAsync() => await Load();
 
         private static async Task<int> Load()
@@ -59,6 +63,7 @@ namespace Shop
         [ThreadStatic] private static byte[] kept;
 
         // The bug: a new array of 200 KB for each request.
+        [MethodImpl(MethodImplOptions.NoInlining)]
         public static int Answer(bool clean)
         {
             var pixels = clean ? kept ??= new byte[200_000] : new byte[200_000];
@@ -70,6 +75,7 @@ namespace Shop
     public static class Totals
     {
         // The bug: a list of objects, so that each number becomes one.
+        [MethodImpl(MethodImplOptions.NoInlining)]
         public static int Answer(bool clean)
         {
             var sum = 0;
@@ -99,6 +105,7 @@ namespace Shop
         private static int left;
 
         // The bug: one lock around all of the work.
+        [MethodImpl(MethodImplOptions.NoInlining)]
         public static int Answer(bool clean)
         {
             if (clean)
@@ -119,6 +126,7 @@ namespace Shop
     public static class Orders
     {
         // The bug: what a customer types is checked by an exception.
+        [MethodImpl(MethodImplOptions.NoInlining)]
         public static int Answer(bool clean)
         {
             var text = "order 12";
@@ -142,6 +150,7 @@ namespace Shop
             return sum;
         }
 
+        [MethodImpl(MethodImplOptions.NoInlining)]
         private static int Read(string text)
         {
             if (text[0] != '#') throw new FormatException("no number: " + text);
@@ -155,6 +164,7 @@ namespace Shop
         private static readonly ActivitySource database = new ActivitySource("Shop.Database");
 
         // The bug: a query for each line, where one gives all.
+        [MethodImpl(MethodImplOptions.NoInlining)]
         public static async Task<int> AnswerAsync(bool clean)
         {
             using var request = requests.StartActivity("basket");

@@ -230,7 +230,10 @@ const COLUMNS: &[(&str, &[&str])] = &[
         ],
     ),
     // A table of `convert --lifetimes`: most recordings do not have it.
-    ("allocation_lifetime", &["process_id", "callsite_id", "type_id", "fate", "allocation_bytes", "survived_collections"]),
+    (
+        "allocation_lifetime",
+        &["process_id", "callsite_id", "type_id", "fate", "allocation_bytes", "survived_collections"],
+    ),
     ("gc", Collections::GC),
     ("gc_pause", Collections::PAUSE),
     ("gc_heap_stats", Collections::STATS),
@@ -408,6 +411,7 @@ impl Picture {
     /// All rows were seen.
     pub(super) fn finish(&mut self) {
         for process in self.processes.values_mut() {
+            process.queries.finish();
             for (site, start) in std::mem::take(&mut process.open_waits) {
                 let duration = process.last_ns.saturating_sub(start);
                 if let Some(load) = entry(&mut process.waits, site, MOST_LOADS) {

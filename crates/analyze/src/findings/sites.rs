@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use tracequet_dataset::read::Column;
 use tracequet_trace::error::Result;
 
-/// Call sites (12 bytes each), frames (12 bytes each) and bytes of names that are remembered.
+/// Call sites (12 bytes each), frames (8 bytes each) and bytes of names that are remembered.
 const MOST_SITES: usize = 4 << 20;
 const MOST_FRAMES: usize = 1 << 20;
 const MOST_BYTES: usize = 32 << 20;
@@ -27,6 +27,8 @@ pub(super) enum Is {
     MakesString = 4,
     /// Puts a value into an object.
     Boxes = 8,
+    /// Takes a lock.
+    Locks = 16,
 }
 
 /// Beginnings of the names of such methods.
@@ -39,6 +41,9 @@ const KINDS: &[(&str, Is)] = &[
     ("System.Threading.Tasks.Task.InternalWait", Is::TaskWait),
     ("System.Threading.Tasks.Task.SpinThenBlockingWait", Is::TaskWait),
     ("System.Runtime.CompilerServices.TaskAwaiter.HandleNonSuccess", Is::TaskWait),
+    ("System.Threading.Monitor.Enter", Is::Locks),
+    ("System.Threading.Monitor.TryEnter", Is::Locks),
+    ("System.Threading.Lock.", Is::Locks),
     ("System.String.Concat", Is::MakesString),
     ("System.String.Format", Is::MakesString),
     ("System.String.Join", Is::MakesString),
@@ -63,7 +68,6 @@ const KINDS: &[(&str, Is)] = &[
 
 #[derive(Clone, Copy, Debug, Default)]
 struct OfFrame {
-    name: u32,
     written: u32,
     kinds: u8,
 }
@@ -130,9 +134,9 @@ impl Sites {
                     kinds |= Is::TaskWait as u8;
                 }
             }
-            let (name, written) = (self.place(text), self.place(written.text(row).unwrap_or_default()));
+            let written = self.place(written.text(row).unwrap_or_default());
             let number = id.number(row).and_then(|n| u32::try_from(n).ok()).unwrap_or_default();
-            set(&mut self.frames, number, OfFrame { name, written, kinds }, MOST_FRAMES);
+            set(&mut self.frames, number, OfFrame { written, kinds }, MOST_FRAMES);
         }
         Ok(())
     }
@@ -169,11 +173,6 @@ impl Sites {
     pub(super) fn own_method(&self, site: u32) -> Option<&str> {
         let own = self.site(site)?.own;
         self.text(self.frame(own)?.written)
-    }
-
-    /// The innermost method of a call site.
-    pub(super) fn method(&self, site: u32) -> Option<&str> {
-        self.text(self.frame(site)?.name)
     }
 
     /// What of [`Is`] is on the stack of a call site.

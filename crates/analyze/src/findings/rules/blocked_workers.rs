@@ -23,7 +23,10 @@ pub(super) const RULE: Rule = Rule {
 fn judge(look: &Look<'_>) -> Judged {
     let Look { picture, process, .. } = look;
     let sites = &picture.sites;
-    let is_worker = |site: u32| sites.has(site, &[Is::PoolWorker]) && sites.own_method(site).is_some();
+    // Waits for locks are those of another rule.
+    let is_worker = |site: u32| {
+        sites.has(site, &[Is::PoolWorker]) && !sites.has(site, &[Is::Locks]) && sites.own_method(site).is_some()
+    };
     let mut windows = Windows::default();
     let mut methods: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     let mut add = |site: u32, amount: f64| {

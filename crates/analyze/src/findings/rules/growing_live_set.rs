@@ -1,5 +1,6 @@
 //! The live set grows: what full collections find alive gets larger from one to the next.
 
+use crate::findings::collections::Gc;
 use crate::findings::judge::{Figure, Judged, Look, Rule};
 use crate::findings::words;
 use crate::samples::median;
@@ -20,6 +21,9 @@ pub(super) const RULE: Rule = Rule {
 /// Full collections that are needed, and bytes of growth: a line through few points or little growth says nothing.
 const LEAST: usize = 5;
 const LEAST_BYTES: f64 = 4e6;
+
+/// Bytes of growth where full collections are few.
+const LEAST_UNSEEN: f64 = 20e6;
 
 /// A line through points by least squares.
 struct Line {
@@ -55,6 +59,11 @@ fn judge(look: &Look<'_>) -> Judged {
             Some((gc.start_ns as f64, alive as f64))
         })
         .collect();
+    if points.len() < LEAST
+        && let Some(figure) = old_generation(look, points.len())
+    {
+        return figure.into();
+    }
     if points.len() < LEAST {
         let why = format!(
             "There are {} full collections, and {LEAST} are needed to see whether the live set grows.",
@@ -80,16 +89,49 @@ fn judge(look: &Look<'_>) -> Judged {
         ),
         false => format!("The live set does not grow steadily over {} full collections.", points.len()),
     };
-    // Which objects live on is known where they were followed (`--lifetimes`).
-    let kept = &look.process.alive;
-    let most = kept.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0))).filter(|_| value > 0.0);
-    let own_method = most.and_then(|((site, _), _)| look.picture.sites.own_method(*site)).map(str::to_owned);
-    let subject = most.and_then(|((_, kind), _)| look.picture.types.name(look.id, *kind)).map(str::to_owned);
-    let evidence = format!(
-        "SELECT g.gc_id, g.start_ts, sum(s.promoted_bytes) AS alive_bytes, sum(s.size_bytes) AS size_bytes FROM gc g \
-         JOIN gc_heap_stats s ON s.trace_id = g.trace_id AND s.gc_id = g.gc_id WHERE g.generation = 2 AND s.generation >= 2 \
-         AND {} GROUP BY ALL ORDER BY g.start_ts LIMIT 100",
-        look.of("g")
-    );
+    let (subject, own_method) = if value > 0.0 { lives_on(look) } else { (None, None) };
+    let evidence = evidence(look);
     Figure { value, rows: points.len() as u64, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The type and the own method of the sampled objects that live on, where these were followed (`--lifetimes`).
+fn lives_on(look: &Look<'_>) -> (Option<String>, Option<String>) {
+    let most = look.process.alive.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
+    let Some(((site, kind), _)) = most else { return (None, None) };
+    let subject = look.picture.types.name(look.id, *kind).map(str::to_owned);
+    (subject, look.picture.sites.own_method(*site).map(str::to_owned))
+}
+
+/// Where full collections are few: generation 2 grows steadily. What is in it may be dead, so that this is no warning.
+fn old_generation(look: &Look<'_>, full: usize) -> Option<Figure> {
+    let all = &look.picture.collections;
+    let size = |gc: &Gc| all.stats_of(gc).map(|[_, _, old, large, _]| old.0.saturating_add(large.0) as f64);
+    let points: Vec<(f64, f64)> = all.of(look.id).filter_map(|gc| Some((gc.start_ns as f64, size(gc)?))).collect();
+    if points.len() < LEAST {
+        return None;
+    }
+    let line = Line::through(&points);
+    let (first, last) = (points.first()?.1, points.last()?.1);
+    let middle = median(&points.iter().map(|point| point.1).collect::<Vec<_>>()).unwrap_or_default();
+    if line.r2 < 0.8 || line.growth < LEAST_UNSEEN || middle <= 0.0 {
+        return None;
+    }
+    let (subject, own_method) = lives_on(look);
+    let sentence = format!(
+        "Generation 2 and large objects grew from {} to {}, with {full} full collections: too few to see what of it lives.",
+        words::size(first),
+        words::size(last)
+    );
+    let (value, rows, at_most) = (line.growth / middle, points.len() as u64, Some(60.0));
+    Some(Figure { value, rows, at_most, subject, own_method, sentence, evidence: evidence(look) })
+}
+
+/// What collections of the older generations found alive, and the sizes.
+fn evidence(look: &Look<'_>) -> String {
+    format!(
+        "SELECT g.gc_id, g.start_ts, g.generation, sum(s.promoted_bytes) AS alive_bytes, sum(s.size_bytes) AS size_bytes FROM gc g \
+         JOIN gc_heap_stats s ON s.trace_id = g.trace_id AND s.gc_id = g.gc_id WHERE s.generation >= 2 \
+         AND {} GROUP BY ALL ORDER BY g.generation DESC, g.start_ts LIMIT 100",
+        look.of("g")
+    )
 }
