@@ -1,29 +1,24 @@
 #!/usr/bin/env bash
-# Record samples/bugs afresh: record.sh TRACEQUET DOTNET CSHARP OUT. DOTNET is a .NET 10 runtime, CSHARP a compiler (`csharp OUT.dll FILE`).
+# Record samples/bugs afresh: record.sh TRACEQUET DOTNET CSHARP OUT [BUG...]. DOTNET is a .NET 10 runtime, CSHARP a compiler
+# (`csharp OUT.dll FILE`). Everything is recorded, as a person would who does not know yet what is wrong.
 set -euo pipefail
 tracequet=$1 dotnet=$2 csharp=$3 out=$4
+shift 4
 here=$(cd "$(dirname "$0")" && pwd)
-stage=$(mktemp -d)
-trap 'rm -rf "$stage"' EXIT
+# A recording has the paths in it: these say nothing of a machine.
+stage=/tmp/bugs-stage
+rm -rf "$stage" && mkdir -p "$stage/runtime" "$out"
+cp -r "$(dirname "$(readlink -f "$dotnet")")"/{dotnet,host,shared} "$stage/runtime"
 "$csharp" "$stage/Bugs.dll" "$here/Bugs.cs"
-mkdir -p "$out"
-# A recording of all events is large: of each bug those of its own kind, and the collections.
-declare -A profiles=(
-  [leak]=gc [sync]=threadpool [large]=gc,allocations [boxing]=gc,allocations [convoy]=gc,contention
-  [exceptions]=gc,exceptions [queries]=gc
-)
-declare -A seconds=([leak]=12 [sync]=6 [large]=6 [boxing]=4 [convoy]=6 [exceptions]=4 [queries]=4)
-for bug in leak sync large boxing convoy exceptions queries; do
+[ $# -gt 0 ] || set -- leak sync large boxing convoy exceptions queries
+for bug; do
+  seconds=4
+  [ "$bug" != leak ] || seconds=8
   for clean in "" clean; do
     name=$bug${clean:+-clean}
-    profile=${profiles[$bug]}
-    more=()
-    if [ "$bug" = queries ]; then
-      profile=gc
-      more=(--providers 'Microsoft-Diagnostics-DiagnosticSource:0x2:4:FilterAndPayloadSpecs="[AS]Shop*"')
-    fi
-    "$tracequet" collect -q --for "$profile" "${more[@]}" --keep "$stage/$name.nettrace" -o "$stage/$name" -- \
-      "$dotnet" "$stage/Bugs.dll" "$bug" $clean "${seconds[$bug]}" || [ $? = 2 ]
+    "$tracequet" collect -q --for all --keep "$stage/$name.nettrace" -o "$stage/$name" -- \
+      "$stage/runtime/dotnet" "$stage/Bugs.dll" "$bug" $clean "$seconds" || [ $? = 2 ]
     zstd -q -19 -f "$stage/$name.nettrace" -o "$out/$name.nettrace.zst"
   done
 done
+rm -rf "$stage"

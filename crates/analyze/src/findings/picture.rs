@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use foldhash::fast::RandomState;
 use tracequet_dataset::read::Column;
+use tracequet_dataset::table::schema;
 use tracequet_trace::error::Result;
 
 use super::collections::{Collections, Pause};
@@ -261,7 +262,8 @@ impl Picture {
     /// The tables that are looked at. Call sites come last: by then it is known which of them are asked about.
     pub(super) fn tables() -> Vec<&'static str> {
         let summed = COLUMNS.iter().map(|(table, _)| *table);
-        summed.chain(Needs::tables()).chain([TypeNames::TABLE, "frame", "callsite"]).collect()
+        let all = summed.chain(Needs::tables()).chain([TypeNames::TABLE, "frame", "callsite"]);
+        all.filter(|table| schema::of(table).is_ok()).collect()
     }
 
     /// The columns of a table that are looked at.
