@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use super::judge::Look;
 use super::picture::Allocated;
 
+/// The part of the bytes from which on an own method is named.
+const LEAST_SHARE: f64 = 0.1;
+
 /// What was allocated of a kind.
 #[derive(Debug, Default)]
 pub(super) struct Part {
@@ -60,8 +63,10 @@ pub(super) fn part(look: &Look<'_>, of: impl Fn(u32, &str, &Allocated) -> (f64, 
         largest.filter(|(name, _)| !name.is_empty()).map(|(name, bytes)| (name.to_owned(), bytes))
     };
     part.type_name = largest(types).map(|(name, _)| name);
-    if let Some((method, bytes)) = largest(methods) {
-        part.own_share = if part.bytes > 0.0 { bytes / part.bytes } else { 0.0 };
+    // Who has a small part in it is not to blame.
+    let all = part.bytes.max(f64::MIN_POSITIVE);
+    if let Some((method, bytes)) = largest(methods).filter(|(_, bytes)| bytes / all >= LEAST_SHARE) {
+        part.own_share = bytes / all;
         part.own_method = Some(method);
     }
     part

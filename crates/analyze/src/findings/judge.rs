@@ -237,17 +237,26 @@ fn one(rule: &Rule, look: &Look<'_>) -> Finding {
     }
 }
 
+/// A finding with this score may be the cause of one with any.
+const CAUSE: f64 = 50.0;
+
 /// Where a cause of a finding is found, too, it is named.
 fn causes(found: &mut [Finding]) {
-    let of_interest: Vec<(String, u64)> = found
+    let of_interest: Vec<(String, u64, f64)> = found
         .iter()
         .filter(|finding| finding.verdict >= Verdict::Info)
-        .map(|finding| (finding.rule.clone(), finding.process_id))
+        .map(|finding| (finding.rule.clone(), finding.process_id, finding.score.unwrap_or_default()))
         .collect();
     for finding in found.iter_mut().filter(|finding| finding.verdict >= Verdict::Info) {
         let Some(rule) = RULES.iter().find(|rule| rule.name == finding.rule) else { continue };
-        let is_found =
-            |cause: &&&str| of_interest.iter().any(|(rule, process)| rule == **cause && *process == finding.process_id);
+        // A small matter is not the cause of a large one.
+        let enough = finding.score.unwrap_or_default().min(CAUSE);
+        let is_found = |cause: &&&str| {
+            let is_it = |(rule, process, score): &(String, u64, f64)| {
+                rule == **cause && *process == finding.process_id && *score >= enough
+            };
+            of_interest.iter().any(is_it)
+        };
         finding.cause_rule = rule.causes.iter().find(is_found).map(|cause| (*cause).to_owned());
     }
 }

@@ -25,8 +25,11 @@ fn judge(look: &Look<'_>) -> Judged {
         windows.at(gc.start_ns, count as f64);
         rows += 1;
     }
-    if rows < super::LEAST_COLLECTIONS {
-        return Judged::too_little(format!("{rows} collections are too few."));
+    if rows < super::LEAST_COLLECTIONS || look.seconds() < 5.0 {
+        return Judged::too_little(format!(
+            "{rows} collections in {} are too few.",
+            words::time(look.recording_ns() as f64)
+        ));
     }
     let value = windows.worst(look.recording_ns()) * 1e9;
     let sentence = format!("{} objects a second live on only to be finalized.", words::three(value));

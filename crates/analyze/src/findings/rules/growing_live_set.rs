@@ -22,6 +22,9 @@ pub(super) const RULE: Rule = Rule {
 const LEAST: usize = 5;
 const LEAST_BYTES: f64 = 4e6;
 
+/// Nanoseconds from the first to the last of them.
+const LEAST_SPAN: f64 = 5e9;
+
 /// Bytes of growth where full collections are few.
 const LEAST_UNSEEN: f64 = 20e6;
 
@@ -59,6 +62,13 @@ fn judge(look: &Look<'_>) -> Judged {
             Some((gc.start_ns as f64, alive as f64))
         })
         .collect();
+    let span = |points: &[(f64, f64)]| match (points.first(), points.last()) {
+        (Some(first), Some(last)) => last.0 - first.0,
+        _ => 0.0,
+    };
+    if points.len() >= LEAST && span(&points) < LEAST_SPAN {
+        return Judged::too_little("The full collections are within five seconds: every program grows when it starts.");
+    }
     if points.len() < LEAST
         && let Some(figure) = old_generation(look, points.len())
     {
@@ -107,7 +117,8 @@ fn old_generation(look: &Look<'_>, full: usize) -> Option<Figure> {
     let all = &look.picture.collections;
     let size = |gc: &Gc| all.stats_of(gc).map(|[_, _, old, large, _]| old.0.saturating_add(large.0) as f64);
     let points: Vec<(f64, f64)> = all.of(look.id).filter_map(|gc| Some((gc.start_ns as f64, size(gc)?))).collect();
-    if points.len() < LEAST {
+    let span = points.last()?.0 - points.first()?.0;
+    if points.len() < LEAST || span < LEAST_SPAN {
         return None;
     }
     let line = Line::through(&points);
