@@ -192,7 +192,7 @@ fn not_judged(out: &mut String, findings: &[Finding], everything: bool) {
         }
     }
     if !steps.is_empty() {
-        out.push_str("\nNot recorded\n");
+        out.push_str("\nNot recorded, or none seen\n");
         for (step, rules) in steps {
             fold(out, "  ", &format!("{}: {}", clean(&rules.join(", ")), clean(step)));
         }

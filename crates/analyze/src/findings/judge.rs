@@ -6,6 +6,7 @@ use super::picture::{Picture, Process};
 use super::rules::RULES;
 use super::score::{INFO, WARNING, score};
 use super::words;
+use crate::metrics::Missing;
 
 /// What a rule says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -210,12 +211,17 @@ fn one(rule: &Rule, look: &Look<'_>) -> Finding {
         doc: format!("docs/FINDINGS.md#{}", rule.name),
     };
     let is_recorded = rule.needs.is_empty() || rule.needs.iter().any(|need| look.picture.has(need));
+    let is_known = rule.needs.iter().all(|need| look.picture.needs.missing(Some(need)) == Some(Missing::NotAsked));
     let figure = match (rule.judge)(look) {
         Judged::Figure(figure) if is_recorded || figure.rows > 0 => *figure,
         Judged::TooLittle(why) if is_recorded => {
             return Finding { verdict: Verdict::TooLittle, sentence: why, ..finding };
         }
-        _ => return finding,
+        _ if is_known => return finding,
+        _ => {
+            let sentence = "No event of its kind is in the recording, and nothing says whether they were asked for.";
+            return Finding { sentence: sentence.to_owned(), ..finding };
+        }
     };
     let score = score(figure.value, rule.info, rule.warning).min(figure.at_most.unwrap_or(100.0));
     let verdict = Verdict::of_score(score);

@@ -25,7 +25,7 @@ mod tests {
 
     #[test]
     fn the_curve_meets_its_limits_and_never_falls() {
-        for (info, warning) in [(0.05, 0.10), (1.0, 10.0), (0.0, 0.5), (2e8, 1e9)] {
+        for (info, warning) in [(0.05f64, 0.10), (1.0, 10.0), (0.0, 0.5), (2e8, 1e9)] {
             assert!((score(info.max(1e-12), info, warning) - 25.0).abs() < 1e-6);
             assert!((score(warning, info, warning) - 75.0).abs() < 1e-9);
             let scores: Vec<f64> = (0..400).map(|n| score(warning * f64::from(n) / 100.0, info, warning)).collect();

@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
     warning: 0.50,
     needs: &["heap_sizes"],
     record: "gc",
-    next: "tracequet collect --heap -p PID, then tracequet heap types OUT",
+    next: "tracequet collect -p PID --heap -o HEAP, then tracequet heap HEAP",
     causes: &[],
     of_recording: false,
     judge,
@@ -104,7 +104,7 @@ fn judge(look: &Look<'_>) -> Judged {
     Figure { value, rows: points.len() as u64, subject, own_method, sentence, evidence, ..Figure::default() }.into()
 }
 
-/// The type and the own method of the sampled objects that live on, where these were followed (`--lifetimes`).
+/// The type and the own method of the sampled objects that live on, where these were followed (`allocation_lifetime`).
 fn lives_on(look: &Look<'_>) -> (Option<String>, Option<String>) {
     let most = look.process.alive.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
     let Some(((site, kind), _)) = most else { return (None, None) };
