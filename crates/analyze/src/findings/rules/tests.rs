@@ -162,7 +162,7 @@ fn with(rule: &str, x: f64, made: &mut Made) {
             for n in 0..60 {
                 let row = Wait {
                     start_ts_ns: n * S,
-                    duration_ns: Some(ns(4 * S)),
+                    end_ts_ns: Some(n * S + ns(4 * S)),
                     process_id: 7,
                     callsite_id: site,
                     ..Wait::default()
@@ -185,7 +185,7 @@ fn with(rule: &str, x: f64, made: &mut Made) {
         "queue_delay" => (0..200).for_each(|n| {
             let row = ThreadPoolWork {
                 queue_ts_ns: n,
-                wait_ns: Some(ns(2 * S)),
+                start_ts_ns: Some(n + ns(2 * S)),
                 process_id: 7,
                 kind: "work",
                 ..ThreadPoolWork::default()
@@ -197,7 +197,7 @@ fn with(rule: &str, x: f64, made: &mut Made) {
             (0..60).for_each(|n| {
                 let row = Contention {
                     start_ts_ns: n * S,
-                    duration_ns: Some(ns(S / 2)),
+                    end_ts_ns: Some(n * S + ns(S / 2)),
                     process_id: 7,
                     callsite_id: site,
                     lock_id: 0xabc,
@@ -226,12 +226,12 @@ fn with(rule: &str, x: f64, made: &mut Made) {
                 for n in 0..repeats {
                     let row = Activity {
                         start_ts_ns: n * 2 * MS,
-                        duration_ns: Some(duration),
+                        end_ts_ns: Some(n * 2 * MS + duration),
                         process_id: 7,
                         callsite_id: site,
                         provider_name: "SqlClientDiagnosticListener",
                         name: "System.Data.SqlClient.WriteCommand",
-                        parent_activity_id: Some(Guid([parent; 16])),
+                        parent_activity_id: Guid([parent; 16]),
                         start_fields: Some(r#"{"CommandText":"SELECT 1"}"#),
                         ..Activity::default()
                     };
@@ -325,7 +325,7 @@ fn with(rule: &str, x: f64, made: &mut Made) {
                 let duration_ns = if n % 50 == 0 { 300 * MS + n } else { MS };
                 let row = Activity {
                     start_ts_ns: n * 30 * MS,
-                    duration_ns: Some(duration_ns),
+                    end_ts_ns: Some(n * 30 * MS + duration_ns),
                     process_id: 7,
                     provider_name: "Microsoft.AspNetCore.Hosting",
                     name: "Request",
