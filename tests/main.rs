@@ -75,6 +75,8 @@ mod faults;
 mod fields;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod figures;
+#[cfg(all(feature = "cli", feature = "packed"))]
+mod findings;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod follow_faults;
 #[cfg(feature = "packed")]

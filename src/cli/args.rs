@@ -7,10 +7,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::check::{CheckArgs, CompareArgs};
 use super::dataset::DatasetArgs;
+use super::explain::ExplainArgs;
 use super::export::ExportArgs;
 use super::heap::HeapArgs;
 use super::lifetimes::LifetimesArgs;
 use super::live::args::{LiveArgs, PsArgs};
+use super::own::OwnArgs;
 use super::stats::StatsArgs;
 use super::survival::SurvivalArgs;
 use super::survived::SurvivedArgs;
@@ -145,6 +147,9 @@ pub enum Command {
     /// Show which types fill the heap, what they retain, and what keeps an object alive
     #[command(long_about = super::heap::ABOUT, after_help = super::heap::EXAMPLES)]
     Heap(HeapArgs),
+    /// Say what is wrong in recordings, the most important first, with your own code and the next step
+    #[command(long_about = super::explain::ABOUT, after_help = super::explain::EXAMPLES)]
+    Explain(ExplainArgs),
     /// Write call stacks for other tools: speedscope, flame graphs, pprof, Firefox Profiler
     #[command(long_about = super::export::ABOUT, after_help = super::export::EXAMPLES)]
     Export(ExportArgs),
@@ -318,6 +323,8 @@ pub struct OutputArgs {
     /// id, never by name alone.
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
+    #[command(flatten)]
+    pub own: OwnArgs,
     /// Replace the dataset at OUT
     #[arg(long)]
     pub overwrite: bool,

@@ -169,6 +169,7 @@ pub fn output(args: OutputArgs) -> Result<Convert, Error> {
         .lineage(args.lineage)
         .lifetimes(args.lifetimes)
         .symbols(args.symbols)
+        .own(args.own.into())
         .strict(args.strict))
 }
 

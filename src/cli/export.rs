@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::analyze::lifetime;
 use crate::analyze::profile::{ProfileFormat, TABLES, What, read};
+use crate::facts::code::own::OwnCode;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 
@@ -52,6 +53,9 @@ pub struct ExportArgs {
     /// A dataset already has the lines and names of its conversion.
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
+    /// Make frames of the framework that call each other one; with GLOB nothing else is your own code, if IN is a recording
+    #[arg(long, value_name = "GLOB", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub own: Option<String>,
     /// Recording in a dataset of several: its trace_id
     #[arg(long, value_name = "KEY")]
     pub trace: Option<String>,
@@ -126,9 +130,12 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
     if matches!(args.what, WhatArg::Survivors | WhatArg::Gen2Deaths | WhatArg::Live) {
         tables.extend(lifetime::TABLES.iter().filter(|table| !TABLES.contains(table)));
     }
-    let opened = opened::open_with_symbols(&args.input, &tables, &args.symbols)?;
+    let opened = opened::open_with_symbols(&args.input, &tables, &args.symbols, args.patterns())?;
     let recording = opened.dataset.recording(args.trace.as_deref())?;
-    let profile = read(&recording, what)?;
+    let mut profile = read(&recording, what)?;
+    if args.own.is_some() {
+        profile.fold_framework();
+    }
     if profile.without_stack > 0 {
         let samples = counted(profile.without_stack, "sample has", "samples have");
         print_note(&format!("{samples} no call stack and are left out\n"))?;
@@ -154,6 +161,11 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
 }
 
 impl ExportArgs {
+    fn patterns(&self) -> OwnCode {
+        let own = self.own.iter().filter(|pattern| !pattern.is_empty()).cloned().collect();
+        OwnCode { own, ..OwnCode::default() }
+    }
+
     fn what(&self) -> What {
         match self.what {
             WhatArg::Cpu => What::Cpu,

@@ -9,6 +9,7 @@ mod check_report;
 mod collect;
 mod convert;
 mod dataset;
+mod explain;
 mod export;
 mod failure;
 mod freed;
@@ -23,6 +24,7 @@ mod markdown;
 mod names;
 mod opened;
 mod output;
+mod own;
 mod progress;
 mod ps;
 mod schema;
@@ -63,6 +65,7 @@ pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Inspect(args) => inspect::run(&args),
         Command::Survived(args) => survived::run(&args),
         Command::Heap(args) => heap::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Check(args) => check::run(&args),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::dataset::read::Dataset;
+use crate::facts::code::own::OwnCode;
 use crate::{Convert, StoredDataset, convert};
 use tempfile::TempDir;
 
@@ -31,11 +32,21 @@ impl Opened {
 
 /// Opens the dataset at `input`, or converts these tables of the recording there.
 pub fn open(input: &Path, tables: &[&str]) -> anyhow::Result<Opened> {
-    open_with_symbols(input, tables, &[])
+    open_as(input, tables, Convert::default())
 }
 
-/// The same, with source lines by the symbols in these folders.
-pub fn open_with_symbols(input: &Path, tables: &[&str], symbols: &[PathBuf]) -> anyhow::Result<Opened> {
+/// The same, with source lines by the symbols in these folders, and patterns of own code. A dataset has those of its conversion.
+pub fn open_with_symbols(input: &Path, tables: &[&str], symbols: &[PathBuf], own: OwnCode) -> anyhow::Result<Opened> {
+    let asked = own != OwnCode::default();
+    let opened = open_as(input, tables, Convert::default().symbols(symbols.iter().cloned()).own(own))?;
+    if asked && opened.folder.is_none() {
+        let what = "a dataset has the own code of its conversion, expected --own and --not-own with a recording, or with convert";
+        return Err(crate::trace::error::Error::Usage(what.into()).into());
+    }
+    Ok(opened)
+}
+
+fn open_as(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<Opened> {
     if input.is_dir() {
         return Ok(Opened { dataset: Dataset::open(input)?, losses: false, stored: None, folder: None });
     }
@@ -46,7 +57,7 @@ pub fn open_with_symbols(input: &Path, tables: &[&str], symbols: &[PathBuf]) -> 
     let folder = tempfile::tempdir()?;
     interrupt::remove_at_end(folder.path());
     let tables = tables.iter().map(|table| (*table).to_owned());
-    let request = Convert::new([input], folder.path().join("dataset")).tables(tables).symbols(symbols.iter().cloned());
+    let request = request.inputs([input]).output(folder.path().join("dataset")).tables(tables);
     let mut bar = Bar::new(false);
     let name = crate::trace::source::store::shown(input).to_string_lossy().into_owned();
     let result = convert(&request, &mut |progress| bar.show(&name, progress.position, progress.total));

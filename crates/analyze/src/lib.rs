@@ -10,6 +10,7 @@ pub mod cohort;
 pub mod collection;
 #[cfg(test)]
 mod dice;
+pub mod findings;
 pub mod heap;
 pub mod lifetime;
 pub mod metrics;

@@ -17,6 +17,8 @@ use definition::full_name;
 pub use definition::{Better, Definition, Metric, Owner, definition_of, definitions};
 pub use figures::Figures;
 pub use needs::Missing;
+pub(crate) use needs::Needs;
+pub(crate) use types::TypeNames;
 
 /// The table that `convert` writes figures to.
 pub const TABLE: &str = "metric";
@@ -63,6 +65,11 @@ fn stored(recording: &Recording<'_>) -> Result<Vec<Metric>> {
         held(recording, TABLE, found.len() as u64, 256)?;
     }
     Ok(found)
+}
+
+/// What the recording says of the events that figures and findings are made of; nothing seen yet.
+pub(crate) fn needs() -> Result<Needs> {
+    Ok(Needs::new(definition::needs()?))
 }
 
 /// The tables that figures are made of.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tracequet_dataset::format::{AddressType, Format, Options};
 use tracequet_dataset::write::Compression;
+use tracequet_facts::code::own::OwnCode;
 
 use super::identities::Identities;
 use super::summary::Done;
@@ -47,6 +48,8 @@ pub struct Convert {
     /// frames of call stacks their source lines, and native ones their names. With one or more, symbols are also looked
     /// for beside the modules that the recording names.
     pub symbols: Vec<PathBuf>,
+    /// Patterns that decide which code is the user's own (`frame.is_framework`), beside folders and names.
+    pub own: OwnCode,
     /// Only events at or after this many nanoseconds since the recording began. Modules, methods, types and what is known of
     /// processes are those of the whole recording.
     pub from_ns: Option<i64>,
@@ -149,6 +152,11 @@ impl Convert {
         Convert { symbols: symbols.into_iter().map(Into::into).collect(), ..self }
     }
 
+    /// Sets [`Convert::own`].
+    pub fn own(self, own: OwnCode) -> Convert {
+        Convert { own, ..self }
+    }
+
     /// Sets [`Convert::from_ns`].
     pub fn from_ns(self, from_ns: impl Into<Option<i64>>) -> Convert {
         Convert { from_ns: from_ns.into(), ..self }
@@ -239,6 +247,8 @@ impl Convert {
             processes: self.processes.clone(),
             manifests: paths(&self.manifests),
             symbols: paths(&self.symbols),
+            own: self.own.own.clone(),
+            not_own: self.own.not_own.clone(),
             from_ns: self.from_ns,
             to_ns: self.to_ns,
             retained: self.retained.is_some(),

@@ -38,6 +38,7 @@ use tracequet_trace::reader::{self, ProcessKey, TypeId};
 use tracequet_trace::time::Clock;
 
 pub use code::frames::UNNAMED_FRAMES;
+use code::own::OwnCode;
 use fact::{CallsiteId, FactSink};
 use input::{Handler, Input, ShortRows, Traits};
 use pairs::{Marking, Pairs};
@@ -164,6 +165,8 @@ pub struct Normalizer {
     catalogues: Vec<&'static Provider>,
     /// Where source lines come from, if they are wanted.
     symbols: Option<Symbols>,
+    /// What code is the user's own.
+    own: OwnCode,
 }
 
 impl Normalizer {
@@ -176,6 +179,11 @@ impl Normalizer {
     /// Frames get source lines from these symbols. To be called before the first event type.
     pub fn find_lines(&mut self, symbols: Symbols) {
         self.symbols = Some(symbols);
+    }
+
+    /// What code is the user's own is decided by these patterns, too.
+    pub fn own_code(&mut self, own: OwnCode) {
+        self.own = own;
     }
 
     /// The number of the call stack of an event of a process; 0 when it has none.
@@ -275,7 +283,7 @@ impl Normalizer {
         callsites.report(position, sink);
         let (nodes, places) = std::mem::take(callsites).finish();
         let Trackers { methods, il_maps, modules, mappings, assemblies, managed_modules, .. } = &mut self.trackers;
-        let known = code::frames::Known { methods, modules, mappings, assemblies, managed_modules };
+        let known = code::frames::Known { methods, modules, mappings, assemblies, managed_modules, own: &self.own };
         let lines = self.symbols.as_mut();
         let lines = lines.map(|symbols| code::lines::Lines::new(symbols, il_maps, managed_modules, methods));
         let frames = code::frames::resolve(nodes, &places, known, lines, position, sink);

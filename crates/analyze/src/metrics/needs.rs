@@ -101,7 +101,7 @@ struct Event {
 
 /// What a recording says of all needs.
 #[derive(Debug)]
-pub(super) struct Needs {
+pub(crate) struct Needs {
     names: Vec<&'static str>,
     events: Vec<Event>,
     shown: Vec<Shown>,
@@ -127,8 +127,13 @@ impl Needs {
         }
     }
 
+    /// The tables that say it.
+    pub(crate) fn tables() -> [&'static str; 3] {
+        TABLES
+    }
+
     /// The columns of a table that say it.
-    pub(super) fn columns(table: &str) -> &'static [&'static str] {
+    pub(crate) fn columns(table: &str) -> &'static [&'static str] {
         match table {
             SESSION => &["provider_name", "keywords", "level", "arguments", "event_filter", "event_ids"],
             KINDS => &["provider_name", "event_name", "level", "keywords"],
@@ -138,7 +143,7 @@ impl Needs {
     }
 
     /// Sees rows of a table.
-    pub(super) fn add(&mut self, table: &str, batch: &RecordBatch) -> Result<()> {
+    pub(crate) fn add(&mut self, table: &str, batch: &RecordBatch) -> Result<()> {
         match table {
             SESSION => self.asked(batch),
             KINDS => self.seen(batch),
@@ -215,7 +220,7 @@ impl Needs {
     }
 
     /// Why nothing says that there was nothing, for a need; `None` where its events were recorded.
-    pub(super) fn missing(&self, need: Option<&str>) -> Option<Missing> {
+    pub(crate) fn missing(&self, need: Option<&str>) -> Option<Missing> {
         let place = self.names.iter().position(|name| Some(*name) == need);
         let Some(Shown { is_seen, asked_since }) = place.and_then(|place| self.shown.get(place)) else {
             return Some(Missing::NotSeen);

@@ -67,6 +67,8 @@ pub struct Function {
     pub start_line: u32,
     /// What code it is.
     pub code: Code,
+    /// Whether it is known to be the framework's.
+    pub is_framework: bool,
 }
 
 /// What code a function is.
@@ -205,6 +207,46 @@ impl Profile {
     }
 }
 
+/// What frames of the framework that call each other become.
+const FRAMEWORK: &str = "(framework)";
+
+impl Profile {
+    /// Frames of the framework that call each other become one, so that stacks show what the user's own code does.
+    pub fn fold_framework(&mut self) {
+        let folded = Function {
+            name: FRAMEWORK.to_owned(),
+            file: String::new(),
+            source: String::new(),
+            start_line: 0,
+            code: Code::Unknown,
+            is_framework: true,
+        };
+        let place = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
+        self.frames.push(ProfileFrame { function: u32::try_from(self.functions.len()).unwrap_or(u32::MAX), line: 0 });
+        self.functions.push(folded);
+        // What each call site becomes, and whether that is one of the framework. A caller comes before its callees.
+        let mut becomes: Vec<(u32, bool)> = Vec::with_capacity(self.callsites.len());
+        for at in 0..self.callsites.len() {
+            let Some((parent, frame)) = self.callsites.get(at).copied().filter(|_| at > 0) else {
+                becomes.push((0, false));
+                continue;
+            };
+            let function =
+                self.frames.get(frame as usize).and_then(|frame| self.functions.get(frame.function as usize));
+            let is_framework = function.is_some_and(|function| function.is_framework);
+            let (above, is_below) = becomes.get(parent as usize).copied().unwrap_or_default();
+            let own = (u32::try_from(at).unwrap_or(u32::MAX), is_framework);
+            becomes.push(if is_framework && is_below { (above, true) } else { own });
+            if let Some(callsite) = self.callsites.get_mut(at) {
+                *callsite = (above, if is_framework { place } else { frame });
+            }
+        }
+        for sample in self.threads.iter_mut().flat_map(|thread| &mut thread.samples) {
+            sample.callsite = becomes.get(sample.callsite as usize).map_or(0, |(place, _)| *place);
+        }
+    }
+}
+
 #[cfg(test)]
 impl Profile {
     /// A profile of some threads, each with a sample of a chain of functions with these names.
@@ -215,6 +257,7 @@ impl Profile {
             source: String::new(),
             start_line: 0,
             code: Code::Managed,
+            is_framework: false,
         };
         let count = names.len() as u32;
         let samples = vec![Sample { ts_ns: 1, callsite: count, weight: 2 }];
@@ -231,5 +274,23 @@ impl Profile {
             threads: (0..threads).map(thread).collect(),
             ..Profile::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_of_the_framework_become_one() {
+        let names = ["Main", "Linq", "Concat", "Load", "Read", "Memmove"];
+        let mut profile = Profile::of_chain(&names, 1);
+        [1, 2, 4, 5].into_iter().for_each(|at: usize| profile.functions[at].is_framework = true);
+        profile.fold_framework();
+        let sample = profile.threads[0].samples[0];
+        let stack: Vec<&str> =
+            profile.stack(sample.callsite).into_iter().map(|at| profile.functions[at as usize].name.as_str()).collect();
+        assert_eq!(stack, ["Main", FRAMEWORK, "Load", FRAMEWORK]);
+        assert_eq!(sample.weight, 2);
     }
 }

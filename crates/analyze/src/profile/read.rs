@@ -248,7 +248,7 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
     let mut frames = Vec::new();
     let mut of_frame: Vec<u32> = vec![0];
     let mut texts = HeldTexts::of(recording, "frame");
-    let columns = ["frame_id", "name", "assembly", "kind", "file", "line", "line_kind"];
+    let columns = ["frame_id", "name", "assembly", "kind", "file", "line", "line_kind", "is_framework"];
     each(recording, "frame", &columns, |row| {
         if row.number(0) != of_frame.len() as u64 {
             return Err(row.wrong("frames that are not numbered one after the other"));
@@ -267,7 +267,8 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
                     _ => Code::Unknown,
                 };
                 let (name, file, source) = (texts.copy(name)?, texts.copy(file)?, texts.copy(source)?);
-                functions.push(Function { name, file, source, start_line: 0, code });
+                let is_framework = row.number(7) == 1;
+                functions.push(Function { name, file, source, start_line: 0, code, is_framework });
                 *new.insert((functions.len() - 1) as u32)
             }
         };

@@ -1,5 +1,6 @@
 //! One input of a request on its way into the dataset.
 
+use tracequet_analyze::findings::{self, Findings};
 use tracequet_analyze::metrics::{self, Figures};
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::{Shape, Tables};
@@ -33,10 +34,17 @@ impl Conversion<'_> {
             true => Some(Figures::new()?),
             false => None,
         };
-        // The same figures, whatever other tables were asked for.
-        let needed = figures.as_ref().map_or_else(Vec::new, Figures::tables);
+        // Some figures are made of the findings.
+        let findings = match figures.is_some() || self.selection.asks_for(findings::TABLE) {
+            true => Some(Findings::new()?),
+            false => None,
+        };
+        // The same figures and findings, whatever other tables were asked for.
+        let mut needed = figures.as_ref().map_or_else(Vec::new, Figures::tables);
+        needed.extend(findings.iter().flat_map(|_| Findings::tables()));
         let selection = self.selection.with_needed(needed);
         let tables = Tables::new(selection.clone(), info.clock, info.pointer_size, self.shape.clone())?;
-        Ok(TableOutput::new(tables, self.request).with_figures(figures, selection))
+        let output = TableOutput::new(tables, self.request).with_figures(figures, selection);
+        Ok(output.with_findings(findings, self.shape.trace_id.clone()))
     }
 }

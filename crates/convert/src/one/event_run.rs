@@ -369,6 +369,8 @@ impl EventVisitor for EventRun<'_> {
         if info.finds_gaps_late() {
             self.normalizer.gaps_are_late();
         }
+        let own = self.conversion.request.own.clone();
+        self.normalizer.own_code(own);
         let folders = &self.conversion.request.symbols;
         if !folders.is_empty() {
             match Symbols::open(folders) {

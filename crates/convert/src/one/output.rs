@@ -6,6 +6,7 @@ use std::path::Path;
 
 use tracequet_analyze::cohort::stored_cohorts;
 use tracequet_analyze::collection::StoredCollections;
+use tracequet_analyze::findings::{self, Findings};
 use tracequet_analyze::heap::StoredWalks;
 use tracequet_analyze::lifetime::{Samples, stored_lifetimes};
 use tracequet_analyze::metrics::{Figures, Missing, definition_of};
@@ -31,6 +32,8 @@ pub(crate) struct TableOutput {
     selection: Selection,
     /// The figures, when the table of them was asked for.
     figures: Option<Figures>,
+    /// What is wrong, when that or the figures were asked for; with the key of the recording in a dataset of several.
+    findings: Option<(Findings, Option<String>)>,
     /// The walks of the heap, when it was asked what their objects retain.
     walks: Option<StoredWalks>,
     /// The collections with their ranges, when survival over time or lifetimes were asked for.
@@ -107,6 +110,7 @@ impl TableOutput {
             labels,
             selection: Selection::default(),
             figures: None,
+            findings: None,
         }
     }
 
@@ -118,6 +122,11 @@ impl TableOutput {
     /// Makes figures of the rows on their way. Tables that `selection` does not ask for are not written.
     pub(crate) fn with_figures(self, figures: Option<Figures>, selection: Selection) -> TableOutput {
         TableOutput { figures, selection, ..self }
+    }
+
+    /// Looks for what is wrong in the rows on their way.
+    pub(super) fn with_findings(self, findings: Option<Findings>, trace_id: Option<String>) -> TableOutput {
+        TableOutput { findings: findings.map(|findings| (findings, trace_id)), ..self }
     }
 
     /// The rows of `heap_dominator`, which can be computed only when all else is known.
@@ -180,11 +189,24 @@ impl TableOutput {
             if let (Some(figures), Some(spec)) = (&mut self.figures, specs.get(batch.table)) {
                 figures.add(&spec.name, &batch.rows)?;
             }
+            if let (Some((findings, _)), Some(spec)) = (&mut self.findings, specs.get(batch.table)) {
+                findings.add(&spec.name, &batch.rows)?;
+            }
             if let Some(Some(id)) = self.table_ids.get(batch.table) {
                 dataset.write(*id, batch.rows)?;
             }
         }
         Ok(())
+    }
+
+    /// The rows of `finding`: all others but the figures are known by now, and some figures are made of them.
+    fn add_findings(&mut self, dataset: &mut dyn TableSink) -> Result<()> {
+        let Some((findings, trace_id)) = self.findings.take() else { return Ok(()) };
+        for finding in findings.finish(trace_id.as_deref()) {
+            self.tables.add(&findings::row(&finding));
+        }
+        self.tables.finish();
+        self.write(dataset)
     }
 
     /// The rows of `metric`: all others are known by now.
@@ -260,6 +282,7 @@ impl TableOutput {
             return Err(failure);
         }
         self.write(dataset)?;
+        self.add_findings(dataset)?;
         self.add_figures(dataset)?;
         let written = dataset.close_tables(&footer(&row))?;
         let tables = written.into_iter().map(TableSummary::from).collect();

@@ -22,6 +22,12 @@ pub struct Options {
     /// Folders with symbols.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub symbols: Vec<String>,
+    /// Patterns of own code.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<String>,
+    /// Patterns of code that is not own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_own: Vec<String>,
     /// Only events at or after this many nanoseconds since the recording began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_ns: Option<i64>,

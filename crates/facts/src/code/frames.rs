@@ -13,7 +13,8 @@ use super::mappings::Mappings;
 use super::methods::{Code, Methods};
 use super::modules::{Modules, Pdb};
 use super::nodes::{Node, Nodes};
-use super::walk;
+use super::own::{OwnCode, Place};
+use super::{walk, written};
 use crate::fact::{Callsite, CallsiteId, FactSink, Frame, FrameId};
 use crate::loader::assemblies::Assemblies;
 use crate::loader::managed_modules::ManagedModules;
@@ -47,6 +48,8 @@ pub struct Known<'k> {
     pub assemblies: &'k Assemblies,
     /// Their modules.
     pub managed_modules: &'k ManagedModules,
+    /// What is the user's own.
+    pub own: &'k OwnCode,
 }
 
 /// The same, by address.
@@ -85,6 +88,7 @@ pub fn resolve(
         groups: HashMap::default(),
         counts: FrameCounts::default(),
         cut: 0,
+        written: String::new(),
     };
     let mut lost = nodes.lost();
     let mut base = 0;
@@ -132,15 +136,26 @@ fn reason(frames: &Frames<'_>, known: Known<'_>) -> String {
     }
 }
 
+/// A frame that has its row.
+#[derive(Clone, Copy)]
+struct Seen {
+    id: FrameId,
+    /// That of all frames of the same name.
+    group: u32,
+    is_own: bool,
+}
+
 struct Frames<'k> {
     maps: Maps<'k>,
     lines: Option<Lines<'k>>,
-    /// By place and address, with the group of frames of the same name.
-    ids: HashMap<(u32, u64), (FrameId, u32), RandomState>,
+    /// By place and address.
+    ids: HashMap<(u32, u64), Seen, RandomState>,
     groups: HashMap<Box<str>, u32, RandomState>,
     counts: FrameCounts,
     /// Frames with a name that is too long.
     cut: u64,
+    /// The name of a method as it was written; empty for other code.
+    written: String,
 }
 
 impl Frames<'_> {
@@ -153,9 +168,10 @@ impl Frames<'_> {
         let mut text = String::new();
         let mut ids = Vec::with_capacity(part.len());
         let mut groups = Vec::with_capacity(part.len());
-        for node in part {
+        let mut own: Vec<CallsiteId> = Vec::with_capacity(part.len());
+        for (node, callsite_id) in part.iter().zip(base + 1..) {
             let key = (node.place, node.address);
-            let (id, group) = match self.ids.get(&key) {
+            let Seen { id, group, is_own } = match self.ids.get(&key) {
                 Some(known) => *known,
                 None => {
                     let process = places.get(node.place as usize).copied().unwrap_or_default();
@@ -166,10 +182,15 @@ impl Frames<'_> {
             };
             ids.push(id);
             groups.push(group);
+            // A caller comes before what it calls.
+            let of_caller = node.parent.checked_sub(base + 1).and_then(|at| own.get(at as usize)).copied();
+            own.push(if is_own { callsite_id } else { of_caller.unwrap_or_default() });
         }
         let walk = walk::places(part, base, &groups);
         let mut rows = Vec::with_capacity(ROWS.min(part.len()));
-        for (((node, frame_id), place), callsite_id) in part.iter().zip(&ids).zip(&walk).zip(base + 1..) {
+        for ((((node, frame_id), place), own), callsite_id) in
+            part.iter().zip(&ids).zip(&walk).zip(&own).zip(base + 1..)
+        {
             rows.push(Callsite {
                 callsite_id,
                 parent_callsite_id: node.parent,
@@ -180,6 +201,7 @@ impl Frames<'_> {
                 walk_first: place.first,
                 walk_last: place.last,
                 is_recursive: place.is_recursive,
+                own_callsite_id: *own,
             });
             if rows.len() >= ROWS {
                 sink.add(rows.as_slice());
@@ -190,15 +212,9 @@ impl Frames<'_> {
     }
 
     /// A frame that is new: its row, number and group.
-    fn frame(
-        &mut self,
-        node: &Node,
-        process: ProcessKey,
-        text: &mut String,
-        sink: &mut impl FactSink,
-    ) -> (FrameId, u32) {
+    fn frame(&mut self, node: &Node, process: ProcessKey, text: &mut String, sink: &mut impl FactSink) -> Seen {
         self.counts.frames += 1;
-        let (row, code) = self.maps.frame(node, process, text);
+        let (row, code, is_framework) = self.maps.frame(node, process, text, &mut self.written);
         let row = Frame { frame_id: u32::try_from(self.counts.frames).unwrap_or(u32::MAX), ..row };
         let mut name = String::new();
         let row = match (self.lines.as_mut(), code) {
@@ -209,6 +225,9 @@ impl Frames<'_> {
         self.cut += u64::from(row.name.len() > MAX_NAME);
         let row = Frame {
             name: beginning(row.name),
+            // What is not made of a method's parts is called what the frame is called.
+            written_name: beginning(if self.written.is_empty() { row.name } else { &self.written }),
+            is_framework,
             assembly: row.assembly.map(beginning),
             file: row.file.map(beginning),
             ..row
@@ -224,7 +243,7 @@ impl Frames<'_> {
             }
         };
         sink.add(&row);
-        (row.frame_id, group)
+        Seen { id: row.frame_id, group, is_own: is_framework == Some(false) }
     }
 }
 
@@ -253,10 +272,18 @@ fn with_native_symbols<'t>(
 }
 
 impl Maps<'_> {
-    /// The frame of a node, but for its number and line, and of a managed one its code. Its name is put into `text`.
-    fn frame<'t>(&'t self, node: &Node, process: ProcessKey, text: &'t mut String) -> (Frame<'t>, Option<&'t Code>) {
+    /// The frame of a node, but for its number and line, of a managed one its code, and whether it is the framework's. Its
+    /// name is put into `text`, and that of a method as it was written into `written`.
+    fn frame<'t>(
+        &'t self,
+        node: &Node,
+        process: ProcessKey,
+        text: &'t mut String,
+        written: &mut String,
+    ) -> (Frame<'t>, Option<&'t Code>, Option<bool>) {
         let Node { address, first_ns, .. } = *node;
         text.clear();
+        written.clear();
         let row = Frame { process_id: process.id, address, ..Frame::default() };
         let method = self.methods.find_return(process, address, first_ns);
         if let Some((code, [namespace, name, signature])) = method.and_then(|index| self.known.methods.code(index)) {
@@ -278,13 +305,37 @@ impl Maps<'_> {
                 let arguments = signature.find('(').and_then(|at| signature.get(at..)).unwrap_or_default();
                 let dot = if namespace.is_empty() { "" } else { "." };
                 text.extend([part(namespace), dot, part(name), arguments]);
+                written::push(written, part(namespace), part(name));
             } else {
                 // Events below the verbose level have the token only.
                 text.extend([assembly.unwrap_or("?"), "!", &format!("0x{:08x}", code.token)]);
             }
-            return (Frame { name: text, is_named, ..row }, Some(code));
+            let path = self.known.managed_modules.assembly_of((process, code.module_id)).map(|(_, path)| path);
+            let place = Place { assembly, path, type_name: part(namespace), name: written, is_managed: true };
+            let is_framework = self.known.own.is_framework(&place);
+            return (Frame { name: text, is_named, ..row }, Some(code), is_framework);
         }
-        (self.native(node, process, text), None)
+        let row = self.native(node, process, text);
+        let is_framework = match row.kind {
+            "kernel" => Some(true),
+            "native" => self.known.own.is_framework(&Place {
+                path: self.path(node, process),
+                name: row.name,
+                ..Place::default()
+            }),
+            _ => None,
+        };
+        (row, None, is_framework)
+    }
+
+    /// The native file at an address.
+    fn path(&self, node: &Node, process: ProcessKey) -> Option<&str> {
+        let mapping = self.mappings.find(process, node.address, node.first_ns);
+        if let Some(mapping) = mapping.and_then(|at| self.known.mappings.mapping(at)) {
+            return Some(&mapping.path);
+        }
+        let (at, _) = self.module(node, process)?;
+        self.known.modules.module(at).map(|(_, path)| path)
     }
 
     /// The same of an address that is in no method.

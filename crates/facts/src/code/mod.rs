@@ -10,5 +10,7 @@ pub mod mappings;
 pub mod methods;
 pub mod modules;
 mod nodes;
+pub mod own;
 pub mod types;
 mod walk;
+mod written;

@@ -1,0 +1,83 @@
+//! Allocations of a kind: how much, of which type, and by which own method.
+
+use std::collections::BTreeMap;
+
+use super::judge::Look;
+use super::picture::Allocated;
+
+/// The part of the bytes from which on an own method is named.
+const LEAST_SHARE: f64 = 0.1;
+
+/// What was allocated of a kind.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    pub(super) bytes: f64,
+    pub(super) all_bytes: f64,
+    pub(super) samples: u64,
+    pub(super) all_samples: u64,
+    /// The type with the most bytes of the kind.
+    pub(super) type_name: Option<String>,
+    /// The own method with the most bytes of the kind, and its part of them.
+    pub(super) own_method: Option<String>,
+    pub(super) own_share: f64,
+}
+
+impl Part {
+    /// Bytes of the kind in those of all.
+    pub(super) fn share(&self) -> f64 {
+        if self.all_bytes > 0.0 { self.bytes / self.all_bytes } else { 0.0 }
+    }
+
+    /// `, most by Shop.Orders.Load (87 %)`.
+    pub(super) fn by(&self) -> String {
+        match &self.own_method {
+            Some(method) => format!(", most by {method} ({})", super::words::percent(self.own_share)),
+            None => String::new(),
+        }
+    }
+}
+
+/// The allocations of a process that are of a kind: `of` says by call site, type and sums how many bytes and samples of them are.
+pub(super) fn part(look: &Look<'_>, of: impl Fn(u32, &str, &Allocated) -> (f64, u64)) -> Part {
+    let (all, ..) = look.process.counted();
+    let mut part = Part::default();
+    let mut types: BTreeMap<&str, f64> = BTreeMap::new();
+    let mut methods: BTreeMap<&str, f64> = BTreeMap::new();
+    for ((site, kind), allocated) in all {
+        part.all_bytes += allocated.bytes;
+        part.all_samples += allocated.samples;
+        let name = look.picture.types.name(look.id, *kind).unwrap_or_default();
+        let (bytes, samples) = of(*site, name, allocated);
+        if samples == 0 {
+            continue;
+        }
+        part.bytes += bytes;
+        part.samples += samples;
+        *types.entry(name).or_default() += bytes;
+        if let Some(method) = look.picture.sites.own_method(*site) {
+            *methods.entry(method).or_default() += bytes;
+        }
+    }
+    let largest = |sums: BTreeMap<&str, f64>| {
+        let largest = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(a.0)));
+        largest.filter(|(name, _)| !name.is_empty()).map(|(name, bytes)| (name.to_owned(), bytes))
+    };
+    part.type_name = largest(types).map(|(name, _)| name);
+    // Who has a small part in it is not to blame.
+    let all = part.bytes.max(f64::MIN_POSITIVE);
+    if let Some((method, bytes)) = largest(methods).filter(|(_, bytes)| bytes / all >= LEAST_SHARE) {
+        part.own_share = bytes / all;
+        part.own_method = Some(method);
+    }
+    part
+}
+
+/// The rows of the view by site that a kind is in, the largest first. `condition` is one of SQL.
+pub(super) fn evidence(look: &Look<'_>, condition: &str) -> String {
+    format!(
+        "SELECT coalesce(own_method, method) AS own_method, type_name, sum(sample_count) AS samples, \
+         sum(allocation_bytes) AS bytes FROM allocation_by_site WHERE {} AND {condition} GROUP BY ALL \
+         ORDER BY bytes DESC LIMIT 10",
+        look.of_process
+    )
+}

@@ -1,0 +1,500 @@
+//! What rules look at: sums of a recording's rows by process, made in one pass over its tables, with bounded memory.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use foldhash::fast::RandomState;
+use tracequet_dataset::read::Column;
+use tracequet_dataset::table::schema;
+use tracequet_trace::error::Result;
+
+use super::collections::{Collections, Pause};
+use super::queries::{Queries, Query};
+use super::sites::Sites;
+use super::windows::Windows;
+use crate::metrics::{Needs, TypeNames, needs};
+
+/// Processes that are looked at; rows of more are left out.
+const MOST_PROCESSES: usize = 256;
+
+/// Keys of a sum. What comes later is left out.
+const MOST_KEYS: usize = 1 << 16;
+
+/// Keys whose amounts are kept by time.
+const MOST_LOADS: usize = 1 << 12;
+
+/// An object that survived as many collections is not just passing through.
+const LIVES_ON: u64 = 2;
+
+/// Rows that are kept one by one.
+const MOST_ROWS: usize = 1 << 18;
+
+/// Bytes of texts that are remembered.
+const MOST_TEXT: usize = 16 << 20;
+
+/// Kinds of allocations that stand for the same bytes, the best first, as `metric` has them.
+const SOURCES: [&[&str]; 4] = [&["object"], &["sampled"], &["object_high", "object_low"], &["tick"]];
+
+/// Sources of requests that stand for the same, the best first.
+const REQUESTS: [(&str, &str); 3] = [
+    ("Microsoft.AspNetCore", "Microsoft.AspNetCore.Hosting.HttpRequestIn"),
+    ("Microsoft.AspNetCore.Hosting", "Request"),
+    ("Microsoft-AspNetCore-Server-Kestrel", "Request"),
+];
+
+type Map<K, V> = HashMap<K, V, RandomState>;
+
+/// The recording.
+#[derive(Debug)]
+pub(super) struct Picture {
+    pub(super) recording_ns: i64,
+    pub(super) events: u64,
+    pub(super) dropped: u64,
+    pub(super) frames: u64,
+    pub(super) named_frames: u64,
+    pub(super) needs: Needs,
+    pub(super) types: TypeNames,
+    pub(super) sites: Sites,
+    pub(super) collections: Collections,
+    pub(super) processes: BTreeMap<u64, Process>,
+    texts: Texts,
+}
+
+/// Sums of the rows of a process.
+#[derive(Debug, Default)]
+pub(super) struct Process {
+    pub(super) allocations: [Map<(u32, u64), Allocated>; 4],
+    /// Bytes of sampled objects that lived on through collections, by call site and type.
+    pub(super) alive: Map<(u32, u64), f64>,
+    /// By lock and call site.
+    pub(super) locks: Map<(u64, u32), Load>,
+    pub(super) exceptions: Map<(u32, u32), Thrown>,
+    pub(super) exception_times: Windows,
+    pub(super) waits: Map<u32, Load>,
+    open_waits: Vec<(u32, i64)>,
+    /// Samples of threads outside of managed code, by call site, and all samples of each thread.
+    pub(super) external: Map<u32, u64>,
+    pub(super) thread_samples: Map<u64, u64>,
+    pub(super) starvation: Windows,
+    pub(super) queued: Times,
+    /// Thread, start and end of compilations.
+    pub(super) compilations: Vec<(u64, i64, i64)>,
+    pub(super) queries: Queries,
+    requests: [Vec<(i64, i64)>; 3],
+    last_ns: i64,
+}
+
+/// Allocations of a type at a call site.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Allocated {
+    pub(super) bytes: f64,
+    pub(super) samples: u64,
+    pub(super) large_bytes: f64,
+    pub(super) large_samples: u64,
+}
+
+/// Time of something that repeats.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Load {
+    pub(super) count: u64,
+    pub(super) longest_ns: i64,
+    pub(super) times: Windows,
+}
+
+/// Exceptions of a type at a call site.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Thrown {
+    pub(super) count: u64,
+    pub(super) caught: u64,
+    /// The method that caught one of them.
+    pub(super) catcher: u32,
+}
+
+/// Durations, in steps of an eighth of their size.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Times {
+    counts: BTreeMap<u32, u64>,
+    pub(super) count: u64,
+    pub(super) total_ns: f64,
+    pub(super) longest_ns: i64,
+}
+
+impl Times {
+    pub(super) fn add(&mut self, ns: i64) {
+        let ns = ns.max(0);
+        let exponent = 63 - (ns.max(1) as u64).leading_zeros();
+        let part = if exponent >= 3 { (ns >> (exponent - 3)) & 7 } else { 0 };
+        *self.counts.entry(exponent * 8 + part as u32).or_default() += 1;
+        self.count += 1;
+        self.total_ns += ns as f64;
+        self.longest_ns = self.longest_ns.max(ns);
+    }
+
+    /// The duration that this part of them does not exceed: the upper end of a step.
+    pub(super) fn quantile(&self, part: f64) -> f64 {
+        let wanted = (self.count as f64 * part).ceil() as u64;
+        let mut seen = 0;
+        for (step, count) in &self.counts {
+            seen += count;
+            if seen >= wanted {
+                let end = 2f64.powi((step / 8) as i32) * (1.0 + f64::from(step % 8 + 1) / 8.0);
+                return end.min(self.longest_ns as f64);
+            }
+        }
+        0.0
+    }
+}
+
+/// Texts by number, from 1.
+#[derive(Debug, Default)]
+struct Texts {
+    texts: Vec<Arc<str>>,
+    places: Map<Arc<str>, u32>,
+    bytes: usize,
+}
+
+impl Texts {
+    fn place(&mut self, text: &str) -> u32 {
+        if let Some(place) = self.places.get(text) {
+            return *place;
+        }
+        if text.is_empty() || self.bytes + text.len() > MOST_TEXT {
+            return 0;
+        }
+        self.bytes += text.len();
+        let text: Arc<str> = text.into();
+        self.texts.push(text.clone());
+        let place = u32::try_from(self.texts.len()).unwrap_or_default();
+        self.places.insert(text, place);
+        place
+    }
+}
+
+/// The value of a key, unless there are too many keys.
+fn entry<K: std::hash::Hash + Eq, V: Default>(map: &mut Map<K, V>, key: K, most: usize) -> Option<&mut V> {
+    if map.len() >= most && !map.contains_key(&key) {
+        return None;
+    }
+    Some(map.entry(key).or_default())
+}
+
+/// A row of a batch.
+struct Row<'b> {
+    columns: Vec<Column<'b>>,
+    row: usize,
+}
+
+impl<'b> Row<'b> {
+    fn number(&self, column: usize) -> u64 {
+        self.maybe(column).unwrap_or_default()
+    }
+
+    fn maybe(&self, column: usize) -> Option<u64> {
+        self.columns.get(column).and_then(|column| column.number(self.row))
+    }
+
+    fn time(&self, column: usize) -> i64 {
+        self.number(column).cast_signed()
+    }
+
+    fn text(&self, column: usize) -> &'b str {
+        self.columns.get(column).and_then(|column| column.text(self.row)).unwrap_or_default()
+    }
+}
+
+/// The tables whose rows are summed here, and their columns in the order in which they are read.
+const COLUMNS: &[(&str, &[&str])] = &[
+    ("trace", &["duration_ns", "event_count", "dropped_event_count", "frame_count", "named_frame_count"]),
+    ("allocation", &["process_id", "callsite_id", "source", "allocation_bytes", "heap_kind", "type_id", "type_name"]),
+    ("contention", &["process_id", "callsite_id", "lock_id", "start_ts_ns", "duration_ns"]),
+    ("exception", &["process_id", "callsite_id", "ts_ns", "type_name", "catch_count", "catch_method_name"]),
+    ("wait", &["process_id", "callsite_id", "start_ts_ns", "duration_ns", "touches_gap"]),
+    ("cpu_sample", &["process_id", "thread_id", "callsite_id", "kind", "sample_count"]),
+    ("thread_pool", &["process_id", "ts_ns", "starvation"]),
+    ("thread_pool_work", &["process_id", "wait_ns"]),
+    ("method_compilation", &["process_id", "thread_id", "start_ts_ns", "end_ts_ns", "kind", "tier"]),
+    (
+        "activity",
+        &[
+            "process_id",
+            "thread_id",
+            "start_ts_ns",
+            "duration_ns",
+            "provider_name",
+            "name",
+            "activity_id",
+            "parent_activity_id",
+            "start_fields",
+            "end_fields",
+            "callsite_id",
+        ],
+    ),
+    // A table of `convert --lifetimes`: most recordings do not have it.
+    (
+        "allocation_lifetime",
+        &["process_id", "callsite_id", "type_id", "fate", "allocation_bytes", "survived_collections"],
+    ),
+    ("gc", Collections::GC),
+    ("gc_pause", Collections::PAUSE),
+    ("gc_heap_stats", Collections::STATS),
+    ("gc_heap_generation", Collections::GENERATION),
+];
+
+impl Picture {
+    /// Nothing seen yet.
+    pub(super) fn new() -> Result<Picture> {
+        Ok(Picture {
+            recording_ns: 0,
+            events: 0,
+            dropped: 0,
+            frames: 0,
+            named_frames: 0,
+            needs: needs()?,
+            types: TypeNames::default(),
+            sites: Sites::default(),
+            collections: Collections::default(),
+            processes: BTreeMap::new(),
+            texts: Texts::default(),
+        })
+    }
+
+    /// The tables that are looked at. Call sites come last: by then it is known which of them are asked about.
+    pub(super) fn tables() -> Vec<&'static str> {
+        let summed = COLUMNS.iter().map(|(table, _)| *table);
+        let all = summed.chain(Needs::tables()).chain([TypeNames::TABLE, "frame", "callsite"]);
+        all.filter(|table| schema::of(table).is_ok()).collect()
+    }
+
+    /// The columns of a table that are looked at.
+    pub(super) fn columns(table: &str) -> Vec<&'static str> {
+        let summed = COLUMNS.iter().find(|(name, _)| *name == table).map_or(&[][..], |(_, columns)| columns);
+        let mut all = [summed, Sites::columns(table), Needs::columns(table), TypeNames::columns(table)].concat();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Sees rows of a table.
+    pub(super) fn add(&mut self, table: &str, batch: &RecordBatch) -> Result<()> {
+        self.sites.add(table, batch)?;
+        self.needs.add(table, batch)?;
+        self.types.add(table, batch)?;
+        let Some((_, names)) = COLUMNS.iter().find(|(name, _)| *name == table) else { return Ok(()) };
+        let columns = names.iter().map(|name| Column::of(batch, name)).collect::<Result<Vec<_>>>()?;
+        let mut row = Row { columns, row: 0 };
+        for at in 0..batch.num_rows() {
+            row.row = at;
+            self.row(table, &row);
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, table: &str, row: &Row<'_>) {
+        match table {
+            "trace" => {
+                self.recording_ns = row.time(0);
+                (self.events, self.dropped) = (row.number(1), row.number(2));
+                (self.frames, self.named_frames) = (row.number(3), row.number(4));
+                return;
+            }
+            "gc" => {
+                let reason = self.texts.place(row.text(4));
+                return self.collections.gc(|column| row.maybe(column), reason, row.text(5) == "background");
+            }
+            "gc_pause" => {
+                let pause = Pause {
+                    process: row.number(0),
+                    start_ns: row.time(1),
+                    duration_ns: row.time(2),
+                    suspend_ns: row.time(3),
+                    gc_id: row.number(4) as u32,
+                };
+                if row.text(5) == "gc" {
+                    self.collections.pause(pause);
+                }
+                return;
+            }
+            "gc_heap_stats" => return self.collections.stats(|column| row.number(column)),
+            "gc_heap_generation" => return self.collections.generation(|column| row.number(column)),
+            _ => {}
+        }
+        let id = row.number(0);
+        if self.processes.len() >= MOST_PROCESSES && !self.processes.contains_key(&id) {
+            return;
+        }
+        let process = self.processes.entry(id).or_default();
+        let site = row.number(1) as u32;
+        match table {
+            "allocation" => {
+                let Some(place) = SOURCES.iter().position(|words| words.contains(&row.text(2))) else { return };
+                let (bytes, kind) = (row.number(3) as f64, row.number(5));
+                self.types.also(id, kind, row.text(6));
+                let found = process.allocations.get_mut(place).and_then(|map| entry(map, (site, kind), MOST_KEYS));
+                let Some(sum) = found else { return };
+                sum.bytes += bytes;
+                sum.samples += 1;
+                if row.text(4) == "large" {
+                    sum.large_bytes += bytes;
+                    sum.large_samples += 1;
+                }
+            }
+            "allocation_lifetime" => {
+                let lives_on = row.text(3) == "alive" && row.number(5) >= LIVES_ON;
+                if lives_on && let Some(sum) = entry(&mut process.alive, (site, row.number(2)), MOST_KEYS) {
+                    *sum += row.number(4) as f64;
+                }
+            }
+            "contention" => {
+                let (lock, start, duration) = (row.number(2), row.time(3), row.time(4));
+                if let Some(load) = entry(&mut process.locks, (lock, site), MOST_LOADS) {
+                    load.add(start, duration);
+                }
+            }
+            "exception" => {
+                let (kind, catcher) = (self.texts.place(row.text(3)), self.texts.place(row.text(5)));
+                process.exception_times.at(row.time(2), 1.0);
+                if let Some(thrown) = entry(&mut process.exceptions, (site, kind), MOST_KEYS) {
+                    thrown.count += 1;
+                    thrown.caught += u64::from(row.number(4) > 0);
+                    thrown.catcher = if catcher > 0 { catcher } else { thrown.catcher };
+                }
+            }
+            "wait" => {
+                let start = row.time(2);
+                process.last_ns = process.last_ns.max(start);
+                match row.maybe(3) {
+                    Some(duration) => {
+                        process.last_ns = process.last_ns.max(start.saturating_add(duration.cast_signed()));
+                        if let Some(load) = entry(&mut process.waits, site, MOST_LOADS) {
+                            load.add(start, duration.cast_signed());
+                        }
+                    }
+                    None if row.number(4) == 0 && process.open_waits.len() < MOST_LOADS => {
+                        process.open_waits.push((site, start));
+                    }
+                    None => {}
+                }
+            }
+            "cpu_sample" => {
+                let (thread, site, count) = (row.number(1), row.number(2) as u32, row.number(4));
+                if let Some(sum) = entry(&mut process.thread_samples, thread, MOST_LOADS) {
+                    *sum = sum.saturating_add(count);
+                }
+                if row.text(3) == "external"
+                    && let Some(sum) = entry(&mut process.external, site, MOST_KEYS)
+                {
+                    *sum = sum.saturating_add(count);
+                }
+            }
+            "thread_pool" => {
+                if row.number(2) == 1 {
+                    process.starvation.at(row.time(1), 1.0);
+                }
+            }
+            "thread_pool_work" => {
+                if let Some(wait) = row.maybe(1) {
+                    process.queued.add(wait.cast_signed());
+                }
+            }
+            "method_compilation" => {
+                // Code that is made better is made on a thread of its own while the old code runs.
+                let is_behind = row.text(5).starts_with("OptimizedTier1");
+                let Some(end) = row.maybe(3).filter(|_| row.text(4) == "jit" && !is_behind) else { return };
+                if process.compilations.len() < MOST_ROWS {
+                    process.compilations.push((row.number(1), row.time(2), end.cast_signed()));
+                }
+            }
+            "activity" => activity(process, row),
+            _ => {}
+        }
+    }
+
+    /// All rows were seen.
+    pub(super) fn finish(&mut self) {
+        for process in self.processes.values_mut() {
+            process.queries.finish();
+            for (site, start) in std::mem::take(&mut process.open_waits) {
+                let duration = process.last_ns.saturating_sub(start);
+                if let Some(load) = entry(&mut process.waits, site, MOST_LOADS) {
+                    load.add(start, duration);
+                }
+            }
+        }
+        for id in self.collections.processes() {
+            if self.processes.len() < MOST_PROCESSES {
+                self.processes.entry(id).or_default();
+            }
+        }
+        self.collections.finish();
+    }
+
+    /// A text by its number.
+    pub(super) fn text(&self, place: u32) -> Option<&str> {
+        self.texts.texts.get((place as usize).checked_sub(1)?).map(|text| &**text)
+    }
+
+    /// Whether the events of a need were recorded.
+    pub(super) fn has(&self, need: &str) -> bool {
+        self.needs.missing(Some(need)).is_none()
+    }
+}
+
+fn activity(process: &mut Process, row: &Row<'_>) {
+    let (start_ns, duration_ns) = (row.time(2), row.maybe(3).map(u64::cast_signed));
+    let (provider, name) = (row.text(4), row.text(5));
+    if let Some(place) = REQUESTS.iter().position(|known| *known == (provider, name)) {
+        let requests = process.requests.get_mut(place).filter(|requests| requests.len() < MOST_ROWS);
+        if let (Some(requests), Some(duration_ns)) = (requests, duration_ns) {
+            requests.push((start_ns, duration_ns));
+        }
+        return;
+    }
+    process.queries.see(&Query {
+        thread: row.number(1),
+        site: row.number(10) as u32,
+        start_ns,
+        duration_ns,
+        parent: row.text(7),
+        start_fields: row.text(8),
+        end_fields: row.text(9),
+    });
+}
+
+impl Load {
+    fn add(&mut self, start_ns: i64, duration_ns: i64) {
+        self.count += 1;
+        self.longest_ns = self.longest_ns.max(duration_ns);
+        self.times.span(start_ns, duration_ns);
+    }
+}
+
+impl Process {
+    /// The allocations by the samples that count, and whether these are ticks, which are no measure of types.
+    pub(super) fn counted(&self) -> (&Map<(u32, u64), Allocated>, bool, &'static [&'static str]) {
+        let place = self.allocations.iter().position(|map| !map.is_empty()).unwrap_or(3);
+        let empty = &self.allocations[3];
+        (self.allocations.get(place).unwrap_or(empty), place == 3, SOURCES.get(place).copied().unwrap_or_default())
+    }
+
+    /// Requests that came in: start and duration.
+    pub(super) fn requests(&self) -> &[(i64, i64)] {
+        self.requests.iter().find(|requests| !requests.is_empty()).map_or(&[], Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_the_ends_of_their_steps() {
+        let mut times = Times::default();
+        (1..=1000).for_each(|n| times.add(n * 1_000_000));
+        let p99 = times.quantile(0.99) / 1e6;
+        assert!((990.0..=1115.0).contains(&p99), "{p99}");
+        assert_eq!(times.longest_ns, 1_000_000_000);
+        [i64::MAX, i64::MIN, 0].into_iter().for_each(|ns| times.add(ns));
+        assert!(times.quantile(1.0).is_finite() && Times::default().quantile(0.5) == 0.0);
+    }
+}

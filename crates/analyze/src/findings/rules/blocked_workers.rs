@@ -1,0 +1,84 @@
+//! Workers of the thread pool wait: who blocks them, and whether they wait for tasks (sync over async).
+
+use crate::findings::judge::{Figure, Judged, Look, Rule};
+use std::collections::BTreeMap;
+
+use crate::findings::sites::Is;
+use crate::findings::windows::Windows;
+use crate::findings::words;
+
+pub(super) const RULE: Rule = Rule {
+    name: "blocked_workers",
+    unit: "count",
+    info: 0.5,
+    warning: 2.0,
+    needs: &["waits", "samples"],
+    record: "threadpool",
+    next: "tracequet export IN --what cpu --own",
+    causes: &[],
+    of_recording: false,
+    judge,
+};
+
+fn judge(look: &Look<'_>) -> Judged {
+    let Look { picture, process, .. } = look;
+    let sites = &picture.sites;
+    // Waits for locks are those of another rule.
+    let is_worker = |site: u32| {
+        sites.has(site, &[Is::PoolWorker]) && !sites.has(site, &[Is::Locks]) && sites.own_method(site).is_some()
+    };
+    let mut windows = Windows::default();
+    let mut methods: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    let mut add = |site: u32, amount: f64| {
+        let on_tasks = if sites.has(site, &[Is::TaskWait]) { amount } else { 0.0 };
+        let sums = methods.entry(sites.own_method(site).unwrap_or_default()).or_default();
+        *sums = (sums.0 + amount, sums.1 + on_tasks);
+    };
+    let has_waits = !process.waits.is_empty() || picture.has("waits");
+    let (value, rows) = if has_waits {
+        for (site, load) in process.waits.iter().filter(|(site, _)| is_worker(**site)) {
+            windows.join(&load.times);
+            add(*site, load.times.total);
+        }
+        (windows.worst(look.recording_ns()), process.waits.values().map(|load| load.count).sum())
+    } else {
+        // Before .NET 9 there are no events of waits, but the sampler sees threads outside of managed code.
+        let rounds = process.thread_samples.values().copied().max().unwrap_or_default();
+        if rounds < 100 {
+            return Judged::too_little("There are too few samples of threads.");
+        }
+        let mut blocked = 0.0;
+        for (site, samples) in
+            process.external.iter().filter(|(site, _)| is_worker(**site) && sites.has(**site, &[Is::TaskWait]))
+        {
+            blocked += *samples as f64;
+            add(*site, *samples as f64);
+        }
+        (blocked / rounds as f64, rounds)
+    };
+    let most = methods.into_iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0));
+    let own_method = most.map(|(method, _)| method.to_owned());
+    let on_tasks = most.is_some_and(|(_, (all, on_tasks))| on_tasks * 2.0 > all);
+    let what = if on_tasks { "waits for tasks to end (sync over async)" } else { "waits" };
+    let sentence = match &own_method {
+        Some(method) => {
+            format!("{} workers of the thread pool are blocked at a time: {method} {what}.", words::three(value))
+        }
+        None => "No worker of the thread pool waits in own code.".to_owned(),
+    };
+    let evidence = if has_waits {
+        format!(
+            "SELECT own_method, source, sum(how_often) AS how_often, sum(total_ms) AS total_ms, max(longest_ms) AS longest_ms \
+             FROM waits_by_site WHERE {} AND own_method IS NOT NULL GROUP BY ALL ORDER BY total_ms DESC LIMIT 10",
+            look.of_process
+        )
+    } else {
+        format!(
+            "SELECT own_method, sum(external_samples) AS samples FROM cpu_by_site WHERE {} AND own_method IS NOT NULL \
+             GROUP BY ALL ORDER BY samples DESC LIMIT 10",
+            look.of_process
+        )
+    };
+    let subject = own_method.is_some().then(|| if on_tasks { "sync over async" } else { "waits" }.to_owned());
+    Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+}

@@ -1,0 +1,36 @@
+//! Full collections stop the program instead of running beside it.
+
+use crate::findings::collections::Gc;
+use crate::findings::judge::{Figure, Judged, Look, Rule};
+
+pub(super) const RULE: Rule = Rule {
+    name: "blocking_full",
+    unit: "share",
+    info: 0.20,
+    warning: 0.50,
+    needs: &["collections"],
+    record: "gc",
+    next: "tracequet stats IN",
+    causes: &["large_object_triggers", "induced", "growing_live_set", "high_memory_load"],
+    of_recording: false,
+    judge,
+};
+
+fn judge(look: &Look<'_>) -> Judged {
+    let Look { picture, id, .. } = look;
+    let is_induced = |gc: &&Gc| picture.text(gc.reason).is_some_and(|reason| reason.starts_with("Induced"));
+    let full: Vec<&Gc> = picture
+        .collections
+        .of(*id)
+        .filter(|gc| gc.generation == Some(2) && !gc.is_dump)
+        .filter(|gc| !is_induced(gc))
+        .collect();
+    if full.len() < 5 {
+        return Judged::too_little(format!("{} full collections are too few.", full.len()));
+    }
+    let blocking = full.iter().filter(|gc| !gc.is_background).count();
+    let value = blocking as f64 / full.len() as f64;
+    let sentence = format!("{blocking} of {} full collections stopped the program.", full.len());
+    let evidence = super::collections(look, "generation = 2 AND kind <> 'background'");
+    Figure { value, rows: full.len() as u64, sentence, evidence, ..Figure::default() }.into()
+}

@@ -1,0 +1,70 @@
+//! Values are put into objects, again and again.
+
+use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::score::score;
+use crate::findings::sites::Is;
+use crate::findings::{allocations, words};
+
+pub(super) const RULE: Rule = Rule {
+    name: "boxing",
+    unit: "share",
+    info: 0.20,
+    warning: 0.80,
+    needs: &["allocations"],
+    record: "allocations",
+    next: "tracequet export IN --what allocation --own",
+    causes: &[],
+    of_recording: false,
+    judge,
+};
+
+/// Types of values, which are objects only when they are boxed. Recordings do not say of other types whether they are.
+const VALUES: &[&str] = &[
+    "System.Boolean",
+    "System.Byte",
+    "System.SByte",
+    "System.Char",
+    "System.Int16",
+    "System.UInt16",
+    "System.Int32",
+    "System.UInt32",
+    "System.Int64",
+    "System.UInt64",
+    "System.Single",
+    "System.Double",
+    "System.Decimal",
+    "System.IntPtr",
+    "System.UIntPtr",
+    "System.DateTime",
+    "System.DateTimeOffset",
+    "System.TimeSpan",
+    "System.DateOnly",
+    "System.TimeOnly",
+    "System.Guid",
+];
+
+fn judge(look: &Look<'_>) -> Judged {
+    let part = allocations::part(look, |site, name, allocated| {
+        let is_boxed = VALUES.contains(&name)
+            || name.starts_with("System.ValueTuple`")
+            || look.picture.sites.has(site, &[Is::Boxes]);
+        if is_boxed { (allocated.bytes, allocated.samples) } else { (0.0, 0) }
+    });
+    if part.all_samples < super::LEAST_SAMPLES {
+        return Judged::too_little(format!("{} samples of allocations are too few.", part.all_samples));
+    }
+    let (value, rate) = (part.share(), part.bytes / look.seconds().max(1e-9));
+    let of_type = part.type_name.as_ref().map_or(String::new(), |name| format!(", most of them {name}"));
+    let sentence = format!(
+        "Boxed values are {} of what is allocated, {} a second{of_type}{}.",
+        words::percent(value),
+        words::size(rate),
+        part.by()
+    );
+    let list = VALUES.iter().map(|name| words::quoted(name)).collect::<Vec<_>>().join(", ");
+    let evidence = allocations::evidence(look, &format!("type_name IN ({list})"));
+    // A large share of a few bytes costs nothing.
+    let at_most = Some(score(rate, 5e6, 50e6));
+    let (subject, own_method) = if part.samples > 0 { (part.type_name, part.own_method) } else { (None, None) };
+    Figure { value, rows: part.all_samples, at_most, subject, own_method, sentence, evidence }.into()
+}

@@ -1,0 +1,42 @@
+//! Exceptions are thrown so often that they are a way of the program to decide.
+
+use crate::findings::judge::{Figure, Judged, Look, Rule};
+use std::cmp::Reverse;
+
+use crate::findings::words;
+
+pub(super) const RULE: Rule = Rule {
+    name: "exceptions",
+    unit: "count/s",
+    info: 100.0,
+    warning: 1000.0,
+    needs: &["exceptions"],
+    record: "exceptions",
+    next: "tracequet export IN --what exception --own",
+    causes: &[],
+    of_recording: false,
+    judge,
+};
+
+fn judge(look: &Look<'_>) -> Judged {
+    let Look { picture, process, .. } = look;
+    let value = process.exception_times.busiest_per_second(look.recording_ns());
+    let rows: u64 = process.exceptions.values().map(|thrown| thrown.count).sum();
+    let most = process.exceptions.iter().max_by_key(|(key, thrown)| (thrown.count, Reverse(**key)));
+    let subject = most.and_then(|((_, kind), _)| picture.text(*kind)).map(str::to_owned);
+    let own_method = most.and_then(|((site, _), _)| picture.sites.own_method(*site)).map(str::to_owned);
+    let catcher = most.and_then(|(_, thrown)| picture.text(thrown.catcher));
+    let thrown = own_method.as_ref().map_or(String::new(), |method| format!(", most in {method}"));
+    let caught = catcher.map_or(String::new(), |method| format!(", caught in {}", words::short(method, 80)));
+    let kind = subject.as_deref().unwrap_or("exceptions");
+    let sentence = match rows {
+        0 => "No exception was thrown.".to_owned(),
+        _ => format!("{} exceptions a second in the worst five: {kind}{thrown}{caught}.", words::three(value)),
+    };
+    let evidence = format!(
+        "SELECT type_name, own_method, thrown_in, caught_in, sum(how_often) AS how_often, any_value(for_example) AS for_example \
+         FROM exceptions WHERE {} GROUP BY ALL ORDER BY how_often DESC LIMIT 10",
+        look.of_process
+    );
+    Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+}

@@ -1,0 +1,148 @@
+//! The live set grows: what full collections find alive gets larger from one to the next.
+
+use crate::findings::collections::Gc;
+use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::words;
+use crate::samples::median;
+
+pub(super) const RULE: Rule = Rule {
+    name: "growing_live_set",
+    unit: "share",
+    info: 0.10,
+    warning: 0.50,
+    needs: &["heap_sizes"],
+    record: "gc",
+    next: "tracequet collect -p PID --heap -o HEAP, then tracequet heap HEAP",
+    causes: &[],
+    of_recording: false,
+    judge,
+};
+
+/// Full collections that are needed, and bytes of growth: a line through few points or little growth says nothing.
+const LEAST: usize = 5;
+const LEAST_BYTES: f64 = 4e6;
+
+/// Nanoseconds from the first to the last of them.
+const LEAST_SPAN: f64 = 5e9;
+
+/// Bytes of growth where full collections are few.
+const LEAST_UNSEEN: f64 = 20e6;
+
+/// A line through points by least squares.
+struct Line {
+    /// Along the points, from the first to the last.
+    growth: f64,
+    /// How much of the differences it explains.
+    r2: f64,
+}
+
+impl Line {
+    fn through(points: &[(f64, f64)]) -> Line {
+        let count = points.len() as f64;
+        let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+        let (x_mean, y_mean) = (mean(|p| p.0), mean(|p| p.1));
+        let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|(x, y)| of(x - x_mean, y - y_mean)).sum::<f64>();
+        let (xx, yy, xy) = (sum(&|x, _| x * x), sum(&|_, y| y * y), sum(&|x, y| x * y));
+        let (Some(first), Some(last)) = (points.first(), points.last()) else { return Line { growth: 0.0, r2: 0.0 } };
+        if xx <= 0.0 || yy <= 0.0 {
+            return Line { growth: 0.0, r2: 0.0 };
+        }
+        Line { growth: xy / xx * (last.0 - first.0), r2: xy * xy / (xx * yy) }
+    }
+}
+
+fn judge(look: &Look<'_>) -> Judged {
+    let all = &look.picture.collections;
+    // What was found alive in generation 2 and among large objects. A dump of the heap is one more look at the same.
+    let found = all.of(look.id).filter(|gc| gc.generation == Some(2) && gc.is_complete);
+    let points: Vec<(f64, f64)> = found
+        .filter_map(|gc| {
+            let [_, _, old, large, pinned] = all.stats_of(gc)?;
+            let alive = old.1.saturating_add(large.1).saturating_add(pinned.1);
+            Some((gc.start_ns as f64, alive as f64))
+        })
+        .collect();
+    let span = |points: &[(f64, f64)]| match (points.first(), points.last()) {
+        (Some(first), Some(last)) => last.0 - first.0,
+        _ => 0.0,
+    };
+    if points.len() >= LEAST && span(&points) < LEAST_SPAN {
+        return Judged::too_little("The full collections are within five seconds: every program grows when it starts.");
+    }
+    if points.len() < LEAST
+        && let Some(figure) = old_generation(look, points.len())
+    {
+        return figure.into();
+    }
+    if points.len() < LEAST {
+        let why = format!(
+            "There are {} full collections, and {LEAST} are needed to see whether the live set grows.",
+            points.len()
+        );
+        return Judged::too_little(why);
+    }
+    let line = Line::through(&points);
+    let middle = median(&points.iter().map(|point| point.1).collect::<Vec<_>>()).unwrap_or_default();
+    // What fills while the program warms up grows in the first half alone.
+    let later = points.get(points.len() / 2..).unwrap_or_default();
+    let later_growth = if later.len() > 1 { 2.0 * Line::through(later).growth } else { 0.0 };
+    let growth = line.growth.min(later_growth).max(0.0);
+    let is_steady = line.r2 >= 0.8 && growth >= LEAST_BYTES;
+    let value = if middle > 0.0 && is_steady { growth / middle } else { 0.0 };
+    let (first, last) = (points.first().map_or(0.0, |p| p.1), points.last().map_or(0.0, |p| p.1));
+    let sentence = match value > 0.0 {
+        true => format!(
+            "The live set grew from {} to {} over {} full collections.",
+            words::size(first),
+            words::size(last),
+            points.len()
+        ),
+        false => format!("The live set does not grow steadily over {} full collections.", points.len()),
+    };
+    let (subject, own_method) = if value > 0.0 { lives_on(look) } else { (None, None) };
+    let evidence = evidence(look);
+    Figure { value, rows: points.len() as u64, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The type and the own method of the sampled objects that live on, where these were followed (`allocation_lifetime`).
+fn lives_on(look: &Look<'_>) -> (Option<String>, Option<String>) {
+    let most = look.process.alive.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
+    let Some(((site, kind), _)) = most else { return (None, None) };
+    let subject = look.picture.types.name(look.id, *kind).map(str::to_owned);
+    (subject, look.picture.sites.own_method(*site).map(str::to_owned))
+}
+
+/// Where full collections are few: generation 2 grows steadily. What is in it may be dead, so that this is no warning.
+fn old_generation(look: &Look<'_>, full: usize) -> Option<Figure> {
+    let all = &look.picture.collections;
+    let size = |gc: &Gc| all.stats_of(gc).map(|[_, _, old, large, _]| old.0.saturating_add(large.0) as f64);
+    let points: Vec<(f64, f64)> = all.of(look.id).filter_map(|gc| Some((gc.start_ns as f64, size(gc)?))).collect();
+    let span = points.last()?.0 - points.first()?.0;
+    if points.len() < LEAST || span < LEAST_SPAN {
+        return None;
+    }
+    let line = Line::through(&points);
+    let (first, last) = (points.first()?.1, points.last()?.1);
+    let middle = median(&points.iter().map(|point| point.1).collect::<Vec<_>>()).unwrap_or_default();
+    if line.r2 < 0.8 || line.growth < LEAST_UNSEEN || middle <= 0.0 {
+        return None;
+    }
+    let (subject, own_method) = lives_on(look);
+    let sentence = format!(
+        "Generation 2 and large objects grew from {} to {}, with {full} full collections: too few to see what of it lives.",
+        words::size(first),
+        words::size(last)
+    );
+    let (value, rows, at_most) = (line.growth / middle, points.len() as u64, Some(60.0));
+    Some(Figure { value, rows, at_most, subject, own_method, sentence, evidence: evidence(look) })
+}
+
+/// What collections of the older generations found alive, and the sizes.
+fn evidence(look: &Look<'_>) -> String {
+    format!(
+        "SELECT g.gc_id, g.start_ts, g.generation, sum(s.promoted_bytes) AS alive_bytes, sum(s.size_bytes) AS size_bytes FROM gc g \
+         JOIN gc_heap_stats s ON s.trace_id = g.trace_id AND s.gc_id = g.gc_id WHERE s.generation >= 2 \
+         AND {} GROUP BY ALL ORDER BY g.generation DESC, g.start_ts LIMIT 100",
+        look.of("g")
+    )
+}

@@ -1,0 +1,57 @@
+//! The program asks for collections.
+
+use crate::findings::judge::{Figure, Judged, Look, Rule};
+use std::collections::BTreeMap;
+
+pub(super) const RULE: Rule = Rule {
+    name: "induced",
+    unit: "share",
+    info: 0.0,
+    warning: 0.50,
+    needs: &["collections"],
+    record: "gc",
+    next: "tracequet stats IN",
+    causes: &[],
+    of_recording: false,
+    judge,
+};
+
+fn judge(look: &Look<'_>) -> Judged {
+    let Look { picture, id, .. } = look;
+    let (mut all, mut induced) = (0u64, 0u64);
+    let mut methods: BTreeMap<&str, u64> = BTreeMap::new();
+    // A collection that lists the heap was asked for by whoever recorded it.
+    for gc in picture.collections.of(*id).filter(|gc| !gc.is_dump) {
+        all += 1;
+        if picture.text(gc.reason).is_some_and(|reason| reason.starts_with("Induced")) {
+            induced += 1;
+            if let Some(method) = picture.sites.own_method(gc.trigger_site) {
+                *methods.entry(method).or_default() += 1;
+            }
+        }
+    }
+    if all == 0 {
+        return Judged::too_little("There are no collections.");
+    }
+    let own_method = methods.into_iter().max_by_key(|(_, count)| *count).map(|(method, _)| method.to_owned());
+    let by = own_method.as_ref().map_or(String::new(), |method| format!(", most by {method}"));
+    let sentence = format!("{induced} of {all} collections were asked for{by}.");
+    let evidence = format!(
+        "SELECT g.gc_id, g.start_ts, g.generation, g.reason, g.pause_ns / 1e6 AS pause_ms, s.own_method FROM gc g \
+         LEFT JOIN site s ON s.trace_id = g.trace_id AND s.callsite_id = g.trigger_callsite_id \
+         WHERE {} AND g.reason LIKE 'Induced%' ORDER BY g.start_ts LIMIT 20",
+        look.of("g")
+    );
+    // Of a few collections, one is a large share.
+    let at_most = (all < super::LEAST_COLLECTIONS).then_some(50.0);
+    Figure {
+        value: induced as f64 / all as f64,
+        rows: all,
+        at_most,
+        own_method,
+        sentence,
+        evidence,
+        ..Figure::default()
+    }
+    .into()
+}

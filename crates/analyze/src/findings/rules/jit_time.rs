@@ -1,0 +1,50 @@
+//! Methods are compiled while the program waits for them.
+
+use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::words;
+
+pub(super) const RULE: Rule = Rule {
+    name: "jit_time",
+    unit: "share",
+    info: 0.05,
+    warning: 0.20,
+    needs: &["compilations"],
+    record: "jit",
+    next: "tracequet stats IN",
+    causes: &[],
+    of_recording: false,
+    judge,
+};
+
+fn judge(look: &Look<'_>) -> Judged {
+    let mut all = look.process.compilations.clone();
+    if look.seconds() < 10.0 {
+        return Judged::too_little(format!(
+            "{} are too short: every program compiles when it starts.",
+            words::time(look.recording_ns() as f64)
+        ));
+    }
+    all.sort_unstable();
+    // What was compiled meanwhile on the same thread lies within.
+    let (mut total, mut known) = (0i64, None);
+    for (thread, start, end) in &all {
+        let from = match known {
+            Some((of, until)) if of == *thread => (*start).max(until),
+            _ => *start,
+        };
+        total = total.saturating_add(end.saturating_sub(from).max(0));
+        known = Some((*thread, (*end).max(from)));
+    }
+    let value = total as f64 / look.recording_ns() as f64;
+    let sentence = format!(
+        "{} methods were compiled in {} of threads, {} of the time.",
+        all.len(),
+        words::time(total as f64),
+        words::percent(value)
+    );
+    let evidence = format!(
+        "SELECT method, own_method, tier, jit_ms FROM jit WHERE {} AND tier NOT LIKE 'OptimizedTier1%' ORDER BY jit_ms DESC LIMIT 20",
+        look.of_process
+    );
+    Figure { value, rows: all.len() as u64, sentence, evidence, ..Figure::default() }.into()
+}

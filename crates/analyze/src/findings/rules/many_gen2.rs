@@ -1,0 +1,30 @@
+//! Too many collections are full ones.
+
+use crate::findings::judge::{Figure, Judged, Look, Rule};
+
+pub(super) const RULE: Rule = Rule {
+    name: "many_gen2",
+    unit: "share",
+    info: 0.10,
+    warning: 0.30,
+    needs: &["collections"],
+    record: "gc",
+    next: "tracequet stats IN",
+    causes: &["large_object_triggers", "induced", "growing_live_set"],
+    of_recording: false,
+    judge,
+};
+
+fn judge(look: &Look<'_>) -> Judged {
+    let (mut full, mut other) = (0u64, 0u64);
+    for gc in look.picture.collections.of(look.id).filter(|gc| !gc.is_dump) {
+        if gc.generation == Some(2) { full += 1 } else { other += 1 }
+    }
+    if full + other < super::LEAST_COLLECTIONS {
+        return Judged::too_little(format!("{} collections are too few.", full + other));
+    }
+    let value = full as f64 / other.max(1) as f64;
+    let sentence = format!("There are {full} full collections beside {other} others.");
+    let evidence = super::collections(look, "generation = 2");
+    Figure { value, rows: full + other, sentence, evidence, ..Figure::default() }.into()
+}

@@ -1,0 +1,42 @@
+//! One piece of work sends the same statement to a database again and again.
+
+use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::queries::{self, Statement};
+use crate::findings::words;
+
+pub(super) const RULE: Rule = Rule {
+    name: "n_plus_one",
+    unit: "count",
+    info: 5.0,
+    warning: 10.0,
+    needs: &["queries"],
+    record: "database",
+    next: "tracequet stats IN",
+    causes: &[],
+    of_recording: false,
+    judge,
+};
+
+fn judge(look: &Look<'_>) -> Judged {
+    let statements = &look.process.queries.statements;
+    let rows: u64 = statements.iter().map(|statement| statement.times.count).sum();
+    if statements.is_empty() {
+        return Judged::too_little("There are no queries.");
+    }
+    // In one piece of work often, or in several.
+    let mean = |statement: &Statement| statement.runs.total_ns / (statement.runs.count.max(1)) as f64;
+    let is_enough = |statement: &&Statement| statement.runs.count >= 3 || statement.runs.total_ns >= 20.0;
+    let most = statements.iter().filter(is_enough).max_by(|a, b| mean(a).total_cmp(&mean(b)));
+    let value = most.map_or(0.0, mean);
+    let subject = most.map(|statement| words::short(&statement.text, 200));
+    let own_method = most.and_then(|statement| look.picture.sites.own_method(statement.site)).map(str::to_owned);
+    let text = subject.as_deref().map_or(String::new(), |text| format!(": {}", words::short(text, 100)));
+    let sentence = format!("One statement runs {} times in a piece of work{text}.", words::three(value));
+    let evidence = format!(
+        "SELECT {} AS statement, coalesce(parent_activity_id, concat('thread ', thread_id)) AS work, count(*) AS how_often, \
+         sum(duration_ms) AS total_ms FROM queries WHERE {} GROUP BY ALL ORDER BY how_often DESC LIMIT 10",
+        queries::IN_SQL,
+        look.of_process
+    );
+    Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+}

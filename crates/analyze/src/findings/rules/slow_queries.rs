@@ -1,0 +1,44 @@
+//! Queries of a database take long.
+
+use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::queries::{self, Statement};
+use crate::findings::words;
+
+pub(super) const RULE: Rule = Rule {
+    name: "slow_queries",
+    unit: "ns",
+    info: 1e8,
+    warning: 1e9,
+    needs: &["queries"],
+    record: "database",
+    next: "tracequet stats IN",
+    causes: &[],
+    of_recording: false,
+    judge,
+};
+
+fn judge(look: &Look<'_>) -> Judged {
+    let statements = &look.process.queries.statements;
+    let rows: u64 = statements.iter().map(|statement| statement.times.count).sum();
+    if rows == 0 {
+        return Judged::too_little("There are no queries with an end.");
+    }
+    // Of one that ran a few times the longest is all that is known.
+    let slow = |statement: &Statement| match statement.times.count {
+        0..20 => statement.times.longest_ns as f64,
+        _ => statement.times.quantile(0.95),
+    };
+    let slowest = statements.iter().max_by(|a, b| slow(a).total_cmp(&slow(b)));
+    let value = slowest.map_or(0.0, slow);
+    let subject = slowest.map(|statement| words::short(&statement.text, 200));
+    let own_method = slowest.and_then(|statement| look.picture.sites.own_method(statement.site)).map(str::to_owned);
+    let text = subject.as_deref().map_or(String::new(), |text| words::short(text, 100));
+    let sentence = format!("A statement takes {} (95 of 100 are no slower): {text}.", words::time(value));
+    let evidence = format!(
+        "SELECT {} AS statement, count(*) AS how_often, max(duration_ms) AS longest_ms, sum(duration_ms) AS total_ms \
+         FROM queries WHERE {} GROUP BY ALL ORDER BY longest_ms DESC LIMIT 10",
+        queries::IN_SQL,
+        look.of_process
+    );
+    Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+}

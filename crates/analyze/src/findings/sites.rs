@@ -1,0 +1,205 @@
+//! Call sites of a recording: their own code, and what their frames are.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use foldhash::fast::RandomState;
+use tracequet_dataset::read::Column;
+use tracequet_trace::error::Result;
+
+/// Call sites (12 bytes each), frames (8 bytes each) and bytes of names that are remembered.
+const MOST_SITES: usize = 4 << 20;
+const MOST_FRAMES: usize = 1 << 20;
+const MOST_BYTES: usize = 32 << 20;
+
+/// Frames of a stack that are looked at.
+const MOST_DEPTH: usize = 1024;
+
+/// What a method is, as far as rules ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Is {
+    /// Runs what the thread pool is given.
+    PoolWorker = 1,
+    /// Blocks until a task is done.
+    TaskWait = 2,
+    /// Makes a string of others.
+    MakesString = 4,
+    /// Puts a value into an object.
+    Boxes = 8,
+    /// Takes a lock.
+    Locks = 16,
+}
+
+/// Beginnings of the names of such methods.
+const KINDS: &[(&str, Is)] = &[
+    ("System.Threading.PortableThreadPool+WorkerThread.", Is::PoolWorker),
+    ("System.Threading.ThreadPoolWorkQueue.Dispatch", Is::PoolWorker),
+    ("System.Threading._ThreadPoolWaitCallback.", Is::PoolWorker),
+    ("System.Threading.WindowsThreadPool.", Is::PoolWorker),
+    ("System.Threading.Tasks.Task.Wait", Is::TaskWait),
+    ("System.Threading.Tasks.Task.InternalWait", Is::TaskWait),
+    ("System.Threading.Tasks.Task.SpinThenBlockingWait", Is::TaskWait),
+    ("System.Runtime.CompilerServices.TaskAwaiter.HandleNonSuccess", Is::TaskWait),
+    ("System.Threading.Monitor.Enter", Is::Locks),
+    ("System.Threading.Monitor.TryEnter", Is::Locks),
+    ("System.Threading.Lock.", Is::Locks),
+    ("System.String.Concat", Is::MakesString),
+    ("System.String.Format", Is::MakesString),
+    ("System.String.Join", Is::MakesString),
+    ("System.String.Substring", Is::MakesString),
+    ("System.String.Replace", Is::MakesString),
+    ("System.String.Split", Is::MakesString),
+    ("System.String.Insert", Is::MakesString),
+    ("System.String.Remove", Is::MakesString),
+    ("System.String.ToUpper", Is::MakesString),
+    ("System.String.ToLower", Is::MakesString),
+    ("System.String.Trim", Is::MakesString),
+    ("System.String.Pad", Is::MakesString),
+    ("System.String.Ctor", Is::MakesString),
+    ("System.String.Create", Is::MakesString),
+    ("System.Text.StringBuilder.", Is::MakesString),
+    ("System.Runtime.CompilerServices.DefaultInterpolatedStringHandler.", Is::MakesString),
+    ("System.Number.", Is::MakesString),
+    ("System.Runtime.CompilerServices.BoxingHelpers.", Is::Boxes),
+    ("System.Runtime.CompilerServices.CastHelpers.Box", Is::Boxes),
+    ("System.Runtime.CompilerServices.RuntimeHelpers.Box", Is::Boxes),
+];
+
+#[derive(Clone, Copy, Debug, Default)]
+struct OfFrame {
+    written: u32,
+    kinds: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Site {
+    parent: u32,
+    frame: u32,
+    own: u32,
+}
+
+/// The call sites of a recording. The tables may come in any order.
+#[derive(Debug, Default)]
+pub(super) struct Sites {
+    sites: Vec<Site>,
+    frames: Vec<OfFrame>,
+    texts: Vec<Arc<str>>,
+    places: HashMap<Arc<str>, u32, RandomState>,
+    bytes: usize,
+}
+
+impl Sites {
+    /// The columns of a table that are read.
+    pub(super) fn columns(table: &str) -> &'static [&'static str] {
+        match table {
+            "callsite" => &["callsite_id", "parent_callsite_id", "frame_id", "own_callsite_id"],
+            "frame" => &["frame_id", "name", "written_name"],
+            _ => &[],
+        }
+    }
+
+    /// Sees rows of a table.
+    pub(super) fn add(&mut self, table: &str, batch: &RecordBatch) -> Result<()> {
+        match table {
+            "callsite" => self.callsites(batch),
+            "frame" => self.frames(batch),
+            _ => Ok(()),
+        }
+    }
+
+    fn callsites(&mut self, batch: &RecordBatch) -> Result<()> {
+        let column = |name| Column::of(batch, name);
+        let (id, parent) = (column("callsite_id")?, column("parent_callsite_id")?);
+        let (frame, own) = (column("frame_id")?, column("own_callsite_id")?);
+        for row in 0..batch.num_rows() {
+            let number = |column: &Column<'_>| column.number(row).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+            let site = Site { parent: number(&parent), frame: number(&frame), own: number(&own) };
+            set(&mut self.sites, number(&id), site, MOST_SITES);
+        }
+        Ok(())
+    }
+
+    fn frames(&mut self, batch: &RecordBatch) -> Result<()> {
+        let column = |name| Column::of(batch, name);
+        let (id, name, written) = (column("frame_id")?, column("name")?, column("written_name")?);
+        for row in 0..batch.num_rows() {
+            let text = name.text(row).unwrap_or_default();
+            let mut kinds = 0;
+            if text.starts_with("System.") {
+                let of_it = KINDS.iter().filter(|(start, _)| text.starts_with(start));
+                kinds = of_it.fold(0, |kinds, (_, is)| kinds | *is as u8);
+                // Task<T> has its type arguments before the method.
+                if text.starts_with("System.Threading.Tasks.Task`1") && text.contains(".GetResultCore(") {
+                    kinds |= Is::TaskWait as u8;
+                }
+            }
+            let written = self.place(written.text(row).unwrap_or_default());
+            let number = id.number(row).and_then(|n| u32::try_from(n).ok()).unwrap_or_default();
+            set(&mut self.frames, number, OfFrame { written, kinds }, MOST_FRAMES);
+        }
+        Ok(())
+    }
+
+    /// The number of a text, from 1; 0 when there is no room for it.
+    fn place(&mut self, text: &str) -> u32 {
+        if let Some(place) = self.places.get(text) {
+            return *place;
+        }
+        if text.is_empty() || self.bytes + text.len() > MOST_BYTES {
+            return 0;
+        }
+        self.bytes += text.len();
+        let text: Arc<str> = text.into();
+        self.texts.push(text.clone());
+        let place = u32::try_from(self.texts.len()).unwrap_or_default();
+        self.places.insert(text, place);
+        place
+    }
+
+    fn site(&self, site: u32) -> Option<Site> {
+        self.sites.get((site as usize).checked_sub(1)?).copied()
+    }
+
+    fn frame(&self, site: u32) -> Option<OfFrame> {
+        self.frames.get((self.site(site)?.frame as usize).checked_sub(1)?).copied()
+    }
+
+    fn text(&self, place: u32) -> Option<&str> {
+        self.texts.get((place as usize).checked_sub(1)?).map(|text| &**text)
+    }
+
+    /// The nearest own method of a call site.
+    pub(super) fn own_method(&self, site: u32) -> Option<&str> {
+        let own = self.site(site)?.own;
+        self.text(self.frame(own)?.written)
+    }
+
+    /// What of [`Is`] is on the stack of a call site.
+    fn kinds(&self, site: u32) -> u8 {
+        let (mut at, mut kinds) = (site, 0);
+        for _ in 0..MOST_DEPTH {
+            let Some(site) = self.site(at) else { break };
+            kinds |= self.frame(at).map_or(0, |frame| frame.kinds);
+            at = site.parent;
+        }
+        kinds
+    }
+
+    /// Whether such methods are all on the stack of a call site.
+    pub(super) fn has(&self, site: u32, all: &[Is]) -> bool {
+        let kinds = self.kinds(site);
+        all.iter().all(|is| kinds & *is as u8 != 0)
+    }
+}
+
+/// Sets what belongs to a number, from 1; numbers beyond `most` have nothing.
+fn set<T: Copy + Default>(list: &mut Vec<T>, number: u32, value: T, most: usize) {
+    let Some(place) = (number as usize).checked_sub(1).filter(|place| *place < most) else { return };
+    if list.len() <= place {
+        list.resize(place + 1, T::default());
+    }
+    if let Some(known) = list.get_mut(place) {
+        *known = value;
+    }
+}
