@@ -299,7 +299,7 @@ mod tests {
         let narrow = table(60).replace("\u{1b}[31m", "").replace("\u{1b}[0m", "");
         let expected = [
             "          metric                                       value",
-            "  FAILED  cpu.by_method[Compa…erService.Calculate]        12",
+            "  FAILED  cpu.by_method[Company…derService.Calculate]     12",
             "      cpu <= 10",
             "      the median of 5 runs is above the bound in 4 of them;",
             "      see recording-20261123-1a2b3c4d",

@@ -351,7 +351,7 @@ mod tests {
         // The next loss has nothing to look at until something is known again.
         assert!(states.touched.is_empty() && states.touched.capacity() == 0);
         states.stops(50, at(10), None, (thread_state::WAITING, None), &mut reported);
-        states.ready(60, 7, 20, 0, Some(0));
+        states.ready(60, 7, 20, 0, None);
         assert_eq!(states.touched, [50, 60]);
         reported.0.clear();
         states.cut(i64::MAX, &mut reported);
