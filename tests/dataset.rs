@@ -96,10 +96,7 @@ fn the_recordings_and_tables_of_a_dataset_are_listed() {
     assert_eq!(listed.rows, 3400);
     for trace in [None, Some("neither")] {
         let error = dataset.recording(trace).unwrap_err().to_string();
-        assert!(
-            error.contains("expected one of events-5c60f5f02ce20aa8, gc-churn-7be25f482ca259f4"),
-            "{error}"
-        );
+        assert!(error.contains("expected one of events-5c60f5f02ce20aa8, gc-churn-7be25f482ca259f4"), "{error}");
     }
 }
 
