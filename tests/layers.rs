@@ -91,6 +91,27 @@ fn crate_files(folder: &str) -> Vec<(PathBuf, String)> {
     files(folder).into_iter().map(below).collect()
 }
 
+/// What a person can type is for the command line to say: the library serves Python and Rust, too. The findings name commands
+/// as a next step, which is data of theirs.
+#[test]
+fn the_library_names_no_options_of_the_command_line() {
+    let mut looked_at = 0;
+    for folder in CRATES.iter().filter(|folder| folder.starts_with("crates/") && !folder.contains("recorder")) {
+        for (path, text) in files(folder).iter().filter(|(path, _)| !path.to_string_lossy().contains("findings")) {
+            let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+            for (number, line) in code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+                let mut texts = line.split('"').skip(1).step_by(2);
+                let is_option = |text: &str| text.starts_with(|c: char| c.is_ascii_lowercase());
+                let names =
+                    texts.find(|text| [" --", "`--", "(--"].iter().any(|at| text.split(at).skip(1).any(is_option)));
+                assert!(names.is_none(), "{}:{}: {names:?}", path.display(), number + 1);
+            }
+            looked_at += 1;
+        }
+    }
+    assert!(looked_at > 300, "{looked_at}");
+}
+
 #[test]
 fn files_do_not_import_each_other_in_circles() {
     let mut wrong = Vec::new();

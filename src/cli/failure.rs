@@ -2,7 +2,8 @@
 
 use std::io::{ErrorKind, Write};
 
-use crate::trace::error::{Error, Evidence, Named};
+use crate::dataset::format::paths::ENTRIES;
+use crate::trace::error::{Difference, Error, Evidence, Named};
 use crate::trace::source::Input;
 
 use super::text::clean;
@@ -43,7 +44,7 @@ pub fn print(error: &anyhow::Error) {
     let mut text = format!("tracequet: {}", shown(&chain(error)));
     if let Some(advice) = error.downcast_ref().and_then(advice) {
         text.push_str("; ");
-        text.push_str(advice);
+        text.push_str(&advice);
     }
     text.push('\n');
     if let Some(Error::Unreadable { path, offset, .. }) = error.downcast_ref()
@@ -57,8 +58,21 @@ pub fn print(error: &anyhow::Error) {
 }
 
 /// What to type instead.
-fn advice(error: &Error) -> Option<&'static str> {
-    Some(match error {
+fn advice(error: &Error) -> Option<String> {
+    let advice = match error {
+        Error::Exists { replaceable: true, .. } => "use --overwrite to replace the dataset",
+        Error::Exists { replaceable: false, .. } => "add to it with --append, or choose another address",
+        Error::OtherVersion { .. } => "convert its recording again with --append --refresh",
+        Error::Incompatible { difference, .. } => {
+            return Some(match difference {
+                Difference::Format(name) => format!("expected --format {name}"),
+                Difference::AddressType(name) => format!("expected --address-type {name}"),
+                _ => "expected a dataset made with --append or --layout hive".to_owned(),
+            });
+        }
+        Error::Dataset { path, .. } if path.parent().is_some_and(|parent| parent.ends_with(ENTRIES)) => {
+            "`tracequet convert --append` with its recording, or `tracequet dataset remove`, mends the dataset"
+        }
         Error::NotFound { what: Named::Process, .. } => "`tracequet ps` lists the processes that can be recorded",
         Error::NotFound { what: Named::Events, .. } => "`tracequet inspect` lists processes and providers",
         Error::NotFound { what: Named::Recording, .. } => "choose one with --trace",
@@ -73,7 +87,8 @@ fn advice(error: &Error) -> Option<&'static str> {
         Error::Damaged { .. } => "--strict treats damage as an error",
         Error::NotConverted { cause, .. } => return advice(cause),
         _ => return None,
-    })
+    };
+    Some(advice.to_owned())
 }
 
 /// A message as it is shown: names in it may come from a recording, and must not steer the terminal.

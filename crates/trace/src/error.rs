@@ -47,6 +47,32 @@ pub enum Error {
         /// What should have been there.
         expected: String,
     },
+    /// A dataset, or a part of one, was written by another version, with other columns.
+    #[error("{path}: {what}, expected {expected}")]
+    OtherVersion {
+        /// The file that says so.
+        path: PathBuf,
+        /// The version that it has.
+        what: String,
+        /// The version of now.
+        expected: String,
+    },
+    /// The dataset is written in another way than what is to be added.
+    #[error("{path}: its {difference}, so nothing is added")]
+    Incompatible {
+        /// The directory.
+        path: PathBuf,
+        /// How it is written.
+        difference: Difference,
+    },
+    /// What is to be written is there already.
+    #[error("{path} exists already")]
+    Exists {
+        /// The directory or the address.
+        path: PathBuf,
+        /// Whether a request can replace it.
+        replaceable: bool,
+    },
     /// A recording is damaged, and the request was to stop there.
     #[error("{path}: at byte {offset}: {what}; nothing was written, because damage was to be an error")]
     Damaged {
@@ -136,6 +162,28 @@ pub enum Named {
     Path,
 }
 
+/// How a dataset is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Difference {
+    /// For one recording, without keys.
+    OneRecording,
+    /// As files of this format.
+    Format(&'static str),
+    /// With addresses of this type.
+    AddressType(&'static str),
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Difference::OneRecording => write!(f, "tables are those of one recording, without keys"),
+            Difference::Format(name) => write!(f, "tables are {name} files"),
+            Difference::AddressType(name) => write!(f, "addresses are {name}"),
+        }
+    }
+}
+
 /// Events that an answer is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -153,7 +201,12 @@ impl Error {
     pub fn is_of_request(&self) -> bool {
         matches!(
             self,
-            Error::Usage(_) | Error::NotFound { .. } | Error::NotRecorded { .. } | Error::MissingColumn { .. }
+            Error::Usage(_)
+                | Error::Exists { .. }
+                | Error::Incompatible { .. }
+                | Error::NotFound { .. }
+                | Error::NotRecorded { .. }
+                | Error::MissingColumn { .. }
         )
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tracequet_dataset::format::{AddressType, Format, Head, Layout, is_ours, paths};
 use tracequet_dataset::write::read_manifest;
-use tracequet_trace::error::{Error, Result};
+use tracequet_trace::error::{Difference, Error, Result};
 
 use crate::request::Convert;
 
@@ -31,26 +31,20 @@ pub(crate) fn check_head(request: &Convert) -> Result<Option<u32>> {
         }
         Err(source) => return Err(Error::Io { path, source }),
     };
-    let refuse =
-        |what: String| Err::<Option<u32>, _>(Error::Usage(format!("{}: {what}, so nothing is added", out.display())));
     if !is_ours(&bytes) {
-        return refuse(
-            "is not a dataset of tracequet (dataset repair mends one whose manifest.json is damaged)".into(),
-        );
+        let what = "is not a dataset of tracequet (dataset repair mends one whose manifest.json is damaged)";
+        return Err(Error::Usage(format!("{}: {what}, so nothing is added", out.display())));
     }
+    let differs = |difference| Err(Error::Incompatible { path: out.to_owned(), difference });
     let head = Head::parse(&path, &bytes, None)?;
     if head.layout != Layout::Hive {
-        return refuse(
-            "is a dataset of one recording (expected one of several, as --append or --layout hive makes it)".into(),
-        );
+        return differs(Difference::OneRecording);
     }
     if head.format != request.format {
-        let format = head.format.name();
-        return refuse(format!("its tables are {format} files, expected --format {format}"));
+        return differs(Difference::Format(head.format.name()));
     }
     if let Some(address_type) = head.address_type.filter(|own| *own != request.address_type) {
-        let name = address_type.name();
-        return refuse(format!("its addresses are {name}, expected --address-type {name}"));
+        return differs(Difference::AddressType(address_type.name()));
     }
     Ok(head.schema_version)
 }

@@ -45,10 +45,10 @@ impl Known {
         if let Some(OtherVersion { key, version, schema_version }) = summed.other_version()
             && !request.refresh
         {
-            return Err(Error::Dataset {
+            return Err(Error::OtherVersion {
                 path: request.output.join(paths::entry(key)),
                 what: format!("its tables are of version {schema_version} (tracequet {version})"),
-                expected: format!("version {SCHEMA_VERSION}: pass the recording with --refresh"),
+                expected: format!("version {SCHEMA_VERSION}"),
             });
         }
         let hashes = summed.recordings().iter().enumerate().map(|(place, line)| (begin(line.sha256()), place));

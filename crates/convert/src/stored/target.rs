@@ -33,9 +33,7 @@ impl Target {
             return refuse("a plain HTTP server takes no dataset, expected a directory or an address of s3, gs or az");
         }
         if request.overwrite {
-            return refuse(
-                "a dataset in a store is not replaced in one step, so --overwrite is not for stores; choose another address",
-            );
+            return refuse("a dataset in a store cannot be replaced in one step; choose another address");
         }
         let store = open(&address)?;
         Ok(Some(Target { address, store, folder: Folder::new()? }))
@@ -82,9 +80,7 @@ impl Target {
     ) -> Result<Summary> {
         let shown = self.address.shown();
         if self.store.has_any(self.address.prefix()).map_err(|failure| failure.at(&shown))? {
-            let message =
-                format!("{} is there already; add to it with --append, or choose another address", shown.display());
-            return Err(Error::Usage(message));
+            return Err(Error::Exists { path: shown, replaceable: false });
         }
         let summary = make(local, None)?;
         self.upload(&local.output)?;

@@ -232,8 +232,7 @@ impl DamagedEntry {
 
     /// As the error of the dataset at `root`.
     pub fn at(&self, root: &Path) -> Error {
-        let expected =
-            "the entry of a recording: convert it again with --append, or remove it with dataset remove".to_owned();
+        let expected = "the entry of a recording: convert that again, or remove it from the dataset".to_owned();
         Error::Dataset { path: root.join(paths::entry(&self.key)), what: self.what.clone(), expected }
     }
 }

@@ -159,10 +159,10 @@ impl Manifest {
             };
             let schema_version = entry.recorded.schema_version.unwrap_or_default();
             if schema_version != SCHEMA_VERSION {
-                return Err(Error::Dataset {
+                return Err(Error::OtherVersion {
                     path: root.join(paths::entry(&key)),
                     what: format!("its tables are of version {schema_version}"),
-                    expected: format!("version {SCHEMA_VERSION}: convert it again with --append --refresh"),
+                    expected: format!("version {SCHEMA_VERSION}"),
                 });
             }
             let mut own = Vec::with_capacity(entry.tables.len());

@@ -134,7 +134,7 @@ impl Dataset {
             let entry = match bytes.and_then(|bytes| Entry::parse(&key, &bytes)) {
                 Ok(entry) => entry,
                 Err(damaged) => {
-                    let mends = "; convert its recording again with --append, or remove it with dataset remove";
+                    let mends = "; convert its recording again, or remove it from the dataset";
                     files.wrong.push((name.clone(), format!("is damaged: {}{mends}", damaged.what)));
                     files.others.insert(name);
                     all.damaged.insert(key.clone());

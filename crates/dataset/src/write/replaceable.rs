@@ -13,10 +13,10 @@ use crate::format::{Format, is_ours, paths};
 /// Refuses to replace `target` unless it is a dataset of ours, or empty, and contains no input. `shown` is its name for
 /// people.
 pub(super) fn check(shown: &Path, target: &Path, overwrite: bool, inputs: &[PathBuf]) -> Result<()> {
-    let shown = shown.display();
     if !overwrite {
-        return Err(Error::Usage(format!("{shown} exists already; use --overwrite to replace the dataset")));
+        return Err(Error::Exists { path: shown.to_owned(), replaceable: true });
     }
+    let shown = shown.display();
     if !target.is_dir() {
         return Err(Error::Usage(format!("{shown} is not a directory, so it is not replaced")));
     }
