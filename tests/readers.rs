@@ -114,11 +114,12 @@ fn queries_of_the_documents_give_rows() {
     let documents = ["README.md", "docs/QUERIES.md", "docs/TABLES.md", "docs/ARCHITECTURE.md"];
     let mut arguments: Vec<PathBuf> = documents.iter().map(|name| root().join(name)).collect();
     arguments.push("--".into());
-    for sample in ["gc-churn", "heap-10", "stacks", "events", "server-gc", "exit-early", "subjects"] {
+    for sample in ["gc-churn", "heap-10", "stacks", "events", "server-gc", "exit-early", "subjects", "lifetimes"] {
         let options: &[&str] = match sample {
             // The one whose symbols are there, and the one with a heap dump.
             "subjects" => &["--symbols", "samples"],
             "heap-10" => &["--retained"],
+            "lifetimes" => &["--lifetimes"],
             _ => &[],
         };
         arguments.push(convert(folder.path(), sample, &[sample], options));

@@ -1,7 +1,7 @@
 //! The collections of a recording, from the fixed fields of GCStart and GCEnd. Where the runtime recorded none, from the
 //! events of PerfView's profiler.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use tracequet_trace::event::catalog::{Provider, ValueMap};
 use tracequet_trace::event::fixed_field::FixedField;
@@ -12,6 +12,9 @@ use tracequet_trace::time::Clock;
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 const GC_START: u32 = 1;
 const GC_END: u32 = 2;
+const GC_GLOBAL_HISTORY: u32 = 205;
+/// GCGlobalMechanisms: threads ran while it collected.
+const CONCURRENT: u64 = 1;
 const PROFILER: &str = "ETWClrProfiler";
 const PROFILER_GC_START: u32 = 20;
 const PROFILER_GC_STOP: u32 = 21;
@@ -87,9 +90,11 @@ impl CollectionKind {
     }
 }
 
-/// Where GCStart or GCEnd of one version has its fields.
+/// Where GCStart, GCEnd or GCGlobalHeapHistory of one version has its fields.
 pub(super) struct EventShape {
     is_end: bool,
+    /// Of a summary, whether threads ran meanwhile is in here.
+    mechanisms: Option<FixedField>,
     is_profiler: bool,
     number: FixedField,
     generation: Option<FixedField>,
@@ -104,7 +109,9 @@ impl EventShape {
     /// `None` when events of this kind are no starts or ends of collections.
     pub fn new(info: &EventInfo) -> Option<EventShape> {
         let id = info.event_type.event_id;
+        let is_summary = (info.provider.as_str(), id) == (RUNTIME, GC_GLOBAL_HISTORY);
         let (is_end, is_profiler) = match (info.provider.as_str(), id) {
+            (RUNTIME, GC_GLOBAL_HISTORY) => (false, false),
             (RUNTIME, GC_START | GC_END) => (id == GC_END, false),
             (PROFILER, PROFILER_GC_START | PROFILER_GC_STOP) => (id == PROFILER_GC_STOP, true),
             _ => return None,
@@ -114,8 +121,28 @@ impl EventShape {
         Some(EventShape {
             is_end,
             is_profiler,
-            number: FixedField::of(plan, if is_profiler { "GCID" } else { "Count" })?,
-            generation: FixedField::of(plan, if is_profiler { "Generation" } else { "Depth" }),
+            mechanisms: if is_summary { Some(FixedField::of(plan, "GlobalMechanisms")?) } else { None },
+            // A summary does not say of which collection it is.
+            number: FixedField::of(
+                plan,
+                if is_profiler {
+                    "GCID"
+                } else if is_summary {
+                    "NumHeaps"
+                } else {
+                    "Count"
+                },
+            )?,
+            generation: FixedField::of(
+                plan,
+                if is_profiler {
+                    "Generation"
+                } else if is_summary {
+                    "CondemnedGeneration"
+                } else {
+                    "Depth"
+                },
+            ),
             reason: FixedField::of(plan, "Reason"),
             kind: FixedField::of(plan, "Type"),
             instance: FixedField::of(plan, "ClrInstanceID"),
@@ -137,6 +164,8 @@ fn value_map(catalogue: &'static Provider, id: u32, version: u32, field: &str) -
 #[derive(Default)]
 pub(super) struct GcMarks {
     marks: Vec<Mark>,
+    /// When a collection of generation 2 ended that had stopped all threads, whatever its start said.
+    stopped: BTreeSet<(ProcessKey, u16, i64)>,
     unlisted: u64,
     reasons: Option<&'static ValueMap>,
 }
@@ -158,6 +187,15 @@ impl GcMarks {
     pub fn add(&mut self, shape: &EventShape, event: &RawEvent<'_>, process: ProcessKey) {
         let value = |place: Option<FixedField>| place?.read(event.payload);
         let Some(number) = value(Some(shape.number)).and_then(|v| u32::try_from(v).ok()) else { return };
+        let instance = value(shape.instance).and_then(|v| u16::try_from(v).ok()).unwrap_or_default();
+        if let Some(mechanisms) = shape.mechanisms {
+            let is_concurrent = value(Some(mechanisms)).is_none_or(|bits| bits & CONCURRENT != 0);
+            let is_full = value(shape.generation).is_some_and(|generation| generation >= 2);
+            if is_full && !is_concurrent && self.stopped.len() < MAX_MARKS {
+                self.stopped.insert((process, instance, event.ticks));
+            }
+            return;
+        }
         if self.marks.len() >= MAX_MARKS {
             self.unlisted += 1;
             return;
@@ -169,7 +207,7 @@ impl GcMarks {
             ticks: event.ticks,
             number,
             reason: value(shape.reason).and_then(|v| u32::try_from(v).ok()),
-            instance: value(shape.instance).and_then(|v| u16::try_from(v).ok()).unwrap_or_default(),
+            instance,
             generation: value(shape.generation).and_then(|v| u8::try_from(v).ok()),
             kind,
             is_end: shape.is_end,
@@ -184,6 +222,16 @@ impl GcMarks {
         self.marks.retain(|mark| !mark.is_profiler || !known.contains(&mark.process));
         let key = |mark: &Mark| (mark.process, mark.instance, mark.number);
         self.marks.sort_by_key(|mark| (key(mark), mark.ticks, mark.is_end));
+        let is_full = |mark: &&Mark| !mark.is_end && mark.generation.is_some_and(|generation| generation >= 2);
+        let full: BTreeSet<(ProcessKey, u16, i64)> =
+            self.marks.iter().filter(is_full).map(|mark| (mark.process, mark.instance, mark.ticks)).collect();
+        // Before the next collection of all generations one ended that had stopped all threads: it is this one.
+        let has_stopped = |mark: &Mark| {
+            let (process, instance) = (mark.process, mark.instance);
+            let (after, last) = ((process, instance, mark.ticks.saturating_add(1)), (process, instance, i64::MAX));
+            let until = full.range(after..=last).next().map_or(i64::MAX, |(_, _, ticks)| *ticks);
+            self.stopped.range(after..=last).next().is_some_and(|(_, _, ticks)| *ticks <= until)
+        };
         let mut list = Vec::new();
         let mut marks = self.marks.iter().peekable();
         while let Some(mark) = marks.next() {
@@ -200,13 +248,19 @@ impl GcMarks {
             let start_ns = start.and_then(|s| clock.since_start(s.ticks));
             let end_ns = end.and_then(|e| clock.since_start(e.ticks));
             let reason = start.and_then(|s| s.reason).map(u64::from);
+            let kind = match chosen.kind.or(mark.kind) {
+                Some(CollectionKind::Background) if start.is_some() && has_stopped(chosen) => {
+                    Some(CollectionKind::Blocking)
+                }
+                kind => kind,
+            };
             let collection = Collection {
                 process_id: mark.process.id,
                 number: u64::from(mark.number),
                 generation: chosen.generation.or(mark.generation).or(end.and_then(|e| e.generation)).map(u64::from),
                 reason,
                 reason_name: reason.and_then(|r| self.reasons?.name(r)),
-                kind: chosen.kind.or(mark.kind),
+                kind,
                 start_ns,
                 duration_ns: start_ns.zip(end_ns).and_then(|(start, end)| end.checked_sub(start)),
             };
