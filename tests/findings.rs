@@ -93,7 +93,7 @@ fn the_table_has_the_findings_and_the_figures_have_their_scores() {
     let convert = |name: &str, more: &[&str]| {
         let out = folder.path().join(name);
         let (input, output) = (recording("convoy"), out.to_str().unwrap().to_owned());
-        let mut arguments = vec!["convert", "-q", input.to_str().unwrap(), "-o", &output];
+        let mut arguments = vec!["convert", "-q", input.to_str().unwrap(), "-o", output.as_str()];
         arguments.extend(more);
         assert_eq!(run(&arguments).code, Some(0));
         out

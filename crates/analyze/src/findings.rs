@@ -7,9 +7,12 @@ mod collections;
 mod judge;
 mod picture;
 mod queries;
+mod rule;
 mod rules;
 mod score;
+mod shared;
 mod sites;
+mod times;
 mod windows;
 mod words;
 

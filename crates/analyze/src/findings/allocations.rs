@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::judge::Look;
 use super::picture::Allocated;
+use super::rule::Look;
 
 /// The part of the bytes from which on an own method is named.
 const LEAST_SHARE: f64 = 0.1;

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use foldhash::fast::RandomState;
 use serde_json::Value;
 
-use super::picture::Times;
+use super::times::Times;
 
 /// Statements that are remembered, bytes of a statement, and pieces of work with a statement.
 const MOST_STATEMENTS: usize = 1 << 12;

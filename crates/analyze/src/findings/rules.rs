@@ -29,7 +29,7 @@ mod unnamed_frames;
 #[cfg(test)]
 mod tests;
 
-use super::judge::{Look, Rule};
+use super::rule::Rule;
 
 /// All rules. Of two with the same score the first one is shown first: what a person can mend in the code before what it does to the collector.
 pub(super) const RULES: &[&Rule] = &[
@@ -59,28 +59,3 @@ pub(super) const RULES: &[&Rule] = &[
     &lost_events::RULE,
     &unnamed_frames::RULE,
 ];
-
-/// With fewer collections or pauses there is no verdict, as in JDK Mission Control.
-const LEAST_COLLECTIONS: u64 = 10;
-
-/// The same for samples of allocations.
-const LEAST_SAMPLES: u64 = 100;
-
-/// The collections for which a condition of SQL holds.
-fn collections(look: &Look<'_>, condition: &str) -> String {
-    format!(
-        "SELECT gc_id, start_ts, generation, reason, kind, pause_ns / 1e6 AS pause_ms FROM gc WHERE {} AND {condition} \
-         ORDER BY pause_ns DESC LIMIT 20",
-        look.of_process
-    )
-}
-
-/// The largest pauses by a column.
-fn pauses(look: &Look<'_>, column: &str) -> String {
-    format!(
-        "SELECT p.gc_id, p.start_ts, p.duration_ns / 1e6 AS pause_ms, p.suspend_ns / 1e6 AS suspend_ms, g.generation, g.reason, \
-         g.promoted_bytes FROM gc_pause p LEFT JOIN gc g ON g.trace_id = p.trace_id AND g.gc_id = p.gc_id \
-         WHERE {} AND p.kind = 'gc' ORDER BY p.{column} DESC LIMIT 20",
-        look.of("p")
-    )
-}

@@ -1,6 +1,6 @@
 //! Workers of the thread pool wait: who blocks them, and whether they wait for tasks (sync over async).
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
 use std::collections::BTreeMap;
 
 use crate::findings::sites::Is;

@@ -1,7 +1,8 @@
 //! Full collections stop the program instead of running beside it.
 
 use crate::findings::collections::Gc;
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::shared;
 
 pub(super) const RULE: Rule = Rule {
     name: "blocking_full",
@@ -31,6 +32,6 @@ fn judge(look: &Look<'_>) -> Judged {
     let blocking = full.iter().filter(|gc| !gc.is_background).count();
     let value = blocking as f64 / full.len() as f64;
     let sentence = format!("{blocking} of {} full collections stopped the program.", full.len());
-    let evidence = super::collections(look, "generation = 2 AND kind <> 'background'");
+    let evidence = shared::collections(look, "generation = 2 AND kind <> 'background'");
     Figure { value, rows: full.len() as u64, sentence, evidence, ..Figure::default() }.into()
 }

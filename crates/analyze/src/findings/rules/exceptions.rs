@@ -1,6 +1,6 @@
 //! Exceptions are thrown so often that they are a way of the program to decide.
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
 use std::cmp::Reverse;
 
 use crate::findings::words;

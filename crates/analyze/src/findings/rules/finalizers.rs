@@ -1,6 +1,7 @@
 //! Many objects live on only to be finalized.
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::shared;
 use crate::findings::windows::Windows;
 use crate::findings::words;
 
@@ -25,7 +26,7 @@ fn judge(look: &Look<'_>) -> Judged {
         windows.at(gc.start_ns, count as f64);
         rows += 1;
     }
-    if rows < super::LEAST_COLLECTIONS || look.seconds() < 5.0 {
+    if rows < shared::LEAST_COLLECTIONS || look.seconds() < 5.0 {
         return Judged::too_little(format!(
             "{rows} collections in {} are too few.",
             words::time(look.recording_ns() as f64)

@@ -1,6 +1,6 @@
 //! Background collections begin though much of generation 2 is free.
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {

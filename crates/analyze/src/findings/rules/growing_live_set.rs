@@ -1,7 +1,7 @@
 //! The live set grows: what full collections find alive gets larger from one to the next.
 
 use crate::findings::collections::Gc;
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
 use crate::findings::words;
 use crate::samples::median;
 

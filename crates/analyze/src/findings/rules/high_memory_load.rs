@@ -1,6 +1,6 @@
 //! The machine, or the container, has little memory left.
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
 
 pub(super) const RULE: Rule = Rule {
     name: "high_memory_load",

@@ -1,6 +1,7 @@
 //! The program asks for collections.
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::shared;
 use std::collections::BTreeMap;
 
 pub(super) const RULE: Rule = Rule {
@@ -43,7 +44,7 @@ fn judge(look: &Look<'_>) -> Judged {
         look.of("g")
     );
     // Of a few collections, one is a large share.
-    let at_most = (all < super::LEAST_COLLECTIONS).then_some(50.0);
+    let at_most = (all < shared::LEAST_COLLECTIONS).then_some(50.0);
     Figure {
         value: induced as f64 / all as f64,
         rows: all,

@@ -1,6 +1,6 @@
 //! Methods are compiled while the program waits for them.
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {

@@ -1,7 +1,8 @@
 //! Allocations of large objects make the collector run, each time over the whole heap.
 
 use crate::findings::allocations;
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::shared;
 
 pub(super) const RULE: Rule = Rule {
     name: "large_object_triggers",
@@ -23,7 +24,7 @@ fn judge(look: &Look<'_>) -> Judged {
         all += 1;
         large += u64::from(matches!(picture.text(gc.reason), Some("AllocLarge" | "OutOfSpaceLOH")));
     }
-    if all < super::LEAST_COLLECTIONS {
+    if all < shared::LEAST_COLLECTIONS {
         return Judged::too_little(format!("{all} collections are too few."));
     }
     let value = large as f64 / all as f64;

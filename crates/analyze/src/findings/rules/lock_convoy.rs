@@ -1,6 +1,6 @@
 //! Threads wait for one lock much of the time.
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
 use std::collections::BTreeMap;
 
 use crate::findings::windows::Windows;

@@ -1,6 +1,7 @@
 //! A collection stopped the program for long.
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::shared;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
@@ -27,7 +28,7 @@ fn judge(look: &Look<'_>) -> Judged {
         String::new()
     };
     let sentence = format!("The longest pause was {}, for collection {}{why}.", words::time(value), pause.gc_id);
-    let evidence = super::pauses(look, "duration_ns");
+    let evidence = shared::pauses(look, "duration_ns");
     let rows = look.picture.collections.pauses_of(look.id).count() as u64;
     let subject = Some(format!("gc_id {}", pause.gc_id));
     Figure { value, rows, subject, sentence, evidence, ..Figure::default() }.into()

@@ -1,6 +1,6 @@
 //! Events were lost: what the other rules count is less than what there was.
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {

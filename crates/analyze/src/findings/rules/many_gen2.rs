@@ -1,6 +1,7 @@
 //! Too many collections are full ones.
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::shared;
 
 pub(super) const RULE: Rule = Rule {
     name: "many_gen2",
@@ -20,11 +21,11 @@ fn judge(look: &Look<'_>) -> Judged {
     for gc in look.picture.collections.of(look.id).filter(|gc| !gc.is_dump) {
         if gc.generation == Some(2) { full += 1 } else { other += 1 }
     }
-    if full + other < super::LEAST_COLLECTIONS {
+    if full + other < shared::LEAST_COLLECTIONS {
         return Judged::too_little(format!("{} collections are too few.", full + other));
     }
     let value = full as f64 / other.max(1) as f64;
     let sentence = format!("There are {full} full collections beside {other} others.");
-    let evidence = super::collections(look, "generation = 2");
+    let evidence = shared::collections(look, "generation = 2");
     Figure { value, rows: full + other, sentence, evidence, ..Figure::default() }.into()
 }

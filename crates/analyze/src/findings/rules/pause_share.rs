@@ -1,6 +1,7 @@
 //! The program stands still for the collector.
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::shared;
 use crate::findings::windows::Windows;
 use crate::findings::words;
 
@@ -24,7 +25,7 @@ fn judge(look: &Look<'_>) -> Judged {
         windows.span(pause.start_ns, pause.duration_ns);
         rows += 1;
     }
-    if rows < super::LEAST_COLLECTIONS || look.seconds() < 1.0 {
+    if rows < shared::LEAST_COLLECTIONS || look.seconds() < 1.0 {
         return Judged::too_little(format!(
             "{rows} pauses in {} are too few.",
             words::time(look.recording_ns() as f64)
@@ -33,6 +34,6 @@ fn judge(look: &Look<'_>) -> Judged {
     let value = windows.worst(look.recording_ns());
     let sentence =
         format!("Threads stood still for collections {} of the time, in the worst half minute.", words::percent(value));
-    let evidence = super::pauses(look, "duration_ns");
+    let evidence = shared::pauses(look, "duration_ns");
     Figure { value, rows, sentence, evidence, ..Figure::default() }.into()
 }

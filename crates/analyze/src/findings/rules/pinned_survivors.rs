@@ -1,6 +1,7 @@
 //! Much of what survives in the young generations is pinned.
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::shared;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
@@ -25,7 +26,7 @@ fn judge(look: &Look<'_>) -> Judged {
         survived += young.survived.saturating_add(middle.survived) as f64;
         rows += 1;
     }
-    if rows < super::LEAST_COLLECTIONS || survived < 10e6 {
+    if rows < shared::LEAST_COLLECTIONS || survived < 10e6 {
         return Judged::too_little(format!(
             "{} that survived {rows} collections are too little.",
             words::size(survived)

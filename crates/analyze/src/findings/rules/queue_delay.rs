@@ -1,6 +1,6 @@
 //! Work waits long for a worker of the thread pool.
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {

@@ -1,6 +1,6 @@
 //! The slowest requests are those that a pause fell into.
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
 use crate::findings::score::score;
 use crate::findings::words;
 

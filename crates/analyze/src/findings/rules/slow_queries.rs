@@ -1,7 +1,7 @@
 //! Queries of a database take long.
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
 use crate::findings::queries::{self, Statement};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {

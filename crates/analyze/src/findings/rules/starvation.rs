@@ -1,6 +1,6 @@
 //! The thread pool adds workers because none comes free.
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
 
 pub(super) const RULE: Rule = Rule {
     name: "starvation",

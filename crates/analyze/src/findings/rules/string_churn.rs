@@ -1,7 +1,8 @@
 //! Strings are made of strings, again and again.
 
-use crate::findings::judge::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Figure, Judged, Look, Rule};
 use crate::findings::score::score;
+use crate::findings::shared;
 use crate::findings::sites::Is;
 use crate::findings::{allocations, words};
 
@@ -24,7 +25,7 @@ fn judge(look: &Look<'_>) -> Judged {
         let is_made = is_text && look.picture.sites.has(site, &[Is::MakesString]);
         if is_made { (allocated.bytes, allocated.samples) } else { (0.0, 0) }
     });
-    if part.all_samples < super::LEAST_SAMPLES {
+    if part.all_samples < shared::LEAST_SAMPLES {
         return Judged::too_little(format!("{} samples of allocations are too few.", part.all_samples));
     }
     let (value, rate) = (part.share(), part.bytes / look.seconds().max(1e-9));
