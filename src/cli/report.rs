@@ -10,6 +10,7 @@ use clap::Args;
 
 use super::opened;
 use super::output::{Outcome, print_result};
+use super::own::OwnArgs;
 
 /// What the command does.
 pub const ABOUT: &str = "Writes a recording as one HTML page: figures, a timeline of pauses, heap, allocations and samples, flame graphs, \
@@ -45,11 +46,13 @@ pub struct ReportArgs {
     /// Recording in a dataset of several: its trace_id
     #[arg(long, value_name = "KEY")]
     pub trace: Option<String>,
+    #[command(flatten)]
+    pub own: OwnArgs,
 }
 
 /// Writes the page of a dataset, or of a recording that is converted for it.
 pub fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
-    let opened = opened::open_with_symbols(&args.input, &TABLES, &args.symbols)?;
+    let opened = opened::open_with_symbols(&args.input, &TABLES, &args.symbols, args.own.patterns())?;
     let recording = opened.dataset.recording(args.trace.as_deref())?;
     let html = page(&recording)?;
     let outcome = Outcome::with_losses(opened.losses);

@@ -185,25 +185,16 @@ impl<'p> Flame<'p> {
         }
     }
 
+    /// The colour of a function: own code apart from the framework's.
     fn code(&self, function: u32) -> u8 {
-        match self.functions.get(function as usize).map(|function| function.code) {
-            Some(Code::Managed) if self.is_own(function) => 1,
-            Some(Code::Managed) => 2,
-            Some(Code::Native) => 3,
-            Some(Code::Kernel) => 4,
+        let Some(function) = self.functions.get(function as usize) else { return 0 };
+        match function.code {
+            Code::Managed if !function.is_framework => 1,
+            Code::Managed => 2,
+            Code::Native => 3,
+            Code::Kernel => 4,
             _ => 0,
         }
-    }
-
-    /// Whether code is of no assembly of the platform.
-    fn is_own(&self, function: u32) -> bool {
-        self.functions.get(function as usize).is_some_and(|function| {
-            let file = function.file.as_str();
-            let is_platform =
-                |prefix: &str| file == prefix || file.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('.'));
-            !file.is_empty()
-                && !["System", "Microsoft", "mscorlib", "netstandard", "WindowsBase"].into_iter().any(is_platform)
-        })
     }
 
     /// Functions with the largest parts, by what they have themselves.

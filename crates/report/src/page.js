@@ -257,7 +257,7 @@
     const invert = make('button', { type: 'button', 'aria-pressed': 'false' }, 'Callers below');
     const back = make('button', { type: 'button' }, 'All');
     const legend = make('span', { class: 'legend' });
-    for (const [kind, word] of [['own', 'own code'], ['platform', 'platform'], ['native', 'native'], ['kernel', 'kernel']]) {
+    for (const [kind, word] of [['own', 'own code'], ['platform', 'framework'], ['native', 'native'], ['kernel', 'kernel']]) {
       legend.append(entry(kind, word), ' ');
     }
     const hits = make('span', { role: 'status' });

@@ -22,11 +22,12 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// The tables that a page is made of.
-pub const TABLES: [&str; 20] = [
+pub const TABLES: [&str; 21] = [
     "trace",
     "trace_label",
     "process",
     "thread",
+    "finding",
     "metric",
     "gc",
     "gc_pause",
