@@ -18,6 +18,7 @@
 //! | the fate of an object | [`analyze::survived`] |
 //! | what fills the heap, and what keeps it alive | [`analyze::heap`] |
 //! | survival over time, by when bytes came into being | [`analyze::cohort`] |
+//! | a recording as one HTML page | [`report::page`] |
 //!
 //! `examples/` has a program for most of them.
 //!
@@ -168,6 +169,7 @@ pub use tracequet_dataset as dataset;
 pub use tracequet_dataset::read::{Column, Dataset, Recording, Scan, Table};
 pub use tracequet_facts as facts;
 pub use tracequet_facts::ProblemSummary;
+pub use tracequet_report as report;
 pub use tracequet_trace as trace;
 pub use tracequet_trace::error::{Error, Problem, Result, Severity};
 pub use tracequet_trace::source::Input;

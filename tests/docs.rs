@@ -194,7 +194,7 @@ fn words(line: &str) -> Vec<String> {
 fn commands_in_the_documents_exist() {
     let commands = [
         "convert", "collect", "inspect", "survived", "survival", "heap", "explain", "export", "schema", "generate",
-        "stats", "check", "compare",
+        "stats", "check", "compare", "report",
     ];
     let help: Vec<(&str, String)> = commands.iter().map(|c| (*c, program(&[c, "--help"]))).collect();
     let knows =

@@ -17,6 +17,7 @@ const CRATES: &[&str] = &[
     "crates/corprof/src",
     "crates/diagnostics-port/src",
     "crates/recorder/src",
+    "crates/report/src",
     "python/src",
     "schemas/src",
 ];
@@ -65,7 +66,14 @@ fn readers_and_facts_need_no_arrow() {
         assert!(manifest.contains("[package]"), "{folder}");
         for line in manifest.lines().filter(|line| !line.starts_with('#')) {
             let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
-            let tables = ["tracequet-dataset", "tracequet-analyze", "tracequet-convert", "tracequet", "parquet"];
+            let tables = [
+                "tracequet-dataset",
+                "tracequet-analyze",
+                "tracequet-report",
+                "tracequet-convert",
+                "tracequet",
+                "parquet",
+            ];
             assert!(!name.starts_with("arrow") && !tables.contains(&name), "{folder}: {line}");
         }
     }
@@ -78,8 +86,9 @@ fn the_program_uses_the_face_of_the_library() {
     for (path, text) in program {
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
             let behind = line.split("tracequet_").nth(1).unwrap_or_default();
-            let is_crate =
-                ["trace", "facts", "dataset", "analyze", "convert"].iter().any(|name| behind.starts_with(name));
+            let is_crate = ["trace", "facts", "dataset", "analyze", "report", "convert"]
+                .iter()
+                .any(|name| behind.starts_with(name));
             assert!(!is_crate, "{}:{}: {line}", path.display(), number + 1);
         }
     }

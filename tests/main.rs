@@ -138,6 +138,8 @@ mod readers;
 mod record;
 #[cfg(all(feature = "cli", unix))]
 mod relations;
+#[cfg(feature = "cli")]
+mod report;
 mod resync;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod same_rows;

@@ -13,6 +13,7 @@ use super::heap::HeapArgs;
 use super::lifetimes::LifetimesArgs;
 use super::live::args::{LiveArgs, PsArgs};
 use super::own::OwnArgs;
+use super::report::ReportArgs;
 use super::stats::StatsArgs;
 use super::survival::SurvivalArgs;
 use super::survived::SurvivedArgs;
@@ -156,6 +157,9 @@ pub enum Command {
     /// Show which code and types allocate what survives, is promoted, dies in generation 2, or stays
     #[command(long_about = super::lifetimes::ABOUT, after_help = super::lifetimes::EXAMPLES)]
     Lifetimes(LifetimesArgs),
+    /// Write a recording as one HTML page that opens from disk
+    #[command(long_about = super::report::ABOUT, after_help = super::report::EXAMPLES)]
+    Report(ReportArgs),
     /// Show how many bytes survive how many collections
     #[command(
         long_about = "Shows survival over time: how many of the bytes that were allocated before a collection are alive after \

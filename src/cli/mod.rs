@@ -27,6 +27,7 @@ mod output;
 mod own;
 mod progress;
 mod ps;
+mod report;
 mod schema;
 mod stats;
 mod stored;
@@ -67,6 +68,7 @@ pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Heap(args) => heap::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Compare(args) => check::run_compare(&args),

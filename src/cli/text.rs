@@ -5,77 +5,7 @@ use std::fmt::Write;
 use crate::ProblemSummary;
 use crate::trace::error::is_unseen;
 
-/// `1,234,567`.
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// `1 event`, `2 events`.
-pub fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(number), if number == 1 { one } else { many })
-}
-
-/// Bytes with three digits: `531 MB`.
-pub fn size(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
-    if bytes < 1000 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64 / 1000.0;
-    let mut unit = 0;
-    while value >= 999.5 && unit + 1 < UNITS.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    format!("{} {}", three_digits(value), UNITS.get(unit).unwrap_or(&"PB"))
-}
-
-/// Nanoseconds with three digits: `850 ns`, `1.25 ms`, `12.3 s`, `2 min 5 s`, `3 h 20 min`.
-pub fn duration(ns: i64) -> String {
-    let sign = if ns < 0 { "-" } else { "" };
-    let ns = ns.unsigned_abs();
-    if ns < 1000 {
-        return format!("{sign}{ns} ns");
-    }
-    let seconds = ns / 1_000_000_000;
-    if seconds >= 3600 {
-        return format!("{sign}{} h {} min", seconds / 3600, seconds / 60 % 60);
-    }
-    if seconds >= 100 {
-        return format!("{sign}{} min {} s", seconds / 60, seconds % 60);
-    }
-    let value = ns as f64;
-    let (value, unit) = match ns {
-        0..999_500 => (value / 1e3, "µs"),
-        999_500..999_500_000 => (value / 1e6, "ms"),
-        _ => (value / 1e9, "s"),
-    };
-    format!("{sign}{} {unit}", three_digits(value))
-}
-
-/// A moment since the start in seconds, to the microsecond: `12.345678`.
-pub fn moment(ns: i64) -> String {
-    let sign = if ns < 0 { "-" } else { "" };
-    let us = ns.unsigned_abs() / 1000;
-    format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000)
-}
-
-fn three_digits(value: f64) -> String {
-    let decimals = match value {
-        v if v < 9.995 => 2,
-        v if v < 99.95 => 1,
-        _ => 0,
-    };
-    format!("{value:.decimals$}")
-}
+pub use crate::report::units::{count, counted, duration, moment, size};
 
 /// Text from a recording, without the characters that would steer a terminal.
 pub fn clean(text: &str) -> String {

@@ -1,0 +1,290 @@
+//! What the recording is, what was found in it, its figures, and what was lost.
+
+use std::fmt::Write;
+
+use tracequet_analyze::metrics::{Metric, definition_of, metrics};
+use tracequet_dataset::read::Recording;
+use tracequet_trace::error::Result;
+
+use crate::html::{Cell, Rows, escaped, numbers, words};
+use crate::read::each;
+use crate::units::{count, counted, duration, figure, size, utc};
+
+/// Rows of the tables of figures and of diagnostics.
+const MAX_ROWS: usize = 200;
+
+/// Processes that are listed.
+const MAX_PROCESSES: usize = 8;
+
+/// What a recording is.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    /// Name of its file.
+    pub name: String,
+    pub duration_ns: i64,
+    pub status: String,
+    pub dropped: u64,
+    pub is_complete: bool,
+    /// Names and values, as they are shown.
+    pairs: Vec<(&'static str, String)>,
+}
+
+impl Facts {
+    pub(crate) fn read(recording: &Recording<'_>) -> Result<Facts> {
+        let mut facts = Facts { name: recording.info().trace_id.clone(), ..Facts::default() };
+        let columns = [
+            "path",
+            "size_bytes",
+            "container",
+            "start_ts",
+            "start_known",
+            "duration_ns",
+            "event_count",
+            "dropped_event_count",
+            "complete",
+            "sha256",
+            "processor_count",
+            "status",
+        ];
+        each(recording, "trace", &columns, |row| {
+            if let Some(path) = row.word(0) {
+                facts.name = path.rsplit(['/', '\\']).next().unwrap_or(path).to_owned();
+            }
+            facts.duration_ns = row.signed(5).unwrap_or_default().max(0);
+            facts.dropped = row.number(7).unwrap_or_default();
+            facts.is_complete = row.is(8);
+            facts.status = row.text(11).unwrap_or_default().to_owned();
+            let mut add = |name, value: Option<String>| facts.pairs.extend(value.map(|value| (name, value)));
+            add("Recorded", row.signed(3).filter(|_| row.is(4)).map(|us| format!("{} UTC", utc(us))));
+            add("Length", row.signed(5).map(duration));
+            add("Events", row.number(6).map(count));
+            add("File", row.number(1).map(|bytes| format!("{}, {}", size(bytes), row.text(2).unwrap_or_default())));
+            add("Processors", row.number(10).filter(|count| *count > 0).map(count));
+            add("SHA-256", row.word(9).map(str::to_owned));
+        })?;
+        facts.read_processes(recording)?;
+        each(recording, "trace_label", &["name", "value"], |row| {
+            if facts.pairs.len() < 40 {
+                facts.pairs.push((
+                    "Label",
+                    format!("{} = {}", row.text(0).unwrap_or_default(), row.text(1).unwrap_or_default()),
+                ));
+            }
+        })?;
+        Ok(facts)
+    }
+
+    fn read_processes(&mut self, recording: &Recording<'_>) -> Result<()> {
+        let columns =
+            ["process_id", "name", "command_line", "os", "arch", "runtime_version", "startup_flags", "event_count"];
+        let mut processes: Vec<(u64, String)> = Vec::new();
+        let mut all = 0u64;
+        each(recording, "process", &columns, |row| {
+            all += 1;
+            let mut words = vec![row.number(0).unwrap_or_default().to_string()];
+            words.extend([1, 2, 3, 4].into_iter().filter_map(|column| row.word(column)).map(str::to_owned));
+            words.extend(row.word(5).map(|version| format!(".NET {version}")));
+            words.extend(row.word(6).map(|flags| flags.replace('|', " ")));
+            let of_process = (row.number(7).unwrap_or_default(), words.join(", "));
+            // Those with the most events.
+            let place = processes.partition_point(|(events, _)| *events >= of_process.0);
+            processes.insert(place, of_process);
+            processes.truncate(MAX_PROCESSES);
+        })?;
+        let left_out = all.saturating_sub(processes.len() as u64);
+        self.pairs.extend(processes.into_iter().map(|(_, words)| ("Process", words)));
+        if left_out > 0 {
+            self.pairs.push(("Processes", format!("{} more", count(left_out))));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn html(&self) -> String {
+        let mut out = String::from("<dl class=\"facts\">\n");
+        for (name, value) in &self.pairs {
+            let class = if value.chars().count() > 32 { " class=\"long\"" } else { "" };
+            writeln!(out, "<div{class}><dt>{}</dt><dd>{}</dd></div>", escaped(name), escaped(value)).ok();
+        }
+        out.push_str("</dl>\n");
+        out
+    }
+}
+
+/// What experts' rules found. `None` where the dataset has no such table.
+pub(crate) fn findings(recording: &Recording<'_>) -> Result<Option<String>> {
+    struct Finding {
+        rule: String,
+        verdict: String,
+        score: Option<f64>,
+        figure: Option<String>,
+        subject: Option<String>,
+        sentence: String,
+        next_step: Option<String>,
+    }
+    let mut found: Vec<Finding> = Vec::new();
+    let columns = ["rule", "verdict", "score", "figure", "unit", "subject", "sentence", "next_step"];
+    let is_there = each(recording, "finding", &columns, |row| {
+        let text = |column| row.text(column).unwrap_or_default().to_owned();
+        if found.len() < 4 * MAX_ROWS {
+            found.push(Finding {
+                rule: text(0),
+                verdict: text(1),
+                score: row.real(2),
+                figure: row.real(3).map(|value| figure(row.text(4).unwrap_or_default(), value)),
+                subject: row.word(5).map(str::to_owned),
+                sentence: text(6),
+                next_step: row.word(7).map(str::to_owned),
+            });
+        }
+    })?;
+    if !is_there || found.is_empty() {
+        return Ok(None);
+    }
+    found.sort_by(|a, b| {
+        let score = |finding: &Finding| finding.score.unwrap_or(-1.0);
+        score(b).total_cmp(&score(a)).then_with(|| (&a.rule, &a.subject).cmp(&(&b.rule, &b.subject)))
+    });
+    let is_open = |finding: &Finding| matches!(finding.verdict.as_str(), "warning" | "info");
+    let (open, rest): (Vec<Finding>, Vec<Finding>) = found.into_iter().partition(is_open);
+    let list = |findings: &[Finding]| {
+        let mut out = String::from("<ul class=\"findings\">\n");
+        for finding in findings.iter().take(MAX_ROWS) {
+            let class = match finding.verdict.as_str() {
+                "warning" => "warning",
+                "info" => "info",
+                "fine" => "fine",
+                _ => "unknown",
+            };
+            let verdict = finding.verdict.replace('_', " ");
+            write!(
+                out,
+                "<li><span class=\"verdict {class}\">{}</span> <b>{}</b> ",
+                escaped(&verdict),
+                escaped(&finding.rule.replace('_', " "))
+            )
+            .ok();
+            out += &escaped(&finding.sentence);
+            if let Some(subject) = &finding.subject {
+                write!(out, " <code>{}</code>", escaped(subject)).ok();
+            }
+            if let Some(figure) = &finding.figure {
+                write!(out, " <span class=\"figure\">{}</span>", escaped(figure)).ok();
+            }
+            if let Some(step) = &finding.next_step {
+                write!(out, "<br><code class=\"step\">{}</code>", escaped(step)).ok();
+            }
+            out.push_str("</li>\n");
+        }
+        out.push_str("</ul>\n");
+        out
+    };
+    let mut out = if open.is_empty() { "<p>No rule found anything to look at.</p>\n".to_owned() } else { list(&open) };
+    if !rest.is_empty() {
+        let summary = counted(rest.len() as u64, "rule without a finding", "rules without a finding");
+        writeln!(out, "<details><summary>{summary}</summary>\n{}</details>", list(&rest)).ok();
+    }
+    Ok(Some(out))
+}
+
+/// Figures that stand at the top, where they are recorded.
+const FIRST: [(&str, &str); 9] = [
+    ("gc.pause.max", "longest pause"),
+    ("gc.pause.p99", "99 % of pauses are shorter"),
+    ("gc.pause.share", "of the time in pauses"),
+    ("gc.count", "collections"),
+    ("heap.size.max", "largest heap"),
+    ("allocation.rate", "allocated"),
+    ("exception.count", "exceptions"),
+    ("contention.duration", "waited for locks"),
+    ("request.server.p99", "99 % of requests are faster"),
+];
+
+/// The key figures, and all that are recorded. `None` when there are none.
+pub(crate) fn figures(recording: &Recording<'_>) -> Result<Option<String>> {
+    let recorded: Vec<(Metric, f64)> =
+        metrics(recording)?.into_iter().filter_map(|metric| metric.value.map(|value| (metric, value))).collect();
+    if recorded.is_empty() {
+        return Ok(None);
+    }
+    let definition = |name: &str| definition_of(name).ok().flatten();
+    let unit = |name: &str| definition(name).map_or("", |definition| definition.unit.as_str());
+    let mut out = String::from("<dl class=\"tiles\">\n");
+    for (name, words) in FIRST {
+        if let Some((_, value)) = recorded.iter().find(|(metric, _)| metric.name == name) {
+            writeln!(out, "<div><dd>{}</dd><dt>{words}</dt></div>", escaped(&figure(unit(name), *value))).ok();
+        }
+    }
+    out.push_str("</dl>\n");
+    let heads = [
+        words("metric", "docs/METRICS.md has the definition of each"),
+        numbers("value", "In its unit"),
+        numbers("of rows", "Rows that it was made from"),
+        words("largest", "The row with the largest value"),
+    ];
+    let mut rows = Rows::new("figures-table", &heads);
+    for (metric, value) in recorded.iter().take(MAX_ROWS) {
+        rows.row(vec![
+            Cell::text(Some(&metric.name)),
+            Cell::Number(value.to_string(), figure(unit(&metric.name), *value)),
+            Cell::number(Some(metric.observations), count),
+            Cell::text(metric.worst.as_deref()),
+        ]);
+    }
+    let shown = recorded.len().min(MAX_ROWS);
+    let summary = if shown < recorded.len() {
+        format!("The first {shown} of {} figures", count(recorded.len() as u64))
+    } else {
+        format!("All {shown} figures")
+    };
+    writeln!(out, "<details><summary>{summary}</summary>\n{}</details>", rows.html("Figures")).ok();
+    Ok(Some(out))
+}
+
+/// What was lost, damaged or not understood.
+pub(crate) fn losses(recording: &Recording<'_>, facts: &Facts) -> Result<String> {
+    let mut out = String::new();
+    let line = match (facts.status.as_str(), facts.dropped, facts.is_complete) {
+        ("failed", ..) => "The recording could not be read.".to_owned(),
+        (_, 0, true) if facts.status == "ok" => "Nothing was lost: every event was read.".to_owned(),
+        (_, dropped, is_complete) => {
+            let lost = if dropped > 0 {
+                format!("{} lost. ", counted(dropped, "event is", "events are"))
+            } else {
+                String::new()
+            };
+            let end = if is_complete { "" } else { "The recording is cut off, or its end is missing. " };
+            format!("{lost}{end}What is missing makes figures too low: the rows below say what and where.")
+        }
+    };
+    writeln!(out, "<p>{}</p>", escaped(&line)).ok();
+    let heads = [
+        words("severity", "info: nothing is missing"),
+        words("code", "The kind of problem"),
+        numbers("count", "Events, rows or records that are affected"),
+        numbers("at byte", "Offset in the unpacked recording"),
+        words("message", "In a sentence"),
+    ];
+    let mut rows = Rows::new("losses-table", &heads);
+    let mut of = 0usize;
+    each(recording, "diagnostic", &["severity", "code", "count", "byte_offset", "message"], |row| {
+        of += 1;
+        if of <= MAX_ROWS {
+            rows.row(vec![
+                Cell::text(row.text(0)),
+                Cell::text(row.text(1)),
+                Cell::number(row.number(2), count),
+                Cell::number(row.number(3), count),
+                Cell::text(row.text(4)),
+            ]);
+        }
+    })?;
+    if of > 0 {
+        let note = if of > MAX_ROWS {
+            format!("The first {MAX_ROWS} of {} diagnostics.", count(of as u64))
+        } else {
+            counted(of as u64, "diagnostic.", "diagnostics.")
+        };
+        write!(out, "<p class=\"note\">{note}</p>\n{}", rows.html("Diagnostics")).ok();
+    }
+    Ok(out)
+}

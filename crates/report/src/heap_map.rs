@@ -1,0 +1,384 @@
+//! Where memory lies and survives: collections by parts of the address space, a byte for each.
+
+use std::collections::{BTreeSet, HashMap};
+
+use foldhash::fast::RandomState;
+use tracequet_dataset::read::Recording;
+use tracequet_trace::error::Result;
+
+use crate::collections::{Collection, Collections};
+use crate::html::{Cell, Rows, numbers};
+use crate::packed::Bytes;
+use crate::read::each;
+use crate::units::{count, size};
+
+/// Collections and parts of the address space of a map.
+const MAX_COLUMNS: usize = 400;
+const MAX_BINS: usize = 560;
+
+/// Parts that are told apart while it is not known yet how fine the map can be. A part has 256 bytes at least.
+const MAX_TOUCHED: usize = 8 << 10;
+const MIN_SHIFT: u32 = 8;
+
+/// What is in a part of the address space after a collection: the low three bits of a byte. The next three are the generation,
+/// the last two how much of the part it takes, in quarters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum State {
+    /// No memory of the heap.
+    Outside = 0,
+    /// Survived where it was.
+    InPlace = 1,
+    /// Survived, and was moved here.
+    MovedHere = 2,
+    /// Survived, and was moved away; here is nothing any more.
+    MovedAway = 3,
+    /// Did not survive.
+    Freed = 4,
+    /// Of a generation that was not collected: alive or not.
+    NotCollected = 5,
+    /// In use after the collection, and not before; nothing was moved here.
+    New = 6,
+}
+
+/// Generation of which nothing is known.
+const NO_GENERATION: u8 = 7;
+
+/// Bytes in a part of the address space, for one collection.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    in_place: u64,
+    moved_here: u64,
+    moved_away: u64,
+    /// In use at the start, of generations that were collected.
+    collected: u64,
+    /// In use at the start, of the others.
+    kept: u64,
+    /// In use at the end.
+    after: u64,
+    /// Generations by which most bytes are known: at the end, at the start.
+    generation: Option<(u8, u64)>,
+    generation_before: Option<(u8, u64)>,
+}
+
+impl Part {
+    fn byte(&self, bin_bytes: u64) -> u8 {
+        let gone = self.collected.saturating_sub(self.in_place).saturating_sub(self.moved_away);
+        // Where something lies now, it does not matter what was moved away from there.
+        let left = self.moved_away.saturating_sub(self.moved_here);
+        let new = self.after.saturating_sub(self.collected.saturating_add(self.kept)).saturating_sub(self.moved_here);
+        let states = [
+            (State::InPlace, self.in_place),
+            (State::MovedHere, self.moved_here),
+            (State::NotCollected, self.kept),
+            (State::Freed, gone),
+            (State::MovedAway, left),
+            (State::New, new),
+        ];
+        let mut most = (State::Outside, 0);
+        for (state, bytes) in states {
+            if bytes > most.1 {
+                most = (state, bytes);
+            }
+        }
+        if most.0 == State::Outside {
+            return 0;
+        }
+        let was = matches!(most.0, State::Freed | State::MovedAway);
+        let known =
+            if was { self.generation_before.or(self.generation) } else { self.generation.or(self.generation_before) };
+        let generation = known.map_or(NO_GENERATION, |(generation, _)| generation.min(NO_GENERATION));
+        let quarter = (u128::from(most.1) * 4 / u128::from(bin_bytes.max(1))).min(3) as u8;
+        most.0 as u8 | generation << 3 | quarter << 6
+    }
+}
+
+/// What became of the bytes of a collection.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fate {
+    in_place: u64,
+    moved: u64,
+    collected: Option<u64>,
+    kept: Option<u64>,
+}
+
+/// The map of the heap, and the table behind it.
+pub(crate) struct HeapMap {
+    columns: Vec<Collection>,
+    /// Collections with ranges, of which `columns` are some.
+    of: usize,
+    shift: u32,
+    bins: Vec<u64>,
+    parts: Vec<Part>,
+    fates: Vec<Fate>,
+}
+
+impl HeapMap {
+    /// Reads the ranges. `None` when the recording has none that survived.
+    pub(crate) fn read(recording: &Recording<'_>, collections: &Collections) -> Result<Option<HeapMap>> {
+        let with_ranges: Vec<&Collection> = collections.all.iter().filter(|collection| collection.has_ranges).collect();
+        if with_ranges.is_empty() {
+            return Ok(None);
+        }
+        let of = with_ranges.len();
+        // Evenly over the time of the recording.
+        let step = of.div_ceil(MAX_COLUMNS).max(1);
+        let columns: Vec<Collection> = with_ranges.into_iter().step_by(step).cloned().collect();
+        let places: Places = columns.iter().map(|collection| collection.gc_id).zip(0..).collect();
+        let mut touched = Touched::default();
+        let each_range = |table: &str, columns: &[&str], take: &mut dyn FnMut(usize, u64, u64)| {
+            each(recording, table, columns, |row| {
+                let place = row.number(0).and_then(|gc| places.get(&(gc as u32)));
+                if let (Some(place), Some(start), Some(length)) = (place, row.number(1), row.number(2)) {
+                    take(*place, start, length);
+                }
+            })
+        };
+        each_range("gc_generation_range", &["gc_id", "range_start", "range_length"], &mut |_, start, length| {
+            touched.add(start, length);
+        })?;
+        if touched.bins.is_empty() {
+            let mut touch = |_, start, length| touched.add(start, length);
+            each_range("gc_surviving_range", &["gc_id", "range_start", "range_length"], &mut touch)?;
+            each_range("gc_moved_range", &["gc_id", "new_range_start", "range_length"], &mut touch)?;
+        }
+        touched.coarsen(MAX_BINS);
+        let bins: Vec<u64> = touched.bins.into_iter().collect();
+        let parts = vec![Part::default(); bins.len().saturating_mul(columns.len())];
+        let fates = vec![Fate::default(); columns.len()];
+        let mut map = HeapMap { columns, of, shift: touched.shift, bins, parts, fates };
+        map.fill(recording, &places)?;
+        Ok(Some(map))
+    }
+
+    fn fill(&mut self, recording: &Recording<'_>, places: &Places) -> Result<()> {
+        let place_of = |gc: Option<u64>| gc.and_then(|gc| places.get(&(gc as u32))).copied();
+        let columns = ["gc_id", "phase", "generation", "range_start", "range_length"];
+        each(recording, "gc_generation_range", &columns, |row| {
+            let (Some(place), Some(start), Some(length)) = (place_of(row.number(0)), row.number(3), row.number(4))
+            else {
+                return;
+            };
+            let generation = row.number(2).unwrap_or_default().min(NO_GENERATION.into()) as u8;
+            let is_start = row.text(1) == Some("start");
+            let condemned = self.columns.get(place).and_then(|collection| collection.generation);
+            // Of large and pinned objects those are collected with generation 2; the frozen heap never is.
+            let is_collected = condemned.is_some_and(|most| match generation {
+                0..=2 => generation <= most,
+                3 | 4 => most >= 2,
+                _ => false,
+            });
+            if is_start && let Some(fate) = self.fates.get_mut(place) {
+                let sum = if is_collected { &mut fate.collected } else { &mut fate.kept };
+                *sum = Some(sum.unwrap_or_default().saturating_add(length));
+                // Both are known once there are bounds.
+                fate.collected.get_or_insert(0);
+                fate.kept.get_or_insert(0);
+            }
+            self.cover(place, start, length, |part, bytes| {
+                let known = if is_start { &mut part.generation_before } else { &mut part.generation };
+                if known.is_none_or(|(_, most)| bytes > most) {
+                    *known = Some((generation, bytes));
+                }
+                let sum = match (is_start, is_collected) {
+                    (false, _) => &mut part.after,
+                    (true, true) => &mut part.collected,
+                    (true, false) => &mut part.kept,
+                };
+                *sum = sum.saturating_add(bytes);
+            });
+        })?;
+        let columns = ["gc_id", "range_start", "range_length", "generation_after"];
+        each(recording, "gc_surviving_range", &columns, |row| {
+            let (Some(place), Some(start), Some(length)) = (place_of(row.number(0)), row.number(1), row.number(2))
+            else {
+                return;
+            };
+            if let Some(fate) = self.fates.get_mut(place) {
+                fate.in_place = fate.in_place.saturating_add(length);
+            }
+            let generation = row.number(3);
+            self.cover(place, start, length, |part, bytes| {
+                part.in_place = part.in_place.saturating_add(bytes);
+                part.note_generation(generation, bytes);
+            });
+        })?;
+        let columns = ["gc_id", "old_range_start", "new_range_start", "range_length", "generation_after"];
+        each(recording, "gc_moved_range", &columns, |row| {
+            let (Some(place), Some(length)) = (place_of(row.number(0)), row.number(3)) else { return };
+            let (Some(old), Some(new)) = (row.number(1), row.number(2)) else { return };
+            if let Some(fate) = self.fates.get_mut(place) {
+                fate.moved = fate.moved.saturating_add(length);
+            }
+            if old == new {
+                self.cover(place, new, length, |part, bytes| part.in_place = part.in_place.saturating_add(bytes));
+                return;
+            }
+            let generation = row.number(4);
+            self.cover(place, old, length, |part, bytes| part.moved_away = part.moved_away.saturating_add(bytes));
+            self.cover(place, new, length, |part, bytes| {
+                part.moved_here = part.moved_here.saturating_add(bytes);
+                part.note_generation(generation, bytes);
+            });
+        })?;
+        Ok(())
+    }
+
+    /// Calls `take` with each part of the map that a range touches, and how many of its bytes lie there.
+    fn cover(&mut self, column: usize, start: u64, length: u64, mut take: impl FnMut(&mut Part, u64)) {
+        let Some(last) = length.checked_sub(1).map(|rest| start.saturating_add(rest)) else { return };
+        let first_bin = self.bins.partition_point(|bin| *bin < start >> self.shift);
+        let row = column.saturating_mul(self.bins.len());
+        for (place, bin) in self.bins.iter().enumerate().skip(first_bin) {
+            if *bin > last >> self.shift {
+                break;
+            }
+            let low = bin << self.shift;
+            let high = low | ((1u64 << self.shift) - 1);
+            let bytes = last.min(high).saturating_sub(start.max(low)).saturating_add(1);
+            if let Some(part) = self.parts.get_mut(row + place) {
+                take(part, bytes);
+            }
+        }
+    }
+
+    /// Data for the script.
+    pub(crate) fn packed(&self) -> Result<String> {
+        let mut bytes = Bytes::default();
+        bytes.u32(self.columns.len() as u32);
+        bytes.u32(self.bins.len() as u32);
+        bytes.u64(1 << self.shift);
+        self.bins.iter().for_each(|bin| bytes.u64(bin << self.shift));
+        self.columns.iter().for_each(|collection| bytes.f64(collection.start_ns as f64));
+        self.columns.iter().for_each(|collection| bytes.u32(collection.gc_id));
+        self.columns.iter().for_each(|collection| bytes.byte(collection.generation.unwrap_or(NO_GENERATION)));
+        self.parts.iter().for_each(|part| bytes.byte(part.byte(1 << self.shift)));
+        bytes.packed()
+    }
+
+    /// What is drawn, in words.
+    pub(crate) fn note(&self) -> String {
+        let columns = match self.columns.len() {
+            n if n < self.of => {
+                format!("{} of {} collections with ranges, evenly over time", count(n as u64), count(self.of as u64))
+            }
+            n => format!("{} collections with ranges", count(n as u64)),
+        };
+        let folded = self.bins.windows(2).filter(|pair| matches!(pair, [a, b] if a.wrapping_add(1) != *b)).count();
+        let part = size(1 << self.shift);
+        format!(
+            "{columns}, left to right. {} parts of {part} of the address space, top to bottom; {} between them are folded.",
+            count(self.bins.len() as u64),
+            crate::units::counted(folded as u64, "gap", "gaps"),
+        )
+    }
+
+    /// The table behind the map.
+    pub(crate) fn table(&self) -> String {
+        let heads = [
+            numbers("gc_id", "Number of the collection within the recording"),
+            numbers("gen", "Highest generation that was collected"),
+            numbers("survived in place", "Sum of the lengths of the surviving ranges"),
+            numbers("moved", "Sum of the lengths of the moved ranges"),
+            numbers(
+                "freed",
+                "Bytes in use at the start of the generations that were collected, less those that survived",
+            ),
+            numbers("not collected", "Bytes in use at the start of the other generations"),
+        ];
+        let mut rows = Rows::new("heap-map-table", &heads);
+        for (collection, fate) in self.columns.iter().zip(&self.fates) {
+            let survived = fate.in_place.saturating_add(fate.moved);
+            rows.row_at(
+                collection.start_ns,
+                vec![
+                    Cell::number(Some(collection.gc_id.into()), |n| n.to_string()),
+                    Cell::number(collection.generation.map(u64::from), |n| n.to_string()),
+                    Cell::number(Some(fate.in_place), size),
+                    Cell::number(Some(fate.moved), size),
+                    Cell::number(fate.collected.map(|bytes| bytes.saturating_sub(survived)), size),
+                    Cell::number(fate.kept, size),
+                ],
+            );
+        }
+        rows.html("What became of the bytes of each collection")
+    }
+}
+
+impl Part {
+    fn note_generation(&mut self, generation: Option<u64>, bytes: u64) {
+        if let (None, Some(generation)) = (self.generation, generation) {
+            self.generation = Some((generation.min(NO_GENERATION.into()) as u8, bytes));
+        }
+    }
+}
+
+/// Columns of collections by their numbers.
+type Places = HashMap<u32, usize, RandomState>;
+
+/// Parts of the address space that ranges touch. They become coarser when there are too many.
+#[derive(Debug)]
+struct Touched {
+    shift: u32,
+    bins: BTreeSet<u64>,
+}
+
+impl Default for Touched {
+    fn default() -> Touched {
+        Touched { shift: MIN_SHIFT, bins: BTreeSet::new() }
+    }
+}
+
+impl Touched {
+    fn add(&mut self, start: u64, length: u64) {
+        let Some(last) = length.checked_sub(1).map(|rest| start.saturating_add(rest)) else { return };
+        while (last >> self.shift) - (start >> self.shift) >= MAX_TOUCHED as u64 {
+            self.coarser();
+        }
+        self.bins.extend(start >> self.shift..=last >> self.shift);
+        self.coarsen(MAX_TOUCHED);
+    }
+
+    fn coarsen(&mut self, most: usize) {
+        while self.bins.len() > most {
+            self.coarser();
+        }
+    }
+
+    fn coarser(&mut self) {
+        self.shift += 1;
+        self.bins = std::mem::take(&mut self.bins).into_iter().map(|bin| bin >> 1).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_become_coarser_until_they_fit() {
+        let mut touched = Touched::default();
+        touched.add(0x1_0000, 0x1000);
+        touched.add(0x7fff_0000_0000, 1);
+        assert_eq!((touched.shift, touched.bins.len()), (MIN_SHIFT, 17));
+        touched.coarsen(4);
+        assert_eq!((touched.shift, touched.bins.len()), (MIN_SHIFT + 3, 3), "{touched:?}");
+        // The whole address space, and nothing.
+        touched.add(0, u64::MAX);
+        touched.add(5, 0);
+        assert!(touched.bins.len() <= MAX_TOUCHED, "{}", touched.bins.len());
+    }
+
+    #[test]
+    fn a_part_is_what_most_of_it_is() {
+        let part = Part { collected: 100, in_place: 20, moved_away: 70, ..Part::default() };
+        assert_eq!(part.byte(100) & 7, State::MovedAway as u8);
+        let part = Part { collected: 100, in_place: 20, generation_before: Some((1, 100)), ..Part::default() };
+        assert_eq!(part.byte(100), State::Freed as u8 | 1 << 3 | 3 << 6);
+        let part = Part { kept: 50, generation: Some((2, 50)), ..Part::default() };
+        assert_eq!(part.byte(100), State::NotCollected as u8 | 2 << 3 | 2 << 6);
+        let part = Part { after: 30, moved_here: 30, ..Part::default() };
+        assert_eq!(part.byte(1000), State::MovedHere as u8 | NO_GENERATION << 3);
+        assert_eq!(Part::default().byte(100), 0);
+    }
+}

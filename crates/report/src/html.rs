@@ -1,0 +1,184 @@
+//! Text of a recording as text of a page.
+
+use std::fmt::Write;
+
+use tracequet_trace::error::is_unseen;
+
+/// Characters of a text that a cell shows at most.
+pub(crate) const MAX_SHOWN: usize = 240;
+
+/// The text for a person: what is not seen or turns the direction is written as `\u{202e}`, and a long text is cut.
+pub(crate) fn shown(text: &str) -> String {
+    let mut out = String::new();
+    for (place, c) in text.chars().enumerate() {
+        if place == MAX_SHOWN {
+            out.push('…');
+            break;
+        }
+        if is_unseen(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// The beginning of a text, in bytes.
+pub(crate) fn cut(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+/// The text for a person as HTML: of elements and of quoted attributes.
+pub(crate) fn escaped(text: &str) -> String {
+    let text = shown(text);
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug)]
+pub(crate) enum Cell {
+    /// A text of a recording.
+    Text(String),
+    /// A number as it is, by which rows are sorted, and as it is shown.
+    Number(String, String),
+    /// What was not recorded.
+    Missing,
+}
+
+impl Cell {
+    /// A text that may be missing.
+    pub(crate) fn text(text: Option<&str>) -> Cell {
+        text.filter(|text| !text.is_empty()).map_or(Cell::Missing, |text| Cell::Text(text.to_owned()))
+    }
+
+    /// A number that may be missing, shown by a function.
+    pub(crate) fn number(value: Option<u64>, show: impl Fn(u64) -> String) -> Cell {
+        value.map_or(Cell::Missing, |value| Cell::Number(value.to_string(), show(value)))
+    }
+
+    /// The same with a sign.
+    pub(crate) fn signed(value: Option<i64>, show: impl Fn(i64) -> String) -> Cell {
+        value.map_or(Cell::Missing, |value| Cell::Number(value.to_string(), show(value)))
+    }
+}
+
+/// A column: its head, what it means, and whether it has numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub name: &'static str,
+    pub meaning: &'static str,
+    pub is_number: bool,
+}
+
+/// A column of texts.
+pub(crate) const fn words(name: &'static str, meaning: &'static str) -> Head {
+    Head { name, meaning, is_number: false }
+}
+
+/// A column of numbers.
+pub(crate) const fn numbers(name: &'static str, meaning: &'static str) -> Head {
+    Head { name, meaning, is_number: true }
+}
+
+/// A table that script makes sortable. Rows with a time are those that a selection on the timeline leaves.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    id: &'static str,
+    heads: Vec<Head>,
+    rows: Vec<(Option<i64>, Vec<Cell>)>,
+}
+
+impl Rows {
+    pub(crate) fn new(id: &'static str, heads: &[Head]) -> Rows {
+        Rows { id, heads: heads.to_vec(), rows: Vec::new() }
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
+        self.rows.push((None, cells));
+    }
+
+    pub(crate) fn row_at(&mut self, ts_ns: i64, cells: Vec<Cell>) {
+        self.rows.push((Some(ts_ns), cells));
+    }
+
+    /// The table, in a region that scrolls by itself on a narrow screen.
+    pub(crate) fn html(&self, label: &str) -> String {
+        let mut out = String::new();
+        let label = escaped(label);
+        let id = self.id;
+        write!(
+            out,
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table id=\"{id}\"><thead><tr>"
+        )
+        .ok();
+        for head in &self.heads {
+            let class = if head.is_number { " class=\"n\"" } else { "" };
+            write!(out, "<th scope=\"col\"{class} title=\"{}\">{}</th>", escaped(head.meaning), escaped(head.name))
+                .ok();
+        }
+        out.push_str("</tr></thead><tbody>\n");
+        for (time, cells) in &self.rows {
+            match time {
+                Some(ts_ns) => write!(out, "<tr data-t=\"{ts_ns}\">").ok(),
+                None => write!(out, "<tr>").ok(),
+            };
+            for (cell, head) in cells.iter().zip(&self.heads) {
+                match cell {
+                    Cell::Text(text) => {
+                        // A long text needs a column that is wide, a short one should not be broken.
+                        let class = if text.chars().nth(24).is_some() { " class=\"w\"" } else { "" };
+                        write!(out, "<td{class}>{}</td>", escaped(text)).ok()
+                    }
+                    Cell::Number(raw, shown) => {
+                        write!(out, "<td data-v=\"{}\">{}</td>", escaped(raw), escaped(shown)).ok()
+                    }
+                    Cell::Missing if head.is_number => write!(out, "<td class=\"n\">–</td>").ok(),
+                    Cell::Missing => write!(out, "<td>–</td>").ok(),
+                };
+            }
+            out.push_str("</tr>\n");
+        }
+        out.push_str("</tbody></table></div>\n");
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_recordings_stay_texts() {
+        assert_eq!(escaped("</script><b a='\"'>&"), "&lt;/script&gt;&lt;b a=&#39;&quot;&#39;&gt;&amp;");
+        assert_eq!(escaped("a\u{202e}b\nc"), "a\\u{202e}b\\u{a}c");
+        assert_eq!(escaped("Größe<名>"), "Größe&lt;名&gt;");
+        let long = "x".repeat(MAX_SHOWN + 1);
+        assert_eq!(escaped(&long), format!("{}…", "x".repeat(MAX_SHOWN)));
+    }
+
+    #[test]
+    fn what_was_not_recorded_is_no_zero() {
+        let mut rows = Rows::new("t", &[words("name", ""), numbers("bytes", "")]);
+        rows.row(vec![Cell::text(None), Cell::number(None, |n| n.to_string())]);
+        rows.row_at(7, vec![Cell::text(Some("a")), Cell::number(Some(0), |n| format!("{n} B"))]);
+        let html = rows.html("x");
+        assert!(html.contains("<tr><td>–</td><td class=\"n\">–</td></tr>"), "{html}");
+        assert!(html.contains("<tr data-t=\"7\"><td>a</td><td data-v=\"0\">0 B</td></tr>"), "{html}");
+    }
+}

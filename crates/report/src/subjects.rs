@@ -1,0 +1,350 @@
+//! Tables of allocations, exceptions, waits for locks and modules, with their sums over time.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use foldhash::fast::RandomState;
+use tracequet_analyze::profile::{Profile, What};
+use tracequet_dataset::read::Recording;
+use tracequet_trace::error::Result;
+
+use crate::html::{Cell, Head, Rows, cut, numbers, words};
+use crate::read::{Row, each};
+use crate::timeline::Series;
+use crate::units::{count, counted, duration, moment, size};
+
+/// Names that are told apart; what is beyond them is one row.
+const MAX_NAMES: usize = 64 << 10;
+
+/// Bytes of a name that are kept.
+const MAX_NAME: usize = 1000;
+
+/// Rows of a table.
+const MAX_ROWS: usize = 100;
+
+/// What stands for names beyond the bound.
+const OTHERS: &str = "(others)";
+
+/// A table with what is to be said of it, the sums over time, and the weights of call sites for a flame graph.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    pub table: String,
+    pub note: String,
+    pub rows: u64,
+    pub over_time: Series,
+    pub weights: BTreeMap<u32, u64>,
+}
+
+/// Sums by names, which stand one behind the other in a key.
+#[derive(Debug)]
+struct Groups<V> {
+    found: HashMap<String, V, RandomState>,
+    key: String,
+}
+
+/// Between the names of a key.
+const BETWEEN: char = '\0';
+
+impl<V: Default> Groups<V> {
+    fn new() -> Groups<V> {
+        Groups { found: HashMap::default(), key: String::new() }
+    }
+
+    fn of<const N: usize>(&mut self, names: [&str; N]) -> &mut V {
+        let write = |key: &mut String, names: [&str; N]| {
+            key.clear();
+            for (place, name) in names.into_iter().enumerate() {
+                key.extend((place > 0).then_some(BETWEEN));
+                key.push_str(cut(name, MAX_NAME));
+            }
+        };
+        write(&mut self.key, names);
+        if !self.found.contains_key(&self.key) && self.found.len() >= MAX_NAMES {
+            write(&mut self.key, [OTHERS; N]);
+        }
+        if !self.found.contains_key(&self.key) {
+            return self.found.entry(self.key.clone()).or_default();
+        }
+        self.found.entry(std::mem::take(&mut self.key)).or_default()
+    }
+
+    /// The largest, and how many there are.
+    fn largest(self, size: impl Fn(&V) -> u64) -> (Vec<(Vec<String>, V)>, usize) {
+        let mut all: Vec<_> = self.found.into_iter().collect();
+        let of = all.len();
+        all.sort_by(|a, b| size(&b.1).cmp(&size(&a.1)).then_with(|| a.0.cmp(&b.0)));
+        all.truncate(MAX_ROWS);
+        let names = |key: String| key.split(BETWEEN).map(str::to_owned).collect();
+        (all.into_iter().map(|(key, value)| (names(key), value)).collect(), of)
+    }
+}
+
+fn rows_note(shown: usize, of: usize, [one, many]: [&str; 2], by: &str) -> String {
+    if shown < of {
+        format!("The {shown} of {} {many} with {by}.", count(of as u64))
+    } else {
+        format!("All of them: {}.", counted(of as u64, one, many))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Allocated {
+    bytes: Option<u64>,
+    objects: Option<f64>,
+    samples: u64,
+}
+
+/// Allocations by type. Several kinds of samples may stand for the same bytes, so that only those of one are counted.
+pub(crate) fn allocations(recording: &Recording<'_>, end_ns: i64) -> Result<Subject> {
+    let mut found: BTreeSet<String> = BTreeSet::new();
+    each(recording, "allocation", &["source"], |row| {
+        if let Some(source) = row.text(0).filter(|source| !found.contains(*source) && found.len() < 16) {
+            found.insert(source.to_owned());
+        }
+    })?;
+    let choices: [&[&str]; 4] = [&["object"], &["sampled"], &["object_high", "object_low"], &["tick"]];
+    let chosen = choices.into_iter().find(|choice| choice.iter().any(|source| found.contains(*source))).unwrap_or(&[]);
+    let names = type_names(recording, !chosen.is_empty())?;
+    let mut groups: Groups<Allocated> = Groups::new();
+    let mut over_time = Series::new(end_ns, &[("al", "allocated")]);
+    let (mut weights, mut rows, mut unknown) = (BTreeMap::new(), 0u64, String::new());
+    let columns =
+        ["source", "type_name", "process_id", "type_id", "allocation_bytes", "object_count", "ts_ns", "callsite_id"];
+    each(recording, "allocation", &columns, |row| {
+        if !row.text(0).is_some_and(|source| chosen.contains(&source)) {
+            return;
+        }
+        rows += 1;
+        let key = (row.number(2).unwrap_or_default(), row.number(3).unwrap_or_default());
+        let name = row.word(1).or_else(|| names.get(&key).map(String::as_str)).unwrap_or_else(|| {
+            unknown = format!("type {:x}", key.1);
+            &unknown
+        });
+        let (sum, bytes) = (groups.of([name]), row.number(4));
+        sum.samples += 1;
+        sum.bytes = bytes.map(|bytes| sum.bytes.unwrap_or_default().saturating_add(bytes)).or(sum.bytes);
+        sum.objects = row.real(5).map(|objects| sum.objects.unwrap_or_default() + objects).or(sum.objects);
+        over_time.add(0, row.signed(6).unwrap_or_default(), bytes.unwrap_or_default());
+        let weight = weights.entry(row.number(7).unwrap_or_default() as u32).or_insert(0u64);
+        *weight = weight.saturating_add(bytes.unwrap_or_default());
+    })?;
+    weights.remove(&0);
+    let heads = [
+        words("type", "Of the sampled objects"),
+        numbers("bytes", "That the samples stand for"),
+        numbers("objects", "That the samples stand for; not all kinds of samples say it"),
+        numbers("samples", "Rows of the table allocation"),
+    ];
+    let mut table = Rows::new("allocations-table", &heads);
+    let (largest, of) = groups.largest(|sum| sum.bytes.unwrap_or_default());
+    for (name, sum) in &largest {
+        table.row(vec![
+            Cell::text(name.first().map(String::as_str)),
+            Cell::number(sum.bytes, size),
+            sum.objects.map_or(Cell::Missing, |n| Cell::Number(n.to_string(), count(n.round() as u64))),
+            Cell::number(Some(sum.samples), count),
+        ]);
+    }
+    let mut note = rows_note(largest.len(), of, ["type", "types"], "the most bytes");
+    if let Some(source) = chosen.first() {
+        note += match *source {
+            "tick" => " By ticks, one about every 100 kB: what they say of types is rough.",
+            "sampled" => " By samples in which each byte has the same chance.",
+            _ => " By the objects that were recorded.",
+        };
+    }
+    Ok(Subject { table: table.html("Allocations by type"), note, rows, over_time, weights })
+}
+
+/// Names of types, for samples that have only an id.
+fn type_names(recording: &Recording<'_>, is_needed: bool) -> Result<HashMap<(u64, u64), String, RandomState>> {
+    let mut names = HashMap::default();
+    if is_needed {
+        each(recording, "type", &["process_id", "type_id", "name"], |row| {
+            if let Some(name) = row.word(2).filter(|_| names.len() < MAX_NAMES) {
+                let name = cut(name, MAX_NAME);
+                let known =
+                    names.entry((row.number(0).unwrap_or_default(), row.number(1).unwrap_or_default())).or_default();
+                if name > String::as_str(known) {
+                    *known = name.to_owned();
+                }
+            }
+        })?;
+    }
+    Ok(names)
+}
+
+#[derive(Debug, Default)]
+struct Thrown {
+    count: u64,
+    first_ns: i64,
+    message: String,
+}
+
+/// Exceptions by type, and by the method that caught them.
+pub(crate) fn exceptions(recording: &Recording<'_>, end_ns: i64) -> Result<Subject> {
+    let mut groups: Groups<Thrown> = Groups::new();
+    let mut over_time = Series::new(end_ns, &[("ex", "thrown")]);
+    let mut rows = 0u64;
+    each(recording, "exception", &["type_name", "catch_method_name", "message", "ts_ns"], |row: &Row<'_>| {
+        rows += 1;
+        let ts_ns = row.signed(3).unwrap_or_default();
+        over_time.add(0, ts_ns, 1);
+        let thrown = groups.of([row.text(0).unwrap_or_default(), row.text(1).unwrap_or_default()]);
+        if thrown.count == 0 || ts_ns < thrown.first_ns {
+            thrown.first_ns = ts_ns;
+            thrown.message.clear();
+            let message = row.text(2).unwrap_or_default();
+            thrown.message.push_str(cut(message, MAX_NAME));
+        }
+        thrown.count += 1;
+    })?;
+    let heads = [
+        words("type", "Of the exception"),
+        numbers("thrown", "How often"),
+        numbers("first s", "When the first one was thrown, in seconds since the recording began"),
+        words("message of the first", "NULL is what the runtime writes for none"),
+        words("caught in", "The method of the last handler, where it is recorded"),
+    ];
+    let mut table = Rows::new("exceptions-table", &heads);
+    let (largest, of) = groups.largest(|thrown| thrown.count);
+    for (names, thrown) in &largest {
+        table.row(vec![
+            Cell::text(names.first().map(String::as_str)),
+            Cell::number(Some(thrown.count), count),
+            Cell::signed(Some(thrown.first_ns), moment),
+            Cell::text(Some(&thrown.message)),
+            Cell::text(names.get(1).map(String::as_str)),
+        ]);
+    }
+    let note =
+        rows_note(largest.len(), of, ["pair of type and handler", "pairs of type and handler"], "the most exceptions");
+    Ok(Subject { table: table.html("Exceptions"), note, rows, over_time, weights: BTreeMap::new() })
+}
+
+#[derive(Debug, Default)]
+struct Waited {
+    count: u64,
+    total_ns: u64,
+    longest_ns: Option<u64>,
+}
+
+/// What a lock and its report are made of: a wait belongs to the method that called it.
+const OF_LOCKS: [&str; 3] =
+    ["System.Threading.Monitor.", "System.Threading.Lock.", "System.Diagnostics.Tracing.NativeRuntimeEventSource."];
+
+/// Waits for locks by the method that waited.
+pub(crate) fn locks(recording: &Recording<'_>, profile: Option<&Profile>, end_ns: i64) -> Result<Subject> {
+    let mut groups: Groups<Waited> = Groups::new();
+    let mut over_time = Series::new(end_ns, &[("lk", "waited")]);
+    let mut sites: HashMap<u32, String, RandomState> = HashMap::default();
+    let mut rows = 0u64;
+    each(recording, "contention", &["callsite_id", "kind", "start_ts_ns", "duration_ns"], |row| {
+        rows += 1;
+        let callsite = row.number(0).unwrap_or_default() as u32;
+        if sites.len() >= MAX_NAMES {
+            sites.clear();
+        }
+        let site = sites
+            .entry(callsite)
+            .or_insert_with(|| profile.and_then(|profile| waiting(profile, callsite)).unwrap_or_default());
+        let waited = groups.of([site.as_str(), row.text(1).unwrap_or_default()]);
+        waited.count += 1;
+        // A wait that did not end in the recording has no time.
+        if let Some(ns) = row.number(3) {
+            waited.total_ns = waited.total_ns.saturating_add(ns);
+            waited.longest_ns = waited.longest_ns.max(Some(ns));
+        }
+        over_time.add(0, row.signed(2).unwrap_or_default(), row.number(3).unwrap_or_default());
+    })?;
+    let heads = [
+        words("waits in", "The innermost method outside of the lock's own code; empty without a stack"),
+        words("kind", "Of lock"),
+        numbers("waits", "How many"),
+        numbers("waited", "All waits together that ended in the recording"),
+        numbers("longest", "The longest of them"),
+    ];
+    let mut table = Rows::new("locks-table", &heads);
+    let (largest, of) = groups.largest(|waited| waited.total_ns);
+    for (names, waited) in &largest {
+        let total = waited.longest_ns.map(|_| waited.total_ns);
+        table.row(vec![
+            Cell::text(names.first().map(String::as_str)),
+            Cell::text(names.get(1).map(String::as_str)),
+            Cell::number(Some(waited.count), count),
+            Cell::number(total, |ns| duration(ns as i64)),
+            Cell::number(waited.longest_ns, |ns| duration(ns as i64)),
+        ]);
+    }
+    let note = rows_note(largest.len(), of, ["method that waited", "methods that waited"], "the most time");
+    Ok(Subject { table: table.html("Waits for locks"), note, rows, over_time, weights: BTreeMap::new() })
+}
+
+fn waiting(profile: &Profile, callsite: u32) -> Option<String> {
+    let stack = profile.stack(callsite);
+    let mut functions = stack.iter().rev().filter_map(|function| profile.functions.get(*function as usize));
+    let is_lock = |name: &str| OF_LOCKS.iter().any(|part| name.starts_with(part));
+    Some(functions.find(|function| !is_lock(&function.name))?.name.clone())
+}
+
+/// CPU samples over time, by what was running.
+pub(crate) fn samples(recording: &Recording<'_>, end_ns: i64) -> Result<Series> {
+    let mut over_time =
+        Series::new(end_ns, &[("c0", "managed"), ("c1", "native or waiting"), ("c2", "of the kernel's sampler")]);
+    each(recording, "cpu_sample", &["ts_ns", "kind", "sample_count"], |row| {
+        let kind = match row.text(1) {
+            Some("idle") => return,
+            Some("managed") => 0,
+            Some("external" | "error") => 1,
+            _ => 2,
+        };
+        over_time.add(kind, row.signed(0).unwrap_or_default(), row.number(2).unwrap_or(1));
+    })?;
+    over_time.kinds.retain(|(_, _, sums)| sums.iter().any(|sum| *sum > 0));
+    Ok(over_time)
+}
+
+/// Modules with managed code, and what to say of them.
+pub(crate) fn modules(recording: &Recording<'_>) -> Result<(String, String, u64)> {
+    const HEADS: [Head; 4] = [
+        words("module", "Name of the file"),
+        words("path", "As the runtime has it"),
+        numbers(
+            "loaded s",
+            "Seconds since the recording began; empty when it was loaded before, or when that is not recorded",
+        ),
+        words("symbols", "Id of its portable PDB"),
+    ];
+    let mut found: BTreeSet<(String, Option<i64>, Option<String>)> = BTreeSet::new();
+    let mut rows = 0u64;
+    each(recording, "managed_module", &["path", "native_path", "load_ts_ns", "pdb_guid"], |row| {
+        rows += 1;
+        let Some(path) = row.word(0).or(row.word(1)).filter(|_| found.len() < MAX_NAMES) else { return };
+        let path = cut(path, MAX_NAME);
+        found.insert((path.to_owned(), row.signed(2), row.word(3).map(str::to_owned)));
+    })?;
+    let mut table = Rows::new("modules-table", &HEADS);
+    for (path, load_ns, pdb) in found.iter().take(2 * MAX_ROWS) {
+        let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+        table.row(vec![
+            Cell::text(Some(name)),
+            Cell::text(Some(path)),
+            Cell::signed(*load_ns, moment),
+            Cell::text(pdb.as_deref()),
+        ]);
+    }
+    let note = rows_note(
+        found.len().min(2 * MAX_ROWS),
+        found.len(),
+        ["module with managed code", "modules with managed code"],
+        "the first paths",
+    );
+    Ok((table.html("Modules"), note, rows))
+}
+
+/// The kinds of stacks that flame graphs are drawn of.
+pub(crate) const STACKS: [(What, &str, &str); 4] = [
+    (What::Cpu, "cpu", "CPU"),
+    (What::Allocation, "allocations", "Allocations"),
+    (What::Exception, "exceptions", "Exceptions"),
+    (What::Contention, "locks", "Locks"),
+];

@@ -1,0 +1,339 @@
+//! Charts on one axis of time, as SVG that needs no script. Each is 1000 units wide, whatever the recording's length: the script
+//! zooms by changing what part of them is seen.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crate::collections::{Collection, Collections, GENERATIONS, Pause};
+use crate::html::{Cell, Head, Rows, escaped, numbers};
+use crate::units::{count, counted, duration, moment, size};
+
+/// Parts of the time that sums are made of.
+pub(crate) const BUCKETS: usize = 240;
+
+/// Units from left to right, and from bottom to top.
+const WIDTH: f64 = 1000.0;
+const HEIGHT: f64 = 60.0;
+
+/// Pauses and sizes that are drawn; more of them are merged.
+const MAX_MARKS: usize = 1200;
+
+/// Sums over the parts of the time, of several kinds that are stacked.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    end_ns: i64,
+    /// Class of its colour, name, and sums.
+    pub kinds: Vec<(&'static str, &'static str, Vec<u64>)>,
+    /// Whether there were rows.
+    pub is_recorded: bool,
+}
+
+impl Series {
+    pub(crate) fn new(end_ns: i64, kinds: &[(&'static str, &'static str)]) -> Series {
+        let kinds = kinds.iter().map(|(class, name)| (*class, *name, vec![0; BUCKETS])).collect();
+        Series { end_ns: end_ns.max(1), kinds, is_recorded: false }
+    }
+
+    /// What was allocated before each collection, where no allocations are recorded.
+    pub(crate) fn of_collections(collections: &Collections, end_ns: i64) -> Series {
+        let mut series = Series::new(end_ns, &[("al", "allocated")]);
+        for collection in &collections.all {
+            if let Some(bytes) = collection.allocated {
+                series.add(0, collection.start_ns, bytes);
+            }
+        }
+        series
+    }
+
+    pub(crate) fn add(&mut self, kind: usize, ts_ns: i64, value: u64) {
+        self.is_recorded = true;
+        let place = i128::from(ts_ns.clamp(0, self.end_ns - 1)) * BUCKETS as i128 / i128::from(self.end_ns);
+        let bucket = self.kinds.get_mut(kind).and_then(|(_, _, sums)| sums.get_mut(place as usize));
+        if let Some(sum) = bucket {
+            *sum = sum.saturating_add(value);
+        }
+    }
+
+    /// The sum of all kinds in each part.
+    fn sums(&self) -> Vec<u64> {
+        let mut sums = vec![0u64; BUCKETS];
+        for (_, _, of_kind) in &self.kinds {
+            sums.iter_mut().zip(of_kind).for_each(|(sum, value)| *sum = sum.saturating_add(*value));
+        }
+        sums
+    }
+
+    /// The length of a part in seconds.
+    fn seconds(&self) -> f64 {
+        self.end_ns as f64 / BUCKETS as f64 / 1e9
+    }
+
+    /// The highest sum.
+    pub(crate) fn highest(&self) -> u64 {
+        self.sums().into_iter().max().unwrap_or_default()
+    }
+
+    /// The highest sum for a second.
+    pub(crate) fn highest_rate(&self) -> f64 {
+        self.highest() as f64 / self.seconds()
+    }
+
+    fn svg(&self, label: &str) -> String {
+        let most = self.highest().max(1) as f64;
+        let step = WIDTH / BUCKETS as f64;
+        let mut below = vec![0u64; BUCKETS];
+        let mut out = open(label);
+        for (class, _, sums) in &self.kinds {
+            let mut path = String::new();
+            for (place, (value, below)) in sums.iter().zip(&mut below).enumerate().filter(|(_, (value, _))| **value > 0)
+            {
+                let bottom = HEIGHT - *below as f64 / most * HEIGHT;
+                *below = below.saturating_add(*value);
+                let top = HEIGHT - *below as f64 / most * HEIGHT;
+                let left = place as f64 * step;
+                write!(path, "M{left:.2} {bottom:.2}V{top:.2}h{step:.2}V{bottom:.2}z").ok();
+            }
+            if !path.is_empty() {
+                write!(out, "<path class=\"{class}\" d=\"{path}\"/>").ok();
+            }
+        }
+        out.push_str("</svg>");
+        out
+    }
+}
+
+fn open(label: &str) -> String {
+    format!(
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">",
+        escaped(label)
+    )
+}
+
+/// One chart: its name, what it says in words, what its colours mean, and the drawing.
+fn lane(name: &str, words: &str, legend: &[(&str, &str)], svg: &str) -> String {
+    let mut out = String::new();
+    write!(out, "<figure class=\"lane\"><figcaption><b>{}</b> <span>{}</span>", escaped(name), escaped(words)).ok();
+    if !legend.is_empty() {
+        out.push_str("<span class=\"legend\">");
+        for (class, word) in legend {
+            write!(out, "<span><i class=\"{class}\"></i>{}</span> ", escaped(word)).ok();
+        }
+        out.push_str("</span>");
+    }
+    writeln!(out, "</figcaption><div class=\"plot\">{svg}</div></figure>").ok();
+    out
+}
+
+/// Charts of one recording.
+pub(crate) struct Timeline<'t> {
+    pub end_ns: i64,
+    pub collections: &'t Collections,
+    /// Name, how its highest value is said, and the sums.
+    pub series: Vec<(&'static str, Shown, &'t Series)>,
+}
+
+/// How the highest value of a series is said.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shown {
+    /// Bytes for a second.
+    ByteRate,
+    /// How many for a second.
+    Rate,
+    /// Time of a part of the axis.
+    Time,
+}
+
+impl Timeline<'_> {
+    /// Whether there is anything to draw.
+    pub(crate) fn has_charts(&self) -> bool {
+        self.has_sums() || self.has_sizes() || !self.collections.pauses.is_empty()
+    }
+
+    /// Whether there are charts of sums.
+    pub(crate) fn has_sums(&self) -> bool {
+        self.series.iter().any(|(_, _, series)| series.is_recorded)
+    }
+
+    fn has_sizes(&self) -> bool {
+        self.collections.all.iter().any(|collection| collection.sizes.iter().any(Option::is_some))
+    }
+
+    pub(crate) fn html(&self) -> String {
+        let end = self.end_ns.max(1);
+        let mut out = format!("<div class=\"lanes\" id=\"lanes\" data-end=\"{end}\">\n");
+        if !self.collections.pauses.is_empty() {
+            out += &self.pauses();
+        }
+        if self.has_sizes() {
+            out += &self.sizes();
+        }
+        for (name, how, series) in self.series.iter().filter(|(_, _, series)| series.is_recorded) {
+            let words = match how {
+                Shown::ByteRate => format!("at most {}/s", size(series.highest_rate() as u64)),
+                Shown::Rate => format!("at most {}/s", rate(series.highest_rate())),
+                Shown::Time => format!(
+                    "at most {} of waits began in {}",
+                    duration(series.highest() as i64),
+                    duration((series.seconds() * 1e9) as i64)
+                ),
+            };
+            let mut legend: Vec<(&str, &str)> = series.kinds.iter().map(|(class, name, _)| (*class, *name)).collect();
+            // One colour needs no explanation beside the name of the chart.
+            legend.retain(|_| series.kinds.len() > 1);
+            out += &lane(name, &words, &legend, &series.svg(&format!("{name}: {words}")));
+        }
+        out.push_str("<div class=\"axis\" id=\"axis\">");
+        for part in 0..=6i64 {
+            write!(out, "<span>{}</span>", duration((i128::from(end) * i128::from(part) / 6) as i64)).ok();
+        }
+        out.push_str("</div></div>\n");
+        out
+    }
+
+    fn x(&self, ts_ns: i64) -> f64 {
+        (ts_ns.max(0) as f64 / self.end_ns.max(1) as f64 * WIDTH).min(WIDTH)
+    }
+
+    fn pauses(&self) -> String {
+        let collections: BTreeMap<u32, &Collection> = self.collections.all.iter().map(|c| (c.gc_id, c)).collect();
+        let pauses = &self.collections.pauses;
+        let longest = pauses.iter().map(|pause| pause.duration_ns).max().unwrap_or_default();
+        let class = |pause: &Pause| match collections.get(&pause.gc_id).filter(|_| pause.is_gc) {
+            Some(collection) if collection.kind.as_deref() == Some("background") => "bg",
+            Some(collection) => match collection.generation {
+                Some(0) => "g0",
+                Some(1) => "g1",
+                Some(2) => "g2",
+                _ => "ot",
+            },
+            None => "ot",
+        };
+        // Of those that would lie on each other the longest of each colour.
+        let mut marks: BTreeMap<(usize, &str), &Pause> = BTreeMap::new();
+        let is_merged = pauses.len() > MAX_MARKS;
+        for (place, pause) in pauses.iter().enumerate() {
+            let slot =
+                if is_merged { (self.x(pause.start_ns) / WIDTH * MAX_MARKS as f64 / 4.0) as usize } else { place };
+            let kept = marks.entry((slot, class(pause))).or_insert(pause);
+            if pause.duration_ns > kept.duration_ns {
+                *kept = pause;
+            }
+        }
+        let stops = counted(pauses.len() as u64, "stop", "stops");
+        let merged = if is_merged { "; of stops at one place the longest is drawn" } else { "" };
+        let words = format!("{stops}, the longest {}{merged}", duration(longest));
+        let mut svg = open(&format!("Pauses: {words}"));
+        for ((_, class), pause) in &marks {
+            let (left, right) = (self.x(pause.start_ns), self.x(pause.start_ns.saturating_add(pause.duration_ns)));
+            let height = (pause.duration_ns.max(0) as f64 / longest.max(1) as f64 * HEIGHT).max(1.5);
+            let of = match collections.get(&pause.gc_id).filter(|_| pause.is_gc) {
+                Some(collection) => {
+                    let generation = collection.generation.map_or("?".to_owned(), |generation| generation.to_string());
+                    let kind = collection.kind.as_deref().unwrap_or("of unknown kind");
+                    format!("collection {} of generation {generation}, {kind}", pause.gc_id)
+                }
+                None => "not for a collection".to_owned(),
+            };
+            write!(
+                svg,
+                "<rect class=\"mark {class}\" x=\"{left:.3}\" y=\"{:.2}\" width=\"{:.3}\" height=\"{height:.2}\"><title>{} at {} s: {}</title></rect>",
+                HEIGHT - height,
+                (right - left).max(0.001),
+                duration(pause.duration_ns),
+                moment(pause.start_ns),
+                escaped(&of),
+            )
+            .ok();
+        }
+        svg.push_str("</svg>");
+        let mut legend = vec![("g0", "gen 0"), ("g1", "gen 1"), ("g2", "gen 2"), ("bg", "background"), ("ot", "other")];
+        legend.retain(|(class, _)| marks.keys().any(|(_, drawn)| drawn == class));
+        lane("Pauses", &words, &legend, &svg)
+    }
+
+    fn sizes(&self) -> String {
+        let known: Vec<&Collection> =
+            self.collections.all.iter().filter(|collection| collection.sizes.iter().any(Option::is_some)).collect();
+        let step = known.len().div_ceil(MAX_MARKS).max(1);
+        let known: Vec<&Collection> = known.into_iter().step_by(step).collect();
+        let when = |collection: &Collection| self.x(collection.end_ns.unwrap_or(collection.start_ns));
+        let all = |collection: &Collection| {
+            collection.sizes.iter().flatten().fold(0u64, |sum, bytes| sum.saturating_add(*bytes))
+        };
+        let most = known.iter().map(|collection| all(collection)).max().unwrap_or_default();
+        let words = format!("at most {} after a collection", size(most));
+        let mut svg = open(&format!("Heap by generation: {words}"));
+        let mut below = vec![0u64; known.len()];
+        let classes = ["g0", "g1", "g2", "lo", "po"];
+        for (generation, class) in classes.iter().enumerate().take(GENERATIONS) {
+            let y = |bytes: u64| HEIGHT - bytes as f64 / most.max(1) as f64 * HEIGHT;
+            let (mut top, mut bottom) = (String::new(), Vec::new());
+            for (place, (collection, below)) in known.iter().zip(&mut below).enumerate() {
+                let right = known.get(place + 1).map_or(WIDTH, |next| when(next));
+                let lower = *below;
+                *below = below.saturating_add(collection.sizes.get(generation).copied().flatten().unwrap_or_default());
+                let letter = if place == 0 { 'M' } else { 'L' };
+                write!(top, "{letter}{:.2} {:.2}H{right:.2}", when(collection), y(*below)).ok();
+                bottom.push(format!("L{right:.2} {:.2}H{:.2}", y(lower), when(collection)));
+            }
+            bottom.reverse();
+            write!(svg, "<path class=\"{class}\" d=\"{top}{}z\"/>", bottom.concat()).ok();
+        }
+        svg.push_str("</svg>");
+        let legend = [("g0", "gen 0"), ("g1", "gen 1"), ("g2", "gen 2"), ("lo", "large"), ("po", "pinned")];
+        lane("Heap by generation", &words, &legend, &svg)
+    }
+
+    /// The table behind the charts of sums.
+    pub(crate) fn table(&self) -> String {
+        let recorded: Vec<_> = self.series.iter().filter(|(_, _, series)| series.is_recorded).collect();
+        let mut heads: Vec<Head> = vec![numbers("from s", "Seconds since the recording began")];
+        heads.extend(recorded.iter().map(|(name, _, _)| numbers(name, "The sum of this part of the time")));
+        let mut rows = Rows::new("timeline-table", &heads);
+        let sums: Vec<(Shown, Vec<u64>)> = recorded.iter().map(|(_, how, series)| (*how, series.sums())).collect();
+        for part in 0..BUCKETS {
+            let values: Vec<(Shown, u64)> =
+                sums.iter().map(|(how, sums)| (*how, sums.get(part).copied().unwrap_or_default())).collect();
+            if values.iter().all(|(_, value)| *value == 0) {
+                continue;
+            }
+            let from = (i128::from(self.end_ns) * part as i128 / BUCKETS as i128) as i64;
+            let mut cells = vec![Cell::signed(Some(from), moment)];
+            cells.extend(values.into_iter().map(|(how, value)| {
+                Cell::number(Some(value), |value| match how {
+                    Shown::ByteRate => size(value),
+                    Shown::Rate => count(value),
+                    Shown::Time => duration(value as i64),
+                })
+            }));
+            rows.row_at(from, cells);
+        }
+        rows.html("The charts of sums as a table")
+    }
+}
+
+fn rate(value: f64) -> String {
+    if value >= 100.0 { count(value as u64) } else { format!("{value:.1}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_at_the_edges_fall_into_a_part() {
+        let mut series = Series::new(1000, &[("a", "one"), ("b", "other")]);
+        for (kind, ts_ns) in [(0, i64::MIN), (0, 0), (1, 999), (1, i64::MAX), (2, 5)] {
+            series.add(kind, ts_ns, 1);
+        }
+        let sums = series.sums();
+        assert_eq!((sums.first(), sums.last()), (Some(&2), Some(&2)));
+        assert_eq!(sums.iter().sum::<u64>(), 4);
+        // A recording without a length.
+        let mut series = Series::new(0, &[("a", "one")]);
+        series.add(0, 0, u64::MAX);
+        series.add(0, 0, 1);
+        assert_eq!(series.highest(), u64::MAX);
+        assert!(!series.svg("x").contains("NaN"));
+    }
+}

@@ -1,0 +1,452 @@
+//! `tracequet report`: the figures of a page are those of the tables, texts of a recording stay texts, and a page needs nothing.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use tracequet::dataset::read::Dataset;
+use tracequet::report::{TABLES, page};
+use tracequet::{Convert, convert};
+
+use crate::support::dataset::rows;
+use crate::support::files::sample;
+use crate::support::program::run;
+use crate::support::writer::{Form, Kind, Row, Writer};
+
+/// The dataset of a recording, and its page.
+fn made(input: std::path::PathBuf) -> (tempfile::TempDir, Dataset, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let request = Convert::new([input], folder.path().join("set")).tables(TABLES);
+    convert(&request, &mut |_| {}).unwrap();
+    let dataset = Dataset::open(folder.path().join("set")).unwrap();
+    let html = page(&dataset.recording(None).unwrap()).unwrap();
+    (folder, dataset, html)
+}
+
+/// A cell: what it is sorted by, and what it shows.
+type Cell = (Option<String>, String);
+
+/// The rows of a table of the page, without its head.
+fn table(html: &str, id: &str) -> Vec<Vec<Cell>> {
+    let (_, rest) = html.split_once(&format!("<table id=\"{id}\">")).unwrap_or_else(|| panic!("no table {id}"));
+    let (_, body) = rest.split_once("<tbody>").unwrap();
+    let (body, _) = body.split_once("</tbody>").unwrap();
+    let plain = |text: &str| {
+        let pairs = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
+        pairs.iter().fold(text.to_owned(), |text, (coded, plain)| text.replace(coded, plain))
+    };
+    let cell = |text: &str| {
+        let (head, text) = text.split_once('>').unwrap();
+        let raw = head.split_once("data-v=\"").map(|(_, rest)| rest.trim_end_matches('"').to_owned());
+        (raw, plain(text.strip_suffix("</td>").unwrap()))
+    };
+    body.split("<tr")
+        .skip(1)
+        .map(|row| row.split_once("</tr>").unwrap().0.split("<td").skip(1).map(cell).collect())
+        .collect()
+}
+
+/// The raw values of a column.
+fn raw(rows: &[Vec<Cell>], column: usize) -> Vec<String> {
+    rows.iter().map(|row| row[column].0.clone().unwrap_or_else(|| row[column].1.clone())).collect()
+}
+
+/// The data of a flame graph or of the map, as the script gets them.
+fn data(html: &str, id: &str) -> Vec<u8> {
+    let (_, rest) = html.split_once(&format!("<script type=\"application/octet-stream\" id=\"{id}\">")).unwrap();
+    let (text, _) = rest.split_once("</script>").unwrap();
+    let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let values: Vec<u32> = text.chars().filter(|c| *c != '=').map(|c| letters.find(c).unwrap() as u32).collect();
+    let packed: Vec<u8> = values
+        .chunks(4)
+        .flat_map(|part| {
+            let bits = part.iter().fold(0, |bits, value| bits << 6 | value) << (6 * (4 - part.len()));
+            bits.to_be_bytes()[1..part.len()].to_vec()
+        })
+        .collect();
+    let mut plain = Vec::new();
+    flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut plain).unwrap();
+    plain
+}
+
+/// A flame graph: name, own and total of each node.
+fn nodes(html: &str, id: &str) -> Vec<(String, f64, f64)> {
+    let data = data(html, id);
+    let u32_at = |at: usize| u32::from_le_bytes(data[at..at + 4].try_into().unwrap()) as usize;
+    let f64_at = |at: usize| f64::from_le_bytes(data[at..at + 8].try_into().unwrap());
+    let (count, names) = (u32_at(0), u32_at(4));
+    let lengths = 8 + count * 24;
+    let mut at = lengths + names * 5;
+    let texts: Vec<String> = (0..names)
+        .map(|name| {
+            let from = at;
+            at += u32_at(lengths + name * 4);
+            String::from_utf8(data[from..at].to_vec()).unwrap()
+        })
+        .collect();
+    assert_eq!(at, data.len());
+    let node =
+        |n: usize| (texts[u32_at(8 + count * 20 + n * 4)].clone(), f64_at(8 + n * 8), f64_at(8 + count * 8 + n * 8));
+    (0..count).map(node).collect()
+}
+
+fn number(text: &str) -> u64 {
+    text.parse().unwrap()
+}
+
+/// Sums by the first column; without a second one how many rows there are.
+fn sums(rows: Vec<[String; 2]>, are_values: bool) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for [key, value] in rows {
+        *sums.entry(key).or_default() += if are_values { number(&value) } else { 1 };
+    }
+    sums
+}
+
+#[test]
+fn collections_of_the_page_are_those_of_the_tables() {
+    for name in ["gc-churn.nettrace", "server-gc.nettrace", "callbacks.corprof"] {
+        let (_folder, dataset, html) = made(sample(name));
+        let recording = dataset.recording(None).unwrap();
+        let shown = table(&html, "collections-table");
+        let columns =
+            ["gc_id", "gc_number", "start_ts_ns", "generation", "pause_ns", "size_after_bytes", "promoted_bytes"];
+        let mut expected = rows(&recording, "gc", columns);
+        expected.sort_by_key(|row| number(&row[2]));
+        assert!(expected.len() > 10 && shown.len() == expected.len(), "{name}");
+        for (column, place) in [(0, 0), (2, 2), (4, 6)] {
+            let expected: Vec<String> = expected.iter().map(|row| row[column].clone()).collect();
+            assert_eq!(raw(&shown, place), expected, "{name}: {}", columns[column]);
+        }
+        // What callbacks do not carry is missing, and not 0.
+        for (column, place) in [(1, 1), (5, 10), (6, 11)] {
+            let expected = expected.iter().map(|row| if name == "callbacks.corprof" { "–" } else { &row[column] });
+            assert_eq!(raw(&shown, place), expected.collect::<Vec<_>>(), "{name}: {}", columns[column]);
+        }
+        // Sizes by generation.
+        let sizes: HashMap<(String, String), String> =
+            rows(&recording, "gc_heap_stats", ["gc_id", "generation", "size_bytes"])
+                .into_iter()
+                .map(|[gc, generation, bytes]| ((gc, generation), bytes))
+                .collect();
+        assert_eq!(sizes.is_empty(), name == "callbacks.corprof");
+        for row in &shown {
+            for generation in 0..5usize {
+                let key = (row[0].0.clone().unwrap(), generation.to_string());
+                assert_eq!(row[12 + generation].0.as_ref(), sizes.get(&key), "{name}: {key:?}");
+            }
+        }
+        // What survived.
+        let fates = table(&html, "heap-map-table");
+        let expected = rows(&recording, "gc", ["gc_id", "surviving_bytes", "moved_bytes", "start_ts_ns"]);
+        let expected: HashMap<&String, [&String; 2]> =
+            expected.iter().map(|[gc, stayed, moved, _]| (gc, [stayed, moved])).collect();
+        assert!(fates.len() > 5, "{name}");
+        for row in &fates {
+            let [gc, stayed, moved] = [0, 2, 3].map(|place| row[place].0.clone().unwrap());
+            assert_eq!([&stayed, &moved], expected[&gc], "{name}: collection {gc}");
+        }
+    }
+}
+
+#[test]
+fn allocations_and_exceptions_of_the_page_are_those_of_the_tables() {
+    let (_folder, dataset, html) = made(sample("known.nettrace"));
+    let recording = dataset.recording(None).unwrap();
+    let sampled = rows(&recording, "allocation", ["source", "type_name", "allocation_bytes"]);
+    let sampled: Vec<_> =
+        sampled.into_iter().filter(|[source, ..]| source == "sampled").map(|[_, name, bytes]| [name, bytes]).collect();
+    let expected = sums(sampled, true);
+    let shown = table(&html, "allocations-table");
+    assert!(expected.len() > 4);
+    assert_eq!(shown.len(), expected.len().min(100));
+    for row in &shown {
+        assert_eq!(number(row[1].0.as_ref().unwrap()), expected[&row[0].1], "{}", row[0].1);
+    }
+    // Only one kind of samples counts in the flame graph, too.
+    let with_stack = rows(&recording, "allocation", ["source", "callsite_id", "allocation_bytes"]);
+    let with_stack = with_stack.iter().filter(|[source, site, _]| source == "sampled" && site != "0");
+    let all: u64 = with_stack.map(|[_, _, bytes]| number(bytes)).sum();
+    assert!(all > 0);
+    assert_eq!(nodes(&html, "flame-allocations")[0].2, all as f64);
+
+    let expected = sums(rows(&recording, "exception", ["type_name", "type_name"]), false);
+    let mut shown: BTreeMap<String, u64> = BTreeMap::new();
+    for row in table(&html, "exceptions-table") {
+        *shown.entry(row[0].1.clone()).or_default() += number(row[1].0.as_ref().unwrap());
+    }
+    assert!(!expected.is_empty());
+    assert_eq!(shown, expected);
+    let waits = rows(&recording, "contention", ["duration_ns", "callsite_id"]);
+    assert!(!waits.is_empty());
+    let shown = table(&html, "locks-table");
+    assert_eq!(raw(&shown, 2).iter().map(|n| number(n)).sum::<u64>(), waits.len() as u64);
+    assert_eq!(
+        raw(&shown, 3).iter().map(|n| number(n)).sum::<u64>(),
+        waits.iter().map(|[ns, _]| number(ns)).sum::<u64>()
+    );
+}
+
+/// A text as a page shows it.
+fn cut(text: &str) -> String {
+    let kept: String = text.chars().take(240).collect();
+    if kept.len() < text.len() { kept + "…" } else { kept }
+}
+
+#[test]
+fn a_flame_graph_has_the_weights_of_the_samples() {
+    let (_folder, dataset, html) = made(sample("stacks.nettrace"));
+    let recording = dataset.recording(None).unwrap();
+    let profile = tracequet::analyze::profile::read(&recording, tracequet::analyze::profile::What::Cpu).unwrap();
+    let (mut own, mut total): (BTreeMap<String, u64>, BTreeMap<String, u64>) = Default::default();
+    let mut all = 0;
+    for (site, weight) in profile.by_callsite() {
+        let names: Vec<String> =
+            profile.stack(site).iter().map(|f| cut(&profile.functions[*f as usize].name)).collect();
+        *own.entry(names.last().unwrap().clone()).or_default() += weight;
+        let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
+        distinct.into_iter().for_each(|name| *total.entry(name.clone()).or_default() += weight);
+        all += weight;
+    }
+    let nodes = nodes(&html, "flame-cpu");
+    assert_eq!(nodes[0].2, all as f64);
+    let mut of_nodes: BTreeMap<String, u64> = BTreeMap::new();
+    for (name, self_weight, _) in nodes.iter().filter(|(_, own, _)| *own > 0.0) {
+        *of_nodes.entry(name.split('\n').next().unwrap().to_owned()).or_default() += *self_weight as u64;
+    }
+    assert_eq!(of_nodes, own);
+    let shown = table(&html, "stacks-cpu-table");
+    assert!(shown.len() > 5);
+    for row in &shown {
+        let [own_shown, total_shown] = [2, 4].map(|place| number(row[place].0.as_ref().unwrap()));
+        assert_eq!(
+            (own_shown, total_shown),
+            (own.get(&row[0].1).copied().unwrap_or_default(), total[&row[0].1]),
+            "{}",
+            row[0].1
+        );
+    }
+}
+
+/// A recording with exceptions, each thrown in a method, with texts from an enemy.
+fn hostile(texts: &[&str]) -> Vec<u8> {
+    let runtime = "Microsoft-Windows-DotNETRuntime";
+    let kind = |id, event_id, version| Kind { id, provider: runtime, event_id, version, name: "" };
+    let wide = |out: &mut Vec<u8>, text: &str| out.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+    let mut writer = Writer::new(Form::V4);
+    writer.metadata(&[kind(1, 80, 1), kind(2, 143, 1)]);
+    let stacks: Vec<Vec<u64>> = (0..texts.len() as u64).map(|n| vec![0x1000 * (n + 1) + 8]).collect();
+    writer.stacks(1, &stacks);
+    let mut events = Vec::new();
+    for (n, text) in texts.iter().enumerate() {
+        let mut method = Vec::new();
+        for word in [7 + n as u64, 1, 0x1000 * (n as u64 + 1)] {
+            method.extend(word.to_le_bytes());
+        }
+        for word in [0x100u32, 0x0600_0001, 0] {
+            method.extend(word.to_le_bytes());
+        }
+        [*text, "Method", "void ()"].into_iter().for_each(|text| wide(&mut method, text));
+        method.extend([0, 0]);
+        let mut thrown = Vec::new();
+        wide(&mut thrown, text);
+        wide(&mut thrown, text);
+        thrown.extend([0; 8 + 4 + 2 + 2]);
+        let sequence = 2 * n as u32 + 1;
+        let row = Row { thread: 5, capture_thread: 5, ..Row::default() };
+        events.push(Row { metadata_id: 2, sequence, ticks: 10 + n as i64, payload: method, ..row.clone() });
+        let stack_id = n as u32 + 1;
+        events.push(Row {
+            metadata_id: 1,
+            sequence: sequence + 1,
+            ticks: 100 + n as i64,
+            stack_id,
+            payload: thrown,
+            ..row
+        });
+    }
+    writer.events(&events);
+    writer.end()
+}
+
+#[test]
+fn texts_of_a_recording_stay_texts() {
+    let texts = [
+        "</script><script>alert(1)</script>",
+        "\"><img src=x onerror=alert(1)>",
+        "' onmouseover='alert(1)",
+        "<!--<script>",
+        "]]></style></title></table>",
+        "&lt;b&gt;",
+        "turned\u{202e}around\u{2028}",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("<b>&\"hostile'.nettrace");
+    std::fs::write(&path, hostile(&texts)).unwrap();
+    let (_folder, dataset, html) = made(path);
+    assert_eq!(rows(&dataset.recording(None).unwrap(), "exception", ["type_name"]).len(), texts.len());
+    let shown = table(&html, "exceptions-table");
+    let mut types: Vec<String> = shown.iter().map(|row| row[0].1.clone()).collect();
+    types.sort();
+    let mut expected: Vec<String> =
+        texts.iter().map(|text| text.replace('\u{202e}', "\\u{202e}").replace('\u{2028}', "\\u{2028}")).collect();
+    expected.sort();
+    assert_eq!(types, expected);
+    assert!(shown.iter().all(|row| row[0].1 == row[3].1), "messages");
+    // Names of methods are in the data of the flame graph, which is base64, and in a table.
+    let nodes = nodes(&html, "flame-exceptions");
+    assert_eq!(nodes.len(), texts.len() + 1);
+    assert!(nodes.iter().any(|(name, ..)| name.contains("</script>")), "{nodes:?}");
+    // Elements are those of the page: no text made one, or an attribute.
+    let lower = html.to_lowercase();
+    assert_eq!(lower.matches("<script").count(), lower.matches("</script>").count());
+    let opened = ["<script>", "<script type=\"application/octet-stream\" id=\"flame-exceptions\">"];
+    assert_eq!(lower.matches("<script").count(), opened.len());
+    assert!(opened.iter().all(|element| lower.contains(element)));
+    assert!(!lower.contains("<img") && !lower.contains("<!--") && !html.contains('\u{202e}'));
+    assert!(html.contains("<title>&lt;b&gt;&amp;&quot;hostile&#39;.nettrace</title>"));
+    assert_eq!(lower.matches("</style>").count(), 1);
+}
+
+#[test]
+fn a_page_needs_nothing_and_is_the_same_each_time() {
+    let mut pages = 0;
+    for name in
+        ["gc-churn.nettrace", "heap-10.gcdump", "known.nettrace", "clr.etl", "exit-early.nettrace", "events.nettrace"]
+    {
+        let (folder, dataset, html) = made(sample(name));
+        let again = page(&dataset.recording(None).unwrap()).unwrap();
+        assert!(html == again, "{name}: two pages of one dataset differ");
+        drop(folder);
+        let (_folder, _, again) = made(sample(name));
+        assert!(html == again, "{name}: the pages of two conversions differ");
+        assert!(html.len() < 1_500_000, "{name}: {} bytes", html.len());
+        for outside in
+            ["http:", "https:", " src=", "url(", "@import", "<link", "fetch(", "XMLHttpRequest", "innerHTML", " style="]
+        {
+            assert!(!html.contains(outside), "{name}: {outside}");
+        }
+        assert!(html.contains("default-src 'none'"));
+        pages += 1;
+    }
+    assert_eq!(pages, 6);
+}
+
+#[test]
+fn a_part_without_data_says_how_to_record_it() {
+    let (_folder, _, html) = made(sample("events.nettrace"));
+    let missing = html.matches("<p class=\"none\">").count();
+    assert!(missing >= 5, "{missing}");
+    assert!(
+        html.contains("No collections are recorded. <code>tracequet collect --for gc</code> records them."),
+        "{html}"
+    );
+    // A dataset that has few of the tables is a page, too.
+    let folder = tempfile::tempdir().unwrap();
+    let request = Convert::new([sample("gc-churn.nettrace")], folder.path().join("set")).tables(["trace", "gc"]);
+    convert(&request, &mut |_| {}).unwrap();
+    let dataset = Dataset::open(folder.path().join("set")).unwrap();
+    let html = page(&dataset.recording(None).unwrap()).unwrap();
+    assert_eq!(table(&html, "collections-table").len(), 19);
+}
+
+#[test]
+fn the_command_writes_a_page_of_a_recording_or_a_dataset() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (recording, first, second, set) = ("samples/gc-churn.nettrace", path("a.html"), path("b.html"), path("set"));
+    let made = run(&["report", recording, "-o", &first]);
+    assert_eq!((made.code, made.out.as_str()), (Some(0), ""), "{}", made.err);
+    let again = run(&["report", recording, "-o", &first]);
+    assert_eq!(again.code, Some(1), "a file that exists is kept");
+    assert_eq!(run(&["convert", "--quiet", recording, "-o", &set]).code, Some(0));
+    assert_eq!(run(&["report", &set, "-o", &second]).code, Some(0));
+    let [first, second] = [first, second].map(|path| std::fs::read_to_string(path).unwrap());
+    assert!(first.starts_with("<!DOCTYPE html>") && first == second);
+    assert_eq!(run(&["report", &set]).out, first, "standard output");
+    // What is cut off has a page, and the exit code of losses.
+    let cut = path("cut.nettrace");
+    let bytes = std::fs::read(sample("gc-churn.nettrace")).unwrap();
+    std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
+    let run = run(&["report", &cut]);
+    assert_eq!(run.code, Some(2), "{}", run.err);
+    assert!(run.out.contains("The recording is cut off, or its end is missing."));
+    let losses = table(&run.out, "losses-table");
+    assert!(losses.iter().any(|row| row[0].1 == "error" && row[1].1 == "truncated"), "{losses:?}");
+}
+
+/// A dataset with a table of findings, as rules write them.
+fn with_findings(path: &std::path::Path) {
+    let texts = |values: [Option<&str>; 4]| -> ArrayRef { Arc::new(StringArray::from(values.to_vec())) };
+    let reals = |values: [Option<f64>; 4]| -> ArrayRef { Arc::new(Float64Array::from(values.to_vec())) };
+    let export = Some("tracequet export IN --what contention");
+    let columns = [
+        ("rule", texts([Some("fine_rule"), Some("lock_convoy"), Some("long_pause"), Some("starved")])),
+        ("verdict", texts([Some("fine"), Some("info"), Some("warning"), Some("not_recorded")])),
+        ("score", reals([Some(3.0), Some(40.0), Some(88.5), None])),
+        ("figure", reals([Some(0.0), Some(0.25), Some(250e6), None])),
+        ("unit", texts([Some("count"), Some("share"), Some("ns"), Some("count")])),
+        ("subject", texts([None, Some("<b>lock</b>"), None, None])),
+        ("sentence", texts([Some("All is well."), Some("Threads wait."), Some("It is long."), Some("Not there.")])),
+        ("next_step", texts([None, export, None, Some("tracequet collect --for pool")])),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).unwrap();
+    let file = std::fs::File::create(path.join("finding.parquet")).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let manifest = path.join("manifest.json");
+    let mut json: serde_json::Value = serde_json::from_slice(&std::fs::read(&manifest).unwrap()).unwrap();
+    let tables = json["tables"].as_array_mut().unwrap();
+    tables.retain(|table| table["name"] != "finding");
+    tables.push(serde_json::json!({ "name": "finding", "rows": 4, "bytes": 1 }));
+    std::fs::write(&manifest, json.to_string()).unwrap();
+}
+
+#[test]
+fn findings_stand_first_the_worst_before_the_others() {
+    let (folder, ..) = made(sample("events.nettrace"));
+    with_findings(&folder.path().join("set"));
+    let dataset = Dataset::open(folder.path().join("set")).unwrap();
+    let html = page(&dataset.recording(None).unwrap()).unwrap();
+    let order = [
+        "<section id=\"findings\">",
+        "long pause",
+        "250 ms",
+        "lock convoy",
+        "2 rules without a finding",
+        "fine rule",
+        "starved",
+        "<section id=\"figures\">",
+    ];
+    let places: Vec<usize> = order.iter().map(|text| html.find(text).unwrap_or_else(|| panic!("{text}"))).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(html.contains("<code>&lt;b&gt;lock&lt;/b&gt;</code> <span class=\"figure\">25.00 %</span>"));
+}
+
+#[test]
+fn a_page_stays_small_whatever_the_names() {
+    // Names that cannot be packed well, more than a graph has room for.
+    let mut state = 1u64;
+    let mut letter = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'a' + ((state >> 33) % 26) as u8)
+    };
+    let names: Vec<String> = (0..9000).map(|_| (0..230).map(|_| letter()).collect()).collect();
+    let texts: Vec<&str> = names.iter().map(String::as_str).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("names.nettrace");
+    std::fs::write(&path, hostile(&texts)).unwrap();
+    let (_folder, _, html) = made(path);
+    assert!(html.len() < 5_000_000, "{} bytes", html.len());
+    let kept = nodes(&html, "flame-exceptions");
+    assert_eq!(kept[0].2, 9000.0, "nothing is lost by merging");
+    assert!((1001..9000).contains(&kept.len()), "{}", kept.len());
+    let nodes = kept.len() - 1;
+    let said =
+        format!("the {},{:03} largest of 9,000 calls; the others, of at most 0.01 % each", nodes / 1000, nodes % 1000);
+    assert!(html.contains(&said), "{said}");
+    assert_eq!(table(&html, "exceptions-table").len(), 100);
+}
