@@ -259,7 +259,7 @@ fn recordings_are_added_to_nothing_else_than_such_a_dataset() {
     std::fs::write(recordings.at("photos/cat.jpg"), "cat").unwrap();
     assert_eq!(add("lake", &[]).code, Some(0));
     for (out, more, what) in [
-        ("flat", &[][..], "is a dataset of one recording"),
+        ("flat", &[][..], "tables are those of one recording"),
         ("photos", &[], "holds something else than a dataset"),
         ("lake", &["--format", "arrow"], "expected --format parquet"),
         ("lake", &["--address-type", "int64"], "expected --address-type uint64"),

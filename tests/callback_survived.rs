@@ -140,7 +140,7 @@ fn of_several_recordings_one_has_to_be_named() {
     assert_eq!(ask(two, Some("other")).unwrap()[0].fate, Fate::Alive);
     for trace in [None, Some("neither")] {
         let error = ask(two, trace).unwrap_err().to_string();
-        assert!(error.contains("choose one with --trace: made-") && error.contains(", other-"), "{error}");
+        assert!(error.contains("expected one of made-") && error.contains(", other-"), "{error}");
     }
     assert_eq!(ask(flat, Some("made")).unwrap()[0].fate, Fate::Dead);
     assert!(ask(flat, Some("other")).is_err());

@@ -180,7 +180,8 @@ fn a_manifest_is_made_anew_of_the_entries() {
         let lake = Lake::new(more);
         let whole = content(&lake.recordings.at("lake"));
         let manifest = lake.at("manifest.json");
-        let damages: [(&str, &dyn Fn(&Path)); 4] = [
+        type Damage<'d> = (&'d str, &'d dyn Fn(&Path));
+        let damages: [Damage<'_>; 4] = [
             ("no JSON", &|path| std::fs::write(path, "{").unwrap()),
             ("nothing", &|path| std::fs::remove_file(path).unwrap()),
             ("too large", &|path| std::fs::File::create(path).unwrap().set_len((256 << 20) + 1).unwrap()),

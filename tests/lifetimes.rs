@@ -307,7 +307,7 @@ fn the_command_says_which_method_allocates_what_dies_where() {
     let of = |name: &str| found.iter().find(|row| row["type_name"] == name).unwrap_or_else(|| panic!("no {name}"));
     for (name, method) in [("Dies2", "MakeDies2"), ("Stays", "MakeStays"), ("DiesInBackground", "MakeDiesInBackground")]
     {
-        let row = of(&format!("{name}"));
+        let row = of(name);
         assert!(row["method"].as_str().unwrap().contains(&format!("Lifetimes.{method}(")), "{row}");
         assert_eq!(row["assembly"], "Churn");
     }
@@ -342,7 +342,7 @@ fn exports_have_the_allocations_of_objects_that_lived_so() {
             lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
         };
         for name in ["Dies0", "Dies1", "Dies2", "Stays", "DiesInBackground"] {
-            let row = found.iter().find(|row| row["type_name"] == format!("{name}")).unwrap();
+            let row = found.iter().find(|row| row["type_name"] == name).unwrap();
             assert_eq!(of(&format!("Lifetimes.Make{name}")), row[column].as_u64().unwrap(), "{what} of {name}");
         }
     }

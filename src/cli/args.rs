@@ -90,7 +90,7 @@ pub enum Command {
         after_help = CONVERT_EXAMPLES,
         after_long_help = format!("{CONVERT_EXAMPLES}\n\n{EXIT_CODES}")
     )]
-    Convert(ConvertArgs),
+    Convert(Box<ConvertArgs>),
     /// Record running processes, and write their tables
     #[command(
         long_about = "Records events of running processes and writes their tables into a directory, without a recording \

@@ -60,7 +60,7 @@ pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Err(error) => return print_usage(&error),
     };
     let result = match cli.command {
-        Command::Convert(args) => convert::run(args),
+        Command::Convert(args) => convert::run(*args),
         Command::Collect(args) => collect::run(*args),
         Command::Ps(args) => ps::run(&args),
         Command::Inspect(args) => inspect::run(&args),

@@ -353,11 +353,7 @@ impl Picture {
                     *sum = sum.saturating_add(count);
                 }
             }
-            "thread_pool" => {
-                if row.number(2) == 1 {
-                    process.starvation.at(row.time(1), 1.0);
-                }
-            }
+            "thread_pool" if row.number(2) == 1 => process.starvation.at(row.time(1), 1.0),
             "thread_pool_work" => {
                 if let Some(wait) = row.maybe(1) {
                     process.queued.add(wait.cast_signed());

@@ -37,12 +37,15 @@ pub fn by_site(recording: &Recording<'_>, takes: impl Fn(&str) -> bool) -> Resul
     grouped(recording, takes, true)
 }
 
+/// Method, assembly and type.
+type Group = (Rc<str>, Rc<str>, Rc<str>);
+
 /// Memory of a group.
-const GROUP: u64 = 512;
+const GROUP_BYTES: u64 = 512;
 
 fn grouped(recording: &Recording<'_>, takes: impl Fn(&str) -> bool, by_method: bool) -> Result<Vec<GroupRow>> {
     let names = Names::read(recording)?;
-    let mut groups: HashMap<(Rc<str>, Rc<str>, Rc<str>), Sums> = HashMap::new();
+    let mut groups: HashMap<Group, Sums> = HashMap::new();
     let mut rows = 0;
     lifetimes(recording, |lifetime| {
         rows += 1;
@@ -55,9 +58,9 @@ fn grouped(recording: &Recording<'_>, takes: impl Fn(&str) -> bool, by_method: b
         let (method, assembly) =
             if by_method { names.method(sample.callsite_id) } else { (names.none.clone(), names.none.clone()) };
         groups.entry((method, assembly, type_name)).or_default().add(lifetime);
-        held(recording, "allocation_lifetime", groups.len() as u64, GROUP)
+        held(recording, "allocation_lifetime", groups.len() as u64, GROUP_BYTES)
     })?;
-    let row = |((method, assembly, type_name), sums): ((Rc<str>, Rc<str>, Rc<str>), Sums)| GroupRow {
+    let row = |((method, assembly, type_name), sums): (Group, Sums)| GroupRow {
         method: method.to_string(),
         assembly: assembly.to_string(),
         type_name: type_name.to_string(),

@@ -276,7 +276,7 @@ impl Heap {
                 }
                 moved.push((*object, self.objects[*object].address));
             }
-            let is_left = !own.is_empty() && !(compacts && from != 4);
+            let is_left = !own.is_empty() && (!compacts || from == 4);
             self.regions[region] = is_left.then_some(to);
         }
         let after = std::mem::replace(&mut self.objects, before);
