@@ -281,7 +281,7 @@ fn what_has_no_figures_is_said() {
     for arguments in [&["stats", out][..], &["compare", out, out]] {
         let some = run(arguments);
         assert_eq!(some.code, Some(0), "{}", some.err);
-        assert!(some.err.contains("there are no figures of gc, gc_pause, "), "{}", some.err);
+        assert!(some.err.contains("there are no figures of finding, gc, gc_pause, "), "{}", some.err);
         assert!(some.out.contains("recording.duration"), "{}", some.out);
     }
     let undecided = run(&["check", out, "--rules", rules]);

@@ -205,9 +205,10 @@ def check_views(document, datasets, failures):
     # No sample has lookups of precompiled code.
     own = duckdb.connect()
     own.execute("""CREATE TABLE method_compilation AS SELECT 'a' AS trace_id, 1 AS process_id, now() AS start_ts, 'N' AS namespace, 'm' AS name,
-        unnest(['jit', 'r2r']) AS kind, 'x' AS tier, 5 AS duration_ns, 1 AS il_size_bytes, 2 AS native_size_bytes, 3 AS thread_id""")
+        unnest(['jit', 'r2r']) AS kind, 'x' AS tier, 5 AS duration_ns, 1 AS il_size_bytes, 2 AS native_size_bytes, 3 AS thread_id, 4 AS callsite_id""")
+    own.execute("CREATE TABLE site AS SELECT 'a' AS trace_id, 4 AS callsite_id, 'Own.Run' AS own_method")
     own.execute((Path(__file__).parents[2] / "schemas" / "views" / "jit.sql").read_text())
-    if own.execute("SELECT method, kind FROM jit").fetchall() != [("N.m", "jit")]:
+    if own.execute("SELECT method, own_method, kind FROM jit").fetchall() != [("N.m", "Own.Run", "jit")]:
         failures.append("the view jit has what was not compiled")
     if views < 100 or planned < 50:
         failures.append(f"only {views} views and {planned} plans were checked")

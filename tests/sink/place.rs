@@ -72,7 +72,7 @@ fn what_stands_there_is_not_replaced_unasked() {
     let out = folder.path().join("set");
     write(&out, options(Format::Parquet, 1), 1).unwrap();
     let before = tree(folder.path());
-    assert!(matches!(write(&out, options(Format::Parquet, 1), 2), Err(Error::Usage(_))));
+    assert!(matches!(write(&out, options(Format::Parquet, 1), 2), Err(Error::Exists { replaceable: true, .. })));
     assert_eq!(tree(folder.path()), before);
 }
 
