@@ -24,8 +24,8 @@ fn judge(look: &Look<'_>) -> Judged {
     if full + other < shared::LEAST_COLLECTIONS {
         return Judged::too_little(format!("{} collections are too few.", full + other));
     }
-    let value = full as f64 / other.max(1) as f64;
-    let sentence = format!("There are {full} full collections beside {other} others.");
+    let value = full as f64 / (full + other) as f64;
+    let sentence = format!("{full} of {} collections are full ones.", full + other);
     let evidence = shared::collections(look, "generation = 2");
     Figure { value, rows: full + other, sentence, evidence, ..Figure::default() }.into()
 }
