@@ -55,7 +55,7 @@ def test_what_is_there_is_skipped_and_the_rest_added(s3, bucket):
     listed = s3("dataset", "list", lake).out
     assert "branch=main" in listed and listed.count("\n") == 4
     ran = s3("convert", CHURN, "-o", lake, code=1)
-    assert "is there already; add to it with --append" in ran.err
+    assert "exists already; add to it with --append" in ran.err
     ran = s3("convert", CHURN, "-o", lake, "--overwrite", code=1)
     assert "--overwrite is not for stores" in ran.err
     ran = s3("convert", CHURN, "-o", lake, "--append", "--format", "arrow", code=1)
