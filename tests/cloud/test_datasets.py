@@ -57,7 +57,7 @@ def test_what_is_there_is_skipped_and_the_rest_added(s3, bucket):
     ran = s3("convert", CHURN, "-o", lake, code=1)
     assert "exists already; add to it with --append" in ran.err
     ran = s3("convert", CHURN, "-o", lake, "--overwrite", code=1)
-    assert "--overwrite is not for stores" in ran.err
+    assert "cannot be replaced in one step" in ran.err
     ran = s3("convert", CHURN, "-o", lake, "--append", "--format", "arrow", code=1)
     assert f"{lake}: its tables are parquet files" in ran.err
 

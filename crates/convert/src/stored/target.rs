@@ -127,12 +127,15 @@ fn renamed(error: Error, folder: &Path, shown: &Path) -> Error {
         }
         Err(_) => path,
     };
+    let in_text =
+        |text: String| text.replace(&*folder.to_string_lossy(), shown.to_string_lossy().trim_end_matches('/'));
     match error {
         // A failure of the folder itself is about this machine.
         Error::Dataset { path, what, expected } => Error::Dataset { path: of(path), what, expected },
-        Error::Usage(text) => {
-            Error::Usage(text.replace(&*folder.to_string_lossy(), shown.to_string_lossy().trim_end_matches('/')))
-        }
+        Error::OtherVersion { path, what, expected } => Error::OtherVersion { path: of(path), what, expected },
+        Error::Incompatible { path, difference } => Error::Incompatible { path: of(path), difference },
+        Error::NotFound { what, message } => Error::NotFound { what, message: in_text(message) },
+        Error::Usage(text) => Error::Usage(in_text(text)),
         other => other,
     }
 }
