@@ -30,10 +30,16 @@ const SAMPLED_BYTES: f64 = 102_400.0;
 /// objects are sampled more often than small ones: each counts as often as objects of its size are missed.
 fn stands_for(size: u64) -> (f64, u64) {
     // The runtime has no object without bytes; what a damaged event says counts once.
-    let size = size.max(1) as f64;
-    // 1 - (1 - 1/102400)^size, without losing the digits of small sizes.
-    let chance = -(size * (-1.0 / SAMPLED_BYTES).ln_1p()).exp_m1();
-    (1.0 / chance, (size / chance).round() as u64)
+    let size = size.max(1);
+    // 1 - (1 - 1/102400)^size, bit by bit of the size from the highest. Functions of a system's library differ in the last digit.
+    let mut chance = 0.0;
+    for bit in (0..=size.ilog2()).rev() {
+        chance *= 2.0 - chance;
+        if size >> bit & 1 == 1 {
+            chance += (1.0 - chance) / SAMPLED_BYTES;
+        }
+    }
+    (1.0 / chance, (size as f64 / chance).round() as u64)
 }
 
 /// Allocations.
