@@ -8,7 +8,7 @@
 #   LABELS       labels of these recordings, one a line: commit=1a2b3c
 #   NEW          which recordings are checked, by their labels
 #   BASELINE     which ones they are compared with, by their labels; empty for none
-#   REPORTS      folder for junit.xml and summary.md
+#   REPORTS      folder for junit.xml, summary.md and report.html
 #
 # Ends with the exit code of `tracequet check`: 0 passed, 2 undecided, 3 a rule is broken; with 1 when nothing could be converted.
 set -euo pipefail
@@ -34,7 +34,7 @@ tracequet "${convert[@]}" "${recordings[@]}" || code=$?
 if [ $code != 0 ] && [ $code != 2 ]; then exit $code; fi
 
 mkdir -p "$REPORTS"
-check=(check "$DATASET" --rules "$RULES" --junit "$REPORTS/junit.xml" --markdown "$REPORTS/summary.md")
+check=(check "$DATASET" --rules "$RULES" --junit "$REPORTS/junit.xml" --markdown "$REPORTS/summary.md" --report "$REPORTS/report.html")
 if [ -n "${NEW:-}" ]; then check+=(--new "$NEW"); fi
 if [ -n "${BASELINE:-}" ]; then check+=(--baseline "$BASELINE"); fi
 tracequet "${check[@]}"

@@ -135,7 +135,7 @@
 //! # What may change
 //!
 //! The items on this page are the public surface. Their types can grow (`#[non_exhaustive]`): build them with
-//! their constructors and setters, and let a `match` have a last arm. The crates behind it serve the program, the tests and the
+//! their constructors and builder methods, and let a `match` have a last arm. The crates behind it serve the program, the tests and the
 //! benches, too, and their items that this page does not name may change with any version. Arrow's types are those of
 //! [`dataset::read::arrow_array`] and [`dataset::read::arrow_schema`]; a new major version of Arrow is one of this crate.
 //!
@@ -161,9 +161,9 @@ pub mod cli;
 pub use tracequet_analyze as analyze;
 pub use tracequet_convert::inspect::{self, Inspection};
 pub use tracequet_convert::{
-    AddressType, Compression, Convert, DatasetLayout, Done, Expanded, FailedInput, Format, FoundTable, Identities,
-    InputSummary, Progress, Recorded, Rows, SkippedInput, Step, StoredDataset, Summary, TableSummary, Watch, batches,
-    collect, convert, convert_each, expand, fetch_dataset, is_recording_name, record, remove, repair, tables,
+    AddressType, Collected, Compression, Convert, DatasetLayout, Done, Expanded, FailedInput, Format, FoundTable,
+    Identities, InputSummary, Progress, Rows, SkippedInput, Step, StoredDataset, Summary, TableSummary, Watch, batches,
+    collect_etw, collect_port, convert, convert_each, expand, fetch_dataset, is_recording_name, remove, repair, tables,
 };
 pub use tracequet_dataset as dataset;
 pub use tracequet_dataset::read::{Column, Dataset, Recording, Scan, Table};

@@ -102,7 +102,7 @@ fn the_batches_of_every_sample_are_the_tables_of_its_dataset() {
         let written = convert(&request, &mut |_| {}).unwrap();
         let (mut found, summary) = collect(&request);
         let listed = tables(&request).unwrap().remove(0);
-        let dataset = Dataset::open(&request.output).unwrap();
+        let dataset = Dataset::open(request.output_path()).unwrap();
         assert_eq!(summary.has_losses(), written.has_losses(), "{}", sample.display());
         assert_eq!(summary.tables.len(), written.tables.len());
         assert_eq!(found.len(), written.tables.len(), "{}", sample.display());
@@ -175,13 +175,13 @@ fn whoever_receives_or_watches_can_end_it() {
         };
         assert!(batches(&request, &mut receive, &mut |_| true).unwrap().is_none(), "{sample}");
         assert_eq!(batches_seen, 2, "{sample}");
-        let mut told = 0;
+        let mut reported = 0;
         let mut progress = |_| {
-            told += 1;
+            reported += 1;
             false
         };
         assert!(batches(&request, &mut |_| ControlFlow::Continue(()), &mut progress).unwrap().is_none(), "{sample}");
-        assert!(told > 0, "{sample}");
+        assert!(reported > 0, "{sample}");
     }
 }
 

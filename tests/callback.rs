@@ -193,8 +193,8 @@ fn pauses_of_more_threads_than_are_remembered_are_told() {
         m.thread(200 + u64::from(thread)).record(thread, kind::SUSPEND_STARTED, 0, |out| encode::numbers(out, &[0]));
     }
     let facts = m.facts();
-    let told: Vec<_> = facts.problems.iter().map(|problem| (problem.code, problem.count)).collect();
-    assert_eq!(told, [("too_many_pauses", 44)]);
+    let stated: Vec<_> = facts.problems.iter().map(|problem| (problem.code, problem.count)).collect();
+    assert_eq!(stated, [("too_many_pauses", 44)]);
 }
 
 /// Rule 11: undecided without suspensions.
@@ -391,8 +391,8 @@ fn unaligned_ranges_are_kept_and_reported() {
     {
         let mut m = Making::with(&format::Header { pointer_size, ..header() });
         let facts = m.started(0, &[]).surviving(0, 1, &starts.map(|start| [start, 24])).finished(&[]).facts();
-        let told = facts.problems.iter().find(|p| p.code == "unaligned_range").map_or(0, |p| p.count);
-        assert_eq!((facts.surviving.len(), told), (2, unaligned), "{pointer_size} {starts:x?}");
+        let stated = facts.problems.iter().find(|p| p.code == "unaligned_range").map_or(0, |p| p.count);
+        assert_eq!((facts.surviving.len(), stated), (2, unaligned), "{pointer_size} {starts:x?}");
     }
 }
 

@@ -67,8 +67,8 @@ fn a_flipped_bit_is_noticed_and_costs_little() {
             continue;
         };
         let same = part.records == all.records && ranges(&part) == known && part.end.complete;
-        let told = part.problems.iter().any(|p| p.code != "paired_callbacks");
-        assert!(same || told, "byte {byte}: {} of {} records, and nothing said", part.records, all.records);
+        let stated = part.problems.iter().any(|p| p.code != "paired_callbacks");
+        assert!(same || stated, "byte {byte}: {} of {} records, and nothing said", part.records, all.records);
         assert!(ranges(&part).iter().all(|range| known.contains(range)), "invented ranges at {byte}");
     }
 }
@@ -98,19 +98,19 @@ fn times_beyond_64_bits_are_told() {
         }
         writer.finish(*ticks.last().unwrap()).unwrap()
     };
-    let told = |bytes: &[u8]| {
+    let stated = |bytes: &[u8]| {
         let problems = facts(bytes).unwrap().problems;
         let found = problems.iter().find(|problem| problem.code == "time_out_of_range");
         found.map(|problem| problem.count)
     };
     let usual = header();
-    assert_eq!(told(&made(&usual, &[2_000, 3_000])), None);
-    assert_eq!(told(&made(&usual, &[2_000, u64::MAX, 1 << 63, 3_000])), Some(2));
+    assert_eq!(stated(&made(&usual, &[2_000, 3_000])), None);
+    assert_eq!(stated(&made(&usual, &[2_000, u64::MAX, 1 << 63, 3_000])), Some(2));
     // Three of them: nanoseconds since 1970 do not fit, either.
     let slow = Header { frequency: 1, ..header() };
-    assert_eq!(told(&made(&slow, &[2_000, 1 << 40, 1 << 62, 1 << 62])), Some(4));
+    assert_eq!(stated(&made(&slow, &[2_000, 1 << 40, 1 << 62, 1 << 62])), Some(4));
     let late = Header { start_ticks: u64::MAX, ..header() };
-    assert_eq!(told(&made(&late, &[u64::MAX])), Some(2));
+    assert_eq!(stated(&made(&late, &[u64::MAX])), Some(2));
 }
 
 #[test]
@@ -394,9 +394,9 @@ fn damage_gives_what_could_be_read_a_diagnostic_and_exit_code_2() {
         let said = String::from_utf8_lossy(&convert.stderr).into_owned();
         assert_eq!(convert.status.code(), Some(2), "{name}: {said}");
         let diagnostics = Table::open(&output.join("diagnostic.parquet"));
-        let (told, severities) = (diagnostics.texts("code"), diagnostics.texts("severity"));
-        assert!(severities.iter().any(|severity| severity != "info"), "{name}: {told:?}");
-        assert!(codes.iter().all(|code| told.iter().any(|t| t == code)), "{name}: {told:?}");
+        let (stated, severities) = (diagnostics.texts("code"), diagnostics.texts("severity"));
+        assert!(severities.iter().any(|severity| severity != "info"), "{name}: {stated:?}");
+        assert!(codes.iter().all(|code| stated.iter().any(|t| t == code)), "{name}: {stated:?}");
         let kept = Table::open(&output.join("gc.parquet")).rows();
         assert!(kept > 0 || codes.contains(&"lost_records"), "{name}");
         let inspect = program().arg("inspect").arg(&recording).output().unwrap();

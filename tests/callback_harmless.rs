@@ -102,8 +102,13 @@ fn settings_that_cannot_be_followed_are_said_on_standard_error_and_in_the_record
             assert!(ended.status.success(), "{}: {name} {}", runtime.name, errors(&ended));
             assert!(lines.len() == 1 && lines[0].contains(name), "{}: {lines:?}", runtime.name);
             let facts = read(&output);
-            let told: Vec<_> = facts.problems.iter().filter(|p| p.code == "recorder_setting").collect();
-            assert!(told.len() == 1 && told[0].message.contains(name), "{}: {:?}", runtime.name, facts.problems);
+            let reported: Vec<_> = facts.problems.iter().filter(|p| p.code == "recorder_setting").collect();
+            assert!(
+                reported.len() == 1 && reported[0].message.contains(name),
+                "{}: {:?}",
+                runtime.name,
+                facts.problems
+            );
             assert!(!facts.surviving.is_empty() || !facts.moved.is_empty(), "{}: {name}: no ranges", runtime.name);
         }
     }

@@ -108,16 +108,16 @@ fn handles_of_every_kind_are_made_and_destroyed_as_eventpipe_tells_it() {
         for ([action, _], ids) in handles(&dual.recording()) {
             *ours.entry((action, ids)).or_default() += 1;
         }
-        let mut told: BTreeMap<(String, String), [usize; 2]> = BTreeMap::new();
+        let mut reported: BTreeMap<(String, String), [usize; 2]> = BTreeMap::new();
         for ([action, kind], ids) in handles(&dual.events_path()) {
             let left = ours.entry((action.clone(), ids)).or_default();
             *left -= 1;
             let both = usize::from(*left < 0);
-            told.entry((action, kind)).or_default()[both] += 1;
+            reported.entry((action, kind)).or_default()[both] += 1;
         }
-        println!("{name}: kinds with handles in both recordings, and in the events alone: {told:?}");
+        println!("{name}: kinds with handles in both recordings, and in the events alone: {reported:?}");
         let least = |kind: &str, n: usize| {
-            let [both, alone] = told.get(&("created".into(), kind.into())).copied().unwrap_or_default();
+            let [both, alone] = reported.get(&("created".into(), kind.into())).copied().unwrap_or_default();
             assert!(both >= n, "{name}: {both} handles of kind {kind}");
             alone
         };
@@ -132,7 +132,7 @@ fn handles_of_every_kind_are_made_and_destroyed_as_eventpipe_tells_it() {
             let alone = least(kind, 120);
             assert!(alone <= 100, "{name}: {alone} handles of kind {kind} in the events alone");
         }
-        let destroyed = told[&("destroyed".to_owned(), String::new())];
+        let destroyed = reported[&("destroyed".to_owned(), String::new())];
         assert!(destroyed[0] >= 450 && destroyed[1] == 0, "{name}: {destroyed:?} handles destroyed");
         // Roots through handles of all kinds but dependent ones, which are weak elements.
         let flags = BTreeSet::from_iter(callbacks.roots.iter().filter(|r| r.2 == "handle").map(|r| r.3));

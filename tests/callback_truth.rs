@@ -188,8 +188,8 @@ proptest! {
             prop_assert_eq!(seen.range_length, if expected == "clamped" { GIB4 } else { is.length });
             prop_assert!(seen.range_length <= is.length, "{} is more than {}", seen.range_length, is.length);
         }
-        let told: Vec<_> = facts.codes().into_iter().filter(|code| *code != "paired_callbacks").collect();
-        prop_assert!(told.is_empty(), "{:?}", told);
+        let reported: Vec<_> = facts.codes().into_iter().filter(|code| *code != "paired_callbacks").collect();
+        prop_assert!(reported.is_empty(), "{:?}", reported);
     }
 
     #[test]

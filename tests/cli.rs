@@ -341,14 +341,18 @@ fn a_conversion_tells_people_on_stderr_and_programs_on_stdout() {
     let out = folder.path().join("out");
     let out = out.to_str().unwrap();
 
-    let told = run(&["convert", GC_CHURN, "-o", out]);
-    assert_eq!((told.code, told.out.as_str()), (Some(0), ""), "{}", told.err);
+    let reported = run(&["convert", GC_CHURN, "-o", out]);
+    assert_eq!((reported.code, reported.out.as_str()), (Some(0), ""), "{}", reported.err);
     assert!(
-        told.err.starts_with("samples/gc-churn.nettrace: 257 kB, 1,508 events of 30 kinds in 165 ms\n"),
+        reported.err.starts_with("samples/gc-churn.nettrace: 257 kB, 1,508 events of 30 kinds in 165 ms\n"),
         "{}",
-        told.err
+        reported.err
     );
-    assert!(told.err.contains("\n  19 collections\n") && told.err.contains(&format!("\n{out}: ")), "{}", told.err);
+    assert!(
+        reported.err.contains("\n  19 collections\n") && reported.err.contains(&format!("\n{out}: ")),
+        "{}",
+        reported.err
+    );
 
     let refused = run(&["convert", GC_CHURN, "-o", out]);
     assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""));

@@ -3,6 +3,7 @@
 
 use crate::support::dataset::{Dataset, Table};
 use crate::support::expected::{shared_traces, traces_in};
+use crate::support::writer::{Form, Kind, Row, Writer};
 
 /// The payload table of an event of the runtime, if the recording has such events.
 fn events(dataset: &Dataset, name: &str) -> Option<Table> {
@@ -97,4 +98,58 @@ fn threads_of_the_collector_wait_until_one_is_alone() {
         assert!(met * 100 >= waits.len() * 95, "{name}: {met} of {}", waits.len());
         assert!(restarts.iter().all(|row| row.1 >= Some(row.0) && row.3.is_none() && row.5.is_none()), "{name}");
     }
+}
+
+/// A recording of known contents: waits of three threads, one with another reason at its end, one without an end, and an end alone.
+#[test]
+fn who_allocates_during_a_background_collection_waits() {
+    const BEGIN: u32 = 23;
+    const END: u32 = 24;
+    let events: [(u32, u64, i64, u32); 9] = [
+        (BEGIN, 1, 1000, 11),
+        (BEGIN, 2, 1500, 3),
+        (END, 1, 4000, 11),
+        (END, 2, 2500, 3),
+        // A reason without a name.
+        (BEGIN, 1, 5000, 99),
+        (END, 1, 5250, 99),
+        // The end of the first is lost.
+        (BEGIN, 3, 6000, 0),
+        (BEGIN, 3, 7000, 6),
+        (END, 4, 8000, 11),
+    ];
+    let mut writer = Writer::new(Form::V4);
+    let kind = |id| Kind { id, provider: "Microsoft-Windows-DotNETRuntimePrivate", event_id: id, version: 0, name: "" };
+    writer.metadata(&[kind(BEGIN), kind(END)]);
+    let mut sorted = events;
+    sorted.sort_by_key(|event| event.2);
+    let mut sequences = [0u32; 5];
+    for (metadata_id, thread, ticks, reason) in sorted {
+        let sequence = &mut sequences[thread as usize];
+        *sequence += 1;
+        let payload = [&reason.to_le_bytes()[..], &[0, 0]].concat();
+        let row =
+            Row { metadata_id, sequence: *sequence, capture_thread: thread, thread, ticks, payload, ..Row::default() };
+        writer.events(&[row]);
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), writer.end()).unwrap();
+    let table = Dataset::of(file.path()).table("gc_allocation_wait");
+    let (start, end, reasons) = (table.signed("start_ts_ns"), table.signed("end_ts_ns"), table.texts("reason"));
+    let first = start.iter().flatten().min().copied().unwrap();
+    let rows: Vec<(u64, i64, Option<i64>, &str)> = (0..table.rows())
+        .map(|row| {
+            let (start, end) = (start[row].unwrap() - first, end[row].map(|end| end - first));
+            (table.numbers("thread_id")[row], start, end, reasons[row].as_str())
+        })
+        .collect();
+    // The writer's clock has ticks of 100 ns.
+    let expected = [
+        (1, 0, Some(300_000), "uoh_alloc_during_bgc"),
+        (2, 50_000, Some(150_000), "loh_alloc"),
+        (1, 400_000, Some(425_000), ""),
+        (3, 500_000, None, "low_memory"),
+        (3, 600_000, None, "gen0_oos_bgc"),
+    ];
+    assert_eq!(rows, expected);
 }

@@ -243,11 +243,11 @@ fn a_payload_shorter_than_its_description_is_a_loss_and_stays_raw() {
     let short = problems.iter().find(|p| p.code == "short_payload").expect("a short payload");
     assert!(dataset.summary.inputs[0].has_losses());
     let table = dataset.table("event/Tracequet-Churn-Described/Bytes");
-    let told = table.texts("decode_problem").into_iter().filter(|p| p.contains("ends inside")).count() as u64;
-    assert_eq!(short.count, told);
+    let stated = table.texts("decode_problem").into_iter().filter(|p| p.contains("ends inside")).count() as u64;
+    assert_eq!(short.count, stated);
     let types = dataset.table("event_type");
     let row = types.texts("event_name").iter().position(|n| n == "Bytes").unwrap();
-    assert_eq!((types.numbers("shorter_count")[row], types.texts("decoded")[row].as_str()), (told, "partial"));
+    assert_eq!((types.numbers("shorter_count")[row], types.texts("decoded")[row].as_str()), (stated, "partial"));
 }
 
 #[test]

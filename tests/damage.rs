@@ -72,8 +72,8 @@ fn check_cuts(name: &str, bytes: &[u8], cuts: impl DoubleEndedIterator<Item = us
             assert!(!recording.problems.is_empty(), "{at}: no problem");
             let last = recording.problems.iter().map(|p| p.offset).max();
             assert!(last.is_some_and(|offset| offset <= cut as u64), "{at}: {:?}", recording.problems);
-            let told = recording.problems.iter().filter(|p| matches!(p.code, "truncated" | "no_end_mark"));
-            assert_eq!(told.count(), 1, "{at}: {:?}", recording.problems);
+            let reported = recording.problems.iter().filter(|p| matches!(p.code, "truncated" | "no_end_mark"));
+            assert_eq!(reported.count(), 1, "{at}: {:?}", recording.problems);
         }
         // A pipe does not know its length: the slower way, so not at every offset.
         if nth % 16 == 0 {

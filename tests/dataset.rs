@@ -10,11 +10,9 @@ use tracequet::{AddressType, Compression, Convert, DatasetLayout, Format, conver
 const MANY: &str = "samples/gc-churn.nettrace";
 const NONE: &str = "samples/events.nettrace";
 
-fn make(folder: &Path, inputs: &[&str], change: impl FnOnce(&mut Convert)) -> PathBuf {
+fn make(folder: &Path, inputs: &[&str], change: impl FnOnce(Convert) -> Convert) -> PathBuf {
     let output = folder.join("out");
-    let mut request = Convert::new(inputs, &output);
-    request.overwrite = true;
-    change(&mut request);
+    let request = change(Convert::new(inputs, &output).overwrite(true));
     convert(&request, &mut |_| {}).unwrap();
     output
 }
@@ -47,7 +45,7 @@ fn every_format_layout_and_type_of_address_reads_the_same() {
                 (&[NONE, MANY], DatasetLayout::Auto, Some("gc-churn")),
             ] {
                 let path = make(folder.path(), inputs, |request| {
-                    (request.format, request.address_type, request.layout) = (format, address_type, layout);
+                    request.format(format).address_type(address_type).layout(layout)
                 });
                 let dataset = Dataset::open(&path).unwrap();
                 assert_eq!(dataset.format(), format);
@@ -70,7 +68,7 @@ fn every_format_layout_and_type_of_address_reads_the_same() {
 #[test]
 fn the_recordings_and_tables_of_a_dataset_are_listed() {
     let folder = tempfile::tempdir().unwrap();
-    let dataset = Dataset::open(make(folder.path(), &[NONE, MANY], |_| {})).unwrap();
+    let dataset = Dataset::open(make(folder.path(), &[NONE, MANY], |request| request)).unwrap();
     let [none, many] = dataset.recordings() else { panic!("{:?}", dataset.recordings()) };
     assert_eq!(
         (none.trace_id.as_str(), many.trace_id.as_str()),
@@ -103,7 +101,7 @@ fn the_recordings_and_tables_of_a_dataset_are_listed() {
 #[test]
 fn row_groups_without_wanted_rows_are_not_read() {
     let folder = tempfile::tempdir().unwrap();
-    let path = make(folder.path(), &[MANY], |_| {});
+    let path = make(folder.path(), &[MANY], |request| request);
     let dataset = Dataset::open(path).unwrap();
     let table = dataset.recording(None).unwrap().table("gc_moved_range").unwrap();
     let count = |low, high| {
@@ -122,7 +120,7 @@ fn row_groups_without_wanted_rows_are_not_read() {
 fn text_and_truth_are_columns_too() {
     let folder = tempfile::tempdir().unwrap();
     for format in [Format::Parquet, Format::Arrow] {
-        let dataset = Dataset::open(make(folder.path(), &[MANY], |request| request.format = format)).unwrap();
+        let dataset = Dataset::open(make(folder.path(), &[MANY], |request| request.format(format))).unwrap();
         let table = dataset.recording(None).unwrap().table("gc").unwrap();
         let batch = table.scan().batches().unwrap().next().unwrap().unwrap();
         let column = |name| Column::of(&batch, name).unwrap();
@@ -141,7 +139,7 @@ fn what_is_not_there_is_named_with_what_was_expected() {
     let error = open(folder.path());
     assert!(error.contains("manifest.json: is not there, expected the directory of a dataset"), "{error}");
 
-    let path = make(folder.path(), &[MANY], |request| request.tables = vec!["gc".into()]);
+    let path = make(folder.path(), &[MANY], |request| request.tables(["gc"]));
     let dataset = Dataset::open(&path).unwrap();
     let recording = dataset.recording(None).unwrap();
     let error = recording.table("gc_root").unwrap_err().to_string();
@@ -161,7 +159,7 @@ fn what_is_not_there_is_named_with_what_was_expected() {
 #[test]
 fn a_dataset_of_another_version_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let path = make(folder.path(), &[MANY], |_| {});
+    let path = make(folder.path(), &[MANY], |request| request);
     let manifest = path.join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
     let changed = |from: &str, to: &str| {
@@ -192,10 +190,8 @@ fn damaged_files_are_errors() {
         (Format::Arrow, Compression::default()),
         (Format::Arrow, Compression::None),
     ] {
-        let path = make(folder.path(), &[MANY], |request| {
-            (request.format, request.compression) = (format, compression);
-            request.tables = vec!["gc".into()];
-        });
+        let path =
+            make(folder.path(), &[MANY], |request| request.format(format).compression(compression).tables(["gc"]));
         let dataset = Dataset::open(&path).unwrap();
         let table = dataset.recording(None).unwrap().table("gc").unwrap();
         let whole = std::fs::read(table.path()).unwrap();
@@ -228,10 +224,7 @@ fn damaged_files_are_errors() {
 #[test]
 fn a_batch_that_expands_without_bound_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let path = make(folder.path(), &[MANY], |request| {
-        (request.format, request.compression) = (Format::Arrow, Compression::default());
-        request.tables = vec!["gc".into()];
-    });
+    let path = make(folder.path(), &[MANY], |request| request.format(Format::Arrow).tables(["gc"]));
     let dataset = Dataset::open(&path).unwrap();
     let table = dataset.recording(None).unwrap().table("gc").unwrap();
     let mut bytes = std::fs::read(table.path()).unwrap();

@@ -193,8 +193,22 @@ fn words(line: &str) -> Vec<String> {
 #[test]
 fn commands_in_the_documents_exist() {
     let commands = [
-        "convert", "collect", "inspect", "survived", "survival", "heap", "explain", "export", "schema", "generate",
-        "stats", "check", "compare", "report",
+        "convert",
+        "collect",
+        "inspect",
+        "survived",
+        "cohorts",
+        "lifetimes",
+        "heap",
+        "diff",
+        "explain",
+        "export",
+        "schema",
+        "generate",
+        "stats",
+        "check",
+        "compare",
+        "report",
     ];
     let help: Vec<(&str, String)> = commands.iter().map(|c| (*c, program(&[c, "--help"]))).collect();
     let knows =

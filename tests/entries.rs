@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::batch::{FEW, Recordings, content, json_lines, native, recorded};
+use crate::many::{FEW, Recordings, content, json_lines, native, recorded};
 use crate::support::program::Run;
 
 /// Two contents whose hashes begin with the same eight digits: numbers that are appended to two texts until two hashes meet.
@@ -183,10 +183,10 @@ fn a_damaged_entry_costs_its_recording_until_that_is_converted_again() {
     let whole = content(&recordings.at("lake"));
     let entry = recordings.at("lake/manifest/gc-7be25f482ca259f4.json");
     std::fs::write(&entry, "{").unwrap();
-    let told = |run: &Run| run.code == Some(2) && run.err.contains("gc-7be25f482ca259f4.json: ");
+    let names_the_entry = |run: &Run| run.code == Some(2) && run.err.contains("gc-7be25f482ca259f4.json: ");
     let listed = recordings.run(&["dataset", "list", "lake"]);
     assert!(
-        told(&listed) && listed.out.contains("events-") && !listed.out.contains("gc-7be25f482ca259f4"),
+        names_the_entry(&listed) && listed.out.contains("events-") && !listed.out.contains("gc-7be25f482ca259f4"),
         "{}",
         listed.err
     );
@@ -195,7 +195,7 @@ fn a_damaged_entry_costs_its_recording_until_that_is_converted_again() {
     assert!(verified.code == Some(2) && verified.out.contains(expected), "{}", verified.out);
     let other = native("traces/night/old.nettrace");
     let added = recordings.run(&["convert", "--tables", FEW, &other, "-o", "lake", "--append", "--json"]);
-    assert!(told(&added), "{}", added.err);
+    assert!(names_the_entry(&added), "{}", added.err);
     assert_eq!(json_lines(&added).last().unwrap()["damaged_entries"].as_array().unwrap().len(), 1, "{}", added.out);
     for key in ["gc-7be25f482ca259f4", "gc"] {
         let refused = recordings.run(&["survived", "lake", "1", "0x10", "--trace", key]);

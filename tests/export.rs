@@ -122,7 +122,7 @@ fn folded_stacks_are_those_of_the_tables() {
 }
 
 /// The fields of a protocol buffer: number, and a number or bytes.
-fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, &[u8])> {
+pub fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, &[u8])> {
     fn varint(bytes: &mut &[u8]) -> u64 {
         let mut value = 0;
         for shift in (0..).step_by(7) {
@@ -152,7 +152,7 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, &[u8])> {
     found
 }
 
-fn numbers(packed: &[u8]) -> Vec<u64> {
+pub fn numbers(packed: &[u8]) -> Vec<u64> {
     // As fields of number 0 each, so that the same reader serves.
     let mut bytes = Vec::new();
     let mut begins = true;
@@ -405,4 +405,137 @@ fn blocked_time_is_what_the_scheduler_says() {
     let found = text.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap());
     assert!(found.sum::<u64>() == expected && expected > 1_000_000, "{text} is not {expected}");
     assert!(text.lines().all(|line| line.starts_with("worker.exe!?;kernel.exe!?")), "{text}");
+}
+
+/// The sum of the weights in each format.
+fn sums(arguments: &[&str]) -> [u64; 4] {
+    let written = |format| {
+        let (out, code, said) = export(&[arguments, &["--format", format]].concat());
+        assert_eq!(code, Some(0), "{arguments:?}: {said}");
+        out
+    };
+    let json = |format| serde_json::from_slice::<Json>(&written(format)).expect("JSON");
+    let folded = String::from_utf8(written("folded")).unwrap();
+    let folded = folded.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum();
+    let speedscope = json("speedscope")["profiles"][0]["endValue"].as_u64().unwrap();
+    let pprof = written("pprof");
+    let samples = fields(&pprof).into_iter().filter(|(field, ..)| *field == 2);
+    let value = |sample: &[u8]| {
+        let values = fields(sample).into_iter().find(|(field, ..)| *field == 2).expect("values").2;
+        numbers(values).last().copied().unwrap()
+    };
+    let pprof = samples.map(|(_, _, sample)| value(sample)).sum();
+    let firefox = json("firefox");
+    let weights = |thread: &Json| {
+        let unit = if thread["samples"]["weightType"] == "tracing-ms" { 1e6 } else { 1.0 };
+        let weights = thread["samples"]["weight"].as_array().unwrap().iter();
+        weights.map(|weight| (weight.as_f64().unwrap() * unit).round() as u64).sum::<u64>()
+    };
+    [folded, speedscope, pprof, firefox["threads"].as_array().unwrap().iter().map(weights).sum()]
+}
+
+/// What is chosen of a recording by table, time, thread and activity has the weights that DuckDB sums up over the same rows.
+#[test]
+fn what_is_chosen_has_the_weights_of_its_rows() {
+    let Some(python) = crate::support::python::python("what_is_chosen_has_the_weights_of_its_rows") else { return };
+    let dataset = Dataset::of(&sample().with_file_name("requests/orders.nettrace.zst"));
+    let asked = |query: &str| crate::queries::asked(&python, &dataset, query);
+    let one = |query: &str| {
+        let answer = asked(query);
+        let number = answer.trim().trim_matches(|c: char| !c.is_ascii_digit());
+        number.parse::<u64>().unwrap_or_else(|_| panic!("{query}: {answer}"))
+    };
+    let thread = one("SELECT thread_id FROM wait GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1").to_string();
+    // A request that waited for a lock, of a connection that has given its id to others before.
+    let request = "SELECT activity_id, start_ts_ns, start_ts_ns + round(duration_ms * 1e6)::BIGINT + 1 FROM request_time \
+                   WHERE source = 'Microsoft.AspNetCore.Hosting/Request' AND path = '/lock/1'";
+    let request = asked(request);
+    let request: Vec<&str> = request.trim().trim_matches(['(', ')']).split(", ").collect();
+    let [id, from, to] = request[..] else { panic!("{request:?}") };
+    let (id, from_ns, to_ns) = (id.trim_matches('\''), format!("{from}ns"), format!("{to}ns"));
+    let during = ["--request", id, "--from", &from_ns, "--to", &to_ns];
+    let part = |kind: &str, of: &str| {
+        format!(
+            "SELECT {of} FROM request_part WHERE kind = '{kind}' AND source LIKE '%Hosting/Request' \
+             AND request_start_ts_ns = {from} AND callsite_id <> 0"
+        )
+    };
+    let tick = "event/Microsoft-Windows-DotNETRuntime/GCAllocationTick";
+    let cases: Vec<(Vec<&str>, String)> = vec![
+        (vec!["--what", "wait"], "SELECT sum(duration_ns) FROM wait WHERE callsite_id <> 0".into()),
+        (
+            vec!["--what", "jit"],
+            "SELECT sum(duration_ns) FROM method_compilation WHERE kind = 'jit' AND callsite_id <> 0".into(),
+        ),
+        (vec!["--what", tick], format!("SELECT count(*) FROM \"{tick}\" WHERE callsite_id <> 0")),
+        (
+            vec!["--what", tick, "--weight", "allocation_amount64", "--to", "5s"],
+            format!("SELECT sum(allocation_amount64) FROM \"{tick}\" WHERE callsite_id <> 0 AND ts_ns < 5e9"),
+        ),
+        (
+            vec!["--what", "exception", "--weight", "hresult"],
+            "SELECT sum(hresult) FROM exception WHERE callsite_id <> 0".into(),
+        ),
+        (
+            vec!["--what", "wait", "--from", "5s", "--to", "5.3s", "--thread", &thread],
+            format!(
+                "SELECT sum(duration_ns) FROM wait WHERE callsite_id <> 0 AND thread_id = {thread} \
+                 AND start_ts_ns >= 5e9 AND start_ts_ns < 5.3e9"
+            ),
+        ),
+        (
+            vec!["--what", "contention", "--thread", &thread],
+            format!(
+                "SELECT coalesce(sum(duration_ns), 0) FROM contention WHERE callsite_id <> 0 AND thread_id = {thread}"
+            ),
+        ),
+        ([&["--what", "contention"], &during[..]].concat(), part("lock", "sum(duration_ns)")),
+        ([&["--what", "wait"], &during[..]].concat(), part("wait", "sum(duration_ns)")),
+    ];
+    let folder = dataset.path();
+    let input = folder.to_str().unwrap();
+    let mut compared = 0;
+    for (arguments, query) in cases {
+        let expected = one(&query);
+        if expected > 0 {
+            assert_eq!(sums(&[&[input], &arguments[..]].concat()), [expected; 4], "{arguments:?}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 8, "{compared}");
+}
+
+#[test]
+fn choices_of_nothing_and_of_columns_without_numbers_say_so() {
+    let of = "samples/subjects.nettrace";
+    let refused: [(&[&str], &str); 6] = [
+        (&["--what", "waitt"], "did you mean wait?"),
+        (&["--what", "gc"], "another table with call stacks"),
+        (
+            &["--what", "exception", "--weight", "message"],
+            "of type Utf8, expected a column of exception with whole numbers",
+        ),
+        (&["--what", "exception", "--weight", "hresul"], "did you mean hresult?"),
+        (&["--what", "exception", "--from", "1h"], "no such exceptions"),
+        (&["--what", "exception", "--thread", "nobody"], "no such exceptions"),
+    ];
+    for (arguments, why) in refused {
+        let (out, code, said) = export(&[&[of], arguments].concat());
+        assert!(out.is_empty() && code != Some(0) && said.contains(why), "{arguments:?}: {said}");
+    }
+    // Without activity ids nothing is of a request.
+    let (_, code, said) = export(&["samples/gc-churn.nettrace", "--what", "allocation", "--request", "//1/2"]);
+    assert!(code == Some(1) && said.contains("no activity ids"), "{code:?} {said}");
+}
+
+#[test]
+fn a_trace_for_perfetto_needs_no_samples_and_takes_no_others() {
+    // What is in it is read by the definition of its messages, in .ci/exports.
+    let (out, code, errors) = export(&["samples/gc-churn.nettrace", "--format", "perfetto"]);
+    assert_eq!((code, out.first()), (Some(0), Some(&0x0a)), "{errors}");
+    let has = |text: &str| out.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(has("Collections") && has("gen 0") && has("AllocSmall") && has("Heap after collections"));
+    let (out, code, errors) = export(&[SAMPLE, "--format", "perfetto", "--what", "exception"]);
+    assert_eq!((out.len(), code), (0, Some(1)));
+    assert!(errors.contains("CPU samples"), "{errors}");
 }

@@ -14,7 +14,7 @@ fn recording(name: &str) -> PathBuf {
 }
 
 /// What the program says: the first words of each line with the number behind them.
-fn told(name: &str) -> BTreeMap<String, Vec<f64>> {
+fn written_down(name: &str) -> BTreeMap<String, Vec<f64>> {
     let path = recording(name).with_extension("").with_extension("truth.txt");
     let text = std::fs::read_to_string(path).expect("what the program says");
     let mut found = BTreeMap::new();
@@ -45,8 +45,8 @@ fn value(figures: &BTreeMap<String, Value>, name: &str) -> Option<f64> {
 
 #[test]
 fn requests_fail_as_often_as_the_client_saw() {
-    let told = told("requests");
-    let of = |status: &str| told[&format!("answer {status}")][0];
+    let written = written_down("requests");
+    let of = |status: &str| written[&format!("answer {status}")][0];
     let answered: f64 = ["200", "404", "500", "503"].iter().map(|status| of(status)).sum();
     let found = figures("requests");
     // HttpClient says the status of each answer, and which requests had none.
@@ -79,13 +79,13 @@ fn requests_fail_as_often_as_the_client_saw() {
 
 #[test]
 fn counters_have_the_means_and_totals_of_what_was_measured() {
-    let (told, found) = (told("counters"), figures("counters"));
-    let [sum, count] = told["latency"][..] else { panic!() };
+    let (written, found) = (written_down("counters"), figures("counters"));
+    let [sum, count] = written["latency"][..] else { panic!() };
     let mean = value(&found, "counter.mean[Tracequet-Figures/latency]").unwrap();
     assert!((mean - sum / count).abs() < 1e-9, "{mean}, {sum} of {count}");
-    assert_eq!(value(&found, "counter.increase[Tracequet-Figures/done]"), Some(told["done"][0]));
-    assert_eq!(value(&found, "counter.increase[Tracequet.Figures/orders]"), Some(told["orders"][0]));
-    assert_eq!(value(&found, "counter.total[Tracequet.Figures/orders]"), Some(told["orders"][0]));
+    assert_eq!(value(&found, "counter.increase[Tracequet-Figures/done]"), Some(written["done"][0]));
+    assert_eq!(value(&found, "counter.increase[Tracequet.Figures/orders]"), Some(written["orders"][0]));
+    assert_eq!(value(&found, "counter.total[Tracequet.Figures/orders]"), Some(written["orders"][0]));
 
     let counter = Dataset::of(&recording("counters")).table("counter");
     let names = counter.texts("name");
@@ -95,7 +95,7 @@ fn counters_have_the_means_and_totals_of_what_was_measured() {
             (0..counter.rows()).filter(|row| names[*row] == name && values[*row].is_some()).collect();
         let seconds: f64 = rows.iter().map(|row| intervals[*row].expect("an interval") as f64 / 1e9).sum();
         let rate = value(&found, &format!("counter.mean[{key}]")).unwrap();
-        let of_program = told[name][0] / seconds;
+        let of_program = written[name][0] / seconds;
         assert!((rate / of_program - 1.0).abs() < 1e-9, "{name}: {rate} a second, {of_program}");
         // The program runs for four seconds and a half; 200 ms were asked for.
         assert!((2.0..6.0).contains(&seconds), "{seconds}");
@@ -110,7 +110,7 @@ fn counters_have_the_means_and_totals_of_what_was_measured() {
 
 #[test]
 fn a_pool_that_is_starved_shows_and_one_that_is_not_does_not() {
-    let [before, most] = told("starved")["threads"][..] else { panic!() };
+    let [before, most] = written_down("starved")["threads"][..] else { panic!() };
     let starved = value(&figures("starved"), "threadpool.starvation.count").unwrap();
     // Each thread beyond the two that may always be there was added because none came free; some were added again.
     assert!(before == 0.0 && starved >= most - 2.0 && starved <= 2.0 * most, "{starved} times, {most} threads");

@@ -169,7 +169,7 @@ fn takes_away(replaced_by: Option<&'static str>) -> bool {
             if replaced_by.is_some() {
                 std::fs::rename(&other, &out).expect("a move");
             }
-            // Until nobody listens any more, or the other dataset takes them.
+            // Until the recorder has closed the connection, or the other dataset has parts.
             let is_taken = || is_dataset && !parts(&out, TABLE).is_empty();
             wait_for("an end of the recording", || !sender.events(5).send_but(0) || is_taken());
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 use tracequet::inspect::frame_names;
-use tracequet::trace::reader::etl::Manifests;
+use tracequet::trace::reader::etl::EventManifests;
 use tracequet::trace::source::RecordingPath;
 
 use crate::support::dataset::Dataset;
@@ -90,11 +90,15 @@ fn compare_with_traceevent(path: &Path, mut expected: Vec<Json>) -> usize {
         let name = stacks.names[stacks.sites[at + 1].1].as_str();
         *inclusive.entry(name).or_default() += upto[last[at] as usize + 1] - upto[first[at] as usize];
     }
-    let told = totals["incl"].as_object().expect("counts");
-    for (method, count) in told.iter().filter(|(method, _)| *method != "?") {
+    let reported = totals["incl"].as_object().expect("counts");
+    for (method, count) in reported.iter().filter(|(method, _)| *method != "?") {
         assert_eq!(inclusive.get(method.as_str()).copied(), count.as_u64(), "{name}: {method}");
     }
-    println!("{name}: {frames} frames of {} stacks, {unnamed} without a name, {} methods", expected.len(), told.len());
+    println!(
+        "{name}: {frames} frames of {} stacks, {unnamed} without a name, {} methods",
+        expected.len(),
+        reported.len()
+    );
     frames
 }
 
@@ -165,16 +169,16 @@ fn an_inspection_says_how_many_frames_have_a_name() {
     for (sample, all_named) in [("stacks", true), ("subjects", false), ("gc-churn", false), ("exit-early", false)] {
         let path = folder.join(format!("{sample}.nettrace"));
         let recording = RecordingPath::all_in(&path).remove(0);
-        let names = frame_names(&recording, &Manifests::default()).unwrap().expect("call stacks");
+        let names = frame_names(&recording, &EventManifests::default()).unwrap().expect("call stacks");
         let dataset = Dataset::of(&path);
         let input = &dataset.summary.inputs[0];
         assert_eq!(names.counts, input.frames, "{sample}");
         assert!(names.counts.frames > 0 && (names.counts.named == names.counts.frames) == all_named, "{sample}");
-        let told = input.problems.iter().find(|p| p.code == "unnamed_frames").map(|p| p.message.clone());
-        assert_eq!(names.unnamed, told, "{sample}");
+        let reported = input.problems.iter().find(|p| p.code == "unnamed_frames").map(|p| p.message.clone());
+        assert_eq!(names.unnamed, reported, "{sample}");
     }
     let callbacks = RecordingPath::all_in(&folder.join("callbacks.corprof")).remove(0);
-    assert!(frame_names(&callbacks, &Manifests::default()).unwrap().is_none());
+    assert!(frame_names(&callbacks, &EventManifests::default()).unwrap().is_none());
 }
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";

@@ -102,6 +102,29 @@ fn what_was_found_is_there_and_each_folder_belongs_to_a_target() {
     }
 }
 
+/// Only so are all of them compiled by every run of the tests, and run by the fuzzer every night.
+#[test]
+fn each_target_is_run_here_and_by_the_fuzzer() {
+    let read = |name: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+    let (here, manifest, nightly) =
+        (read("tests/fuzzing.rs"), read("fuzz/Cargo.toml"), read(".github/workflows/fuzz.yml"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/fuzz_targets");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names: Vec<String> = files.map(|file| file.strip_suffix(".rs").expect("a target").to_owned()).collect();
+    assert_eq!(names.len(), manifest.matches("[[bin]]").count());
+    for name in names {
+        assert!(
+            here.contains(&format!("#[path = \"../fuzz/fuzz_targets/{name}.rs\"]")),
+            "{name} is not run by the tests"
+        );
+        assert!(
+            manifest.contains(&format!("path = \"fuzz_targets/{name}.rs\"")),
+            "{name} is not in the fuzzer's manifest"
+        );
+        assert!(nightly.contains(&name), "{name} is not fuzzed at night");
+    }
+}
+
 /// Runs a target on its seeds, on what it found, and on `runs` mutations of both.
 fn mutations(name: &str, target: impl Fn(&[u8]), mut seeds: Vec<Vec<u8>>, runs: u64) {
     assert!(!seeds.is_empty());

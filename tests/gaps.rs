@@ -63,8 +63,8 @@ fn a_collection_whose_pause_is_lost_is_not_complete() {
         let rows = pauses.numbers("gc_id").into_iter().zip(pauses.signed("duration_ns"));
         rows.filter(|(id, _)| *id == gc_id).filter_map(|(_, ns)| ns).sum()
     };
-    let told: Vec<_> = (1..=6).map(sum).map(Some).collect();
-    assert_eq!(gc.signed("pause_ns"), told, "gc and gc_pause agree");
+    let reported: Vec<_> = (1..=6).map(sum).map(Some).collect();
+    assert_eq!(gc.signed("pause_ns"), reported, "gc and gc_pause agree");
 }
 
 #[test]

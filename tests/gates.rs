@@ -160,7 +160,7 @@ fn reports_have_p_sizes_and_bounds_and_warnings_are_no_failures() {
     let line =
         |name: &str| junit.lines().find(|line| line.contains(&format!("classname=\"{name}"))).unwrap().to_owned();
     let allocated = line("allocation.bytes");
-    for part in ["bound ", "baseline ", "change +", "5 against 5 runs", "p = 0.008"] {
+    for part in ["bound ", "baseline ", "change +46.5 % (+36.8 to +59.8 %)", "5 against 5 runs", "p = 0.004"] {
         assert!(allocated.contains(part), "{allocated}");
     }
     let undecided = line("counter.max");
@@ -170,9 +170,36 @@ fn reports_have_p_sizes_and_bounds_and_warnings_are_no_failures() {
     );
     let markdown = std::fs::read_to_string(at("out.md")).unwrap();
     let row = markdown.lines().find(|line| line.contains("allocation.bytes")).unwrap();
-    assert!(row.contains("| warning |") && row.contains("| 5 / 5 | 0.008 |"), "{row}");
+    assert!(row.contains("| warning |") && row.contains("| 5 / 5 | 0.004 |"), "{row}");
     // Warnings alone set no exit code, whether they are broken or undecided.
     let warnings = rules.split_once("[[rule]]").unwrap().1;
     std::fs::write(at("warn.toml"), format!("[[rule]]{warnings}")).unwrap();
     assert_eq!(check(&at("warn.toml")).code, Some(0));
+}
+
+#[test]
+fn a_baseline_is_the_newest_runs_or_those_since_a_day() {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = example(folder.path());
+    let rules = folder.path().join("perf.toml");
+    std::fs::write(&rules, "rules = ['allocation.bytes <= baseline * 1.10']").unwrap();
+    let check = |more: &[&str]| {
+        let sides = ["--json", "--new", "branch=change", "--baseline", "branch=main"];
+        let given = ["check", lake.to_str().unwrap(), "--rules", rules.to_str().unwrap()];
+        run(&[&given[..], &sides, more].concat())
+    };
+    let runs = |more: &[&str]| {
+        let checked = check(more);
+        let found: Value = serde_json::from_str(&checked.out).unwrap_or_else(|_| panic!("{more:?}: {}", checked.err));
+        (found[0]["baseline_runs"].as_u64().unwrap(), found[0]["verdict"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(runs(&[]), (5, "failed".into()));
+    assert_eq!(runs(&["--last", "4"]), (4, "failed".into()));
+    // The runs have one value of the label: they belong together.
+    assert_eq!(runs(&["--last", "1", "--by", "branch"]), (5, "failed".into()));
+    assert_eq!(runs(&["--since", "36500d"]), (5, "failed".into()));
+    assert_eq!(runs(&["--since", "2100-01-01"]), (0, "undecided".into()));
+    for wrong in [["--since", "yesterday"], ["--since", "2026/01/01"], ["--last", "0"]] {
+        assert_eq!(check(&wrong).code, Some(1), "{wrong:?}");
+    }
 }

@@ -135,7 +135,7 @@ fn convert_bytes(bytes: &[u8]) -> Result<(usize, usize, usize, Vec<&'static str>
     // Few tables: this runs hundreds of times.
     let request = Convert::new([&path], folder.path().join("set")).tables(["heap_object", "heap_reference", "gc_root"]);
     let summary = convert(&request, &mut |_| {})?;
-    let dataset = Dataset::open(&request.output)?;
+    let dataset = Dataset::open(request.output_path())?;
     let count = |table: &str| rows(&dataset, table, ["gc_id"]).len();
     let problems = summary.inputs[0].problems.iter().map(|problem| problem.code).collect();
     Ok((count("heap_object"), count("heap_reference"), count("gc_root"), problems))

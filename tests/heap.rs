@@ -136,7 +136,7 @@ fn retained_writes_what_the_command_finds() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("set");
     let request = Convert::new([sample("heap-10.nettrace")], &path);
-    convert(&request.clone().retained(1 << 20), &mut |_| {}).unwrap();
+    convert(&request.clone().dominators(1 << 20), &mut |_| {}).unwrap();
     let dataset = Dataset::open(&path).unwrap();
     let (graph, retention) = graph_of(&dataset);
     let columns =
@@ -151,7 +151,7 @@ fn retained_writes_what_the_command_finds() {
     assert_eq!(written, expected.collect::<Vec<_>>());
 
     // 2351 objects, 423 roots and 3143 references take 450 kB: that is said beforehand, and nothing else is lost.
-    let summary = convert(&request.retained(400_000).overwrite(true), &mut |_| {}).unwrap();
+    let summary = convert(&request.dominators(400_000).overwrite(true), &mut |_| {}).unwrap();
     let problems = summary.inputs[0].problems.iter().map(|problem| problem.code);
     assert_eq!(problems.filter(|code| *code != "unnamed_frames").collect::<Vec<_>>(), ["heap_too_large"]);
     let dataset = Dataset::open(&path).unwrap();
@@ -256,7 +256,7 @@ fn the_views_say_what_the_command_says() {
     let Some(python) = crate::support::python::python("the_views_say_what_the_command_says") else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("set");
-    let request = Convert::new(["heap.nettrace", "heap-10.nettrace"].map(sample), &path).retained(1 << 20);
+    let request = Convert::new(["heap.nettrace", "heap-10.nettrace"].map(sample), &path).dominators(1 << 20);
     convert(&request, &mut |_| {}).unwrap();
     let mut arguments = vec![path.clone()];
     for recording in Dataset::open(&path).unwrap().recordings() {

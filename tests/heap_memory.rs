@@ -1,11 +1,11 @@
 //! Heap dumps take the memory that is stated.
 
-use tracequet::analyze::heap::StoredWalks;
+use tracequet::analyze::heap::HeldWalks;
 use tracequet::facts::fact::{Fact, GcRoot, HeapObject, HeapReference};
 
 use crate::limits::{is_alone, peak_mb};
 
-/// What `convert --retained` may take for an object or root, and for a reference (docs/HEAP.md).
+/// What `convert --dominators` may take for an object or root, and for a reference (docs/HEAP.md).
 const OBJECT: u64 = 112;
 const REFERENCE: u64 = 40;
 
@@ -14,7 +14,7 @@ const OWN_MB: u64 = 24;
 
 /// A walk of `count` objects, each of which refers to the next one and to one far behind it.
 fn walk(count: u64, memory: u64) -> Option<(u64, u64)> {
-    let mut walks = StoredWalks::new(memory);
+    let mut walks = HeldWalks::new(memory);
     let address = |number: u64| 0x1000 + (number % count) * 24;
     let mut number = 0;
     while number < count {

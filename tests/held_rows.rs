@@ -11,7 +11,7 @@ fn refused(recording: &Recording<'_>) -> Vec<(&'static str, String)> {
         ("metrics", metrics::metrics(recording).map(drop)),
         ("snapshots", heap::snapshots(recording).map(drop)),
         ("cohorts", cohort::cohorts(recording, |_| ())),
-        ("lifetimes", lifetime::by_type(recording, |_| true).map(drop)),
+        ("lifetimes", lifetime::lifetimes_by(recording, lifetime::By::Type, |_| true).map(drop)),
         ("survived", survived::survived(recording, 1, 0, true).map(drop)),
         ("profile", profile::read(recording, profile::What::Cpu).map(drop)),
     ];

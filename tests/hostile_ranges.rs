@@ -13,7 +13,7 @@ const MARK: u32 = 202;
 /// A collection as it is recorded: generation, whether it runs in the background, bounds at its start (generation,
 /// start, length), ranges that survived and that moved.
 #[derive(Debug, Default)]
-struct Told {
+struct Reported {
     generation: u32,
     background: bool,
     bounds: Vec<(u8, u64, u64)>,
@@ -25,8 +25,8 @@ fn holds(start: u64, length: u64, address: u64) -> bool {
     u128::from(start) <= u128::from(address) && u128::from(address) < u128::from(start) + u128::from(length)
 }
 
-impl Told {
-    fn at_random(random: &mut Random, base: u64) -> Told {
+impl Reported {
+    fn at_random(random: &mut Random, base: u64) -> Reported {
         let place = |random: &mut Random| match random.below(12) {
             0 => u64::MAX - random.below(70) as u64,
             1 => random.below(3) as u64,
@@ -37,7 +37,7 @@ impl Told {
             _ => [0, 1, 3, 16, 40][random.below(5)],
         };
         let many = random.below(5);
-        Told {
+        Reported {
             generation: random.below(3) as u32,
             background: random.below(4) == 0,
             bounds: (0..many)
@@ -75,26 +75,26 @@ impl Told {
     }
 }
 
-fn tell(collections: &[Told]) -> Dataset {
+fn tell(collections: &[Reported]) -> Dataset {
     let mut story = Story::default();
-    for (told, number) in collections.iter().zip(1..) {
+    for (reported, number) in collections.iter().zip(1..) {
         let at = i64::from(number) * 100;
-        let kind = if told.background && told.generation == 2 { BACKGROUND } else { BLOCKING };
-        story.start(at, 1, number, told.generation, kind);
-        for (generation, start, length) in &told.bounds {
+        let kind = if reported.background && reported.generation == 2 { BACKGROUND } else { BLOCKING };
+        story.start(at, 1, number, reported.generation, kind);
+        for (generation, start, length) in &reported.bounds {
             story.bound(at + 1, 1, *generation, *start, *length);
         }
-        story.simple(at + 2, 1, MARK).surviving(at + 3, 1, &told.surviving).moved(at + 4, 1, &told.moved);
-        story.end(at + 5, 1, number, told.generation);
+        story.simple(at + 2, 1, MARK).surviving(at + 3, 1, &reported.surviving).moved(at + 4, 1, &reported.moved);
+        story.end(at + 5, 1, number, reported.generation);
     }
     story.tell()
 }
 
 /// Steps from a collection on, as text.
-fn followed(collections: &[Told], first: u32, mut address: u64) -> Vec<String> {
+fn followed(collections: &[Reported], first: u32, mut address: u64) -> Vec<String> {
     let mut steps = Vec::new();
-    for (told, gc_id) in collections.iter().zip(1..).filter(|(_, gc_id)| *gc_id >= first) {
-        let (fate, after) = told.fate(address);
+    for (reported, gc_id) in collections.iter().zip(1..).filter(|(_, gc_id)| *gc_id >= first) {
+        let (fate, after) = reported.fate(address);
         steps.push(text(gc_id, fate, after));
         match after {
             Some(after) => address = after,
@@ -115,7 +115,7 @@ fn command_and_macros_say_what_a_plain_search_says() {
     for seed in 1..=10_u64 {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let base = [0x1000, u64::MAX - 63, 0, (1 << 63) - 32][seed as usize % 4];
-        let collections: Vec<Told> = (0..6).map(|_| Told::at_random(&mut random, base)).collect();
+        let collections: Vec<Reported> = (0..6).map(|_| Reported::at_random(&mut random, base)).collect();
         let dataset = tell(&collections);
         let mut addresses: Vec<u64> = (0..12).map(|_| base.wrapping_add(random.below(64) as u64)).collect();
         addresses.extend([0, 1, u64::MAX, u64::MAX - 3]);

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::metrics::four_deviations;
 use crate::support::dataset::Dataset;
+#[cfg(unix)]
 use crate::support::python::python;
 
 fn root() -> &'static Path {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::batch::{FEW, Recordings, content, native};
+use crate::many::{FEW, Recordings, content, native};
 use crate::support::program::Run;
 
 const GC: &str = "gc-7be25f482ca259f4";

@@ -181,8 +181,8 @@ fn made_up_ids_have_a_bound_and_one_stand_in() {
     assert_eq!(recording.events.len(), ids as usize + 1);
     assert_eq!(recording.codes(), ["too_many_event_types", "unknown_metadata"]);
     assert!(recording.problems.len() < 1100, "{} problems", recording.problems.len());
-    let told: u64 = recording.problems.iter().filter(|p| p.code == "unknown_metadata").map(|p| p.count).sum();
-    assert_eq!(told, u64::from(ids));
+    let reported: u64 = recording.problems.iter().filter(|p| p.code == "unknown_metadata").map(|p| p.count).sum();
+    assert_eq!(reported, u64::from(ids));
     let last = recording.events.last().expect("an event");
     assert_eq!(recording.info_of(last).name, "Order", "a kind that was known stays known");
     let stand_in = recording.info_of(&recording.events[ids as usize - 1]);

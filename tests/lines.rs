@@ -48,18 +48,18 @@ fn lines_are_those_that_the_runtime_finds() {
     let (messages, callsites) = (exceptions.texts("message"), exceptions.numbers("callsite_id"));
     let text = std::fs::read_to_string(samples().join("subjects.truth.txt")).unwrap();
     let mut compared = 0;
-    for told in text.lines().filter_map(|line| line.strip_prefix("line ")) {
-        let mut parts = told.split('|');
+    for reported in text.lines().filter_map(|line| line.strip_prefix("line ")) {
+        let mut parts = reported.split('|');
         let message = parts.next().unwrap();
-        let told: Vec<&str> = parts.collect();
+        let reported: Vec<&str> = parts.collect();
         let row = messages.iter().position(|known| known == message).expect("the exception");
         let mut found = stack(&dataset, callsites[row]);
         // The runtime's own code that throws.
         found.retain(|(name, ..)| !name.starts_with("System.Runtime.EH."));
-        assert_eq!(found.len(), told.len() / 3, "{message}");
-        for ((name, file, line), told) in found.iter().zip(told.chunks(3)) {
+        assert_eq!(found.len(), reported.len() / 3, "{message}");
+        for ((name, file, line), reported) in found.iter().zip(reported.chunks(3)) {
             let file = file.rsplit('/').next().unwrap();
-            assert_eq!([name, file, &line.to_string()], told, "{message}");
+            assert_eq!([name, file, &line.to_string()], reported, "{message}");
             compared += 1;
         }
     }
@@ -138,8 +138,8 @@ fn symbols_are_found_in_every_place_and_by_their_id_only() {
         let (found, dataset) = lines(name, &bytes);
         assert_eq!(found, [""; 0], "{name} of {} bytes", bytes.len());
         let problems = &dataset.summary.inputs[0].problems;
-        let told = problems.iter().find(|p| p.code == "frames_without_line").expect("why there are no lines");
-        assert!(told.message.contains("Churn.dll"), "{}", told.message);
+        let reported = problems.iter().find(|p| p.code == "frames_without_line").expect("why there are no lines");
+        assert!(reported.message.contains("Churn.dll"), "{}", reported.message);
         assert!(!dataset.summary.has_losses());
     }
 }

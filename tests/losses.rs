@@ -1,5 +1,5 @@
 //! A made-up process whose threads throw, wait, compile, load, queue work and collect, with ids that are given out again. Events of
-//! single threads are dropped, and what is told then is held against the whole recording: a value that differs is null, or its row
+//! single threads are dropped, and what is reported then is held against the whole recording: a value that differs is null, or its row
 //! says that it touches a gap.
 
 use std::collections::BTreeMap;
@@ -225,7 +225,7 @@ fn rows(dataset: &Dataset, name: &str, start: &str) -> Rows {
         columns.insert(column.clone(), values(&table, column));
     }
     if name != "gc" && names.iter().any(|name| name == "gc_id") {
-        // Collections are numbered as they come: the start tells them apart.
+        // A lost collection shifts the numbers of those behind it, so that collections are matched by their starts.
         let gc = dataset.table("gc");
         let starts: BTreeMap<u64, String> = gc.numbers("gc_id").into_iter().zip(values(&gc, "start_ts_ns")).collect();
         let of = |id: &u64| starts.get(id).cloned().unwrap_or_default();

@@ -11,8 +11,6 @@
 // The fuzz targets ask for libfuzzer's macro: here it is one of tests/fuzzing.rs.
 extern crate self as libfuzzer_sys;
 
-#[cfg(feature = "cli")]
-mod batch;
 mod batches;
 mod bounds;
 mod callback;
@@ -21,6 +19,8 @@ mod callback_attach;
 #[cfg(unix)]
 mod callback_c;
 mod callback_damage;
+#[cfg(feature = "cli")]
+mod many;
 // A .NET runtime for Linux.
 mod backwards;
 #[cfg(target_os = "linux")]
@@ -60,6 +60,8 @@ mod collect_session;
 mod convert;
 mod damage;
 mod dataset;
+#[cfg(all(feature = "cli", feature = "packed"))]
+mod diff;
 #[cfg(feature = "cli")]
 mod docs;
 mod empty_tables;
@@ -134,6 +136,8 @@ mod queries;
 #[cfg(all(feature = "cli", unix))]
 mod readers;
 // A shell and a .NET runtime.
+#[cfg(feature = "cli")]
+mod cohorts;
 #[cfg(all(feature = "cli", unix))]
 mod record;
 #[cfg(all(feature = "cli", unix))]
@@ -152,8 +156,6 @@ mod silent_damage;
 mod sink;
 mod subjects;
 mod support;
-#[cfg(feature = "cli")]
-mod survival;
 mod tasks;
 mod unended;
 #[cfg(feature = "cli")]

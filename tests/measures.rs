@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::support::dataset::{Dataset, Table};
 
 /// What the program wrote down: the lines of one kind, as words without the first one.
-fn told(kind: &str) -> Vec<Vec<String>> {
+fn reported(kind: &str) -> Vec<Vec<String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/measures.truth.txt");
     let text = std::fs::read_to_string(path).expect("what the program says");
     let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -34,7 +34,7 @@ fn waits_take_as_long_as_the_program_measures() {
     // The one thread of the program with waits for a monitor.
     let own = threads[sources.iter().position(|source| source == "MonitorWait").expect("a monitor")];
     let mut rows = (0..waits.rows()).filter(|row| threads[*row] == own);
-    let expected = told("wait");
+    let expected = reported("wait");
     assert!(expected.len() >= 12);
     for line in expected {
         // The program measures around the call, with the time to be scheduled.
@@ -53,11 +53,11 @@ fn the_thread_pool_has_the_limits_and_workers_that_the_program_sees() {
     let (kinds, workers, most) =
         (pool.texts("kind"), pool.optional("worker_count"), pool.optional("retired_worker_count"));
     let last = kinds.iter().rposition(|kind| kind == "min_max").expect("limits");
-    let limits = told("limit");
+    let limits = reported("limit");
     assert_eq!(limits[0], ["min".to_owned(), workers[last].unwrap().to_string()]);
     assert_eq!(limits[1], ["max".to_owned(), most[last].unwrap().to_string()]);
     let started = (0..pool.rows()).filter(|row| kinds[*row] == "worker_start").filter_map(|row| workers[row]);
-    assert_eq!(told("workers")[0], [started.max().expect("workers").to_string()]);
+    assert_eq!(reported("workers")[0], [started.max().expect("workers").to_string()]);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn loads_of_assemblies_end_as_the_program_sees_them() {
     let loads = table("assembly_load");
     let (names, results) = (loads.texts("name"), loads.texts("result_name"));
     let success = loads.bools("success");
-    let expected = told("load");
+    let expected = reported("load");
     assert_eq!(expected.iter().filter(|line| line[1] == "False").count(), 2);
     for line in expected {
         let is_it = |row: &usize| names[*row].split(',').next() == Some(&line[0]);
@@ -90,7 +90,7 @@ fn activities_take_as_long_as_the_program_measures() {
     };
     for name in ["Order", "Step"] {
         let rows = of(name);
-        let expected: Vec<_> = told("activity").into_iter().filter(|line| line[0] == name).collect();
+        let expected: Vec<_> = reported("activity").into_iter().filter(|line| line[0] == name).collect();
         assert_eq!(rows.len(), expected.len(), "{name}");
         for (row, line) in rows.into_iter().zip(expected) {
             let event = durations[row].unwrap() as f64 / 1e6;
@@ -116,13 +116,13 @@ fn instruments_have_the_values_that_the_program_gave_them() {
     };
     // The gauge has another value each time that it is read.
     let gauge: Vec<f64> = of("asked", "gauge", "1").into_iter().map(|row| values[row].unwrap()).collect();
-    let expected: Vec<f64> = told("gauge").iter().map(|line| number(&line[0])).collect();
+    let expected: Vec<f64> = reported("gauge").iter().map(|line| number(&line[0])).collect();
     assert_eq!(gauge[..], expected[..gauge.len()]);
     assert!(gauge.len() + 1 >= expected.len(), "{gauge:?}");
     let level = of("level", "up_down_counter", "{thing}");
-    assert_eq!(values[*level.last().unwrap()], Some(number(&told("level")[0][0])));
+    assert_eq!(values[*level.last().unwrap()], Some(number(&reported("level")[0][0])));
 
-    for line in told("histogram") {
+    for line in reported("histogram") {
         let unit = if line[0] == "even" { "ms" } else { "By" };
         let rows = of(&line[0], "histogram", unit);
         let with_values: Vec<usize> = rows.iter().copied().filter(|row| values[*row].is_some()).collect();

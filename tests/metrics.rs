@@ -21,6 +21,10 @@ fn document() -> String {
         "# Metrics\n\n`tracequet stats` prints these figures, and rules of `tracequet check` name them. Each figure belongs to one \
          recording. The\ntable `metric` of each dataset has a row for each figure. The SQL below computes the same in DuckDB: `cd \
          DATASET; duckdb -init\nviews.sql`. Of what was not recorded the SQL gives 0, or no row.\n\n\
+         `stats` shows figures by subject, and leaves out those that were not recorded; a last line names the subjects of which nothing \
+         was. The scores\nof findings are no figures there: a subject has the names of the rules that warn of it or find something of \
+         interest, and\n`tracequet explain` shows these. `--format json` has every figure in one list, with the reason where there is no \
+         value.\n\n\
          - A figure that was not recorded is null, never 0. Counts and sums of empty sets are 0 only where such events were asked \
          for\n  (`tracequet collect` stores what it asks for, as the table `session_provider`), or where others that come with \
          them are in\n  the recording. The column `missing` has the reason: `not_asked`; `not_seen` (no such event, and nothing \
@@ -257,8 +261,12 @@ fn what_is_not_comparable_and_what_was_lost_is_undecided() {
         (&["stats", lake.as_str()][..], "ITS ENTRY IS DAMAGED"),
         (&["compare", &lake, "--baseline", "kind=workstation", "--new", "kind=cut"], "gc.count"),
     ] {
-        let told = run(arguments);
-        assert!(told.code == Some(2) && told.out.contains(what) && told.err.contains("server-gc"), "{}", told.out);
+        let stated = run(arguments);
+        assert!(
+            stated.code == Some(2) && stated.out.contains(what) && stated.err.contains("server-gc"),
+            "{}",
+            stated.out
+        );
     }
     std::fs::write(&entry, whole).unwrap();
     run(&["convert", "-q", broken.to_str().unwrap(), "-o", &lake, "--append", "--label", "kind=workstation"]);

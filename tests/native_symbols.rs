@@ -100,9 +100,9 @@ fn native_frames_have_the_names_and_lines_of_binutils() {
     let places = functions.iter().flat_map(|(start, size, name)| [1, size / 2, *size].map(|at| (*start, at, *name)));
     let addresses: Vec<String> = places.clone().map(|(start, at, _)| format!("{:x}", start + at - 1)).collect();
     let arguments = ["-e", library_name].into_iter().chain(addresses.iter().map(String::as_str)).collect::<Vec<_>>();
-    let told = output("addr2line", &arguments).unwrap();
+    let reported = output("addr2line", &arguments).unwrap();
     let mut expected = BTreeMap::new();
-    for ((start, offset, name), line) in places.zip(told.lines()) {
+    for ((start, offset, name), line) in places.zip(reported.lines()) {
         let line = line.split(" (").next().unwrap().to_owned();
         expected.insert(BASE + start + offset, (format!("libprobe.so!{name}"), offset, line));
     }

@@ -63,8 +63,8 @@ fn commands_manifests_and_tables_say_the_same_of_a_damaged_recording() {
         let made = json(&run(&["convert", "--json", "--overwrite", "--tables", "gc,trace", "-o", &out, recording]).out);
         let manifest = json(&std::fs::read_to_string(format!("{out}/manifest.json")).unwrap());
         let mark = Table::open(&Path::new(&out).join("trace.parquet")).bools("complete");
-        let told = [&looked["complete"], &made["inputs"][0]["complete"], &manifest["inputs"][0]["complete"]];
-        assert_eq!((told, mark), ([&Value::Bool(is_whole); 3], vec![is_whole]), "{recording}");
+        let reported = [&looked["complete"], &made["inputs"][0]["complete"], &manifest["inputs"][0]["complete"]];
+        assert_eq!((reported, mark), ([&Value::Bool(is_whole); 3], vec![is_whole]), "{recording}");
     }
 }
 

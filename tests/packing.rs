@@ -191,7 +191,7 @@ fn the_directory_of_an_archive_is_read_once_for_all_its_recordings() {
     let changed = std::fs::metadata(&path).and_then(|data| data.modified()).expect("a time");
     let recordings = RecordingPath::all_in(&path);
     assert_eq!(recordings.len(), 6);
-    // The directory is gone, and nobody can see that by length and time.
+    // The directory is overwritten, while the length and the time of the file stay the same.
     let directory = bytes.windows(4).position(|bytes| bytes == b"PK\x01\x02").expect("a directory");
     let mut without = bytes.clone();
     without[directory..].fill(0);

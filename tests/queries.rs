@@ -53,7 +53,7 @@ fn dataset(events: &[(i64, u32, u8, Vec<u8>)]) -> Dataset {
 }
 
 /// Rows of a query on the views of a dataset, a line each.
-fn asked(python: &std::path::Path, dataset: &Dataset, query: &str) -> String {
+pub fn asked(python: &std::path::Path, dataset: &Dataset, query: &str) -> String {
     let program = "import duckdb,sys; c=duckdb.connect(); c.execute(open('views.sql').read())\n\
                    for row in c.execute(sys.argv[1]).fetchall(): print(row)";
     let out = Command::new(python).args(["-c", program, query]).current_dir(dataset.path()).output().unwrap();
@@ -130,4 +130,32 @@ fn waits_that_never_end_are_told_with_the_others() {
     let Some(python) = crate::support::python::python("waits_that_never_end_are_told_with_the_others") else { return };
     let query = "SELECT how_often, total_ms, never_ended, open_ms, touch_gap, threads FROM waits_by_site";
     assert_eq!(asked(&python, &dataset, query), "(3, 0.0025, 1, 0.0055, 0, 1)\n");
+}
+
+/// What the requests of a server did, by a search through the events one by one, and by what the server wrote down.
+#[test]
+fn the_time_of_requests_went_where_the_server_wrote_down() {
+    let test = "the_time_of_requests_went_where_the_server_wrote_down";
+    let Some(python) = crate::support::python::python(test) else { return };
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let samples = folder.join("samples/requests");
+    let dataset = Dataset::of(&samples.join("orders.nettrace.zst"));
+    let script = folder.join("tests/python/request_time.py");
+    let truth = samples.join("orders.truth.csv");
+    let out = Command::new(python).arg(script).arg(dataset.path()).arg(truth).output().unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "{said}");
+}
+
+/// Of requests without anything else nothing else is known: it is null, not 0.
+#[test]
+fn what_was_not_recorded_of_requests_is_null() {
+    let Some(python) = crate::support::python::python("what_was_not_recorded_of_requests_is_null") else { return };
+    let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/figures/recordings");
+    let dataset = Dataset::of(&samples.join("requests.nettrace.zst"));
+    let query = "SELECT count(cpu_samples), count(cpu_ms), count(cpu_basis), count(waits), count(wait_ms), count(locks), count(lock_ms), \
+                 count(pauses), count(pause_ms), count(queries), count(query_ms), count(allocation_bytes), count(allocation_basis), \
+                 count(calls), count(unexplained_ms), count(*) \
+                 FROM request_time WHERE source = 'Microsoft.AspNetCore.Hosting/Request'";
+    assert_eq!(asked(&python, &dataset, query), "(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 64, 64, 64)\n");
 }

@@ -80,8 +80,8 @@ fn views_are_the_same_in_every_duckdb_that_is_promised() {
     let folder = tempfile::tempdir().unwrap();
     let several = ["gc-churn", "heap-10", "subjects", "gc-churn-3.1"];
     let datasets = [
-        convert(folder.path(), "one", &["gc-churn"], &["--lineage"]),
-        convert(folder.path(), "roots", &["heap-10"], &["--retained"]),
+        convert(folder.path(), "one", &["gc-churn"], &["--cohorts"]),
+        convert(folder.path(), "roots", &["heap-10"], &["--dominators"]),
         convert(folder.path(), "many", &several, &[]),
     ];
     let mut found: Vec<(String, serde_json::Value)> = Vec::new();
@@ -118,7 +118,7 @@ fn queries_of_the_documents_give_rows() {
         let options: &[&str] = match sample {
             // The one whose symbols are there, and the one with a heap dump.
             "subjects" => &["--symbols", "samples"],
-            "heap-10" => &["--retained"],
+            "heap-10" => &["--dominators"],
             "lifetimes" => &["--lifetimes"],
             _ => &[],
         };
@@ -128,6 +128,10 @@ fn queries_of_the_documents_give_rows() {
     arguments.push(convert_files(folder.path(), "callbacks", &[callbacks], &[]));
     let requests = PathBuf::from("samples/figures/recordings/requests.nettrace.zst");
     arguments.push(convert_files(folder.path(), "requests", &[requests], &[]));
+    let orders = PathBuf::from("samples/requests/orders.nettrace.zst");
+    arguments.push(convert_files(folder.path(), "orders", &[orders], &["--lifetimes"]));
+    let keeps = PathBuf::from("samples/keeps.nettrace.zst");
+    arguments.push(convert_files(folder.path(), "keeps", &[keeps], &["--lifetimes"]));
     let machine = folder.path().join("machine.etl");
     std::fs::write(&machine, crate::etl::processes::recording()).unwrap();
     arguments.push(convert_files(folder.path(), "machine", &[machine], &[]));
@@ -135,7 +139,7 @@ fn queries_of_the_documents_give_rows() {
     std::fs::write(&switches, crate::etl::scheduling::recording().0).unwrap();
     arguments.push(convert_files(folder.path(), "switches", &[switches], &[]));
     // All of them above are there alone, too.
-    arguments.push(convert(folder.path(), "several", &["gc-churn", "heap-10", "stacks"], &["--retained"]));
+    arguments.push(convert(folder.path(), "several", &["gc-churn", "heap-10", "stacks"], &["--dominators"]));
     run(&python, "queries.py", &arguments);
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use parquet::arrow::ArrowWriter;
 use tracequet::dataset::read::Dataset;
 use tracequet::report::{TABLES, page};
@@ -149,6 +149,31 @@ fn collections_of_the_page_are_those_of_the_tables() {
             assert_eq!([&stayed, &moved], expected[&gc], "{name}: collection {gc}");
         }
     }
+}
+
+/// A collection in the background leaves the two youngest generations alone: what lies there is not freed by it.
+#[test]
+fn what_a_collection_leaves_alone_is_not_freed_on_the_page() {
+    let (_folder, dataset, html) = made(sample("gc-churn.nettrace"));
+    let recording = dataset.recording(None).unwrap();
+    let kinds: HashMap<String, String> =
+        rows(&recording, "gc", ["gc_id", "kind"]).into_iter().map(|[gc, kind]| (gc, kind)).collect();
+    let mut background = 0;
+    for row in table(&html, "heap-map-table").iter().filter(|row| kinds[row[0].0.as_ref().unwrap()] == "background") {
+        let gc = row[0].0.as_ref().unwrap();
+        let [mut collected, mut left] = [0, 0];
+        for [of, phase, generation, bytes] in
+            rows(&recording, "gc_generation_range", ["gc_id", "phase", "generation", "range_length"])
+        {
+            let sum = if matches!(generation.as_str(), "2" | "3" | "4") { &mut collected } else { &mut left };
+            *sum += if of == *gc && phase == "start" { number(&bytes) } else { 0 };
+        }
+        let [stayed, moved, freed, kept] = [2, 3, 4, 5].map(|place| number(row[place].0.as_ref().unwrap()));
+        assert!(left > 0 && kept == left, "collection {gc}: {kept} of {left}");
+        assert_eq!(freed, collected.saturating_sub(stayed + moved), "collection {gc}");
+        background += 1;
+    }
+    assert_eq!(background, 2);
 }
 
 #[test]
@@ -302,9 +327,10 @@ fn texts_of_a_recording_stay_texts() {
     // Elements are those of the page: no text made one, or an attribute.
     let lower = html.to_lowercase();
     assert_eq!(lower.matches("<script").count(), lower.matches("</script>").count());
-    let opened = ["<script>", "<script type=\"application/octet-stream\" id=\"flame-exceptions\">"];
+    let of_data = |id| format!("<script type=\"application/octet-stream\" id=\"{id}\">");
+    let opened = ["<script>".to_owned(), of_data("flame-exceptions"), of_data("slices-exceptions")];
     assert_eq!(lower.matches("<script").count(), opened.len());
-    assert!(opened.iter().all(|element| lower.contains(element)));
+    assert!(opened.iter().all(|element| lower.contains(element.as_str())));
     assert!(!lower.contains("<img") && !lower.contains("<!--") && !html.contains('\u{202e}'));
     assert!(html.contains("<title>&lt;b&gt;&amp;&quot;hostile&#39;.nettrace</title>"));
     assert_eq!(lower.matches("</style>").count(), 1);
@@ -337,7 +363,7 @@ fn a_page_needs_nothing_and_is_the_same_each_time() {
 #[test]
 fn a_part_without_data_says_how_to_record_it() {
     let (_folder, _, html) = made(sample("events.nettrace"));
-    let missing = html.matches("<p class=\"none\">").count();
+    let missing = html.matches("<p class=\"none\" id=").count();
     assert!(missing >= 5, "{missing}");
     assert!(
         html.contains("No collections are recorded. <code>tracequet collect --for gc</code> records them."),
@@ -361,7 +387,7 @@ fn the_command_writes_a_page_of_a_recording_or_a_dataset() {
     assert_eq!((made.code, made.out.as_str()), (Some(0), ""), "{}", made.err);
     let again = run(&["report", recording, "-o", &first]);
     assert_eq!(again.code, Some(1), "a file that exists is kept");
-    assert_eq!(run(&["convert", "--quiet", recording, "-o", &set]).code, Some(0));
+    assert_eq!(run(&["convert", "--quiet", "--lifetimes", recording, "-o", &set]).code, Some(0));
     assert_eq!(run(&["report", &set, "-o", &second]).code, Some(0));
     let [first, second] = [first, second].map(|path| std::fs::read_to_string(path).unwrap());
     assert!(first.starts_with("<!DOCTYPE html>") && first == second);
@@ -391,6 +417,13 @@ fn with_findings(path: &std::path::Path) {
         ("subject", texts([None, Some("<b>lock</b>"), None, None])),
         ("sentence", texts([Some("All is well."), Some("Threads wait."), Some("It is long."), Some("Not there.")])),
         ("next_step", texts([None, export, None, Some("tracequet collect --for pool")])),
+        ("own_method", texts([None, None, Some("\"><i>Shop"), None])),
+        ("cause_rule", texts([None; 4])),
+        ("evidence_sql", texts([None; 4])),
+        ("doc", texts([None; 4])),
+        ("process_id", Arc::new(UInt64Array::from(vec![1; 4]))),
+        ("info_limit", reals([Some(1.0); 4])),
+        ("warning_limit", reals([Some(2.0); 4])),
     ];
     let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).unwrap();
     let file = std::fs::File::create(path.join("finding.parquet")).unwrap();
@@ -449,4 +482,315 @@ fn a_page_stays_small_whatever_the_names() {
         format!("the {},{:03} largest of 9,000 calls; the others, of at most 0.01 % each", nodes / 1000, nodes % 1000);
     assert!(html.contains(&said), "{said}");
     assert_eq!(table(&html, "exceptions-table").len(), 100);
+}
+
+/// What each thread has at each node in each part of the time.
+fn slices(html: &str, id: &str) -> Vec<(u8, u8, u32, f64)> {
+    let data = data(html, id);
+    let u32_at = |at: usize| u32::from_le_bytes(data[at..at + 4].try_into().unwrap());
+    let count = u32_at(0) as usize;
+    let (threads, parts, keys) = (12, 12 + count, 12 + 2 * count);
+    let mut before = (0, 0, 0);
+    (0..count)
+        .map(|n| {
+            let of = (data[threads + n], data[parts + n]);
+            let from = if of == (before.0, before.1) { before.2 } else { 0 };
+            let key = from + u32_at(keys + 4 * n);
+            before = (of.0, of.1, key);
+            let weight = keys + 4 * count + 8 * n;
+            (of.0, of.1, key, f64::from_le_bytes(data[weight..weight + 8].try_into().unwrap()))
+        })
+        .collect()
+}
+
+#[test]
+fn a_flame_graph_has_the_weights_of_threads_and_times() {
+    let (_folder, dataset, html) = made(sample("stacks.nettrace"));
+    let recording = dataset.recording(None).unwrap();
+    let profile = tracequet::analyze::profile::read(&recording, tracequet::analyze::profile::What::Cpu).unwrap();
+    let found = slices(&html, "slices-cpu");
+    // Of each node what all threads have at all times is what the graph has.
+    let mut sums: BTreeMap<u32, f64> = BTreeMap::new();
+    found.iter().for_each(|(_, _, key, weight)| *sums.entry(key >> 1).or_default() += weight);
+    let all: f64 = sums.values().sum();
+    assert_eq!(all, nodes(&html, "flame-cpu")[0].2);
+    // A part of the time has the samples of this time.
+    let parts = 120i128;
+    let mut expected: BTreeMap<u8, f64> = BTreeMap::new();
+    for sample in profile.threads.iter().flat_map(|thread| &thread.samples) {
+        let part = i128::from(sample.ts_ns) * parts / i128::from(profile.duration_ns);
+        *expected.entry(part.min(parts - 1) as u8).or_default() += sample.weight as f64;
+    }
+    let mut by_part: BTreeMap<u8, f64> = BTreeMap::new();
+    found.iter().for_each(|(_, part, _, weight)| *by_part.entry(*part).or_default() += weight);
+    assert!(expected.len() > 5);
+    assert_eq!(by_part, expected);
+    // The first thread is the one with the most.
+    let mut threads: Vec<f64> =
+        profile.threads.iter().map(|thread| thread.samples.iter().map(|sample| sample.weight as f64).sum()).collect();
+    threads.sort_by(|a, b| b.total_cmp(a));
+    let first: f64 = found.iter().filter(|(thread, ..)| *thread == 0).map(|(.., weight)| weight).sum();
+    assert_eq!(Some(&first), threads.first());
+}
+
+#[test]
+fn survival_of_the_page_is_that_of_the_ranges() {
+    for name in ["gc-churn.nettrace", "server-gc.nettrace"] {
+        let (_folder, dataset, html) = made(sample(name));
+        let recording = dataset.recording(None).unwrap();
+        let mut expected: BTreeMap<[String; 2], (u64, u64)> = BTreeMap::new();
+        for table in ["gc_surviving_range", "gc_moved_range"] {
+            for [before, after, length] in
+                rows(&recording, table, ["generation_before", "generation_after", "range_length"])
+            {
+                let sum = expected.entry([before, after]).or_default();
+                *sum = (sum.0 + 1, sum.1 + number(&length));
+            }
+        }
+        let shown = table(&html, "survival-table");
+        // The rows of the dataset read here have 0 for a generation that is not known.
+        let mut found: BTreeMap<[&str; 2], (u64, u64)> = BTreeMap::new();
+        for row in &shown {
+            let key = [0, 1].map(|place| if row[place].1 == "–" { "generation 0" } else { row[place].1.as_str() });
+            let sum = found.entry(key).or_default();
+            *sum = (sum.0 + number(row[2].0.as_ref().unwrap()), sum.1 + number(row[3].0.as_ref().unwrap()));
+        }
+        let mut found: Vec<(u64, u64)> = found.into_values().collect();
+        let mut expected: Vec<(u64, u64)> = expected.into_values().collect();
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert!(!expected.is_empty() && found == expected, "{name}: {found:?} {expected:?}");
+    }
+}
+
+#[test]
+fn a_heap_dump_has_its_types_and_what_keeps_them() {
+    let (_folder, dataset, html) = made(sample("heap-10.gcdump"));
+    let recording = dataset.recording(None).unwrap();
+    let snapshot = tracequet::analyze::heap::snapshot(&recording, None).unwrap();
+    let graph = tracequet::analyze::heap::read(&recording, &snapshot, 1 << 30).unwrap();
+    let retention = tracequet::analyze::heap::Retention::of(&graph).unwrap();
+    let expected: HashMap<String, [u64; 3]> = retention
+        .by_type(&graph)
+        .iter()
+        .map(|row| (cut(&row.name), [row.objects, row.size_bytes, row.retained_bytes]))
+        .collect();
+    let shown = table(&html, "retained-table");
+    assert!(shown.len() > 20);
+    for row in &shown {
+        let figures = [2, 3, 4].map(|place| number(row[place].0.as_ref().unwrap()));
+        assert_eq!(figures, expected[&row[0].1], "{}", row[0].1);
+    }
+    assert!(html.contains("<details><summary>") && html.contains("<li>root: "));
+}
+
+#[test]
+fn a_dataset_of_several_recordings_has_a_page_and_a_check_adds_its_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (lake, page, checked, rules) = (path("lake"), path("lake.html"), path("checked.html"), path("rules.toml"));
+    for (name, branch) in [("gc-churn.nettrace", "main"), ("server-gc.nettrace", "<b>fork</b>")] {
+        let (input, label) = (format!("samples/{name}"), format!("branch={branch}"));
+        let made = run(&["convert", "--quiet", "--append", &input, "-o", &lake, "--label", &label]);
+        assert_eq!(made.code, Some(0), "{}", made.err);
+    }
+    let made = run(&["report", &lake, "-o", &page]);
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert_eq!(table(&html, "recordings-table").len(), 2);
+    let dataset = Dataset::open(&lake).unwrap();
+    let mut counts: Vec<f64> =
+        dataset.each_recording().map(|recording| rows(&recording, "gc", ["gc_id"]).len() as f64).collect();
+    counts.sort_by(f64::total_cmp);
+    let trends = table(&html, "trends-table");
+    let of_count = trends.iter().find(|row| row[0].1 == "gc.count").unwrap();
+    let shown = [2, 4].map(|place| of_count[place].0.as_ref().unwrap().parse::<f64>().unwrap());
+    assert_eq!(shown.to_vec(), counts);
+    assert!(html.contains("&lt;b&gt;fork&lt;/b&gt;") && !html.contains("<b>fork"));
+    // One of them has a page of its own; a check writes its result above the page.
+    let trace = &dataset.recordings()[0].trace_id;
+    assert!(run(&["report", &lake, "--trace", trace]).out.contains("<section id=\"collections\">"));
+    std::fs::write(&rules, "rules = [\"gc.count <= 1\"]\n").unwrap();
+    let result = run(&["check", "samples/gc-churn.nettrace", "--rules", &rules, "--report", &checked]);
+    assert_eq!(result.code, Some(3), "{}", result.err);
+    let html = std::fs::read_to_string(&checked).unwrap();
+    assert!(html.contains("<section id=\"verdict\">") && html.contains("gc.count &lt;= 1"));
+    assert_eq!(table(&html, "collections-table").len(), 19);
+    let result = run(&["check", &lake, "--rules", &rules, "--report", &checked]);
+    assert_eq!(result.code, Some(3), "{}", result.err);
+    assert!(std::fs::read_to_string(&checked).unwrap().contains("<table id=\"recordings-table\">"));
+}
+
+/// The flame graph of a change: the path to each node, with its own weights and all of them, before and now.
+fn changed_nodes(html: &str, id: &str) -> Vec<(Vec<String>, [[f64; 2]; 2])> {
+    let data = data(html, id);
+    let u32_at = |at: usize| u32::from_le_bytes(data[at..at + 4].try_into().unwrap()) as usize;
+    let (count, names) = (u32_at(0), u32_at(4));
+    let parents = 8 + count * 32;
+    let lengths = parents + count * 8;
+    let mut at = lengths + names * 5;
+    let texts: Vec<String> = (0..names)
+        .map(|name| {
+            let from = at;
+            at += u32_at(lengths + name * 4);
+            String::from_utf8(data[from..at].to_vec()).unwrap().split_once('\n').unwrap().0.to_owned()
+        })
+        .collect();
+    assert_eq!(at, data.len());
+    let sum = |column: usize, node: usize| {
+        let at = 8 + (column * count + node) * 8;
+        f64::from_le_bytes(data[at..at + 8].try_into().unwrap())
+    };
+    let mut all: Vec<(Vec<String>, [[f64; 2]; 2])> = Vec::new();
+    for node in 0..count {
+        let mut path = if node == 0 { Vec::new() } else { all[u32_at(parents + node * 4)].0.clone() };
+        path.extend((node > 0).then(|| texts[u32_at(parents + count * 4 + node * 4)].clone()));
+        all.push((path, [[sum(0, node), sum(2, node)], [sum(1, node), sum(3, node)]]));
+    }
+    all
+}
+
+#[test]
+fn a_flame_graph_of_two_recordings_is_the_exported_difference() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("changes.html").to_str().unwrap().to_owned();
+    let (mut graphs, mut changed) = (0, 0);
+    for (base, new) in [
+        ("samples/bugs/large-clean.nettrace.zst", "samples/bugs/large.nettrace.zst"),
+        ("samples/bugs/convoy-clean.nettrace.zst", "samples/bugs/convoy.nettrace.zst"),
+        ("samples/requests/orders.nettrace.zst", "samples/bugs/queries.nettrace.zst"),
+    ] {
+        let [base, new] = [(base, "base"), (new, "new")].map(|(recording, side)| {
+            let set = folder.path().join(side).to_str().unwrap().to_owned();
+            let made = run(&["convert", "--quiet", recording, "-o", &set, "--overwrite"]);
+            assert!(made.code.is_some_and(|code| code != 1), "{}", made.err);
+            set
+        });
+        let (base, new) = (base.as_str(), new.as_str());
+        let made = run(&["report", base, new, "-o", &page, "--overwrite"]);
+        assert!(made.code.is_some_and(|code| code != 1), "{}", made.err);
+        let html = std::fs::read_to_string(&page).unwrap();
+        for id in ["cpu", "allocation", "exception", "contention", "wait"] {
+            if !html.contains(&format!("id=\"flame-{id}\"")) {
+                continue;
+            }
+            let exported = run(&["export", new, "--base", base, "--format", "folded", "--what", id]).out;
+            let mut expected: BTreeMap<Vec<String>, [[f64; 2]; 2]> = BTreeMap::new();
+            for line in exported.lines() {
+                let mut parts = line.rsplitn(3, ' ');
+                let weights: Vec<f64> = parts.by_ref().take(2).map(|n| n.parse().unwrap()).collect();
+                let path: Vec<String> = parts.next().unwrap().split(';').map(cut).collect();
+                for end in 0..=path.len() {
+                    let [own, total] = expected.entry(path[..end].to_vec()).or_default();
+                    for (side, weight) in weights.iter().rev().enumerate() {
+                        total[side] += weight;
+                        own[side] += if end == path.len() { *weight } else { 0.0 };
+                    }
+                }
+            }
+            let nodes = changed_nodes(&html, &format!("flame-{id}"));
+            for (path, sums) in &nodes {
+                assert_eq!(expected.get(path), Some(sums), "{new}: {id}: {path:?}");
+                changed += usize::from(sums[1][0] != sums[1][1]);
+            }
+            // What is left out is small on both sides.
+            let all = nodes[0].1[1];
+            let shown: std::collections::HashSet<&Vec<String>> = nodes.iter().map(|(path, _)| path).collect();
+            let left_out = expected.iter().filter(|(path, _)| !shown.contains(path));
+            for (path, [_, total]) in left_out {
+                let is_small = |side: usize| total[side] <= all[side] * 0.0003;
+                assert!(is_small(0) && is_small(1), "{new}: {id}: {path:?} is left out");
+            }
+            graphs += 1;
+
+            // The table has the functions with what they changed by, divided as the page says.
+            let divided = |name: &str| -> f64 {
+                let (_, rest) = html.split_once(&format!("data-flame=\"flame-{id}\"")).unwrap();
+                rest.split_once(&format!("{name}=\"")).unwrap().1.split_once('"').unwrap().0.parse().unwrap()
+            };
+            let by = [divided("data-before"), divided("data-now")];
+            let mut own: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
+            for (path, [sums, _]) in expected.iter().filter(|(path, _)| !path.is_empty()) {
+                let both = own.entry(path.last().unwrap()).or_default();
+                both.iter_mut().zip(sums).for_each(|(sum, of)| *sum += of);
+            }
+            let shown = table(&html, &format!("{id}-functions-table"));
+            assert!(!shown.is_empty());
+            let is_near =
+                |text: &str, value: f64| (text.parse::<f64>().unwrap() - value).abs() <= value.abs() * 1e-9 + 1e-6;
+            for (row, raw) in shown.iter().zip(0..) {
+                let [before, now] = own[row[0].1.as_str()];
+                let expected = [now / by[1] - before / by[0], before / by[0], now / by[1]];
+                for (cell, value) in row[2..5].iter().zip(expected) {
+                    assert!(is_near(cell.0.as_ref().unwrap(), value), "{new}: {id}: row {raw}: {cell:?}, {value}");
+                }
+            }
+        }
+    }
+    assert!(graphs >= 6 && changed > 100, "{graphs} graphs, {changed} changed nodes");
+}
+
+#[test]
+fn a_page_of_two_recordings_has_the_changes_of_diff() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("changes.html").to_str().unwrap().to_owned();
+    for (base, new, what) in [
+        ("samples/bugs/large-clean.nettrace.zst", "samples/bugs/large.nettrace.zst", "allocation"),
+        ("samples/bugs/convoy-clean.nettrace.zst", "samples/bugs/convoy.nettrace.zst", "contention"),
+        ("samples/heap.nettrace", "samples/heap-10.nettrace", "allocation"),
+    ] {
+        let made = run(&["report", base, new, "-o", &page, "--overwrite"]);
+        let asked = run(&["diff", base, new, "--json"]);
+        assert_eq!((made.code, &made.err), (asked.code, &asked.err), "{new}");
+        let html = std::fs::read_to_string(&page).unwrap();
+        let asked: serde_json::Value = serde_json::from_str(&asked.out).unwrap();
+        let per = match asked["per"].as_str().unwrap() {
+            "recording" => "amount".to_owned(),
+            per => format!("per_{per}"),
+        };
+        let number = |value: &serde_json::Value| value.as_f64().map_or("–".to_owned(), |value| value.to_string());
+        for section in asked["sections"].as_array().unwrap() {
+            let rows = section["rows"].as_array().unwrap();
+            let rows: Vec<_> = rows.iter().filter(|row| row["is_noise"] == false).take(200).collect();
+            let id = format!("{}-table", section["what"].as_str().unwrap());
+            assert_eq!(html.contains(&format!("<table id=\"{id}\">")), !rows.is_empty(), "{new}: {id}");
+            assert!(section["what"] != what || !rows.is_empty() || new.contains("heap"), "{new}: {id}");
+            if rows.is_empty() {
+                continue;
+            }
+            let shown = table(&html, &id);
+            for (place, of) in [(1, "change"), (6, "chance")] {
+                assert_eq!(
+                    raw(&shown, place),
+                    rows.iter().map(|row| number(&row[of])).collect::<Vec<_>>(),
+                    "{new}: {id}"
+                );
+            }
+            for (place, side) in [(3, "base"), (4, "new")] {
+                let expected: Vec<String> = rows.iter().map(|row| number(&row[side][&per])).collect();
+                assert_eq!(raw(&shown, place), expected, "{new}: {id}");
+            }
+        }
+        for (id, of, column, field) in
+            [("findings-table", "findings", 1, "rule"), ("metrics-table", "metrics", 1, "metric")]
+        {
+            let expected: Vec<&str> =
+                asked[of].as_array().unwrap().iter().map(|row| row[field].as_str().unwrap()).collect();
+            let shown = if expected.is_empty() { Vec::new() } else { table(&html, id) };
+            let shown: Vec<String> = shown.into_iter().map(|row| row[column].1.clone()).collect();
+            let name = |text: &str| if id == "findings-table" { text.replace('_', " ") } else { cut(text) };
+            let expected: Vec<String> = expected.into_iter().take(200).map(name).collect();
+            assert_eq!(shown, expected, "{new}: {id}");
+        }
+        let types = asked["heap"]["types"].as_array();
+        assert_eq!(types.is_some(), new.contains("heap"));
+        if let Some(types) = types {
+            let types: Vec<_> = types.iter().filter(|change| change["is_noise"] == false).take(200).collect();
+            let bytes = |side: &str| types.iter().map(|change| number(&change[side]["size_bytes"])).collect::<Vec<_>>();
+            let shown = table(&html, "heap-table");
+            assert!(!types.is_empty() && raw(&shown, 5) == bytes("base") && raw(&shown, 6) == bytes("new"));
+        }
+        assert!(html.len() < 500_000 && !html.contains("http:") && !html.contains("https:"));
+    }
+    assert_eq!(run(&["report", "samples/heap.nettrace", "samples/heap-10.nettrace", "--trace", "a"]).code, Some(1));
 }

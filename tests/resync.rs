@@ -79,22 +79,22 @@ fn a_hole_anywhere_costs_its_blocks_and_nothing_is_made_up() {
         for at in (200..bytes.len() - 700).step_by(97) {
             let holed = with_hole(&bytes, at, 600, |_| 0);
             let recording = Recording::mapped(&holed);
-            let told = format!("{form:?}, hole at {at}: {:#?}", recording.problems);
+            let reported = format!("{form:?}, hole at {at}: {:#?}", recording.problems);
             // The hole reaches into no more than two blocks of events, or it takes the descriptions with it.
-            assert!(recording.events.len() >= 1100, "{} events; {told}", recording.events.len());
-            assert!(recording.problems.iter().any(|p| p.severity == Severity::Error), "{told}");
+            assert!(recording.events.len() >= 1100, "{} events; {reported}", recording.events.len());
+            assert!(recording.problems.iter().any(|p| p.severity == Severity::Error), "{reported}");
             if at > 600 {
                 let strange = keys(&recording).into_iter().filter(|key| !known.contains(key)).count();
                 // One event may have the hole in its payload.
-                assert!(strange <= 1, "{strange} events are made up; {told}");
+                assert!(strange <= 1, "{strange} events are made up; {reported}");
             }
             let gaps = recording.problems.iter().filter(|p| p.code == "damaged_container");
-            assert!(gaps.clone().count() <= 1, "{told}");
-            assert!(gaps.map(|p| p.count).sum::<u64>() <= 600 + 2 * 2600, "{told}");
-            assert_eq!(recording.end.dropped_events, 0, "{told}");
-            assert!(recording.end.complete, "{told}");
+            assert!(gaps.clone().count() <= 1, "{reported}");
+            assert!(gaps.map(|p| p.count).sum::<u64>() <= 600 + 2 * 2600, "{reported}");
+            assert_eq!(recording.end.dropped_events, 0, "{reported}");
+            assert!(recording.end.complete, "{reported}");
             let stream = Recording::piped(&holed);
-            assert_eq!((keys(&stream), stream.codes()), (keys(&recording), recording.codes()), "{told}");
+            assert_eq!((keys(&stream), stream.codes()), (keys(&recording), recording.codes()), "{reported}");
         }
     }
 }
@@ -199,8 +199,8 @@ fn a_second_recording_behind_the_first_is_told() {
         let both = [first.as_slice(), second].concat();
         for recording in [Recording::mapped(&both), Recording::piped(&both)] {
             assert_eq!((recording.events.len(), recording.codes()), (alone, vec!["second_recording"]));
-            let told = &recording.problems[0];
-            assert_eq!((told.offset, told.severity), (first.len() as u64, Severity::DataLoss));
+            let reported = &recording.problems[0];
+            assert_eq!((reported.offset, reported.severity), (first.len() as u64, Severity::DataLoss));
         }
         // A first one without its end takes nothing of the second for its own.
         let cut = [&first[..first.len() - 3000], second].concat();
@@ -353,8 +353,8 @@ fn times_beyond_64_bits_are_told() {
     let far = |n: u32, ticks| Row { stack_id: 0, ticks, ..row(n) };
     writer.events(&[far(0, 5), far(2, i64::MAX / 2), far(4, i64::MIN / 2)]);
     let recording = Recording::mapped(&writer.end());
-    let told: Vec<_> = recording.problems.iter().map(|p| (p.code, p.count)).collect();
-    assert_eq!((recording.events.len(), told), (3, vec![("time_out_of_range", 2)]));
+    let reported: Vec<_> = recording.problems.iter().map(|p| (p.code, p.count)).collect();
+    assert_eq!((recording.events.len(), reported), (3, vec![("time_out_of_range", 2)]));
 }
 
 #[test]

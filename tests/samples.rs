@@ -80,7 +80,7 @@ fn methods_are_those_that_events_tell_each_once() {
     let dataset = Dataset::of(&Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/stacks.nettrace"));
     let ours = ["method_id", "start_address", "module_id"];
     let mut ours = methods(&dataset, "method", ours, ["namespace", "name", "signature"]);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let events = [
         "DotNETRuntime/MethodLoadVerbose",
         "DotNETRuntime/MethodUnloadVerbose",
@@ -89,13 +89,13 @@ fn methods_are_those_that_events_tell_each_once() {
     for event in events {
         let numbers = ["method_id", "method_start_address", "module_id"];
         let texts = ["method_namespace", "method_name", "method_signature"];
-        told.extend(methods(&dataset, &format!("event/Microsoft-Windows-{event}"), numbers, texts));
+        reported.extend(methods(&dataset, &format!("event/Microsoft-Windows-{event}"), numbers, texts));
     }
-    assert!(told.len() > 800);
+    assert!(reported.len() > 800);
     ours.sort();
-    told.sort();
-    told.dedup();
-    assert_eq!(ours, told);
+    reported.sort();
+    reported.dedup();
+    assert_eq!(ours, reported);
     let main = ours.iter().find(|(_, [_, name, _])| name == "Main").expect("the program's Main");
     assert!(main.0[1] > 0 && main.1[2].contains("System.String[]"), "{main:?}");
 }

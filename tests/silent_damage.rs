@@ -82,19 +82,19 @@ fn check(name: &str, bytes: &[u8], times: usize, seed: u64) -> usize {
         for _ in 0..times {
             let holes = holes(&mut random, bytes.len(), &borders);
             let recording = Recording::mapped(&damaged(bytes, &holes, fill, &mut random));
-            let told = || format!("{name}, {fill:?} at {holes:?}: {:#?}", recording.problems);
+            let stated = || format!("{name}, {fill:?} at {holes:?}: {:#?}", recording.problems);
             if recording.refused.is_some() {
                 continue;
             }
             let has_losses = recording.problems.iter().any(|problem| problem.severity != Severity::Info);
             if recording.events.len() < whole.events.len() {
                 lossy += 1;
-                assert!(has_losses, "{} of {} events: {}", recording.events.len(), whole.events.len(), told());
+                assert!(has_losses, "{} of {} events: {}", recording.events.len(), whole.events.len(), stated());
             }
             // There are no checksums: a few bytes within the header of an event may make others of those behind it in the block,
             // whose places are not those of events then.
             let made_up = recording.events.iter().any(|event| !there.contains(&event.offset));
-            assert!(has_losses || !made_up || matches!(fill, Fill::Nothing), "events are made up: {}", told());
+            assert!(has_losses || !made_up || matches!(fill, Fill::Nothing), "events are made up: {}", stated());
         }
     }
     lossy

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::support::dataset::{Dataset, Table};
 
 /// What a program wrote down: the lines of one kind, without their first word.
-fn told(name: &str, kind: &str) -> Vec<String> {
+fn stated(name: &str, kind: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("samples/{name}.truth.txt"));
     let text = std::fs::read_to_string(path).expect("what the program says");
     let lines = text.lines().filter_map(|line| line.strip_prefix(kind)?.strip_prefix(' '));
@@ -56,7 +56,7 @@ fn exceptions_are_those_that_the_program_threw() {
             assert!(ended[row] > caught[row] || is_left, "{name}: {}", messages[row]);
         }
         found.sort();
-        let mut expected = told(name, "exception");
+        let mut expected = stated(name, "exception");
         expected.sort();
         assert_eq!(found, expected, "{name}");
     }
@@ -79,7 +79,7 @@ fn waits_for_a_lock_take_as_long_as_the_program_measures() {
             }
         }
         // The program measures from before the call to behind it, with the time to be scheduled.
-        for program in told(name, "lock").iter().map(|text| text.parse::<f64>().unwrap()) {
+        for program in stated(name, "lock").iter().map(|text| text.parse::<f64>().unwrap()) {
             let own = found.iter().position(|event| (program - 5.0..program + 0.1).contains(event));
             let own = own.unwrap_or_else(|| panic!("{name}: the program says {program} ms, the events {found:?}"));
             found.remove(own);
@@ -110,7 +110,7 @@ fn requests_are_paired_as_the_program_measures_them() {
             let before = found.insert(id, (ms(durations[row]), outcomes[row].clone()));
             assert!(before.is_none(), "{name}: request {id} is there twice");
         }
-        let expected = told(name, "request");
+        let expected = stated(name, "request");
         assert_eq!(found.len(), expected.len(), "{name}");
         for line in expected {
             let (id, rest) = line.split_once(' ').unwrap();
@@ -121,8 +121,8 @@ fn requests_are_paired_as_the_program_measures_them() {
         }
         // Naps have no id among their fields, and one thread.
         let naps = rows_with(&table, "name", "Nap");
-        assert_eq!(naps.len(), told(name, "nap").len());
-        for (row, program) in naps.into_iter().zip(told(name, "nap")) {
+        assert_eq!(naps.len(), stated(name, "nap").len());
+        for (row, program) in naps.into_iter().zip(stated(name, "nap")) {
             assert_eq!(paired[row], "activity_id");
             assert!(is_between(ms(durations[row]), &program), "{name}: {program}");
         }
@@ -140,7 +140,7 @@ fn counters_have_the_values_that_the_program_gave_them() {
         assert!(load.iter().all(|row| kinds[*row] == "mean" && units[*row] == "MB"));
         let count: u64 = load.iter().map(|row| counts[*row].unwrap()).sum();
         let sum: f64 = load.iter().map(|row| counts[*row].unwrap() as f64 * values[*row].unwrap()).sum();
-        assert_eq!(told(name, "counter"), [format!("load {count} {}", sum.round())], "{name}");
+        assert_eq!(stated(name, "counter"), [format!("load {count} {}", sum.round())], "{name}");
         // .NET Core 3.1 has no instruments.
         if name == "subjects" {
             let made = rows_with(&table, "name", "made");
@@ -148,7 +148,7 @@ fn counters_have_the_values_that_the_program_gave_them() {
             let sum: f64 = made.iter().filter_map(|row| values[*row]).sum();
             let last = made.iter().filter_map(|row| totals[*row]).fold(0.0, f64::max);
             assert_eq!((sum, last), (210.0, 210.0));
-            assert_eq!(told(name, "instrument"), ["made 20 210"]);
+            assert_eq!(stated(name, "instrument"), ["made 20 210"]);
         }
     }
 }
@@ -159,7 +159,7 @@ fn work_items_wait_for_a_worker() {
         let table = dataset(name).table("thread_pool_work");
         let waits = table.signed("wait_ns");
         assert!(waits.iter().all(|wait| wait.is_some_and(|wait| wait > 0)), "{name}");
-        let expected: usize = told(name, "work")[0].parse().unwrap();
+        let expected: usize = stated(name, "work")[0].parse().unwrap();
         // Continuations of the requests are work items, too.
         assert!(waits.len() >= expected, "{name}: {}", waits.len());
     }

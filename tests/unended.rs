@@ -44,8 +44,9 @@ fn starts_that_nest_deeper_than_is_remembered_are_told_by_kind() {
     let kinds = [(80, 1, 30), (81, 1, 3), (301, 0, 11), (145, 1, 32), (290, 0, 40)];
     let all = (0..STARTS).flat_map(|_| kinds.map(|(id, _, bytes)| (id, vec![0; bytes])));
     let dataset = dataset(&kinds.map(|(id, version, _)| kind(id, RUNTIME, version)), all);
-    let mut told: Vec<_> = dataset.problems().into_iter().filter(|(code, _)| code.starts_with("too_many")).collect();
-    told.sort_unstable();
+    let mut reported: Vec<_> =
+        dataset.problems().into_iter().filter(|(code, _)| code.starts_with("too_many")).collect();
+    reported.sort_unstable();
     let each = u64::from(STARTS) - 256;
     let expected = [
         ("too_many_compilations", each),
@@ -53,7 +54,7 @@ fn starts_that_nest_deeper_than_is_remembered_are_told_by_kind() {
         ("too_many_loads", each),
         ("too_many_waits", 2 * each),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     assert_eq!(dataset.table("exception").rows() as u32, STARTS, "each has its row");
 }
 

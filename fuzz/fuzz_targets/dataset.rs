@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Once, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
+use tracequet::analyze::lifetime::By;
 use tracequet::analyze::profile::{ProfileFormat, What};
 use tracequet::analyze::{check, cohort, heap, lifetime, profile, rules, survived};
 use tracequet::dataset::read::{Dataset, Recording};
@@ -53,8 +54,7 @@ pub fn places() -> &'static [Place] {
             std::fs::write(&recording, bytes).expect("room");
             for format in [Format::Parquet, Format::Arrow] {
                 let dataset = folder.join(format!("{name}-{}", format.name()));
-                let mut request = Convert::new([&recording], &dataset).tables(tables()).lifetimes(1 << 20);
-                request.format = format;
+                let request = Convert::new([&recording], &dataset).tables(tables()).lifetimes(1 << 20).format(format);
                 convert(&request, &mut |_| {}).expect("a dataset");
                 let files = std::fs::read_dir(&dataset).expect("files").map(|entry| entry.expect("a file").path());
                 let mut files: Vec<PathBuf> = files.filter(|path| path.is_file()).collect();
@@ -78,7 +78,7 @@ pub fn ask(path: &Path) {
     }
     if let Ok(runs) = check::runs(&dataset, &[], None) {
         let all = rules::read("rules", "rules = ['gc.* <= 1', '*.* <= baseline * 1.1 + 5']").unwrap_or_default();
-        let _ = (check::check(&all, &runs, &runs), check::compare(&runs, &runs), check::latest(&dataset));
+        let _ = (check::check(&all, &runs, &runs, None), check::compare(&runs, &runs), check::latest(&dataset));
     }
 }
 
@@ -87,7 +87,9 @@ fn ask_recording(recording: &Recording<'_>) {
         let _ = survived::survived(recording, 1, address, true);
     }
     let _ = cohort::cohorts(recording, |_| {});
-    let _ = (lifetime::found_lifetimes(recording, |_| Ok(())), lifetime::by_site(recording, |_| true));
+    let _ = (lifetime::found_lifetimes(recording, |_| Ok(())), lifetime::lifetimes_by(recording, By::Site, |_| true));
+    let _ = lifetime::live_at(recording, By::Own, 1 << 30, |_| true);
+    let _ = lifetime::growth(recording, By::Type, [0, i64::MAX], |_| true);
     if let Ok(snapshot) = heap::snapshot(recording, None)
         && let Ok(graph) = heap::read(recording, &snapshot, 64 << 20)
         && let Ok(retention) = heap::Retention::of(&graph)
@@ -95,6 +97,7 @@ fn ask_recording(recording: &Recording<'_>) {
         retention.by_type(&graph);
         if !graph.sizes.is_empty() {
             heap::explain(&graph, &retention, 0);
+            let _ = lifetime::origins(recording, &graph, By::Own, |_| true);
         }
     }
     for what in [What::Cpu, What::Allocation, What::Exception, What::Contention, What::Live] {

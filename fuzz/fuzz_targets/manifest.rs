@@ -6,10 +6,10 @@ use std::path::Path;
 use libfuzzer_sys::fuzz_target;
 use tracequet_trace::event::EventInfo;
 use tracequet_trace::guid::Guid;
-use tracequet_trace::reader::{EtwForm, EtwLayout, EventType, Layout, etl::Manifests};
+use tracequet_trace::reader::{EtwForm, EtwLayout, EventType, Layout, etl::EventManifests};
 
 fuzz_target!(|text: &str| {
-    let mut manifests = Manifests::default();
+    let mut manifests = EventManifests::default();
     if manifests.add(Path::new("a.man"), text).is_err() {
         return;
     }

@@ -4,11 +4,15 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tracequet::analyze::findings::{Finding, followed};
 use tracequet::dataset::read::{self, Scan};
+use tracequet::report;
 use tracequet::trace::error::{Error, Result};
 
 use super::errors::exception;
 use super::feed::Stored;
+use super::interrupt::interruptible;
 use super::merge;
 use super::stream::{Schema, Stream};
 
@@ -18,6 +22,30 @@ pub struct Dataset(read::Dataset);
 
 /// Trace id, path, size in bytes, events, lost events, and whether the recording is complete.
 type Recording = (String, String, u64, u64, u64, bool);
+
+/// Trace id, and findings.
+type Explained<'py> = (String, Vec<Bound<'py, PyDict>>);
+
+/// A finding with the names of the columns of its table.
+fn named<'py>(py: Python<'py>, finding: &Finding) -> PyResult<Bound<'py, PyDict>> {
+    let named = PyDict::new(py);
+    named.set_item("rule", &finding.rule)?;
+    named.set_item("process_id", finding.process_id)?;
+    named.set_item("verdict", finding.verdict.word())?;
+    named.set_item("score", finding.score)?;
+    named.set_item("figure", finding.figure)?;
+    named.set_item("unit", &finding.unit)?;
+    named.set_item("info_limit", finding.info_limit)?;
+    named.set_item("warning_limit", finding.warning_limit)?;
+    named.set_item("subject", &finding.subject)?;
+    named.set_item("own_method", &finding.own_method)?;
+    named.set_item("sentence", &finding.sentence)?;
+    named.set_item("cause_rule", &finding.cause_rule)?;
+    named.set_item("evidence_sql", &finding.evidence_sql)?;
+    named.set_item("next_step", &finding.next_step)?;
+    named.set_item("doc", &finding.doc)?;
+    Ok(named)
+}
 
 #[pymethods]
 impl Dataset {
@@ -49,7 +77,34 @@ impl Dataset {
     /// The columns that a table has over all recordings.
     fn schema(&self, py: Python<'_>, name: &str) -> PyResult<Schema> {
         let schema = py.detach(|| self.columns_of(name)).map_err(|error| exception(py, &error))?;
-        Ok(Schema(schema.into()))
+        Ok(Schema::of(name, &schema))
+    }
+
+    /// What the rules found: for each recording its key and its findings, the most important first. Ctrl+C ends it.
+    #[pyo3(signature = (trace = None))]
+    fn findings<'py>(&self, py: Python<'py>, trace: Option<String>) -> PyResult<Vec<Explained<'py>>> {
+        let dataset = self.0.clone();
+        let found = interruptible(py, move |_| {
+            let read = dataset.recordings().iter().filter(|info| info.status != "failed");
+            let keys = match trace {
+                Some(key) => vec![key],
+                None => read.map(|info| info.trace_id.clone()).collect(),
+            };
+            let one = |key: String| {
+                let recording = dataset.recording(Some(&key))?;
+                Ok((recording.info().trace_id.clone(), followed(&recording)?))
+            };
+            keys.into_iter().map(one).collect::<Result<Vec<_>>>()
+        })?;
+        let dicts = |all: Vec<Finding>| all.iter().map(|finding| named(py, finding)).collect::<PyResult<Vec<_>>>();
+        found.into_iter().map(|(key, all)| Ok((key, dicts(all)?))).collect()
+    }
+
+    /// A recording as one HTML page. Ctrl+C ends it.
+    #[pyo3(signature = (trace = None))]
+    fn report(&self, py: Python<'_>, trace: Option<String>) -> PyResult<String> {
+        let dataset = self.0.clone();
+        interruptible(py, move |_| report::page(&dataset.recording(trace.as_deref())?))
     }
 
     /// The rows of a table.

@@ -10,6 +10,7 @@ mod interrupt;
 mod merge;
 mod recordings;
 mod stream;
+mod values;
 
 use std::ffi::OsString;
 

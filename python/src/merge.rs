@@ -35,9 +35,9 @@ pub fn add(table: &str, known: Option<Schema>, more: &Schema) -> Result<Schema> 
     Ok(Schema::new(fields))
 }
 
-/// Without the metadata that differs between recordings.
+/// Without the metadata that differs between recordings: the value of `trace_id`.
 fn plain(field: &FieldRef) -> FieldRef {
-    if field.metadata().is_empty() {
+    if field.name() != "trace_id" {
         return field.clone();
     }
     Arc::new(Field::new(field.name(), field.data_type().clone(), field.is_nullable()))
@@ -51,7 +51,7 @@ pub fn choose(table: &str, schema: &Schema, columns: Option<&[String]>) -> Resul
         return Err(Error::Usage(format!("{table}: no column {missing}; there are {}", names.join(", "))));
     }
     let fields = schema.fields().iter().filter(|field| columns.contains(field.name()));
-    Ok(Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>())))
+    Ok(Arc::new(Schema::new_with_metadata(fields.cloned().collect::<Vec<_>>(), schema.metadata().clone())))
 }
 
 /// The batch with the columns of `schema`, by name.

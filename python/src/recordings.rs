@@ -32,7 +32,7 @@ type Loss = (String, String, String, u64, u64, String, Option<u64>);
 #[pymethods]
 impl Recordings {
     #[new]
-    #[pyo3(signature = (inputs, *, providers, processes, manifests, symbols, start_ns, end_ns, retained, signed, hive))]
+    #[pyo3(signature = (inputs, *, providers, processes, manifests, symbols, start_ns, end_ns, dominators, signed, hive))]
     #[allow(clippy::too_many_arguments, reason = "named, as in Python")]
     fn new(
         inputs: Vec<PathBuf>,
@@ -42,7 +42,7 @@ impl Recordings {
         symbols: Vec<PathBuf>,
         start_ns: Option<i64>,
         end_ns: Option<i64>,
-        retained: Option<u64>,
+        dominators: Option<u64>,
         signed: bool,
         hive: bool,
     ) -> Recordings {
@@ -52,7 +52,7 @@ impl Recordings {
             .processes(processes)
             .manifests(manifests)
             .symbols(symbols)
-            .retained(retained)
+            .dominators(dominators)
             .from_ns(start_ns)
             .to_ns(end_ns)
             .address_type(if signed { AddressType::Int64 } else { AddressType::Uint64 })
@@ -87,7 +87,7 @@ impl Recordings {
         let mut request = self.request.clone().tables(selected);
         if !matches!(name, "heap_dominator" | "diagnostic") {
             // Other tables are the same without.
-            request = request.retained(None);
+            request = request.dominators(None);
         }
         if chosen.index_of("trace_id").is_err() && name != "trace" {
             // The hash of a recording is only for its key, which is not wanted.
@@ -107,9 +107,9 @@ impl Recordings {
 fn list(request: &Convert, stop: &AtomicBool) -> Result<(Vec<Found>, Vec<Failed>)> {
     let mut found: Vec<(String, String, arrow_schema::Schema)> = Vec::new();
     let mut failed = Vec::new();
-    let one_alone = request.inputs.len() == 1;
-    let hive = !one_alone || request.layout == DatasetLayout::Hive;
-    for input in &request.inputs {
+    let one_alone = request.input_paths().len() == 1;
+    let hive = request.is_of_several();
+    for input in request.input_paths() {
         if stop.load(Ordering::Relaxed) {
             break;
         }
@@ -138,7 +138,10 @@ fn list(request: &Convert, stop: &AtomicBool) -> Result<(Vec<Found>, Vec<Failed>
         }
     }
     let with_key = |schema| if hive { with_trace_id(&schema) } else { schema };
-    let one = |(name, selection, schema)| (name, selection, Schema(with_key(schema).into()));
+    let one = |(name, selection, schema): (String, String, _)| {
+        let schema = Schema::of(&name, &with_key(schema));
+        (name, selection, schema)
+    };
     Ok((found.into_iter().map(one).collect(), failed))
 }
 

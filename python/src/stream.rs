@@ -1,21 +1,37 @@
 //! A stream of batches in Python: it is read once, by another library or by this one.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use tracequet::dataset::table::schema;
 
 use super::capsule;
 use super::errors::exception;
 use super::feed::{Feed, Next};
 use super::interrupt::PATIENCE;
+use super::values;
 
 /// The columns of a table.
 #[pyclass(frozen, module = "tracequet._tracequet")]
 pub struct Schema(pub SchemaRef);
+
+impl Schema {
+    /// The columns of a table, with what they mean.
+    pub fn of(table: &str, columns: &arrow_schema::Schema) -> Schema {
+        let name = if table.starts_with("event/") { schema::EVENT_HEADER } else { table };
+        let Ok(known) = schema::of(name) else { return Schema(Arc::new(columns.clone())) };
+        let mut documented = known.documented(columns);
+        if name != table {
+            // The header is not what the rows are.
+            documented.metadata.clear();
+        }
+        Schema(Arc::new(documented))
+    }
+}
 
 #[pymethods]
 impl Schema {
@@ -26,6 +42,17 @@ impl Schema {
     /// The name and the Arrow type of each column.
     fn columns(&self) -> Vec<(String, String)> {
         self.0.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect()
+    }
+
+    /// What a row of the table is, where that is known.
+    fn doc(&self) -> Option<String> {
+        self.0.metadata().get(schema::DOC).cloned()
+    }
+
+    /// Unit and meaning of each column, where they are known.
+    fn docs(&self) -> Vec<(Option<String>, Option<String>)> {
+        let of = |field: &arrow_schema::FieldRef, key| field.metadata().get(key).cloned();
+        self.0.fields().iter().map(|field| (of(field, schema::UNIT), of(field, schema::DOC))).collect()
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -66,10 +93,11 @@ impl Stream {
         capsule::stream(py, Box::new(Reader { schema: self.schema.clone(), feed: Some(self.take()?) }))
     }
 
-    /// Reads all batches into memory. `progress` is called with bytes read and bytes in all about ten times a second; Ctrl+C
-    /// ends it.
-    #[pyo3(signature = (progress = None))]
-    fn collect(&self, py: Python<'_>, progress: Option<Bound<'_, PyAny>>) -> PyResult<Batches> {
+    /// Reads all batches into memory, or as many as have `rows` rows. `progress` is called with bytes read and bytes in all about
+    /// ten times a second; Ctrl+C ends it.
+    #[pyo3(signature = (progress = None, rows = None))]
+    fn collect(&self, py: Python<'_>, progress: Option<Bound<'_, PyAny>>, rows: Option<usize>) -> PyResult<Batches> {
+        let mut missing = rows.unwrap_or(usize::MAX);
         let mut feed = self.take()?;
         let mut batches = Vec::new();
         loop {
@@ -78,7 +106,14 @@ impl Stream {
                 loop {
                     let left = until.saturating_duration_since(std::time::Instant::now());
                     match feed.next(left) {
-                        Ok(Next::Batch(batch)) => batches.push(batch),
+                        Ok(Next::Batch(batch)) => {
+                            let batch = batch.slice(0, missing.min(batch.num_rows()));
+                            missing = missing.saturating_sub(batch.num_rows());
+                            batches.push(batch);
+                            if missing == 0 {
+                                return (true, Ok(()));
+                            }
+                        }
                         Ok(Next::End) => return (true, Ok(())),
                         Ok(Next::Nothing) => {}
                         Err(error) => return (true, Err(error)),
@@ -122,6 +157,12 @@ impl Batches {
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         capsule::schema(py, &self.schema)
+    }
+
+    /// The values of each row, in the order of the columns. Times are microseconds since 1970.
+    fn rows<'py>(&self, py: Python<'py>) -> PyResult<Vec<Vec<Bound<'py, PyAny>>>> {
+        let places = self.batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |row| (batch, row)));
+        places.map(|(batch, row)| values::row(py, batch, row)).collect()
     }
 
     fn __len__(&self) -> usize {

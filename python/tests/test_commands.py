@@ -234,7 +234,7 @@ def test_stats_and_rules(tmp_path):
 
 def read_everything(path, seconds=1.0):
     """Tables of a recording, all of them unless that takes too long. Gives the exception, or what was warned of."""
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as reported:
         warnings.simplefilter("always", tracequet.LossWarning)
         try:
             began = time.monotonic()
@@ -246,7 +246,7 @@ def read_everything(path, seconds=1.0):
                     break
         except (tracequet.Error, OSError) as error:
             return error
-    return [w.message for w in told]
+    return [w.message for w in reported]
 
 
 def says_what_is_lost(path):
@@ -275,13 +275,13 @@ def damaged(name):
 
 @pytest.mark.parametrize("name", ("gc-churn.nettrace", "heap-10.gcdump", "callbacks.corprof", "kernel.etl"))
 def test_damage_is_an_exception_or_a_warning(name, tmp_path):
-    told = set()
+    reported = set()
     for what, content in damaged(name):
         path = tmp_path / f"{what}.{name.rsplit('.', 1)[1]}"
         path.write_bytes(content)
         if says_what_is_lost(path):
-            told.add(what)
-    assert {"cut", "head", "other"} <= told and len(told) >= 5, told
+            reported.add(what)
+    assert {"cut", "head", "other"} <= reported and len(reported) >= 5, reported
     for content in (b"", b"\0" * 1000, b"Nettrace" * 100, b"PK\x03\x04" + b"x" * 100, b"\x28\xb5\x2f\xfd" + b"x" * 100, b"\x1f\x8b" * 9):
         (tmp_path / "nothing.nettrace").write_bytes(content)
         with pytest.raises(tracequet.RecordingError, match="nothing.nettrace: at byte"):
@@ -298,6 +298,6 @@ def test_damaged_and_hostile_files_give_an_exception_or_a_warning(folder):
     endings = (".nettrace", ".netperf", ".corprof", ".zst", ".gz")
     files = sorted(p for p in root.rglob("*") if p.is_file() and p.name.endswith(endings))
     assert files
-    told = [says_what_is_lost(path) for path in files if path.stat().st_size <= 20_000_000]
+    reported = [says_what_is_lost(path) for path in files if path.stat().st_size <= 20_000_000]
     # Some of the writers of v6-writer write what is right.
-    assert sum(told) > len(told) // 3
+    assert sum(reported) > len(reported) // 3

@@ -178,9 +178,9 @@ def test_several_recordings_are_one_trace(tmp_path):
     with open(CHURN, "rb") as file, gzip.open(tmp_path / "deep" / "packed.nettrace.gz", "wb") as packed:
         shutil.copyfileobj(file, packed)
     (tmp_path / "broken.nettrace").write_bytes(b"Nettracf")
-    with pytest.warns(tracequet.LossWarning, match="broken.nettrace.*at byte") as told:
+    with pytest.warns(tracequet.LossWarning, match="broken.nettrace.*at byte") as reported:
         trace = tracequet.open(tmp_path)
-    assert len(told) == 1 and len(trace.warnings) == 1
+    assert len(reported) == 1 and len(trace.warnings) == 1
     assert len(trace.paths) == 3
     table = trace["gc"].to_pandas()
     counts = table.groupby("trace_id", observed=True).size().to_dict()
@@ -285,10 +285,10 @@ def test_a_folder_elsewhere_is_said_to_be_one(tmp_path, monkeypatch):
 
 
 def test_progress_is_told():
-    told = []
-    trace = tracequet.open(CHURN, progress=lambda position, total: told.append((position, total)))
+    reported = []
+    trace = tracequet.open(CHURN, progress=lambda position, total: reported.append((position, total)))
     trace["gc"].to_arrow()
-    assert told and told[-1][1] == os.path.getsize(CHURN)
+    assert reported and reported[-1][1] == os.path.getsize(CHURN)
 
 
 def test_a_summary_for_notebooks_escapes_what_is_in_a_recording(tmp_path):
@@ -393,15 +393,15 @@ def test_everything_public_is_described():
 
 def test_options_that_fill_more(tmp_path):
     heap = SAMPLES / "heap-10.nettrace"
-    plain, full = tracequet.open(heap), tracequet.open(heap, retained=True, symbols=[tmp_path])
+    plain, full = tracequet.open(heap), tracequet.open(heap, dominators=True, symbols=[tmp_path])
     assert len(plain["heap_dominator"].collect()) == 0
     rows = len(full["heap_dominator"].collect())
-    assert rows > 100 and len(tracequet.open(heap, retained=2**30)["heap_dominator"].collect()) == rows
+    assert rows > 100 and len(tracequet.open(heap, dominators=2**30)["heap_dominator"].collect()) == rows
     assert full.sql("SELECT count(*) FROM heap_dominator").fetchall() == [(rows,)]
-    summary = tracequet.convert(heap, tmp_path / "out", retained="1G", tables=["heap_dominator"])
+    summary = tracequet.convert(heap, tmp_path / "out", dominators="1G", tables=["heap_dominator"])
     assert {table["name"]: table["rows"] for table in summary["tables"]}["heap_dominator"] == rows
     # Too little memory: the table stays empty.
-    assert len(tracequet.open(heap, retained=1000)["heap_dominator"].collect()) == 0
+    assert len(tracequet.open(heap, dominators=1000)["heap_dominator"].collect()) == 0
 
 
 def test_figures_are_a_table():

@@ -13,17 +13,7 @@ work=/tmp/orders
 rm -rf "$work" && mkdir "$work"
 trap 'rm -rf "$work"' EXIT
 
-{ read -r dotnet; read -r program; } < <("$here/../record.sh" --program)
-runtime=$(dirname "$dotnet")
-framework=$(dirname "$(ls "$runtime"/shared/Microsoft.NETCore.App/*/System.Private.CoreLib.dll | tail -1)")
-if [ -x "$runtime/csharp" ]; then
-  "$runtime/csharp" "$work/orders.dll" "$here/Orders.cs"
-else
-  references=()
-  for file in "$framework"/System*.dll "$framework"/mscorlib.dll "$framework"/netstandard.dll; do references+=("-r:$file"); done
-  mcs -nostdlib -noconfig -optimize+ -langversion:7 -nowarn:1702 "-out:$work/orders.dll" "${references[@]}" "$here/Orders.cs"
-fi
-cp "${program%.dll}.runtimeconfig.json" "$work/orders.runtimeconfig.json"
+. "$here/compile.sh" "$here/Orders.cs" "$work/orders.dll"
 cp -a "$runtime" "$work/dotnet"
 dotnet=$work/dotnet/dotnet
 cd "$work"

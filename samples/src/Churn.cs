@@ -383,7 +383,8 @@ static class SelfAttach
     {
         string folder = Environment.GetEnvironmentVariable("TMPDIR");
         string[] found = Directory.GetFiles(string.IsNullOrEmpty(folder) ? "/tmp" : folder, "dotnet-diagnostic-" + Process.GetCurrentProcess().Id + "-*-socket");
-        Array.Sort(found);                               // the newest last, should an old process have had our id
+        // The newest last, should an old process have had our id: names end in the time of its start, which has no leading zeros.
+        Array.Sort(found, (a, b) => a.Length != b.Length ? a.Length - b.Length : string.CompareOrdinal(a, b));
         Socket socket = new Socket(AddressFamily.Unix, SocketType.Stream, ProtocolType.Unspecified);
         socket.Connect(new UnixDomainSocketEndPoint(found[found.Length - 1]));
         return socket;

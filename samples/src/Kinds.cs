@@ -11,9 +11,11 @@
 //   unload [ROUNDS]      types and methods that go, so that their ids come again
 //   ranges [ROUNDS]      many ranges: a large heap full of holes, compacted and swept again and again
 //   big [GIB]            an array of 5 GiB among others
+//   keeps [ROUNDS [MS]]  objects of one type that two methods allocate, 3 to 1, each for an activity of its own; a third one's die
 //   steps [STEPS [MS]]   `churn` with pauses, for a recorder that is attached later
 using System;
 using System.Collections.Generic;
+using System.Diagnostics.Tracing;
 using System.Reflection;
 using System.Reflection.Emit;
 using System.Runtime;
@@ -24,7 +26,7 @@ using System.Threading;
 
 static class Kinds
 {
-    public const string Usage = "large | pinned | finalizers | handles | weak | frozen | threads | unload | ranges | big | steps [N [MS]] | throws [N [MS]]";
+    public const string Usage = "large | pinned | finalizers | handles | weak | frozen | threads | unload | ranges | big | keeps [N [MS]] | steps [N [MS]] | throws [N [MS]]";
 
     public static bool Run(string mode, int? n, int? pause)
     {
@@ -40,6 +42,7 @@ static class Kinds
             case "unload": Unload(n ?? 8); return true;
             case "ranges": Ranges(n ?? 12); return true;
             case "big": Big(n ?? 5); return true;
+            case "keeps": Keeps.Run(n ?? 60, pause ?? 20); return true;
             case "steps": Churn.Steps(n ?? 20, pause ?? 100); return true;
             case "throws": Throws(n ?? 100, pause ?? 10); return true;
             default: return false;
@@ -391,5 +394,46 @@ static class DeepStacks
             }
         Interlocked.Add(ref sum, middle);
         return here.Data.Length;
+    }
+}
+
+// Objects whose truth is known: who allocated those that stay, and what for.
+static class Keeps
+{
+    struct Line { public long A, B, C, D, E, F, G, H; }
+    struct Page { public Line A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P; }
+    sealed class Kept { public Kept Next; public Page Data; }
+
+    static readonly Guid often = new Guid("0f7e0000-0000-0000-0000-000000000001");
+    static readonly Guid seldom = new Guid("5e1d0000-0000-0000-0000-000000000002");
+    static readonly Guid dropped = new Guid("d0a00000-0000-0000-0000-000000000003");
+
+    [MethodImpl(MethodImplOptions.NoInlining)] static Kept Often(Kept next) { return new Kept { Next = next }; }
+    [MethodImpl(MethodImplOptions.NoInlining)] static Kept Seldom(Kept next) { return new Kept { Next = next }; }
+    [MethodImpl(MethodImplOptions.NoInlining)] static Kept Dropped() { return new Kept(); }
+
+    // A round keeps 600 KB and 200 KB; as much again is dropped. Every other round collects, compacting now and then.
+    public static void Run(int rounds, int pause)
+    {
+        Kept kept = null, last = null;
+        // Whoever records it writes a line when the recording has begun; without an input it begins at once.
+        Console.In.ReadLine();
+        for (int round = 0; round < rounds; round++)
+        {
+            EventSource.SetCurrentThreadActivityId(often);
+            for (int i = 0; i < 600; i++) kept = Often(kept);
+            EventSource.SetCurrentThreadActivityId(seldom);
+            for (int i = 0; i < 200; i++) kept = Seldom(kept);
+            EventSource.SetCurrentThreadActivityId(dropped);
+            for (int i = 0; i < 800; i++) last = Dropped();
+            EventSource.SetCurrentThreadActivityId(Guid.Empty);
+            if (round % 2 == 0) GC.Collect(round % 3, GCCollectionMode.Forced, true, round % 4 == 0);
+            Thread.Sleep(pause);
+        }
+        // Everything is kept until the heap was dumped.
+        Console.WriteLine("kept");
+        Thread.Sleep(60000);
+        GC.KeepAlive(kept);
+        GC.KeepAlive(last);
     }
 }

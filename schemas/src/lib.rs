@@ -19,4 +19,4 @@ pub const VIEWS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/views.rs"
 pub const METRICS: &str = include_str!("../metrics.toml");
 
 /// The profiles of live sessions: which providers each name of `collect --for` asks for.
-pub const PROFILES: &str = include_str!("../profiles.toml");
+pub const PRESETS: &str = include_str!("../presets.toml");

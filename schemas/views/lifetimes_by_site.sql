@@ -1,10 +1,10 @@
 -- What became of sampled objects, by the method that allocates and by type: bytes allocated, of those that met a collection of their generation (tested_bytes) the ones
 -- that survived it, promoted to generation 2, died in generation 2 or among large or pinned objects, alive at the end, unknown; and how
 -- long the dead ones lived, in collections that they survived and in time. Of a dataset made with `convert --lifetimes`.
--- The method is the innermost frame of the stack; NULL without a stack.
+-- The method is the innermost frame of the stack, own_method the nearest one outwards that is the user's own; NULL without them.
 -- needs: allocation_lifetime, site, type
 CREATE OR REPLACE VIEW lifetimes_by_site AS
-SELECT l.trace_id, l.process_id, s.name AS method, s.assembly,
+SELECT l.trace_id, l.process_id, s.name AS method, s.own_method, s.assembly,
        coalesce(nullif(t.name, ''), printf('type %x', l.type_id)) AS type_name, l.source,
        sum(l.sample_weight)::BIGINT AS sample_count,
        try_cast(sum(l.allocation_bytes) AS BIGINT) AS allocation_bytes,

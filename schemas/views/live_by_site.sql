@@ -1,8 +1,9 @@
 -- What is alive at the end of the recording, by the method that allocated it and by type: a leak's place without a heap dump. Bytes of each
 -- fifth of the time in which objects were sampled say whether it grows: a leak has about as many bytes of each, a cache most of the first or of the last.
+-- own_method is the nearest method outwards that is the user's own.
 -- needs: allocation_lifetime, site, type
 CREATE OR REPLACE VIEW live_by_site AS
-SELECT l.trace_id, l.process_id, s.name AS method, s.assembly,
+SELECT l.trace_id, l.process_id, s.name AS method, s.own_method, s.assembly,
        coalesce(nullif(t.name, ''), printf('type %x', l.type_id)) AS type_name, l.source,
        sum(l.sample_weight)::BIGINT AS sample_count, try_cast(sum(l.allocation_bytes) AS BIGINT) AS alive_bytes,
        try_cast(coalesce(sum(l.allocation_bytes) FILTER (l.part = 0), 0) AS BIGINT) AS first_fifth_bytes,

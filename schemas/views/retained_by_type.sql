@@ -1,4 +1,4 @@
--- What the objects of each type retain at each walk of the heap (convert --retained). Within a type no object counts twice;
+-- What the objects of each type retain at each walk of the heap (convert --dominators). Within a type no object counts twice;
 -- the sums of types overlap.
 -- needs: heap_dominator, heap_object, type, gc
 CREATE OR REPLACE VIEW retained_by_type AS

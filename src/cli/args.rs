@@ -6,7 +6,9 @@ use crate::{AddressType, Compression, DatasetLayout, Format};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::check::{CheckArgs, CompareArgs};
+use super::cohorts::CohortsArgs;
 use super::dataset::DatasetArgs;
+use super::diff::DiffArgs;
 use super::explain::ExplainArgs;
 use super::export::ExportArgs;
 use super::heap::HeapArgs;
@@ -15,7 +17,6 @@ use super::live::args::{LiveArgs, PsArgs};
 use super::own::OwnArgs;
 use super::report::ReportArgs;
 use super::stats::StatsArgs;
-use super::survival::SurvivalArgs;
 use super::survived::SurvivedArgs;
 use super::{time, values};
 
@@ -142,6 +143,9 @@ pub enum Command {
     /// Compare the metrics of recordings with those of others
     #[command(long_about = super::check::COMPARE_ABOUT, after_help = super::check::COMPARE_EXAMPLES)]
     Compare(CompareArgs),
+    /// Show what changed between recordings: own methods, heap, findings, metrics
+    #[command(long_about = super::diff::ABOUT, after_help = super::diff::EXAMPLES)]
+    Diff(DiffArgs),
     /// List, remove or verify the recordings of a dataset, or repair its summary
     #[command(after_help = super::dataset::EXAMPLES)]
     Dataset(DatasetArgs),
@@ -151,7 +155,7 @@ pub enum Command {
     /// Say what is wrong in recordings, the most important first, with your own code and the next step
     #[command(long_about = super::explain::ABOUT, after_help = super::explain::EXAMPLES)]
     Explain(ExplainArgs),
-    /// Write call stacks for other tools: speedscope, flame graphs, pprof, Firefox Profiler
+    /// Write call stacks for other tools: speedscope, flame graphs, pprof, Firefox Profiler, Perfetto
     #[command(long_about = super::export::ABOUT, after_help = super::export::EXAMPLES)]
     Export(ExportArgs),
     /// Show which code and types allocate what survives, is promoted, dies in generation 2, or stays
@@ -166,9 +170,9 @@ pub enum Command {
             it and after later ones.\n\nIN is a dataset made by convert, or a recording, with the ranges that survived \
             (collect --for gc-survival, or the keyword 0x400000 of the runtime). Bytes whose generation was not collected count \
             as alive. Bytes whose fate is not recorded are counted separately, as unknown.",
-        after_help = super::survival::EXAMPLES
+        after_help = super::cohorts::EXAMPLES
     )]
-    Survival(SurvivalArgs),
+    Cohorts(CohortsArgs),
     /// Print the tables, the meaning of each column, and the layouts of event payloads
     #[command(
         long_about = "Prints the tables of this version of tracequet with type, unit and meaning of each column; with \
@@ -313,10 +317,10 @@ pub struct OutputArgs {
     pub address_type: AddressTypeArg,
     /// Fill the table heap_dominator with the retained sizes of a heap dump's objects; SIZE limits the memory for it
     #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = values::size)]
-    pub retained: Option<u64>,
+    pub dominators: Option<u64>,
     /// Fill the table gc_cohort with the survival of bytes over time; SIZE limits the memory for one collection
     #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = values::size)]
-    pub lineage: Option<u64>,
+    pub cohorts: Option<u64>,
     /// Fill the table allocation_lifetime with the lives of sampled objects; SIZE limits the memory for it
     #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "4G", value_parser = values::size)]
     pub lifetimes: Option<u64>,

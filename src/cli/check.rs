@@ -3,14 +3,16 @@
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::analyze::check::{Finding, LabelTest, Run, Verdict, check, compare, incomparable};
+use crate::analyze::check::{Baseline, Finding, LabelTest, Run, Since, Verdict, check, compare, incomparable};
 use crate::analyze::rules;
+use crate::report::TABLES;
 use crate::trace::error::Error;
 use clap::Args;
 
 use super::check_report::{self, Facts, MAX_MARKDOWN};
 use super::names::Names;
 use super::output::{Outcome, print_note, print_result};
+use super::page::page_of;
 use super::stats::{Source, shown};
 use super::terminal::{self, ColorArg};
 use super::text::{Color, Columns, clean, wrapped};
@@ -35,6 +37,8 @@ pub const EXAMPLES: &str = "\
 Examples:
   tracequet check lake --rules perf.toml
   tracequet check lake --rules perf.toml --baseline branch=main --junit out.xml --markdown summary.md
+  tracequet check lake --rules perf.toml --baseline branch=main --report report.html
+  tracequet check lake --rules perf.toml --baseline branch=main --last 20 --by commit --since 30d
   tracequet check lake --rules perf.toml --new commit=1a2b3c --baseline 'branch=main,commit!=1a2b3c'";
 
 pub const COMPARE_EXAMPLES: &str = "\
@@ -45,6 +49,9 @@ Examples:
 
 /// Bytes that a file of rules may have.
 const MAX_RULES: u64 = 1 << 20;
+
+/// Letters in a line of the result on a page.
+const PAGE_WIDTH: usize = 110;
 
 #[derive(Debug, Args)]
 pub struct CheckArgs {
@@ -61,12 +68,17 @@ pub struct CheckArgs {
     /// recordings
     #[arg(long, value_name = "LABELS", value_parser = labels)]
     pub baseline: Option<Labels>,
+    #[command(flatten)]
+    pub limits: BaselineArgs,
     /// Write the result as JUnit XML
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     /// Write the result as Markdown, also to $GITHUB_STEP_SUMMARY if that is set
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
+    /// Write a page of what was checked, with the result at its top: of the recording, or of all recordings of the dataset
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
@@ -97,11 +109,58 @@ pub struct CompareArgs {
     pub color: ColorArg,
 }
 
+/// Which recordings of a baseline are taken.
+#[derive(Clone, Debug, Args)]
+pub struct BaselineArgs {
+    /// Compare only with the newest N recordings of the baseline, or with --by, those of the newest N values of the label
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub last: Option<u32>,
+    /// Compare only with recordings that began since a date (2026-11-22), or at most some days (14d) before the newest checked one
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub since: Option<Since>,
+    /// Label whose recordings belong together, such as commit: each value counts as one run
+    #[arg(long, value_name = "LABEL")]
+    pub by: Option<String>,
+}
+
+impl BaselineArgs {
+    fn wanted(&self) -> Baseline {
+        let mut wanted = Baseline::default();
+        wanted.since.clone_from(&self.since);
+        wanted.last = self.last.and_then(|last| usize::try_from(last).ok());
+        wanted.by.clone_from(&self.by);
+        wanted
+    }
+}
+
+/// Reads `14d` or a date, which may go on with a time.
+fn since(text: &str) -> Result<Since, String> {
+    if let Some(days) = text.strip_suffix('d').and_then(|days| days.parse().ok()) {
+        return Ok(Since::Days(days));
+    }
+    let is_digits = |part: Option<&str>| part.is_some_and(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_date = is_digits(text.get(..4))
+        && text.get(4..5) == Some("-")
+        && is_digits(text.get(5..7))
+        && text.get(7..8) == Some("-")
+        && is_digits(text.get(8..10))
+        && text.get(10..11).is_none_or(|next| next == "T");
+    if is_date { Ok(Since::Moment(text.to_owned())) } else { Err("expected days (14d) or a date (2026-11-22)".into()) }
+}
+
 /// Labels that recordings have to have, or not to have.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Labels(Vec<LabelTest>);
 
-fn labels(text: &str) -> Result<Labels, String> {
+impl Labels {
+    /// Each as the library takes it.
+    pub fn tests(&self) -> &[LabelTest] {
+        &self.0
+    }
+}
+
+/// Reads `NAME=VALUE,NAME!=VALUE`.
+pub fn labels(text: &str) -> Result<Labels, String> {
     let one = |part: &str| match (part.split_once("!="), part.split_once('=')) {
         (Some((name, value)), _) => Ok((name.trim().to_owned(), false, value.trim().to_owned())),
         (None, Some((name, value))) => Ok((name.trim().to_owned(), true, value.trim().to_owned())),
@@ -114,7 +173,10 @@ fn labels(text: &str) -> Result<Labels, String> {
 pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     let text = read_rules(&args.rules)?;
     let rules = rules::read(&args.rules.to_string_lossy(), &text)?;
-    let source = Source::open(&args.input)?;
+    let source = match args.report {
+        Some(_) => Source::open_with(&args.input, &TABLES)?,
+        None => Source::open(&args.input)?,
+    };
     let new = match &args.new {
         Some(labels) => source.labelled(&labels.0)?,
         None => source.latest()?,
@@ -124,7 +186,11 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
         Some(labels) => source.labelled(&labels.0)?.into_iter().filter(|run| !is_new(run)).collect(),
         None => Vec::new(),
     };
-    let findings = check(&rules, &new, &base)?;
+    let (base, notes) = args.limits.wanted().of(base, &new);
+    for note in notes {
+        print_note(&format!("tracequet: {}\n", clean(&note)))?;
+    }
+    let findings = check(&rules, &new, &base, args.limits.by.as_deref())?;
     let facts = Facts { new: new.len(), base: base.len() };
     let text = if args.json {
         check_report::json(&findings)?
@@ -139,6 +205,11 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     if let Some(path) = &args.markdown {
         let text = check_report::markdown(&findings, &facts, MAX_MARKDOWN);
         std::fs::write(path, text).map_err(Error::io(path))?;
+    }
+    if let Some(path) = &args.report {
+        let verdict = check_report::text(&findings, &facts, false, PAGE_WIDTH);
+        let html = page_of(source.dataset(), &args.input, None, &verdict)?;
+        std::fs::write(path, html).map_err(Error::io(path))?;
     }
     if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()).map(PathBuf::from) {
         append_summary(&path, &findings, &facts).map_err(Error::io(&path))?;

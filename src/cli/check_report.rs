@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use crate::analyze::check::{Finding, Verdict};
 
+use crate::report::changes::part;
+
 use super::markdown::code;
 use super::names::Names;
 use super::stats::shown;
@@ -33,10 +35,7 @@ fn value(finding: &Finding, value: Option<f64>) -> String {
 
 /// `+12.3 %`.
 pub fn change(before: Option<f64>, now: Option<f64>) -> String {
-    match before.zip(now) {
-        Some((before, now)) if before != 0.0 => format!("{:+.1} %", (now - before) / before * 100.0),
-        _ => String::new(),
-    }
+    part(before, now).map_or_else(String::new, |part| format!("{:+.1} %", part * 100.0))
 }
 
 /// Those that are not passed first.
@@ -75,6 +74,23 @@ fn chance(finding: &Finding) -> String {
     finding.chance.map_or_else(String::new, |chance| format!("{chance:.3}"))
 }
 
+/// `+8.1 to +15.0 %`: between which changes that of a finding lies. Empty where it is not known, or the baseline is 0.
+fn interval(f: &Finding) -> String {
+    let interval = f.shift.and_then(|shift| shift.interval).zip(f.baseline.filter(|baseline| *baseline != 0.0));
+    interval.map_or_else(String::new, |([low, high], baseline)| {
+        let percent = |by: f64| by / baseline.abs() * 100.0;
+        format!("{:+.1} to {:+.1} %", percent(low), percent(high))
+    })
+}
+
+/// The change, and between which it lies.
+fn change_of(f: &Finding) -> String {
+    match (change(f.baseline, f.value), interval(f)) {
+        (change, interval) if interval.is_empty() => change,
+        (change, interval) => format!("{change} ({interval})"),
+    }
+}
+
 /// All there is to say of a finding, in a sentence.
 fn sentence(f: &Finding) -> String {
     let runs = match (f.runs, f.baseline_runs) {
@@ -86,7 +102,7 @@ fn sentence(f: &Finding) -> String {
         ("", value(f, f.value)),
         ("bound ", value(f, f.bound)),
         ("baseline ", value(f, f.baseline)),
-        ("change ", change(f.baseline, f.value)),
+        ("change ", change_of(f)),
         ("", runs),
         ("p = ", chance(f)),
     ];
@@ -147,7 +163,7 @@ pub fn markdown(findings: &[Finding], facts: &Facts, room: usize) -> String {
             value(f, f.value),
             value(f, f.bound),
             value(f, f.baseline),
-            change(f.baseline, f.value),
+            change_of(f),
             runs(f),
             chance(f),
             why,
@@ -170,7 +186,9 @@ pub fn json(findings: &[Finding]) -> anyhow::Result<String> {
         serde_json::json!({
             "rule": f.rule, "metric": f.metric, "verdict": word(f).to_lowercase(), "value": f.value, "runs": f.runs,
             "baseline": f.baseline, "baseline_runs": f.baseline_runs, "bound": f.bound, "chance": f.chance, "why": f.why,
-            "look_at": f.look_at,
+            "look_at": f.look_at, "shift": f.shift.map(|shift| shift.estimate),
+            "shift_low": f.shift.and_then(|shift| shift.interval).map(|[low, _]| low),
+            "shift_high": f.shift.and_then(|shift| shift.interval).map(|[_, high]| high),
         })
     };
     Ok(serde_json::to_string_pretty(&findings.iter().map(one).collect::<Vec<_>>())? + "\n")

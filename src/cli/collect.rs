@@ -28,7 +28,7 @@ pub fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
     let request = output(args.output)?.processes(args.process).manifests(args.manifest);
     let mut bar = Bar::new(quiet);
     let mut show = |progress: crate::Progress| bar.show(&session.name, progress.position, None);
-    let result = crate::collect(&request, || start(&session), &mut show);
+    let result = crate::collect_etw(&request, || start(&session), &mut show);
     bar.clear();
     print(&result?, as_json, quiet)
 }

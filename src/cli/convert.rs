@@ -8,7 +8,7 @@ use crate::trace::error::{Error, Severity};
 use crate::{Compression, Convert, DatasetLayout, Format, InputSummary, Step, Summary, convert_each, expand};
 
 use super::args::{ConvertArgs, OutputArgs};
-use super::batch::Batch;
+use super::conversion_bar::ConversionBar;
 use super::output::{Outcome, print_note, print_result};
 use super::text::{clean, count, counted, duration, problem, size};
 use super::{interrupt, json};
@@ -18,13 +18,13 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
     let (as_json, quiet) = (args.output.json, args.output.quiet);
     let request = request(args)?;
     interrupt::end_at_interrupt()?;
-    let mut batch = Batch::of(&request, quiet);
-    let as_lines = as_json && batch.is_batch();
+    let mut bar = ConversionBar::of(&request, quiet);
+    let as_lines = as_json && bar.is_of_several();
     let (mut printing, mut notes) = (Ok(()), Vec::new());
     let result = convert_each(&request, &mut |step| match step {
-        Step::Progress(progress) => batch.progress(&progress),
+        Step::Progress(progress) => bar.progress(&progress),
         Step::Done { input, done } => {
-            batch.done(input, done);
+            bar.done(input, done);
             if as_lines && printing.is_ok() {
                 printing = json::recording(done).and_then(|line| print_result(&line));
             }
@@ -32,7 +32,7 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
         Step::Note(note) => notes.push(note.to_owned()),
         _ => {}
     });
-    batch.clear();
+    bar.clear();
     let summary = result?;
     for note in notes {
         print_note(&format!("tracequet: {}\n", clean(&note)))?;
@@ -40,7 +40,7 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
     match as_lines {
         true => {
             note_failures(&summary)?;
-            outcome(&summary).printed(printing.and_then(|()| print_result(&json::batch(&summary)?)))
+            outcome(&summary).printed(printing.and_then(|()| print_result(&json::several(&summary)?)))
         }
         false => print(&summary, as_json, quiet),
     }
@@ -100,9 +100,8 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
         return refuse("standard input cannot be added to a dataset: its hash is needed before it is read");
     }
     let output = output(args.output)?;
-    let layout = if several { DatasetLayout::Hive } else { output.layout };
+    let output = if several { output.layout(DatasetLayout::Hive) } else { output };
     Ok(output
-        .layout(layout)
         .inputs(found.inputs)
         .labels(args.label)
         .append(args.append)
@@ -165,8 +164,8 @@ pub fn output(args: OutputArgs) -> Result<Convert, Error> {
         .tables(args.tables)
         .address_type(args.address_type.into())
         .overwrite(args.overwrite)
-        .retained(args.retained)
-        .lineage(args.lineage)
+        .dominators(args.dominators)
+        .cohorts(args.cohorts)
         .lifetimes(args.lifetimes)
         .symbols(args.symbols)
         .own(args.own.into())

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use crate::analyze::findings::{self, Finding, Findings, Verdict};
+use crate::analyze::heap;
 use crate::dataset::read::{Dataset, Recording};
 use clap::{Args, ValueEnum};
 
@@ -11,6 +12,7 @@ use super::markdown::code;
 use super::opened;
 use super::output::{Outcome, print_result};
 use super::own::OwnArgs;
+use super::terminal;
 use super::text::{clean, counted};
 
 pub const ABOUT: &str = "\
@@ -26,9 +28,6 @@ Examples:
 
 /// Findings that are shown without --all.
 const SHOWN: usize = 6;
-
-/// Columns of a terminal; text is folded there.
-const WIDTH: usize = 96;
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
@@ -79,16 +78,19 @@ struct Explained {
 pub fn run(args: &ExplainArgs) -> anyhow::Result<Outcome> {
     let mut tables = Findings::tables();
     tables.push(findings::TABLE);
-    let opened = opened::open_with_symbols(&args.input, &tables, &[], args.own.patterns())?;
+    tables.extend(heap::TABLES);
+    tables.sort_unstable();
+    tables.dedup();
+    let opened = opened::open_explained(&args.input, &tables, &[], args.own.patterns())?;
     let mut all = Vec::new();
     for recording in recordings(&opened.dataset, args.trace.as_deref())? {
-        let mut found = findings::findings(&recording)?;
+        let mut found = findings::followed(&recording)?;
         let input = crate::trace::source::store::shown(&args.input).display().to_string();
         found.iter_mut().for_each(|finding| finding.next_step = with_input(&finding.next_step, &input));
         all.push(Explained { trace_id: recording.info().trace_id.clone(), findings: found });
     }
     let printed = match args.format {
-        ExplainFormat::Text => text(&all, args.all),
+        ExplainFormat::Text => text(&all, args.all, terminal::width()),
         ExplainFormat::Json => json(&all)?,
         ExplainFormat::Markdown => markdown(&all, args.all),
     };
@@ -130,8 +132,8 @@ fn verdict(findings: &[Finding]) -> String {
     format!("{found}; {} fine, {unknown} not judged", counted(fine, "rule", "rules"))
 }
 
-fn text(all: &[Explained], everything: bool) -> String {
-    let mut out = String::new();
+fn text(all: &[Explained], everything: bool, width: usize) -> String {
+    let mut out = Lines { text: String::new(), width };
     for Explained { trace_id, findings } in all {
         writeln!(out, "{}: {}", clean(trace_id), verdict(findings)).ok();
         let several =
@@ -152,10 +154,23 @@ fn text(all: &[Explained], everything: bool) -> String {
         }
         not_judged(&mut out, findings, everything);
     }
-    out
+    out.text
 }
 
-fn one(out: &mut String, finding: &Finding, with_process: bool, everything: bool) {
+/// Text for a terminal.
+struct Lines {
+    text: String,
+    /// Columns, at which sentences are folded.
+    width: usize,
+}
+
+impl Write for Lines {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.text.write_str(text)
+    }
+}
+
+fn one(out: &mut Lines, finding: &Finding, with_process: bool, everything: bool) {
     let score = finding.score.map_or(String::new(), |score| format!(" {score:.0}"));
     let process = if with_process && finding.process_id > 0 {
         format!(", process {}", finding.process_id)
@@ -182,7 +197,7 @@ fn one(out: &mut String, finding: &Finding, with_process: bool, everything: bool
 }
 
 /// Rules without a verdict, by how the events for them are recorded.
-fn not_judged(out: &mut String, findings: &[Finding], everything: bool) {
+fn not_judged(out: &mut Lines, findings: &[Finding], everything: bool) {
     let without = |verdict| findings.iter().filter(move |finding| finding.verdict == verdict);
     let mut steps: Vec<(&str, Vec<&str>)> = Vec::new();
     for finding in without(Verdict::NotRecorded) {
@@ -192,7 +207,7 @@ fn not_judged(out: &mut String, findings: &[Finding], everything: bool) {
         }
     }
     if !steps.is_empty() {
-        out.push_str("\nNot recorded, or none seen\n");
+        writeln!(out, "\nNot recorded, or none seen").ok();
         for (step, rules) in steps {
             fold(out, "  ", &format!("{}: {}", clean(&rules.join(", ")), clean(step)));
         }
@@ -201,7 +216,7 @@ fn not_judged(out: &mut String, findings: &[Finding], everything: bool) {
     if few.is_empty() {
         return;
     }
-    out.push_str("\nToo little for a verdict\n");
+    writeln!(out, "\nToo little for a verdict").ok();
     if !everything {
         return fold(out, "  ", &few.iter().map(|finding| finding.rule.as_str()).collect::<Vec<_>>().join(", "));
     }
@@ -211,8 +226,8 @@ fn not_judged(out: &mut String, findings: &[Finding], everything: bool) {
 }
 
 /// Writes words below each other, each line behind `head` or as much space.
-fn fold(out: &mut String, head: &str, text: &str) {
-    let room = WIDTH.saturating_sub(head.len());
+fn fold(out: &mut Lines, head: &str, text: &str) {
+    let room = out.width.saturating_sub(head.len());
     let mut line = String::new();
     let mut lead = head.to_owned();
     for word in text.split(' ') {
@@ -277,10 +292,11 @@ mod tests {
 
     #[test]
     fn words_are_folded_and_none_is_lost() {
-        let mut out = String::new();
+        let mut out = Lines { text: String::new(), width: 96 };
         let text = format!("{} {}", "word ".repeat(40).trim(), "x".repeat(200));
         fold(&mut out, "  own: ", &text);
-        assert!(out.lines().all(|line| line.chars().count() <= WIDTH || line.trim().len() == 200));
+        let out = out.text;
+        assert!(out.lines().all(|line| line.chars().count() <= 96 || line.trim().len() == 200));
         assert_eq!(out.split_whitespace().skip(1).collect::<Vec<_>>().join(" "), text);
         assert_eq!(
             with_input("tracequet export IN --what cpu", "a b.nettrace"),

@@ -5,9 +5,12 @@ use std::path::PathBuf;
 use crate::analyze::heap::{
     Explanation, HeapGraph, Retention, Snapshot, Step, TABLES, TypeRow, explain, read, snapshot, snapshots,
 };
+use crate::analyze::lifetime::{self, By, Origins, origins};
+use crate::dataset::read::Recording;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use super::heap_diff::{self, step_json};
 use super::output::{Outcome, print_result};
 use super::text::{Columns, clean, count, counted, moment, size};
 use super::{opened, values};
@@ -15,7 +18,8 @@ use super::{opened, values};
 /// What the command does.
 pub const ABOUT: &str = "Shows a heap dump: types with the number and bytes of their objects, and the bytes that they retain, \
             which would be garbage without them. With --type or --object: a shortest path from a root, and the \
-            dominators, through which every path leads.\n\n\
+            dominators, through which every path leads. With --type and a recording of allocations, too (collect --for \
+            lifetimes --heap-at-end): which methods allocated its objects.\n\n\
             IN is a dataset made by convert, or a recording of a heap dump (collect --heap, or the keywords 0x1980001 of \
             the runtime).";
 
@@ -26,6 +30,8 @@ Examples:
   tracequet heap app --by count --all
   tracequet heap app --type MyApp.Order
   tracequet heap app --object 0x7f3b2c001020
+  tracequet heap after.gcdump --compare before.gcdump
+  tracequet heap app --compare-gc 3
   tracequet heap app --gc 12 --json | jq '.types[0]'";
 
 /// Types that are shown without --all.
@@ -48,6 +54,15 @@ pub struct HeapArgs {
     /// Show what keeps the object at this address alive
     #[arg(long, value_name = "ADDRESS", value_parser = values::address)]
     pub object: Option<u64>,
+    /// Show what grew since the heap dump in this recording, dataset or .gcdump, by type, and what holds it
+    #[arg(long, value_name = "BASE", conflicts_with = "object")]
+    pub compare: Option<PathBuf>,
+    /// Collection of the walk to compare with, in BASE or else in IN: its gc_id [default: the last one]
+    #[arg(long, value_name = "N", conflicts_with = "object")]
+    pub compare_gc: Option<u32>,
+    /// Recording to compare with, in BASE or else in IN, if that has several: its trace_id
+    #[arg(long, value_name = "KEY", conflicts_with = "object")]
+    pub compare_trace: Option<String>,
     /// Order of the types
     #[arg(long, value_enum, default_value_t = OrderArg::Retained)]
     pub by: OrderArg,
@@ -77,7 +92,16 @@ pub enum OrderArg {
 
 /// Answers from a dataset, or from a recording that is converted for it.
 pub fn run(args: &HeapArgs) -> anyhow::Result<Outcome> {
-    let opened = opened::open(&args.input, &TABLES)?;
+    if args.compare.is_some() || args.compare_gc.is_some() || args.compare_trace.is_some() {
+        return compared(args);
+    }
+    // Samples of allocations say where objects of a type were allocated, where the recording has them.
+    let origin_tables: &[&str] = if args.type_name.is_some() { &lifetime::TABLES } else { &[] };
+    let names: &[&str] = if args.type_name.is_some() { &lifetime::NAMES } else { &[] };
+    let mut tables: Vec<&str> = TABLES.iter().chain(origin_tables).chain(names).copied().collect();
+    tables.sort_unstable();
+    tables.dedup();
+    let opened = opened::open(&args.input, &tables)?;
     let recording = opened.dataset.recording(args.trace.as_deref())?;
     let all = snapshots(&recording)?;
     let graph = read(&recording, &snapshot(&recording, args.gc)?, args.memory)?;
@@ -89,13 +113,52 @@ pub fn run(args: &HeapArgs) -> anyhow::Result<Outcome> {
         OrderArg::Count => rows.sort_by_key(|row| std::cmp::Reverse(row.objects)),
     }
     let subject = subject(args, &graph, &retention, &rows)?;
-    let heap = Heap { args, graph: &graph, retention: &retention, rows: &rows, all: &all };
+    let origins = match subject.as_ref().and_then(|subject| subject.of_type) {
+        Some(row) if has_samples(&recording) => {
+            origins(&recording, &graph, By::Own, |node| **graph.type_name(node) == *row.name)?
+        }
+        _ => None,
+    };
+    let heap = Heap { args, graph: &graph, retention: &retention, rows: &rows, all: &all, origins: origins.as_ref() };
     let text = match (args.json, subject) {
         (true, subject) => serde_json::to_string_pretty(&heap.json(subject.as_ref()))? + "\n",
         (false, Some(subject)) => heap.head() + &heap.explained(&subject),
         (false, None) => heap.head() + &heap.types(),
     };
     Outcome::with_losses(opened.losses).printed(print_result(&text))
+}
+
+/// What grew since another walk.
+fn compared(args: &HeapArgs) -> anyhow::Result<Outcome> {
+    let opened = opened::open(&args.input, &TABLES)?;
+    let recording = opened.dataset.recording(args.trace.as_deref())?;
+    let new = (recording, snapshot(&recording, args.gc)?);
+    let other = args.compare.as_deref().map(|path| opened::open(path, &TABLES)).transpose()?;
+    let of_base = match &other {
+        Some(other) => other.dataset.recording(args.compare_trace.as_deref())?,
+        None if args.compare_trace.is_some() => opened.dataset.recording(args.compare_trace.as_deref())?,
+        None => recording,
+    };
+    let base = (of_base, snapshot(&of_base, args.compare_gc)?);
+    let mut change = heap_diff::change(&[base], &[new], args.memory, args.type_name.as_deref())?;
+    let types = &mut change.types;
+    match args.by {
+        OrderArg::Size => {}
+        OrderArg::Retained => types.sort_by(|a, b| b.retained_bytes().abs().total_cmp(&a.retained_bytes().abs())),
+        OrderArg::Count => types.sort_by(|a, b| b.objects().abs().total_cmp(&a.objects().abs())),
+    }
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&heap_diff::json(&change))? + "\n",
+        false => heap_diff::text(&change, args.all),
+    };
+    let losses = opened.losses || other.is_some_and(|other| other.losses);
+    Outcome::with_losses(losses).printed(print_result(&text))
+}
+
+/// Whether the recording has the tables that lifetimes are found in.
+fn has_samples(recording: &Recording<'_>) -> bool {
+    let mut needed = lifetime::TABLES.iter().chain(&lifetime::NAMES);
+    needed.all(|needed| recording.tables().any(|table| table.name == *needed))
 }
 
 /// The object that is asked about, and its type where that was asked for.
@@ -137,6 +200,7 @@ struct Heap<'r> {
     retention: &'r Retention,
     rows: &'r [TypeRow],
     all: &'r [Snapshot],
+    origins: Option<&'r Origins>,
 }
 
 impl Heap<'_> {
@@ -230,6 +294,7 @@ impl Heap<'_> {
         ));
         let Some(root) = root else {
             out.push_str("No root leads to it.\n");
+            out.push_str(&self.allocated());
             return out;
         };
         out.push_str("Shortest path from a root:\n");
@@ -240,6 +305,29 @@ impl Heap<'_> {
             out.push_str("  none: it has a root of its own, or it is held in several ways\n");
         } else {
             out.push_str(&self.path(dominators));
+        }
+        out.push_str(&self.allocated());
+        out
+    }
+
+    /// Which methods allocated the objects of the type.
+    fn allocated(&self) -> String {
+        let Some(origins) = self.origins.filter(|origins| origins.samples > 0) else { return String::new() };
+        let samples = counted(origins.samples, "sampled object", "sampled objects");
+        let mut out = format!("\nWhich method of your own allocated them, by {samples}; with 95 % confidence:\n");
+        let mut columns = Columns::new(&[">  share", ">from", ">to", ">samples", "own method"]);
+        let shown = if self.args.all { usize::MAX } else { SHOWN };
+        for row in origins.rows.iter().take(shown) {
+            let [share, low, high] = origins.share(row).map(|share| format!("{:.1} %", share * 100.0));
+            let own = match row.group.own_method.as_str() {
+                "" => "(no code of your own)".into(),
+                own => clean(own),
+            };
+            columns.row([share, low, high, count(row.samples), own]);
+        }
+        columns.print(&mut out);
+        if origins.rows.len() > shown {
+            out.push_str(&format!("  and {} others (--all)\n", count((origins.rows.len() - shown) as u64)));
         }
         out
     }
@@ -306,14 +394,19 @@ impl Heap<'_> {
             object.insert("root".into(), json!(root));
             object.insert("shortest_path".into(), json!(steps(shortest)));
             object.insert("dominators".into(), json!(steps(dominators)));
+            if let Some(origins) = self.origins {
+                let origin = |row: &lifetime::OriginRow| {
+                    let [share, low, high] = origins.share(row);
+                    let name = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+                    json!({
+                        "own_method": name(&row.group.own_method), "assembly": name(&row.group.assembly),
+                        "sample_count": row.samples, "allocation_bytes": row.bytes,
+                        "share": share, "share_low": low, "share_high": high,
+                    })
+                };
+                object.insert("allocated_by".into(), json!(origins.rows.iter().map(origin).collect::<Vec<_>>()));
+            }
         }
         object
     }
-}
-
-fn step_json(step: &Step) -> Value {
-    json!({
-        "address": step.address, "type": &*step.type_name, "size_bytes": step.size_bytes,
-        "retained_bytes": step.retained_bytes,
-    })
 }

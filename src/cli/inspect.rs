@@ -8,7 +8,7 @@ use crate::inspect::{
 };
 use crate::trace::error::{Error, Severity};
 use crate::trace::reader::NO_SUBJECT;
-use crate::trace::reader::etl::Manifests;
+use crate::trace::reader::etl::EventManifests;
 use crate::trace::source::RecordingPath;
 use crate::trace::source::store::{Address, fetch};
 use crate::trace::time::format_utc;
@@ -30,7 +30,7 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
         return Err(Error::Usage("--frames reads the recording twice, expected a file and not -".into()).into());
     }
     let mut bar = Bar::new(false);
-    let manifests = Manifests::open(&args.manifest)?;
+    let manifests = EventManifests::open(&args.manifest)?;
     let (recordings, _folder) = recordings(&args.file)?;
     let (mut texts, mut failed) = (Vec::new(), Vec::new());
     let mut losses = false;

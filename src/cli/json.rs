@@ -390,8 +390,8 @@ pub fn recording(done: &Done) -> anyhow::Result<String> {
 }
 
 /// What a conversion made of several recordings, as the last line.
-pub fn batch(summary: &Summary) -> anyhow::Result<String> {
-    line(&LineView::Summary(BatchView {
+pub fn several(summary: &Summary) -> anyhow::Result<String> {
+    line(&LineView::Summary(SeveralView {
         output: summary.output.to_string_lossy().into_owned(),
         elapsed_ns: summary.elapsed_ns,
         has_losses: summary.has_losses(),
@@ -411,7 +411,7 @@ enum LineView<'a> {
     Converted(InputView<'a>),
     Failed(FailedView<'a>),
     Skipped(SkippedView<'a>),
-    Summary(BatchView<'a>),
+    Summary(SeveralView<'a>),
 }
 
 #[derive(Serialize)]
@@ -423,7 +423,7 @@ struct SkippedView<'a> {
 }
 
 #[derive(Serialize)]
-struct BatchView<'a> {
+struct SeveralView<'a> {
     output: String,
     elapsed_ns: u64,
     has_losses: bool,

@@ -3,18 +3,23 @@
 #![allow(rustdoc::invalid_html_tags, reason = "the comments of arguments are the help, where <key> stands for a key")]
 
 mod args;
-mod batch;
 mod check;
 mod check_report;
+mod cohorts;
 mod collect;
+mod compared;
+mod conversion_bar;
 mod convert;
 mod dataset;
+mod diff;
+mod diff_report;
 mod explain;
 mod export;
 mod failure;
 mod freed;
 mod generate;
 mod heap;
+mod heap_diff;
 mod inspect;
 mod interrupt;
 mod json;
@@ -25,13 +30,13 @@ mod names;
 mod opened;
 mod output;
 mod own;
+mod page;
 mod progress;
 mod ps;
 mod report;
 mod schema;
 mod stats;
 mod stored;
-mod survival;
 mod survived;
 mod terminal;
 mod text;
@@ -72,9 +77,10 @@ pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Stats(args) => stats::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Compare(args) => check::run_compare(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::Dataset(args) => dataset::run(&args),
         Command::Lifetimes(args) => lifetimes::run(&args),
-        Command::Survival(args) => survival::run(&args),
+        Command::Cohorts(args) => cohorts::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Generate(args) => generate::run(&args),
     };

@@ -4,12 +4,15 @@ use std::path::{Path, PathBuf};
 
 use crate::dataset::read::Dataset;
 use crate::facts::code::own::OwnCode;
-use crate::{Convert, StoredDataset, convert};
+use crate::{Convert, DatasetLayout, StoredDataset, convert, expand};
 use tempfile::TempDir;
 
 use super::interrupt;
 use super::progress::Bar;
 use super::stored::{self, OpenDataset};
+
+/// Memory for following sampled objects through collections, which findings about leaks are made of.
+const LIFETIMES: u64 = 1 << 30;
 
 /// A dataset that can be asked.
 pub struct Opened {
@@ -37,8 +40,17 @@ pub fn open(input: &Path, tables: &[&str]) -> anyhow::Result<Opened> {
 
 /// The same, with source lines by the symbols in these folders, and patterns of own code. A dataset has those of its conversion.
 pub fn open_with_symbols(input: &Path, tables: &[&str], symbols: &[PathBuf], own: OwnCode) -> anyhow::Result<Opened> {
+    own_of_recording(input, tables, own, Convert::default().symbols(symbols.iter().cloned()))
+}
+
+/// The same for what shows findings: sampled objects are followed, too.
+pub fn open_explained(input: &Path, tables: &[&str], symbols: &[PathBuf], own: OwnCode) -> anyhow::Result<Opened> {
+    own_of_recording(input, tables, own, Convert::default().symbols(symbols.iter().cloned()).lifetimes(LIFETIMES))
+}
+
+fn own_of_recording(input: &Path, tables: &[&str], own: OwnCode, request: Convert) -> anyhow::Result<Opened> {
     let asked = own != OwnCode::default();
-    let opened = open_as(input, tables, Convert::default().symbols(symbols.iter().cloned()).own(own))?;
+    let opened = open_as(input, tables, request.own(own))?;
     if asked && opened.folder.is_none() {
         let what = "a dataset has the own code of its conversion, expected --own and --not-own with a recording, or with convert";
         return Err(crate::trace::error::Error::Usage(what.into()).into());
@@ -53,15 +65,31 @@ fn open_as(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<Op
     if let Some(OpenDataset { dataset, stored }) = stored::dataset(input, tables)? {
         return Ok(Opened { dataset, losses: false, stored, folder: None });
     }
+    converted(input, tables, request.inputs([input]))
+}
+
+/// The same of one recording or several: of a directory without a dataset those in it and below, of a pattern those that it names.
+pub fn open_all(input: &Path, tables: &[&str], own: OwnCode) -> anyhow::Result<Opened> {
+    let is_dataset = input.is_dir() && input.join("manifest.json").exists();
+    if is_dataset || crate::trace::source::store::is_address(input) {
+        return open_with_symbols(input, tables, &[], own);
+    }
+    let found = expand(&[input.to_owned()], Path::new(""))?;
+    let layout = if found.several { DatasetLayout::Hive } else { DatasetLayout::default() };
+    converted(input, tables, Convert::default().own(own).lifetimes(LIFETIMES).inputs(found.inputs).layout(layout))
+}
+
+/// Converts the recordings of a request into a temporary dataset. `input` is how they are shown.
+fn converted(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<Opened> {
     interrupt::end_at_interrupt()?;
     let folder = tempfile::tempdir()?;
     interrupt::remove_at_end(folder.path());
     let tables = tables.iter().map(|table| (*table).to_owned());
-    let request = request.inputs([input]).output(folder.path().join("dataset")).tables(tables);
+    let request = request.output(folder.path().join("dataset")).tables(tables);
     let mut bar = Bar::new(false);
     let name = crate::trace::source::store::shown(input).to_string_lossy().into_owned();
     let result = convert(&request, &mut |progress| bar.show(&name, progress.position, progress.total));
     bar.clear();
     let losses = result?.inputs.iter().any(|input| input.has_losses());
-    Ok(Opened { dataset: Dataset::open(&request.output)?, losses, stored: None, folder: Some(folder) })
+    Ok(Opened { dataset: Dataset::open(request.output_path())?, losses, stored: None, folder: Some(folder) })
 }

@@ -5,7 +5,7 @@ use clap::builder::NonEmptyStringValueParser;
 
 use crate::facts::code::own::OwnCode;
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct OwnArgs {
     /// Assemblies or methods of your own, such as 'Shop*'; repeatable [default: what does not come with .NET]
     ///

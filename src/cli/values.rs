@@ -61,6 +61,13 @@ pub fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).filter(|bytes| *bytes > 0).ok_or_else(expected)
 }
 
+/// Reads a part: `5%`, `5 %` or `0.05`.
+pub fn share(text: &str) -> Result<f64, String> {
+    let (digits, by) = text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |digits| (digits.trim_end(), 100.0));
+    let number = digits.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    number.map(|number| number / by).ok_or_else(|| "expected a part such as 5%".into())
+}
+
 /// A GUID, a name that the catalogue knows the GUID of, or one for the system to look up.
 pub fn provider_id(name: &str) -> ProviderId {
     match Guid::parse(name).or_else(|| catalog::guid_by_name(name)) {
@@ -96,6 +103,14 @@ mod tests {
         assert_eq!(sizes, [1000, 1, 500 << 10, 20 << 20, 2 << 30, 1 << 40]);
         for wrong in ["", "M", "0", "-1", "1.5G", "1X", "99999999T", "1 G"] {
             assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn parts_are_percentages_or_plain() {
+        assert_eq!([share("5%"), share("12.5 %"), share("0.05")], [Ok(0.05), Ok(0.125), Ok(0.05)]);
+        for wrong in ["", "%", "five", "-1%", "nan", "inf%"] {
+            assert!(share(wrong).is_err(), "{wrong}");
         }
     }
 

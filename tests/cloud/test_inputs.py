@@ -88,8 +88,8 @@ def test_what_fails_costs_itself_only(s3, bucket, web, tmp_path):
         "cut/events.nettrace": "the download broke off: ",
         "endless/heap.nettrace": "has 1152921504606846976 bytes",
     }.items():
-        told = [error for path, error in why.items() if path.endswith(end)]
-        assert told and all(expected in error for error in told), (end, why)
+        reported = [error for path, error in why.items() if path.endswith(end)]
+        assert reported and all(expected in error for error in reported), (end, why)
     converted = [line["path"] for line in ran.lines() if line["outcome"] == "converted"]
     assert converted == [f"{bucket.address}/t/gc-churn.nettrace", f"{web}/events.nettrace"]
 

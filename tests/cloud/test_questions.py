@@ -22,8 +22,8 @@ QUESTIONS = [
     ["compare", "--baseline", "run=1", "--new", "run=2", "--json"],
     ["survived", *SURVIVOR],
     ["survived", *SURVIVOR, "--json"],
-    ["survival", "--trace", "gc-churn", "--csv"],
-    ["survival", "--trace", "gc-churn"],
+    ["cohorts", "--trace", "gc-churn", "--csv"],
+    ["cohorts", "--trace", "gc-churn"],
     ["export", "--trace", "stacks", "--format", "folded", "--by-thread"],
     ["export", "--trace", "stacks", "--format", "firefox"],
     ["export", "--trace", "gc-churn", "--what", "allocation", "--format", "pprof"],
@@ -66,7 +66,7 @@ def test_a_dataset_of_one_recording_answers_alike(s3, bucket, tmp_path):
     stored, local = f"{bucket.address}/one", tmp_path / "one"
     for lake in (stored, local):
         s3("convert", GIVEN[0], "-o", lake)
-    for question in [["stats"], ["survived", *SURVIVOR[:3]], ["survival", "--csv"], ["dataset", "list"], ["dataset", "verify"]]:
+    for question in [["stats"], ["survived", *SURVIVOR[:3]], ["cohorts", "--csv"], ["dataset", "list"], ["dataset", "verify"]]:
         ours, theirs = answer(s3, question, stored, tmp_path), answer(s3, question, local, tmp_path)
         assert ours == theirs and ours[0] == 0, question
 

@@ -173,7 +173,7 @@ fn counts_and_payloads_of_real_files() {
         check("problems", serde_json::json!(codes), &serde_json::json!([lost, unclosed].concat()));
         let is_whole = recording.end.complete && number("EventsLost") == 0;
         let is_told = recording.problems.iter().any(|problem| problem.severity > Severity::Info);
-        check("told", (is_whole || is_told).into(), &true.into());
+        check("stated", (is_whole || is_told).into(), &true.into());
         files += 1;
         events += recording.events.len();
     }

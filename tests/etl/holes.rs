@@ -56,10 +56,10 @@ fn check(whole: &[u8], size: usize, runs: usize, name: &str) -> (usize, usize) {
             }
             let Some(same) = known.get(&key(&part, event)) else { panic!("{event:?} is made up; {what}") };
             let process = |recording: &Recording, event: &Seen| recording.threads[event.thread as usize].process_id;
-            let told = process(&part, event);
+            let stated = process(&part, event);
             assert!(
-                told == u64::from(u32::MAX) || same.iter().any(|same| process(&all, same) == told),
-                "process {told} of {event:?} is made up; {what}"
+                stated == u64::from(u32::MAX) || same.iter().any(|same| process(&all, same) == stated),
+                "process {stated} of {event:?} is made up; {what}"
             );
             // Of a stack in two parts one may be lost; one that was an event of its own may stay one.
             let stacks: HashSet<&[u8]> = same.iter().flat_map(|same| [&same.stack[..], &same.payload[..]]).collect();

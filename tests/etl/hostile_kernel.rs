@@ -60,7 +60,7 @@ fn rows(dataset: &Dataset, name: &str, what: &str) -> usize {
 
 #[test]
 fn no_time_of_the_kernel_is_negative() {
-    let mut told = 0;
+    let mut reported = 0;
     for seed in 1..=30_u64 {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let (mut buffers, mut expected) = (Vec::new(), [0; 4]);
@@ -96,13 +96,13 @@ fn no_time_of_the_kernel_is_negative() {
             }
         }
         let (dataset, what) = (dataset(&buffers), format!("seed {seed}"));
-        told += rows(&dataset, "thread_time", &what);
+        reported += rows(&dataset, "thread_time", &what);
         rows(&dataset, "thread", &what);
         let found = ["file_io", "disk_io", "page_fault"].map(|name| rows(&dataset, name, &what));
         assert_eq!(dataset.table("context_switch").rows(), expected[0], "{what}");
         assert_eq!(found.as_slice(), &expected[1..], "{what}");
     }
-    assert!(told > 1000, "{told}");
+    assert!(reported > 1000, "{reported}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::support::expected::shared_folder;
 const TRACE: &str = "net.4.5.2.x64";
 
 /// What TraceEvent says of one kind of event: how many there are, and the fields of the first ones.
-fn told(folder: &Path, event: &str) -> (usize, Vec<String>) {
+fn reported(folder: &Path, event: &str) -> (usize, Vec<String>) {
     let file = std::fs::File::open(folder.join(format!("{TRACE}.traceevent-baseline.txt.gz"))).expect("a baseline");
     let (mut count, mut first) = (0, Vec::new());
     for line in BufReader::new(flate2::read::MultiGzDecoder::new(file)).lines().map(Result::unwrap) {
@@ -68,7 +68,7 @@ fn disks_and_page_faults_are_those_of_traceevent() {
     for (event, own) in [("DiskIO/Read", "read"), ("DiskIO/Write", "write")] {
         let mut rows: Vec<usize> = (0..disk.rows()).filter(|row| kind[*row] == own).collect();
         rows.sort_by_key(|row| end[*row]);
-        let (count, first) = told(&folder, event);
+        let (count, first) = reported(&folder, event);
         assert_eq!(rows.len(), count, "{event}");
         for (row, line) in rows.into_iter().zip(&first) {
             assert_eq!(size[row], number(field(line, "TransferSize")), "{line}");
@@ -82,7 +82,7 @@ fn disks_and_page_faults_are_those_of_traceevent() {
     // Every file that was read or written has a name in this recording.
     assert!(key.iter().all(|key| *key == 0 || paths.contains_key(key)));
 
-    let (count, expected) = told(&folder, "Memory/HardFault");
+    let (count, expected) = reported(&folder, "Memory/HardFault");
     let faults = dataset.table("page_fault");
     let [address, offset, key, size, thread] =
         ["address", "file_offset", "file_key", "size_bytes", "thread_id"].map(|name| faults.numbers(name));
@@ -124,7 +124,7 @@ fn the_network_is_that_of_traceevent() {
             (protocol[*row].as_str(), kind[*row].as_str()) == own && source[*row].contains(':') == (version == v6)
         };
         let rows: Vec<usize> = (0..table.rows()).filter(is_own).collect();
-        let (count, first) = told(&folder, event);
+        let (count, first) = reported(&folder, event);
         assert_eq!(rows.len(), count, "{event}");
         for (row, line) in rows.into_iter().zip(&first) {
             assert_eq!(process[row], number(pid(line)), "{line}");

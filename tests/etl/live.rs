@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tracequet::trace::error::Error;
 use tracequet::trace::source::live::{Ending, Feed, Live, Packet};
-use tracequet::{Convert, collect};
+use tracequet::{Convert, collect_etw};
 
 use super::writer::*;
 use crate::support::dataset::{Dataset, Table};
@@ -87,7 +87,7 @@ fn a_manifest_describes_the_events_of_a_session() {
     assert_eq!(live.table(&table.name).numbers("number"), [77]);
     // Before a session is begun that would not be ended.
     let request = request(&folder.path().join("none.man")).output(folder.path().join("out"));
-    let outcome = collect(&request, || unreachable!("the manifest is not there"), &mut |_| {});
+    let outcome = collect_etw(&request, || unreachable!("the manifest is not there"), &mut |_| {});
     assert!(matches!(outcome, Err(Error::Io { .. })), "{outcome:?}");
 }
 

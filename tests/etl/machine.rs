@@ -120,11 +120,8 @@ fn the_interval_between_samples_is_that_of_the_timer() {
     assert_eq!(of(&[interval(74, 3, 0, 5)]), 0, "the interval of the end is that of nobody's samples");
 }
 
-fn part(path: &Path, change: impl FnOnce(&mut Convert)) -> Dataset {
-    let mut request = Convert::default();
-    request.inputs = vec![path.to_owned()];
-    change(&mut request);
-    Dataset::with(request)
+fn part(path: &Path, change: impl FnOnce(Convert) -> Convert) -> Dataset {
+    Dataset::with(change(Convert::default().inputs([path])))
 }
 
 #[test]
@@ -143,7 +140,7 @@ fn a_part_of_the_time_has_the_modules_and_methods_of_all() {
         pdb_id(TICKS + 950, 5, 0x50_0000),
     ]);
     // Ticks are 100 ns.
-    let dataset = part(&path, |request| (request.from_ns, request.to_ns) = (Some(40_000), Some(60_000)));
+    let dataset = part(&path, |request| request.from_ns(40_000).to_ns(60_000));
     assert_eq!(dataset.table("cpu_sample").rows(), 1);
     assert_eq!(dataset.table("module").texts("path"), ["a.dll", "b.dll"]);
     assert_eq!(dataset.table("module").texts("pdb_path"), ["", "app.pdb"]);
@@ -161,9 +158,9 @@ fn threads_are_those_of_the_process_that_is_asked_for() {
         sample(1010, 7, 1, 0),
         sample(1010, 8, 1, 0),
     ]);
-    let dataset = part(&path, |request| request.processes = vec!["wanted".into()]);
+    let dataset = part(&path, |request| request.processes(["wanted"]));
     assert_eq!(dataset.table("thread").numbers("thread_id"), [7]);
-    let all = part(&path, |_| {});
+    let all = part(&path, |request| request);
     assert!(all.table("thread").numbers("thread_id").contains(&8));
 }
 

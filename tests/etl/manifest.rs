@@ -6,7 +6,7 @@ use tracequet::inspect::{DecodedBy, inspect_with};
 use tracequet::trace::event::EventInfo;
 use tracequet::trace::event::value::Value;
 use tracequet::trace::guid::Guid;
-use tracequet::trace::reader::etl::Manifests;
+use tracequet::trace::reader::etl::EventManifests;
 use tracequet::{Convert, convert};
 
 use super::writer::*;
@@ -134,14 +134,14 @@ fn written(folder: &tempfile::TempDir, text: impl AsRef<[u8]>) -> PathBuf {
     path
 }
 
-fn open(text: impl AsRef<[u8]>) -> Result<Manifests, String> {
+fn open(text: impl AsRef<[u8]>) -> Result<EventManifests, String> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = written(&folder, text);
-    Manifests::open(&[path]).map_err(|e| e.to_string().replace(&*folder.path().to_string_lossy(), ""))
+    EventManifests::open(&[path]).map_err(|e| e.to_string().replace(&*folder.path().to_string_lossy(), ""))
 }
 
 /// The recording with its kinds of events completed by the manifest.
-fn completed(bytes: &[u8], manifests: &Manifests) -> Recording {
+fn completed(bytes: &[u8], manifests: &EventManifests) -> Recording {
     let mut recording = Recording::mapped(bytes);
     for info in &mut recording.types {
         *info = EventInfo::resolve(&manifests.complete(&info.event_type), 8);
@@ -218,10 +218,10 @@ fn events_get_their_names_tables_and_messages() {
 
     // Inspect says where the fields come from.
     let inspect = |manifests| inspect_with(&recording(&folder), &manifests, &mut |_, _| {}).expect("an inspection");
-    let inspection = inspect(Manifests::open(&[manifest]).expect("a manifest"));
+    let inspection = inspect(EventManifests::open(&[manifest]).expect("a manifest"));
     let by_manifest = inspection.event_types.iter().filter(|t| t.decoded_by == DecodedBy::Manifest).count();
     assert_eq!(by_manifest, 5);
-    assert!(inspect(Manifests::default()).event_types.iter().all(|t| t.decoded_by != DecodedBy::Manifest));
+    assert!(inspect(EventManifests::default()).event_types.iter().all(|t| t.decoded_by != DecodedBy::Manifest));
 }
 
 #[test]
@@ -238,12 +238,12 @@ fn a_manifest_goes_before_what_the_recording_says_and_behind_the_catalogue() {
         event(19, PROVIDER, 4, TICKS + 3, &[], &number),
     ];
     let bytes = Writer::new().events(1, &events).bytes;
-    let names = |manifests: &Manifests| {
+    let names = |manifests: &EventManifests| {
         let recording = completed(&bytes, manifests);
         let names = recording.events[2..].iter().map(|seen| recording.fields(seen)[0].0.clone());
         names.collect::<Vec<_>>()
     };
-    assert_eq!(names(&Manifests::default()), ["inside", "inside"]);
+    assert_eq!(names(&EventManifests::default()), ["inside", "inside"]);
     assert_eq!(names(&open(MANIFEST).expect("a manifest")), ["number", "inside"]);
 
     // The runtime's own events stay as the catalogue has them.
@@ -335,7 +335,8 @@ fn an_odd_template_leaves_its_events_raw() {
     let path = folder.path().join("shop.etl");
     std::fs::write(&path, Writer::new().events(1, &events).bytes).expect("room");
     let all = "<struct name='s'>".repeat(12) + &"</struct>".repeat(12);
-    // What is replaced by what, which element is told then (by its beginning), what is said of it, and which event is raw.
+    // The text that is replaced, its replacement, the beginning of the element in the message, the rest of the message, and the event
+    // that stays raw.
     for (from, to, element, expected, raw) in [
         (
             "value=\"3\"",

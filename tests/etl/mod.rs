@@ -12,6 +12,7 @@ mod hostile;
 mod hostile_kernel;
 mod hostile_schemas;
 mod kernel_tables;
+mod lifetimes;
 mod live;
 mod machine;
 mod manifest;

@@ -16,7 +16,7 @@ const CLAMP: u64 = 0xFFFF_FFFF;
 const GIB4: u64 = 1 << 32;
 
 /// A recording in the making. Each event is a microsecond after the one before it.
-pub struct Telling {
+pub struct Reports {
     by: By,
     pub events: Vec<Vec<u8>>,
 }
@@ -26,36 +26,36 @@ pub fn text(text: &str) -> Vec<u8> {
     text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
 }
 
-impl Telling {
+impl Reports {
     /// Of a 64-bit process.
-    pub fn new() -> Telling {
-        Telling { by: By { form: 19, process_id: 64, thread_id: 100, ticks: TICKS }, events: Vec::new() }
+    pub fn new() -> Reports {
+        Reports { by: By { form: 19, process_id: 64, thread_id: 100, ticks: TICKS }, events: Vec::new() }
     }
 
     /// The next event is of this moment and thread.
-    pub fn at(&mut self, ticks: i64, thread_id: u32) -> &mut Telling {
+    pub fn at(&mut self, ticks: i64, thread_id: u32) -> &mut Reports {
         self.by = By { ticks: ticks - 10, thread_id, ..self.by };
         self
     }
 
     /// The events that follow are of another process.
-    pub fn of(&mut self, process_id: u32, form: u8) -> &mut Telling {
+    pub fn of(&mut self, process_id: u32, form: u8) -> &mut Reports {
         self.by = By { form, process_id, ..self.by };
         self
     }
 
-    pub fn event(&mut self, provider: [u8; 16], id: u16, version: u8, payload: &[u8]) -> &mut Telling {
+    pub fn event(&mut self, provider: [u8; 16], id: u16, version: u8, payload: &[u8]) -> &mut Reports {
         self.by.ticks += 10;
         self.events.push(event_by(self.by, provider, id, version, &[], payload));
         self
     }
 
-    pub fn told(&mut self, id: u16, payload: &[u8]) -> &mut Telling {
+    pub fn reported(&mut self, id: u16, payload: &[u8]) -> &mut Reports {
         self.event(PROFILER, id, 0, payload)
     }
 
-    pub fn words(&mut self, id: u16, numbers: &[u64]) -> &mut Telling {
-        self.told(id, &numbers.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<_>>())
+    pub fn words(&mut self, id: u16, numbers: &[u64]) -> &mut Reports {
+        self.reported(id, &numbers.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<_>>())
     }
 
     /// Columns of numbers, of which those `true` are pointers.
@@ -65,49 +65,49 @@ impl Telling {
         head: &[u8],
         pointers: [bool; N],
         rows: &[[u64; N]],
-    ) -> &mut Telling {
+    ) -> &mut Reports {
         let mut payload = head.to_vec();
         payload.extend((rows.len() as u32).to_le_bytes());
         for (column, is_pointer) in pointers.into_iter().enumerate() {
             let width = if is_pointer && self.by.form == 19 { 8 } else { 4 };
             rows.iter().for_each(|row| payload.extend(&row[column].to_le_bytes()[..width]));
         }
-        self.told(id, &payload)
+        self.reported(id, &payload)
     }
 
-    pub fn started(&mut self, number: u32, generation: u32, induced: bool) -> &mut Telling {
-        self.told(20, &[number, generation, u32::from(induced)].map(u32::to_le_bytes).concat())
+    pub fn started(&mut self, number: u32, generation: u32, induced: bool) -> &mut Reports {
+        self.reported(20, &[number, generation, u32::from(induced)].map(u32::to_le_bytes).concat())
     }
 
-    pub fn finished(&mut self, number: u32) -> &mut Telling {
-        self.told(21, &number.to_le_bytes())
+    pub fn finished(&mut self, number: u32) -> &mut Reports {
+        self.reported(21, &number.to_le_bytes())
     }
 
-    pub fn moved(&mut self, rows: &[[u64; 3]]) -> &mut Telling {
+    pub fn moved(&mut self, rows: &[[u64; 3]]) -> &mut Reports {
         self.columns(22, &[], [true, true, false], rows)
     }
 
-    pub fn survived(&mut self, rows: &[[u64; 2]]) -> &mut Telling {
+    pub fn survived(&mut self, rows: &[[u64; 2]]) -> &mut Reports {
         self.columns(23, &[], [true, false], rows)
     }
 
     /// Rows of object, kind, flags, id.
-    pub fn roots(&mut self, rows: &[[u64; 4]]) -> &mut Telling {
+    pub fn roots(&mut self, rows: &[[u64; 4]]) -> &mut Reports {
         self.columns(15, &[], [true, false, false, true], rows)
     }
 
-    pub fn object(&mut self, object_id: u64, class_id: u64, size: u64, references: &[u64]) -> &mut Telling {
+    pub fn object(&mut self, object_id: u64, class_id: u64, size: u64, references: &[u64]) -> &mut Reports {
         let head = [object_id, class_id, size].map(u64::to_le_bytes).concat();
         self.columns(16, &head, [true], &references.iter().map(|r| [*r]).collect::<Vec<_>>())
     }
 
-    pub fn class(&mut self, class_id: u64, module_id: u64, name: &str) -> &mut Telling {
+    pub fn class(&mut self, class_id: u64, module_id: u64, name: &str) -> &mut Reports {
         let head = [&class_id.to_le_bytes()[..], &[7, 0, 0, 2], &[0; 4], &module_id.to_le_bytes()].concat();
-        self.told(1, &[head, text(name)].concat())
+        self.reported(1, &[head, text(name)].concat())
     }
 
-    pub fn module(&mut self, module_id: u64, path: &str) -> &mut Telling {
-        self.told(2, &[[module_id, 0x900].map(u64::to_le_bytes).concat(), text(path)].concat())
+    pub fn module(&mut self, module_id: u64, path: &str) -> &mut Reports {
+        self.reported(2, &[[module_id, 0x900].map(u64::to_le_bytes).concat(), text(path)].concat())
     }
 
     pub fn bytes(&self) -> Vec<u8> {
@@ -131,7 +131,7 @@ pub fn facts(bytes: &[u8]) -> Facts {
 }
 
 /// A process with something of everything; every address is below 4 GiB when it is a 32-bit one.
-fn story(t: &mut Telling, base: u64) {
+fn story(t: &mut Reports, base: u64) {
     t.module(base + 0x10, "C:\\App\\app.exe").class(base + 0x20, base + 0x10, "App.Node");
     t.words(12, &[base + 0x30, base + 0x1000]).words(10, &[base + 0x1000, base + 0x20, 24, 24]);
     t.words(10, &[base + 0x1018, base + 0x20, 24, 2400]);
@@ -140,21 +140,21 @@ fn story(t: &mut Telling, base: u64) {
     t.survived(&[[base + 0x10_0000, CLAMP], [base + 0x9000, 0x100]]);
 }
 
-fn rest_of_story(t: &mut Telling, base: u64) {
+fn rest_of_story(t: &mut Reports, base: u64) {
     t.roots(&[[base + 0x800, 1, 0, 0], [base + 0x808, 3, 1, base + 0x30], [base + 0x2000, 2, 0, 0], [0, 0, 4, 0]]);
     t.class(base + 0x28, 0, "App.Node[]").object(base + 0x800, base + 0x20, 24, &[base + 0x2000, base + 0x9000]);
     t.object(base + 0x2000, base + 0x28, 64, &[]).finished(1).words(13, &[base + 0x30]);
 }
 
 /// Two processes of different widths, whose collections overlap in time.
-fn two_processes() -> Telling {
+fn two_processes() -> Reports {
     let (wide, narrow) = (0x7F_0000_0000, 0x100_0000);
-    let mut t = Telling::new();
+    let mut t = Reports::new();
     story(&mut t, wide);
     story(t.of(32, 18), narrow);
     rest_of_story(t.of(64, 19), wide);
     rest_of_story(t.of(32, 18), narrow);
-    t.told(27, &[]).of(64, 19).told(24, &[]).told(25, &[]);
+    t.reported(27, &[]).of(64, 19).reported(24, &[]).reported(25, &[]);
     t
 }
 
@@ -222,7 +222,7 @@ fn the_same_story_as_callbacks_and_as_events_gives_the_same_rows() {
         let narrow = |address: u64| if pointer_size == 8 { address } else { address & 0xFFFF_FFFF };
         let survived = survived.map(|[start, length]| [narrow(start), length]);
         let moved = moved.map(|[old, new, length]| [narrow(old), narrow(new), length]);
-        let mut etw = Telling::new();
+        let mut etw = Reports::new();
         let mut recorded = Making::with(&format::Header { pointer_size, policy: format::POLICY_V1, ..header() });
         etw.of(42, form).words(12, &[0x77, 0x9000]);
         recorded.numbers(kind::HANDLE_CREATED, &[0x77, 0x9000]);
@@ -260,7 +260,7 @@ fn lengths_are_clamped_in_64_bit_processes_only() {
 #[test]
 fn collections_that_are_missing_are_told() {
     // The session begins in mid-collection, 3 to 5 are lost, and so are the end of 6 and the start of 7.
-    let mut t = Telling::new();
+    let mut t = Reports::new();
     t.survived(&[[0x1000, 8]]).finished(1).started(2, 0, false).finished(2);
     t.started(6, 1, false).survived(&[[0x2000, 8]]).finished(7).started(8, 2, true).survived(&[[0x3000, 8]]);
     let facts = t.facts();
@@ -280,8 +280,8 @@ fn collections_that_are_missing_are_told() {
 
 #[test]
 fn an_id_that_is_used_again_is_another_process_with_a_count_of_its_own() {
-    let mut t = Telling::new();
-    t.started(5, 0, false).told(27, &[]).of(64, 18).started(1, 0, false).survived(&[[0x1000, CLAMP]]).finished(1);
+    let mut t = Reports::new();
+    t.started(5, 0, false).reported(27, &[]).of(64, 18).started(1, 0, false).survived(&[[0x1000, CLAMP]]).finished(1);
     let facts = t.facts();
     assert_eq!(facts.collections.iter().map(|c| c.complete).collect::<Vec<_>>(), [false, true]);
     assert_eq!(facts.survived(), [(0x1000, CLAMP, "exact")]);
@@ -291,10 +291,10 @@ fn an_id_that_is_used_again_is_another_process_with_a_count_of_its_own() {
 
 #[test]
 fn what_the_profiler_cannot_do_and_classes_it_does_not_know_are_told() {
-    let mut t = Telling::new();
+    let mut t = Reports::new();
     t.class(u64::MAX, 0, "?").of(32, 18).class(CLAMP, 0, "?").class(0x77, 1, "First").class(0x77, 1, "First");
     t.class(0x77, 1, "Second")
-        .told(26, &[&0x8013_1363u64.to_le_bytes()[..], &text("Profiler ForceGC Failed")].concat());
+        .reported(26, &[&0x8013_1363u64.to_le_bytes()[..], &text("Profiler ForceGC Failed")].concat());
     let facts = t.facts();
     assert_eq!(facts.types, [(0x77, "First".to_owned()), (0x77, "Second".to_owned())]);
     let said: Vec<_> = facts.problems.iter().map(|p| (p.code, p.message.as_str(), p.thread_id)).collect();
@@ -306,12 +306,15 @@ fn what_the_profiler_cannot_do_and_classes_it_does_not_know_are_told() {
 
 #[test]
 fn hostile_counts_cost_their_rows_and_no_memory() {
-    let mut t = Telling::new();
+    let mut t = Reports::new();
     t.started(1, 9, false);
     for id in [15, 22, 23] {
-        t.told(id, &[&u32::MAX.to_le_bytes()[..], &[1; 40]].concat()).told(id, &[1, 0]);
+        t.reported(id, &[&u32::MAX.to_le_bytes()[..], &[1; 40]].concat()).reported(id, &[1, 0]);
     }
-    t.told(16, &[&[0; 24][..], &u32::MAX.to_le_bytes()].concat()).told(20, &[]).told(1, &[0; 9]).told(21, &[]);
+    t.reported(16, &[&[0; 24][..], &u32::MAX.to_le_bytes()].concat())
+        .reported(20, &[])
+        .reported(1, &[0; 9])
+        .reported(21, &[]);
     let facts = t.facts();
     assert!(facts.surviving.is_empty() && facts.moved.is_empty() && facts.roots.is_empty());
     assert_eq!(facts.objects, [(0, 0, 0)]);

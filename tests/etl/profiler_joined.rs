@@ -2,7 +2,7 @@
 
 use tracequet::facts::fact::Gc;
 
-use super::profiler::{Telling, facts, text};
+use super::profiler::{Reports, facts, text};
 use super::writer::RUNTIME;
 use crate::support::callbacks::Facts;
 
@@ -11,38 +11,38 @@ const GIB4: u64 = 1 << 32;
 const LARGE: u64 = 0x100_0000_0000;
 const GEN0: [u64; 3] = [0, 0x1000, 0x1000];
 
-fn runtime(t: &mut Telling, id: u16, version: u8, words: &[u32]) {
+fn runtime(t: &mut Reports, id: u16, version: u8, words: &[u32]) {
     let payload = [words.iter().flat_map(|w| w.to_le_bytes()).collect(), vec![8, 0]].concat();
     t.event(RUNTIME, id, version, &payload);
 }
 
-fn suspend(t: &mut Telling) {
+fn suspend(t: &mut Reports) {
     runtime(t, 9, 1, &[1, 0]);
     runtime(t, 8, 1, &[]);
 }
 
-fn restart(t: &mut Telling) {
+fn restart(t: &mut Reports) {
     runtime(t, 3, 1, &[]);
 }
 
 /// A blocking collection of generation 2 begins, for small allocations.
-fn start(t: &mut Telling, number: u32) {
+fn start(t: &mut Reports, number: u32) {
     let words = [number, 2, 0, 0].map(u32::to_le_bytes).concat();
     t.event(RUNTIME, 1, 2, &[&words[..], &[8, 0], &[0; 8]].concat());
 }
 
-fn end(t: &mut Telling, number: u32) {
+fn end(t: &mut Reports, number: u32) {
     runtime(t, 2, 1, &[number, 2]);
 }
 
-fn bounds(t: &mut Telling, bounds: &[[u64; 3]]) {
+fn bounds(t: &mut Reports, bounds: &[[u64; 3]]) {
     for [generation, start, length] in bounds {
         let numbers = [*start, *length, *length].map(u64::to_le_bytes).concat();
         t.event(RUNTIME, 23, 0, &[&[*generation as u8], &numbers[..], &[8, 0]].concat());
     }
 }
 
-fn ranges<const N: usize>(t: &mut Telling, id: u16, rows: &[[u64; N]]) {
+fn ranges<const N: usize>(t: &mut Reports, id: u16, rows: &[[u64; N]]) {
     let mut payload = [0, rows.len() as u32].map(u32::to_le_bytes).concat();
     payload.extend([8, 0]);
     payload.extend(rows.iter().flatten().flat_map(|n| n.to_le_bytes()));
@@ -50,7 +50,7 @@ fn ranges<const N: usize>(t: &mut Telling, id: u16, rows: &[[u64; N]]) {
 }
 
 /// A collection that both report, as on .NET 10: the runtime's last bounds and its end come behind the profiler's end.
-fn both(t: &mut Telling, number: u32) {
+fn both(t: &mut Reports, number: u32) {
     suspend(t);
     t.started(number, 2, false);
     start(t, number);
@@ -77,7 +77,7 @@ fn whole(gc_id: u32, number: u32, pauses: u32) -> Shape {
 
 #[test]
 fn bounds_of_the_runtime_give_generations_to_the_profiler_s_ranges_and_narrow_them() {
-    let mut t = Telling::new();
+    let mut t = Reports::new();
     both(&mut t, 1);
     let facts = t.facts();
     assert_eq!(shapes(&facts), [whole(1, 1, 1)]);
@@ -93,7 +93,7 @@ fn bounds_of_the_runtime_give_generations_to_the_profiler_s_ranges_and_narrow_th
 
 #[test]
 fn ranges_that_the_runtime_tells_too_are_told_once_and_exactly() {
-    let mut t = Telling::new();
+    let mut t = Reports::new();
     for number in 1..=2u32 {
         suspend(&mut t);
         t.started(number, 2, false);
@@ -119,11 +119,11 @@ fn ranges_that_the_runtime_tells_too_are_told_once_and_exactly() {
 
 #[test]
 fn a_type_that_both_tell_of_stands_once() {
-    let bulk = |t: &mut Telling, id: u64, name: &str| {
+    let bulk = |t: &mut Reports, id: u64, name: &str| {
         let head = [&[1, 0, 0, 0, 8, 0][..], &id.to_le_bytes(), &[0; 8 + 4 + 4 + 1]].concat();
         t.event(RUNTIME, 15, 0, &[head, text(name), vec![0; 4]].concat());
     };
-    let mut t = Telling::new();
+    let mut t = Reports::new();
     t.class(0x10, 1, "First");
     bulk(&mut t, 0x10, "First<T>");
     bulk(&mut t, 0x20, "Second<T>");
@@ -135,7 +135,7 @@ fn a_type_that_both_tell_of_stands_once() {
 
 #[test]
 fn a_recording_of_both_can_be_cut_anywhere() {
-    let mut t = Telling::new();
+    let mut t = Reports::new();
     (1..=2).for_each(|number| both(&mut t, number));
     let whole = t.bytes();
     for cut in 0x1000..whole.len() {
@@ -150,7 +150,7 @@ fn a_recording_of_both_can_be_cut_anywhere() {
 
 #[test]
 fn the_order_of_starts_and_ends_does_not_matter() {
-    let mut t = Telling::new();
+    let mut t = Reports::new();
     for number in 1..=3u32 {
         suspend(&mut t);
         start(&mut t, number);
@@ -168,7 +168,7 @@ fn the_order_of_starts_and_ends_does_not_matter() {
 
 #[test]
 fn collections_of_processes_without_the_profiler_stay_what_they_are() {
-    let mut t = Telling::new();
+    let mut t = Reports::new();
     t.started(1, 0, false).of(65, 19);
     suspend(&mut t);
     start(&mut t, 4);
@@ -186,7 +186,7 @@ fn lost_starts_and_ends_of_either_side_leave_the_ranges_where_they_belong() {
     for lost in ["started", "start", "finished", "end", "finished end", "started start"] {
         for (runtime_lists, starts_first) in [(false, false), (true, false), (false, true), (true, true)] {
             let what = format!("without {lost}, {runtime_lists} {starts_first}");
-            let mut t = Telling::new();
+            let mut t = Reports::new();
             for number in 1..=3u32 {
                 let keeps = |word: &str| number != 2 || !lost.split(' ').any(|l| l == word);
                 suspend(&mut t);
@@ -214,13 +214,13 @@ fn lost_starts_and_ends_of_either_side_leave_the_ranges_where_they_belong() {
             let facts = t.facts();
             // An end of the runtime's that comes behind that of the profiler, and has nothing before it, is a row of its own.
             let stray = !runtime_lists && lost.split(' ').any(|l| l == "start");
-            let told: Vec<_> = facts.collections.iter().filter(|c| !stray || c.surviving_range_count > 0).collect();
+            let reported: Vec<_> = facts.collections.iter().filter(|c| !stray || c.surviving_range_count > 0).collect();
             assert_eq!(facts.collections.len(), 3 + usize::from(stray), "{what}: {:#?}", facts.collections);
-            assert_eq!(told.iter().map(|c| c.surviving_range_count).collect::<Vec<_>>(), [1, 1, 1], "{what}");
-            let complete: Vec<_> = told.iter().map(|c| c.complete).collect();
+            assert_eq!(reported.iter().map(|c| c.surviving_range_count).collect::<Vec<_>>(), [1, 1, 1], "{what}");
+            let complete: Vec<_> = reported.iter().map(|c| c.complete).collect();
             assert_eq!(complete, [true, !lost.contains(' '), true], "{what}");
             let rows: Vec<_> = facts.surviving.iter().map(|r| (r.gc_id, r.range_start)).collect();
-            let expected: Vec<_> = told.iter().zip(1..).map(|(c, number)| (c.gc_id, 0x1000 * number)).collect();
+            let expected: Vec<_> = reported.iter().zip(1..).map(|(c, number)| (c.gc_id, 0x1000 * number)).collect();
             assert_eq!(rows, expected, "{what}");
             assert!(lost.contains("start") || !facts.problems.is_empty(), "{what}: nothing is said");
         }

@@ -9,7 +9,7 @@ use tracequet::trace::error::Problem;
 use tracequet::trace::reader::callback::{self, Body, Record, Visitor};
 use tracequet::trace::source::Input;
 
-use super::profiler::{Telling, facts};
+use super::profiler::{Reports, facts};
 use super::writer::{RUNTIME, TICKS, Writer};
 use crate::support::agree::stories;
 use crate::support::callbacks::Facts;
@@ -22,7 +22,7 @@ const HEAD_START_NS: i64 = 60_000_000_000;
 
 /// Retells the records of a .corprof as the profiler's events.
 struct Retelling {
-    etw: Telling,
+    etw: Reports,
     first_ticks: i64,
     collections: u32,
 }
@@ -62,7 +62,7 @@ fn retold(dual: &Dual, with_ranges: bool) -> Vec<u8> {
     let events = Recording::open(&dual.events_path());
     // Both clocks are the same: nanoseconds since the system started.
     let first_ticks = events.info.as_ref().expect("a header").clock.sync_ticks - HEAD_START_NS;
-    let mut retelling = Retelling { etw: Telling::new(), first_ticks, collections: 0 };
+    let mut retelling = Retelling { etw: Reports::new(), first_ticks, collections: 0 };
     let path = dual.folder.path().join("app.corprof");
     callback::read(Input::open(&path).expect("the recorder's file"), &mut retelling).expect("a readable recording");
     let mut etw = retelling.etw;

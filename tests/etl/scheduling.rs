@@ -383,7 +383,7 @@ fn states_begin_and_end_with_the_recording() {
         switch(2, 1100, 102, 101, WAITING, 6),
         switch(2, 1200, 0, 102, WAITING, 6),
     ];
-    // The last event is none of the scheduler.
+    // The last event does not come from the scheduler.
     let second = vec![process(3, 1001, PROCESS, "app.exe", 0), process(3, 1500, 60, "other.exe", 0)];
     let rows: Vec<Row> = thread_time(&dataset(&[first, second], &[])).into_iter().collect();
     let begin = rows[0].2.min(rows[1].2);
@@ -461,7 +461,7 @@ fn one_process_of_several_has_all_its_states() {
     assert_eq!(of_50(&one, "thread_time", &columns), (expected, false));
     let columns = ["ts_ns", "thread_id", "ready_by_thread_id"];
     assert_eq!(of_50(&one, "ready_thread", &columns), (of_50(&all, "ready_thread", &columns).0, false));
-    // Switches from its threads are told as well as those to them.
+    // Switches away from its threads are kept, as are those to them.
     let columns = ["ts_ns", "thread_id", "old_thread_id", "old_process_id"];
     assert_eq!(of_50(&one, "context_switch", &columns).0, of_50(&all, "context_switch", &columns).0);
     let switches = one.table("context_switch");

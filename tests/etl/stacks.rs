@@ -140,10 +140,10 @@ fn stacks_of_real_files_stand_at_their_events() {
         let wrong = expected.1.iter().find(|(key, stack)| runtime.get(*key) != Some(*stack));
         assert_eq!((runtime.len(), wrong), (expected.1.len(), None), "{}", file.name);
         assert_eq!(Some(own), file.expected["with_stack"].as_u64(), "{}: stacks inside of events", file.name);
-        let told: u64 = recording.problems.iter().filter(|p| p.code == "attached_stacks").map(|p| p.count).sum();
-        assert_eq!(told, count, "{}", file.name);
+        let reported: u64 = recording.problems.iter().filter(|p| p.code == "attached_stacks").map(|p| p.count).sum();
+        assert_eq!(reported, count, "{}", file.name);
         println!("{}: {} kernel, {} runtime, from {count} events", file.name, kernel.len(), runtime.len());
-        attached += told;
+        attached += reported;
     }
     assert!(attached >= 20_000, "{attached}");
 }

@@ -64,8 +64,8 @@ fn names_of_processes_beyond_the_budget_are_left_out_and_told() {
     assert_eq!(kept.processes, 800);
     assert!((BUDGET - (64 << 10)..=BUDGET).contains(&kept.text), "{}", kept.text);
     let wanted = 800 * (2 * name.len() + 3);
-    let told = counts(&kept, "too_much_text");
-    assert!(told as usize >= (wanted - BUDGET) / (name.len() + 3), "{told}");
+    let stated = counts(&kept, "too_much_text");
+    assert!(stated as usize >= (wanted - BUDGET) / (name.len() + 3), "{stated}");
 }
 
 #[test]
@@ -113,11 +113,11 @@ fn times_beyond_64_bits_are_told() {
     let at = |ticks| event(19, PROCESS, 1, ticks, &[], b"payload!");
     let far = [TICKS + 5, i64::MAX / 2, i64::MAX, i64::MIN].map(at);
     let recording = Recording::mapped(&Writer::file(&far));
-    let told = |recording: &Recording| -> Vec<_> {
+    let stated = |recording: &Recording| -> Vec<_> {
         let of_time = recording.problems.iter().filter(|problem| problem.code == "time_out_of_range");
         of_time.map(|problem| (problem.count, problem.severity)).collect()
     };
-    assert_eq!((recording.events.len(), told(&recording)), (5, vec![(3, Severity::Error)]));
+    assert_eq!((recording.events.len(), stated(&recording)), (5, vec![(3, Severity::Error)]));
     let clock = recording.info.as_ref().expect("a header").clock;
     let times: Vec<_> = recording.events.iter().map(|event| clock.since_start(event.ticks)).collect();
     assert!(times.iter().all(Option::is_some), "each stands at the nearest time: {times:?}");
@@ -127,5 +127,5 @@ fn times_beyond_64_bits_are_told() {
     patch(&mut header, 0x108, (last - 36_000_000_000).to_le_bytes());
     let hour = |hours: i64| at(TICKS + hours * 36_000_000_000);
     let recording = Recording::mapped(&Writer::with_header(&header).events(1, &[hour(0), hour(2)]).bytes);
-    assert_eq!((recording.events.len(), told(&recording)), (3, vec![(1, Severity::Error)]));
+    assert_eq!((recording.events.len(), stated(&recording)), (3, vec![(1, Severity::Error)]));
 }

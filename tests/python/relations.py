@@ -142,8 +142,8 @@ for table in ["process", "thread"]:
 frames = {"frame_count": "count(*)", "named_frame_count": "count(*) FILTER (is_named)"}
 count("trace counts frames", "trace", "trace_id", frames, "frame")
 lossy = {"(status = 'losses')": "count(*) > 0"}
-told = "diagnostic WHERE severity <> 'info'"
-count("trace.status is what diagnostic says", "trace", "trace_id", lossy, told, "status <> 'failed'")
+stated = "diagnostic WHERE severity <> 'info'"
+count("trace.status is what diagnostic says", "trace", "trace_id", lossy, stated, "status <> 'failed'")
 OF_GC = "trace_id, gc_id"
 pauses = {"pause_ns": "sum(duration_ns)", "pause_count": "count(*)"}
 count("gc counts its pauses", "gc", OF_GC, pauses, "gc_pause")

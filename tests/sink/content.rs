@@ -6,7 +6,7 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use parquet::arrow::ArrowWriter;
 use tempfile::TempDir;
-use tracequet::dataset::write::{Compression, Dataset, Format};
+use tracequet::dataset::write::{Compression, DatasetWriter, Format};
 
 use super::*;
 
@@ -14,7 +14,7 @@ use super::*;
 fn busy_dataset(options: DatasetOptions) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("set");
-    let mut dataset = Dataset::create(&out, options).unwrap();
+    let mut dataset = DatasetWriter::create(&out, options).unwrap();
     let mixed = dataset.table(every_kind("mixed")).unwrap();
     let count = dataset.table(numbers("event/Some-Provider/Count")).unwrap();
     dataset.table(every_kind("empty")).unwrap();
@@ -157,15 +157,16 @@ fn written_tables_are_told_in_the_order_of_declaration() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("set");
     for format in [Format::Parquet, Format::Arrow] {
-        let mut dataset = Dataset::create(&out, DatasetOptions { overwrite: true, ..options(format, 3) }).unwrap();
+        let mut dataset =
+            DatasetWriter::create(&out, DatasetOptions { overwrite: true, ..options(format, 3) }).unwrap();
         let tables: Vec<_> = ["b", "a", "c"].map(|name| dataset.table(numbers(name)).unwrap()).into();
         dataset.write(tables[2], number_batch(0..3)).unwrap();
         dataset.write(tables[0], number_batch(0..1)).unwrap();
         let written = dataset.close_tables(&[]).unwrap();
         dataset.file("manifest.json", MANIFEST).unwrap();
         dataset.commit().unwrap();
-        let told: Vec<_> = written.iter().map(|table| (table.name.as_str(), table.rows)).collect();
-        assert_eq!(told, [("b", 1), ("a", 0), ("c", 3)]);
+        let reported: Vec<_> = written.iter().map(|table| (table.name.as_str(), table.rows)).collect();
+        assert_eq!(reported, [("b", 1), ("a", 0), ("c", 3)]);
         for table in written {
             assert_eq!(std::fs::metadata(out.join(&table.path)).unwrap().len(), table.bytes);
         }

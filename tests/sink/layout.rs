@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::basic::{Compression as Codec, Encoding as Layout};
-use tracequet::dataset::write::{Compression, Dataset, Encoding, Format, TableSpec};
+use tracequet::dataset::write::{Compression, DatasetWriter, Encoding, Format, TableSpec};
 
 use super::*;
 
@@ -14,7 +14,8 @@ use super::*;
 fn every_kind_metadata(compression: Compression) -> ParquetMetaData {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("set");
-    let mut dataset = Dataset::create(&out, DatasetOptions { compression, ..options(Format::Parquet, 2) }).unwrap();
+    let mut dataset =
+        DatasetWriter::create(&out, DatasetOptions { compression, ..options(Format::Parquet, 2) }).unwrap();
     let table = dataset.table(every_kind("t")).unwrap();
     dataset.write(table, every_kind_batch(1, 3000)).unwrap();
     dataset.close_tables(&[]).unwrap();
@@ -96,7 +97,7 @@ fn compression_is_as_asked_for() {
 fn columns_of_a_few_rows_are_not_compressed() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("set");
-    let mut dataset = Dataset::create(&out, options(Format::Parquet, 2)).unwrap();
+    let mut dataset = DatasetWriter::create(&out, options(Format::Parquet, 2)).unwrap();
     let [few, many] = ["few", "many"].map(|name| dataset.table(numbers(name)).unwrap());
     // 8 bytes a row; those of all batches together count.
     for start in 0..10 {
@@ -139,16 +140,16 @@ fn sorting_columns_name_the_leaves() {
 #[test]
 fn a_sort_column_that_does_not_exist_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let mut dataset = Dataset::create(&folder.path().join("set"), options(Format::Parquet, 1)).unwrap();
+    let mut dataset = DatasetWriter::create(&folder.path().join("set"), options(Format::Parquet, 1)).unwrap();
     assert!(dataset.table(TableSpec { sorted_by: vec!["m".into()], ..numbers("t") }).is_err());
     assert!(dataset.table(TableSpec { encodings: Vec::new(), ..numbers("u") }).is_err());
 }
 
 /// The rows of each row group of the table `t` after what `write` does.
-fn groups(spec: TableSpec, write: impl FnOnce(&mut Dataset, tracequet::dataset::write::TableId)) -> Vec<i64> {
+fn groups(spec: TableSpec, write: impl FnOnce(&mut DatasetWriter, tracequet::dataset::write::TableId)) -> Vec<i64> {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("set");
-    let mut dataset = Dataset::create(&out, options(Format::Parquet, 2)).unwrap();
+    let mut dataset = DatasetWriter::create(&out, options(Format::Parquet, 2)).unwrap();
     let table = dataset.table(spec).unwrap();
     write(&mut dataset, table);
     dataset.close_tables(&[]).unwrap();
@@ -181,10 +182,10 @@ fn row_groups_are_in_order_whatever_the_order_of_the_rows() {
     let spec = TableSpec { name: "t".into(), schema, encodings, sorted_by: vec!["key".into()] };
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("set");
-    let mut dataset = Dataset::create(&out, options(Format::Parquet, 2)).unwrap();
+    let mut dataset = DatasetWriter::create(&out, options(Format::Parquet, 2)).unwrap();
     let table = dataset.table(spec).unwrap();
     let mut rows = 0;
-    let mut write = |dataset: &mut Dataset, keys: &mut dyn Iterator<Item = u64>| {
+    let mut write = |dataset: &mut DatasetWriter, keys: &mut dyn Iterator<Item = u64>| {
         let batch = keyed(rows, keys);
         rows += batch.num_rows() as u64;
         dataset.write(table, batch).unwrap();
@@ -220,7 +221,7 @@ fn rows_of_a_table_without_an_order_stay_as_they_come() {
     let spec = TableSpec { sorted_by: Vec::new(), ..numbers("t") };
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("set");
-    let mut dataset = Dataset::create(&out, options(Format::Parquet, 2)).unwrap();
+    let mut dataset = DatasetWriter::create(&out, options(Format::Parquet, 2)).unwrap();
     let table = dataset.table(spec).unwrap();
     [5..9, 0..4, 2..7].into_iter().for_each(|values| dataset.write(table, number_batch(values)).unwrap());
     dataset.close_tables(&[]).unwrap();
@@ -232,7 +233,7 @@ fn rows_of_a_table_without_an_order_stay_as_they_come() {
 #[test]
 fn a_table_cannot_be_sorted_by_what_has_no_plain_order() {
     let folder = tempfile::tempdir().unwrap();
-    let mut dataset = Dataset::create(&folder.path().join("set"), options(Format::Parquet, 1)).unwrap();
+    let mut dataset = DatasetWriter::create(&folder.path().join("set"), options(Format::Parquet, 1)).unwrap();
     for column in ["name", "ratio", "frames", "no such column"] {
         let spec = TableSpec { sorted_by: vec![column.into()], ..every_kind("t") };
         assert!(dataset.table(spec).is_err(), "{column}");
@@ -296,4 +297,62 @@ fn dictionaries_that_come_again_do_not_fill_row_groups() {
         }
     });
     assert_eq!(rows, [640]);
+}
+
+/// A number, a text and a word of each row: `distinct` different ones; each tenth is missing.
+fn varied_columns(distinct: u64) -> RecordBatch {
+    let values = || (0..20_000).map(move |row: u64| (row % 10 != 9).then_some(row * 7919 % distinct));
+    let text = |value: Option<u64>| value.map(|value| format!("name {value}"));
+    let numbers: ArrayRef = Arc::new(values().collect::<UInt64Array>());
+    let texts: ArrayRef = Arc::new(values().map(text).collect::<StringArray>());
+    let words: arrow_array::DictionaryArray<Int32Type> = texts.as_string::<i32>().iter().collect();
+    RecordBatch::try_from_iter_with_nullable([
+        ("number", numbers, true),
+        ("text", texts, true),
+        ("word", Arc::new(words), true),
+    ])
+    .unwrap()
+}
+
+#[test]
+fn a_dictionary_is_for_values_that_come_again() {
+    use Layout::{DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, PLAIN, RLE_DICTIONARY};
+    let folder = tempfile::tempdir().unwrap();
+    for (distinct, wanted) in [
+        (1_000, [RLE_DICTIONARY; 3]),
+        // pyarrow reads words into a dictionary, for which a text has to be plain or in one.
+        (1_000_003, [DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, PLAIN]),
+    ] {
+        let out = folder.path().join(distinct.to_string());
+        let batch = varied_columns(distinct);
+        let encodings = vec![Encoding::Dictionary; 3];
+        let spec = TableSpec { name: "t".into(), schema: batch.schema(), encodings, sorted_by: Vec::new() };
+        let mut dataset = DatasetWriter::create(&out, options(Format::Parquet, 2)).unwrap();
+        let table = dataset.table(spec).unwrap();
+        // In parts: the first alone would not be enough to judge by.
+        for at in (0..20_000).step_by(5_000) {
+            dataset.write(table, batch.slice(at, 5_000)).unwrap();
+        }
+        dataset.close_tables(&[]).unwrap();
+        dataset.commit().unwrap();
+        let file = out.join("t.parquet");
+        for (column, layout) in parquet_metadata(&file).row_group(0).columns().iter().zip(wanted) {
+            let path = column.column_path().string();
+            assert!(column.encodings().any(|found| found == layout), "{path} of {distinct}");
+            assert_eq!(column.dictionary_page_offset().is_some(), layout == RLE_DICTIONARY, "{path} of {distinct}");
+        }
+        let read = read_parquet(&file);
+        assert_eq!((read.column(0), read.column(1)), (batch.column(0), batch.column(1)));
+        assert_eq!(words_of(&read), words_of(&batch));
+        #[cfg(unix)]
+        if let Some(python) = crate::support::python::python("a_dictionary_is_for_values_that_come_again") {
+            crate::readers::run(&python, "read_varied.py", &[file, distinct.to_string().into()]);
+        }
+    }
+}
+
+/// The words, whatever their dictionary.
+fn words_of(batch: &RecordBatch) -> Vec<Option<String>> {
+    let words = batch.column(2).as_dictionary::<Int32Type>().downcast_dict::<StringArray>().unwrap();
+    words.into_iter().map(|word| word.map(str::to_owned)).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use tracequet::dataset::write::{Dataset, Format};
+use tracequet::dataset::write::{DatasetWriter, Format};
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn seven_hundred_tables_need_few_open_files() {
     for format in [Format::Parquet, Format::Arrow] {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("set");
-        let mut dataset = Dataset::create(&out, options(format, 2)).unwrap();
+        let mut dataset = DatasetWriter::create(&out, options(format, 2)).unwrap();
         let tables: Vec<_> = (0..700).map(|i| dataset.table(numbers(&format!("event/P/E{i}"))).unwrap()).collect();
         for round in 0..3 {
             for table in tables.iter().step_by(2) {
@@ -99,7 +99,7 @@ fn speed_of_moved_ranges() {
     for threads in [1, 2, 3, 1, 2, 3, 1, 2, 3] {
         let folder = tempfile::tempdir().unwrap();
         let began = Instant::now();
-        let mut dataset = Dataset::create(&folder.path().join("set"), options(Format::Parquet, threads)).unwrap();
+        let mut dataset = DatasetWriter::create(&folder.path().join("set"), options(Format::Parquet, threads)).unwrap();
         let encodings = columns.iter().map(|(_, _, encoding)| *encoding).collect();
         let spec = TableSpec { name: "gc_moved_range".into(), schema: schema.clone(), encodings, sorted_by: vec![] };
         let table = dataset.table(spec).unwrap();

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tracequet::dataset::write::{Compression, Dataset, Format};
+use tracequet::dataset::write::{Compression, DatasetWriter, Format};
 use tracequet::trace::error::{Error, Result};
 
 use super::*;
@@ -13,7 +13,7 @@ fn overwriting() -> DatasetOptions {
 
 /// A dataset of one table with `rows` rows.
 fn write(out: &Path, options: DatasetOptions, rows: u64) -> Result<()> {
-    let mut dataset = Dataset::create(out, options)?;
+    let mut dataset = DatasetWriter::create(out, options)?;
     let table = dataset.table(numbers("gc"))?;
     dataset.write(table, number_batch(0..rows))?;
     dataset.close_tables(&[])?;
@@ -29,7 +29,7 @@ fn names(folder: &Path) -> Vec<String> {
 fn a_dataset_appears_with_its_commit_and_alone() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("set");
-    let mut dataset = Dataset::create(&out, options(Format::Parquet, 1)).unwrap();
+    let mut dataset = DatasetWriter::create(&out, options(Format::Parquet, 1)).unwrap();
     dataset.table(numbers("gc")).unwrap();
     dataset.close_tables(&[]).unwrap();
     dataset.file("views.sql", b"-- none\n").unwrap();
@@ -48,7 +48,7 @@ fn a_dataset_appears_with_its_commit_and_alone() {
 #[test]
 fn without_a_commit_nothing_is_left() {
     let folder = tempfile::tempdir().unwrap();
-    let mut dataset = Dataset::create(&folder.path().join("a/b/set"), options(Format::Parquet, 2)).unwrap();
+    let mut dataset = DatasetWriter::create(&folder.path().join("a/b/set"), options(Format::Parquet, 2)).unwrap();
     let table = dataset.table(every_kind("t")).unwrap();
     for seed in 0..20 {
         // Half of it is written, half of it waits.
@@ -161,7 +161,7 @@ fn overwrite_replaces_nothing_else() {
         fs::write(photos.join("manifest.json"), manifest).unwrap();
         refuse(&photos);
         fs::rename(photos.join("cat.jpg"), folder.path().join("cat.jpg")).unwrap();
-        drop(Dataset::create(&photos, overwriting()).unwrap());
+        drop(DatasetWriter::create(&photos, overwriting()).unwrap());
         fs::rename(folder.path().join("cat.jpg"), photos.join("cat.jpg")).unwrap();
     }
 }
@@ -170,7 +170,7 @@ fn overwrite_replaces_nothing_else() {
 fn something_that_appears_in_the_meantime_is_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("set");
-    let dataset = Dataset::create(&out, overwriting()).unwrap();
+    let dataset = DatasetWriter::create(&out, overwriting()).unwrap();
     fs::create_dir(&out).unwrap();
     fs::write(out.join("cat.jpg"), b"cat").unwrap();
     assert!(matches!(dataset.commit(), Err(Error::Usage(_))));
@@ -225,7 +225,8 @@ fn partitions_lie_below_their_table() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("set");
     for (format, extension) in [(Format::Parquet, "parquet"), (Format::Arrow, "arrow")] {
-        let mut dataset = Dataset::create(&out, DatasetOptions { overwrite: true, ..options(format, 2) }).unwrap();
+        let mut dataset =
+            DatasetWriter::create(&out, DatasetOptions { overwrite: true, ..options(format, 2) }).unwrap();
         for key in ["a1", "b2"] {
             dataset.set_partition(Some(format!("trace={key}")));
             dataset.table(numbers("gc")).unwrap();
@@ -246,7 +247,7 @@ fn partitions_lie_below_their_table() {
 #[test]
 fn no_name_leads_out_of_the_dataset() {
     let folder = tempfile::tempdir().unwrap();
-    let mut dataset = Dataset::create(&folder.path().join("set"), options(Format::Parquet, 1)).unwrap();
+    let mut dataset = DatasetWriter::create(&folder.path().join("set"), options(Format::Parquet, 1)).unwrap();
     for name in ["", "/gc", "../gc", "event/../gc", "event//gc", "event/", ".", "a\\b", "C:", "a\0b", "a\nb"] {
         assert!(matches!(dataset.table(numbers(name)), Err(Error::Internal(_))), "{name:?}");
         assert!(name == "/gc" || dataset.file(name, b"").is_err(), "{name:?}");
@@ -262,7 +263,7 @@ fn no_name_leads_out_of_the_dataset() {
 fn what_no_file_can_be_written_with_is_a_usage_error() {
     let folder = tempfile::tempdir().unwrap();
     let create = |format, compression| {
-        Dataset::create(&folder.path().join("set"), DatasetOptions { compression, ..options(format, 1) })
+        DatasetWriter::create(&folder.path().join("set"), DatasetOptions { compression, ..options(format, 1) })
     };
     assert!(matches!(create(Format::Arrow, Compression::Snappy), Err(Error::Usage(_))));
     assert!(matches!(create(Format::Parquet, Compression::Zstd(23)), Err(Error::Usage(_))));
@@ -273,7 +274,7 @@ fn what_no_file_can_be_written_with_is_a_usage_error() {
 #[test]
 fn misuse_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
-    let mut dataset = Dataset::create(&folder.path().join("set"), options(Format::Parquet, 1)).unwrap();
+    let mut dataset = DatasetWriter::create(&folder.path().join("set"), options(Format::Parquet, 1)).unwrap();
     let table = dataset.table(numbers("gc")).unwrap();
     assert!(dataset.write(table, every_kind_batch(0, 1)).is_err());
     dataset.close_tables(&[]).unwrap();
@@ -292,7 +293,7 @@ fn growing(folder: &Path) -> std::path::PathBuf {
 fn a_file_that_cannot_be_written_fails_the_dataset() {
     for format in [Format::Parquet, Format::Arrow] {
         let folder = tempfile::tempdir().unwrap();
-        let mut dataset = Dataset::create(&folder.path().join("set"), options(format, 2)).unwrap();
+        let mut dataset = DatasetWriter::create(&folder.path().join("set"), options(format, 2)).unwrap();
         let table = dataset.table(numbers("gc")).unwrap();
         for in_the_way in ["gc.parquet", "gc.arrow"] {
             fs::create_dir(growing(folder.path()).join(in_the_way)).unwrap();
@@ -312,7 +313,7 @@ fn a_file_that_cannot_be_written_fails_the_dataset() {
 #[test]
 fn a_full_disk_is_an_io_error_and_nothing_is_committed() {
     let folder = tempfile::tempdir().unwrap();
-    let mut dataset = Dataset::create(&folder.path().join("set"), options(Format::Parquet, 1)).unwrap();
+    let mut dataset = DatasetWriter::create(&folder.path().join("set"), options(Format::Parquet, 1)).unwrap();
     let table = dataset.table(numbers("gc")).unwrap();
     // Random, so that no buffer can hold the compressed rows.
     let mut random = 1u64;

@@ -12,7 +12,7 @@ use tracequet::analyze::survived::{self, Step};
 use tracequet::dataset::read::{Column, Recording};
 use tracequet::trace::error::Result;
 use tracequet::trace::source::live::Live;
-use tracequet::{Convert, Summary, collect, convert};
+use tracequet::{Convert, Summary, collect_etw, convert};
 
 /// What became of an object, by the dataset in a directory.
 pub fn survived(path: &Path, trace: Option<&str>, gc: u32, address: u64, follow: bool) -> Result<Vec<Step>> {
@@ -62,7 +62,7 @@ impl Dataset {
     pub fn with(request: Convert) -> Dataset {
         let directory = tempfile::tempdir().unwrap();
         let request = request.output(directory.path().join("out"));
-        let summary = convert(&request, &mut |_| {}).unwrap_or_else(|e| panic!("{:?}: {e}", request.inputs));
+        let summary = convert(&request, &mut |_| {}).unwrap_or_else(|e| panic!("{:?}: {e}", request.input_paths()));
         Dataset { summary, directory }
     }
 
@@ -70,7 +70,7 @@ impl Dataset {
     pub fn of_live(request: Convert, live: Live) -> Dataset {
         let directory = tempfile::tempdir().unwrap();
         let request = request.output(directory.path().join("out"));
-        let summary = collect(&request, || Ok(live), &mut |_| {}).unwrap_or_else(|e| panic!("live: {e}"));
+        let summary = collect_etw(&request, || Ok(live), &mut |_| {}).unwrap_or_else(|e| panic!("live: {e}"));
         Dataset { summary, directory }
     }
 

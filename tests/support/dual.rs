@@ -97,6 +97,8 @@ pub fn without_settings(command: &mut Command) -> &mut Command {
 pub struct Dual {
     pub folder: tempfile::TempDir,
     pub child: Child,
+    /// The collector's library that the settings name.
+    collector: Option<String>,
 }
 
 impl Runtime {
@@ -138,20 +140,28 @@ impl Runtime {
             .env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
             .env("TRACEQUET_OUTPUT", folder.path().join("app.corprof"))
             .envs(environment.iter().copied());
-        Dual { folder, child: command.spawn().expect("a program that starts") }
+        let collector = settings.iter().find(|(name, _)| *name == "GCName").map(|(_, library)| (*library).to_owned());
+        Dual { folder, child: command.spawn().expect("a program that starts"), collector }
     }
 }
 
 impl Dual {
-    /// Waits until the program ended by itself.
+    /// Waits until the program ended by itself. It has loaded the collector that the settings name.
     pub fn ended(mut self) -> Dual {
         let begin = Instant::now();
+        let maps = format!("/proc/{}/maps", self.child.id());
+        let has_loaded = |library: &String| std::fs::read_to_string(&maps).is_ok_and(|maps| maps.contains(library));
+        let mut is_loaded = false;
         while self.child.try_wait().expect("a child").is_none() {
             if begin.elapsed() > Duration::from_secs(120) {
                 self.child.kill().ok();
                 panic!("the program does not end");
             }
+            is_loaded |= self.collector.as_ref().is_some_and(has_loaded);
             std::thread::sleep(Duration::from_millis(10));
+        }
+        if let Some(library) = &self.collector {
+            assert!(is_loaded, "the program did not load {library}");
         }
         self
     }

@@ -85,7 +85,13 @@ impl Program {
 
     /// As [`Program::start`], with more in the environment.
     pub fn start_as(mut command: Command, runtime: &Runtime) -> Program {
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Program::start_piped(command, runtime)
+    }
+
+    /// As [`Program::start_as`], with the input and output that the command has.
+    pub fn start_piped(mut command: Command, runtime: &Runtime) -> Program {
+        let child = command.spawn();
         let program = Program { child: child.expect("the program starts") };
         let begin = Instant::now();
         while tracequet::trace::source::diagnostics::port::find(program.id()).and_then(|port| port.connect()).is_err() {

@@ -1,5 +1,6 @@
 //! Compares runs with rules and with other runs. Runs are the samples, not the events within a run.
 
+mod baseline;
 mod fingerprint;
 mod run;
 
@@ -8,15 +9,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use tracequet_dataset::read::Dataset;
 use tracequet_trace::error::Result;
 
+pub use self::baseline::{Baseline, ENOUGH, Since};
 use self::fingerprint::fingerprint;
+pub use self::fingerprint::incomparable;
 pub use self::run::Run;
 use self::run::{values, values_known};
 use super::metrics::{Better, Metric, Owner, definition_of, metrics};
 use super::rules::{Amount, Bound, Compare, Rule, matches};
-use super::samples::{least_chance, mann_whitney, median};
+use super::samples::{Shift, least_chance, mann_whitney, median, runs_needed, shift, tails};
 
 /// A difference that chance makes less often than this is one.
 pub const CHANCE: f64 = 0.05;
+
+/// Of rules that compare runs of the same program, at most this part fails.
+pub const FALSE_ALARMS: f64 = 0.02;
 
 /// The runs of a dataset that have all of these labels, and one of these keys if there are some. Recordings that could not be
 /// read are among them, and all of which the entry is damaged.
@@ -123,16 +129,19 @@ pub struct Finding {
     pub baseline_runs: usize,
     /// What the figure had to keep.
     pub bound: Option<f64>,
-    /// Probability of such a difference by chance.
+    /// Probability that chance makes a difference this large in the direction that the rule forbids.
     pub chance: Option<f64>,
+    /// By how much the new runs lie above the baseline. Each end of its interval is exceeded with probability [`FALSE_ALARMS`].
+    pub shift: Option<Shift>,
     /// Why, in a sentence.
     pub why: String,
     /// Where to look: recording, and collection or type.
     pub look_at: Option<String>,
 }
 
-/// Holds new runs against rules, where they say so in comparison with a baseline.
-pub fn check(rules: &[Rule], new: &[Run], base: &[Run]) -> Result<Vec<Finding>> {
+/// Holds new runs against rules, where they say so in comparison with a baseline. Runs with the same value of the label `by` belong
+/// together: they count as one where there are enough values for a test.
+pub fn check(rules: &[Rule], new: &[Run], base: &[Run], by: Option<&str>) -> Result<Vec<Finding>> {
     let mut found = Vec::new();
     for rule in rules {
         let wanted: Vec<_> = rule.labels.iter().map(|(name, value)| (name.clone(), true, value.clone())).collect();
@@ -156,11 +165,29 @@ pub fn check(rules: &[Rule], new: &[Run], base: &[Run]) -> Result<Vec<Finding>> 
             let why = if new.is_empty() { "there is no recording for it".into() } else { without_figure(rule, &new)? };
             found.push(Finding { why, ..empty(rule, &rule.metric) });
         }
-        for name in names {
-            found.push(judge(rule, name, &new, &base)?);
-        }
+        let mut of_names =
+            names.into_iter().map(|name| judge(rule, name, &new, &base, by)).collect::<Result<Vec<_>>>()?;
+        correct(&mut of_names);
+        found.extend(of_names);
     }
     Ok(found)
+}
+
+/// A rule for several figures makes several comparisons, each with its chance of a false alarm: the more there are, the less likely a
+/// difference has to be (Holm).
+fn correct(findings: &mut [Finding]) {
+    let tested = findings.iter().filter(|finding| finding.chance.is_some()).count();
+    let mut failed: Vec<&mut Finding> =
+        findings.iter_mut().filter(|finding| finding.verdict == Verdict::Failed && finding.chance.is_some()).collect();
+    failed.sort_by(|a, b| a.chance.unwrap_or_default().total_cmp(&b.chance.unwrap_or_default()));
+    let is_not_significant = |(place, finding): (usize, &&mut Finding)| {
+        finding.chance.unwrap_or_default() * (tested - place) as f64 > FALSE_ALARMS
+    };
+    let kept = failed.iter().enumerate().position(is_not_significant).unwrap_or(failed.len());
+    for finding in failed.into_iter().skip(kept) {
+        finding.verdict = Verdict::Undecided;
+        finding.why = format!("outside of the bound, but not significant among {tested} comparisons of this rule");
+    }
 }
 
 /// Why no run has a figure.
@@ -192,13 +219,14 @@ fn empty(rule: &Rule, metric: &str) -> Finding {
         baseline_runs: 0,
         bound: None,
         chance: None,
+        shift: None,
         why: String::new(),
         look_at: None,
     }
 }
 
 /// Judges a figure by the least and by the most that it can be, which are mostly the same.
-fn judge(rule: &Rule, name: &str, new: &[Run], base: &[Run]) -> Result<Finding> {
+fn judge(rule: &Rule, name: &str, new: &[Run], base: &[Run], by: Option<&str>) -> Result<Finding> {
     let uses_baseline = matches!(rule.bound, Bound::Baseline { .. });
     let own = values(rule, name, new, "that are checked")?;
     let theirs = if uses_baseline { values(rule, name, base, "of the baseline")? } else { Ok(Default::default()) };
@@ -208,14 +236,14 @@ fn judge(rule: &Rule, name: &str, new: &[Run], base: &[Run]) -> Result<Finding> 
             let known = |runs: &[Run]| runs.iter().filter_map(|run| run.value(name)).collect::<Vec<f64>>();
             let (new_values, base_values) = (known(new), if uses_baseline { known(base) } else { Vec::new() });
             let undecided = own.err().or(theirs.err());
-            return judge_values(rule, name, (new, base), (&new_values, &base_values), undecided);
+            return judge_values(rule, name, (new, base), (&new_values, &base_values), undecided, by);
         }
     };
-    let low = judge_values(rule, name, (new, base), (&own.0, &theirs.1), None)?;
+    let low = judge_values(rule, name, (new, base), (&own.0, &theirs.1), None, by)?;
     if own.0 == own.1 && theirs.0 == theirs.1 {
         return Ok(low);
     }
-    let high = judge_values(rule, name, (new, base), (&own.1, &theirs.0), None)?;
+    let high = judge_values(rule, name, (new, base), (&own.1, &theirs.0), None, by)?;
     if low.verdict == high.verdict {
         return Ok(high);
     }
@@ -230,6 +258,7 @@ fn judge_values(
     (new, base): (&[Run], &[Run]),
     (own, theirs): (&[f64], &[f64]),
     undecided: Option<String>,
+    by: Option<&str>,
 ) -> Result<Finding> {
     let mut finding = empty(rule, name);
     (finding.value, finding.runs) = (median(own), own.len());
@@ -278,6 +307,12 @@ fn judge_values(
         finding.why = why;
         return Ok(finding);
     }
+    let is_exact = definition_of(name)?.is_some_and(|definition| definition.exact);
+    let test = SignificanceTest::of((new, own), (base, theirs), by);
+    if uses_baseline && !is_exact {
+        finding.chance = test.chance(rule.compare);
+        finding.shift = shift(&test.own, &test.theirs, FALSE_ALARMS);
+    }
     if keeps(rule.compare, value, bound) {
         finding.verdict = Verdict::Passed;
         return Ok(finding);
@@ -298,22 +333,85 @@ fn judge_values(
         finding.why = "the difference is within the noise".into();
         return Ok(finding);
     }
-    if definition_of(name)?.is_some_and(|definition| definition.exact) {
-        finding.why = "counts are compared as they are".into();
-    } else if least_chance(own.len(), theirs.len()) > CHANCE {
-        finding.why = format!(
-            "{} against {} runs: too few for a significance test, so the bound alone decides",
-            own.len(),
-            theirs.len()
-        );
-    } else {
-        finding.chance = mann_whitney(own, theirs);
-        if finding.chance.is_some_and(|chance| chance > CHANCE) {
+    match finding.chance {
+        _ if is_exact => finding.why = "counts are compared as they are".into(),
+        None => {
+            finding.why = format!(
+                "{} against {} runs: too few for a significance test, so the bound alone decides",
+                own.len(),
+                theirs.len()
+            );
+        }
+        Some(chance) if chance <= FALSE_ALARMS => finding.why += &test.note,
+        // A rule without room asks whether the figure is worse at all.
+        Some(_) if bound == baseline => {
             finding.verdict = Verdict::Passed;
             finding.why = "outside of the bound, but not significant".into();
         }
+        Some(_) => {
+            finding.verdict = Verdict::Undecided;
+            finding.why = "outside of the bound, but not significant".into();
+            let needed = runs_needed(&test.own, &test.theirs, FALSE_ALARMS);
+            if let Some(needed) = needed.filter(|needed| *needed as usize > test.own.len().min(test.theirs.len())) {
+                finding.why += &format!(": about {needed} {} on each side would decide", test.unit);
+            }
+        }
     }
     Ok(finding)
+}
+
+/// The values that a significance test takes: those of runs, or the medians of runs that belong together.
+struct SignificanceTest {
+    own: Vec<f64>,
+    theirs: Vec<f64>,
+    unit: &'static str,
+    /// What stands behind a difference that it finds.
+    note: String,
+}
+
+impl SignificanceTest {
+    fn of((new, own): (&[Run], &[f64]), (base, theirs): (&[Run], &[f64]), by: Option<&str>) -> SignificanceTest {
+        let of_runs =
+            SignificanceTest { own: own.to_vec(), theirs: theirs.to_vec(), unit: "runs", note: String::new() };
+        let Some(label) = by else { return of_runs };
+        let grouped = |runs: &[Run], values: &[f64]| {
+            let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+            for (run, value) in runs.iter().filter(|run| !run.is_failed).zip(values) {
+                groups.entry(run.labels.get(label).cloned().unwrap_or_default()).or_default().push(*value);
+            }
+            groups.values().filter_map(|values| median(values)).collect::<Vec<f64>>()
+        };
+        let grouped = SignificanceTest {
+            own: grouped(new, own),
+            theirs: grouped(base, theirs),
+            unit: "values of the label",
+            note: String::new(),
+        };
+        if grouped.can_find() {
+            return grouped;
+        }
+        let note = format!(
+            "; {} and {} values of {label} are too few to compare, and runs of one value are more alike than others",
+            grouped.own.len(),
+            grouped.theirs.len()
+        );
+        SignificanceTest { note, ..of_runs }
+    }
+
+    /// Whether any difference would be significant.
+    fn can_find(&self) -> bool {
+        least_chance(self.own.len(), self.theirs.len()) <= 2.0 * FALSE_ALARMS
+    }
+
+    /// The probability that chance makes such a difference in the direction that a rule forbids. `None` for too few values.
+    fn chance(&self, compare: Compare) -> Option<f64> {
+        let [below, above] = tails(&self.own, &self.theirs).filter(|_| self.can_find())?;
+        Some(match compare {
+            Compare::AtMost | Compare::Below => above,
+            Compare::AtLeast | Compare::Above => below,
+            Compare::Equal => (2.0 * below.min(above)).min(1.0),
+        })
+    }
 }
 
 /// Why runs that lost something or could not be read decide nothing.
@@ -371,20 +469,6 @@ fn keeps(compare: Compare, value: f64, bound: f64) -> bool {
         Compare::Above => value > bound,
         Compare::Equal => value == bound,
     }
-}
-
-/// Why runs cannot be compared, if they cannot.
-pub fn incomparable(new: &[Run], base: &[Run]) -> Option<String> {
-    let of = |runs: &[Run], name: &str| -> BTreeSet<String> {
-        runs.iter().filter_map(|run| run.fingerprint.get(name)).filter(|value| !value.is_empty()).cloned().collect()
-    };
-    let names: BTreeSet<&str> = new.iter().chain(base).flat_map(|run| run.fingerprint.keys().copied()).collect();
-    names.into_iter().find_map(|name| {
-        let (own, theirs) = (of(new, name), of(base, name));
-        let differs = !own.is_empty() && !theirs.is_empty() && own != theirs;
-        let list = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(" or ");
-        differs.then(|| format!("not comparable: {name} was {}, now {}", list(theirs), list(own)))
-    })
 }
 
 /// The run in which the figure is worst, and where in it: the collection, or the type or method with the most, or with

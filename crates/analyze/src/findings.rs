@@ -4,7 +4,10 @@
 
 mod allocations;
 mod collections;
+mod holders;
+mod inlined;
 mod judge;
+mod line;
 mod picture;
 mod queries;
 mod rule;
@@ -12,6 +15,8 @@ mod rules;
 mod score;
 mod shared;
 mod sites;
+mod survivors;
+mod texts;
 mod times;
 mod windows;
 mod words;
@@ -19,18 +24,28 @@ mod words;
 use tracequet_dataset::read::arrow_array::RecordBatch;
 use tracequet_dataset::read::{Column, Recording};
 use tracequet_facts::fact;
-use tracequet_trace::error::Result;
+use tracequet_trace::error::{Error, Result};
 
 use self::picture::Picture;
+use super::lifetime::{Lifetime, found_lifetimes};
 use super::{HeldTexts, held};
 pub use judge::{Finding, Verdict};
 pub use score::{INFO, WARNING, score};
+
+/// The rule that looks at sampled objects that were followed, and the tables that they are followed in.
+const FOLLOWS: &str = "leak";
+const TABLES: [&str; 3] = ["allocation", "gc_generation_range", "gc_surviving_range"];
 
 /// The table that `convert` writes findings to.
 pub const TABLE: &str = "finding";
 
 /// Bytes of its texts, at most.
 const MAX_TEXT: u64 = 64 << 20;
+
+/// The names of all rules, each with the kinds of events that it needs, as `schemas/metrics.toml` calls them.
+pub fn rules() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+    rules::RULES.iter().map(|rule| (rule.name, rule.needs))
+}
 
 /// The findings of one recording in the making.
 #[derive(Debug)]
@@ -50,6 +65,11 @@ impl Findings {
     /// Sees rows of a table.
     pub fn add(&mut self, table: &str, batch: &RecordBatch) -> Result<()> {
         self.0.add(table, batch)
+    }
+
+    /// Sees what became of a sampled object.
+    fn follow(&mut self, lifetime: &Lifetime<'_>) {
+        self.0.follow(lifetime);
     }
 
     /// The findings, the most important first. `trace_id` is the key of the recording in its dataset; `None` when it is the only one.
@@ -86,9 +106,37 @@ pub fn findings(recording: &Recording<'_>) -> Result<Vec<Finding>> {
     if recording.table(TABLE).is_ok() { stored(recording) } else { computed(recording) }
 }
 
+/// The same, with what sampled objects say that are followed through its collections, and with what holds the objects that stay.
+/// Objects are followed here when the recording has what it takes, and it was not done when the dataset was written. Holders are looked
+/// up when there is a dump of the heap.
+pub fn followed(recording: &Recording<'_>) -> Result<Vec<Finding>> {
+    let mut found = findings(recording)?;
+    let is_known = found.iter().any(|finding| finding.rule == FOLLOWS && finding.verdict >= Verdict::Fine);
+    let has = |name: &str| recording.tables().any(|table| table.name == name && table.rows > 0);
+    // Without one of the tables that findings are made of, those that were made when the dataset was written say more.
+    let is_whole = || Findings::tables().into_iter().all(|name| recording.table(name).is_ok());
+    if !is_known && TABLES.into_iter().all(has) && is_whole() {
+        let mut findings = Findings::new()?;
+        match found_lifetimes(recording, |lifetime| {
+            findings.follow(lifetime);
+            Ok(())
+        }) {
+            Ok(()) => found = summed(findings, recording)?,
+            // Nothing to follow, or too much of it: the others stand.
+            Err(Error::NotRecorded { .. } | Error::OverMemory { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    holders::name_holders(recording, &mut found)?;
+    Ok(found)
+}
+
 /// The findings of a recording by its other tables; of tables that it does not have nothing is known.
 pub fn computed(recording: &Recording<'_>) -> Result<Vec<Finding>> {
-    let mut findings = Findings::new()?;
+    summed(Findings::new()?, recording)
+}
+
+fn summed(mut findings: Findings, recording: &Recording<'_>) -> Result<Vec<Finding>> {
     for table in Findings::tables() {
         let Ok(found) = recording.table(table) else { continue };
         for batch in found.scan().columns(Picture::columns(table)).batches()? {

@@ -3,18 +3,20 @@
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::{Error, Result};
 
-mod allocation_source;
+pub mod allocation_source;
 mod allowance;
 pub mod check;
 pub mod cohort;
 pub mod collection;
 #[cfg(test)]
 mod dice;
+pub mod diff;
 pub mod findings;
 pub mod heap;
 pub mod lifetime;
 pub mod metrics;
 pub mod profile;
+mod rows;
 pub mod rules;
 pub mod samples;
 pub mod survived;

@@ -8,7 +8,7 @@ use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::views;
-use tracequet_dataset::write::{Dataset, TableSink};
+use tracequet_dataset::write::{DatasetWriter, TableSink};
 use tracequet_trace::error::Result;
 
 use super::hashed::trace_key;
@@ -25,14 +25,14 @@ pub(crate) type OneInput<'f> =
 /// One recording into a dataset of its own, which appears whole or not at all.
 pub(crate) fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_>) -> Result<Summary> {
     if let Some(target) = Target::of(request)? {
-        return target.make(request, |local, _| into_dataset(local, name, one), |_| ());
+        return target.make(request, |local| into_dataset(local, name, one));
     }
     let started = Instant::now();
     let selection = Selection::new(&request.tables)?;
     // A session that runs: the key of any other recording of a dataset of several is made by `batch`.
     let hive = (request.layout == DatasetLayout::Hive).then(|| trace_key(name, ""));
     let files: Vec<PathBuf> = request.inputs.iter().cloned().chain([name.to_owned()]).collect();
-    let mut dataset = Dataset::create(&request.output, one::options(request, &files))?;
+    let mut dataset = DatasetWriter::create(&request.output, one::options(request, &files))?;
     dataset.set_partition(hive.as_deref().map(paths::partition));
     let shape = Shape { trace_id: hive.clone(), signed: request.address_type == AddressType::Int64 };
     let (summary, tables) = one(shape, &selection, &mut dataset)?;

@@ -16,7 +16,7 @@ use tracequet_dataset::write::BatchSink;
 use tracequet_trace::error::{Error, Problem, Result};
 use tracequet_trace::event::{Event, EventInfo, EventVisitor, Resolver};
 use tracequet_trace::reader::callback::{self, Record};
-use tracequet_trace::reader::etl::Manifests;
+use tracequet_trace::reader::etl::EventManifests;
 use tracequet_trace::reader::{self, Order, Thread, ThreadIndex, TraceInfo, TypeId};
 use tracequet_trace::source::{RecordingPath, store};
 
@@ -81,7 +81,7 @@ pub fn batches(
         return Err(Error::Usage("no recording was given".into()));
     }
     let started = Instant::now();
-    let manifests = Manifests::open(&request.manifests)?;
+    let manifests = EventManifests::open(&request.manifests)?;
     let selection = Selection::new(&request.tables)?;
     let wants = |table: &str| {
         let is_extra = matches!(table, "trace" | "trace_label" | "diagnostic");
@@ -222,7 +222,7 @@ pub struct FoundTable {
 /// Of an archive that holds several recordings, each table is listed once. Fails for the first recording that cannot be
 /// read.
 pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
-    let manifests = Manifests::open(&request.manifests)?;
+    let manifests = EventManifests::open(&request.manifests)?;
     let selection = Selection::new(&request.tables)?;
     let list = |recording: &RecordingPath, shape: Shape| {
         let mut lister =

@@ -5,7 +5,7 @@
 //! | `one/` | a recording through the layers |
 //! | `many/` | recordings side by side, each with its own outcome |
 //! | `growing/` | a recording that grows while it is converted |
-//! | `lake/` | what a dataset of several recordings says of them |
+//! | `lake/` | a dataset of several recordings, in a directory or a store |
 //! | `stored/` | recordings and datasets in object stores |
 //! | [`inspect`] | a look into a recording without converting it |
 
@@ -30,22 +30,21 @@ use std::path::{Path, PathBuf};
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::event::Resolver;
 use tracequet_trace::reader;
-use tracequet_trace::reader::etl::Manifests;
+use tracequet_trace::reader::etl::EventManifests;
 use tracequet_trace::reader::symbols::Symbols;
 use tracequet_trace::source::FileIdentity;
 use tracequet_trace::source::live::Live;
-use tracequet_trace::source::store::Address;
 
 use alone::into_dataset;
 pub use batches::{FoundTable, Rows, batches, tables};
 pub use expand::{Expanded, expand};
-pub use growing::{Recorded, record};
+pub use growing::{Collected, collect_port};
 pub use identities::Identities;
 pub use names::is_recording_name;
 pub use one::Watch;
 use one::{Conversion, EventRun};
 pub use request::{Convert, DatasetLayout, Progress, Step};
-use stored::{Fetches, StoreLake, Target};
+use stored::{Fetches, Target, address_of};
 pub use stored::{StoredDataset, fetch_dataset};
 pub use summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary};
 pub use tracequet_dataset::format::{AddressType, Format};
@@ -72,24 +71,23 @@ pub fn convert_each(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Resul
         return Err(Error::Usage("no recording was given".into()));
     }
     Symbols::open(&request.symbols)?;
-    let Some(target) = Target::of(request)? else { return into_folder(request, None, watch) };
-    let mut note = None;
-    let made = target.make(request, |local, store| into_folder(local, store, watch), |text| note = Some(text));
-    if let Some(note) = note {
-        watch(Step::Note(&note));
+    if request.append {
+        address_of(request)?;
+    } else if let Some(target) = Target::of(request)? {
+        return target.make(request, |local| convert_here(local, watch));
     }
-    made
+    convert_here(request, watch)
 }
 
-/// Converts into a folder of this machine, and from there into a store if there is one.
-fn into_folder(request: &Convert, store: Option<&StoreLake>, watch: &mut dyn FnMut(Step<'_>)) -> Result<Summary> {
+/// Converts into a directory, or adds to a dataset wherever it lies.
+fn convert_here(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Result<Summary> {
     let fetches = Fetches::default();
     let recordings = inputs::recordings(&request.inputs, &fetches);
     let recording = match recordings.as_slice() {
         [(_, one)] if !request.append && request.layout != DatasetLayout::Hive => &fetches.here(one)?,
-        _ => return many::run(request, &recordings, &fetches, store, watch),
+        _ => return many::run(request, &recordings, &fetches, watch),
     };
-    let manifests = Manifests::open(&request.manifests)?;
+    let manifests = EventManifests::open(&request.manifests)?;
     into_dataset(request, &recording.name(), &mut |shape, selection, dataset| {
         let mut progress =
             |position, total, events| watch(Step::Progress(Progress { input: 0, position, total, events }));
@@ -102,30 +100,24 @@ fn into_folder(request: &Convert, store: Option<&StoreLake>, watch: &mut dyn FnM
 
 /// Removes recordings of a dataset of several, each whole. Fails when one is not there.
 pub fn remove(dataset: &Path, keys: &[String]) -> Result<()> {
-    match Address::parse(dataset) {
-        Some(address) => stored::remove(&address?, keys),
-        None => many::remove(dataset, keys),
-    }
+    lake::remove(dataset, keys)
 }
 
 /// Writes `manifest.json` and `views.sql` of a dataset of several recordings anew, by the entries of the recordings, and removes
 /// what killed runs left there. Returns the entries that are damaged, each with what is wrong.
 pub fn repair(dataset: &Path) -> Result<Vec<String>> {
-    match Address::parse(dataset) {
-        Some(address) => stored::repair(&address?),
-        None => lake::repair::run(dataset),
-    }
+    lake::repair(dataset)
 }
 
 /// Writes the events of a session that runs into a dataset, as [`convert`] does with those of a recording, until the
 /// session ends. `inputs` of the request are not looked at. The session is begun by `start` when what else the request names
 /// was found sound.
-pub fn collect(
+pub fn collect_etw(
     request: &Convert,
     start: impl FnOnce() -> Result<Live>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Summary> {
-    let manifests = Manifests::open(&request.manifests)?;
+    let manifests = EventManifests::open(&request.manifests)?;
     Symbols::open(&request.symbols)?;
     let mut live = start()?;
     let name = PathBuf::from(format!("etw-{}", live.name()));

@@ -1,6 +1,6 @@
 //! The request of a conversion.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tracequet_dataset::format::{AddressType, Format, Options};
@@ -21,218 +21,205 @@ pub enum DatasetLayout {
     Hive,
 }
 
-/// What is to be converted, and how.
+/// What is to be converted, and how. Each method sets what it names; what is not set has the default of its type.
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
 pub struct Convert {
-    /// Recordings; `-` is standard input.
-    pub inputs: Vec<PathBuf>,
-    /// Directory of the dataset.
-    pub output: PathBuf,
-    /// File format.
-    pub format: Format,
-    /// Compression.
-    pub compression: Compression,
-    /// Layout of the directory.
-    pub layout: DatasetLayout,
-    /// Only these tables; `event` stands for all payload tables, `event/<provider>` and `event/<provider>/<event>` for
-    /// some. Empty: all.
-    pub tables: Vec<String>,
-    /// Only events of these providers. Empty: all. What is normalised from others is then missing too.
-    pub providers: Vec<String>,
-    /// Only events of these processes, by name or id. Empty: all.
-    pub processes: Vec<String>,
-    /// Instrumentation manifests (.man) of providers whose events an .etl does not describe itself.
-    pub manifests: Vec<PathBuf>,
-    /// Folders with symbols (portable PDBs, or assemblies that embed them; PDBs of native Windows files; ELF files), which give
-    /// frames of call stacks their source lines, and native ones their names. With one or more, symbols are also looked
-    /// for beside the modules that the recording names.
-    pub symbols: Vec<PathBuf>,
-    /// Patterns that decide which code is the user's own (`frame.is_framework`), beside folders and names.
-    pub own: OwnCode,
-    /// Only events at or after this many nanoseconds since the recording began. Modules, methods, types and what is known of
-    /// processes are those of the whole recording.
-    pub from_ns: Option<i64>,
-    /// Only events before this many nanoseconds since the recording began.
-    pub to_ns: Option<i64>,
-    /// How addresses, lengths and ids of 64 bits are written.
-    pub address_type: AddressType,
-    /// Replace a dataset that is there already.
-    pub overwrite: bool,
-    /// Stop at the first damage in a recording, with [`Error::Damaged`] and without a dataset. Lost events are no damage.
-    ///
-    /// [`Error::Damaged`]: tracequet_trace::error::Error::Damaged
-    pub strict: bool,
-    /// Labels of the recordings, name and value: rows of the table `trace_label`.
-    pub labels: Vec<(String, String)>,
-    /// Add to the dataset that is there, or begin one. Recordings that it has (by their hash) are skipped.
-    pub append: bool,
-    /// With `append`: convert again what another version of tracequet wrote, or what was converted with other options.
-    pub refresh: bool,
-    /// Stop at the first of several recordings that cannot be read.
-    pub fail_fast: bool,
-    /// Number of recordings that are converted at the same time; 0: as many as processors. The output does not depend
-    /// on it.
-    pub jobs: usize,
-    /// Bytes of memory that recordings converted side by side are meant to keep to: fewer run at once when they would need
-    /// more. `None`: half of what is free.
-    pub memory: Option<u64>,
-    /// Fill the table `heap_dominator`, with this limit in bytes of memory for the walks of a recording: 112 for each
-    /// object and root, and 40 for each reference. Beyond that the table stays empty, and a diagnostic says so.
-    pub retained: Option<u64>,
-    /// Fill the table `gc_cohort`, with this limit in bytes of memory for the ranges of a recording: 64 for each range.
-    /// Beyond that the table is not whole, and a diagnostic says so.
-    pub lineage: Option<u64>,
-    /// Fill the table `allocation_lifetime`, with this limit in bytes of memory for the ranges of a recording, as
-    /// [`Convert::lineage`], and as much again for its samples: 512 for each. Of more samples some are left out, and the others
-    /// count more.
-    pub lifetimes: Option<u64>,
-    /// With [`crate::record`]: the recording is added to a dataset of several, as with `append`, and what there is of it is
-    /// published at this interval.
-    pub follow: Option<Duration>,
-    /// The hashes of recordings that [`crate::batches`] has taken: with the same ones, another reading of the same
-    /// recordings takes none.
-    pub identities: Identities,
+    pub(crate) inputs: Vec<PathBuf>,
+    pub(crate) output: PathBuf,
+    pub(crate) format: Format,
+    pub(crate) compression: Compression,
+    pub(crate) layout: DatasetLayout,
+    pub(crate) tables: Vec<String>,
+    pub(crate) providers: Vec<String>,
+    pub(crate) processes: Vec<String>,
+    pub(crate) manifests: Vec<PathBuf>,
+    pub(crate) symbols: Vec<PathBuf>,
+    pub(crate) own: OwnCode,
+    pub(crate) from_ns: Option<i64>,
+    pub(crate) to_ns: Option<i64>,
+    pub(crate) address_type: AddressType,
+    pub(crate) overwrite: bool,
+    pub(crate) strict: bool,
+    pub(crate) labels: Vec<(String, String)>,
+    pub(crate) append: bool,
+    pub(crate) refresh: bool,
+    pub(crate) fail_fast: bool,
+    pub(crate) jobs: usize,
+    pub(crate) memory: Option<u64>,
+    pub(crate) dominators: Option<u64>,
+    pub(crate) cohorts: Option<u64>,
+    pub(crate) lifetimes: Option<u64>,
+    pub(crate) follow: Option<Duration>,
+    pub(crate) identities: Identities,
 }
 
 impl Convert {
-    /// All tables of these recordings, as Parquet in the directory `output`. The setters below change what they name.
+    /// All tables of these recordings, as Parquet in the directory `output`. The methods below change what they name.
     pub fn new<P: Into<PathBuf>>(inputs: impl IntoIterator<Item = P>, output: impl Into<PathBuf>) -> Convert {
         let inputs = inputs.into_iter().map(Into::into).collect();
         Convert { inputs, output: output.into(), ..Convert::default() }
     }
 
-    /// Sets [`Convert::inputs`].
+    /// The recordings that are named, before archives and patterns are expanded.
+    pub fn input_paths(&self) -> &[PathBuf] {
+        &self.inputs
+    }
+
+    /// The directory of the dataset.
+    pub fn output_path(&self) -> &Path {
+        &self.output
+    }
+
+    /// Whether these inputs become a dataset of several recordings, each with its key.
+    pub fn is_of_several(&self) -> bool {
+        self.append || self.layout == DatasetLayout::Hive || self.inputs.len() > 1
+    }
+
+    /// Recordings; `-` is standard input.
     pub fn inputs<P: Into<PathBuf>>(self, inputs: impl IntoIterator<Item = P>) -> Convert {
         Convert { inputs: inputs.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Sets [`Convert::output`].
+    /// Directory of the dataset.
     pub fn output(self, output: impl Into<PathBuf>) -> Convert {
         Convert { output: output.into(), ..self }
     }
 
-    /// Sets [`Convert::format`].
+    /// File format.
     pub fn format(self, format: Format) -> Convert {
         Convert { format, ..self }
     }
 
-    /// Sets [`Convert::compression`].
+    /// Compression.
     pub fn compression(self, compression: Compression) -> Convert {
         Convert { compression, ..self }
     }
 
-    /// Sets [`Convert::layout`].
+    /// Layout of the directory.
     pub fn layout(self, layout: DatasetLayout) -> Convert {
         Convert { layout, ..self }
     }
 
-    /// Sets [`Convert::tables`].
+    /// Only these tables; `event` stands for all payload tables, `event/<provider>` and `event/<provider>/<event>` for
+    /// some. Empty: all.
     pub fn tables<T: Into<String>>(self, tables: impl IntoIterator<Item = T>) -> Convert {
         Convert { tables: tables.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Sets [`Convert::providers`].
+    /// Only events of these providers. Empty: all. What is normalised from others is then missing too.
     pub fn providers<T: Into<String>>(self, providers: impl IntoIterator<Item = T>) -> Convert {
         Convert { providers: providers.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Sets [`Convert::processes`].
+    /// Only events of these processes, by name or id. Empty: all.
     pub fn processes<T: Into<String>>(self, processes: impl IntoIterator<Item = T>) -> Convert {
         Convert { processes: processes.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Sets [`Convert::manifests`].
+    /// Instrumentation manifests (.man) of providers whose events an .etl does not describe itself.
     pub fn manifests<P: Into<PathBuf>>(self, manifests: impl IntoIterator<Item = P>) -> Convert {
         Convert { manifests: manifests.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Sets [`Convert::symbols`].
+    /// Folders with symbols (portable PDBs, or assemblies that embed them; PDBs of native Windows files; ELF files), which give
+    /// frames of call stacks their source lines, and native ones their names. With one or more, symbols are also looked
+    /// for beside the modules that the recording names.
     pub fn symbols<P: Into<PathBuf>>(self, symbols: impl IntoIterator<Item = P>) -> Convert {
         Convert { symbols: symbols.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Sets [`Convert::own`].
+    /// Patterns that decide which code is the user's own (`frame.is_framework`), beside folders and names.
     pub fn own(self, own: OwnCode) -> Convert {
         Convert { own, ..self }
     }
 
-    /// Sets [`Convert::from_ns`].
+    /// Only events at or after this many nanoseconds since the recording began. Modules, methods, types and what is known of
+    /// processes are those of the whole recording.
     pub fn from_ns(self, from_ns: impl Into<Option<i64>>) -> Convert {
         Convert { from_ns: from_ns.into(), ..self }
     }
 
-    /// Sets [`Convert::to_ns`].
+    /// Only events before this many nanoseconds since the recording began.
     pub fn to_ns(self, to_ns: impl Into<Option<i64>>) -> Convert {
         Convert { to_ns: to_ns.into(), ..self }
     }
 
-    /// Sets [`Convert::address_type`].
+    /// How addresses, lengths and ids of 64 bits are written.
     pub fn address_type(self, address_type: AddressType) -> Convert {
         Convert { address_type, ..self }
     }
 
-    /// Sets [`Convert::overwrite`].
+    /// Replace a dataset that is there already.
     pub fn overwrite(self, overwrite: bool) -> Convert {
         Convert { overwrite, ..self }
     }
 
-    /// Sets [`Convert::strict`].
+    /// Stop at the first damage in a recording, with [`Error::Damaged`] and without a dataset. Lost events are no damage.
+    ///
+    /// [`Error::Damaged`]: tracequet_trace::error::Error::Damaged
     pub fn strict(self, strict: bool) -> Convert {
         Convert { strict, ..self }
     }
 
-    /// Sets [`Convert::retained`].
-    pub fn retained(self, retained: impl Into<Option<u64>>) -> Convert {
-        Convert { retained: retained.into(), ..self }
+    /// Fill the table `heap_dominator`, with this limit in bytes of memory for the walks of a recording: 112 for each
+    /// object and root, and 40 for each reference. Beyond that the table stays empty, and a diagnostic says so.
+    pub fn dominators(self, dominators: impl Into<Option<u64>>) -> Convert {
+        Convert { dominators: dominators.into(), ..self }
     }
 
-    /// Sets [`Convert::lineage`].
-    pub fn lineage(self, lineage: impl Into<Option<u64>>) -> Convert {
-        Convert { lineage: lineage.into(), ..self }
+    /// Fill the table `gc_cohort`, with this limit in bytes of memory for the ranges of a recording: 64 for each range.
+    /// Beyond that the table is not whole, and a diagnostic says so.
+    pub fn cohorts(self, cohorts: impl Into<Option<u64>>) -> Convert {
+        Convert { cohorts: cohorts.into(), ..self }
     }
 
-    /// Sets [`Convert::lifetimes`].
+    /// Fill the table `allocation_lifetime`, with this limit in bytes of memory for the ranges of a recording, as
+    /// [`Convert::cohorts`], and as much again for its samples: 512 for each. Of more samples some are left out, and the others
+    /// count more.
     pub fn lifetimes(self, lifetimes: impl Into<Option<u64>>) -> Convert {
         Convert { lifetimes: lifetimes.into(), ..self }
     }
 
-    /// Sets [`Convert::follow`].
+    /// With [`crate::collect_port`]: the recording is added to a dataset of several, as with `append`, and what there is of it is
+    /// published at this interval.
     pub fn follow(self, follow: impl Into<Option<Duration>>) -> Convert {
         Convert { follow: follow.into(), ..self }
     }
 
-    /// Sets [`Convert::labels`].
+    /// Labels of the recordings, name and value: rows of the table `trace_label`.
     pub fn labels(self, labels: impl IntoIterator<Item = (String, String)>) -> Convert {
         Convert { labels: labels.into_iter().collect(), ..self }
     }
 
-    /// Sets [`Convert::append`].
+    /// Add to the dataset that is there, or begin one. Recordings that it has (by their hash) are skipped.
     pub fn append(self, append: bool) -> Convert {
         Convert { append, ..self }
     }
 
-    /// Sets [`Convert::refresh`].
+    /// With `append`: convert again what another version of tracequet wrote, or what was converted with other options.
     pub fn refresh(self, refresh: bool) -> Convert {
         Convert { refresh, ..self }
     }
 
-    /// Sets [`Convert::fail_fast`].
+    /// Stop at the first of several recordings that cannot be read.
     pub fn fail_fast(self, fail_fast: bool) -> Convert {
         Convert { fail_fast, ..self }
     }
 
-    /// Sets [`Convert::jobs`].
+    /// Number of recordings that are converted at the same time; 0: as many as processors. The output does not depend
+    /// on it.
     pub fn jobs(self, jobs: usize) -> Convert {
         Convert { jobs, ..self }
     }
 
-    /// Sets [`Convert::memory`].
+    /// Bytes of memory that recordings converted side by side are meant to keep to: fewer run at once when they would need
+    /// more. `None`: half of what is free.
     pub fn memory(self, memory: impl Into<Option<u64>>) -> Convert {
         Convert { memory: memory.into(), ..self }
     }
 
-    /// Sets [`Convert::identities`].
+    /// The hashes of recordings that [`crate::batches`] has taken: with the same ones, another reading of the same
+    /// recordings takes none.
     pub fn identities(self, identities: Identities) -> Convert {
         Convert { identities, ..self }
     }
@@ -251,8 +238,8 @@ impl Convert {
             not_own: self.own.not_own.clone(),
             from_ns: self.from_ns,
             to_ns: self.to_ns,
-            retained: self.retained.is_some(),
-            lineage: self.lineage.is_some(),
+            dominators: self.dominators.is_some(),
+            cohorts: self.cohorts.is_some(),
             lifetimes: self.lifetimes.is_some(),
         }
     }

@@ -81,7 +81,7 @@ mod tests {
     fn a_listener_is_the_process_by_id_and_by_user() {
         let alice = owner(Some(7), &[1000, 1000, 1001]);
         assert!(alice.is(7, 1000) && alice.is(7, 1001) && alice.is(7, 0));
-        // Another process, another user whose process had the id before, and nobody whom we can see.
+        // Another process; another user, whose process had the id before; a process outside of this namespace, which has the id 0 here.
         assert!(!alice.is(8, 1000) && !alice.is(7, 1002) && !alice.is(0, 1000) && !alice.is(8, 0));
         let elsewhere = owner(None, &[1000]);
         assert!(elsewhere.is(99, 1000) && !elsewhere.is(99, 1001));

@@ -133,7 +133,7 @@ fn connect(port: &Port) -> Result<Connection> {
 
     let path = port.path();
     if let Port::Owned(..) = port {
-        // Who may make files there may make a link to a socket of somebody else.
+        // Another user who can create files in this folder could link to a socket elsewhere.
         let is_link = std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_symlink());
         if is_link {
             return Err(Error::Link(path.to_owned()));

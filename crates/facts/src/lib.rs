@@ -122,6 +122,7 @@ trackers! {
     generations: gc::generations::Generations,
     marks: gc::marks::Marks,
     joins: gc::joins::Joins,
+    allocation_waits: gc::allocation_waits::AllocationWaits,
     tuning: gc::tuning::Tuning,
     heap_walks: gc::heap_walk::HeapWalks,
     roots: gc::roots::Roots,
@@ -142,6 +143,7 @@ trackers! {
     exceptions: threads::exceptions::Exceptions,
     waits: threads::waits::Waits,
     pool: threads::pool::Pool,
+    working: threads::working::Working,
     scheduling: kernel::scheduling::Scheduling,
     disk: kernel::disk::Disk,
     files: kernel::files::Files,
@@ -251,6 +253,12 @@ impl Normalizer {
     #[inline]
     pub fn passes(&mut self, ts_ns: i64) {
         self.trackers.scheduling.passes(ts_ns);
+    }
+
+    /// An event of any kind that a thread of a process that is wanted wrote.
+    #[inline]
+    pub fn written(&mut self, event: &Event<'_>, sink: &mut impl FactSink) {
+        self.trackers.working.written(event, sink);
     }
 
     /// One event, in the order of time.

@@ -23,9 +23,12 @@ pub(crate) const GENERATIONS: usize = 5;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Collection {
     pub gc_id: u32,
+    /// Number of the runtime within the process.
+    pub runtime: u64,
     pub number: u64,
     pub generation: Option<u8>,
     pub kind: Option<String>,
+    pub complete: bool,
     pub reason: Option<String>,
     pub start_ns: i64,
     pub end_ns: Option<i64>,
@@ -101,6 +104,8 @@ impl Collections {
             "surviving_range_count",
             "moved_range_count",
             "touches_gap",
+            "complete",
+            "clr_instance_id",
         ];
         each(recording, "gc", &columns, |row| {
             if row.number(0) != Some(self.process_id) {
@@ -128,6 +133,8 @@ impl Collections {
                 sizes: [None; GENERATIONS],
                 has_ranges: ranges > 0,
                 touches_gap: row.is(15),
+                complete: row.is(16),
+                runtime: row.number(17).unwrap_or_default(),
             });
         })?;
         self.all.sort_by_key(|collection| (collection.start_ns, collection.gc_id));

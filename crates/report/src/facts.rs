@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 
+use tracequet_analyze::findings::{Finding, Verdict, followed};
 use tracequet_analyze::metrics::{Metric, definition_of, metrics};
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
 
+use crate::document::Parts;
 use crate::html::{Cell, Rows, escaped, numbers, words};
 use crate::read::each;
 use crate::units::{count, counted, duration, figure, size, utc};
@@ -110,52 +112,49 @@ impl Facts {
     }
 }
 
-/// What experts' rules found. `None` where the dataset has no such table.
-pub(crate) fn findings(recording: &Recording<'_>) -> Result<Option<String>> {
-    struct Finding {
-        rule: String,
-        verdict: String,
-        score: Option<f64>,
-        figure: Option<String>,
-        subject: Option<String>,
-        sentence: String,
-        next_step: Option<String>,
-    }
-    let mut found: Vec<Finding> = Vec::new();
-    let columns = ["rule", "verdict", "score", "figure", "unit", "subject", "sentence", "next_step"];
-    let is_there = each(recording, "finding", &columns, |row| {
-        let text = |column| row.text(column).unwrap_or_default().to_owned();
-        if found.len() < 4 * MAX_ROWS {
-            found.push(Finding {
-                rule: text(0),
-                verdict: text(1),
-                score: row.real(2),
-                figure: row.real(3).map(|value| figure(row.text(4).unwrap_or_default(), value)),
-                subject: row.word(5).map(str::to_owned),
-                sentence: text(6),
-                next_step: row.word(7).map(str::to_owned),
-            });
+/// Where the evidence of a rule is: the first of these that the page has, and the column that its table is sorted by.
+fn evidence(rule: &str) -> (&'static [&'static str], &'static str) {
+    match rule {
+        "growing_live_set" | "leak" => (&["stacks-live", "retained", "survival", "collections"], ""),
+        "dies_in_gen2" | "gen1_survival" | "young_held_by_old" => (&["survival", "heap", "collections"], ""),
+        "blocked_workers" => (&["stacks-waits", "waits", "stacks-cpu"], ""),
+        "starvation" | "queue_delay" => (&["pool"], ""),
+        "lock_convoy" => (&["stacks-locks", "locks"], ""),
+        "exceptions" => (&["exceptions"], ""),
+        "n_plus_one" | "n_plus_one_calls" | "slow_queries" | "requests_in_pauses" => (&["requests", "timeline"], ""),
+        "large_object_triggers" | "boxing" | "string_churn" | "type_dominates" => {
+            (&["stacks-allocations", "allocations", "collections"], "")
         }
-    })?;
-    if !is_there || found.is_empty() {
+        "slow_suspension" | "suspension_dominates" => (&["collections"], "suspend"),
+        "pause_share" | "long_pause" | "odd_pause" | "blocking_full" => (&["collections"], "pause"),
+        "induced" => (&["collections"], "reason"),
+        "many_gen0" | "many_gen2" | "finalizers" | "growing_handles" | "high_memory_load" | "datas_cost" => {
+            (&["collections"], "gen")
+        }
+        "pinned_survivors" | "gen2_free_on_entry" | "loh_free" => (&["heap", "collections"], ""),
+        "jit_time" => (&["jit", "stacks-jit"], ""),
+        "lost_events" => (&["losses"], ""),
+        "unnamed_frames" => (&["stacks", "modules"], ""),
+        _ => (&[], ""),
+    }
+}
+
+/// What the rules found, each with a link to its evidence among the parts. `None` when no rule says anything.
+pub(crate) fn findings(recording: &Recording<'_>, parts: &Parts) -> Result<Option<String>> {
+    let found = followed(recording)?;
+    if found.is_empty() {
         return Ok(None);
     }
-    found.sort_by(|a, b| {
-        let score = |finding: &Finding| finding.score.unwrap_or(-1.0);
-        score(b).total_cmp(&score(a)).then_with(|| (&a.rule, &a.subject).cmp(&(&b.rule, &b.subject)))
-    });
-    let is_open = |finding: &Finding| matches!(finding.verdict.as_str(), "warning" | "info");
+    let is_open = |finding: &Finding| finding.verdict >= Verdict::Info;
     let (open, rest): (Vec<Finding>, Vec<Finding>) = found.into_iter().partition(is_open);
     let list = |findings: &[Finding]| {
         let mut out = String::from("<ul class=\"findings\">\n");
         for finding in findings.iter().take(MAX_ROWS) {
-            let class = match finding.verdict.as_str() {
-                "warning" => "warning",
-                "info" => "info",
-                "fine" => "fine",
+            let class = match finding.verdict {
+                Verdict::Warning | Verdict::Info | Verdict::Fine => finding.verdict.word(),
                 _ => "unknown",
             };
-            let verdict = finding.verdict.replace('_', " ");
+            let verdict = finding.verdict.word().replace('_', " ");
             write!(
                 out,
                 "<li><span class=\"verdict {class}\">{}</span> <b>{}</b> ",
@@ -167,11 +166,29 @@ pub(crate) fn findings(recording: &Recording<'_>) -> Result<Option<String>> {
             if let Some(subject) = &finding.subject {
                 write!(out, " <code>{}</code>", escaped(subject)).ok();
             }
-            if let Some(figure) = &finding.figure {
-                write!(out, " <span class=\"figure\">{}</span>", escaped(figure)).ok();
+            if let Some(value) = finding.figure {
+                write!(out, " <span class=\"figure\">{}</span>", escaped(&figure(&finding.unit, value))).ok();
             }
-            if let Some(step) = &finding.next_step {
-                write!(out, "<br><code class=\"step\">{}</code>", escaped(step)).ok();
+            let (places, column) = evidence(&finding.rule);
+            let place = places.iter().find(|place| parts.has(place));
+            if let Some(place) = place.filter(|_| is_open(finding)) {
+                // A graph is searched for the method, a table for what the finding is about.
+                let text = if place.starts_with("stacks") {
+                    finding.own_method.as_deref()
+                } else {
+                    finding.subject.as_deref().or(finding.own_method.as_deref())
+                };
+                write!(out, " <a class=\"evidence\" href=\"#{place}\"").ok();
+                if let Some(text) = text {
+                    write!(out, " data-search=\"{}\"", escaped(text)).ok();
+                }
+                if !column.is_empty() {
+                    write!(out, " data-sort=\"{column}\"").ok();
+                }
+                out.push_str(">evidence</a>");
+            }
+            if !finding.next_step.is_empty() {
+                write!(out, "<br><code class=\"step\">{}</code>", escaped(&finding.next_step)).ok();
             }
             out.push_str("</li>\n");
         }

@@ -1,22 +1,25 @@
 //! Where memory lies and survives: collections by parts of the address space, a byte for each.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
+use tracequet_analyze::collection::collects;
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
 
 use crate::collections::{Collection, Collections};
+use crate::follow::Follow;
 use crate::html::{Cell, Rows, numbers};
 use crate::packed::Bytes;
 use crate::read::each;
+use crate::survival::Survival;
 use crate::units::{count, size};
 
 /// Collections and parts of the address space of a map.
 const MAX_COLUMNS: usize = 400;
 const MAX_BINS: usize = 560;
 
-/// Parts that are told apart while it is not known yet how fine the map can be. A part has 256 bytes at least.
+/// Runs of parts that are distinguished while it is not known yet how fine the map can be. A part has 256 bytes at least.
 const MAX_TOUCHED: usize = 8 << 10;
 const MIN_SHIFT: u32 = 8;
 
@@ -35,10 +38,12 @@ enum State {
     MovedAway = 3,
     /// Did not survive.
     Freed = 4,
-    /// Of a generation that was not collected: alive or not.
+    /// Of a generation that was not collected, or not known to be: alive or not.
     NotCollected = 5,
     /// In use after the collection, and not before; nothing was moved here.
     New = 6,
+    /// Survived where it was, in a collection that moved other memory of its generation: it is pinned, or had nowhere to go.
+    Stayed = 7,
 }
 
 /// Generation of which nothing is known.
@@ -48,9 +53,11 @@ const NO_GENERATION: u8 = 7;
 #[derive(Clone, Copy, Debug, Default)]
 struct Part {
     in_place: u64,
+    /// In place, while other memory was moved.
+    stayed: u64,
     moved_here: u64,
     moved_away: u64,
-    /// In use at the start, of generations that were collected.
+    /// In use at the start, of generations that were collected, and of which all that survived is listed.
     collected: u64,
     /// In use at the start, of the others.
     kept: u64,
@@ -63,12 +70,14 @@ struct Part {
 
 impl Part {
     fn byte(&self, bin_bytes: u64) -> u8 {
-        let gone = self.collected.saturating_sub(self.in_place).saturating_sub(self.moved_away);
+        let alive = self.in_place.saturating_add(self.stayed).saturating_add(self.moved_away);
+        let gone = self.collected.saturating_sub(alive);
         // Where something lies now, it does not matter what was moved away from there.
         let left = self.moved_away.saturating_sub(self.moved_here);
         let new = self.after.saturating_sub(self.collected.saturating_add(self.kept)).saturating_sub(self.moved_here);
         let states = [
             (State::InPlace, self.in_place),
+            (State::Stayed, self.stayed),
             (State::MovedHere, self.moved_here),
             (State::NotCollected, self.kept),
             (State::Freed, gone),
@@ -110,7 +119,12 @@ pub(crate) struct HeapMap {
     shift: u32,
     bins: Vec<u64>,
     parts: Vec<Part>,
+    /// Where the last ranges began.
+    near: [usize; 2],
     fates: Vec<Fate>,
+    follow: Follow,
+    /// What the same ranges say of generations.
+    pub survival: Survival,
 }
 
 impl HeapMap {
@@ -137,36 +151,39 @@ impl HeapMap {
         each_range("gc_generation_range", &["gc_id", "range_start", "range_length"], &mut |_, start, length| {
             touched.add(start, length);
         })?;
-        if touched.bins.is_empty() {
+        if touched.runs.is_empty() {
             let mut touch = |_, start, length| touched.add(start, length);
             each_range("gc_surviving_range", &["gc_id", "range_start", "range_length"], &mut touch)?;
             each_range("gc_moved_range", &["gc_id", "new_range_start", "range_length"], &mut touch)?;
         }
-        touched.coarsen(MAX_BINS);
-        let bins: Vec<u64> = touched.bins.into_iter().collect();
+        let bins = touched.bins(MAX_BINS);
         let parts = vec![Part::default(); bins.len().saturating_mul(columns.len())];
         let fates = vec![Fate::default(); columns.len()];
-        let mut map = HeapMap { columns, of, shift: touched.shift, bins, parts, fates };
-        map.fill(recording, &places)?;
+        let (follow, survival) = (Follow::of(&collections.all), Survival::default());
+        let mut map = HeapMap { columns, of, shift: touched.shift, bins, parts, near: [0; 2], fates, follow, survival };
+        let known = collections.all.iter().map(|collection| collection.gc_id).collect();
+        map.fill(recording, &places, &known)?;
         Ok(Some(map))
     }
 
-    fn fill(&mut self, recording: &Recording<'_>, places: &Places) -> Result<()> {
+    fn fill(&mut self, recording: &Recording<'_>, places: &Places, known: &HashSet<u32, RandomState>) -> Result<()> {
         let place_of = |gc: Option<u64>| gc.and_then(|gc| places.get(&(gc as u32))).copied();
+        let gc_of = |gc: Option<u64>| gc.map(|gc| gc as u32).filter(|gc| known.contains(gc));
         let columns = ["gc_id", "phase", "generation", "range_start", "range_length"];
         each(recording, "gc_generation_range", &columns, |row| {
-            let (Some(place), Some(start), Some(length)) = (place_of(row.number(0)), row.number(3), row.number(4))
-            else {
+            let (Some(gc), Some(start), Some(length)) = (gc_of(row.number(0)), row.number(3), row.number(4)) else {
                 return;
             };
             let generation = row.number(2).unwrap_or_default().min(NO_GENERATION.into()) as u8;
             let is_start = row.text(1) == Some("start");
-            let condemned = self.columns.get(place).and_then(|collection| collection.generation);
-            // Of large and pinned objects those are collected with generation 2; the frozen heap never is.
-            let is_collected = condemned.is_some_and(|most| match generation {
-                0..=2 => generation <= most,
-                3 | 4 => most >= 2,
-                _ => false,
+            self.follow.bounds(gc, !is_start, generation, start, length);
+            if is_start {
+                self.survival.before(gc, row.number(2), length);
+            }
+            let Some(place) = place_of(row.number(0)) else { return };
+            let is_collected = self.columns.get(place).is_some_and(|collection| {
+                let Collection { generation: collected, kind, complete, .. } = collection;
+                collects(*collected, kind.as_deref(), *complete, generation)
             });
             if is_start && let Some(fate) = self.fates.get_mut(place) {
                 let sum = if is_collected { &mut fate.collected } else { &mut fate.kept };
@@ -188,12 +205,14 @@ impl HeapMap {
                 *sum = sum.saturating_add(bytes);
             });
         })?;
-        let columns = ["gc_id", "range_start", "range_length", "generation_after"];
+        let columns = ["gc_id", "range_start", "range_length", "generation_after", "generation_before", "length_kind"];
         each(recording, "gc_surviving_range", &columns, |row| {
-            let (Some(place), Some(start), Some(length)) = (place_of(row.number(0)), row.number(1), row.number(2))
-            else {
+            let (Some(gc), Some(start), Some(length)) = (gc_of(row.number(0)), row.number(1), row.number(2)) else {
                 return;
             };
+            self.follow.range(gc, false, [start, start, length], row.text(5) == Some("clamped"));
+            self.survival.survived(gc, row.number(4), row.number(3), length);
+            let Some(place) = place_of(row.number(0)) else { return };
             if let Some(fate) = self.fates.get_mut(place) {
                 fate.in_place = fate.in_place.saturating_add(length);
             }
@@ -203,15 +222,30 @@ impl HeapMap {
                 part.note_generation(generation, bytes);
             });
         })?;
-        let columns = ["gc_id", "old_range_start", "new_range_start", "range_length", "generation_after"];
+        let columns = [
+            "gc_id",
+            "old_range_start",
+            "new_range_start",
+            "range_length",
+            "generation_after",
+            "generation_before",
+            "length_kind",
+        ];
         each(recording, "gc_moved_range", &columns, |row| {
-            let (Some(place), Some(length)) = (place_of(row.number(0)), row.number(3)) else { return };
+            let (Some(gc), Some(length)) = (gc_of(row.number(0)), row.number(3)) else { return };
             let (Some(old), Some(new)) = (row.number(1), row.number(2)) else { return };
+            self.follow.range(gc, true, [old, new, length], row.text(6) == Some("clamped"));
+            self.survival.survived(gc, row.number(5), row.number(4), length);
+            let Some(place) = place_of(row.number(0)) else { return };
             if let Some(fate) = self.fates.get_mut(place) {
                 fate.moved = fate.moved.saturating_add(length);
             }
             if old == new {
-                self.cover(place, new, length, |part, bytes| part.in_place = part.in_place.saturating_add(bytes));
+                let generation = row.number(4);
+                self.cover(place, new, length, |part, bytes| {
+                    part.stayed = part.stayed.saturating_add(bytes);
+                    part.note_generation(generation, bytes);
+                });
                 return;
             }
             let generation = row.number(4);
@@ -221,13 +255,23 @@ impl HeapMap {
                 part.note_generation(generation, bytes);
             });
         })?;
+        self.survival.end_run();
         Ok(())
     }
 
     /// Calls `take` with each part of the map that a range touches, and how many of its bytes lie there.
     fn cover(&mut self, column: usize, start: u64, length: u64, mut take: impl FnMut(&mut Part, u64)) {
         let Some(last) = length.checked_sub(1).map(|rest| start.saturating_add(rest)) else { return };
-        let first_bin = self.bins.partition_point(|bin| *bin < start >> self.shift);
+        let first = start >> self.shift;
+        // Ranges are in order: most begin where the one before did, or went where that went.
+        let first_bin = match self.near.into_iter().find(|place| self.bins.get(*place) == Some(&first)) {
+            Some(near) => near,
+            None => {
+                let found = self.bins.partition_point(|bin| *bin < first);
+                self.near = [found, self.near[0]];
+                found
+            }
+        };
         let row = column.saturating_mul(self.bins.len());
         for (place, bin) in self.bins.iter().enumerate().skip(first_bin) {
             if *bin > last >> self.shift {
@@ -254,6 +298,11 @@ impl HeapMap {
         self.columns.iter().for_each(|collection| bytes.byte(collection.generation.unwrap_or(NO_GENERATION)));
         self.parts.iter().for_each(|part| bytes.byte(part.byte(1 << self.shift)));
         bytes.packed()
+    }
+
+    /// Data by which addresses are followed, and what to say of them.
+    pub(crate) fn followed(&self, collections: &Collections) -> Result<Option<(String, String)>> {
+        self.follow.packed(&collections.all)
     }
 
     /// What is drawn, in words.
@@ -285,6 +334,7 @@ impl HeapMap {
                 "Bytes in use at the start of the generations that were collected, less those that survived",
             ),
             numbers("not collected", "Bytes in use at the start of the other generations"),
+            numbers("freed %", "Freed bytes as a share of the bytes in use in these generations"),
         ];
         let mut rows = Rows::new("heap-map-table", &heads);
         for (collection, fate) in self.columns.iter().zip(&self.fates) {
@@ -298,6 +348,10 @@ impl HeapMap {
                     Cell::number(Some(fate.moved), size),
                     Cell::number(fate.collected.map(|bytes| bytes.saturating_sub(survived)), size),
                     Cell::number(fate.kept, size),
+                    fate.collected.filter(|bytes| *bytes > 0).map_or(Cell::Missing, |bytes| {
+                        let percent = bytes.saturating_sub(survived) as f64 * 100.0 / bytes as f64;
+                        Cell::Number(format!("{percent:.4}"), format!("{percent:.1}"))
+                    }),
                 ],
             );
         }
@@ -320,34 +374,57 @@ type Places = HashMap<u32, usize, RandomState>;
 #[derive(Debug)]
 struct Touched {
     shift: u32,
-    bins: BTreeSet<u64>,
+    /// The first and the last part of ranges, joined when there are twice as many as there may be.
+    runs: Vec<(u64, u64)>,
 }
 
 impl Default for Touched {
     fn default() -> Touched {
-        Touched { shift: MIN_SHIFT, bins: BTreeSet::new() }
+        Touched { shift: MIN_SHIFT, runs: Vec::new() }
     }
 }
 
 impl Touched {
     fn add(&mut self, start: u64, length: u64) {
         let Some(last) = length.checked_sub(1).map(|rest| start.saturating_add(rest)) else { return };
-        while (last >> self.shift) - (start >> self.shift) >= MAX_TOUCHED as u64 {
-            self.coarser();
+        self.runs.push((start >> self.shift, last >> self.shift));
+        if self.runs.len() >= 2 * MAX_TOUCHED {
+            self.join();
+            while self.runs.len() > MAX_TOUCHED {
+                self.coarser();
+            }
         }
-        self.bins.extend(start >> self.shift..=last >> self.shift);
-        self.coarsen(MAX_TOUCHED);
     }
 
-    fn coarsen(&mut self, most: usize) {
-        while self.bins.len() > most {
-            self.coarser();
+    /// Runs that overlap or follow each other become one.
+    fn join(&mut self) {
+        self.runs.sort_unstable();
+        let mut joined: Vec<(u64, u64)> = Vec::new();
+        for (first, last) in self.runs.drain(..) {
+            match joined.last_mut() {
+                Some((_, end)) if first <= end.saturating_add(1) => *end = last.max(*end),
+                _ => joined.push((first, last)),
+            }
         }
+        self.runs = joined;
     }
 
     fn coarser(&mut self) {
         self.shift += 1;
-        self.bins = std::mem::take(&mut self.bins).into_iter().map(|bin| bin >> 1).collect();
+        self.runs.iter_mut().for_each(|(first, last)| (*first, *last) = (*first >> 1, *last >> 1));
+        self.join();
+    }
+
+    /// The parts in order, made coarser until there are at most `most`.
+    fn bins(&mut self, most: usize) -> Vec<u64> {
+        self.join();
+        let count = |runs: &[(u64, u64)]| {
+            runs.iter().fold(0u64, |sum, (first, last)| sum.saturating_add(last - first).saturating_add(1))
+        };
+        while count(&self.runs) > most as u64 {
+            self.coarser();
+        }
+        self.runs.iter().flat_map(|(first, last)| *first..=*last).collect()
     }
 }
 
@@ -360,13 +437,29 @@ mod tests {
         let mut touched = Touched::default();
         touched.add(0x1_0000, 0x1000);
         touched.add(0x7fff_0000_0000, 1);
-        assert_eq!((touched.shift, touched.bins.len()), (MIN_SHIFT, 17));
-        touched.coarsen(4);
-        assert_eq!((touched.shift, touched.bins.len()), (MIN_SHIFT + 3, 3), "{touched:?}");
+        assert_eq!((touched.bins(100).len(), touched.shift), (17, MIN_SHIFT));
+        assert_eq!(touched.bins(4), [0x1_0000 >> 11, 0x1_0800 >> 11, 0x7fff_0000_0000 >> 11], "{touched:?}");
         // The whole address space, and nothing.
         touched.add(0, u64::MAX);
         touched.add(5, 0);
-        assert!(touched.bins.len() <= MAX_TOUCHED, "{}", touched.bins.len());
+        assert_eq!(touched.bins(MAX_BINS).len(), 512);
+    }
+
+    #[test]
+    fn parts_are_those_that_a_set_of_all_of_them_has() {
+        let (mut touched, mut set) = (Touched::default(), std::collections::BTreeSet::new());
+        // Far apart, so that the runs are joined and become coarser on the way.
+        for n in 0..5 * MAX_TOUCHED as u64 {
+            let (start, length) = (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (1 << 40), 1 + n % 3000);
+            touched.add(start, length);
+            set.extend(start >> MIN_SHIFT..=(start + length - 1) >> MIN_SHIFT);
+        }
+        let mut shift = MIN_SHIFT;
+        while set.len() > MAX_BINS {
+            shift += 1;
+            set = set.into_iter().map(|bin| bin >> 1).collect();
+        }
+        assert_eq!((touched.bins(MAX_BINS), touched.shift), (set.into_iter().collect::<Vec<_>>(), shift));
     }
 
     #[test]

@@ -10,12 +10,15 @@ pub(crate) const MAX_SHOWN: usize = 240;
 /// The text for a person: what is not seen or turns the direction is written as `\u{202e}`, and a long text is cut.
 pub(crate) fn shown(text: &str) -> String {
     let mut out = String::new();
-    for (place, c) in text.chars().enumerate() {
-        if place == MAX_SHOWN {
+    let mut length = 0;
+    for c in text.chars() {
+        let is_unseen = is_unseen(c);
+        length += if is_unseen { c.escape_unicode().len() } else { 1 };
+        if length > MAX_SHOWN {
             out.push('…');
             break;
         }
-        if is_unseen(c) {
+        if is_unseen {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);
@@ -99,14 +102,14 @@ pub(crate) const fn numbers(name: &'static str, meaning: &'static str) -> Head {
 /// A table that script makes sortable. Rows with a time are those that a selection on the timeline leaves.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
-    id: &'static str,
+    id: String,
     heads: Vec<Head>,
     rows: Vec<(Option<i64>, Vec<Cell>)>,
 }
 
 impl Rows {
-    pub(crate) fn new(id: &'static str, heads: &[Head]) -> Rows {
-        Rows { id, heads: heads.to_vec(), rows: Vec::new() }
+    pub(crate) fn new(id: impl Into<String>, heads: &[Head]) -> Rows {
+        Rows { id: id.into(), heads: heads.to_vec(), rows: Vec::new() }
     }
 
     pub(crate) fn row(&mut self, cells: Vec<Cell>) {
@@ -121,7 +124,7 @@ impl Rows {
     pub(crate) fn html(&self, label: &str) -> String {
         let mut out = String::new();
         let label = escaped(label);
-        let id = self.id;
+        let id = &self.id;
         write!(
             out,
             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table id=\"{id}\"><thead><tr>"
@@ -170,6 +173,8 @@ mod tests {
         assert_eq!(escaped("Größe<名>"), "Größe&lt;名&gt;");
         let long = "x".repeat(MAX_SHOWN + 1);
         assert_eq!(escaped(&long), format!("{}…", "x".repeat(MAX_SHOWN)));
+        // What a character is written as counts, so that a text of such characters is no longer than another.
+        assert_eq!(shown(&"\u{202e}".repeat(MAX_SHOWN)), format!("{}…", "\\u{202e}".repeat(MAX_SHOWN / 8)));
     }
 
     #[test]

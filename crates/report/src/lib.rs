@@ -4,16 +4,30 @@
 //! sorted, the timeline zoomed, and flame graphs and the map of the heap are drawn. Everything is aggregated here, within
 //! bounds, so that a page has at most some megabytes whatever the recording. The same dataset gives the same bytes.
 
+pub mod changes;
 mod collections;
+mod counters;
+mod document;
 mod facts;
 mod flame;
+mod flame_change;
+mod follow;
 mod heap_map;
 mod html;
+mod lake;
+mod owners;
 mod packed;
 mod page;
+mod pool;
 mod read;
+mod requests;
+mod retained;
+mod sites;
 mod subjects;
+mod survival;
+mod threads;
 mod timeline;
 pub mod units;
 
-pub use page::{TABLES, page};
+pub use lake::lake;
+pub use page::{TABLES, page, page_after};

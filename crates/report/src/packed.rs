@@ -35,7 +35,7 @@ impl Bytes {
 
     /// Packed. There is no time in the head of the gzip, so that the same data are the same bytes.
     pub(crate) fn packed(&self) -> Result<String> {
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::new(9));
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
         let written = gzip.write_all(&self.0).and_then(|()| gzip.finish());
         Ok(base64(&written.map_err(Error::io(Path::new("-")))?))
     }

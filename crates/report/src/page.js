@@ -13,6 +13,7 @@
     if (text !== undefined) element.textContent = text;
     return element;
   };
+  const every = selector => /** @type {HTMLElement[]} */ ([...document.querySelectorAll(selector)]);
   const color = name => getComputedStyle(root).getPropertyValue('--' + name).trim();
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
@@ -63,7 +64,13 @@
     return { u8: take(Uint8Array), u32: take(Uint32Array), u64: take(BigUint64Array), f64: take(Float64Array) };
   };
 
+  // What follows the time that is chosen: called with null, or with shares of the whole.
+  const ranged = [];
+
   // Tables.
+  const tables = new Map();
+  // A row is hidden by the time that is chosen, or by the text that is looked for.
+  const hide = row => { row.hidden = row.classList.contains('late') || row.classList.contains('other'); };
   const value = cell => cell && cell.dataset.v !== undefined ? Number(cell.dataset.v) : null;
   for (const table of document.querySelectorAll('table')) {
     const body = table.tBodies[0];
@@ -85,20 +92,41 @@
           return { row, key: isNumber ? value(cell) : text === '–' ? null : text };
         });
         // What was not recorded comes last in either order.
-        keyed.sort((a, b) => a.key === null || b.key === null ? (a.key === null) - (b.key === null)
-          : sign * (isNumber ? a.key - b.key : a.key.localeCompare(b.key, 'en')));
+        keyed.sort((a, b) => a.key === null || b.key === null ? Number(a.key === null) - Number(b.key === null)
+          : sign * (isNumber ? Number(a.key) - Number(b.key) : String(a.key).localeCompare(String(b.key), 'en')));
         body.append(...keyed.map(each => each.row));
       });
     });
+    if (body.rows.length < 8) continue;
+    const tools = make('div', { class: 'tools' });
+    const search = make('input', { type: 'search', placeholder: 'filter', 'aria-label': 'show only rows with a text' });
+    const hits = make('span', { role: 'status' });
+    const look = () => {
+      const text = search.value.trim().toLowerCase();
+      let found = 0;
+      for (const row of body.rows) {
+        const isHit = !text || row.textContent.toLowerCase().includes(text);
+        row.classList.toggle('other', !isHit);
+        hide(row);
+        found += isHit ? 1 : 0;
+      }
+      hits.textContent = text ? `${whole(found)} of ${whole(body.rows.length)} rows` : '';
+      return found;
+    };
+    search.addEventListener('input', look);
+    tools.append(search, hits);
+    table.closest('.scroll').before(tools);
+    tables.set(table, { search, look });
   }
 
+  let timeAsked = () => {};
   // Timeline: what is seen of it, as shares of the whole.
   const lanes = document.getElementById('lanes');
   if (lanes) {
     const end = Number(lanes.dataset.end);
-    const plots = [...lanes.querySelectorAll('.plot svg')];
-    const axis = [...document.querySelectorAll('#axis span')];
-    const timed = [...document.querySelectorAll('tr[data-t]')];
+    const plots = [...document.querySelectorAll('.plot:not(.fixed) svg')];
+    const axes = [...document.querySelectorAll('.axis')].map(axis => [...axis.children]);
+    const timed = every('tr[data-t]');
     const tools = make('div', { class: 'tools' });
     const say = make('span', { role: 'status' });
     let [from, to] = [0, 1];
@@ -107,26 +135,31 @@
       from = clamp(low, 0, 1 - width);
       to = from + width;
       for (const svg of plots) svg.setAttribute('viewBox', `${from * 1000} 0 ${width * 1000} 60`);
-      axis.forEach((label, place) => { label.textContent = duration((from + width * place / (axis.length - 1)) * end); });
+      for (const axis of axes) axis.forEach((label, place) => { label.textContent = duration((from + width * place / (axis.length - 1)) * end); });
       const isAll = width > 0.999999;
       let hidden = 0;
       for (const row of timed) {
         const at = Number(row.dataset.t) / end;
-        row.hidden = !isAll && (at < from || at > to);
-        hidden += row.hidden ? 1 : 0;
+        const isLate = !isAll && (at < from || at > to);
+        row.classList.toggle('late', isLate);
+        hide(row);
+        hidden += isLate ? 1 : 0;
       }
-      say.textContent = isAll ? 'Drag over the charts to zoom; tables with times follow.'
+      say.textContent = isAll ? 'Drag over the charts to zoom; tables with times and flame graphs follow.'
         : `${duration(from * end)} to ${duration(to * end)}; ${whole(hidden)} rows of tables are hidden`;
-      // Where a viewer forbids it, the page has no address for the time.
+      for (const each of ranged) each(isAll ? null : [from, to], end);
+      // The address keeps its part. Where a viewer forbids it, the page has no address for the time.
+      const part = location.hash.slice(1).split('&').find(word => word && !word.startsWith('t='));
+      const words = [part, isAll ? null : `t=${Math.round(from * end)}-${Math.round(to * end)}`].filter(Boolean);
       try {
-        history.replaceState(null, '', isAll ? location.pathname + location.search : `#t=${Math.round(from * end)}-${Math.round(to * end)}`);
+        history.replaceState(null, '', words.length ? '#' + words.join('&') : location.pathname + location.search);
       } catch { /* the zoom itself works */ }
     };
     const zoom = factor => { const [middle, half] = [(from + to) / 2, (to - from) * factor / 2]; show(middle - half, middle + half); };
     const move = part => show(from + (to - from) * part, to + (to - from) * part);
     const all = () => show(0, 1);
     for (const [text, label, act] of [['+', 'zoom in', () => zoom(0.5)], ['−', 'zoom out', () => zoom(2)],
-      ['◂', 'earlier', () => move(-0.5)], ['▸', 'later', () => move(0.5)], ['All', 'the whole recording', all]]) {
+      ['◂', 'earlier', () => move(-0.5)], ['▸', 'later', () => move(0.5)], ['All', 'All: the whole recording', all]]) {
       const button = make('button', { type: 'button', 'aria-label': label, title: label }, text);
       button.addEventListener('click', act);
       tools.append(button);
@@ -140,10 +173,10 @@
     });
     let begin = null;
     let brush = null;
-    const share = event => { const box = plots[0].getBoundingClientRect(); return clamp((event.clientX - box.left) / box.width, 0, 1); };
-    if (plots.length) {
+    const share = event => { const box = lanes.querySelector('.plot').getBoundingClientRect(); return clamp((event.clientX - box.left) / box.width, 0, 1); };
+    if (lanes.querySelector('.plot')) {
       lanes.addEventListener('pointerdown', event => {
-        if (event.button !== 0 || !event.target.closest('.plot')) return;
+        if (event.button !== 0 || !(event.target instanceof Element && event.target.closest('.plot'))) return;
         begin = share(event);
         brush = make('div', { class: 'brush' });
         brush.style.width = '0';
@@ -167,9 +200,16 @@
       lanes.addEventListener('pointercancel', finish);
       lanes.addEventListener('dblclick', all);
     }
-    const asked = /^#t=(\d+)-(\d+)$/.exec(location.hash);
-    if (asked && Number(asked[2]) > Number(asked[1])) show(Number(asked[1]) / end, Number(asked[2]) / end);
-    else say.textContent = 'Drag over the charts to zoom; tables with times follow.';
+    const go = () => {
+      const asked = /[#&]t=(\d+)-(\d+)$/.exec(location.hash);
+      if (asked && Number(asked[2]) > Number(asked[1])) show(Number(asked[1]) / end, Number(asked[2]) / end);
+      // A part with a time is no name that the browser finds.
+      const part = location.hash.slice(1).split('&')[0];
+      if (asked && part && !part.startsWith('t=')) document.getElementById(part)?.scrollIntoView();
+    };
+    timeAsked = go;
+    addEventListener('hashchange', go);
+    say.textContent = 'Drag over the charts to zoom; tables with times and flame graphs follow.';
   }
 
   // A canvas as sharp as the screen, drawn anew when its width or the colours change.
@@ -203,65 +243,171 @@
   const MOST_ROWS = 400;
   const KINDS = ['unknown', 'own', 'platform', 'native', 'kernel'];
 
+  const readTexts = (read, lengths) => {
+    const decoder = new TextDecoder();
+    return [...lengths].map(length => decoder.decode(read.u8(length)));
+  };
   const readTree = buffer => {
     const read = reader(buffer);
     const [count, names] = read.u32(2);
     const tree = { own: read.f64(count), total: read.f64(count), parent: read.u32(count), name: read.u32(count), texts: [], kinds: null };
     const lengths = read.u32(names);
     tree.kinds = read.u8(names);
-    const decoder = new TextDecoder();
-    for (const length of lengths) tree.texts.push(decoder.decode(read.u8(length)).split('\n'));
+    tree.texts = readTexts(read, lengths).map(text => text.split('\n'));
+    // What was merged into a caller is the caller's, beside its own.
+    tree.left = Float64Array.from(tree.total);
+    for (let node = 1; node < count; node++) tree.left[tree.parent[node]] -= tree.total[node];
     return tree;
   };
-  const withChildren = tree => {
-    tree.children = Array.from(tree.own, () => []);
-    for (let node = 1; node < tree.own.length; node++) tree.children[tree.parent[node]].push(node);
+  // The same of two sides, each divided by what amounts are divided by: the tree is what is now, beside it stands what was before.
+  const readChange = (buffer, [byBefore, byNow]) => {
+    const read = reader(buffer);
+    const [count, names] = read.u32(2);
+    const side = by => ({ own: read.f64(count).map(sum => sum / by), total: read.f64(count).map(sum => sum / by), left: null });
+    const before = side(byBefore);
+    const tree = { ...side(byNow), before, parent: read.u32(count), name: read.u32(count), texts: [], kinds: null };
+    const lengths = read.u32(names);
+    tree.kinds = read.u8(names);
+    tree.texts = readTexts(read, lengths).map(text => text.split('\n'));
+    for (const each of [tree, before]) {
+      each.left = Float64Array.from(each.total);
+      for (let node = 1; node < count; node++) each.left[tree.parent[node]] -= each.total[node];
+      // What is left of a difference of two fractions is no amount.
+      each.left.forEach((left, node) => { if (left < each.total[0] * 1e-12) each.left[node] = 0; });
+    }
     return tree;
+  };
+  // What threads have in parts of the time: at which node, and whether it is its own.
+  const readSlices = buffer => {
+    const read = reader(buffer);
+    const [count, threads, parts] = read.u32(3);
+    const slices = { count, parts, thread: read.u8(count), part: read.u8(count), key: read.u32(count), weight: read.f64(count), labels: [] };
+    for (let at = 1; at < count; at++) {
+      if (slices.thread[at] === slices.thread[at - 1] && slices.part[at] === slices.part[at - 1]) slices.key[at] += slices.key[at - 1];
+    }
+    slices.labels = readTexts(read, read.u32(threads));
+    return slices;
+  };
+  // Sums up from the leaves, and orders what is called by its size. Of two sides the size is one of them, or both together.
+  const finished = (tree, sizes = 'both') => {
+    const count = tree.parent.length;
+    for (const side of tree.before ? [tree, tree.before] : [tree]) {
+      side.total = Float64Array.from(side.left);
+      for (let node = count - 1; node > 0; node--) side.total[tree.parent[node]] += side.total[node];
+    }
+    const before = tree.before && tree.before.total;
+    tree.size = !before || sizes === 'now' ? tree.total : sizes === 'before' ? before : tree.total.map((sum, node) => sum + before[node]);
+    tree.children = Array.from({ length: count }, () => []);
+    for (let node = 1; node < count; node++) if (tree.size[node] > 0) tree.children[tree.parent[node]].push(node);
+    for (const children of tree.children) children.sort((a, b) => tree.size[b] - tree.size[a] || a - b);
+    return tree;
+  };
+  // The tree of a thread and of a time.
+  const sliced = (tree, slices, thread, range) => {
+    const [own, left] = [new Float64Array(tree.parent.length), new Float64Array(tree.parent.length)];
+    const [first, last] = range ? [Math.floor(range[0] * slices.parts + 1e-9), Math.ceil(range[1] * slices.parts - 1e-9)] : [0, slices.parts];
+    for (let at = 0; at < slices.count; at++) {
+      if (thread >= 0 && slices.thread[at] !== thread || slices.part[at] < first || slices.part[at] >= last) continue;
+      const node = slices.key[at] >>> 1;
+      left[node] += slices.weight[at];
+      if (!(slices.key[at] & 1)) own[node] += slices.weight[at];
+    }
+    return { ...tree, own, left };
+  };
+  const growing = tree => ({
+    own: [0], left: [0], before: tree.before ? { own: [0], left: [0] } : null,
+    parent: [0], name: [tree.name[0]], texts: tree.texts, kinds: tree.kinds, known: new Map(),
+  });
+  // What is done to one side is done to the other.
+  const sidesOf = (from, to) => from.before ? [[from, to], [from.before, to.before]] : [[from, to]];
+  const below = (tree, at, name) => {
+    const key = at + ',' + name;
+    let next = tree.known.get(key);
+    if (next === undefined) {
+      next = tree.own.length;
+      tree.known.set(key, next);
+      for (const side of tree.before ? [tree, tree.before] : [tree]) { side.own.push(0); side.left.push(0); }
+      tree.parent.push(at); tree.name.push(name);
+    }
+    return next;
+  };
+  // Own code alone: what it calls of others is its own.
+  const ownCode = tree => {
+    const all = growing(tree);
+    const place = new Uint32Array(tree.parent.length);
+    for (let node = 0; node < place.length; node++) {
+      const above = node ? place[tree.parent[node]] : 0;
+      place[node] = node && tree.kinds[tree.name[node]] === 1 ? below(all, above, tree.name[node]) : above;
+      for (const [from, to] of sidesOf(tree, all)) {
+        to.own[place[node]] += from.left[node];
+        to.left[place[node]] += from.left[node];
+      }
+    }
+    return all;
   };
   // From the innermost call to its callers. What was merged into a caller is the caller's own here.
   const inverted = tree => {
-    const all = { own: [0], total: [tree.total[0]], parent: [0], name: [tree.name[0]], texts: tree.texts, kinds: tree.kinds };
-    const known = new Map();
-    const left = Float64Array.from(tree.total);
-    for (let node = 1; node < tree.total.length; node++) left[tree.parent[node]] -= tree.total[node];
-    for (let node = 1; node < tree.total.length; node++) {
-      if (!(left[node] > 0)) continue;
+    const all = growing(tree);
+    for (let node = 1; node < tree.parent.length; node++) {
+      if (!(tree.left[node] > 0 || tree.before && tree.before.left[node] > 0)) continue;
       let at = 0;
       for (let caller = node; caller > 0; caller = tree.parent[caller]) {
-        const key = at + ',' + tree.name[caller];
-        let next = known.get(key);
-        if (next === undefined) {
-          next = all.own.length;
-          known.set(key, next);
-          all.own.push(0); all.total.push(0); all.parent.push(at); all.name.push(tree.name[caller]);
-        }
-        all.total[next] += left[node];
-        if (at === 0) all.own[next] += left[node];
-        at = next;
+        at = below(all, at, tree.name[caller]);
+        if (caller === node) for (const [from, to] of sidesOf(tree, all)) to.own[at] += from.left[node];
       }
+      for (const [from, to] of sidesOf(tree, all)) to.left[at] += from.left[node];
     }
-    withChildren(all);
-    for (const children of all.children) children.sort((a, b) => all.total[b] - all.total[a]);
+    for (const [from, to] of sidesOf(tree, all)) to.left[0] += from.left[0];
     return all;
   };
+  // What each function has itself and with what it calls; recursion counts once.
+  const functions = tree => {
+    const sums = new Map();
+    for (let node = 1; node < tree.parent.length; node++) {
+      if (!(tree.total[node] > 0)) continue;
+      const sum = sums.get(tree.name[node]) || { own: 0, total: 0 };
+      sums.set(tree.name[node], sum);
+      sum.own += tree.own[node];
+      let above = tree.parent[node];
+      while (above && tree.name[above] !== tree.name[node]) above = tree.parent[above];
+      if (!above) sum.total += tree.total[node];
+    }
+    return [...sums].sort(([, a], [, b]) => b.own - a.own || b.total - a.total).slice(0, 100);
+  };
 
+  // By which a link searches a graph.
+  const graphs = new Map();
   const flame = async part => {
     const holder = part.querySelector('.graph');
-    const unit = shown[part.dataset.unit] || whole;
-    const plain = withChildren(readTree(await inflate(part.dataset.flame)));
-    let upside = null;
-    let tree = plain;
+    const isChange = part.dataset.before !== undefined;
+    const plainUnit = shown[part.dataset.unit] || whole;
+    const number = value => part.dataset.unit !== 'count' || value === 0 || value >= 99.95 ? plainUnit(Math.round(value)) : value < 1 ? value.toFixed(3) : value.toFixed(1);
+    const unit = isChange ? value => number(value) + part.dataset.per : plainUnit;
+    const packed = await inflate(part.dataset.flame);
+    const plain = isChange ? readChange(packed, [Number(part.dataset.before), Number(part.dataset.now)]) : readTree(packed);
+    const slicesId = part.dataset.flame.replace('flame-', 'slices-');
+    const slices = document.getElementById(slicesId) ? readSlices(await inflate(slicesId)) : null;
+    let [thread, range, end, isOwn, isUpside] = [-1, null, 1, false, false];
+    let sizes = 'both';
+    let tree = finished(plain);
     let [focus, picked, found, boxes, matching] = [0, 0, '', [], null];
     const tools = make('div', { class: 'tools' });
     const search = make('input', { type: 'search', placeholder: 'search', 'aria-label': 'search for a name' });
     const invert = make('button', { type: 'button', 'aria-pressed': 'false' }, 'Callers below');
+    const own = make('button', { type: 'button', 'aria-pressed': 'false' }, 'Own code only');
     const back = make('button', { type: 'button' }, 'All');
+    const threads = make('select', { 'aria-label': 'of which thread' });
+    threads.append(make('option', { value: '-1' }, 'all threads'));
+    if (slices) slices.labels.forEach((label, place) => threads.append(make('option', { value: String(place) }, label)));
     const legend = make('span', { class: 'legend' });
-    for (const [kind, word] of [['own', 'own code'], ['platform', 'framework'], ['native', 'native'], ['kernel', 'kernel']]) {
+    for (const [kind, word] of isChange ? [['more', '+ more now'], ['same', '= within 5 %'], ['less', '− less now']]
+      : [['own', 'own code'], ['platform', 'framework'], ['native', 'native'], ['kernel', 'kernel']]) {
       legend.append(entry(kind, word), ' ');
     }
+    const widths = make('select', { 'aria-label': 'what widths mean' });
+    widths.append(make('option', { value: 'both' }, 'width: before and now together'), make('option', { value: 'now' }, 'width: now'), make('option', { value: 'before' }, 'width: before'));
     const hits = make('span', { role: 'status' });
-    tools.append(search, invert, back, hits, legend);
+    tools.append(search, ...(slices && slices.labels.length > 1 ? [threads] : []), ...(isChange ? [widths] : []), invert, own, back, hits, legend);
     const view = make('div', { class: 'view' });
     const canvas = make('canvas', { tabindex: '0', role: 'img', 'aria-label': 'Flame graph: arrows move, Enter zooms, Escape shows all. The table below has the same figures.' });
     const tip = make('div', { class: 'tip', hidden: '' });
@@ -271,9 +417,33 @@
 
     const describe = node => {
       const [name, file] = tree.texts[tree.name[node]];
+      if (isChange) {
+        const [before, now] = [tree.before.total[node], tree.total[node]];
+        const change = now - before;
+        const part = before > 0 ? ` (${change < 0 ? '−' : '+'}${percent(Math.abs(change), before)})` : ', nothing before';
+        const own = `; of its own ${unit(tree.before.own[node])} before, ${unit(tree.own[node])} now`;
+        return `${name}\n${file ? file + ': ' : ''}${change < 0 ? '−' : '+'}${unit(Math.abs(change))}${part}: ${unit(before)} before, ${unit(now)} now${own}`;
+      }
       const all = tree.total[0];
       const own = tree.own[node] > 0 ? `, ${unit(tree.own[node])} of its own` : '';
       return `${name}\n${file ? file + ': ' : ''}${unit(tree.total[node])} (${percent(tree.total[node], all)})${own}`;
+    };
+    // How much a node changed, from -1 (gone) to 1 (new); 0 within 5 %.
+    const changeOf = node => {
+      const [before, now] = [tree.before.total[node], tree.total[node]];
+      const part = (now - before) / (Math.max(now, before) || 1);
+      return Math.abs(part) < 0.05 ? 0 : part;
+    };
+    // Beside the colour what is more has lines that rise, and what is less lines that fall.
+    const hatch = (context, change, ink) => {
+      const small = make('canvas', { width: 8, height: 8 });
+      const lines = small.getContext('2d');
+      lines.strokeStyle = ink;
+      lines.globalAlpha = 0.3;
+      lines.beginPath();
+      for (const at of [-8, 0, 8]) { lines.moveTo(at, change > 0 ? 8 : 0); lines.lineTo(at + 8, change > 0 ? 0 : 8); }
+      lines.stroke();
+      return context.createPattern(small, 'repeat');
     };
     const draw = () => {
       const width = Math.max(view.clientWidth, 1);
@@ -282,13 +452,13 @@
       const line = [];
       for (let node = focus; ; node = tree.parent[node]) { line.unshift(node); if (node === 0) break; }
       line.forEach((node, depth) => boxes.push({ node, x: 0, w: width, depth }));
-      const scale = width / (tree.total[focus] || 1);
+      const scale = width / (tree.size[focus] || 1);
       for (let next = boxes.length - 1; next < boxes.length; next++) {
         const box = boxes[next];
         if (box.depth + 1 >= MOST_ROWS) continue;
         let x = box.x;
         for (const child of tree.children[box.node]) {
-          const w = tree.total[child] * scale;
+          const w = tree.size[child] * scale;
           if (w >= 0.4) boxes.push({ node: child, x, w, depth: box.depth + 1 });
           x += w;
         }
@@ -300,13 +470,24 @@
       const fills = KINDS.map(color);
       const [mark, text, accent] = [color('mark'), color('box'), color('accent')];
       const hasHits = matching !== null;
+      const [more, same, less] = isChange ? ['more', 'same', 'less'].map(name => rgb(color(name))) : [];
+      const hatches = isChange ? [hatch(context, 1, text), hatch(context, -1, text)] : [];
       for (const { node, x, w, depth } of boxes) {
         const name = tree.name[node];
         const isHit = hasHits && matching[name];
         const y = depth * ROW;
         context.globalAlpha = hasHits && !isHit ? 0.35 : depth < line.length - 1 ? 0.6 : 0.85 + name * 7 % 4 * 0.05;
-        context.fillStyle = node === 0 ? color('line') : isHit ? '#ffd84d' : fills[tree.kinds[name]] || fills[0];
+        const change = isChange && node !== 0 ? changeOf(node) : 0;
+        const mixed = () => {
+          const [part, far] = [0.35 + 0.65 * Math.abs(change), change > 0 ? more : less];
+          return `rgb(${same.map((low, at) => Math.round(change ? low + (far[at] - low) * part : low)).join(' ')})`;
+        };
+        context.fillStyle = node === 0 ? color('line') : isHit ? '#ffd84d' : isChange ? mixed() : fills[tree.kinds[name]] || fills[0];
         context.fillRect(x, y, Math.max(w - 0.6, 0.4), ROW - 1);
+        if (change) {
+          context.fillStyle = hatches[change > 0 ? 0 : 1];
+          context.fillRect(x, y, Math.max(w - 0.6, 0.4), ROW - 1);
+        }
         context.globalAlpha = 1;
         if (w > 34) {
           context.save();
@@ -314,7 +495,7 @@
           context.rect(x, y, w - 3, ROW);
           context.clip();
           context.fillStyle = node === 0 || hasHits && !isHit ? color('text') : text;
-          context.fillText(tree.texts[name][0], x + 4, y + ROW / 2);
+          context.fillText((!isChange || node === 0 ? '' : change > 0 ? '+ ' : change < 0 ? '− ' : '= ') + tree.texts[name][0], x + 4, y + ROW / 2);
           context.restore();
         }
         if (node === picked && picked !== 0) {
@@ -354,36 +535,142 @@
       let sum = 0;
       if (found) {
         // The outermost hit of each stack, so that nothing counts twice.
-        const below = [0];
-        while (below.length) {
-          const node = below.pop();
-          if (node !== 0 && matching[tree.name[node]]) sum += tree.total[node];
-          else below.push(...tree.children[node]);
+        const open = [0];
+        while (open.length) {
+          const node = open.pop();
+          if (node !== 0 && matching[tree.name[node]]) sum += tree.size[node];
+          else for (const child of tree.children[node]) open.push(child);
         }
       }
-      hits.textContent = found ? `${percent(sum, tree.total[0])} in hits` : '';
+      hits.textContent = found ? `${percent(sum, tree.size[0])} in hits` : '';
       hits.dataset.hits = String(sum);
       draw();
     };
     search.addEventListener('input', () => { found = search.value.trim().toLowerCase(); look(); });
-    invert.addEventListener('click', () => {
-      upside = upside || inverted(plain);
-      tree = tree === plain ? upside : plain;
-      invert.setAttribute('aria-pressed', String(tree !== plain));
-      invert.textContent = tree === plain ? 'Callers below' : 'Callers above';
+    const table = part.querySelector('tbody');
+    const rows = [...table.rows];
+    const fill = isPart => {
+      // As tables of the page have it: a long text may be broken.
+      const cell = (text, raw) => make('td', raw !== undefined ? { 'data-v': String(raw) } : text.length > 24 ? { class: 'w' } : {}, text);
+      const all = tree.total[0];
+      const share = value => cell((all > 0 ? value / all * 100 : 0).toFixed(1), all > 0 ? value / all * 100 : 0);
+      table.replaceChildren(...isPart ? functions(tree).map(([name, sum]) => {
+        const row = make('tr');
+        const [text, file] = tree.texts[name];
+        row.append(cell(text), cell(file || '–'), cell(unit(sum.own), sum.own), share(sum.own), cell(unit(sum.total), sum.total), share(sum.total));
+        return row;
+      }) : rows);
+    };
+    // The graph of the thread, the time and the direction that are chosen.
+    const build = () => {
+      const isPart = Boolean(slices) && (thread >= 0 || range !== null);
+      tree = isPart ? sliced(plain, slices, thread, range) : plain;
+      if (isOwn) tree = ownCode(tree);
+      // The table of a change has both sides, and stays.
+      if (!isChange) fill(isPart || isOwn ? (finished(tree), true) : false);
+      if (isUpside) tree = inverted(tree);
+      finished(tree, sizes);
+      const over = !range ? '' : slices ? ` from ${duration(Math.floor(range[0] * slices.parts + 1e-9) / slices.parts * end)} to ${duration(Math.min(1, Math.ceil(range[1] * slices.parts - 1e-9) / slices.parts) * end)}` : '';
+      say.textContent = isPart || isOwn && !isChange ? `${unit(tree.total[0])}${over}` : '';
       [focus, picked] = [0, 0];
       look();
+    };
+    const toggle = (button, texts, act) => button.addEventListener('click', () => {
+      const isOn = act();
+      button.setAttribute('aria-pressed', String(isOn));
+      button.textContent = texts[isOn ? 1 : 0];
+      build();
     });
+    toggle(invert, ['Callers below', 'Callers above'], () => { isUpside = !isUpside; return isUpside; });
+    toggle(own, ['Own code only', 'Own code only'], () => { isOwn = !isOwn; return isOwn; });
+    widths.addEventListener('change', () => { sizes = widths.value; build(); });
+    threads.addEventListener('change', () => { thread = Number(threads.value); build(); });
+    ranged.push((chosen, length) => { range = chosen; end = length; if (slices) build(); });
+    graphs.set(part, text => { search.value = text; found = text.trim().toLowerCase(); look(); return Number(hits.dataset.hits) > 0; });
     back.addEventListener('click', () => zoom(0));
     follow(view, draw);
     draw();
   };
 
   // Map of the heap: a column for each collection, a row for each part of the address space.
-  const STATES = ['nothing of the heap', 'survived in place', 'moved here', 'moved away', 'freed', 'not collected', 'new'];
-  const STATE_COLORS = [null, 'in-place', 'moved', 'away', 'freed', 'kept', 'new'];
+  const STATES = ['nothing of the heap', 'survived in place', 'moved here', 'moved away', 'freed', 'not collected', 'new', 'stayed while others moved'];
+  const STATE_COLORS = [null, 'in-place', 'moved', 'away', 'freed', 'kept', 'new', 'stayed'];
   const GENERATIONS = ['generation 0', 'generation 1', 'generation 2', 'large objects', 'pinned objects', 'frozen', '', 'unknown generation'];
   const GENERATION_COLORS = ['g0', 'g1', 'g2', 'lo', 'po', 'bg', 'ot', 'ot'];
+
+  // Ranges of all collections, by which an address is followed as `tracequet survived --follow` does.
+  const COLLECTS = 0, LEAVES = 1, NEVER = 3;
+  const readRanges = buffer => {
+    const read = reader(buffer);
+    const [count, ranges, bounds, isWhole] = read.u32(4);
+    const all = { ids: read.u32(count), times: read.f64(count), collected: read.u8(count), runtimes: read.u8(count), effects: read.u8(count * 7), isWhole: isWhole === 1 };
+    const keys = read.u32(ranges), steps = read.f64(ranges), lengths = read.f64(ranges), moves = read.f64(ranges);
+    all.ranges = Array.from({ length: count }, () => [[], []]);
+    let start = 0;
+    for (let at = 0; at < ranges; at++) {
+      start += steps[at];
+      const isMoved = keys[at] >> 1 & 1;
+      all.ranges[keys[at] >> 2][isMoved].push({ start, length: lengths[at], to: start + moves[at], isClamped: (keys[at] & 1) === 1 });
+      start += lengths[at];
+    }
+    const phases = read.u32(bounds), generations = read.u8(bounds), starts = read.f64(bounds), sizes = read.f64(bounds);
+    all.bounds = Array.from({ length: count }, () => [[], []]);
+    for (let at = 0; at < bounds; at++) all.bounds[phases[at] >> 1][phases[at] & 1].push({ generation: generations[at], start: starts[at], length: sizes[at] });
+    return all;
+  };
+  const holds = (range, address) => address >= range.start && address - range.start < range.length;
+  // The generation at an address; null when no bounds, or several that disagree, hold it.
+  const generationAt = (bounds, address) => {
+    const found = bounds.filter(range => holds(range, address));
+    return found.length && found.every(range => range.generation === found[0].generation) ? found[0].generation : null;
+  };
+  // What one collection does to an address: the words of `survived`.
+  const fateOf = (all, place, address) => {
+    const [surviving, moved] = all.ranges[place];
+    const range = surviving.find(each => holds(each, address)) || moved.find(each => holds(each, address));
+    if (range) {
+      const after = range.to + (address - range.start);
+      return { fate: after === address ? 'alive' : 'moved', after, range };
+    }
+    const before = generationAt(all.bounds[place][0], address);
+    const effect = all.effects[place * 7 + (before === null || before > 5 ? 6 : before)];
+    if (effect === NEVER) return { fate: 'never collected', after: address };
+    if (effect === LEAVES) return { fate: 'not collected', after: address };
+    if (effect !== COLLECTS) return { fate: 'unknown', after: null };
+    if (!all.isWhole) return { fate: 'not known here', after: null };
+    let nearest = null;
+    for (const each of [...surviving, ...moved]) {
+      if (each.start <= address && (!nearest || each.start > nearest.start || each.start === nearest.start && each.isClamped)) nearest = each;
+    }
+    const isOpen = nearest && nearest.isClamped && all.bounds[place][0].some(each => holds(each, address) && each.start <= nearest.start);
+    return isOpen ? { fate: 'unknown', after: null } : { fate: 'dead', after: null };
+  };
+  const followed = (all, place, address) => {
+    const steps = [];
+    for (let at = place; at < all.ids.length; at++) {
+      if (all.runtimes[at] !== all.runtimes[place]) continue;
+      const step = fateOf(all, at, address);
+      steps.push({ at, address, ...step });
+      if (step.after === null) break;
+      address = step.after;
+    }
+    return steps;
+  };
+  // Through how many collections before this one the memory at an address is known to have lived, and since which.
+  const age = (all, place, address) => {
+    let first = place;
+    for (let at = place - 1; at >= 0; at--) {
+      if (all.runtimes[at] !== all.runtimes[place]) continue;
+      const [surviving, moved] = all.ranges[at];
+      const range = [...surviving, ...moved].find(each => address >= each.to && address - each.to < each.length);
+      if (range) { address = range.start + (address - range.to); first = at; continue; }
+      const generation = generationAt(all.bounds[at][0], address);
+      const effect = all.effects[at * 7 + (generation === null || generation > 5 ? 6 : generation)];
+      if (effect !== LEAVES && effect !== NEVER || generation === null) break;
+      first = at;
+    }
+    return { collections: place - first, first };
+  };
 
   const rgb = text => [1, 3, 5].map(at => parseInt(text.slice(at, at + 2), 16));
   const heapMap = async holder => {
@@ -395,17 +682,24 @@
     const ids = read.u32(columns);
     const collected = read.u8(columns);
     const cells = read.u8(columns * bins);
+    const all = document.getElementById('heap-ranges') ? readRanges(await inflate('heap-ranges')) : null;
+    const placeOf = new Map(all ? [...all.ids].map((id, place) => [id, place]) : []);
     const tools = make('div', { class: 'tools' });
     const by = make('select', { 'aria-label': 'what colours mean' });
     by.append(make('option', { value: 'state' }, 'by what became of it'), make('option', { value: 'generation' }, 'by generation'));
     const legend = make('span', { class: 'legend' });
-    tools.append(by, legend);
+    const play = make('button', { type: 'button', 'aria-pressed': 'false' }, 'Play');
+    const until = make('input', { type: 'range', min: '1', max: String(columns), value: String(columns), 'aria-label': 'collections that are shown' });
+    tools.append(by, play, until, legend);
+    let shownColumns = columns;
+    let timer = null;
+    const path = make('ol', { class: 'path' });
     const view = make('div', { class: 'view' });
-    const canvas = make('canvas', { tabindex: '0', role: 'img', 'aria-label': 'Heap map: arrows move from part to part. The table below has sums.' });
+    const canvas = make('canvas', { tabindex: '0', role: 'img', 'aria-label': 'Heap map: arrows move from part to part, Enter follows what lies there. The table below has sums.' });
     const tip = make('div', { class: 'tip', hidden: '' });
     const say = make('p', { class: 'say', 'aria-live': 'polite' });
     view.append(canvas);
-    holder.append(tools, view, tip, say);
+    holder.append(tools, view, tip, say, path);
 
     // A gap between two parts is a line, whatever its length.
     const STRIP = 10;
@@ -416,7 +710,60 @@
     let bottom = STRIP + 4;
     for (let row = 0; row < bins; row++) { bottom += isGap[row] ? gap : 0; tops.push(bottom); bottom += height; }
     let cursor = null;
+    let steps = [];
+    const columnOf = new Map([...ids].map((id, column) => [id, column]));
+    const rowOf = address => {
+      let [low, high] = [0, bins];
+      while (low < high) { const middle = low + high >> 1; if (Number(starts[middle]) <= address) low = middle + 1; else high = middle; }
+      return low && address < Number(starts[low - 1] + bin) ? low - 1 : -1;
+    };
+    // Follows the largest range in the part that was clicked, from the collection before which it lay there.
+    const followAt = (column, row) => {
+      path.replaceChildren();
+      steps = [];
+      const place = all ? placeOf.get(ids[column]) : undefined;
+      if (place === undefined) return;
+      const found = rangeAt(column, row);
+      const [low, high] = [Number(starts[row]), Number(starts[row] + bin)];
+      const inside = all.bounds[place][0].find(each => each.start < high && each.start + each.length > low);
+      const address = found ? found.address - found.range.to + found.range.start : Math.max(low, inside ? inside.start : low);
+      steps = followed(all, place, address);
+      const words = step => `collection ${all.ids[step.at]}${all.collected[step.at] === 7 ? '' : ' of generation ' + all.collected[step.at]}: 0x${step.address.toString(16)} ${step.fate}${step.fate === 'moved' ? ' to 0x' + step.after.toString(16) : ''}`;
+      // Steps that say the same are one line.
+      const lines = [];
+      for (const step of steps) {
+        const last = lines[lines.length - 1];
+        if (last && step.fate !== 'moved' && last.step.fate === step.fate) { last.more++; last.end = step; } else lines.push({ step, more: 0, end: step });
+      }
+      for (const { step, more, end } of lines.slice(0, 200)) path.append(make('li', {}, words(step) + (more ? `, and in ${more} more until collection ${all.ids[end.at]}` : '')));
+      path.dataset.fates = JSON.stringify(steps.map(step => [all.ids[step.at], '0x' + step.address.toString(16), step.fate]));
+      const last = steps[steps.length - 1];
+      if (last && last.fate === 'not known here') path.append(make('li', {}, `The page has not all ranges: tracequet survived IN ${all.ids[last.at]} 0x${last.address.toString(16)} --follow`));
+    };
 
+    // The largest range of a collection in a part, where the page has it: start, length, generation and age.
+    const rangeAt = (column, row) => {
+      const place = all ? placeOf.get(ids[column]) : undefined;
+      if (place === undefined) return null;
+      const [low, high] = [Number(starts[row]), Number(starts[row] + bin)];
+      let best = null;
+      for (const list of all.ranges[place]) {
+        for (const range of list) {
+          const bytes = Math.min(range.to + range.length, high) - Math.max(range.to, low);
+          if (bytes > 0 && (!best || bytes > best.bytes)) best = { range, bytes, address: Math.max(range.to, low), place };
+        }
+      }
+      return best;
+    };
+    const words = (column, row) => {
+      const found = rangeAt(column, row);
+      if (!found) return '';
+      const { range, place, address } = found;
+      const generation = generationAt(all.bounds[place][1], address);
+      const { collections, first } = age(all, place, address - range.to + range.start);
+      const old = collections ? `alive for ${collections} ${collections === 1 ? 'collection' : 'collections'} before, since ${duration(all.times[first])} at least` : 'not seen in a collection before';
+      return `\nlargest range 0x${range.to.toString(16)}, ${size(range.length)}${generation === null ? '' : ', ' + GENERATIONS[generation]}, ${old}`;
+    };
     const describe = (column, row) => {
       const cell = cells[column * bins + row];
       const state = cell & 7;
@@ -425,7 +772,7 @@
       const generation = collected[column] === 7 ? '' : ` of generation ${collected[column]}`;
       const quarter = ['up to a quarter', 'a quarter to half', 'half to three quarters', 'three quarters or more'][cell >> 6];
       const what = state === 0 ? STATES[0] : `${STATES[state]}, ${GENERATIONS[cell >> 3 & 7]}; ${quarter} of it`;
-      return `Collection ${ids[column]}${generation} at ${duration(times[column])}\n${where}\n${what}`;
+      return `Collection ${ids[column]}${generation} at ${duration(times[column])}\n${where}\n${what}${words(column, row)}`;
     };
     const draw = () => {
       const isState = by.value === 'state';
@@ -439,7 +786,7 @@
           const cell = cells[column * bins + row];
           const state = cell & 7;
           // Freed memory and what was moved away belongs to no generation any more.
-          const isEmpty = state === 0 || !isState && (state === 3 || state === 4);
+          const isEmpty = state === 0 || column >= shownColumns || !isState && (state === 3 || state === 4);
           const fill = isEmpty ? page : colors[isState ? state : cell >> 3 & 7];
           const part = isEmpty ? 0 : 0.55 + (cell >> 6) * 0.15;
           const at = (row * columns + column) * 4;
@@ -469,6 +816,17 @@
         context.fillStyle = color('page');
         for (let column = 1; column < columns; column++) context.fillRect(column * each - 0.5, 0, 1, bottom);
       }
+      // Where the address that is followed was.
+      context.strokeStyle = color('text');
+      context.lineWidth = 2;
+      context.beginPath();
+      for (const step of steps) {
+        const column = columnOf.get(all.ids[step.at]);
+        const row = rowOf(step.address);
+        if (column === undefined || row < 0 || column >= shownColumns) continue;
+        context.lineTo((column + 0.5) * each, tops[row] + height / 2);
+      }
+      context.stroke();
       if (cursor) {
         context.strokeStyle = color('text');
         context.lineWidth = 2;
@@ -501,12 +859,29 @@
       say.textContent = describe(...cursor).replaceAll('\n', ' · ');
       draw();
     };
-    canvas.addEventListener('click', event => go(...at(event)));
+    const choose = (column, row) => { followAt(column, row); go(column, row); };
+    canvas.addEventListener('click', event => choose(...at(event)));
+    const show = count => { shownColumns = clamp(count, 1, columns); until.value = String(shownColumns); draw(); };
+    until.addEventListener('input', () => { stop(); show(Number(until.value)); });
+    const stop = () => { clearInterval(timer); timer = null; play.setAttribute('aria-pressed', 'false'); play.textContent = isStill ? 'Next collection' : 'Play'; };
+    // Whoever wants no motion gets a collection for each click.
+    const isStill = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    const next = () => { if (shownColumns >= columns) stop(); else show(shownColumns + Math.max(1, Math.round(columns / 200))); };
+    stop();
+    play.addEventListener('click', () => {
+      if (timer !== null) { stop(); return; }
+      if (shownColumns >= columns) show(1);
+      if (isStill) { next(); return; }
+      timer = setInterval(next, Math.max(40, 6000 / columns));
+      play.setAttribute('aria-pressed', 'true');
+      play.textContent = 'Pause';
+    });
     canvas.addEventListener('keydown', event => {
       const [column, row] = cursor || [-1, 0];
       const keys = {
         ArrowLeft: () => go(column - 1, row), ArrowRight: () => go(column + 1, row), ArrowUp: () => go(column, row - 1), ArrowDown: () => go(column, row + 1),
-        Escape: () => { cursor = null; say.textContent = ''; draw(); },
+        Enter: () => { if (cursor) choose(...cursor); },
+        Escape: () => { cursor = null; steps = []; path.replaceChildren(); say.textContent = ''; draw(); },
       };
       if (keys[event.key]) { keys[event.key](); event.preventDefault(); }
     });
@@ -515,6 +890,23 @@
     draw();
   };
 
-  const work = [...[...document.querySelectorAll('.stacks')].map(flame), ...[...document.querySelectorAll('.map')].map(heapMap)];
-  Promise.all(work).then(() => { root.dataset.ready = String(work.length); }, error => { root.dataset.failed = String(error); throw error; });
+  // A finding leads to its evidence: the graph is searched, the table filtered and sorted.
+  for (const link of every('a.evidence')) {
+    link.addEventListener('click', () => {
+      const target = document.getElementById(link.getAttribute('href').slice(1));
+      if (!target) return;
+      const text = link.dataset.search || '';
+      for (const [part, search] of graphs) if (target.contains(part) && text && !search(text)) search('');
+      for (const [table, { search, look }] of tables) {
+        if (!target.contains(table)) continue;
+        search.value = text;
+        if (text && look() === 0) { search.value = ''; look(); }
+        const head = [...table.tHead.rows[0].cells].find(cell => link.dataset.sort && cell.textContent === link.dataset.sort);
+        if (head && head.getAttribute('aria-sort') !== 'descending') head.querySelector('button').click();
+      }
+      for (let above = target; above; above = above.parentElement) if (above instanceof HTMLDetailsElement) above.open = true;
+    });
+  }
+  const work = [...every('.stacks').map(flame), ...every('.map').map(heapMap)];
+  Promise.all(work).then(() => { timeAsked(); root.dataset.ready = String(work.length); }, error => { root.dataset.failed = String(error); throw error; });
 })();

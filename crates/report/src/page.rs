@@ -2,27 +2,30 @@
 
 use std::fmt::Write;
 
-use sha2::{Digest, Sha256};
-use tracequet_analyze::profile::{self, Profile, Unit};
+use tracequet_analyze::profile::{self, Profile, Unit, What};
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
 
 use crate::collections::Collections;
+use crate::counters::counters;
+use crate::document::{Parts, document};
 use crate::facts::{Facts, figures, findings, losses};
-use crate::flame::Flame;
+use crate::flame::{Flame, Room};
 use crate::heap_map::HeapMap;
 use crate::html::escaped;
-use crate::packed::{base64, element};
+use crate::packed::element;
+use crate::pool::pool;
+use crate::requests::requests;
+use crate::retained::retained;
+use crate::sites;
 use crate::subjects::{self, STACKS, Subject};
+use crate::survival::fragmentation;
+use crate::threads::threads;
 use crate::timeline::{Series, Shown, Timeline};
 use crate::units::{count, counted, duration, size};
 
-/// What makes the page look as it does, and what improves it: as they stand in the repository.
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
-
 /// The tables that a page is made of.
-pub const TABLES: [&str; 21] = [
+pub const TABLES: [&str; 36] = [
     "trace",
     "trace_label",
     "process",
@@ -32,102 +35,250 @@ pub const TABLES: [&str; 21] = [
     "gc",
     "gc_pause",
     "gc_heap_stats",
+    "gc_heap_generation",
     "gc_generation_range",
     "gc_surviving_range",
     "gc_moved_range",
+    "gc_cohort",
+    "gc_root",
+    "gc_weak_element",
+    "heap_object",
+    "heap_reference",
     "allocation",
+    "allocation_lifetime",
     "type",
     "cpu_sample",
     "exception",
     "contention",
+    "wait",
+    "thread_pool",
+    "thread_pool_work",
+    "activity",
+    "counter",
+    "method",
+    "method_compilation",
+    "thread_time",
     "callsite",
     "frame",
     "managed_module",
     "diagnostic",
 ];
 
-/// A part of the page with its heading. The navigation leads to it.
-struct Part {
-    id: &'static str,
-    title: &'static str,
-    html: String,
-}
-
 /// Makes the page of a recording: HTML that needs nothing beside it.
 ///
 /// A table that the dataset lacks is a part that says so. Fails when a table cannot be read.
 pub fn page(recording: &Recording<'_>) -> Result<String> {
+    page_after(recording, "")
+}
+
+/// The same with a text above all parts, such as the result of a check. Lines of it that begin with a space belong to the one before.
+pub fn page_after(recording: &Recording<'_>, verdict: &str) -> Result<String> {
     // A recording that is not finished has no table at all: this says why.
     recording.table("trace")?;
     let facts = Facts::read(recording)?;
     let end_ns = facts.duration_ns;
     let collections = Collections::read(recording)?;
-    let (cpu, mut allocations) = (subjects::samples(recording, end_ns)?, subjects::allocations(recording, end_ns)?);
-    let exceptions = subjects::exceptions(recording, end_ns)?;
-    let mut data = String::new();
+    let cpu = subjects::samples(recording, end_ns)?;
+    let (allocations, allocated) = subjects::allocations(recording, end_ns)?;
+    let (mut stacks_data, mut room) = (String::new(), Room::default());
     let mut graphs = Vec::new();
-    let mut locks = None;
+    let (mut exceptions, mut locks, mut waits, mut compiled) = (None, None, None, None);
     for (what, id, name) in STACKS {
-        let Some(profile) = stacks(recording, what)? else { continue };
-        let weights = match what {
-            profile::What::Allocation => std::mem::take(&mut allocations.weights),
-            _ => profile.by_callsite(),
-        };
-        if what == profile::What::Contention {
-            locks = Some(subjects::locks(recording, Some(&profile), end_ns)?);
+        let profile = stacks(recording, what)?;
+        match what {
+            What::Exception => exceptions = Some(subjects::exceptions(recording, profile.as_ref(), end_ns)?),
+            What::Contention => locks = Some(sites::locks(recording, profile.as_ref(), end_ns)?),
+            What::Wait => waits = Some(sites::waits(recording, profile.as_ref(), end_ns)?),
+            What::Jit => compiled = Some(sites::compiled(recording, profile.as_ref(), end_ns)?),
+            _ => {}
         }
-        let flame = Flame::of(&profile, &weights);
-        if flame.all() > 0 {
-            graphs.push(graph(&flame, &profile, id, name, &mut data)?);
+        if let Some(profile) = profile {
+            let flame = Flame::of(&profile);
+            if flame.all() > 0 {
+                graphs.push(graph(&flame, &profile, id, name, &mut stacks_data, &mut room)?);
+            }
         }
     }
-    let locks = match locks {
-        Some(locks) => locks,
-        None => subjects::locks(recording, None, end_ns)?,
-    };
-    let mut parts = Vec::new();
-    let mut part = |id, title, html| parts.push(Part { id, title, html });
-    if let Some(html) = findings(recording)? {
-        part("findings", "Findings", html);
+    let requests = requests(recording, &collections.pauses, end_ns)?;
+    let pool = pool(recording)?;
+    let threads = threads(recording, end_ns)?;
+    let map = HeapMap::read(recording, &collections)?;
+    let mut series: Vec<(&str, Shown, &Series)> = Vec::new();
+    let of_collections = Series::of_collections(&collections, end_ns);
+    let is_sampled = allocations.rows > 0;
+    series.push(("Allocated", Shown::ByteRate, if is_sampled { &allocations.over_time } else { &of_collections }));
+    series.push(("CPU samples", Shown::Rate, &cpu));
+    series.extend(requests.as_ref().map(|requests| ("Requests", Shown::Rate, &requests.over_time)));
+    series.extend(exceptions.as_ref().map(|exceptions| ("Exceptions", Shown::Rate, &exceptions.over_time)));
+    series.extend(locks.as_ref().map(|locks| ("Waits for locks", Shown::Time, &locks.over_time)));
+    series.extend(waits.as_ref().map(|waits| ("Other waits", Shown::Time, &waits.over_time)));
+    series.extend(compiled.as_ref().map(|compiled| ("Compiling", Shown::Time, &compiled.over_time)));
+    let lines = [
+        requests.as_ref().and_then(|requests| requests.slowest.clone()),
+        pool.as_ref().and_then(|pool| pool.line.clone()),
+        threads.as_ref().and_then(|threads| threads.line.clone()),
+    ];
+    let timeline = Timeline { end_ns, collections: &collections, series, lines: lines.into_iter().flatten().collect() };
+
+    let mut parts = Parts::default();
+    let figures = figures(recording)?;
+    if let Some(html) = figures {
+        parts.add("figures", "Figures", html);
     }
-    if let Some(html) = figures(recording)? {
-        part("figures", "Figures", html);
-    }
-    part("timeline", "Timeline", timeline(end_ns, &collections, &cpu, &allocations, &exceptions, &locks));
-    part("stacks", "Call stacks", flame_part(graphs));
-    part("collections", "Collections", collections_part(&collections));
-    part("heap", "Heap map", heap_part(recording, &collections, &mut data)?);
-    part("allocations", "Allocations", subject(&allocations, "allocations", "allocations"));
-    part("exceptions", "Exceptions", subject(&exceptions, "exceptions", "exceptions"));
-    part("locks", "Locks", subject(&locks, "waits for locks", "contention"));
+    parts.add_or(
+        "timeline",
+        "Timeline",
+        timeline_part(&timeline),
+        "Nothing that has a place in time is recorded. <code>tracequet collect --for gc,cpu</code> records it.",
+    );
+    parts.add_or(
+        "stacks",
+        "Call stacks",
+        flame_part(graphs),
+        "No call stacks are recorded. <code>tracequet collect --for cpu,allocations,exceptions</code> records them.",
+    );
+    parts.add_or(
+        "collections",
+        "Collections",
+        collections_part(&collections),
+        "No collections are recorded. <code>tracequet collect --for gc</code> records them.",
+    );
+    parts.add_data("stacks", &stacks_data);
+    let mut map_data = String::new();
+    let heap = map.as_ref().map(|map| heap_part(recording, map, &collections, end_ns, &mut map_data)).transpose()?;
+    parts.add_or(
+        "heap",
+        "Heap map",
+        heap,
+        "No ranges that survived are recorded. <code>tracequet collect --for gc-survival</code> records them.",
+    );
+    parts.add_data("heap", &map_data);
+    let survival = map.as_ref().map(|map| map.survival.html(recording, &collections, end_ns)).transpose()?.flatten();
+    parts.add_or(
+        "survival",
+        "Survival",
+        survival,
+        "How much survives is not recorded. <code>tracequet collect --for gc-survival</code> records it.",
+    );
+    parts.add_or(
+        "retained",
+        "Heap dump",
+        retained(recording, &allocated)?,
+        "No heap dump is recorded. <code>tracequet collect --heap</code> records one.",
+    );
+    parts.add_or(
+        "allocations",
+        "Allocations",
+        subject(&allocations),
+        "No allocations are recorded. <code>tracequet collect --for allocations</code> records them.",
+    );
+    parts.add_or(
+        "requests",
+        "Requests",
+        requests.map(|requests| requests.html),
+        "No requests are recorded. <code>tracequet collect --for requests</code> records them.",
+    );
+    parts.add_or(
+        "exceptions",
+        "Exceptions",
+        exceptions.as_ref().and_then(subject),
+        "No exceptions are recorded. <code>tracequet collect --for exceptions</code> records them.",
+    );
+    parts.add_or(
+        "locks",
+        "Locks",
+        locks.as_ref().and_then(subject),
+        "No waits for locks are recorded. <code>tracequet collect --for contention</code> records them.",
+    );
+    parts.add_or(
+        "waits",
+        "Waits",
+        waits.as_ref().and_then(subject),
+        "No waits are recorded. <code>tracequet collect --for threadpool</code> records them, from .NET 9 on.",
+    );
+    parts.add_or(
+        "pool",
+        "Thread pool",
+        pool.map(|pool| pool.html),
+        "The thread pool is not recorded. <code>tracequet collect --for threadpool</code> records it.",
+    );
+    parts.add_or(
+        "jit",
+        "Compiling",
+        compiled.as_ref().and_then(subject),
+        "No compiling is recorded. <code>tracequet collect --for jit</code> records it.",
+    );
+    parts.add_or(
+        "counters",
+        "Counters",
+        counters(recording, end_ns)?,
+        "No counters are recorded. <code>tracequet collect --for counters</code> records them.",
+    );
+    parts.add_or(
+        "threads",
+        "Threads",
+        threads.map(|threads| threads.html),
+        "What threads did is not recorded: an .etl with context switches has it.",
+    );
     let (table, note, modules) = subjects::modules(recording)?;
-    part("modules", "Modules", match modules {
-        0 => "<p class=\"none\">No modules are recorded. The runtime writes them at the end of a recording (rundown), unless the recorder leaves that out.</p>\n".to_owned(),
-        _ => format!("<p class=\"note\">{}</p>\n<details><summary>{}</summary>\n{table}</details>\n", escaped(&note), counted(modules, "row", "rows")),
+    let modules = (modules > 0).then(|| {
+        let rows = counted(modules, "row", "rows");
+        format!("<p class=\"note\">{}</p>\n<details><summary>{rows}</summary>\n{table}</details>\n", escaped(&note))
     });
-    part("losses", "Losses", losses(recording, &facts)?);
-    Ok(document(&facts, &parts, &data))
+    parts.add_or("modules", "Modules", modules, "No modules are recorded. The runtime writes them at the end of a recording (rundown), unless the recorder leaves that out.");
+    parts.add("losses", "Losses", losses(recording, &facts)?);
+    parts.add_missing();
+    // Findings lead to what is in the page.
+    let found = findings(recording, &parts)?;
+    let mut all = Parts::default();
+    if !verdict.is_empty() {
+        all.add("verdict", "Check", format!("<pre>{}</pre>\n", verdict_lines(verdict)));
+    }
+    if let Some(html) = found {
+        all.add("findings", "Findings", html);
+    }
+    all.parts.extend(parts.parts);
+    Ok(document(&facts.name, &facts.html(), all.parts))
+}
+
+/// The lines of a verdict as HTML.
+pub(crate) fn verdict_lines(text: &str) -> String {
+    text.lines().map(escaped).collect::<Vec<_>>().join("\n")
+}
+
+/// The table of a kind of profile, where the dataset has it and what else a profile needs.
+pub(crate) fn stacks_table(recording: &Recording<'_>, what: What) -> Option<&'static str> {
+    let of = match what {
+        What::Cpu => "cpu_sample",
+        What::Allocation => "allocation",
+        What::Exception => "exception",
+        What::Wait => "wait",
+        What::Jit => "method_compilation",
+        What::Blocked => "thread_time",
+        What::Survivors | What::Live => "allocation_lifetime",
+        _ => "contention",
+    };
+    let has = |name: &str| recording.tables().any(|table| table.name == name);
+    ["process", "thread", "callsite", "frame", of].into_iter().all(has).then_some(of)
 }
 
 /// The profile of a kind; `None` when the dataset lacks a table for it, or there are no samples with stacks.
-fn stacks(recording: &Recording<'_>, what: profile::What) -> Result<Option<Profile>> {
-    let needed = [
-        "process",
-        "thread",
-        "callsite",
-        "frame",
-        match what {
-            profile::What::Cpu => "cpu_sample",
-            profile::What::Allocation => "allocation",
-            profile::What::Exception => "exception",
-            _ => "contention",
-        },
-    ];
-    if !needed.iter().all(|name| recording.tables().any(|table| table.name == *name)) {
+pub(crate) fn stacks(recording: &Recording<'_>, what: What) -> Result<Option<Profile>> {
+    let Some(of) = stacks_table(recording, what) else { return Ok(None) };
+    if !has_rows(recording, of)? {
         return Ok(None);
     }
     let profile = profile::read(recording, what)?;
     Ok(Some(profile).filter(|profile| !profile.threads.is_empty()))
+}
+
+fn has_rows(recording: &Recording<'_>, table: &str) -> Result<bool> {
+    for batch in recording.table(table)?.scan().columns(["process_id"]).batches()? {
+        if batch?.num_rows() > 0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// A flame graph: what the script draws, and the table behind it.
@@ -146,13 +297,14 @@ fn graph(
     id: &'static str,
     name: &'static str,
     data: &mut String,
+    room: &mut Room,
 ) -> Result<Graph> {
     let (unit, show): (&str, fn(u64) -> String) = match profile.unit {
         Unit::Nanoseconds => ("ns", |ns| duration(ns.min(i64::MAX as u64) as i64)),
         Unit::Bytes => ("bytes", size),
         _ => ("count", count),
     };
-    let packed = flame.packed()?;
+    let packed = flame.packed(profile, room)?;
     let mut words = format!("{} in all.", show(flame.all()));
     if id == "cpu" && unit == "ns" {
         words +=
@@ -172,123 +324,77 @@ fn graph(
             count(packed.of as u64)
         );
     }
-    let table_id = match id {
-        "cpu" => "stacks-cpu-table",
-        "allocations" => "stacks-allocations-table",
-        "exceptions" => "stacks-exceptions-table",
-        _ => "stacks-locks-table",
-    };
-    let (table, note) = flame.table(table_id, &format!("{name} by function"), show);
+    let (table, note) = flame.table(&format!("stacks-{id}-table"), &format!("{name} by function"), show);
     data.push_str(&element(&format!("flame-{id}"), &packed.data));
+    match &packed.slices {
+        Some(slices) => data.push_str(&element(&format!("slices-{id}"), slices)),
+        None => words += " There is too much of it to follow the time and the thread that are chosen.",
+    }
     Ok(Graph { id, name, unit, words, table, note })
 }
 
-fn flame_part(graphs: Vec<Graph>) -> String {
+fn flame_part(graphs: Vec<Graph>) -> Option<String> {
     if graphs.is_empty() {
-        return "<p class=\"none\">No call stacks are recorded. <code>tracequet collect --for cpu,allocations,exceptions</code> records them.</p>\n".to_owned();
+        return None;
     }
     let mut out = String::new();
     for graph in graphs {
         let Graph { id, name, unit, words, table, note } = graph;
         writeln!(
             out,
-            "<div class=\"stacks\" data-flame=\"flame-{id}\" data-unit=\"{unit}\"><h3>{name}</h3>\n<p class=\"note\">{}</p>\n\
+            "<div class=\"stacks\" id=\"stacks-{id}\" data-flame=\"flame-{id}\" data-unit=\"{unit}\"><h3>{name}</h3>\n<p class=\"note\">{}</p>\n\
              <div class=\"graph\"></div>\n<details><summary>{} by function</summary>\n<p class=\"note\">{}</p>\n{table}</details></div>",
-            escaped(&words),
+            words,
             escaped(name),
             escaped(&note),
         )
         .ok();
     }
-    out
+    Some(out)
 }
 
-fn timeline(
-    end_ns: i64,
-    collections: &Collections,
-    cpu: &Series,
-    allocations: &Subject,
-    exceptions: &Subject,
-    locks: &Subject,
-) -> String {
-    let allocated = Series::of_collections(collections, end_ns);
-    let allocation = if allocations.rows > 0 { &allocations.over_time } else { &allocated };
-    let series = vec![
-        ("Allocated", Shown::ByteRate, allocation),
-        ("CPU samples", Shown::Rate, cpu),
-        ("Exceptions", Shown::Rate, &exceptions.over_time),
-        ("Waits for locks", Shown::Time, &locks.over_time),
-    ];
-    let timeline = Timeline { end_ns, collections, series };
+fn timeline_part(timeline: &Timeline<'_>) -> Option<String> {
     if !timeline.has_charts() {
-        return "<p class=\"none\">Nothing that has a place in time is recorded. <code>tracequet collect --for gc,cpu</code> records it.</p>\n".to_owned();
+        return None;
     }
     let mut out = timeline.html();
     if timeline.has_sums() {
         writeln!(out, "<details><summary>The sums as a table</summary>\n{}</details>", timeline.table()).ok();
     }
-    out
+    Some(out)
 }
 
-fn collections_part(collections: &Collections) -> String {
+fn collections_part(collections: &Collections) -> Option<String> {
     if collections.all.is_empty() {
-        return "<p class=\"none\">No collections are recorded. <code>tracequet collect --for gc</code> records them.</p>\n".to_owned();
+        return None;
     }
     let (table, note) = collections.table();
-    format!("<p class=\"note\">{}</p>\n{table}", escaped(&note))
+    Some(format!("<p class=\"note\">{}</p>\n{table}", escaped(&note)))
 }
 
-fn heap_part(recording: &Recording<'_>, collections: &Collections, data: &mut String) -> Result<String> {
-    let Some(map) = HeapMap::read(recording, collections)? else {
-        return Ok("<p class=\"none\">No ranges that survived are recorded. <code>tracequet collect --for gc-survival</code> records them.</p>\n".to_owned());
-    };
-    let packed = map.packed()?;
-    data.push_str(&element("heap-map", &packed));
+fn heap_part(
+    recording: &Recording<'_>,
+    map: &HeapMap,
+    collections: &Collections,
+    end_ns: i64,
+    data: &mut String,
+) -> Result<String> {
+    data.push_str(&element("heap-map", &map.packed()?));
+    let mut words = map.note();
+    if let Some((ranges, of)) = map.followed(collections)? {
+        data.push_str(&element("heap-ranges", &ranges));
+        words += " ";
+        words += &of;
+    }
     Ok(format!(
-        "<p class=\"note\">{}</p>\n<div class=\"map\" data-map=\"heap-map\"></div>\n<details><summary>What became of the bytes</summary>\n{}</details>\n",
-        escaped(&map.note()),
+        "<p class=\"note\">{}</p>\n<div class=\"map\" data-map=\"heap-map\"></div>\n{}<details><summary>What became of the bytes</summary>\n{}</details>\n",
+        words,
+        fragmentation(recording, collections, end_ns)?,
         map.table()
     ))
 }
 
-fn subject(subject: &Subject, name: &str, option: &str) -> String {
-    if subject.rows == 0 {
-        return format!(
-            "<p class=\"none\">No {name} are recorded. <code>tracequet collect --for {option}</code> records them.</p>\n"
-        );
-    }
-    format!("<p class=\"note\">{}</p>\n{}", escaped(&subject.note), subject.table)
-}
-
-/// The whole document. Its policy lets only this style and this script be used, and nothing be fetched.
-fn document(facts: &Facts, parts: &[Part], data: &str) -> String {
-    let hash = |text: &str| base64(&Sha256::digest(text.as_bytes()));
-    let mut out = String::new();
-    let name = escaped(&facts.name);
-    writeln!(
-        out,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-{}'; \
-         style-src 'sha256-{}'; base-uri 'none'; form-action 'none'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta name=\"referrer\" content=\"no-referrer\">\n<title>{name}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
-        hash(SCRIPT),
-        hash(STYLE),
-    )
-    .ok();
-    writeln!(out, "<header>\n<h1>{name}</h1>\n{}</header>\n<nav aria-label=\"Parts\"><ul>", facts.html()).ok();
-    for part in parts {
-        writeln!(out, "<li><a href=\"#{}\">{}</a></li>", part.id, part.title).ok();
-    }
-    out.push_str("</ul></nav>\n<main>\n");
-    for Part { id, title, html } in parts {
-        writeln!(out, "<section id=\"{id}\">\n<h2>{title}</h2>\n{html}</section>").ok();
-    }
-    writeln!(
-        out,
-        "</main>\n<footer>Made by tracequet {}. The page holds all of its data and asks for nothing.</footer>\n{data}<script>{SCRIPT}</script>\n</body>\n</html>",
-        env!("CARGO_PKG_VERSION")
-    )
-    .ok();
-    out
+fn subject(subject: &Subject) -> Option<String> {
+    let part = || format!("<p class=\"note\">{}</p>\n{}", escaped(&subject.note), subject.table);
+    (subject.rows > 0).then(part)
 }

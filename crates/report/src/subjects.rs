@@ -1,18 +1,20 @@
-//! Tables of allocations, exceptions, waits for locks and modules, with their sums over time.
+//! Tables of allocations, exceptions and modules, with their sums over time.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use foldhash::fast::RandomState;
+use tracequet_analyze::allocation_source::{SOURCES, rank};
 use tracequet_analyze::profile::{Profile, What};
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
 
 use crate::html::{Cell, Head, Rows, cut, numbers, words};
+use crate::owners::Owners;
 use crate::read::{Row, each};
 use crate::timeline::Series;
-use crate::units::{count, counted, duration, moment, size};
+use crate::units::{count, counted, moment, size};
 
-/// Names that are told apart; what is beyond them is one row.
+/// Names that are distinguished; what is beyond them is one row.
 const MAX_NAMES: usize = 64 << 10;
 
 /// Bytes of a name that are kept.
@@ -24,19 +26,18 @@ const MAX_ROWS: usize = 100;
 /// What stands for names beyond the bound.
 const OTHERS: &str = "(others)";
 
-/// A table with what is to be said of it, the sums over time, and the weights of call sites for a flame graph.
+/// A table with what is to be said of it, and the sums over time.
 #[derive(Debug)]
 pub(crate) struct Subject {
     pub table: String,
     pub note: String,
     pub rows: u64,
     pub over_time: Series,
-    pub weights: BTreeMap<u32, u64>,
 }
 
 /// Sums by names, which stand one behind the other in a key.
 #[derive(Debug)]
-struct Groups<V> {
+pub(crate) struct Groups<V> {
     found: HashMap<String, V, RandomState>,
     key: String,
 }
@@ -45,11 +46,11 @@ struct Groups<V> {
 const BETWEEN: char = '\0';
 
 impl<V: Default> Groups<V> {
-    fn new() -> Groups<V> {
+    pub(crate) fn new() -> Groups<V> {
         Groups { found: HashMap::default(), key: String::new() }
     }
 
-    fn of<const N: usize>(&mut self, names: [&str; N]) -> &mut V {
+    pub(crate) fn of<const N: usize>(&mut self, names: [&str; N]) -> &mut V {
         let write = |key: &mut String, names: [&str; N]| {
             key.clear();
             for (place, name) in names.into_iter().enumerate() {
@@ -68,7 +69,7 @@ impl<V: Default> Groups<V> {
     }
 
     /// The largest, and how many there are.
-    fn largest(self, size: impl Fn(&V) -> u64) -> (Vec<(Vec<String>, V)>, usize) {
+    pub(crate) fn largest(self, size: impl Fn(&V) -> u64) -> (Vec<(Vec<String>, V)>, usize) {
         let mut all: Vec<_> = self.found.into_iter().collect();
         let of = all.len();
         all.sort_by(|a, b| size(&b.1).cmp(&size(&a.1)).then_with(|| a.0.cmp(&b.0)));
@@ -78,7 +79,7 @@ impl<V: Default> Groups<V> {
     }
 }
 
-fn rows_note(shown: usize, of: usize, [one, many]: [&str; 2], by: &str) -> String {
+pub(crate) fn rows_note(shown: usize, of: usize, [one, many]: [&str; 2], by: &str) -> String {
     if shown < of {
         format!("The {shown} of {} {many} with {by}.", count(of as u64))
     } else {
@@ -93,24 +94,24 @@ struct Allocated {
     samples: u64,
 }
 
-/// Allocations by type. Several kinds of samples may stand for the same bytes, so that only those of one are counted.
-pub(crate) fn allocations(recording: &Recording<'_>, end_ns: i64) -> Result<Subject> {
-    let mut found: BTreeSet<String> = BTreeSet::new();
+/// Bytes by names of types.
+pub(crate) type BytesByType = HashMap<String, u64, RandomState>;
+
+/// Allocations by type, and the bytes of each. Several kinds of samples may stand for the same bytes, so that only those of one
+/// are counted.
+pub(crate) fn allocations(recording: &Recording<'_>, end_ns: i64) -> Result<(Subject, BytesByType)> {
+    let mut best: Option<u8> = None;
     each(recording, "allocation", &["source"], |row| {
-        if let Some(source) = row.text(0).filter(|source| !found.contains(*source) && found.len() < 16) {
-            found.insert(source.to_owned());
-        }
+        best = best.into_iter().chain(row.text(0).and_then(rank)).min();
     })?;
-    let choices: [&[&str]; 4] = [&["object"], &["sampled"], &["object_high", "object_low"], &["tick"]];
-    let chosen = choices.into_iter().find(|choice| choice.iter().any(|source| found.contains(*source))).unwrap_or(&[]);
-    let names = type_names(recording, !chosen.is_empty())?;
+    let is_counted = |source: &str| best.is_some() && rank(source) == best;
+    let names = type_names(recording, best.is_some())?;
     let mut groups: Groups<Allocated> = Groups::new();
     let mut over_time = Series::new(end_ns, &[("al", "allocated")]);
-    let (mut weights, mut rows, mut unknown) = (BTreeMap::new(), 0u64, String::new());
-    let columns =
-        ["source", "type_name", "process_id", "type_id", "allocation_bytes", "object_count", "ts_ns", "callsite_id"];
+    let (mut rows, mut unknown) = (0u64, String::new());
+    let columns = ["source", "type_name", "process_id", "type_id", "allocation_bytes", "object_count", "ts_ns"];
     each(recording, "allocation", &columns, |row| {
-        if !row.text(0).is_some_and(|source| chosen.contains(&source)) {
+        if !row.text(0).is_some_and(is_counted) {
             return;
         }
         rows += 1;
@@ -124,10 +125,8 @@ pub(crate) fn allocations(recording: &Recording<'_>, end_ns: i64) -> Result<Subj
         sum.bytes = bytes.map(|bytes| sum.bytes.unwrap_or_default().saturating_add(bytes)).or(sum.bytes);
         sum.objects = row.real(5).map(|objects| sum.objects.unwrap_or_default() + objects).or(sum.objects);
         over_time.add(0, row.signed(6).unwrap_or_default(), bytes.unwrap_or_default());
-        let weight = weights.entry(row.number(7).unwrap_or_default() as u32).or_insert(0u64);
-        *weight = weight.saturating_add(bytes.unwrap_or_default());
     })?;
-    weights.remove(&0);
+    let by_type = groups.found.iter().filter_map(|(name, sum)| Some((name.clone(), sum.bytes?))).collect();
     let heads = [
         words("type", "Of the sampled objects"),
         numbers("bytes", "That the samples stand for"),
@@ -145,14 +144,14 @@ pub(crate) fn allocations(recording: &Recording<'_>, end_ns: i64) -> Result<Subj
         ]);
     }
     let mut note = rows_note(largest.len(), of, ["type", "types"], "the most bytes");
-    if let Some(source) = chosen.first() {
+    if let Some((source, _)) = SOURCES.iter().find(|(_, rank)| Some(*rank) == best) {
         note += match *source {
             "tick" => " By ticks, one about every 100 kB: what they say of types is rough.",
             "sampled" => " By samples in which each byte has the same chance.",
             _ => " By the objects that were recorded.",
         };
     }
-    Ok(Subject { table: table.html("Allocations by type"), note, rows, over_time, weights })
+    Ok((Subject { table: table.html("Allocations by type"), note, rows, over_time }, by_type))
 }
 
 /// Names of types, for samples that have only an id.
@@ -180,16 +179,18 @@ struct Thrown {
     message: String,
 }
 
-/// Exceptions by type, and by the method that caught them.
-pub(crate) fn exceptions(recording: &Recording<'_>, end_ns: i64) -> Result<Subject> {
+/// Exceptions by type, by the method that caught them, and by the user's own method that threw them.
+pub(crate) fn exceptions(recording: &Recording<'_>, profile: Option<&Profile>, end_ns: i64) -> Result<Subject> {
     let mut groups: Groups<Thrown> = Groups::new();
     let mut over_time = Series::new(end_ns, &[("ex", "thrown")]);
-    let mut rows = 0u64;
-    each(recording, "exception", &["type_name", "catch_method_name", "message", "ts_ns"], |row: &Row<'_>| {
+    let (mut owners, mut rows) = (Owners::of(profile), 0u64);
+    let columns = ["type_name", "catch_method_name", "message", "ts_ns", "callsite_id"];
+    each(recording, "exception", &columns, |row: &Row<'_>| {
         rows += 1;
+        let place = owners.name(row.number(4).unwrap_or_default() as u32);
         let ts_ns = row.signed(3).unwrap_or_default();
         over_time.add(0, ts_ns, 1);
-        let thrown = groups.of([row.text(0).unwrap_or_default(), row.text(1).unwrap_or_default()]);
+        let thrown = groups.of([row.text(0).unwrap_or_default(), row.text(1).unwrap_or_default(), place]);
         if thrown.count == 0 || ts_ns < thrown.first_ns {
             thrown.first_ns = ts_ns;
             thrown.message.clear();
@@ -204,6 +205,7 @@ pub(crate) fn exceptions(recording: &Recording<'_>, end_ns: i64) -> Result<Subje
         numbers("first s", "When the first one was thrown, in seconds since the recording began"),
         words("message of the first", "NULL is what the runtime writes for none"),
         words("caught in", "The method of the last handler, where it is recorded"),
+        words("thrown in", "The user's own method that threw it, or called what did; empty without one on the stack"),
     ];
     let mut table = Rows::new("exceptions-table", &heads);
     let (largest, of) = groups.largest(|thrown| thrown.count);
@@ -214,76 +216,12 @@ pub(crate) fn exceptions(recording: &Recording<'_>, end_ns: i64) -> Result<Subje
             Cell::signed(Some(thrown.first_ns), moment),
             Cell::text(Some(&thrown.message)),
             Cell::text(names.get(1).map(String::as_str)),
+            Cell::text(names.get(2).map(String::as_str)),
         ]);
     }
-    let note =
-        rows_note(largest.len(), of, ["pair of type and handler", "pairs of type and handler"], "the most exceptions");
-    Ok(Subject { table: table.html("Exceptions"), note, rows, over_time, weights: BTreeMap::new() })
-}
-
-#[derive(Debug, Default)]
-struct Waited {
-    count: u64,
-    total_ns: u64,
-    longest_ns: Option<u64>,
-}
-
-/// What a lock and its report are made of: a wait belongs to the method that called it.
-const OF_LOCKS: [&str; 3] =
-    ["System.Threading.Monitor.", "System.Threading.Lock.", "System.Diagnostics.Tracing.NativeRuntimeEventSource."];
-
-/// Waits for locks by the method that waited.
-pub(crate) fn locks(recording: &Recording<'_>, profile: Option<&Profile>, end_ns: i64) -> Result<Subject> {
-    let mut groups: Groups<Waited> = Groups::new();
-    let mut over_time = Series::new(end_ns, &[("lk", "waited")]);
-    let mut sites: HashMap<u32, String, RandomState> = HashMap::default();
-    let mut rows = 0u64;
-    each(recording, "contention", &["callsite_id", "kind", "start_ts_ns", "duration_ns"], |row| {
-        rows += 1;
-        let callsite = row.number(0).unwrap_or_default() as u32;
-        if sites.len() >= MAX_NAMES {
-            sites.clear();
-        }
-        let site = sites
-            .entry(callsite)
-            .or_insert_with(|| profile.and_then(|profile| waiting(profile, callsite)).unwrap_or_default());
-        let waited = groups.of([site.as_str(), row.text(1).unwrap_or_default()]);
-        waited.count += 1;
-        // A wait that did not end in the recording has no time.
-        if let Some(ns) = row.number(3) {
-            waited.total_ns = waited.total_ns.saturating_add(ns);
-            waited.longest_ns = waited.longest_ns.max(Some(ns));
-        }
-        over_time.add(0, row.signed(2).unwrap_or_default(), row.number(3).unwrap_or_default());
-    })?;
-    let heads = [
-        words("waits in", "The innermost method outside of the lock's own code; empty without a stack"),
-        words("kind", "Of lock"),
-        numbers("waits", "How many"),
-        numbers("waited", "All waits together that ended in the recording"),
-        numbers("longest", "The longest of them"),
-    ];
-    let mut table = Rows::new("locks-table", &heads);
-    let (largest, of) = groups.largest(|waited| waited.total_ns);
-    for (names, waited) in &largest {
-        let total = waited.longest_ns.map(|_| waited.total_ns);
-        table.row(vec![
-            Cell::text(names.first().map(String::as_str)),
-            Cell::text(names.get(1).map(String::as_str)),
-            Cell::number(Some(waited.count), count),
-            Cell::number(total, |ns| duration(ns as i64)),
-            Cell::number(waited.longest_ns, |ns| duration(ns as i64)),
-        ]);
-    }
-    let note = rows_note(largest.len(), of, ["method that waited", "methods that waited"], "the most time");
-    Ok(Subject { table: table.html("Waits for locks"), note, rows, over_time, weights: BTreeMap::new() })
-}
-
-fn waiting(profile: &Profile, callsite: u32) -> Option<String> {
-    let stack = profile.stack(callsite);
-    let mut functions = stack.iter().rev().filter_map(|function| profile.functions.get(*function as usize));
-    let is_lock = |name: &str| OF_LOCKS.iter().any(|part| name.starts_with(part));
-    Some(functions.find(|function| !is_lock(&function.name))?.name.clone())
+    let kinds = ["kind by type, handler and place", "kinds by type, handler and place"];
+    let note = rows_note(largest.len(), of, kinds, "the most exceptions");
+    Ok(Subject { table: table.html("Exceptions"), note, rows, over_time })
 }
 
 /// CPU samples over time, by what was running.
@@ -342,9 +280,14 @@ pub(crate) fn modules(recording: &Recording<'_>) -> Result<(String, String, u64)
 }
 
 /// The kinds of stacks that flame graphs are drawn of.
-pub(crate) const STACKS: [(What, &str, &str); 4] = [
+pub(crate) const STACKS: [(What, &str, &str); 9] = [
     (What::Cpu, "cpu", "CPU"),
     (What::Allocation, "allocations", "Allocations"),
     (What::Exception, "exceptions", "Exceptions"),
     (What::Contention, "locks", "Locks"),
+    (What::Wait, "waits", "Waits"),
+    (What::Blocked, "blocked", "Blocked threads"),
+    (What::Jit, "jit", "Compiled methods, by what needed them"),
+    (What::Survivors, "survivors", "Allocations that survived their first collection"),
+    (What::Live, "live", "Allocations that are alive at the end"),
 ];

@@ -102,6 +102,72 @@ impl Series {
     }
 }
 
+/// Values over time, as a line.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub name: String,
+    pub words: String,
+    /// Class of its colour.
+    pub class: &'static str,
+    /// Times and values, in the order of time.
+    pub points: Vec<(i64, f64)>,
+    /// Whether a value holds until the next one; else it is one of its time.
+    pub is_step: bool,
+}
+
+impl Line {
+    /// The chart. Of values that lie too near to each other the highest is drawn.
+    pub(crate) fn lane(&self, end_ns: i64) -> String {
+        lines(&self.name, &self.words, end_ns, None, std::slice::from_ref(self), &[])
+    }
+}
+
+/// Several lines in one chart, up to a value that is given, or to the highest.
+pub(crate) fn lines(
+    name: &str,
+    words: &str,
+    end_ns: i64,
+    most: Option<f64>,
+    of: &[Line],
+    legend: &[(&str, &str)],
+) -> String {
+    let values = || of.iter().flat_map(|line| &line.points).map(|(_, value)| *value).filter(|value| value.is_finite());
+    let most = most.unwrap_or_else(|| values().fold(0.0, f64::max));
+    let least = values().fold(0.0, f64::min);
+    let span = if most > least { most - least } else { 1.0 };
+    let mut svg = open(&format!("{name}: {words}"));
+    for line in of {
+        let x = |ts_ns: i64| (ts_ns.max(0) as f64 / end_ns.max(1) as f64 * WIDTH).min(WIDTH);
+        let mut kept: Vec<(f64, f64)> = Vec::new();
+        let is_thinned = line.points.len() > MAX_MARKS;
+        for (ts_ns, value) in line.points.iter().filter(|(_, value)| value.is_finite()) {
+            let (left, y) = (x(*ts_ns), HEIGHT - 1.0 - (value - least) / span * (HEIGHT - 2.0));
+            match kept.last_mut().filter(|(before, _)| is_thinned && left - before < WIDTH / MAX_MARKS as f64) {
+                Some(last) => last.1 = last.1.min(y),
+                None => kept.push((left, y)),
+            }
+        }
+        let mut path = String::new();
+        for (place, (left, y)) in kept.iter().enumerate() {
+            match (place, line.is_step) {
+                (0, _) => write!(path, "M{left:.2} {y:.2}").ok(),
+                (_, true) => write!(path, "H{left:.2}V{y:.2}").ok(),
+                (_, false) => write!(path, "L{left:.2} {y:.2}").ok(),
+            };
+        }
+        // One value alone is a dash.
+        if let ([(left, _)], false) = (kept.as_slice(), line.is_step) {
+            write!(path, "H{:.2}", left + 1.0).ok();
+        }
+        if line.is_step && !kept.is_empty() {
+            write!(path, "H{WIDTH}").ok();
+        }
+        write!(svg, "<path class=\"line {}\" d=\"{path}\"/>", line.class).ok();
+    }
+    svg.push_str("</svg>");
+    lane(name, words, legend, &svg)
+}
+
 fn open(label: &str) -> String {
     format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">",
@@ -110,7 +176,7 @@ fn open(label: &str) -> String {
 }
 
 /// One chart: its name, what it says in words, what its colours mean, and the drawing.
-fn lane(name: &str, words: &str, legend: &[(&str, &str)], svg: &str) -> String {
+pub(crate) fn lane(name: &str, words: &str, legend: &[(&str, &str)], svg: &str) -> String {
     let mut out = String::new();
     write!(out, "<figure class=\"lane\"><figcaption><b>{}</b> <span>{}</span>", escaped(name), escaped(words)).ok();
     if !legend.is_empty() {
@@ -130,6 +196,8 @@ pub(crate) struct Timeline<'t> {
     pub collections: &'t Collections,
     /// Name, how its highest value is said, and the sums.
     pub series: Vec<(&'static str, Shown, &'t Series)>,
+    /// Values over time.
+    pub lines: Vec<Line>,
 }
 
 /// How the highest value of a series is said.
@@ -146,7 +214,7 @@ pub(crate) enum Shown {
 impl Timeline<'_> {
     /// Whether there is anything to draw.
     pub(crate) fn has_charts(&self) -> bool {
-        self.has_sums() || self.has_sizes() || !self.collections.pauses.is_empty()
+        self.has_sums() || self.has_sizes() || !self.collections.pauses.is_empty() || !self.lines.is_empty()
     }
 
     /// Whether there are charts of sums.
@@ -172,7 +240,7 @@ impl Timeline<'_> {
                 Shown::ByteRate => format!("at most {}/s", size(series.highest_rate() as u64)),
                 Shown::Rate => format!("at most {}/s", rate(series.highest_rate())),
                 Shown::Time => format!(
-                    "at most {} of waits began in {}",
+                    "at most {} of what began within {}",
                     duration(series.highest() as i64),
                     duration((series.seconds() * 1e9) as i64)
                 ),
@@ -182,11 +250,9 @@ impl Timeline<'_> {
             legend.retain(|_| series.kinds.len() > 1);
             out += &lane(name, &words, &legend, &series.svg(&format!("{name}: {words}")));
         }
-        out.push_str("<div class=\"axis\" id=\"axis\">");
-        for part in 0..=6i64 {
-            write!(out, "<span>{}</span>", duration((i128::from(end) * i128::from(part) / 6) as i64)).ok();
-        }
-        out.push_str("</div></div>\n");
+        self.lines.iter().for_each(|line| out += &line.lane(end));
+        out.push_str(&axis(end));
+        out.push_str("</div>\n");
         out
     }
 
@@ -309,6 +375,47 @@ impl Timeline<'_> {
             rows.row_at(from, cells);
         }
         rows.html("The charts of sums as a table")
+    }
+}
+
+/// The axis of time below charts.
+pub(crate) fn axis(end_ns: i64) -> String {
+    let mut out = String::from("<div class=\"axis\">");
+    for part in 0..=6i64 {
+        write!(out, "<span>{}</span>", duration((i128::from(end_ns) * i128::from(part) / 6) as i64)).ok();
+    }
+    out.push_str("</div>");
+    out
+}
+
+/// The highest value of each part of the time, as a line.
+pub(crate) struct Highest {
+    end_ns: i64,
+    values: Vec<Option<u64>>,
+}
+
+impl Highest {
+    pub(crate) fn new(end_ns: i64) -> Highest {
+        Highest { end_ns: end_ns.max(1), values: vec![None; BUCKETS] }
+    }
+
+    pub(crate) fn add(&mut self, ts_ns: i64, value: u64) {
+        let place = i128::from(ts_ns.clamp(0, self.end_ns - 1)) * BUCKETS as i128 / i128::from(self.end_ns);
+        if let Some(known) = self.values.get_mut(place as usize) {
+            *known = (*known).max(Some(value));
+        }
+    }
+
+    pub(crate) fn line(&self, name: &str, words: String, class: &'static str) -> Option<Line> {
+        let middle = |place: usize| (i128::from(self.end_ns) * (2 * place as i128 + 1) / (2 * BUCKETS as i128)) as i64;
+        let points: Vec<(i64, f64)> = self
+            .values
+            .iter()
+            .enumerate()
+            .filter_map(|(place, value)| Some((middle(place), (*value)? as f64)))
+            .collect();
+        let line = Line { name: name.to_owned(), words, class, points, is_step: false };
+        Some(line).filter(|line| !line.points.is_empty())
     }
 }
 

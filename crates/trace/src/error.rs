@@ -194,6 +194,8 @@ pub enum Evidence {
     HeapWalk,
     /// Allocations with the addresses of their objects.
     AllocatedObjects,
+    /// Activity ids of events.
+    Activities,
 }
 
 impl Error {

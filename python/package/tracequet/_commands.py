@@ -53,15 +53,40 @@ def texts(values: Any) -> List[str]:
     return [os.fspath(value) if isinstance(value, os.PathLike) else str(value) for value in values]
 
 
-def run(arguments: Sequence[str], codes: Iterable[int] = (WHOLE, LOSSES)) -> "subprocess.CompletedProcess[bytes]":
-    """Runs a command line to its end. An exit code outside of `codes` is an exception."""
+def python(code: str) -> List[str]:
+    """The command line of a Python that runs this package."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    code = f"import sys; sys.path.insert(0, {folder!r}); from tracequet.__main__ import main; main()"
-    command = [sys.executable, "-I", "-c", code, *arguments]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {folder!r}); {code}"]
+
+
+def run(
+    arguments: Sequence[str],
+    codes: Iterable[int] = (WHOLE, LOSSES),
+    *,
+    is_stopped: bool = False,
+    seconds: Optional[float] = None,
+) -> "subprocess.CompletedProcess[bytes]":
+    """Runs a command line to its end. An exit code outside of `codes` is an exception. `is_stopped`: Ctrl+C is how the command
+    is asked to finish, and its result counts. What takes more than `seconds` is ended."""
+    command = [*python("from tracequet.__main__ import main; main()"), *arguments]
+    is_stopped = is_stopped and os.name == "posix"
+    # In a session of its own it does not get the Ctrl+C of the terminal beside ours: a second one ends it at once.
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=is_stopped,
+    )
     try:
-        out, err = process.communicate()
-    except BaseException:
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except KeyboardInterrupt:
+            if not is_stopped:
+                raise
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate()
+    except BaseException as error:
         # Ctrl+C in a terminal has reached the process already; in a notebook it has not.
         process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
         try:
@@ -69,6 +94,8 @@ def run(arguments: Sequence[str], codes: Iterable[int] = (WHOLE, LOSSES)) -> "su
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise UsageError(f"{arguments[0]} takes more than {seconds:.0f} seconds and was ended") from None
         raise
     if process.returncode not in codes:
         raise _failure(err.decode("utf-8", "replace"), process.returncode)
@@ -230,3 +257,84 @@ def check(path: Path, rules: Path, **options: Any) -> Any:
     no exception."""
     arguments = ["check", "--json", "--rules", os.fspath(rules), *_options(options), "--", os.fspath(path)]
     return json.loads(run(arguments, (WHOLE, LOSSES, RULE_FAILED)).stdout)
+
+
+def explain(path: Path, **options: Any) -> List[Dict[str, Any]]:
+    """What is wrong in recordings, as `tracequet explain --format json`: for each its `trace_id` and its `findings`, the most
+    important first. Named arguments are options of the command: `own=["Shop*"]`, `trace="app-7be25f48"`."""
+    return json.loads(run(["explain", "--format", "json", *_options(options), "--", os.fspath(path)]).stdout)
+
+
+def heap(
+    path: Path,
+    *,
+    type: Optional[str] = None,
+    object: Union[int, str, None] = None,
+    gc: Optional[int] = None,
+    trace: Optional[str] = None,
+    memory: Union[int, str, None] = None,
+) -> Dict[str, Any]:
+    """The types of a heap dump with count, bytes and what they retain, as `tracequet heap --json`. With `type` (a name) or `object`
+    (an address) also `shortest_path` from a root and `dominators`: what keeps it alive. `gc` is the collection that walked the
+    heap, the last one if it is None; `memory` the bytes that the graph may take, or a text such as `8G`."""
+    chosen = {"type": type, "object": object, "gc": gc, "trace": trace, "memory": memory}
+    return json.loads(run(["heap", "--json", *_options(chosen), "--", os.fspath(path)]).stdout)
+
+
+def compare(
+    base: Path, other: Optional[Path] = None, *, baseline: Optional[str] = None, new: Optional[str] = None
+) -> Any:
+    """Compares the metrics of two recordings or datasets, or of the recordings of one dataset that have the labels `baseline` and
+    `new` (`"branch=main"`), as `tracequet compare --json`."""
+    paths = [os.fspath(path) for path in (base, other) if path is not None]
+    return json.loads(run(["compare", "--json", *_options({"baseline": baseline, "new": new}), "--", *paths]).stdout)
+
+
+def diff(
+    base: Path, other: Optional[Path] = None, *, baseline: Optional[str] = None, new: Optional[str] = None, **options: Any
+) -> Dict[str, Any]:
+    """What changed between two recordings or datasets, or between the recordings of one dataset that have the labels `baseline` and
+    `new` (`"branch=main"`), as `tracequet diff --json`: CPU time, allocations, exceptions and waits by your own methods, heaps,
+    findings, metrics. Other named arguments are options of the command: `by="type"`, `per="second"`, `own=["Shop*"]`."""
+    paths = [os.fspath(path) for path in (base, other) if path is not None]
+    chosen = _options({"baseline": baseline, "new": new, **options})
+    return json.loads(run(["diff", "--json", *chosen, "--", *paths]).stdout)
+
+
+def export(path: Path, output: Path, *, format: str = "speedscope", what: str = "cpu", **options: Any) -> str:
+    """Writes the call stacks of samples for other tools, as `tracequet export`, and returns the path of the file. `format` is
+    `speedscope`, `folded`, `pprof`, `firefox` or `perfetto`; `what` is `cpu`, `allocation`, `exception`, `contention` and so on. Other
+    named arguments are options of the command: `overwrite=True`, `by_thread=True`, `own=True`."""
+    output = os.fspath(output)
+    # A value of this option stands behind an equals sign.
+    own = options.pop("own", None)
+    options["own=" + own if isinstance(own, str) else "own"] = True if own else None
+    arguments = _options({"format": format, "what": what, **options})
+    run(["export", "--output", output, *arguments, "--", os.fspath(path)])
+    return output
+
+
+def collect(
+    output: Path,
+    *,
+    process_id: Optional[int] = None,
+    name: Optional[str] = None,
+    port: Optional[Path] = None,
+    events: Union[str, Sequence[str], None] = None,
+    duration: Optional[Time] = None,
+    **options: Any,
+) -> Dict[str, Any]:
+    """Records a running .NET process into the directory `output`, as `tracequet collect`, and returns the summary: the process with
+    an id or a name, or one that connects to `port`. `events` is what to record (`"gc"`, `["cpu",
+    "exceptions"]`: the command's `--for`). Ends after `duration`, with the process, or with Ctrl+C, after which the summary is returned
+    as well (on Windows `KeyboardInterrupt` is raised). Other named arguments are options of the command: `heap=True`,
+    `stop_on="gc.pause>200ms"`, `overwrite=True`. What was lost is a `LossWarning`, and in the summary."""
+    arguments = ["collect", "--output", os.fspath(output), "--json"]
+    if events is not None:
+        arguments += ["--for", ",".join(texts(events))]
+    if duration is not None:
+        arguments += ["--duration", f"{nanoseconds(duration)}ns"]
+    arguments += _options({"process_id": process_id, "name": name, "port": port, **options})
+    summary = summary_of(run(arguments, is_stopped=True).stdout)
+    warn(losses(summary), [])
+    return summary

@@ -14,6 +14,13 @@ from ._errors import Loss
 # Recordings that a summary looks into; of more it lists the names.
 MOST_INSPECTED = 8
 MOST_LISTED = 50
+# Bytes of recordings whose findings a summary shows without being asked.
+MOST_READ = 256_000_000
+MOST_FINDINGS = 6
+# Rows of a table, letters of a value, and seconds that they may take.
+MOST_ROWS = 10
+MOST_LETTERS = 80
+PATIENCE = 5.0
 
 
 def _rows(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -59,8 +66,8 @@ def _recording(found: Dict[str, Any]) -> Tuple[str, ...]:
     )
 
 
-def recordings(paths: List[str], known: List[Loss]) -> str:
-    """A summary of recordings: process, duration, contents, losses."""
+def recordings(paths: List[str], known: List[Loss], found: Optional[str] = None) -> str:
+    """A summary of recordings: process, duration, contents, losses, and the findings."""
     rows: List[Tuple[str, ...]] = []
     lost = [str(loss) for loss in known]
     for path in paths[:MOST_INSPECTED]:
@@ -74,11 +81,15 @@ def recordings(paths: List[str], known: List[Loss]) -> str:
         text += f"<p>and {len(paths) - MOST_INSPECTED} more recordings</p>"
     if lost:
         text += "<p>" + "<br>".join(html.escape(line) for line in lost[:MOST_LISTED]) + "</p>"
-    return text + "<p><code>trace.tables</code>, <code>trace['gc'].to_pandas()</code>, <code>trace.sql(...)</code></p></div>"
+    text += found or ""
+    more = ("trace.findings", "trace.explain()", "trace.report()", "trace.tables", "trace['gc']", "trace.sql(...)")
+    return text + "<p>" + ", ".join(f"<code>{one}</code>" for one in more) + "</p></div>"
 
 
-def dataset(path: str, found: List[Dict[str, Any]], tables: List[Tuple[str, int, int]]) -> str:
-    """A summary of a dataset: its recordings, and its tables that have rows."""
+def dataset(
+    path: str, found: List[Dict[str, Any]], tables: List[Tuple[str, int, int]], findings: Optional[str] = None
+) -> str:
+    """A summary of a dataset: its recordings, the findings, and its tables that have rows."""
     head = ("recording", "trace_id", "size", "events", "lost events", "complete")
     rows = [
         (r["path"], r["trace_id"], size(r["size_bytes"]), f"{r['event_count']:,}", r["dropped_event_count"], r["complete"])
@@ -88,12 +99,88 @@ def dataset(path: str, found: List[Dict[str, Any]], tables: List[Tuple[str, int,
     listed = [(name, f"{count:,}", size(own)) for name, count, own in filled[:MOST_LISTED]]
     more = f"<p>and {len(filled) - MOST_LISTED} more tables</p>" if len(filled) > MOST_LISTED else ""
     text = f"<div><b>tracequet dataset</b> {html.escape(path)}" + _rows(head, rows)
-    return text + _rows(("table", "rows", "size"), listed) + more + "</div>"
+    return text + (findings or "") + _rows(("table", "rows", "size"), listed) + more + "</div>"
 
 
-def table(name: str, types: Dict[str, str]) -> str:
-    """The columns of a table."""
-    return f"<div><b>{html.escape(name)}</b>" + _rows(("column", "type"), list(types.items())) + "</div>"
+def table(
+    name: str,
+    doc: Optional[str],
+    columns: List[Tuple[str, str, Optional[str], Optional[str]]],
+    rows: Optional[List[Dict[str, Any]]],
+) -> str:
+    """The first rows of a table under the names, types and units of its columns; the meaning of a column is its tooltip."""
+
+    def head(column: Tuple[str, str, Optional[str], Optional[str]]) -> str:
+        own, kind, unit, meaning = column
+        title = f" title='{html.escape(meaning)}'" if meaning else ""
+        small = html.escape(kind + (f", {unit}" if unit else ""))
+        return f"<th style='text-align:left'{title}>{html.escape(own)}<br><small>{small}</small></th>"
+
+    def line(row: Dict[str, Any]) -> str:
+        return "<tr>" + "".join(f"<td style='text-align:left'>{_cell(value)}</td>" for value in row.values()) + "</tr>"
+
+    text = f"<div style='overflow-x:auto'><b>{html.escape(name)}</b>" + (f" {html.escape(doc)}" if doc else "")
+    text += "<table><tr>" + "".join(map(head, columns)) + "</tr>" + "".join(map(line, rows or [])) + "</table>"
+    if rows is None:
+        text += f"<p>Rows are not shown: to read them takes more than {PATIENCE:.0f} seconds. <code>to_pandas()</code> reads them.</p>"
+    elif not rows:
+        text += "<p>no rows</p>"
+    elif len(rows) == MOST_ROWS:
+        text += f"<p>the first {MOST_ROWS} rows</p>"
+    return text + "</div>"
+
+
+def _cell(value: Any) -> str:
+    """A value of a table."""
+    text = "" if value is None else value.isoformat(" ") if hasattr(value, "isoformat") else str(value)
+    return html.escape(text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 1] + "…")
+
+
+class TooLong(Exception):
+    """What was to be shown takes too long to read."""
+
+
+def patience() -> Callable[[int, int], None]:
+    """Ends a reading that takes too long, if it was only to show the first rows."""
+    until = time.monotonic() + PATIENCE
+
+    def progress(_position: int, _total: int) -> None:
+        if time.monotonic() > until:
+            raise TooLong
+
+    return progress
+
+
+def findings(rows: List[Dict[str, Any]]) -> str:
+    """What is wrong, the most important first, and a line on the rules that found nothing."""
+    of_interest = [row for row in rows if row["verdict"] in ("warning", "info")]
+    several = len({row["trace_id"] for row in rows}) > 1
+    head = (["recording"] if several else []) + ["", "score", "rule", "what", "own code", "next"]
+
+    def line(row: Dict[str, Any]) -> List[Any]:
+        score = "" if row["score"] is None else f"{row['score']:.0f}"
+        own = row["own_method"] or row["subject"] or ""
+        cells = [row["verdict"], score, row["rule"], row["sentence"], own, row["next_step"]]
+        return ([row["trace_id"]] if several else []) + cells
+
+    text = "<div><b>findings</b>"
+    if of_interest:
+        text += _rows(head, [line(row) for row in of_interest[:MOST_FINDINGS]])
+    more = len(of_interest) - MOST_FINDINGS
+    counts = [(sum(row["verdict"] == verdict for row in rows), words) for verdict, words in _OTHERS]
+    said = ([f"{more} more findings"] if more > 0 else []) + [f"{count} {words}" for count, words in counts if count]
+    return text + f"<p>{', '.join(said) or 'no rule was asked'}</p></div>"
+
+
+_OTHERS = (("fine", "rules are fine"), ("too_little", "have too little for a verdict"), ("not_recorded", "lack their events"))
+
+
+def shown_findings(found: Any) -> Optional[str]:
+    """Findings for a summary, which shows what it can."""
+    try:
+        return found._repr_html_()
+    except Exception:  # noqa: BLE001
+        return None
 
 
 class _Line:

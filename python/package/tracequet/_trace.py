@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -13,84 +14,13 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 from . import _commands, _format, _html, _inputs, _tracequet
 from ._commands import Path, Time
 from ._errors import Loss, UsageError, warn
+from ._findings import Findings, Text
+from ._table import Table
 
 Progress = Union[bool, None, Callable[[int, int], None]]
 
 # Bytes of memory for what objects retain, as on the command line.
 MOST_RETAINED = 4 << 30
-
-
-class Table:
-    """A table of a trace, an Arrow stream by the PyCapsule interface: pyarrow, pandas, Polars and DuckDB take it as it is.
-
-    Nothing is read before rows are requested, and each request reads the recording again: keep what
-    `to_arrow` gives, if it is needed twice.
-    """
-
-    def __init__(self, trace: "Trace", name: str, schema: "_tracequet.Schema", columns: Optional[List[str]]) -> None:
-        self._trace, self.name, self._schema, self._columns = trace, name, schema, columns
-
-    @property
-    def columns(self) -> List[str]:
-        """Names of the columns."""
-        names = self._schema.names()
-        return names if self._columns is None else [name for name in names if name in self._columns]
-
-    @property
-    def types(self) -> Dict[str, str]:
-        """The Arrow type of each column."""
-        chosen = set(self.columns)
-        return {name: kind for name, kind in self._schema.columns() if name in chosen}
-
-    def select(self, *columns: str) -> "Table":
-        """The same table with these columns only."""
-        missing = [name for name in columns if name not in self.columns]
-        if missing:
-            raise UsageError(f"{self.name}: no column {missing[0]}; there are {', '.join(self.columns)}")
-        return Table(self._trace, self.name, self._schema, list(columns))
-
-    def __arrow_c_schema__(self) -> Any:
-        if self._columns is None:
-            return self._schema.__arrow_c_schema__()
-        import pyarrow
-
-        return pyarrow.schema([pyarrow.schema(self._schema).field(name) for name in self.columns]).__arrow_c_schema__()
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """A new stream over all rows. Memory is bounded: some batches wait, whatever the size of the table."""
-        return self._trace._stream(self).__arrow_c_stream__(requested_schema)
-
-    def collect(self) -> "_tracequet.Batches":
-        """All rows in memory, as Arrow batches. Ctrl+C ends it. What was lost is a `LossWarning`."""
-        return self._trace._collect(self)
-
-    def to_arrow(self) -> Any:
-        """All rows as a `pyarrow.Table`. Nothing is copied."""
-        import pyarrow
-
-        return pyarrow.table(self.collect())
-
-    def to_pandas(self, **options: Any) -> Any:
-        """All rows as a `pandas.DataFrame`; `options` are those of `pyarrow.Table.to_pandas`."""
-        return self.to_arrow().to_pandas(**options)
-
-    def to_polars(self) -> Any:
-        """All rows as a `polars.DataFrame`."""
-        import polars
-
-        return polars.DataFrame(self.collect())
-
-    def batches(self) -> Any:
-        """The rows as a `pyarrow.RecordBatchReader`, which reads batch by batch."""
-        import pyarrow
-
-        return pyarrow.RecordBatchReader.from_stream(self)
-
-    def __repr__(self) -> str:
-        return f"<tracequet table {self.name}: {', '.join(self.columns)}>"
-
-    def _repr_html_(self) -> str:
-        return _html.table(self.name, self.types)
 
 
 class Trace:
@@ -150,12 +80,55 @@ class Trace:
         self._prepare(self._connection, query)
         return self._connection.sql(query, params=parameters or None)
 
+    @property
+    def findings(self) -> Findings:
+        """What is wrong, by rules: the table `finding`, and as a sequence its rows, the most important first (docs/FINDINGS.md)."""
+        return Findings(self, "finding", self._schema("finding"), None)
+
+    def explain(self, *, all: bool = False, trace: Optional[str] = None) -> Text:
+        """What is wrong, as `tracequet explain` prints it: the most important first, with your own code and the next step. `all`
+        shows all rules."""
+        arguments = _commands._options({"all": all, "trace": trace})
+        path = self._dataset()
+        text = _commands.run(["explain", *arguments, "--", path]).stdout.decode("utf-8")
+        # The next steps name the files that were opened, not their temporary dataset.
+        return Text(text.replace(path, self.paths[0] if len(self.paths) == 1 else "IN"))
+
+    def heap(
+        self,
+        *,
+        type: Optional[str] = None,
+        object: Union[int, str, None] = None,
+        gc: Optional[int] = None,
+        trace: Optional[str] = None,
+        memory: Union[int, str, None] = None,
+    ) -> Dict[str, Any]:
+        """The types of a heap dump and what they retain; with `type` or `object` (its address) also what keeps it alive. See
+        `tracequet.heap`."""
+        return _commands.heap(self._dataset(), type=type, object=object, gc=gc, trace=trace, memory=memory)
+
+    def export(self, output: Path, *, format: str = "speedscope", what: str = "cpu", **options: Any) -> str:
+        """Writes call stacks for other tools, and returns the path of the file. See `tracequet.export`."""
+        return _commands.export(self._dataset(), output, format=format, what=what, **options)
+
+    def report(self, output: Path = "report.html", *, overwrite: bool = False, trace: Optional[str] = None) -> str:
+        """Writes a recording as one HTML page that opens from disk (docs/REPORT.md), and returns the path of the file. With several
+        recordings `trace` is the `trace_id` of one."""
+        output = os.fspath(output)
+        page = self._facts_reader().report(trace)
+        try:
+            with io.open(output, "w" if overwrite else "x", encoding="utf-8", newline="") as file:
+                file.write(page)
+        except FileExistsError:
+            raise UsageError(f"{output} exists; overwrite=True replaces it") from None
+        return output
+
     def survived(
         self, gc: int, address: Union[int, str], *, follow: bool = False, trace: Optional[str] = None
     ) -> List[Dict[str, Any]]:
         """What became of the object at `address` in the collection `gc`; with `follow` also in those after it. With several
         recordings `trace` is the `trace_id` of one."""
-        raise NotImplementedError
+        return _commands.survived(self._dataset(), gc, address, follow=follow, trace=trace)
 
     def close(self) -> None:
         """Removes temporary files. The trace cannot be used any more."""
@@ -178,6 +151,16 @@ class Trace:
 
     def _prepare(self, connection: Any, query: str) -> None:
         raise NotImplementedError
+
+    def _dataset(self) -> str:
+        """A dataset with all tables of facts."""
+        raise NotImplementedError
+
+    def _facts_reader(self) -> "_tracequet.Dataset":
+        return _tracequet.Dataset(self._dataset())
+
+    def _reader_of_findings(self) -> "_tracequet.Dataset":
+        return self._facts_reader()
 
     def _take_losses(self) -> List[Loss]:
         return []
@@ -206,6 +189,7 @@ class RecordingTrace(Trace):
         self._found: Dict[str, Tuple[str, _tracequet.Schema]] = {}
         self._payloads_found = False
         self._views: Dict[str, str] = {}
+        self._views_made = False
         self._reader = self._open(paths)
         # Reads the headers: what is no recording is an error now, or with several of them a warning.
         found, failed = self._find(["gc"])
@@ -256,7 +240,7 @@ class RecordingTrace(Trace):
     def _take_losses(self) -> List[Loss]:
         return [Loss(*loss) for loss in self._reader.take_losses()]
 
-    def _convert(self, tables: List[str]) -> str:
+    def _convert(self, tables: List[str], more: Sequence[str] = ()) -> str:
         """A temporary dataset with these tables."""
         folder = tempfile.mkdtemp(prefix="tracequet-")
         self._folders.append(folder)
@@ -264,11 +248,11 @@ class RecordingTrace(Trace):
         options: Dict[str, Any] = {"layout": "hive" if self._filters["hive"] else None, "manifest": self._filters["manifests"]}
         options["symbols"] = self._filters["symbols"]
         # A value of this option stands behind an equals sign.
-        retained = [] if self._filters["retained"] is None else [f"--retained={self._filters['retained']}"]
+        dominators = [] if self._filters["dominators"] is None else [f"--dominators={self._filters['dominators']}"]
         for option, time in (("from", self._filters["start_ns"]), ("to", self._filters["end_ns"])):
             options[option] = None if time is None else f"{time}ns"
         chosen = ",".join(tables)
-        arguments = ["convert", "--output", output, "--json", "--tables", chosen, *retained, *_commands._options(options)]
+        arguments = ["convert", "--output", output, "--json", "--tables", chosen, *more, *dominators, *_commands._options(options)]
         for option, values in (("--providers", "providers"), ("--process", "processes")):
             if self._filters[values]:
                 arguments += [option, ",".join(self._filters[values])]
@@ -276,16 +260,22 @@ class RecordingTrace(Trace):
         warn(_commands.losses(summary), self._known, stacklevel=6)
         return output
 
-    def _facts(self) -> str:
-        """The temporary dataset of all tables but those of events."""
+    def _dataset(self) -> str:
         if "" not in self._views:
             names = [table["name"] for table in _commands.schema() if table["name"] != "event_header"]
             self._views[""] = self._convert(names)
         return self._views[""]
 
+    def _reader_of_findings(self) -> "_tracequet.Dataset":
+        # They are made of far fewer events than all tables.
+        if "" not in self._views and "finding" not in self._views:
+            self._views["finding"] = self._convert(["finding"], ["--lifetimes=1G"])
+        return _tracequet.Dataset(self._views.get("") or self._views["finding"])
+
     def _prepare(self, connection: Any, query: str) -> None:
-        if "" not in self._views:
-            _views(connection, self._facts())
+        if not self._views_made:
+            self._views_made = True
+            _views(connection, self._dataset())
         payloads = [name for name in re.findall(r'"(event/[^"]+)"', query) if name not in self._views]
         if not payloads:
             return
@@ -295,17 +285,16 @@ class RecordingTrace(Trace):
         for name in payloads:
             self._views[name] = output
 
-    def survived(
-        self, gc: int, address: Union[int, str], *, follow: bool = False, trace: Optional[str] = None
-    ) -> List[Dict[str, Any]]:
-        return _commands.survived(self._facts(), gc, address, follow=follow, trace=trace)
-
     def inspect(self) -> List[Dict[str, Any]]:
         """What `tracequet.inspect` says of each recording."""
         return [one for path in self.paths for one in _commands.inspected(path, self._filters["manifests"])]
 
     def _repr_html_(self) -> str:
-        return _html.recordings(self.paths, self._known)
+        found = None
+        # To make the findings is to read the recordings.
+        if len(self.paths) <= _html.MOST_INSPECTED and sum(map(os.path.getsize, self.paths)) <= _html.MOST_READ:
+            found = _html.shown_findings(self.findings)
+        return _html.recordings(self.paths, self._known, found)
 
 
 class DatasetTrace(Trace):
@@ -350,13 +339,12 @@ class DatasetTrace(Trace):
             if re.search(rf"(?<![\w/]){re.escape(name)}(?![\w/])", query):
                 connection.register(name, self[name].to_arrow())
 
-    def survived(
-        self, gc: int, address: Union[int, str], *, follow: bool = False, trace: Optional[str] = None
-    ) -> List[Dict[str, Any]]:
-        return _commands.survived(self.paths[0], gc, address, follow=follow, trace=trace)
+    def _dataset(self) -> str:
+        return self.paths[0]
 
     def _repr_html_(self) -> str:
-        return _html.dataset(self.paths[0], self.recordings, self._reader.tables())
+        found = _html.shown_findings(self.findings) if "finding" in self.tables else None
+        return _html.dataset(self.paths[0], self.recordings, self._reader.tables(), found)
 
 
 def _views(connection: Any, dataset: str, only_events: bool = False) -> None:
@@ -379,8 +367,6 @@ def _remove(folders: List[str]) -> None:
 
 def open_text(path: str) -> Any:
     """The built-in `open`, whose name is taken here."""
-    import io
-
     return io.open(path, encoding="utf-8")
 
 
@@ -393,7 +379,7 @@ def open(
     end: Optional[Time] = None,
     manifests: Optional[Sequence[Path]] = None,
     symbols: Optional[Sequence[Path]] = None,
-    retained: Union[bool, int] = False,
+    dominators: Union[bool, int] = False,
     address_type: str = "uint64",
     progress: Progress = None,
 ) -> Trace:
@@ -406,7 +392,7 @@ def open(
 
     `providers` and `processes` (names or ids) restrict what is read, `start` and `end` too: times since the start of the recording
     in seconds, as a `timedelta`, or as a text such as `1m30s`. `manifests` describe events of an .etl. `symbols` are
-    directories with symbols (PDBs, ELF files), which give frames of call stacks their source lines and native ones names. `retained=True`, or bytes of memory for it, fills
+    directories with symbols (PDBs, ELF files), which give frames of call stacks their source lines and native ones names. `dominators=True`, or bytes of memory for it, fills
     the table `heap_dominator`. `address_type="int64"` gives
     unsigned 64-bit numbers as signed ones. `progress` is called with bytes read and bytes in all; True shows a line, and in
     notebooks that is the default.
@@ -418,7 +404,7 @@ def open(
     paths = _commands.texts(path)
     if not paths:
         raise UsageError("no recording was given")
-    chosen = (providers, processes, start, end, manifests, symbols, retained or None)
+    chosen = (providers, processes, start, end, manifests, symbols, dominators or None)
     if len(paths) == 1 and os.path.isdir(paths[0]) and _inputs.is_dataset(paths[0]):
         if any(value is not None for value in chosen) or address_type != "uint64":
             raise UsageError(f"{paths[0]}: a dataset is read as it was written; choose rows by sql, or columns by select")
@@ -434,7 +420,7 @@ def open(
             "processes": _commands.texts(processes),
             "manifests": _commands.texts(manifests),
             "symbols": _commands.texts(symbols),
-            "retained": MOST_RETAINED if retained is True else int(retained) or None,
+            "dominators": MOST_RETAINED if dominators is True else int(dominators) or None,
             "start_ns": start_ns,
             "end_ns": end_ns,
             "signed": address_type == "int64",

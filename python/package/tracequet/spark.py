@@ -191,7 +191,7 @@ def _reader(path: str, options: Dict[str, str]) -> "_tracequet.Recordings":
         processes=split("processes"),
         manifests=split("manifests"),
         symbols=split("symbols"),
-        retained=None,
+        dominators=None,
         start_ns=_commands.nanoseconds(options.get("start")),
         end_ns=_commands.nanoseconds(options.get("end")),
         signed=True,

@@ -1,13 +1,17 @@
-// Seven bugs under load, and the same work without each: the recordings bug-*.nettrace, on which the rules of `tracequet explain` are tested.
+// Eight bugs under load, and the same work without each: the recordings bug-*.nettrace, on which the rules of `tracequet explain` are tested.
 //
-//   Bugs leak|sync|large|boxing|convoy|exceptions|queries [clean] [SECONDS]
+//   Bugs leak|sync|large|boxing|convoy|exceptions|queries|calls [clean] [SECONDS]
 //
 // Each is a server in small: workers of the thread pool answer requests, as many at a time as there are clients.
 using System;
 using System.Collections.Generic;
 using System.Diagnostics;
 using System.Linq;
+using System.Net;
+using System.Net.Http;
+using System.Net.Sockets;
 using System.Runtime.CompilerServices;
+using System.Text;
 using System.Threading;
 using System.Threading.Tasks;
 
@@ -184,6 +188,50 @@ namespace Shop
         }
     }
 
+    public static class Shelves
+    {
+        private static readonly ActivitySource requests = new ActivitySource("Shop.Requests");
+        private static readonly HttpClient client = new HttpClient();
+        private static readonly string address = Articles.Listen();
+
+        // The bug: a request to another server for each article, where one gives all.
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public static async Task<int> AnswerAsync(bool clean)
+        {
+            using var request = requests.StartActivity("shelf");
+            if (clean) return (await client.GetStringAsync(address + "articles?of=shelf")).Length;
+            var sum = 0;
+            for (var n = 0; n < 15; n++) sum += (await client.GetStringAsync(address + "articles/" + n)).Length;
+            return sum;
+        }
+    }
+
+    /// The other server: it says ok to each request, on connections that stay.
+    public static class Articles
+    {
+        private static readonly byte[] ok = Encoding.ASCII.GetBytes("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+
+        public static string Listen()
+        {
+            var listener = new TcpListener(IPAddress.Loopback, 0);
+            listener.Start();
+            _ = Task.Run(async () => { while (true) _ = Serve(await listener.AcceptTcpClientAsync()); });
+            return "http://127.0.0.1:" + ((IPEndPoint)listener.LocalEndpoint).Port + "/";
+        }
+
+        private static async Task Serve(TcpClient caller)
+        {
+            var stream = caller.GetStream();
+            var bytes = new byte[4096];
+            var text = "";
+            for (int read; (read = await stream.ReadAsync(bytes)) > 0;)
+            {
+                text += Encoding.ASCII.GetString(bytes, 0, read);
+                for (int end; (end = text.IndexOf("\r\n\r\n")) >= 0; text = text.Substring(end + 4)) await stream.WriteAsync(ok);
+            }
+        }
+    }
+
     public static class Program
     {
         public static async Task<int> Main(string[] args)
@@ -225,6 +273,7 @@ namespace Shop
             "boxing" => Task.FromResult(Totals.Answer(clean)),
             "convoy" => Task.FromResult(Stock.Answer(clean)),
             "exceptions" => Task.FromResult(Orders.Answer(clean)),
+            "calls" => Shelves.AnswerAsync(clean),
             _ => Baskets.AnswerAsync(clean),
         };
     }

@@ -10,10 +10,11 @@ stage=/tmp/bugs-stage
 rm -rf "$stage" && mkdir -p "$stage/runtime" "$out"
 cp -r "$(dirname "$(readlink -f "$dotnet")")"/{dotnet,host,shared} "$stage/runtime"
 "$csharp" "$stage/Bugs.dll" "$here/Bugs.cs"
-[ $# -gt 0 ] || set -- leak sync large boxing convoy exceptions queries
+[ $# -gt 0 ] || set -- leak sync large boxing convoy exceptions queries calls
 for bug; do
   seconds=4
-  [ "$bug" != leak ] || seconds=8
+  [ "$bug" != leak ] || seconds=14
+  [ "$bug" != calls ] || seconds=2
   for clean in "" clean; do
     name=$bug${clean:+-clean}
     "$tracequet" collect -q --for all --keep "$stage/$name.nettrace" -o "$stage/$name" -- \
@@ -21,4 +22,8 @@ for bug; do
     zstd -q -19 -f "$stage/$name.nettrace" -o "$out/$name.nettrace.zst"
   done
 done
+# The leak once more with a dump of the heap, which the program has to outlive.
+"$tracequet" collect -q --for lifetimes --heap-at-end --duration 8 --keep "$stage/leak-heap.nettrace" -o "$stage/leak-heap" -- \
+  "$stage/runtime/dotnet" "$stage/Bugs.dll" leak 12 || [ $? = 2 ]
+zstd -q -19 -f "$stage/leak-heap.nettrace" -o "$out/leak-heap.nettrace.zst"
 rm -rf "$stage"

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::trace::source::diagnostics::{Profiles, parse_event_ids, parse_level};
+use crate::trace::source::diagnostics::{Presets, parse_event_ids, parse_level};
 use clap::Args;
 
 use super::super::time;
@@ -44,13 +44,19 @@ pub struct LiveArgs {
     /// The process is paused for a full collection, up to some seconds for each GB of objects. Then the recording ends.
     #[arg(long, conflicts_with = "etw")]
     pub heap: bool,
+    /// Record the heap at the end, beside what is recorded until then: all objects and references
+    ///
+    /// The process is paused for it as with --heap, when --duration is over or at Ctrl+C. With --for lifetimes, `tracequet heap
+    /// --type` says which code allocated what is there.
+    #[arg(long, conflicts_with_all = ["etw", "heap", "stop_on", "only_events", "except_events"])]
+    pub heap_at_end: bool,
     /// Record counters, and show them while recording
     #[arg(long, conflicts_with = "etw")]
     pub counters: bool,
     /// List of methods and modules at the end, which gives stacks names: on, off, or a mask of keywords
     #[arg(long, value_name = "on|off|MASK", value_parser = rundown, conflicts_with = "etw")]
     pub rundown: Option<RundownArg>,
-    /// Memory of the process for events that were not read yet [default: 256, with --heap 4096]
+    /// Memory of the process for events that were not read yet [default: 256, with a heap 4096]
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..=1 << 20), conflicts_with = "etw")]
     pub buffer_size: Option<u32>,
     /// Record call stacks with events
@@ -121,11 +127,11 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 fn profile_names() -> clap::builder::PossibleValuesParser {
-    let profiles = Profiles::shipped().map(|shipped| shipped.all.as_slice()).unwrap_or_default();
-    let value = |p: &'static crate::trace::source::diagnostics::Profile| {
+    let presets = Presets::shipped().map(|shipped| shipped.all.as_slice()).unwrap_or_default();
+    let value = |p: &'static crate::trace::source::diagnostics::Preset| {
         clap::builder::PossibleValue::new(p.name.as_str()).help(p.doc.as_str())
     };
-    profiles.iter().map(value).collect::<Vec<_>>().into()
+    presets.iter().map(value).collect::<Vec<_>>().into()
 }
 
 /// The processes that can be recorded.

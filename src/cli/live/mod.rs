@@ -1,6 +1,7 @@
 //! `tracequet collect` of running or started processes, through their diagnostics port.
 
 pub mod args;
+mod at_end;
 mod counters;
 mod fields;
 mod heap;
@@ -15,9 +16,9 @@ use std::time::Duration;
 use crate::trace::error::{Error, Result};
 use crate::trace::source::diagnostics::port::{SessionRequest, Target};
 use crate::trace::source::diagnostics::{
-    Control, Launched, Limits, Reason, Recording, exit_text, flush_types, launch, listen,
+    Control, Launched, Limits, PortRecording, Reason, exit_text, flush_types, launch, listen,
 };
-use crate::{Convert, Progress, Recorded, record};
+use crate::{Collected, Convert, Progress, collect_port};
 
 use super::args::CollectArgs;
 use super::convert::{output, print};
@@ -26,6 +27,7 @@ use super::output::{Outcome, print_note, print_result};
 use super::progress::Bar;
 use super::text::duration;
 use args::LiveArgs;
+use at_end::AtEnd;
 use process::Place;
 use watch::LiveWatch;
 
@@ -43,14 +45,19 @@ pub fn run(mut args: CollectArgs) -> anyhow::Result<Outcome> {
             "a heap is recorded by all of its events: --only-events and --except-events cannot choose some of them";
         return Err(Error::Usage(message.into()).into());
     }
+    if args.live.heap && args.live.heap_at_end {
+        return Err(Error::Usage("--heap-at-end: the heap is dumped at the beginning already".into()).into());
+    }
     let request = wanted::request(&args.live, args.providers.as_deref())?;
     if args.live.dry_run {
         print_result(&wanted::dry_run(&request))?;
         return Ok(Outcome::Whole);
     }
     let usual = Limits::default();
+    let duration = args.duration.map(|ns| Duration::from_nanos(u64::try_from(ns).unwrap_or_default()));
     let limits = Limits {
-        duration: args.duration.map(|ns| Duration::from_nanos(u64::try_from(ns).unwrap_or_default())),
+        // What ends with a heap dump ends when all objects have come.
+        duration: duration.filter(|_| !args.live.heap_at_end),
         max_bytes: args.live.max_size,
         keep: args.live.keep.clone(),
         spool_bytes: args.live.max_spool.unwrap_or(usual.spool_bytes),
@@ -59,7 +66,7 @@ pub fn run(mut args: CollectArgs) -> anyhow::Result<Outcome> {
     let place = Place::of(&args.live)?;
     let (as_json, quiet) = (args.output.json, args.output.quiet);
     let convert = output(args.output)?.follow(args.live.follow);
-    Session { live: args.live, request, limits, place, as_json, quiet }.run(&convert)
+    Session { live: args.live, request, limits, duration, place, as_json, quiet }.run(&convert)
 }
 
 /// What an interrupt ends.
@@ -67,6 +74,8 @@ pub fn run(mut args: CollectArgs) -> anyhow::Result<Outcome> {
 struct Interrupts {
     count: u32,
     control: Option<Control>,
+    /// What is to be done first.
+    at_end: Option<AtEnd>,
 }
 
 /// One recording, as it was asked for.
@@ -74,6 +83,7 @@ struct Session {
     live: LiveArgs,
     request: SessionRequest,
     limits: Limits,
+    duration: Option<Duration>,
     place: Place,
     as_json: bool,
     quiet: bool,
@@ -90,9 +100,11 @@ impl Session {
         let dump = watch.dump();
         let mut launched = None;
         let start = || {
-            let recording = self.start(&interrupts, &mut launched)?;
+            let (recording, target) = self.start(&interrupts, &mut launched)?;
             let mut state = lock(&interrupts);
             state.control = Some(recording.control());
+            state.at_end = self.live.heap_at_end.then(AtEnd::default);
+            let at_end = state.at_end.clone();
             if state.count > 0 {
                 // Ctrl+C while the recording began.
                 recording.control().stop(Reason::Asked);
@@ -101,14 +113,19 @@ impl Session {
             *lock(&control) = Some(recording.control());
             if let Some(dump) = dump.clone() {
                 let control = recording.control();
-                let watchdog = move || heap::watch_clock(&control, || lock(&dump).collection.is_some());
+                let (target, duration, quiet) = (target, self.duration, self.quiet);
+                let watchdog = move || {
+                    if at_end.is_none_or(|at_end| at_end.run(&target, &control, duration, quiet)) {
+                        heap::watch_clock(&control, || lock(&dump).collection.is_some());
+                    }
+                };
                 std::thread::Builder::new().name("heap".into()).spawn(watchdog).ok();
             }
             Ok(recording)
         };
         let mut bar = Bar::new(self.quiet || self.live.counters);
         let mut show = |progress: Progress| bar.show(&shown, progress.position, None);
-        let recorded = record(convert, &name, start, &mut watch, &mut show);
+        let recorded = collect_port(convert, &name, start, &mut watch, &mut show);
         bar.clear();
         watch.finish();
         let recorded = recorded?;
@@ -140,7 +157,11 @@ impl Session {
     }
 
     /// Reaches the process, or starts it, and begins the session.
-    fn start(&self, interrupts: &Arc<Mutex<Interrupts>>, launched: &mut Option<Launched>) -> Result<Recording> {
+    fn start(
+        &self,
+        interrupts: &Arc<Mutex<Interrupts>>,
+        launched: &mut Option<Launched>,
+    ) -> Result<(PortRecording, Target)> {
         let target = match &self.place {
             Place::Process { target, .. } => target.clone(),
             Place::Program(program) => launched.insert(launch(program)?).target.clone(),
@@ -163,17 +184,17 @@ impl Session {
         // Whatever became of the recording: a program that waits at its start would wait for ever.
         let recording = recording.inspect_err(|_| launched.iter().for_each(Launched::let_go))?;
         launched.as_ref().map_or(Ok(()), Launched::resume)?;
-        Ok(recording)
+        Ok((recording, target))
     }
 
-    fn begin(&self, target: &Target) -> Result<Recording> {
+    fn begin(&self, target: &Target) -> Result<PortRecording> {
         if self.live.heap {
             if !self.quiet {
                 print_note("the process is paused while its heap is dumped\n").ok();
             }
             flush_types(target)?;
         }
-        let recording = Recording::start(target, &self.request, &self.limits)?;
+        let recording = PortRecording::start(target, &self.request, &self.limits)?;
         if !self.quiet {
             for compromise in recording.compromises() {
                 print_note(&format!("note: {compromise}\n")).ok();
@@ -191,7 +212,10 @@ fn catch_interrupts(interrupts: &Arc<Mutex<Interrupts>>, quiet: bool) -> anyhow:
         state.count += 1;
         match (state.count, &state.control) {
             (1, Some(control)) => {
-                control.stop(Reason::Asked);
+                match &state.at_end {
+                    Some(at_end) => at_end.now(),
+                    None => control.stop(Reason::Asked),
+                }
                 if !quiet {
                     print_note("stopping; Ctrl+C again discards buffered events\n").ok();
                 }
@@ -204,7 +228,7 @@ fn catch_interrupts(interrupts: &Arc<Mutex<Interrupts>>, quiet: bool) -> anyhow:
 }
 
 /// What ended the recording, in a line.
-fn ending(recorded: &Recorded, status: Option<Option<String>>) -> String {
+fn ending(recorded: &Collected, status: Option<Option<String>>) -> String {
     let why = match &recorded.ending.reason {
         Reason::Process => "the process has ended".into(),
         Reason::Asked | Reason::Duration => String::new(),

@@ -2,7 +2,7 @@
 
 use crate::trace::error::{Error, Result};
 use crate::trace::source::diagnostics::port::{EventFilter, Provider, Rundown, SessionRequest};
-use crate::trace::source::diagnostics::{Profiles, Wanted, merge, parse_clr_events, parse_providers};
+use crate::trace::source::diagnostics::{Presets, Wanted, merge, parse_clr_events, parse_providers};
 
 use super::args::{LiveArgs, RundownArg};
 use super::fields::RUNTIME;
@@ -13,12 +13,14 @@ const DEFAULT: &str = "gc";
 /// A heap comes in one burst, and what does not fit into the buffer is lost: about 110 bytes an object. The runtime takes
 /// memory for the buffer only as it fills.
 const HEAP_BUFFER_MB: u32 = 4096;
+/// What of the runtime lists the heap in a collection that another session asks for: GC, Type, GCHeapDump, GCHeapAndTypeNames.
+const HEAP_AT_END: u64 = 0x118_0001;
 /// The default buffer.
 const BUFFER_MB: u32 = 256;
 
 /// The session that is asked for.
 pub fn request(args: &LiveArgs, providers: Option<&str>) -> Result<SessionRequest> {
-    let profiles = Profiles::shipped().map_err(Error::Internal)?;
+    let presets = Presets::shipped().map_err(Error::Internal)?;
     let mut wanted = Wanted::default();
     let mut names: Vec<&str> = args.wanted.iter().map(String::as_str).collect();
     names.extend(args.heap.then_some("heap"));
@@ -28,9 +30,8 @@ pub fn request(args: &LiveArgs, providers: Option<&str>) -> Result<SessionReques
         names.push(DEFAULT);
     }
     for name in names {
-        let profile =
-            profiles.get(name).ok_or_else(|| Error::Usage(format!("--for {name}: there is no such profile")))?;
-        wanted.add(profile).map_err(Error::Internal)?;
+        let preset = presets.get(name).ok_or_else(|| Error::Usage(format!("--for {name}: there is no such preset")))?;
+        wanted.add(preset).map_err(Error::Internal)?;
     }
     if let Some(names) = &args.clrevents {
         let more =
@@ -46,6 +47,11 @@ pub fn request(args: &LiveArgs, providers: Option<&str>) -> Result<SessionReques
         wanted.stacks = true;
         wanted.rundown |= !by_name;
     }
+    if args.heap_at_end {
+        let (name, arguments, events) = (RUNTIME.into(), String::new(), EventFilter::All);
+        let provider = Provider { name, keywords: HEAP_AT_END, level: 5, arguments, events };
+        merge(&mut wanted.providers, vec![provider]);
+    }
     if let Some(stop_on) = &args.stop_on {
         merge(&mut wanted.providers, vec![stop_on.provider()]);
     }
@@ -58,7 +64,7 @@ pub fn request(args: &LiveArgs, providers: Option<&str>) -> Result<SessionReques
         None => Rundown::Off,
     };
     Ok(SessionRequest {
-        buffer_mb: args.buffer_size.unwrap_or(if args.heap { HEAP_BUFFER_MB } else { BUFFER_MB }),
+        buffer_mb: args.buffer_size.unwrap_or(if args.heap || args.heap_at_end { HEAP_BUFFER_MB } else { BUFFER_MB }),
         rundown,
         stacks: if args.stack || args.no_stack { args.stack } else { wanted.stacks },
         providers: wanted.providers,

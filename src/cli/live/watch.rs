@@ -23,7 +23,7 @@ impl LiveWatch {
     /// What the options ask for. The recording that it may end is put in `control` when it begins.
     pub fn new(args: &LiveArgs, control: Arc<Mutex<Option<Control>>>, as_json: bool) -> LiveWatch {
         LiveWatch {
-            heap: args.heap.then(HeapWatch::default),
+            heap: (args.heap || args.heap_at_end).then(HeapWatch::default),
             stop: args.stop_on.clone().map(StopWatch::new),
             counters: args.counters.then(|| CounterTable::new(as_json)),
             control,

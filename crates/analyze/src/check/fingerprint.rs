@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tracequet_dataset::read::{Column, Recording};
 use tracequet_trace::error::Result;
 
+use super::run::Run;
+
 /// Container, processors, width, system, runtime, mode and heaps of the collector, the providers that were recorded, and what
 /// was asked of them where `tracequet collect` recorded it.
 pub(super) fn fingerprint(recording: &Recording<'_>) -> Result<BTreeMap<&'static str, String>> {
@@ -43,4 +45,18 @@ pub(super) fn fingerprint(recording: &Recording<'_>) -> Result<BTreeMap<&'static
         found.insert(name, values.into_iter().collect::<Vec<_>>().join(", "));
     }
     Ok(found)
+}
+
+/// Why runs cannot be compared, if they cannot.
+pub fn incomparable(new: &[Run], base: &[Run]) -> Option<String> {
+    let of = |runs: &[Run], name: &str| -> BTreeSet<String> {
+        runs.iter().filter_map(|run| run.fingerprint.get(name)).filter(|value| !value.is_empty()).cloned().collect()
+    };
+    let names: BTreeSet<&str> = new.iter().chain(base).flat_map(|run| run.fingerprint.keys().copied()).collect();
+    names.into_iter().find_map(|name| {
+        let (own, theirs) = (of(new, name), of(base, name));
+        let differs = !own.is_empty() && !theirs.is_empty() && own != theirs;
+        let list = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(" or ");
+        differs.then(|| format!("not comparable: {name} was {}, now {}", list(theirs), list(own)))
+    })
 }

@@ -26,7 +26,7 @@ fn run(trace_id: &str, figures: &[(&str, f64)]) -> Run {
 
 fn finding(rule: &str, new: &[Run], base: &[Run]) -> Finding {
     let rules = rules::read("perf.toml", &format!("rules = ['{rule}']")).unwrap();
-    let mut found = check(&rules, new, base).unwrap();
+    let mut found = check(&rules, new, base, None).unwrap();
     assert_eq!(found.len(), 1, "{found:?}");
     found.remove(0)
 }
@@ -121,7 +121,7 @@ fn a_figure_that_was_not_recorded_passes_no_rule() {
             assert!(found.why.contains(why), "{}", found.why);
             let text = format!("[[rule]]\ncheck = '{rule}'\nabsent = 0");
             let rules = rules::read("perf.toml", &text).unwrap();
-            let found = check(&rules, &runs, &[run("b", &[("exception.count", 0.0)])]).unwrap();
+            let found = check(&rules, &runs, &[run("b", &[("exception.count", 0.0)])], None).unwrap();
             assert_eq!((found[0].verdict, found[0].value), (Verdict::Passed, Some(0.0)), "{rule} {missing:?}");
         }
     }
@@ -154,6 +154,142 @@ fn every_run_counts() {
         assert!(found.why.starts_with("4 of 5 runs ") && found.why.contains("; b: no event"), "{}", found.why);
     }
     assert_eq!(compare(&base, &new).unwrap()[0].what, "unclear");
+}
+
+/// Runs of builds of samples/ci/noise/Noise.cs, in the order in which they were recorded, in turn.
+fn recorded() -> BTreeMap<String, Vec<Run>> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/ci/noise/figures.csv");
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut figures: BTreeMap<(String, u32), Vec<(&str, f64)>> = BTreeMap::new();
+    for line in text.lines().skip(1) {
+        let [build, n, metric, value] = line.split(',').collect::<Vec<_>>().try_into().unwrap();
+        figures.entry((build.to_owned(), n.parse().unwrap())).or_default().push((metric, value.parse().unwrap()));
+    }
+    let mut builds: BTreeMap<String, Vec<Run>> = BTreeMap::new();
+    for ((build, n), figures) in figures {
+        let run = run(&format!("{build}-{n}"), &figures);
+        builds.entry(build).or_default().push(run);
+    }
+    builds
+}
+
+/// How often a rule fails when runs of a build are drawn against others of the build without a change: of 100 draws.
+fn failures(builds: &BTreeMap<String, Vec<Run>>, rule: &str, build: &str, size: usize, draws: u32) -> [f64; 2] {
+    let mut dice = crate::dice::Dice(11);
+    let mut draw = |runs: &[Run], left_out: &[Run]| {
+        let mut pool: Vec<Run> =
+            runs.iter().filter(|run| left_out.iter().all(|other| other.trace_id != run.trace_id)).cloned().collect();
+        (0..size).map(|_| pool.swap_remove(dice.below(pool.len() as u64) as usize)).collect::<Vec<Run>>()
+    };
+    let mut found = [0.0; 2];
+    for _ in 0..draws {
+        let base = draw(&builds["none"], &[]);
+        let new = draw(&builds[build], &base);
+        match finding(rule, &new, &base).verdict {
+            Verdict::Failed => found[0] += 100.0 / f64::from(draws),
+            Verdict::Undecided => found[1] += 100.0 / f64::from(draws),
+            Verdict::Passed => {}
+        }
+    }
+    found
+}
+
+/// Changes that a gate of 10 % has to find in this part of draws, in percent: figure, build, runs on each side.
+const FOUND: [(&str, &str, usize, f64); 4] = [
+    ("allocation.bytes", "more30", 5, 90.0),
+    ("gc.pause.total", "pauses", 5, 90.0),
+    ("gc.pause.max", "pauses", 10, 90.0),
+    ("gc.survived.bytes", "pauses", 5, 99.0),
+];
+
+/// On recorded runs: what did not change fails in at most 2 % of draws (with four deviations of them), and what did change is found.
+#[test]
+fn gates_find_changes_and_no_chance() {
+    let builds = recorded();
+    assert!(builds.len() == 5 && builds.values().all(|runs| runs.len() == 40));
+    let most = |draws: u32| 2.0 + 4.0 * (2.0 * 98.0 / f64::from(draws)).sqrt();
+    for figure in ["allocation.bytes", "gc.pause.total", "gc.pause.max", "gc.survived.bytes"] {
+        for (room, size, draws) in [("", 5, 100), (" * 1.10", 5, 100), (" * 1.10", 10, 40)] {
+            let [failed, _] = failures(&builds, &format!("{figure} <= baseline{room}"), "none", size, draws);
+            assert!(failed <= most(draws), "{figure}{room} of {size}: {failed} %");
+        }
+    }
+    for (figure, build, size, least) in FOUND {
+        let [failed, undecided] = failures(&builds, &format!("{figure} <= baseline * 1.10"), build, size, 40);
+        assert!(failed >= least, "{figure} {build} of {size}: {failed} % failed, {undecided} % undecided");
+    }
+}
+
+#[test]
+fn a_rule_is_undecided_where_runs_are_too_few_for_their_noise() {
+    let of = |values: &[f64]| -> Vec<Run> {
+        values.iter().enumerate().map(|(n, value)| run(&format!("r{n}"), &[("heap.size.max", *value)])).collect()
+    };
+    let base = of(&[100.0, 60.0, 140.0, 90.0, 110.0]);
+    let new = of(&[120.0, 80.0, 170.0, 130.0, 100.0]);
+    let found = finding("heap.size.max <= baseline * 1.10", &new, &base);
+    assert_eq!(found.verdict, Verdict::Undecided, "{found:?}");
+    assert!(found.why.contains("not significant: about ") && found.why.ends_with("runs on each side would decide"));
+    let [low, high] = found.shift.unwrap().interval.unwrap();
+    assert!(low < 0.0 && high > 10.0 && found.chance.unwrap() > FALSE_ALARMS);
+    // Without room the question is whether it became worse at all.
+    assert_eq!(finding("heap.size.max <= baseline", &new, &base).verdict, Verdict::Passed);
+    // The other direction: below the baseline is worse.
+    let less = of(&[10.0, 11.0, 12.0, 13.0, 14.0]);
+    assert_eq!(finding("heap.size.max >= baseline", &less, &base).verdict, Verdict::Failed);
+    assert_eq!(finding("heap.size.max <= baseline", &less, &base).verdict, Verdict::Passed);
+    // Four on each side are enough, three are not: the bound alone decides.
+    assert_eq!(finding("heap.size.max >= baseline", &less[..4], &base[..4]).chance, Some(1.0 / 70.0));
+    let few = finding("heap.size.max >= baseline", &less[..3], &base[..3]);
+    assert!(few.chance.is_none() && few.verdict == Verdict::Failed && few.why.contains("the bound alone decides"));
+}
+
+#[test]
+fn many_comparisons_of_a_rule_need_more() {
+    let of = |n: usize, one: f64, other: f64| {
+        run(
+            &format!("r{n}"),
+            &[("counter.mean[p/a]", one + n as f64 * 0.1), ("counter.mean[p/b]", other + n as f64 * 0.1)],
+        )
+    };
+    let (base, new): (Vec<Run>, Vec<Run>) = (0..4).map(|n| (of(n, 100.0, 100.0), of(n, 150.0, 100.0))).unzip();
+    let text = "rules = ['counter.mean[*] <= baseline + 10%']";
+    let found = check(&rules::read("perf.toml", text).unwrap(), &new, &base, None).unwrap();
+    let one = found.iter().find(|finding| finding.metric == "counter.mean[p/a]").unwrap();
+    assert_eq!((one.verdict, one.chance), (Verdict::Undecided, Some(1.0 / 70.0)), "{one:?}");
+    assert!(one.why.contains("among 2 comparisons"), "{}", one.why);
+    // The one that is named is one comparison.
+    let text = "rules = ['counter.mean[p/a] <= baseline + 10%']";
+    let found = check(&rules::read("perf.toml", text).unwrap(), &new, &base, None).unwrap();
+    assert_eq!(found[0].verdict, Verdict::Failed);
+}
+
+#[test]
+fn runs_of_one_commit_count_as_one_where_there_are_enough() {
+    let of = |commit: usize, n: usize, value: f64| {
+        let mut run = run(&format!("c{commit}-{n}"), &[("heap.size.max", value + n as f64)]);
+        run.labels.insert("commit".to_owned(), commit.to_string());
+        run
+    };
+    let commits = |from: usize, count: usize, value: f64| -> Vec<Run> {
+        (from..from + count).flat_map(|commit| (0..3).map(move |n| of(commit, n, value + commit as f64))).collect()
+    };
+    let rules = rules::read("perf.toml", "rules = ['heap.size.max <= baseline * 1.10']").unwrap();
+    let judged = |new: &[Run], base: &[Run]| check(&rules, new, base, Some("commit")).unwrap().remove(0);
+    // Four commits against four: one way of 70, though there are twelve runs on each side.
+    let found = judged(&commits(10, 4, 200.0), &commits(0, 4, 100.0));
+    assert_eq!((found.verdict, found.chance, found.runs), (Verdict::Failed, Some(1.0 / 70.0), 12));
+    // One commit against four is too few: the runs decide, and the result says so.
+    let found = judged(&commits(10, 1, 200.0), &commits(0, 2, 100.0));
+    assert!(
+        found.verdict == Verdict::Undecided || found.why.contains("1 and 2 values of commit are too few"),
+        "{found:?}"
+    );
+    let found = judged(&[commits(10, 1, 200.0), commits(10, 1, 300.0)].concat(), &commits(0, 2, 100.0));
+    assert!(
+        found.verdict == Verdict::Failed && found.why.contains("1 and 2 values of commit are too few"),
+        "{found:?}"
+    );
 }
 
 #[test]

@@ -4,6 +4,11 @@
 //! collection keeps what it lists where it stays, takes what it lists elsewhere along, and drops the rest of the generations
 //! that it collected. Each step takes out the pieces that the collection may change, passes over them as sorted lists, and
 //! puts back what is left of them.
+//!
+//! Collections come in the order of their starts, as objects are followed for lifetimes. A collection in the background decides at
+//! its start: what it does not list of generation 2, large and pinned objects is dead from then on, because others that run
+//! meanwhile may give that memory out again. What it lists is there at its end at the latest: a part came into being, or was
+//! promoted, while it ran. So its cohorts are counted when it ends.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -12,7 +17,7 @@ use tracequet_facts::fact::NON_GC_HEAP;
 
 use super::pieces::{Pieces, UNKNOWN_BIRTH};
 use crate::collection::spans::{Span, Walk, disjoint, join};
-use crate::collection::{Collection, Effect, LARGE, NO_GENERATION, Place, as_span, bounds, shadows};
+use crate::collection::{Collection, Effect, LARGE, NO_GENERATION, Numbers, Place, as_span, bounds, shadows};
 
 /// Pieces of memory that are distinguished, of all runtimes: some 40 bytes each.
 pub(super) const MAX_PIECES: usize = 32 << 20;
@@ -47,9 +52,58 @@ pub struct Lineage {
     /// Memory of the generations at the end of the last collection.
     after: Vec<Span<u8>>,
     /// Bytes that may be alive, by that and by their last generation.
-    unknown: BTreeMap<(u32, u8), u64>,
+    unknown: BTreeMap<(u32, u8), Unknown>,
     /// Whether a collection has listed all large and pinned objects.
     knows_large: bool,
+    /// The collection in the background that has not ended.
+    open: Option<Open>,
+    numbers: Numbers,
+}
+
+/// Bytes that may be alive, and which collections would decide that.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unknown {
+    /// In any generation: one of generation 1, and then one of generation 2.
+    anywhere: u64,
+    /// One of generation 2. They are dead, in generation 2, large or pinned.
+    old: u64,
+    /// The one in the background that runs.
+    decided: u64,
+}
+
+impl Unknown {
+    fn sum(self) -> u64 {
+        self.anywhere.saturating_add(self.old).saturating_add(self.decided)
+    }
+
+    fn add(&mut self, generation: u8, bytes: u64) {
+        let place = if is_large(generation) { &mut self.old } else { &mut self.anywhere };
+        *place = place.saturating_add(bytes);
+    }
+
+    fn add_all(&mut self, other: Unknown) {
+        self.anywhere = self.anywhere.saturating_add(other.anywhere);
+        self.old = self.old.saturating_add(other.old);
+        self.decided = self.decided.saturating_add(other.decided);
+    }
+}
+
+/// A collection in the background that has not ended.
+#[derive(Clone, Debug)]
+struct Open {
+    gc_id: u32,
+    end_ns: Option<i64>,
+    /// What it lists outside of generations 0 and 1, as they were at its start and at those of others meanwhile.
+    listed: Vec<Span<()>>,
+    /// Memory of the generations at its end.
+    after: Vec<Span<u8>>,
+    /// Whether all large and pinned objects from before it were known.
+    knows_large: bool,
+}
+
+/// Of large or pinned objects, which no collection takes to another generation.
+fn is_large(generation: u8) -> bool {
+    (LARGE..NON_GC_HEAP).contains(&generation)
 }
 
 impl Lineage {
@@ -60,39 +114,161 @@ impl Lineage {
 
     /// Pieces of memory that are distinguished: some 40 bytes each.
     pub fn pieces(&self) -> usize {
-        self.alive.len()
+        self.alive.len() + self.open.as_ref().map_or(0, |open| open.listed.len())
     }
 
-    /// Takes the next collection, by the order of their ends, and returns the cohorts after it, the oldest first.
+    /// The cohort of the byte at an address.
+    #[cfg(test)]
+    pub(super) fn born(&self, address: u64) -> Option<u32> {
+        let mut found = None;
+        self.alive.each_in(address, address + 1, |_, _, born| found = Some(born));
+        found
+    }
+
+    /// Takes the next collection, by the order of their starts, and calls `each` with the cohorts after each that has ended, the oldest
+    /// first.
     ///
     /// That costs what the collection lists or collects, not what is alive: pieces that it leaves alone stay as they are.
-    pub fn collect(&mut self, gc: &Collection) -> Vec<CohortRow> {
+    pub fn collect(&mut self, gc: &Collection, each: &mut dyn FnMut(&[CohortRow])) {
+        // No other one collects generation 2 while one runs in the background.
+        let ends_open =
+            |open: &Open| open.end_ns.is_some_and(|end| end <= gc.start_ns) || gc.effect(2) != Effect::Leaves;
+        let is_missing = self.numbers.is_behind_missing(gc);
+        if self.open.as_ref().is_some_and(ends_open) {
+            // The missing one ran before its end, or after it.
+            if is_missing {
+                self.lose_all();
+            }
+            self.finish(each);
+        }
+        if is_missing {
+            self.lose_all();
+        }
         let before = bounds(&gc.before);
         let ranges = disjoint(gc.ranges.iter().map(as_span).collect());
         let touched = self.touched(gc, &before, &ranges);
         add(&mut self.sums, &touched, &self.after, Sign::Minus);
-        let mut next = self.survivors(gc, &before, &ranges, &touched);
-        self.rest(gc, &before, &ranges, &touched, &mut next);
+        self.decide_unknown(gc);
+        let survivors = self.survivors(gc, &before, &ranges, &touched);
+        let mut next = self.rest(gc, &before, &ranges, &touched, &survivors);
+        next.extend(survivors);
         let mut next = disjoint(next);
         join(&mut next);
+        let after = bounds(&gc.after);
+        let is_stopped = gc.stops_threads();
+        if is_stopped {
+            if let Some(open) = &mut self.open {
+                open.listed = outside_young(&open.listed, &before);
+            }
+            self.rename(after);
+        } else {
+            let listed = disjoint(ranges.iter().filter_map(destination).collect());
+            let mut listed = outside_young(&listed, &before);
+            join(&mut listed);
+            let Collection { gc_id, end_ns, .. } = *gc;
+            self.open = Some(Open { gc_id, end_ns, listed, after, knows_large: self.knows_large });
+        }
         match gc.effect(LARGE) {
             Effect::Collects => self.knows_large = true,
             Effect::Unknown(_) => self.knows_large = false,
             Effect::Leaves => {}
         }
-        // What was left alone may be of another generation now.
-        let after = bounds(&gc.after);
+        add(&mut self.sums, &next, &self.after, Sign::Plus);
+        self.alive.put(next);
+        if is_stopped {
+            each(&self.rows(gc.gc_id));
+        }
+        self.merge_oldest();
+    }
+
+    /// Ends the collection that runs in the background, as at the end of the recording.
+    pub fn finish(&mut self, each: &mut dyn FnMut(&[CohortRow])) {
+        let Some(Open { gc_id, listed, after, knows_large, .. }) = self.open.take() else { return };
+        self.unknown.retain(|_, unknown| {
+            unknown.decided = 0;
+            unknown.sum() > 0
+        });
+        let mut memory = Walk::along(&after);
+        let mut found = Vec::new();
+        let mut new = |start, end| {
+            memory.cut(start, end, |start, end, generation| {
+                // It has not decided about memory that is free by now, or of younger generations.
+                if !after.is_empty() && generation.is_none_or(|generation| generation < 2) {
+                    return;
+                }
+                let is_new = generation.is_some_and(is_large) && knows_large;
+                let born = if is_new { self.alive.named(gc_id) } else { UNKNOWN_BIRTH };
+                found.push(Span { start, end, value: born });
+            });
+        };
+        for span in &listed {
+            let mut from = span.start;
+            self.alive.each_in(span.start, span.end, |start, end, _| {
+                if from < start {
+                    new(from, start);
+                }
+                from = end;
+            });
+            if from < span.end {
+                new(from, span.end);
+            }
+        }
+        self.rename(after);
+        add(&mut self.sums, &found, &self.after, Sign::Plus);
+        self.alive.put(found);
+        each(&self.rows(gc_id));
+        self.merge_oldest();
+    }
+
+    /// What was left alone may be of another generation now.
+    fn rename(&mut self, after: Vec<Span<u8>>) {
         for (start, end, was, is) in differences(&self.after, &after) {
             self.alive.each_in(start, end, |start, end, born| {
                 move_bytes(&mut self.sums, (born, was), (born, is), end - start);
             });
         }
-        add(&mut self.sums, &next, &after, Sign::Plus);
-        self.alive.put(next);
         self.after = after;
-        let rows = self.rows(gc);
-        self.merge_oldest();
-        rows
+    }
+
+    /// A collection is missing: of no bytes it is known where they are.
+    fn lose_all(&mut self) {
+        for ((_, generation), unknown) in &mut self.unknown {
+            let bytes = unknown.sum();
+            *unknown = Unknown::default();
+            unknown.add(*generation, bytes);
+        }
+        for ((born, generation), bytes) in std::mem::take(&mut self.sums) {
+            self.unknown.entry((born, generation)).or_default().add(generation, bytes);
+        }
+        self.alive = self.alive.emptied();
+        self.knows_large = false;
+        // Younger memory, of which nothing is known, may be that of generation 2 by now.
+        if let Some(open) = &mut self.open {
+            open.listed.clear();
+        }
+    }
+
+    /// A complete collection decides the fate of what an earlier one left open: it is dead, or it is listed, and its birth is not
+    /// known any more.
+    fn decide_unknown(&mut self, gc: &Collection) {
+        let lists_all = gc.ranges.iter().all(|range| !range.clamped);
+        let collects = |generation| lists_all && gc.effect(generation) == Effect::Collects;
+        let is_stopped = gc.stops_threads();
+        self.unknown.retain(|(_, generation), unknown| {
+            // What it does not list of generation 2 may be demoted.
+            if gc.effect(2) != Effect::Leaves && !collects(2) && !is_large(*generation) {
+                unknown.anywhere = unknown.anywhere.saturating_add(std::mem::take(&mut unknown.old));
+            }
+            if collects(1) {
+                unknown.old = unknown.old.saturating_add(std::mem::take(&mut unknown.anywhere));
+            }
+            if collects(2) {
+                let decided = std::mem::take(&mut unknown.old);
+                // What is listed is counted at the end.
+                unknown.decided = if is_stopped { 0 } else { unknown.decided.saturating_add(decided) };
+            }
+            unknown.sum() > 0
+        });
     }
 
     /// Takes out the pieces that the collection may change: what it lists and where that goes, and what lies outside of the
@@ -126,7 +302,7 @@ impl Lineage {
         touched
     }
 
-    /// What the collection lists, where it is afterwards.
+    /// What the collection lists, where it is afterwards. Of one in the background only what was known before: see [`Self::finish`].
     fn survivors(
         &self,
         gc: &Collection,
@@ -136,6 +312,7 @@ impl Lineage {
     ) -> Vec<Span<u32>> {
         let mut next = Vec::with_capacity(touched.len().max(ranges.len()));
         let (mut known, mut bounds) = (Walk::along(touched), Walk::along(before));
+        let is_stopped = gc.stops_threads();
         for range in ranges {
             known.cut(range.start, range.end, |start, end, born| {
                 let mut add = |start: u64, end: u64, born: u32| {
@@ -147,39 +324,35 @@ impl Lineage {
                 };
                 match born {
                     Some(born) => add(start, end, born),
+                    None if !is_stopped => {}
                     None => bounds.cut(start, end, |start, end, generation| {
                         let is_new = match generation {
                             Some(0) => true,
-                            Some(LARGE..NON_GC_HEAP) => self.knows_large,
-                            _ => false,
+                            Some(generation) => is_large(generation) && self.knows_large,
+                            None => false,
                         };
                         add(start, end, if is_new { gc.gc_id } else { UNKNOWN_BIRTH });
                     }),
                 }
             });
         }
-        next
+        disjoint(next)
     }
 
-    /// What it does not list: dead, left alone, or not known.
+    /// What it does not list: dead, or not known. Returns what it leaves alone, without what it has put there: of the memory that is
+    /// given out again, one that began in the background did not say that it is dead.
     fn rest(
         &mut self,
         gc: &Collection,
         before: &[Span<u8>],
         ranges: &[Span<Place>],
         touched: &[Span<u32>],
-        next: &mut Vec<Span<u32>>,
-    ) {
-        // A complete collection decides the fate of what an earlier one left open: it is dead, or it is listed, and its birth is
-        // not known any more.
-        let is_whole = [0, 2].iter().all(|generation| gc.effect(*generation) == Effect::Collects);
-        self.unknown.retain(|(_, generation), _| match *generation {
-            NO_GENERATION => !is_whole,
-            generation => gc.effect(generation) != Effect::Collects,
-        });
+        survivors: &[Span<u32>],
+    ) -> Vec<Span<u32>> {
+        let mut left = Vec::new();
         let shadows = shadows(before, ranges);
         let (mut listed, mut hidden, mut bounds) = (Walk::along(ranges), Walk::along(&shadows), Walk::along(before));
-        let unknown = &mut self.unknown;
+        let (unknown, mut taken) = (&mut self.unknown, Walk::along(survivors));
         for span in touched {
             listed.cut(span.start, span.end, |start, end, range| {
                 if range.is_some() {
@@ -189,30 +362,34 @@ impl Lineage {
                     bounds.cut(start, end, |start, end, generation| {
                         let generation = generation.unwrap_or(NO_GENERATION);
                         match gc.effect(generation) {
-                            Effect::Leaves => next.push(Span { start, end, value: span.value }),
+                            Effect::Leaves => taken.cut(start, end, |start, end, other| {
+                                if other.is_none() {
+                                    left.push(Span { start, end, value: span.value });
+                                }
+                            }),
                             Effect::Collects if shadow.is_none() => {}
                             Effect::Collects | Effect::Unknown(_) => {
-                                let bytes = unknown.entry((span.value, generation)).or_default();
-                                *bytes = bytes.saturating_add(end - start);
+                                unknown.entry((span.value, generation)).or_default().add(generation, end - start);
                             }
                         }
                     });
                 });
             });
         }
+        left
     }
 
-    fn rows(&self, gc: &Collection) -> Vec<CohortRow> {
+    fn rows(&self, gc_id: u32) -> Vec<CohortRow> {
         let mut sums: BTreeMap<(u32, u8), (u64, u64)> = BTreeMap::new();
         for (key, bytes) in &self.sums {
             sums.entry(*key).or_default().0 = *bytes;
         }
-        for (key, bytes) in &self.unknown {
-            sums.entry(*key).or_default().1 = *bytes;
+        for (key, unknown) in &self.unknown {
+            sums.entry(*key).or_default().1 = unknown.sum();
         }
         let row = |((born_gc_id, generation), (alive_bytes, unknown_bytes))| CohortRow {
             born_gc_id,
-            gc_id: gc.gc_id,
+            gc_id,
             generation: (generation != NO_GENERATION).then_some(generation),
             alive_bytes,
             unknown_bytes,
@@ -229,13 +406,36 @@ impl Lineage {
         cohorts.dedup();
         let Some(&oldest) = cohorts.len().checked_sub(MAX_COHORTS).and_then(|place| cohorts.get(place)) else { return };
         self.alive.merge_before(oldest);
-        for sums in [&mut self.sums, &mut self.unknown] {
-            for ((born, generation), bytes) in std::mem::take(sums) {
-                let sum = sums.entry((self.alive.named(born), generation)).or_default();
-                *sum = sum.saturating_add(bytes);
-            }
+        for ((born, generation), bytes) in std::mem::take(&mut self.sums) {
+            let sum = self.sums.entry((self.alive.named(born), generation)).or_default();
+            *sum = sum.saturating_add(bytes);
+        }
+        for ((born, generation), bytes) in std::mem::take(&mut self.unknown) {
+            self.unknown.entry((self.alive.named(born), generation)).or_default().add_all(bytes);
         }
     }
+}
+
+/// Where a range goes. One that wraps around the address space is damage.
+fn destination(range: &Span<Place>) -> Option<Span<()>> {
+    let start = range.start.wrapping_add(range.value.delta);
+    let end = start.checked_add(range.end - range.start)?;
+    Some(Span { start, end, value: () })
+}
+
+/// The parts outside of generations 0 and 1. A collection in the background may list objects there, too: the next one that collects
+/// these generations decides about them, and says when they came into being.
+fn outside_young(listed: &[Span<()>], memory: &[Span<u8>]) -> Vec<Span<()>> {
+    let mut walk = Walk::along(memory);
+    let mut found = Vec::with_capacity(listed.len());
+    for span in listed {
+        walk.cut(span.start, span.end, |start, end, generation| {
+            if generation.is_none_or(|generation| generation >= 2) {
+                found.push(Span { start, end, value: () });
+            }
+        });
+    }
+    found
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -325,6 +525,13 @@ mod tests {
         }
     }
 
+    /// The cohorts after a collection that stops all threads.
+    fn after(lineage: &mut Lineage, gc: &Collection) -> Vec<CohortRow> {
+        let mut found = Vec::new();
+        lineage.collect(gc, &mut |rows| found = rows.to_vec());
+        found
+    }
+
     fn sums(rows: &[CohortRow]) -> Vec<(u32, u64, u64)> {
         rows.iter().map(|row| (row.born_gc_id, row.alive_bytes, row.unknown_bytes)).collect()
     }
@@ -336,7 +543,7 @@ mod tests {
         let old: Vec<(u64, u64, u64)> =
             (0..1000).map(|n| (0x10_0000 + n * 0x100, 0x10_0000 + n * 0x100, 0x10)).collect();
         let heap = [(0, 0x1000, 0x1000), (2, 0x10_0000, 0x10_0000)];
-        lineage.collect(&gc(1, 2, &heap, &old));
+        after(&mut lineage, &gc(1, 2, &heap, &old));
         assert_eq!(lineage.pieces(), 1000);
         // Two survive in the young generation, the second behind the old ones; one old piece is listed all the same.
         let ranges = [(0x1000, 0x1000, 0x10), (0x1800, 0x1F_0000, 0x10), (0x10_0500, 0x10_0500, 0x10)];
@@ -344,7 +551,7 @@ mod tests {
         let spans = disjoint(young.ranges.iter().map(as_span).collect());
         let touched = lineage.clone().touched(&young, &bounds(&young.before), &spans);
         assert_eq!(touched.iter().map(|span| span.start).collect::<Vec<_>>(), [0x10_0500]);
-        let rows = lineage.collect(&young);
+        let rows = after(&mut lineage, &young);
         assert_eq!(sums(&rows), [(UNKNOWN_BIRTH, 1000 * 0x10, 0), (2, 0x20, 0)]);
         assert_eq!(lineage.pieces(), 1002);
         // A collection of all takes all.
@@ -357,13 +564,13 @@ mod tests {
     fn what_may_lie_behind_a_clamped_range_is_kept_apart() {
         let mut lineage = Lineage::new();
         let heap = [(0, 0x1000, 0x1000), (1, 0x8000, 0x1000)];
-        let first = lineage.collect(&gc(1, 1, &heap, &[(0x1000, 0x1000, 0x1000), (0x8000, 0x8000, 0x100)]));
+        let first = after(&mut lineage, &gc(1, 1, &heap, &[(0x1000, 0x1000, 0x1000), (0x8000, 0x8000, 0x100)]));
         assert_eq!(sums(&first), [(UNKNOWN_BIRTH, 0x100, 0), (1, 0x1000, 0)]);
         let mut second =
             gc(2, 1, &[(1, 0x1000, 0x1000), (1, 0x8000, 0x1000)], &[(0x1000, 0x1000, 0x200), (0x1800, 0x1800, 0x100)]);
         second.ranges[0].clamped = true;
         // Up to the next range anything may be alive; behind that range, and in another part of the heap, nothing is.
-        assert_eq!(sums(&lineage.collect(&second)), [(1, 0x300, 0x600)]);
+        assert_eq!(sums(&after(&mut lineage, &second)), [(1, 0x300, 0x600)]);
     }
 
     #[test]
@@ -372,7 +579,7 @@ mod tests {
         let heap = [(0, 0, u64::MAX), (2, 5, 9)];
         let same = [(0x10, 0x90, 0x10), (0x10, 0x20, 0x10), (0x18, u64::MAX - 3, 0x10), (u64::MAX - 4, 1, u64::MAX)];
         for id in 1..20 {
-            let rows = lineage.collect(&gc(id, 2, &heap, &same));
+            let rows = after(&mut lineage, &gc(id, 2, &heap, &same));
             let alive: u64 = rows.iter().map(|row| row.alive_bytes).sum();
             assert!(alive <= 0x10 + 0x8 + 4 && lineage.pieces() <= 4, "{rows:?}");
         }
@@ -386,9 +593,9 @@ mod tests {
             // All of memory is allocated, and the collection that would decide its fate is incomplete: again for each
             // cohort.
             let rows = if id % 2 == 1 {
-                lineage.collect(&gc(id, 0, &[(0, 0, u64::MAX)], &[(0, 0, u64::MAX)]))
+                after(&mut lineage, &gc(id, 0, &[(0, 0, u64::MAX)], &[(0, 0, u64::MAX)]))
             } else {
-                lineage.collect(&Collection { complete: false, ..gc(id, 2, &[(2, 0, u64::MAX)], &[]) })
+                after(&mut lineage, &Collection { complete: false, ..gc(id, 2, &[(2, 0, u64::MAX)], &[]) })
             };
             assert!(rows.len() <= 2 * MAX_COHORTS, "{}", rows.len());
             most = most.max(rows.iter().map(|row| row.unknown_bytes).max().unwrap_or_default());
@@ -401,7 +608,7 @@ mod tests {
         let mut lineage = Lineage::new();
         for id in 1..=600 {
             let start = 0x1000 * u64::from(id);
-            let rows = lineage.collect(&gc(id, 0, &[(1, 0, start), (0, start, 0x1000)], &[(start, start, 0x10)]));
+            let rows = after(&mut lineage, &gc(id, 0, &[(1, 0, start), (0, start, 0x1000)], &[(start, start, 0x10)]));
             assert_eq!(rows.iter().map(|row| row.alive_bytes).sum::<u64>(), 0x10 * u64::from(id));
             assert!(rows.len() <= MAX_COHORTS + 1);
             assert_eq!(rows.last().map(|row| (row.born_gc_id, row.alive_bytes)), Some((id, 0x10)));

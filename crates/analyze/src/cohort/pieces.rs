@@ -20,6 +20,11 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
+    /// The same cohorts without pieces.
+    pub fn emptied(&self) -> Pieces {
+        Pieces { oldest: self.oldest, ..Pieces::default() }
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.map.len()

@@ -15,31 +15,12 @@ pub const TABLES: [&str; 4] = ["gc", "gc_generation_range", "gc_surviving_range"
 /// Ranges held in memory, unless one collection alone has more: 32 bytes each.
 const MAX_RANGES: u64 = 4 << 20;
 
-/// In which order collections come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// Of their starts.
-    Starts,
-    /// Of their ends.
-    Ends,
-}
-
-impl Order {
-    /// What collections are sorted by, before their numbers.
-    pub fn key(self, collection: &Collection) -> i64 {
-        match self {
-            Order::Starts => 0,
-            Order::Ends => collection.end_ns.unwrap_or(collection.start_ns),
-        }
-    }
-}
-
 struct Gc {
     ranges: u64,
     collection: Collection,
 }
 
-/// The collections of a recording, still without bounds and ranges.
+/// The collections of a recording in the order of their starts, still without bounds and ranges.
 pub(crate) struct ReadCollections<'r> {
     recording: &'r Recording<'r>,
     all: Vec<Gc>,
@@ -47,7 +28,7 @@ pub(crate) struct ReadCollections<'r> {
 
 impl<'r> ReadCollections<'r> {
     /// Reads the table `gc`. Fails when no collection of the recording lists what survived.
-    pub fn of(recording: &'r Recording<'r>, order: Order) -> Result<ReadCollections<'r>> {
+    pub fn of(recording: &'r Recording<'r>) -> Result<ReadCollections<'r>> {
         let mut all = collections(recording)?;
         if all.iter().all(|gc| gc.ranges == 0) {
             let key = &recording.info().trace_id;
@@ -55,7 +36,7 @@ impl<'r> ReadCollections<'r> {
             let message = format!("no collection of the recording {key} lists survivors; {how}");
             return Err(Error::NotRecorded { what: Evidence::SurvivingRanges, message });
         }
-        all.sort_by_key(|gc| (order.key(&gc.collection), gc.collection.gc_id));
+        all.sort_by_key(|gc| gc.collection.gc_id);
         Ok(ReadCollections { recording, all })
     }
 

@@ -201,6 +201,21 @@ impl Said {
     }
 }
 
+/// Whether a collection collects a generation and lists all of it that survived, by the columns `generation`, `kind` and `complete`
+/// of the table `gc`: what no range of such a collection holds is dead. False where that is not known.
+pub fn collects(collected: Option<u8>, kind: Option<&str>, complete: bool, generation: u8) -> bool {
+    let background = Collection::is_background(kind);
+    let said = Said { generation: collected, background, complete, has_ranges: true };
+    said.effect((generation != NO_GENERATION).then_some(generation)) == Effect::Collects
+}
+
+/// Whether a collection leaves a generation alone, by the same columns and by whether it lists ranges: what no range of it holds
+/// stays where it is, alive or not.
+pub fn leaves(collected: Option<u8>, kind: Option<&str>, complete: bool, has_ranges: bool, generation: u8) -> bool {
+    let said = Said { generation: collected, background: Collection::is_background(kind), complete, has_ranges };
+    said.effect((generation != NO_GENERATION).then_some(generation)) == Effect::Leaves
+}
+
 impl Collection {
     /// Of a kind of collections, whether it left generations 0 and 1 alone where it collected generation 2.
     pub(crate) fn is_background(kind: Option<&str>) -> Option<bool> {
@@ -217,7 +232,12 @@ impl Collection {
         if self.generation? >= 2 { self.background } else { Some(false) }
     }
 
-    /// The same of a generation that may not be known.
+    /// Whether it is known to stop all threads until its end.
+    pub(crate) fn stops_threads(&self) -> bool {
+        self.is_in_background() == Some(false)
+    }
+
+    /// [`Collection::effect`] on a generation that may not be known.
     pub(crate) fn effect_in(&self, generation: Option<u8>) -> Effect {
         let Collection { background, complete, ref ranges, .. } = *self;
         let said = Said { generation: self.generation, background, complete, has_ranges: !ranges.is_empty() };
@@ -315,6 +335,18 @@ mod tests {
 
     fn bound(generation: u8, start: u64, length: u64) -> Bound {
         Bound { generation, start, length }
+    }
+
+    #[test]
+    fn only_condemned_generations_of_whole_collections_are_collected() {
+        let of = |collected, kind, complete| {
+            (0..=6).filter(|generation| collects(collected, kind, complete, *generation)).collect::<Vec<u8>>()
+        };
+        assert_eq!(of(Some(1), Some("foreground"), true), [0, 1]);
+        assert_eq!(of(Some(2), Some("blocking"), true), [0, 1, 2, 3, 4, 6]);
+        assert_eq!(of(Some(2), Some("background"), true), [2, 3, 4, 6]);
+        assert_eq!(of(Some(2), None, true), [2, 3, 4, 6]);
+        assert_eq!((of(Some(2), Some("blocking"), false), of(None, Some("blocking"), true)), (vec![], vec![]));
     }
 
     #[test]

@@ -11,6 +11,12 @@ pub(crate) struct Span<T> {
 
 /// Sorts pieces; of bytes that are in several, the piece with the lowest start has them.
 pub(crate) fn disjoint<T: Copy>(mut spans: Vec<Span<T>>) -> Vec<Span<T>> {
+    make_disjoint(&mut spans);
+    spans
+}
+
+/// [`disjoint`] in place.
+pub(crate) fn make_disjoint<T: Copy>(spans: &mut Vec<Span<T>>) {
     if !spans.is_sorted_by_key(|span| span.start) {
         spans.sort_by_key(|span| span.start);
     }
@@ -20,7 +26,6 @@ pub(crate) fn disjoint<T: Copy>(mut spans: Vec<Span<T>>) -> Vec<Span<T>> {
         end = end.max(span.end);
         span.start < span.end
     });
-    spans
 }
 
 /// Joins neighbours that have the same value.

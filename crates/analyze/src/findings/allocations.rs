@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::inlined::{Allocator, Inlined};
 use super::picture::Allocated;
 use super::rule::Look;
 
@@ -37,24 +38,24 @@ impl Part {
     }
 }
 
-/// The allocations of a process that are of a kind: `of` says by call site, type and sums how many bytes and samples of them are.
-pub(super) fn part(look: &Look<'_>, of: impl Fn(u32, &str, &Allocated) -> (f64, u64)) -> Part {
-    let (all, ..) = look.process.counted();
+/// The allocations of a process that are of a kind: `of` says by call site, type, its name and sums how many bytes and samples of them are.
+pub(super) fn part(look: &Look<'_>, of: impl Fn(u32, u64, &str, &Allocated) -> (f64, u64)) -> Part {
     let mut part = Part::default();
     let mut types: BTreeMap<&str, f64> = BTreeMap::new();
     let mut methods: BTreeMap<&str, f64> = BTreeMap::new();
-    for ((site, kind), allocated) in all {
+    let inlined = Inlined::of(look.process.sampled(), &look.picture.sites);
+    for ((site, kind), allocated) in look.process.counted() {
         part.all_bytes += allocated.bytes;
         part.all_samples += allocated.samples;
         let name = look.picture.types.name(look.id, *kind).unwrap_or_default();
-        let (bytes, samples) = of(*site, name, allocated);
+        let (bytes, samples) = of(*site, *kind, name, allocated);
         if samples == 0 {
             continue;
         }
         part.bytes += bytes;
         part.samples += samples;
         *types.entry(name).or_default() += bytes;
-        if let Some(method) = look.picture.sites.own_method(*site) {
+        if let Some(Allocator { method, .. }) = inlined.allocator(&look.picture.sites, *site, *kind) {
             *methods.entry(method).or_default() += bytes;
         }
     }

@@ -19,6 +19,9 @@ pub(super) struct Gc {
     pub(super) start_ns: i64,
     pub(super) memory_load: Option<u64>,
     pub(super) finalized: Option<u64>,
+    pub(super) handles: Option<u64>,
+    pub(super) promoted: Option<u64>,
+    pub(super) allocated: Option<u64>,
     pub(super) trigger_site: u32,
     pub(super) is_complete: bool,
     /// It was made to list the heap.
@@ -42,6 +45,15 @@ pub(super) struct Generation {
     pub(super) free_before: u64,
     pub(super) pinned: u64,
     pub(super) survived: u64,
+    /// Objects at the start, without what is free.
+    pub(super) objects_before: u64,
+}
+
+/// What marking kept alive: from objects of older generations, and in all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Marked {
+    pub(super) from_older: u64,
+    pub(super) all: u64,
 }
 
 /// Size after a collection, and what was found alive, of each generation.
@@ -54,6 +66,7 @@ pub(super) struct Collections {
     pub(super) pauses: Vec<Pause>,
     stats: HashMap<u32, Stats, RandomState>,
     generations: HashMap<u32, [Generation; 5], RandomState>,
+    marked: HashMap<u32, Marked, RandomState>,
 }
 
 impl Collections {
@@ -69,6 +82,9 @@ impl Collections {
         "trigger_callsite_id",
         "complete",
         "heap_object_count",
+        "handle_count",
+        "promoted_bytes",
+        "allocated_bytes",
     ];
     pub(super) const PAUSE: &'static [&'static str] =
         &["process_id", "start_ts_ns", "duration_ns", "suspend_ns", "gc_id", "kind"];
@@ -81,7 +97,9 @@ impl Collections {
         "free_object_before_bytes",
         "pinned_survived_bytes",
         "other_survived_bytes",
+        "object_before_bytes",
     ];
+    pub(super) const MARK: &'static [&'static str] = &["gc_id", "promoted_bytes", "root_kind"];
 
     pub(super) fn gc(&mut self, number: impl Fn(usize) -> Option<u64>, reason: u32, is_background: bool) {
         if self.all.len() >= MOST {
@@ -96,6 +114,9 @@ impl Collections {
             start_ns: number(3).unwrap_or_default().cast_signed(),
             memory_load: number(6),
             finalized: number(7),
+            handles: number(11),
+            promoted: number(12),
+            allocated: number(13),
             trigger_site: number(8).unwrap_or_default() as u32,
             is_complete: number(9) == Some(1),
             is_dump: number(10).is_some_and(|objects| objects > 0),
@@ -127,7 +148,16 @@ impl Collections {
                 one.free_before = one.free_before.saturating_add(number(3)).saturating_add(number(4));
                 one.pinned = one.pinned.saturating_add(number(5));
                 one.survived = one.survived.saturating_add(number(5)).saturating_add(number(6));
+                one.objects_before = one.objects_before.saturating_add(number(7));
             }
+        }
+    }
+
+    pub(super) fn mark(&mut self, id: u32, bytes: u64, is_from_older: bool) {
+        if self.marked.len() < MOST || self.marked.contains_key(&id) {
+            let marked = self.marked.entry(id).or_default();
+            marked.all = marked.all.saturating_add(bytes);
+            marked.from_older = marked.from_older.saturating_add(if is_from_older { bytes } else { 0 });
         }
     }
 
@@ -153,6 +183,11 @@ impl Collections {
     /// Sizes after a collection.
     pub(super) fn stats_of(&self, gc: &Gc) -> Option<&Stats> {
         self.stats.get(&gc.id)
+    }
+
+    /// What the marking of a collection kept alive.
+    pub(super) fn marked_by(&self, gc: &Gc) -> Option<Marked> {
+        self.marked.get(&gc.id).copied()
     }
 
     /// The generations of a collection.

@@ -1,7 +1,6 @@
 //! What rules look at: sums of a recording's rows by process, made in one pass over its tables, with bounded memory.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use foldhash::fast::RandomState;
@@ -10,10 +9,14 @@ use tracequet_dataset::table::schema;
 use tracequet_trace::error::Result;
 
 use super::collections::{Collections, Pause};
-use super::queries::{Queries, Query};
+use super::queries::{CALLS, Queries, Query, Statement};
 use super::sites::Sites;
+use super::survivors::{Survivor, Survivors};
+use super::texts::Texts;
 use super::times::Times;
 use super::windows::Windows;
+use crate::allocation_source::rank;
+use crate::lifetime::{Fate, Lifetime};
 use crate::metrics::{Needs, TypeNames, needs};
 
 /// Processes that are looked at; rows of more are left out.
@@ -25,17 +28,11 @@ const MOST_KEYS: usize = 1 << 16;
 /// Keys whose amounts are kept by time.
 const MOST_LOADS: usize = 1 << 12;
 
-/// An object that survived as many collections is not just passing through.
-const LIVES_ON: u64 = 2;
-
 /// Rows that are kept one by one.
 const MOST_ROWS: usize = 1 << 18;
 
 /// Bytes of texts that are remembered.
 const MOST_TEXT: usize = 16 << 20;
-
-/// Kinds of allocations that stand for the same bytes, the best first, as `metric` has them.
-const SOURCES: [&[&str]; 4] = [&["object"], &["sampled"], &["object_high", "object_low"], &["tick"]];
 
 /// Sources of requests that stand for the same, the best first.
 const REQUESTS: [(&str, &str); 3] = [
@@ -65,9 +62,10 @@ pub(super) struct Picture {
 /// Sums of the rows of a process.
 #[derive(Debug, Default)]
 pub(super) struct Process {
-    pub(super) allocations: [Map<(u32, u64), Allocated>; 4],
-    /// Bytes of sampled objects that lived on through collections, by call site and type.
-    pub(super) alive: Map<(u32, u64), f64>,
+    /// By kind of samples, the best first: several may stand for the same bytes.
+    pub(super) allocations: BTreeMap<u8, Map<(u32, u64), Allocated>>,
+    /// Sampled objects that lived through a collection, where they were followed.
+    pub(super) survivors: Survivors,
     /// By lock and call site.
     pub(super) locks: Map<(u64, u32), Load>,
     pub(super) exceptions: Map<(u32, u32), Thrown>,
@@ -82,6 +80,12 @@ pub(super) struct Process {
     /// Thread, start and end of compilations.
     pub(super) compilations: Vec<(u64, i64, i64)>,
     pub(super) queries: Queries,
+    /// Requests of HttpClient, by source.
+    calls: [Queries; 3],
+    /// Waits of threads that allocate large objects, by call site.
+    pub(super) allocation_waits: Map<u32, Load>,
+    /// What the collector takes of the time by its own measure, in percent: of one that adapts the number of its heaps.
+    pub(super) throughput_costs: Vec<f64>,
     requests: [Vec<(i64, i64)>; 3],
     last_ns: i64,
 }
@@ -112,31 +116,6 @@ pub(super) struct Thrown {
     pub(super) catcher: u32,
 }
 
-/// Texts by number, from 1.
-#[derive(Debug, Default)]
-struct Texts {
-    texts: Vec<Arc<str>>,
-    places: Map<Arc<str>, u32>,
-    bytes: usize,
-}
-
-impl Texts {
-    fn place(&mut self, text: &str) -> u32 {
-        if let Some(place) = self.places.get(text) {
-            return *place;
-        }
-        if text.is_empty() || self.bytes + text.len() > MOST_TEXT {
-            return 0;
-        }
-        self.bytes += text.len();
-        let text: Arc<str> = text.into();
-        self.texts.push(text.clone());
-        let place = u32::try_from(self.texts.len()).unwrap_or_default();
-        self.places.insert(text, place);
-        place
-    }
-}
-
 /// The value of a key, unless there are too many keys.
 fn entry<K: std::hash::Hash + Eq, V: Default>(map: &mut Map<K, V>, key: K, most: usize) -> Option<&mut V> {
     if map.len() >= most && !map.contains_key(&key) {
@@ -153,11 +132,15 @@ struct Row<'b> {
 
 impl<'b> Row<'b> {
     fn number(&self, column: usize) -> u64 {
-        self.maybe(column).unwrap_or_default()
+        self.known(column).unwrap_or_default()
     }
 
-    fn maybe(&self, column: usize) -> Option<u64> {
+    fn known(&self, column: usize) -> Option<u64> {
         self.columns.get(column).and_then(|column| column.number(self.row))
+    }
+
+    fn real(&self, column: usize) -> Option<f64> {
+        self.columns.get(column).and_then(|column| column.real(self.row))
     }
 
     fn time(&self, column: usize) -> i64 {
@@ -176,6 +159,7 @@ const COLUMNS: &[(&str, &[&str])] = &[
     ("contention", &["process_id", "callsite_id", "lock_id", "start_ts_ns", "duration_ns"]),
     ("exception", &["process_id", "callsite_id", "ts_ns", "type_name", "catch_count", "catch_method_name"]),
     ("wait", &["process_id", "callsite_id", "start_ts_ns", "duration_ns", "touches_gap"]),
+    ("gc_allocation_wait", &["process_id", "callsite_id", "start_ts_ns", "duration_ns", "reason"]),
     ("cpu_sample", &["process_id", "thread_id", "callsite_id", "kind", "sample_count"]),
     ("thread_pool", &["process_id", "ts_ns", "starvation"]),
     ("thread_pool_work", &["process_id", "wait_ns"]),
@@ -194,17 +178,32 @@ const COLUMNS: &[(&str, &[&str])] = &[
             "start_fields",
             "end_fields",
             "callsite_id",
+            "end_thread_id",
         ],
     ),
     // A table of `convert --lifetimes`: most recordings do not have it.
     (
         "allocation_lifetime",
-        &["process_id", "callsite_id", "type_id", "fate", "allocation_bytes", "survived_collections"],
+        &[
+            "process_id",
+            "callsite_id",
+            "type_id",
+            "fate",
+            "allocation_bytes",
+            "survived_collections",
+            "ts_ns",
+            "last_alive_ts_ns",
+            "highest_generation",
+            "generation_at_end",
+            "dead_ts_ns",
+        ],
     ),
     ("gc", Collections::GC),
     ("gc_pause", Collections::PAUSE),
     ("gc_heap_stats", Collections::STATS),
     ("gc_heap_generation", Collections::GENERATION),
+    ("gc_mark", Collections::MARK),
+    ("gc_tuning", &["process_id", "event_name", "field", "value"]),
 ];
 
 impl Picture {
@@ -221,7 +220,7 @@ impl Picture {
             sites: Sites::default(),
             collections: Collections::default(),
             processes: BTreeMap::new(),
-            texts: Texts::default(),
+            texts: Texts::new(MOST_TEXT),
         })
     }
 
@@ -266,7 +265,7 @@ impl Picture {
             }
             "gc" => {
                 let reason = self.texts.place(row.text(4));
-                return self.collections.gc(|column| row.maybe(column), reason, row.text(5) == "background");
+                return self.collections.gc(|column| row.known(column), reason, row.text(5) == "background");
             }
             "gc_pause" => {
                 let pause = Pause {
@@ -283,21 +282,26 @@ impl Picture {
             }
             "gc_heap_stats" => return self.collections.stats(|column| row.number(column)),
             "gc_heap_generation" => return self.collections.generation(|column| row.number(column)),
+            "gc_mark" => {
+                let is_from_older = row.text(2) == "older_generation";
+                return self.collections.mark(row.number(0) as u32, row.number(1), is_from_older);
+            }
             _ => {}
         }
         let id = row.number(0);
         if self.processes.len() >= MOST_PROCESSES && !self.processes.contains_key(&id) {
             return;
         }
+        // Not by `process`, which borrows all of the picture.
         let process = self.processes.entry(id).or_default();
         let site = row.number(1) as u32;
         match table {
             "allocation" => {
-                let Some(place) = SOURCES.iter().position(|words| words.contains(&row.text(2))) else { return };
+                let Some(rank) = rank(row.text(2)) else { return };
                 let (bytes, kind) = (row.number(3) as f64, row.number(5));
                 self.types.also(id, kind, row.text(6));
-                let found = process.allocations.get_mut(place).and_then(|map| entry(map, (site, kind), MOST_KEYS));
-                let Some(sum) = found else { return };
+                let of_rank = process.allocations.entry(rank).or_default();
+                let Some(sum) = entry(of_rank, (site, kind), MOST_KEYS) else { return };
                 sum.bytes += bytes;
                 sum.samples += 1;
                 if row.text(4) == "large" {
@@ -306,10 +310,18 @@ impl Picture {
                 }
             }
             "allocation_lifetime" => {
-                let lives_on = row.text(3) == "alive" && row.number(5) >= LIVES_ON;
-                if lives_on && let Some(sum) = entry(&mut process.alive, (site, row.number(2)), MOST_KEYS) {
-                    *sum += row.number(4) as f64;
-                }
+                process.survivors.see(row.number(5), || Survivor {
+                    site,
+                    kind: row.number(2),
+                    bytes: row.number(4) as f64,
+                    born_ns: row.time(6),
+                    alive_ns: row.time(7),
+                    is_dead: row.text(3) == "dead",
+                    is_alive: row.text(3) == "alive",
+                    reached: row.known(8),
+                    died_in: row.known(9),
+                    dead_ns: row.known(10).map(u64::cast_signed),
+                });
             }
             "contention" => {
                 let (lock, start, duration) = (row.number(2), row.time(3), row.time(4));
@@ -329,7 +341,7 @@ impl Picture {
             "wait" => {
                 let start = row.time(2);
                 process.last_ns = process.last_ns.max(start);
-                match row.maybe(3) {
+                match row.known(3) {
                     Some(duration) => {
                         process.last_ns = process.last_ns.max(start.saturating_add(duration.cast_signed()));
                         if let Some(load) = entry(&mut process.waits, site, MOST_LOADS) {
@@ -340,6 +352,15 @@ impl Picture {
                         process.open_waits.push((site, start));
                     }
                     None => {}
+                }
+            }
+            "gc_allocation_wait" => {
+                // Small objects wait in this way, too, when memory is short.
+                let is_large = ["loh", "uoh"].iter().any(|heap| row.text(4).contains(heap));
+                if let Some(duration) = row.known(3).filter(|_| is_large)
+                    && let Some(load) = entry(&mut process.allocation_waits, site, MOST_LOADS)
+                {
+                    load.add(row.time(2), duration.cast_signed());
                 }
             }
             "cpu_sample" => {
@@ -355,16 +376,24 @@ impl Picture {
             }
             "thread_pool" if row.number(2) == 1 => process.starvation.at(row.time(1), 1.0),
             "thread_pool_work" => {
-                if let Some(wait) = row.maybe(1) {
+                if let Some(wait) = row.known(1) {
                     process.queued.add(wait.cast_signed());
                 }
             }
             "method_compilation" => {
                 // Code that is made better is made on a thread of its own while the old code runs.
                 let is_behind = row.text(5).starts_with("OptimizedTier1");
-                let Some(end) = row.maybe(3).filter(|_| row.text(4) == "jit" && !is_behind) else { return };
+                let Some(end) = row.known(3).filter(|_| row.text(4) == "jit" && !is_behind) else { return };
                 if process.compilations.len() < MOST_ROWS {
                     process.compilations.push((row.number(1), row.time(2), end.cast_signed()));
+                }
+            }
+            "gc_tuning" => {
+                let is_cost = row.text(1) == "SizeAdaptationTuning" && row.text(2) == "median_throughput_cost_percent";
+                if let Some(cost) = row.real(3).filter(|cost| is_cost && cost.is_finite())
+                    && process.throughput_costs.len() < MOST_ROWS
+                {
+                    process.throughput_costs.push(cost);
                 }
             }
             "activity" => activity(process, row),
@@ -372,10 +401,37 @@ impl Picture {
         }
     }
 
+    /// Sees what became of a sampled object.
+    pub(super) fn follow(&mut self, lifetime: &Lifetime<'_>) {
+        let (sample, life) = (lifetime.sample, lifetime.life);
+        let Some(process) = self.process(sample.process_id) else { return };
+        let bytes = lifetime.bytes().unwrap_or_default() as f64;
+        process.survivors.see(life.survived_collections.into(), || Survivor {
+            site: sample.callsite_id,
+            kind: sample.type_id,
+            bytes,
+            born_ns: sample.ts_ns,
+            alive_ns: life.last_alive_ns,
+            is_dead: life.fate == Fate::Dead,
+            is_alive: life.fate == Fate::Alive,
+            reached: life.highest_generation.map(u64::from),
+            died_in: life.generation_at_end.map(u64::from),
+            dead_ns: life.dead_ns,
+        });
+    }
+
+    fn process(&mut self, id: u64) -> Option<&mut Process> {
+        if self.processes.len() >= MOST_PROCESSES && !self.processes.contains_key(&id) {
+            return None;
+        }
+        Some(self.processes.entry(id).or_default())
+    }
+
     /// All rows were seen.
     pub(super) fn finish(&mut self) {
         for process in self.processes.values_mut() {
             process.queries.finish();
+            process.calls.iter_mut().for_each(Queries::finish);
             for (site, start) in std::mem::take(&mut process.open_waits) {
                 let duration = process.last_ns.saturating_sub(start);
                 if let Some(load) = entry(&mut process.waits, site, MOST_LOADS) {
@@ -393,7 +449,7 @@ impl Picture {
 
     /// A text by its number.
     pub(super) fn text(&self, place: u32) -> Option<&str> {
-        self.texts.texts.get((place as usize).checked_sub(1)?).map(|text| &**text)
+        self.texts.get(place)
     }
 
     /// Whether the events of a need were recorded.
@@ -403,7 +459,7 @@ impl Picture {
 }
 
 fn activity(process: &mut Process, row: &Row<'_>) {
-    let (start_ns, duration_ns) = (row.time(2), row.maybe(3).map(u64::cast_signed));
+    let (start_ns, duration_ns) = (row.time(2), row.known(3).map(u64::cast_signed));
     let (provider, name) = (row.text(4), row.text(5));
     if let Some(place) = REQUESTS.iter().position(|known| *known == (provider, name)) {
         let requests = process.requests.get_mut(place).filter(|requests| requests.len() < MOST_ROWS);
@@ -412,15 +468,21 @@ fn activity(process: &mut Process, row: &Row<'_>) {
         }
         return;
     }
-    process.queries.see(&Query {
+    let query = Query {
         thread: row.number(1),
+        end_thread: row.known(11),
         site: row.number(10) as u32,
         start_ns,
         duration_ns,
         parent: row.text(7),
         start_fields: row.text(8),
         end_fields: row.text(9),
-    });
+    };
+    let call = CALLS.iter().position(|known| *known == (provider, name));
+    match call.and_then(|place| process.calls.get_mut(place)) {
+        Some(calls) => calls.see_call(&query),
+        None => process.queries.see(&query),
+    }
 }
 
 impl Load {
@@ -432,11 +494,19 @@ impl Load {
 }
 
 impl Process {
-    /// The allocations by the samples that count, and whether these are ticks, which are no measure of types.
-    pub(super) fn counted(&self) -> (&Map<(u32, u64), Allocated>, bool, &'static [&'static str]) {
-        let place = self.allocations.iter().position(|map| !map.is_empty()).unwrap_or(3);
-        let empty = &self.allocations[3];
-        (self.allocations.get(place).unwrap_or(empty), place == 3, SOURCES.get(place).copied().unwrap_or_default())
+    /// The allocations by the samples that count.
+    pub(super) fn counted(&self) -> impl Iterator<Item = (&(u32, u64), &Allocated)> {
+        self.allocations.values().next().into_iter().flatten()
+    }
+
+    /// The same as call site, type and number of samples.
+    pub(super) fn sampled(&self) -> impl Iterator<Item = (u32, u64, u64)> {
+        self.counted().map(|((site, kind), allocated)| (*site, *kind, allocated.samples))
+    }
+
+    /// Requests of HttpClient by route, of the best source that has them.
+    pub(super) fn calls(&self) -> &[Statement] {
+        self.calls.iter().map(|calls| calls.statements.as_slice()).find(|all| !all.is_empty()).unwrap_or_default()
     }
 
     /// Requests that came in: start and duration.

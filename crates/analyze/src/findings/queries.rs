@@ -1,17 +1,24 @@
-//! Queries of databases: how often and how long each statement ran, and how often within one piece of work.
+//! Queries of databases and requests of HttpClient: how often and how long each statement ran, and how often within one piece of work.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use foldhash::fast::RandomState;
 use serde_json::Value;
 
+use super::sites::Sites;
 use super::times::Times;
+use super::words;
 
 /// Statements that are remembered, bytes of a statement, and pieces of work with a statement.
 const MOST_STATEMENTS: usize = 1 << 12;
 const MOST_TEXT: usize = 4 << 10;
 const MOST_RUNS: usize = 1 << 18;
+
+const MOST_SENT: usize = 1 << 18;
+
+/// Call sites that are remembered of a statement.
+const MOST_SITES: usize = 64;
 
 /// Within this time behind the end of the one before, a query without a parent belongs to the same piece of work.
 const NEXT_NS: i64 = 10_000_000;
@@ -19,6 +26,8 @@ const NEXT_NS: i64 = 10_000_000;
 /// An activity that may be a query.
 pub(super) struct Query<'q> {
     pub(super) thread: u64,
+    /// Where its end was written.
+    pub(super) end_thread: Option<u64>,
     pub(super) site: u32,
     pub(super) start_ns: i64,
     pub(super) duration_ns: Option<i64>,
@@ -28,15 +37,24 @@ pub(super) struct Query<'q> {
     pub(super) end_fields: &'q str,
 }
 
+/// Sources of requests of HttpClient that stand for the same, the best first.
+pub(super) const CALLS: [(&str, &str); 3] = [
+    ("System.Net.Http", "System.Net.Http.HttpRequestOut"),
+    ("HttpHandlerDiagnosticListener", "System.Net.Http.HttpRequestOut"),
+    ("System.Net.Http", "Request"),
+];
+
 /// A statement, without its values.
 #[derive(Debug, Default)]
 pub(super) struct Statement {
     pub(super) text: String,
     pub(super) times: Times,
-    /// A call site that sent it.
-    pub(super) site: u32,
+    /// The call sites that sent it, and how often.
+    pub(super) sites: BTreeMap<u32, u64>,
     /// How often it ran in each piece of work that it ran in.
     pub(super) runs: Times,
+    /// How often it ran with a parent, which is known to be one piece of work.
+    parented: u64,
 }
 
 /// All statements.
@@ -45,16 +63,36 @@ pub(super) struct Queries {
     places: HashMap<String, usize, RandomState>,
     pub(super) statements: Vec<Statement>,
     runs: HashMap<(usize, u64), u64, RandomState>,
-    /// Of a thread: the statement, its piece of work, and the end.
-    threads: HashMap<u64, (usize, u64, i64), RandomState>,
-    next_run: u64,
+    /// Those without a parent.
+    sent: Vec<Sent>,
+}
+
+/// A query without a parent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    start_ns: i64,
+    end_ns: i64,
+    thread: u64,
+    end_thread: u64,
+    place: usize,
 }
 
 impl Queries {
     /// An activity. One without the text of a command is no query.
     pub(super) fn see(&mut self, query: &Query<'_>) {
-        let Some(text) = text_of(query.start_fields, query.end_fields) else { return };
-        let text = without_values(&text);
+        if let Some(text) = text_of(query.start_fields, query.end_fields) {
+            self.seen(query, without_values(&text));
+        }
+    }
+
+    /// A request of HttpClient, by its method and route. One without an address is left out.
+    pub(super) fn see_call(&mut self, query: &Query<'_>) {
+        if let Some(text) = call_of(query.start_fields, query.end_fields) {
+            self.seen(query, text);
+        }
+    }
+
+    fn seen(&mut self, query: &Query<'_>, text: String) {
         let place = match self.places.get(&text) {
             Some(place) => *place,
             None if self.statements.len() >= MOST_STATEMENTS => return,
@@ -64,46 +102,162 @@ impl Queries {
                 self.statements.len() - 1
             }
         };
-        let run = self.run(place, query);
-        if self.runs.len() < MOST_RUNS || self.runs.contains_key(&(place, run)) {
-            *self.runs.entry((place, run)).or_default() += 1;
+        if query.parent.is_empty() {
+            let end_ns = query.start_ns.saturating_add(query.duration_ns.unwrap_or_default().max(0));
+            let end_thread = query.end_thread.unwrap_or(query.thread);
+            let sent = Sent { start_ns: query.start_ns, end_ns, thread: query.thread, end_thread, place };
+            if self.sent.len() < MOST_SENT {
+                self.sent.push(sent);
+            }
+        } else {
+            self.ran(place, BuildHasherDefault::<DefaultHasher>::default().hash_one(query.parent) | 1);
         }
         if let Some(statement) = self.statements.get_mut(place) {
-            statement.site = if query.site > 0 { query.site } else { statement.site };
+            statement.parented += u64::from(!query.parent.is_empty());
+            if query.site > 0 && (statement.sites.len() < MOST_SITES || statement.sites.contains_key(&query.site)) {
+                *statement.sites.entry(query.site).or_default() += 1;
+            }
             if let Some(duration_ns) = query.duration_ns {
                 statement.times.add(duration_ns);
             }
         }
     }
 
-    /// The piece of work of a query: its parent, or what a thread does without a break.
-    fn run(&mut self, place: usize, query: &Query<'_>) -> u64 {
-        let end_ns = query.start_ns.saturating_add(query.duration_ns.unwrap_or_default());
-        if !query.parent.is_empty() {
-            return BuildHasherDefault::<DefaultHasher>::default().hash_one(query.parent) | 1;
+    /// A statement ran in a piece of work.
+    fn ran(&mut self, place: usize, run: u64) {
+        if self.runs.len() < MOST_RUNS || self.runs.contains_key(&(place, run)) {
+            *self.runs.entry((place, run)).or_default() += 1;
         }
-        let known = self.threads.get(&query.thread).copied();
-        let run = match known {
-            Some((of, run, end)) if of == place && query.start_ns.saturating_sub(end) <= NEXT_NS => run,
-            _ => {
-                self.next_run = self.next_run.wrapping_add(2);
-                self.next_run
+    }
+
+    /// Queries without a parent, one behind the other. What was waiting for a query goes on where it ended: on the thread that wrote
+    /// its end. So a query belongs to the same piece of work as the last one that ended on its thread.
+    fn runs_without_parents(&mut self) {
+        let mut sent = std::mem::take(&mut self.sent);
+        sent.sort_by_key(|query| (query.start_ns, query.end_ns));
+        let mut ends: Vec<Sent> = sent.clone();
+        ends.sort_by_key(|query| query.end_ns);
+        let mut ends = ends.into_iter().peekable();
+        let mut last: HashMap<u64, (Sent, u64), RandomState> = HashMap::default();
+        let mut run_of: HashMap<(i64, u64, usize), u64, RandomState> = HashMap::default();
+        let mut next_run = 0u64;
+        for query in sent {
+            while let Some(ended) = ends.next_if(|ended| ended.end_ns <= query.start_ns) {
+                let run = run_of.remove(&(ended.start_ns, ended.thread, ended.place)).unwrap_or_default();
+                last.insert(ended.end_thread, (ended, run));
             }
-        };
-        if self.threads.len() < MOST_STATEMENTS || known.is_some() {
-            self.threads.insert(query.thread, (place, run, end_ns));
+            // Taken by the one that goes on: another one on this thread does not belong to it, too.
+            let before = last.remove(&query.thread).filter(|(before, _)| {
+                before.place == query.place && query.start_ns.saturating_sub(before.end_ns) <= NEXT_NS
+            });
+            let run = before.map_or_else(
+                || {
+                    next_run += 2;
+                    next_run
+                },
+                |(_, run)| run,
+            );
+            run_of.insert((query.start_ns, query.thread, query.place), run);
+            self.ran(query.place, run);
         }
-        run
     }
 
     /// All were seen.
     pub(super) fn finish(&mut self) {
+        self.runs_without_parents();
         for ((place, _), count) in std::mem::take(&mut self.runs) {
             if let Some(statement) = self.statements.get_mut(place) {
                 statement.runs.add(count.cast_signed());
             }
         }
     }
+}
+
+/// The statement that runs most often in a piece of work.
+#[derive(Debug, Default)]
+pub(super) struct Repeated {
+    /// How often, on the average.
+    pub(super) value: f64,
+    /// Its text.
+    pub(super) subject: Option<String>,
+    /// The own method that sends it again and again.
+    pub(super) own_method: Option<String>,
+    /// A sentence on who sends it.
+    pub(super) by: String,
+    /// Whether most of it ran with a parent.
+    pub(super) is_parented: bool,
+}
+
+/// The statement that runs most often in a piece of work: in one piece often, or in several.
+pub(super) fn most_repeated(sites: &Sites, statements: &[Statement]) -> Repeated {
+    let mean = |statement: &Statement| statement.runs.total_ns / (statement.runs.count.max(1)) as f64;
+    let is_enough = |statement: &&Statement| statement.runs.count >= 3 || statement.runs.total_ns >= 20.0;
+    let most = statements.iter().filter(is_enough).max_by(|a, b| mean(a).total_cmp(&mean(b)));
+    let Some(most) = most else { return Repeated::default() };
+    let Sender { method, looper } = sender(sites, statements, most, mean(most));
+    let by = match (&looper, &method) {
+        (Some(looper), Some(method)) if looper != method => format!(" {looper} sends it through {method}."),
+        (Some(looper), _) => format!(" {looper} sends it."),
+        _ => String::new(),
+    };
+    Repeated {
+        value: mean(most),
+        subject: Some(words::short(&most.text, 200)),
+        own_method: looper,
+        by,
+        is_parented: most.parented.saturating_mul(2) > most.times.count.max(most.runs.total_ns as u64),
+    }
+}
+
+/// Who sends a statement.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Sender {
+    /// The own method that wants it: not the one that only passes statements on to what reports them.
+    pub(super) method: Option<String>,
+    /// The own method that sends it again and again.
+    pub(super) looper: Option<String>,
+}
+
+/// Who sends a statement that runs `repeats` times in a piece of work.
+pub(super) fn sender(sites: &Sites, statements: &[Statement], of: &Statement, repeats: f64) -> Sender {
+    let mut methods: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut loopers: BTreeMap<&str, u64> = BTreeMap::new();
+    for (site, count) in &of.sites {
+        let path = sites.own_path(*site);
+        // Behind the first await a method goes on inside of what it waited for, so that this stands on the stack once more, outside of it.
+        let stands_inside = |(at, method): &(usize, &&str)| path.iter().take(*at).any(|inner| inner == *method);
+        let turn = path.iter().enumerate().find(stands_inside).map(|(at, _)| at);
+        let inner = path.get(..turn.unwrap_or(path.len())).unwrap_or_default();
+        let is_passed_on = sites.is_reported_by_itself(*site) && inner.len() > 1;
+        let Some(method) = inner.get(usize::from(is_passed_on)) else { continue };
+        *methods.entry(method).or_default() += count;
+        let looper = match turn {
+            Some(_) => inner.last().copied(),
+            None => with_the_list(sites, statements, of, *site, repeats),
+        };
+        *loopers.entry(looper.unwrap_or(method)).or_default() += count;
+    }
+    let most = |methods: BTreeMap<&str, u64>| {
+        methods.into_iter().max_by(|a, b| a.1.cmp(&b.1).then(b.0.cmp(a.0))).map(|(method, _)| method.to_owned())
+    };
+    Sender { method: most(methods), looper: most(loopers) }
+}
+
+/// The own method that sends a statement at this site and, once for each of its loops, another one: the list whose rows it asks for.
+fn with_the_list<'s>(
+    sites: &'s Sites,
+    statements: &[Statement],
+    of: &Statement,
+    site: u32,
+    repeats: f64,
+) -> Option<&'s str> {
+    let loops = of.times.count as f64 / repeats.max(1.0);
+    let is_list = |other: &&Statement| {
+        let count = other.times.count as f64;
+        other.text != of.text && count >= loops * 0.5 && count <= loops * 2.0
+    };
+    let common = statements.iter().filter(is_list).flat_map(|other| other.sites.keys().take(8));
+    common.filter_map(|other| sites.common_own(site, *other)).max_by_key(|(depth, _)| *depth).map(|(_, method)| method)
 }
 
 /// The text of a command in the fields of an activity, as the view `queries` finds it.
@@ -123,6 +277,40 @@ fn text_of(start: &str, end: &str) -> Option<String> {
         start.get("tags").and_then(|tags| tags.get("db.statement")),
     ];
     found.into_iter().flatten().find_map(Value::as_str).map(str::to_owned)
+}
+
+/// Method and address of a request of HttpClient in the fields of its activity.
+fn call_of(start: &str, end: &str) -> Option<String> {
+    let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+    let (start, end) = (parse(start), parse(end));
+    let tag = |name: &str| [&end, &start].into_iter().find_map(|fields| fields.get("tags")?.get(name)?.as_str());
+    let field = |name: &str| start.get(name).and_then(Value::as_str);
+    let method = tag("http.request.method").or_else(|| tag("http.method")).or_else(|| field("Method"));
+    let address = tag("url.full").or_else(|| tag("http.url")).or_else(|| field("RequestUri")).map(str::to_owned);
+    let address = address.or_else(|| {
+        // The event source has it in parts.
+        let port = start.get("port").and_then(Value::as_u64).map_or(String::new(), |port| format!(":{port}"));
+        Some(format!("{}://{}{port}{}", field("scheme")?, field("host")?, field("pathAndQuery")?))
+    })?;
+    let route = route(&address.chars().take(MOST_TEXT).collect::<String>());
+    Some(method.map_or(route.clone(), |method| format!("{method} {route}")))
+}
+
+/// An address with `?` for the parts of its path that have a digit, and without a query, so that those of one route are the same. A
+/// version as `v1` stays.
+fn route(address: &str) -> String {
+    let path = address.split(['?', '#']).next().unwrap_or_default();
+    let (host, path) = match path.split_once("://") {
+        Some((scheme, rest)) => {
+            let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+            (format!("{scheme}://{host}"), path)
+        }
+        None => (String::new(), path.trim_start_matches('/')),
+    };
+    let is_version = |part: &str| part.strip_prefix('v').is_some_and(|n| n.chars().all(|c| c.is_ascii_digit()));
+    let is_value = |part: &&str| part.chars().any(|c| c.is_ascii_digit()) && !is_version(part);
+    let parts = path.split('/').map(|part| if is_value(&part) { "?" } else { part });
+    parts.fold(host, |route, part| route + "/" + part)
 }
 
 /// A statement with `?` for its texts and numbers, so that those that differ in them alone are one. [`IN_SQL`] does the same.
@@ -157,7 +345,16 @@ mod tests {
     use super::*;
 
     fn query<'q>(parent: &'q str, start_ns: i64, fields: &'q str) -> Query<'q> {
-        Query { thread: 1, site: 0, start_ns, duration_ns: Some(1000), parent, start_fields: fields, end_fields: "" }
+        Query {
+            thread: 1,
+            end_thread: None,
+            site: 0,
+            start_ns,
+            duration_ns: Some(1000),
+            parent,
+            start_fields: fields,
+            end_fields: "",
+        }
     }
 
     #[test]
@@ -175,6 +372,27 @@ mod tests {
     }
 
     #[test]
+    fn calls_of_one_route_are_one() {
+        assert_eq!(route("https://shop:8080/v1/articles/17?sort=2"), "https://shop:8080/v1/articles/?");
+        assert_eq!(route("http://10.0.0.1/a3f1-77/lines#x"), "http://10.0.0.1/?/lines");
+        assert_eq!(route("http://shop"), "http://shop/");
+        let tags = r#"{"tags":{"http.request.method":"GET","url.full":"http://shop/articles/4?*"}}"#;
+        assert_eq!(call_of("", tags).unwrap(), "GET http://shop/articles/?");
+        let parts = r#"{"scheme":"http","host":"shop","port":80,"pathAndQuery":"/articles/0?a=b"}"#;
+        assert_eq!(call_of(parts, "").unwrap(), "http://shop:80/articles/?");
+        assert_eq!(call_of(r#"{"pathAndQuery":7}"#, "not json"), None);
+        let mut queries = Queries::default();
+        for n in 0..8 {
+            let fields = format!(r#"{{"scheme":"http","host":"shop","pathAndQuery":"/articles/{n}"}}"#);
+            queries.see_call(&query("a", n, &fields));
+        }
+        queries.finish();
+        assert_eq!((queries.statements.len(), queries.statements[0].runs.longest_ns), (1, 8));
+        let found = most_repeated(&Sites::default(), &queries.statements);
+        assert_eq!((found.value, found.is_parented), (0.0, false), "one piece of work with eight is too little");
+    }
+
+    #[test]
     fn without_a_parent_what_a_thread_does_at_a_time_is_one_piece() {
         let mut queries = Queries::default();
         let fields = r#"{"tags":{"db.query.text":"SELECT 1"}}"#;
@@ -184,5 +402,31 @@ mod tests {
         queries.finish();
         assert_eq!((queries.statements[0].runs.count, queries.statements[0].runs.longest_ns), (2, 3));
         assert_eq!(queries.statements[0].text, "SELECT ?");
+    }
+
+    /// Two loops share two threads: each goes on where its query ended.
+    #[test]
+    fn without_a_parent_work_goes_on_where_its_query_ended() {
+        let mut queries = Queries::default();
+        let one = r#"{"tags":{"db.query.text":"SELECT price"}}"#;
+        for n in 0..10 {
+            for (work, thread) in [(0, n % 2), (1, (n + 1) % 2)] {
+                let (start_ns, end_thread) = (n * 1_100_000 + work, Some(1 - thread as u64));
+                queries.see(&Query {
+                    thread: thread as u64,
+                    end_thread,
+                    duration_ns: Some(1_050_000),
+                    ..query("", start_ns, one)
+                });
+            }
+        }
+        // And what runs at the same time is no loop.
+        for n in 0..10 {
+            let fields = r#"{"tags":{"db.query.text":"SELECT slow"}}"#;
+            queries.see(&Query { duration_ns: Some(1_000_000_000), ..query("", n * 1_000_000, fields) });
+        }
+        queries.finish();
+        let runs = |place: usize| (queries.statements[place].runs.count, queries.statements[place].runs.longest_ns);
+        assert_eq!((runs(0), runs(1)), ((2, 10), (10, 1)));
     }
 }

@@ -3,19 +3,29 @@
 mod blocked_workers;
 mod blocking_full;
 mod boxing;
+mod datas_cost;
+mod dies_in_gen2;
 mod exceptions;
 mod finalizers;
+mod gen1_survival;
 mod gen2_free_on_entry;
+mod growing_handles;
 mod growing_live_set;
 mod high_memory_load;
 mod induced;
 mod jit_time;
 mod large_object_triggers;
+mod leak;
 mod lock_convoy;
+mod loh_alloc_waits;
+mod loh_free;
 mod long_pause;
 mod lost_events;
+mod many_gen0;
 mod many_gen2;
 mod n_plus_one;
+mod n_plus_one_calls;
+mod odd_pause;
 mod pause_share;
 mod pinned_survivors;
 mod queue_delay;
@@ -24,7 +34,10 @@ mod slow_queries;
 mod slow_suspension;
 mod starvation;
 mod string_churn;
+mod suspension_dominates;
+mod type_dominates;
 mod unnamed_frames;
+mod young_held_by_old;
 
 #[cfg(test)]
 mod tests;
@@ -33,27 +46,40 @@ use super::rule::Rule;
 
 /// All rules. Of two with the same score the first one is shown first: what a person can mend in the code before what it does to the collector.
 pub(super) const RULES: &[&Rule] = &[
+    &leak::RULE,
     &growing_live_set::RULE,
+    &growing_handles::RULE,
     &blocked_workers::RULE,
     &starvation::RULE,
     &queue_delay::RULE,
     &lock_convoy::RULE,
     &exceptions::RULE,
     &n_plus_one::RULE,
+    &n_plus_one_calls::RULE,
     &slow_queries::RULE,
+    &dies_in_gen2::RULE,
     &large_object_triggers::RULE,
     &boxing::RULE,
     &string_churn::RULE,
     &induced::RULE,
     &pause_share::RULE,
     &long_pause::RULE,
+    &odd_pause::RULE,
+    &suspension_dominates::RULE,
     &slow_suspension::RULE,
+    &loh_alloc_waits::RULE,
     &blocking_full::RULE,
+    &many_gen0::RULE,
     &many_gen2::RULE,
+    &gen1_survival::RULE,
+    &young_held_by_old::RULE,
     &gen2_free_on_entry::RULE,
+    &datas_cost::RULE,
+    &loh_free::RULE,
     &high_memory_load::RULE,
     &finalizers::RULE,
     &pinned_survivors::RULE,
+    &type_dominates::RULE,
     &jit_time::RULE,
     &requests_in_pauses::RULE,
     &lost_events::RULE,

@@ -1,6 +1,10 @@
 //! What several rules share: how few rows give no verdict, and queries.
 
+use std::collections::BTreeSet;
+
 use super::rule::Look;
+use super::score::score;
+use super::windows::Windows;
 
 /// With fewer collections or pauses there is no verdict, as in JDK Mission Control.
 pub(super) const LEAST_COLLECTIONS: u64 = 10;
@@ -25,4 +29,36 @@ pub(super) fn pauses(look: &Look<'_>, column: &str) -> String {
          WHERE {} AND p.kind = 'gc' ORDER BY p.{column} DESC LIMIT 20",
         look.of("p")
     )
+}
+
+/// The highest score that a rule on young collections may give, by what pauses for those of generations 0 and 1 take of the worst half
+/// minute: with 2 % it is worth a look, with 10 % a warning is possible. Without events of pauses nothing is known of it.
+pub(super) fn cost_of_young(look: &Look<'_>) -> Option<f64> {
+    let all = &look.picture.collections;
+    let young: BTreeSet<u32> = all.of(look.id).filter(|gc| gc.generation <= Some(1)).map(|gc| gc.id).collect();
+    let (mut windows, mut count) = (Windows::default(), 0u64);
+    for pause in all.pauses_of(look.id) {
+        count += 1;
+        if young.contains(&pause.gc_id) {
+            windows.span(pause.start_ns, pause.duration_ns);
+        }
+    }
+    (count > 0).then(|| score(windows.worst(look.recording_ns()), 0.02, 0.10))
+}
+
+/// The highest score that a rule on full collections may give, by what these cost: with 1 % of the time, or 100 ms at once, it is worth a
+/// look, with 5 % or 500 ms a warning is possible. Without events of pauses nothing is known of it.
+pub(super) fn cost_of_full(look: &Look<'_>) -> Option<f64> {
+    let all = &look.picture.collections;
+    let full: BTreeSet<u32> = all.of(look.id).filter(|gc| gc.generation == Some(2)).map(|gc| gc.id).collect();
+    let (mut windows, mut longest, mut count) = (Windows::default(), 0, 0u64);
+    for pause in all.pauses_of(look.id) {
+        count += 1;
+        if full.contains(&pause.gc_id) {
+            windows.span(pause.start_ns, pause.duration_ns);
+            longest = longest.max(pause.duration_ns);
+        }
+    }
+    let share = windows.worst(look.recording_ns());
+    (count > 0).then(|| score(share, 0.01, 0.05).max(score(longest as f64, 100e6, 500e6)))
 }

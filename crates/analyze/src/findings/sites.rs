@@ -1,12 +1,10 @@
 //! Call sites of a recording: their own code, and what their frames are.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use arrow_array::RecordBatch;
-use foldhash::fast::RandomState;
 use tracequet_dataset::read::Column;
 use tracequet_trace::error::Result;
+
+use super::texts::Texts;
 
 /// Call sites (12 bytes each), frames (8 bytes each) and bytes of names that are remembered.
 const MOST_SITES: usize = 4 << 20;
@@ -29,10 +27,13 @@ pub(super) enum Is {
     Boxes = 8,
     /// Takes a lock.
     Locks = 16,
+    /// Reports what happens: activities, listeners and events.
+    Reports = 32,
 }
 
 /// Beginnings of the names of such methods.
 const KINDS: &[(&str, Is)] = &[
+    ("System.Diagnostics.", Is::Reports),
     ("System.Threading.PortableThreadPool+WorkerThread.", Is::PoolWorker),
     ("System.Threading.ThreadPoolWorkQueue.Dispatch", Is::PoolWorker),
     ("System.Threading._ThreadPoolWaitCallback.", Is::PoolWorker),
@@ -70,6 +71,8 @@ const KINDS: &[(&str, Is)] = &[
 struct OfFrame {
     written: u32,
     kinds: u8,
+    /// Its code was optimized, so that other methods may be within it.
+    is_optimized: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -80,13 +83,17 @@ struct Site {
 }
 
 /// The call sites of a recording. The tables may come in any order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Sites {
     sites: Vec<Site>,
     frames: Vec<OfFrame>,
-    texts: Vec<Arc<str>>,
-    places: HashMap<Arc<str>, u32, RandomState>,
-    bytes: usize,
+    texts: Texts,
+}
+
+impl Default for Sites {
+    fn default() -> Sites {
+        Sites { sites: Vec::new(), frames: Vec::new(), texts: Texts::new(MOST_BYTES) }
+    }
 }
 
 impl Sites {
@@ -94,7 +101,7 @@ impl Sites {
     pub(super) fn columns(table: &str) -> &'static [&'static str] {
         match table {
             "callsite" => &["callsite_id", "parent_callsite_id", "frame_id", "own_callsite_id"],
-            "frame" => &["frame_id", "name", "written_name"],
+            "frame" => &["frame_id", "name", "written_name", "tier"],
             _ => &[],
         }
     }
@@ -123,6 +130,7 @@ impl Sites {
     fn frames(&mut self, batch: &RecordBatch) -> Result<()> {
         let column = |name| Column::of(batch, name);
         let (id, name, written) = (column("frame_id")?, column("name")?, column("written_name")?);
+        let tier = column("tier")?;
         for row in 0..batch.num_rows() {
             let text = name.text(row).unwrap_or_default();
             let mut kinds = 0;
@@ -134,27 +142,12 @@ impl Sites {
                     kinds |= Is::TaskWait as u8;
                 }
             }
-            let written = self.place(written.text(row).unwrap_or_default());
+            let written = self.texts.place(written.text(row).unwrap_or_default());
             let number = id.number(row).and_then(|n| u32::try_from(n).ok()).unwrap_or_default();
-            set(&mut self.frames, number, OfFrame { written, kinds }, MOST_FRAMES);
+            let is_optimized = tier.text(row).is_some_and(|tier| tier.starts_with("Optimized") || tier == "ReadyToRun");
+            set(&mut self.frames, number, OfFrame { written, kinds, is_optimized }, MOST_FRAMES);
         }
         Ok(())
-    }
-
-    /// The number of a text, from 1; 0 when there is no room for it.
-    fn place(&mut self, text: &str) -> u32 {
-        if let Some(place) = self.places.get(text) {
-            return *place;
-        }
-        if text.is_empty() || self.bytes + text.len() > MOST_BYTES {
-            return 0;
-        }
-        self.bytes += text.len();
-        let text: Arc<str> = text.into();
-        self.texts.push(text.clone());
-        let place = u32::try_from(self.texts.len()).unwrap_or_default();
-        self.places.insert(text, place);
-        place
     }
 
     fn site(&self, site: u32) -> Option<Site> {
@@ -165,14 +158,76 @@ impl Sites {
         self.frames.get((self.site(site)?.frame as usize).checked_sub(1)?).copied()
     }
 
-    fn text(&self, place: u32) -> Option<&str> {
-        self.texts.get((place as usize).checked_sub(1)?).map(|text| &**text)
-    }
-
     /// The nearest own method of a call site.
     pub(super) fn own_method(&self, site: u32) -> Option<&str> {
         let own = self.site(site)?.own;
-        self.text(self.frame(own)?.written)
+        self.texts.get(self.frame(own)?.written)
+    }
+
+    /// The own methods on the stack of a call site, the innermost first; one that calls itself stands once.
+    pub(super) fn own_path(&self, site: u32) -> Vec<&str> {
+        let mut path: Vec<&str> = Vec::new();
+        let mut at = site;
+        for _ in 0..MOST_DEPTH {
+            let Some(own) = self.site(at).map(|site| site.own) else { break };
+            let Some(of_own) = self.site(own) else { break };
+            if let Some(name) = self.frame(own).and_then(|frame| self.texts.get(frame.written))
+                && path.last() != Some(&name)
+            {
+                path.push(name);
+            }
+            at = of_own.parent;
+        }
+        path
+    }
+
+    /// Whether the code of the nearest own method of a call site was optimized.
+    pub(super) fn is_optimized(&self, site: u32) -> bool {
+        self.site(site).and_then(|site| self.frame(site.own)).is_some_and(|frame| frame.is_optimized)
+    }
+
+    /// Whether the nearest own method of a call site itself says what it does: nothing but what reports it lies inside of it.
+    pub(super) fn is_reported_by_itself(&self, site: u32) -> bool {
+        let Some(own) = self.site(site).map(|site| site.own) else { return false };
+        let (mut at, mut frames) = (site, 0);
+        while at != own && frames < MOST_DEPTH {
+            let Some(site) = self.site(at) else { return false };
+            if self.frame(at).is_none_or(|frame| frame.kinds & Is::Reports as u8 == 0) {
+                return false;
+            }
+            (at, frames) = (site.parent, frames + 1);
+        }
+        frames > 0
+    }
+
+    /// The innermost own method that two call sites have in common, with its depth: where they part, or what called both.
+    pub(super) fn common_own(&self, a: u32, b: u32) -> Option<(usize, &str)> {
+        let [a, b] = [a, b].map(|site| self.nodes(site));
+        let equal = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+        let part = a.get(equal).zip(b.get(equal));
+        let method = |node: u32| self.frame(node).filter(|_| self.site(node).is_some_and(|site| site.own == node));
+        // Two lines of one method.
+        let of_part = part.and_then(|(a, b)| Some((method(*a)?, method(*b)?))).filter(|(a, b)| a.written == b.written);
+        let written = match of_part {
+            Some((method, _)) => method.written,
+            None => {
+                let node = a.get(equal.checked_sub(1)?)?;
+                self.frame(self.site(*node)?.own)?.written
+            }
+        };
+        self.texts.get(written).map(|name| (equal, name))
+    }
+
+    /// The call sites that enclose one, the outermost first, with itself.
+    fn nodes(&self, site: u32) -> Vec<u32> {
+        let mut nodes = Vec::new();
+        let mut at = site;
+        while let Some(site) = self.site(at).filter(|_| nodes.len() < MOST_DEPTH) {
+            nodes.push(at);
+            at = site.parent;
+        }
+        nodes.reverse();
+        nodes
     }
 
     /// What of [`Is`] is on the stack of a call site.

@@ -49,6 +49,12 @@ pub(super) fn short(text: &str, most: usize) -> String {
     }
 }
 
+/// Whether a type is not one of the framework, as far as its name says. Generic types that lie in others have no namespace.
+pub(super) fn is_own_type(name: &str) -> bool {
+    let frameworks = ["System.", "Microsoft.", "Interop", "Internal."];
+    !frameworks.iter().any(|start| name.starts_with(start)) && !name.trim_end_matches("[]").contains('[')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

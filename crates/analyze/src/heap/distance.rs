@@ -5,14 +5,14 @@ use super::csr::Csr;
 
 /// References from a root to each node: 1 for a root's own, 0 when no root leads to it.
 pub(super) fn distances(graph: &Csr, roots: &[u32]) -> Vec<u32> {
-    search(graph, roots, |_, _| {})
+    search(graph, roots, None, |_, _| {})
 }
 
 /// The nodes of a shortest path from a root to `target`, both included; empty when no root leads to it. Of several roots the
 /// first in `roots` wins.
 pub(super) fn shortest_path(graph: &Csr, roots: &[u32], target: u32) -> Vec<u32> {
     let mut sources = vec![0u32; graph.nodes() as usize];
-    let distances = search(graph, roots, |source, node| sources[node as usize] = source);
+    let distances = search(graph, roots, Some(target), |source, node| sources[node as usize] = source);
     let Some(length) = distances.get(target as usize).filter(|distance| **distance > 0) else { return Vec::new() };
     let mut path = vec![target];
     for _ in 1..*length {
@@ -23,8 +23,8 @@ pub(super) fn shortest_path(graph: &Csr, roots: &[u32], target: u32) -> Vec<u32>
     path
 }
 
-/// Calls `found` for each node that is found from another one.
-fn search(graph: &Csr, roots: &[u32], mut found: impl FnMut(u32, u32)) -> Vec<u32> {
+/// Calls `found` for each node that is found from another one, up to the one that is looked for.
+fn search(graph: &Csr, roots: &[u32], wanted: Option<u32>, mut found: impl FnMut(u32, u32)) -> Vec<u32> {
     let count = graph.nodes();
     let mut distances = vec![0u32; count as usize];
     let mut queue = Vec::new();
@@ -35,7 +35,10 @@ fn search(graph: &Csr, roots: &[u32], mut found: impl FnMut(u32, u32)) -> Vec<u3
         }
     }
     let mut at = 0;
-    while at < queue.len() {
+    let is_found = |distances: &[u32]| {
+        wanted.and_then(|wanted| distances.get(wanted as usize)).is_some_and(|distance| *distance > 0)
+    };
+    while at < queue.len() && !is_found(&distances) {
         let node = queue[at];
         for target in graph.targets(node) {
             if distances[target as usize] == 0 {

@@ -41,6 +41,27 @@ pub struct Explanation {
     pub dominators: Vec<Step>,
 }
 
+impl Explanation {
+    /// The root and the types on the shortest path, as `static field Cache.items > List[Order] > Order`: of a long path as many types of
+    /// its beginning and of its end. `None` when no root leads to the object.
+    pub fn path(&self, ends: usize) -> Option<String> {
+        let mut steps = vec![self.root.as_ref()?.describe()];
+        let left_out = match self.shortest.len() {
+            long if long > 2 * ends + 1 => ends..long - ends,
+            _ => 0..0,
+        };
+        for (at, step) in self.shortest.iter().enumerate() {
+            if at == left_out.start && !left_out.is_empty() {
+                steps.push(format!("... {} more ...", left_out.len()));
+            }
+            if !left_out.contains(&at) {
+                steps.push(step.type_name.to_string());
+            }
+        }
+        Some(steps.join(" > "))
+    }
+}
+
 /// Says why an object of the graph is alive.
 pub fn explain(graph: &HeapGraph, retention: &Retention, node: u32) -> Explanation {
     let step = |node: u32| Step {

@@ -11,7 +11,7 @@ const MAX_TEXT: u64 = 256 << 20;
 
 /// The texts so far.
 #[derive(Default)]
-pub(super) struct Texts {
+pub(crate) struct Texts {
     known: HashSet<Arc<str>, RandomState>,
     bytes: u64,
 }

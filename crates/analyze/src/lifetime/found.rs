@@ -3,11 +3,12 @@
 use tracequet_dataset::read::{Column, Recording};
 use tracequet_facts::fact::AllocationLifetime;
 use tracequet_trace::error::{Error, Evidence, Result};
+use tracequet_trace::guid::Guid;
 
 use super::heap::Heaps;
 use super::life::{Fate, Life, Lifetime};
 use super::samples::{Sample, Samples};
-use crate::collection::{Doubt, Order, ReadCollections, StoredCollections};
+use crate::collection::{Doubt, ReadCollections, SpilledCollections};
 
 /// The table that `convert --lifetimes` fills.
 const TABLE: &str = "allocation_lifetime";
@@ -28,7 +29,16 @@ pub fn lifetimes(recording: &Recording<'_>, mut each: impl FnMut(&Lifetime<'_>) 
 /// Calls `each` with the lifetime of each sample of a recording, in the order of the table `allocation`. Reads the tables
 /// [`TABLES`]. Fails when the recording has no allocation with the address of its object, or when no collection lists what
 /// survived.
-pub fn found_lifetimes(recording: &Recording<'_>, mut each: impl FnMut(&Lifetime<'_>) -> Result<()>) -> Result<()> {
+pub fn found_lifetimes(recording: &Recording<'_>, each: impl FnMut(&Lifetime<'_>) -> Result<()>) -> Result<()> {
+    lifetimes_until(recording, u32::MAX, each)
+}
+
+/// The same, as if the recording ended with the collection of this number.
+pub(super) fn lifetimes_until(
+    recording: &Recording<'_>,
+    last_gc_id: u32,
+    mut each: impl FnMut(&Lifetime<'_>) -> Result<()>,
+) -> Result<()> {
     let samples = samples(recording)?;
     if samples.rows().is_empty() {
         let key = &recording.info().trace_id;
@@ -36,10 +46,12 @@ pub fn found_lifetimes(recording: &Recording<'_>, mut each: impl FnMut(&Lifetime
         let message = format!("the recording {key} has no allocations with the addresses of their objects; {how}");
         return Err(Error::NotRecorded { what: Evidence::AllocatedObjects, message });
     }
-    let collections = ReadCollections::of(recording, Order::Starts)?;
+    let collections = ReadCollections::of(recording)?;
     let mut heaps = Heaps::new(samples.rows(), &mut collections.headers());
     collections.each(|gc| {
-        heaps.collect(gc);
+        if gc.gc_id <= last_gc_id {
+            heaps.collect(gc);
+        }
         Ok(())
     })?;
     each_life(&samples, &heaps.finish(), |lifetime| each(&lifetime))
@@ -47,12 +59,12 @@ pub fn found_lifetimes(recording: &Recording<'_>, mut each: impl FnMut(&Lifetime
 
 /// Calls `each` with the rows of `allocation_lifetime`; with none when the collections were too many to be kept.
 pub fn stored_lifetimes(
-    collections: &mut StoredCollections,
+    collections: &mut SpilledCollections,
     samples: &Samples,
     mut each: impl FnMut(&AllocationLifetime) -> Result<()>,
 ) -> Result<()> {
     let mut heaps = Heaps::new(samples.rows(), &mut collections.headers());
-    collections.each(Order::Starts, |gc| {
+    collections.each(|gc| {
         heaps.collect(gc);
         Ok(true)
     })?;
@@ -60,13 +72,15 @@ pub fn stored_lifetimes(
         return Ok(());
     }
     each_life(samples, &heaps.finish(), |lifetime| {
-        let (Sample { ts_ns, process_id, thread_id, callsite_id, type_id, source, object_id, .. }, life) =
-            (*lifetime.sample, lifetime.life);
+        let Sample { ts_ns, process_id, thread_id, callsite_id, activity_id, type_id, source, object_id, .. } =
+            *lifetime.sample;
+        let life = lifetime.life;
         each(&AllocationLifetime {
             ts_ns,
             process_id,
             thread_id,
             callsite_id,
+            activity_id,
             type_id,
             source,
             object_id,
@@ -107,6 +121,7 @@ fn samples(recording: &Recording<'_>) -> Result<Samples> {
         "object_id",
         "allocation_bytes",
         "object_count",
+        "activity_id",
     ];
     for batch in recording.table("allocation")?.scan().columns(names).batches()? {
         let batch = batch?;
@@ -114,7 +129,9 @@ fn samples(recording: &Recording<'_>) -> Result<Samples> {
         for name in names {
             columns.push(Column::of(&batch, name)?);
         }
-        let [source, ts, process, thread, callsite, kind, object, bytes, count] = columns.as_slice() else { continue };
+        let [source, ts, process, thread, callsite, kind, object, bytes, count, activity] = columns.as_slice() else {
+            continue;
+        };
         for row in 0..batch.num_rows() {
             let number = |column: &Column<'_>| column.number(row).unwrap_or_default();
             let sample = Sample {
@@ -123,12 +140,18 @@ fn samples(recording: &Recording<'_>) -> Result<Samples> {
                 type_id: number(kind),
                 allocation_bytes: bytes.number(row),
                 object_count: count.real(row),
+                activity_id: guid(activity, row),
                 ..Sample::new(number(ts).cast_signed(), number(process), number(object))
             };
             samples.add(source.text(row).unwrap_or_default(), sample);
         }
     }
     Ok(samples)
+}
+
+/// An id that may not be there.
+fn guid(column: &Column<'_>, row: usize) -> Guid {
+    column.text(row).and_then(Guid::parse).unwrap_or_default()
 }
 
 /// Calls `each` with the rows of `allocation_lifetime`, and gives their number.
@@ -154,6 +177,7 @@ fn written_lifetimes(recording: &Recording<'_>, mut each: impl FnMut(&Lifetime<'
         "last_alive_ts_ns",
         "dead_ts_ns",
         "end_object_id",
+        "activity_id",
     ];
     let mut rows = 0;
     for batch in recording.table(TABLE)?.scan().columns(names).batches()? {
@@ -166,7 +190,9 @@ fn written_lifetimes(recording: &Recording<'_>, mut each: impl FnMut(&Lifetime<'
         else {
             continue;
         };
-        let [fate, reason, first, end, survived, at_end, highest, alive, dead, end_object] = rest else { continue };
+        let [fate, reason, first, end, survived, at_end, highest, alive, dead, end_object, activity] = rest else {
+            continue;
+        };
         for row in 0..batch.num_rows() {
             let number = |column: &Column<'_>| column.number(row).unwrap_or_default();
             let byte = |column: &Column<'_>| column.number(row).and_then(|number| u8::try_from(number).ok());
@@ -179,6 +205,7 @@ fn written_lifetimes(recording: &Recording<'_>, mut each: impl FnMut(&Lifetime<'
                 source: Samples::word(source.text(row).unwrap_or_default()),
                 allocation_bytes: bytes.number(row).map(|bytes| bytes / u64::from(weight)),
                 object_count: count.real(row).map(|count| count / f64::from(weight)),
+                activity_id: guid(activity, row),
                 ..Sample::new(number(ts).cast_signed(), number(process), number(object))
             };
             let life = Life {

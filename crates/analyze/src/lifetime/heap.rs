@@ -10,8 +10,8 @@ use tracequet_facts::fact::NON_GC_HEAP;
 
 use super::life::{Fate, Life};
 use super::samples::Sample;
-use crate::collection::spans::{Span, Walk, disjoint};
-use crate::collection::{Collection, Doubt, Effect, Place, agreed, as_span, bounds, shadows};
+use crate::collection::spans::{Span, Walk, disjoint, make_disjoint};
+use crate::collection::{Collection, Doubt, Effect, Numbers, Place, agreed, as_span, bounds, shadows};
 
 /// The objects of all processes of a recording.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(super) struct Heaps<'s> {
     samples: &'s [Sample],
     lives: Vec<Life>,
     processes: HashMap<u64, Process>,
+    /// Ranges of the collection, in memory that is used again for the next one.
+    ranges: Vec<Span<Place>>,
 }
 
 /// The objects of a process.
@@ -34,8 +36,8 @@ struct Process {
     runtime: Option<(u64, u64)>,
     /// Whether it has others.
     several: bool,
-    /// The last number that the runtime gave a collection; 0 for none.
-    last_number: u32,
+    /// The runtime's own numbers of its collections.
+    numbers: Numbers,
     /// Memory of the generations at the end of the last collection that did not run in the background.
     after: Vec<Span<Option<u8>>>,
     /// What the collections say of times, until all are known.
@@ -59,7 +61,7 @@ impl<'s> Heaps<'s> {
     /// For these samples. `headers` are the collections in the order of their numbers, without bounds and ranges.
     pub fn new<'c>(samples: &'s [Sample], headers: &mut dyn Iterator<Item = &'c Collection>) -> Heaps<'s> {
         let lives = samples.iter().map(Life::of).collect();
-        let mut heaps = Heaps { samples, lives, processes: HashMap::new() };
+        let mut heaps = Heaps { samples, lives, processes: HashMap::new(), ranges: Vec::new() };
         for (sample, index) in samples.iter().zip(0..) {
             heaps.processes.entry(sample.process_id).or_default().waiting.push(index);
         }
@@ -83,7 +85,10 @@ impl<'s> Heaps<'s> {
             return;
         }
         process.begin(gc, self.samples, &mut self.lives);
-        process.collect(gc, &mut self.lives);
+        self.ranges.clear();
+        self.ranges.extend(gc.ranges.iter().map(as_span));
+        make_disjoint(&mut self.ranges);
+        process.collect(gc, &self.ranges, &mut self.lives);
     }
 
     /// The life of each sample.
@@ -120,7 +125,7 @@ impl Process {
     /// The objects that are there when a collection begins.
     fn begin(&mut self, gc: &Collection, samples: &[Sample], lives: &mut [Life]) {
         // Objects may have moved meanwhile: those from before, and those that came since.
-        let is_missing = self.is_behind_missing(gc);
+        let is_missing = self.numbers.is_behind_missing(gc);
         if is_missing {
             for index in std::mem::take(&mut self.followed).into_values() {
                 lose(Some(index), Doubt::Missing, gc.gc_id, lives);
@@ -148,30 +153,13 @@ impl Process {
         }
     }
 
-    /// Whether a collection before this one was not recorded: they are numbered one after the other.
-    fn is_behind_missing(&mut self, gc: &Collection) -> bool {
-        let expected = self.last_number.wrapping_add(1);
-        match (self.last_number, gc.gc_number) {
-            (0, 0) => false,
-            // Neither its start nor its end was recorded, and yet it is there.
-            (_, 0) => {
-                self.last_number = expected;
-                false
-            }
-            (last, number) => {
-                self.last_number = number;
-                last != 0 && number != expected
-            }
-        }
-    }
-
-    fn collect(&mut self, gc: &Collection, lives: &mut [Life]) {
+    /// `ranges` are what it lists, in the order of addresses.
+    fn collect(&mut self, gc: &Collection, ranges: &[Span<Place>], lives: &mut [Life]) {
         let before = agreed(&gc.before);
-        let ranges = disjoint(gc.ranges.iter().map(as_span).collect());
-        let touched = self.touched(gc, &before, &ranges);
+        let touched = self.touched(gc, &before, ranges);
         let after = agreed(&gc.after);
-        let hidden = shadows(&bounds(&gc.before), &ranges);
-        let (mut listed, mut hidden, mut memory) = (Walk::along(&ranges), Walk::along(&hidden), Walk::along(&before));
+        let hidden = shadows(&bounds(&gc.before), ranges);
+        let (mut listed, mut hidden, mut memory) = (Walk::along(ranges), Walk::along(&hidden), Walk::along(&before));
         let mut next: Vec<(u64, u32)> = Vec::with_capacity(touched.len());
         for (address, index) in touched {
             let Some(life) = lives.get_mut(index as usize) else { continue };
@@ -205,14 +193,14 @@ impl Process {
                     life.fate = Fate::Dead;
                     life.end_gc_id = gc.gc_id;
                     // While threads run, an object can die until the end.
-                    let is_stopped = gc.is_in_background() == Some(false);
+                    let is_stopped = gc.stops_threads();
                     life.dead_ns = if is_stopped { Some(gc.start_ns) } else { gc.end_ns.or(Some(gc.start_ns)) };
                 }
             }
         }
         self.place(next, gc, &after, lives);
         // What a background collection says of memory at its end is later than what other collections find until then.
-        if gc.is_in_background() == Some(false) {
+        if gc.stops_threads() {
             self.after = after;
         }
     }
@@ -267,16 +255,25 @@ impl Process {
     /// Puts objects where they are after a collection.
     fn place(&mut self, mut next: Vec<(u64, u32)>, gc: &Collection, after: &[Span<Option<u8>>], lives: &mut [Life]) {
         next.sort_unstable();
-        let is_stopped = gc.is_in_background() == Some(false);
+        let is_stopped = gc.stops_threads();
         let mut memory = Walk::along(after);
+        // Of many objects a map is made anew, which costs less than putting them in one by one.
+        let are_many = next.len() > self.followed.len() / 8;
+        let mut left =
+            if are_many { std::mem::take(&mut self.followed) } else { BTreeMap::new() }.into_iter().peekable();
+        let mut placed = Vec::with_capacity(next.len() + left.len());
         let mut rows = next.into_iter().peekable();
         while let Some((address, index)) = rows.next() {
+            while let Some(row) = left.next_if(|(other, _)| *other < address) {
+                placed.push(row);
+            }
             let mut is_shared = false;
             while let Some((_, other)) = rows.next_if(|(other, _)| *other == address) {
                 lose(Some(other), Doubt::GivenAgain, gc.gc_id, lives);
                 is_shared = true;
             }
-            if let Some(other) = self.followed.remove(&address) {
+            let there = left.next_if(|(other, _)| *other == address).map(|(_, index)| index);
+            if let Some(other) = there.or_else(|| self.followed.remove(&address)) {
                 lose(Some(other), Doubt::GivenAgain, gc.gc_id, lives);
                 is_shared = true;
             }
@@ -288,7 +285,13 @@ impl Process {
             if is_stopped && let Some(life) = lives.get_mut(index as usize) {
                 life.seen_in(memory.at(address).flatten());
             }
-            self.followed.insert(address, index);
+            placed.push((address, index));
+        }
+        placed.extend(left);
+        if are_many {
+            self.followed = placed.into_iter().collect();
+        } else {
+            self.followed.extend(placed);
         }
     }
 

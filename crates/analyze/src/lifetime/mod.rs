@@ -5,17 +5,25 @@
 //! background collects generation 2, large and pinned objects alone, none of which moves meanwhile: it decides at its start what
 //! it will find dead, so that an object which takes the same address while it runs is another one.
 
+mod change;
 mod found;
 mod groups;
 mod heap;
 mod life;
+mod live;
+mod names;
+mod origins;
 mod samples;
 #[cfg(test)]
-mod simulated;
+pub(crate) mod simulated;
 mod sums;
 
+pub use change::{ChangeRow, changes};
 pub use found::{TABLES, found_lifetimes, lifetimes, stored_lifetimes};
-pub use groups::{GroupRow, NAMES, by_site, by_type};
+pub use groups::{GroupRow, lifetimes_by};
 pub use life::{Fate, Life, Lifetime};
+pub use live::{FullCollection, Growth, GrowthRow, Live, LiveRow, growth, live_at};
+pub use names::{By, Group, NAMES};
+pub use origins::{OriginRow, Origins, origins};
 pub use samples::{Sample, Samples};
 pub use sums::{Percentiles, Sums};

@@ -1,6 +1,7 @@
 //! The samples whose objects are followed: of one source, and no more than fit into memory.
 
 use tracequet_facts::fact::Allocation;
+use tracequet_trace::guid::Guid;
 
 use crate::allocation_source::SOURCES;
 
@@ -22,6 +23,8 @@ pub struct Sample {
     pub thread_id: u64,
     /// Call stack; 0 for none.
     pub callsite_id: u32,
+    /// What the thread worked on; without value when that is not recorded.
+    pub activity_id: Guid,
     /// Type of the object.
     pub type_id: u64,
     /// Kind of sample, a word of the column `source`.
@@ -42,6 +45,7 @@ impl Sample {
             process_id,
             thread_id: 0,
             callsite_id: 0,
+            activity_id: Guid::default(),
             type_id: 0,
             source: "object",
             object_id,
@@ -101,6 +105,7 @@ impl Samples {
         let sample = Sample {
             thread_id: row.thread_id,
             callsite_id: row.callsite_id,
+            activity_id: row.activity_id,
             type_id: row.type_id,
             allocation_bytes: row.allocation_bytes,
             object_count: row.object_count,

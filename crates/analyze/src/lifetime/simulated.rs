@@ -1,8 +1,10 @@
 //! Lifetimes against a simulated heap in which each object knows what became of it: collections that stop all threads or run in
 //! the background while others come and memory is given out again, ranges that are lost or clamped, collections that are missing.
+//! The heap also knows the cohort of each object, for crates/analyze/src/cohort.
 
 use super::heap::Heaps;
-use super::life::Fate;
+use super::life::{Fate, Life, Lifetime};
+use super::live::{Starts, State};
 use super::samples::Sample;
 use crate::collection::{Bound, Collection, Doubt, Range};
 use crate::dice::Dice;
@@ -18,6 +20,32 @@ struct Object {
     sample: Option<usize>,
     /// Whether the collection in the background that runs decides about it.
     in_background: bool,
+    id: usize,
+    /// Its cohort, as far as the recording shows it.
+    born: Option<u32>,
+    /// The cohort that it was of until its trace was lost.
+    lost: Option<u32>,
+}
+
+/// An object that is there after a collection.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    id: usize,
+    pub size: u64,
+    pub generation: u8,
+    /// Its cohort, as far as the recording shows it.
+    pub born: Option<u32>,
+    /// The cohort that it was of until its trace was lost.
+    pub lost: Option<u32>,
+}
+
+/// The objects after a collection, without those that one in the background was about to find dead.
+#[derive(Clone, Debug)]
+pub(crate) struct Shot {
+    pub gc_id: u32,
+    /// Of one that ran in the background, what was first seen at its end, with the cohort that it was of until its trace was lost.
+    found: Option<Vec<(usize, Option<u32>)>>,
+    pub objects: Vec<Shown>,
 }
 
 /// What has to be found out about a sample.
@@ -33,19 +61,33 @@ struct Truth {
     dead: Option<i64>,
 }
 
-struct Heap {
+pub(crate) struct Heap {
     dice: Dice,
     now: i64,
     objects: Vec<Object>,
     /// The generation of each; `None` while it is free.
     regions: Vec<Option<u8>>,
-    samples: Vec<Sample>,
+    pub samples: Vec<Sample>,
     truths: Vec<Truth>,
     /// What is recorded, by number.
-    recorded: Vec<Collection>,
+    pub recorded: Vec<Collection>,
+    /// After each that is recorded, in the order of their ends.
+    pub shots: Vec<Shot>,
+    /// Whether the trace of any object was lost.
+    pub has_lost: bool,
+    /// Whether anything gets lost.
+    loses: bool,
+    next_object: usize,
+    /// Whether a collection has listed all large and pinned objects; and so before the one in the background.
+    knows_large: [bool; 2],
+    /// What the one in the background lists, and where that was.
+    listed: Vec<(usize, u64)>,
+    /// Where younger objects lay at its start, and at those of others meanwhile: of these it says nothing.
+    young: Vec<Bound>,
     next_id: u32,
     next_number: u32,
-    is_missing: bool,
+    /// Whether one is missing, and none came since.
+    pub is_missing: bool,
     /// The one that runs in the background, and whether it has marked.
     background: Option<(Collection, bool, bool)>,
 }
@@ -58,7 +100,7 @@ struct Listing {
 }
 
 impl Heap {
-    fn new(dice: Dice) -> Heap {
+    pub fn new(dice: Dice, loses: bool) -> Heap {
         Heap {
             dice,
             now: 0,
@@ -67,6 +109,13 @@ impl Heap {
             samples: Vec::new(),
             truths: Vec::new(),
             recorded: Vec::new(),
+            shots: Vec::new(),
+            has_lost: false,
+            loses,
+            next_object: 0,
+            knows_large: [false; 2],
+            listed: Vec::new(),
+            young: Vec::new(),
             next_id: 1,
             next_number: 7,
             is_missing: false,
@@ -123,7 +172,20 @@ impl Heap {
             });
             self.samples.len() - 1
         });
-        self.objects.push(Object { region, address, size, reachable: true, sample, in_background: false });
+        let id = self.next_object;
+        self.next_object += 1;
+        let (reachable, in_background) = (true, false);
+        self.objects.push(Object {
+            region,
+            address,
+            size,
+            reachable,
+            sample,
+            in_background,
+            id,
+            born: None,
+            lost: None,
+        });
     }
 
     fn bounds(&self) -> Vec<Bound> {
@@ -147,7 +209,7 @@ impl Heap {
             end_ns: None,
             generation: Some(generation),
             background: Some(background),
-            complete: self.dice.below(12) > 0,
+            complete: self.dice.below(12) > 0 || !self.loses,
             before: self.bounds(),
             after: Vec::new(),
             ranges: Vec::new(),
@@ -156,7 +218,7 @@ impl Heap {
         // What one in the background has still to decide is known to it alone.
         let is_open = self.background.as_ref().is_some_and(|(_, has_marked, _)| !has_marked);
         // Before the first that is recorded nothing says how many there were.
-        if !is_open && self.next_id > 1 && self.dice.below(40) == 0 {
+        if self.loses && !is_open && self.next_id > 1 && self.dice.below(40) == 0 {
             self.is_missing = true;
             return Collection { gc_id: 0, ..collection };
         }
@@ -164,6 +226,30 @@ impl Heap {
         if std::mem::take(&mut self.is_missing) {
             for truth in self.truths.iter_mut().filter(|truth| truth.fate.is_none()) {
                 (truth.fate, truth.end) = (Some(Fate::Unknown(Doubt::Missing)), collection.gc_id);
+            }
+            self.has_lost = true;
+            self.knows_large = [false; 2];
+            // It ran before the one in the background ended, or after that: this one has found nothing for sure.
+            let mut new = Vec::new();
+            match &self.background {
+                Some((gc, ..)) if gc.gc_id > 0 => self.listed.clear(),
+                _ => {
+                    if let Some(Shot { found: Some(found), objects, .. }) = self.shots.last_mut() {
+                        for shown in objects {
+                            shown.lost = shown.born.take().or(shown.lost);
+                            if let Some((_, lost)) = found.iter().find(|(id, _)| *id == shown.id) {
+                                shown.lost = *lost;
+                            }
+                        }
+                        new.clone_from(found);
+                    }
+                }
+            }
+            for object in self.objects.iter_mut().filter(|object| object.born.is_some()) {
+                object.lost = object.born.take();
+                if let Some((_, lost)) = new.iter().find(|(id, _)| *id == object.id) {
+                    object.lost = *lost;
+                }
             }
         }
         collection
@@ -196,39 +282,89 @@ impl Heap {
         // The known part of a clamped range is shorter.
         let mut known: Vec<u64> = ranges.iter().map(|range| range.length).collect();
         for (range, length) in ranges.iter_mut().zip(&mut known) {
-            if self.dice.below(25) == 0 {
+            if self.loses && self.dice.below(25) == 0 {
                 range.clamped = true;
-                *length = (range.length / 2).max(8);
+                // It ends with an object.
+                let ends = self.objects.iter().map(|object| object.address + object.size);
+                let ends = ends.filter(|end| (range.start + 1..=range.start + range.length).contains(end));
+                let half = range.start + range.length / 2;
+                let end = ends.min_by_key(|end| (*end > half, end.abs_diff(half))).unwrap();
+                *length = end - range.start;
                 range.length = *length;
             }
         }
         let is_lost: Vec<bool> = ranges.iter().map(|_| !gc.complete && self.dice.below(3) == 0).collect();
         let kept: Vec<Range> =
             ranges.iter().zip(&is_lost).filter(|(_, lost)| !**lost).map(|(range, _)| *range).collect();
+        let is_stopped = self.background.is_none() || gc.background == Some(false);
+        let is_listed = |index: usize, address: u64| {
+            let listed = of[index].filter(|range| !is_lost[*range]);
+            listed.is_some_and(|range| address - ranges[range].start < known[range])
+        };
+        let doubt_of = |address: u64, part: &Bound| {
+            let nearest = kept.iter().filter(|range| range.start <= address).max_by_key(|range| range.start);
+            let is_hidden = nearest.is_some_and(|range| range.clamped && part.start <= range.start);
+            match (gc.complete, kept.is_empty()) {
+                (false, _) => Some(Doubt::Incomplete),
+                (true, true) => Some(Doubt::NoRanges),
+                (true, false) => is_hidden.then_some(Doubt::Clamped),
+            }
+        };
+        let part_of = |address: u64| {
+            gc.before.iter().find(|part| part.start <= address && address < part.start + part.length).unwrap()
+        };
+        if gc.gc_id > 0 {
+            for index in decided.iter().copied() {
+                let object = &mut self.objects[index];
+                let part = part_of(object.address);
+                let doubt = doubt_of(object.address, part);
+                match (is_listed(index, object.address), is_stopped) {
+                    (true, false) => {}
+                    (true, true) => {
+                        if object.born.is_none() {
+                            let is_new = part.generation == 0 || part.generation > 2 && self.knows_large[0];
+                            (object.born, object.lost) = (Some(if is_new { gc.gc_id } else { 0 }), None);
+                        }
+                    }
+                    (false, _) => {
+                        if doubt.is_some() && object.born.is_some() {
+                            object.lost = object.born.take();
+                            self.has_lost = true;
+                        }
+                        // What runs in the background decides at its start.
+                        for shot in self.shots.iter_mut().filter(|shot| shot.gc_id > gc.gc_id) {
+                            shot.objects.retain(|shown| shown.id != object.id || doubt.is_some());
+                            for shown in shot.objects.iter_mut().filter(|shown| shown.id == object.id) {
+                                shown.lost = shown.born.take().or(shown.lost);
+                            }
+                        }
+                    }
+                }
+            }
+            if gc.generation == Some(2) {
+                self.knows_large = [gc.complete && !kept.is_empty(), self.knows_large[0]];
+            }
+            if !is_stopped {
+                let listed = (0..self.objects.len()).filter(|index| is_listed(*index, self.objects[*index].address));
+                self.listed = listed.map(|index| (self.objects[index].id, self.objects[index].address)).collect();
+            }
+        }
         for object in decided.iter().map(|object| (*object, &self.objects[*object])) {
             let (index, Object { address, sample: Some(sample), .. }) = object else { continue };
-            let generation = gc.before.iter().find(|b| b.start <= *address && *address < b.start + b.length).unwrap();
+            let generation = part_of(*address);
             let truth = &mut self.truths[*sample];
             if truth.fate.is_some() || gc.gc_id == 0 {
                 continue;
             }
             truth.first = if truth.first == 0 { gc.gc_id } else { truth.first };
             truth.generation = Some(generation.generation);
-            let listed = of[index].filter(|range| !is_lost[*range]);
-            let listed = listed.filter(|range| address - ranges[*range].start < known[*range]);
-            if listed.is_some() {
+            if is_listed(index, *address) {
                 truth.survived += 1;
                 truth.last_alive = gc.start_ns;
                 truth.address = survivors.iter().find(|(survivor, _)| *survivor == index).unwrap().1;
                 continue;
             }
-            let nearest = kept.iter().filter(|range| range.start <= *address).max_by_key(|range| range.start);
-            let is_hidden = nearest.is_some_and(|range| range.clamped && generation.start <= range.start);
-            let doubt = match (gc.complete, kept.is_empty()) {
-                (false, _) => Some(Doubt::Incomplete),
-                (true, true) => Some(Doubt::NoRanges),
-                (true, false) => is_hidden.then_some(Doubt::Clamped),
-            };
+            let doubt = doubt_of(*address, generation);
             truth.end = gc.gc_id;
             truth.fate = Some(doubt.map_or(Fate::Dead, Fate::Unknown));
             truth.dead = doubt.is_none().then_some(dead_ns);
@@ -254,7 +390,7 @@ impl Heap {
         let old: Vec<usize> = (0..self.regions.len()).filter(|r| self.regions[*r].is_some_and(collects)).collect();
         let decided: Vec<usize> = (0..self.objects.len()).filter(|o| old.contains(&self.objects[*o].region)).collect();
         let survivors: Vec<usize> = decided.iter().copied().filter(|object| self.keeps(*object)).collect();
-        // Where they go; what was there before is told from the objects as they were.
+        // Survivors get their new places; the list of objects before that says where they were.
         let before = self.objects.clone();
         let mut moved: Vec<(usize, u64)> = Vec::new();
         let generations: Vec<Option<u8>> = self.regions.clone();
@@ -282,7 +418,10 @@ impl Heap {
         let after = std::mem::replace(&mut self.objects, before);
         let start_ns = gc.start_ns;
         self.decide(&mut gc, &decided, &moved, start_ns);
-        self.objects = after;
+        let before = std::mem::replace(&mut self.objects, after);
+        for (object, was) in self.objects.iter_mut().zip(&before) {
+            (object.born, object.lost) = (was.born, was.lost);
+        }
         let mut index = 0;
         self.objects.retain(|_| {
             index += 1;
@@ -300,8 +439,22 @@ impl Heap {
                     truth.generation = Some(generation);
                 }
             }
+            if self.background.is_some() {
+                self.young.extend(gc.before.iter().filter(|part| part.generation < 2));
+            }
+            self.shoot(&gc, None);
             self.recorded.push(gc);
         }
+    }
+
+    /// Writes down which objects are there.
+    fn shoot(&mut self, gc: &Collection, found: Option<Vec<(usize, Option<u32>)>>) {
+        let shown = |object: &Object| {
+            let Object { id, size, born, lost, .. } = *object;
+            Shown { id, size, generation: self.generation(object), born, lost }
+        };
+        let objects = self.objects.iter().map(shown).collect();
+        self.shots.push(Shot { gc_id: gc.gc_id, found, objects });
     }
 
     fn start_background(&mut self) {
@@ -310,6 +463,7 @@ impl Heap {
             self.objects[index].in_background = self.generation(&self.objects[index]) >= 2;
         }
         let is_recorded = gc.gc_id > 0;
+        self.young = gc.before.iter().filter(|part| part.generation < 2).copied().collect();
         self.background = Some((gc, false, is_recorded));
     }
 
@@ -325,7 +479,15 @@ impl Heap {
                 survivors.push((object, self.objects[object].address));
             }
         }
+        // It may list younger ones, too, which move meanwhile.
+        for object in 0..self.objects.len() {
+            if self.generation(&self.objects[object]) < 2 && self.dice.below(4) == 0 {
+                survivors.push((object, self.objects[object].address));
+            }
+        }
+        self.listed.clear();
         // When it ends it is known what it found: then the time is written.
+        self.background = Some((gc.clone(), false, is_recorded));
         self.decide(&mut gc, &decided, &survivors, i64::MIN);
         let is_kept: Vec<bool> = (0..self.objects.len())
             .map(|o| !self.objects[o].in_background || survivors.iter().any(|(survivor, _)| *survivor == o))
@@ -353,47 +515,106 @@ impl Heap {
         }
         self.objects.iter_mut().for_each(|object| object.in_background = false);
         if is_recorded {
+            let mut found = Vec::new();
+            for index in 0..self.objects.len() {
+                let generation = self.generation(&self.objects[index]);
+                let is_large = generation > 2;
+                let object = &mut self.objects[index];
+                let was_young =
+                    self.young.iter().any(|p| p.start <= object.address && object.address < p.start + p.length);
+                if object.born.is_none()
+                    && generation >= 2
+                    && !was_young
+                    && self.listed.contains(&(object.id, object.address))
+                {
+                    found.push((object.id, object.lost));
+                    let is_new = is_large && self.knows_large[1];
+                    (object.born, object.lost) = (Some(if is_new { gc.gc_id } else { 0 }), None);
+                }
+            }
+            self.shoot(&gc, Some(found));
             self.recorded.push(gc);
         }
     }
 }
 
+/// What is alive at a time is what would be if the recording had ended then. Gives how many objects that are alive were compared.
+fn is_as_if_it_ended(heap: &Heap, lives: &[Life], at: i64) -> usize {
+    // What a collection says that has not ended is known later.
+    if heap.recorded.iter().any(|gc| gc.start_ns <= at && gc.end_ns.is_none_or(|end| end > at)) {
+        return 0;
+    }
+    let recorded: Vec<&Collection> = heap.recorded.iter().filter(|gc| gc.start_ns <= at).collect();
+    let samples: Vec<Sample> = heap.samples.iter().filter(|sample| sample.ts_ns <= at).copied().collect();
+    let mut heaps = Heaps::new(&samples, &mut recorded.iter().copied());
+    recorded.iter().for_each(|gc| heaps.collect(gc));
+    let starts = Starts::of(heap.recorded.iter());
+    let mut alive = 0;
+    for ((sample, now), life) in samples.iter().zip(heaps.finish()).zip(lives) {
+        let expected = match now.fate {
+            Fate::Dead => State::Dead,
+            Fate::Alive => State::Alive,
+            Fate::Unknown(_) => State::Unknown,
+        };
+        let found = starts.state(&Lifetime { sample, weight: 1, life }, at);
+        // An address that is given again later says then that nothing is known of an object, and not since when.
+        let is_lost_later = found == State::Unknown && life.fate == Fate::Unknown(Doubt::GivenAgain);
+        assert!(found == expected || is_lost_later, "at {at}: {found:?}, expected {expected:?}: {sample:?} {life:?}");
+        alive += usize::from(found == State::Alive);
+    }
+    alive
+}
+
+/// A while of a program: allocations, deaths and collections by chance. Then what was recorded, by the starts of collections.
+pub(crate) fn live_on(heap: &mut Heap) {
+    for _ in 0..90 {
+        heap.now += heap.dice.below(2) as i64 * 10;
+        for _ in 0..heap.dice.below(8) {
+            heap.allocate();
+        }
+        let dies = 2 + heap.dice.below(6);
+        for object in 0..heap.objects.len() {
+            if heap.dice.below(dies) == 0 {
+                heap.objects[object].reachable = false;
+            }
+        }
+        heap.now += heap.dice.below(2) as i64 * 10;
+        match (heap.dice.below(4), heap.background.as_ref().map(|(_, has_marked, _)| *has_marked)) {
+            (0, None) => heap.start_background(),
+            (1, Some(false)) => heap.mark(),
+            (1, Some(true)) => heap.end_background(),
+            (2, _) => heap.collect(),
+            _ => {}
+        }
+        // What happens next happens later than a start.
+        heap.now += 1;
+    }
+    if heap.background.as_ref().is_some_and(|(_, has_marked, _)| !has_marked) {
+        heap.mark();
+    }
+    heap.end_background();
+    heap.recorded.sort_by_key(|gc| gc.gc_id);
+}
+
+/// What became of the sampled objects.
+pub(crate) fn lives(heap: &Heap) -> Vec<Life> {
+    let mut heaps = Heaps::new(&heap.samples, &mut heap.recorded.iter());
+    heap.recorded.iter().for_each(|gc| heaps.collect(gc));
+    heaps.finish()
+}
+
 #[test]
 fn each_life_is_that_of_the_object() {
     let mut counts = std::collections::BTreeMap::<String, u64>::new();
-    let mut reused = 0;
+    let (mut reused, mut cut) = (0, 0);
     for seed in 1..=300u64 {
-        let mut heap = Heap::new(Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
-        for _ in 0..90 {
-            heap.now += heap.dice.below(2) as i64 * 10;
-            for _ in 0..heap.dice.below(8) {
-                heap.allocate();
-            }
-            let dies = 2 + heap.dice.below(6);
-            for object in 0..heap.objects.len() {
-                if heap.dice.below(dies) == 0 {
-                    heap.objects[object].reachable = false;
-                }
-            }
-            heap.now += heap.dice.below(2) as i64 * 10;
-            match (heap.dice.below(4), heap.background.as_ref().map(|(_, has_marked, _)| *has_marked)) {
-                (0, None) => heap.start_background(),
-                (1, Some(false)) => heap.mark(),
-                (1, Some(true)) => heap.end_background(),
-                (2, _) => heap.collect(),
-                _ => {}
-            }
-            // What happens next happens later than a start.
-            heap.now += 1;
+        let mut heap = Heap::new(Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)), true);
+        live_on(&mut heap);
+        let lives = lives(&heap);
+        for at in (0..heap.now).step_by(40) {
+            cut += is_as_if_it_ended(&heap, &lives, at);
         }
-        if heap.background.as_ref().is_some_and(|(_, has_marked, _)| !has_marked) {
-            heap.mark();
-        }
-        heap.end_background();
-        heap.recorded.sort_by_key(|gc| gc.gc_id);
-        let mut heaps = Heaps::new(&heap.samples, &mut heap.recorded.iter());
-        heap.recorded.iter().for_each(|gc| heaps.collect(gc));
-        for ((life, truth), sample) in heaps.finish().iter().zip(&heap.truths).zip(&heap.samples) {
+        for ((life, truth), sample) in lives.iter().zip(&heap.truths).zip(&heap.samples) {
             let fate = match truth.fate {
                 Some(fate) => fate,
                 None if truth.survived > 0 => Fate::Alive,
@@ -420,6 +641,7 @@ fn each_life_is_that_of_the_object() {
         addresses.sort_unstable();
         reused += addresses.windows(2).filter(|pair| pair[0] == pair[1]).count();
     }
+    assert!(cut > 20_000, "{cut}");
     let least = |fate: Fate| counts.get(&format!("{fate:?}")).copied().unwrap_or_default();
     assert!(least(Fate::Dead) > 5_000 && least(Fate::Alive) > 1_000 && reused > 5_000, "{counts:?} {reused}");
     for doubt in [Doubt::Incomplete, Doubt::Clamped, Doubt::Missing, Doubt::NotCollected] {

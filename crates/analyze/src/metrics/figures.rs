@@ -266,10 +266,22 @@ fn look(reading: &mut Reading, batch: &RecordBatch, kept: &mut Kept) -> Result<(
     };
     let one_of = definition.one_of.as_ref();
     let kind = one_of.map(|one_of| Column::of(batch, &one_of.column)).transpose()?;
+    // Of each row the place of its kind. Most rows have the word of the one before.
+    let places: Option<Vec<Option<usize>>> = one_of.zip(kind).map(|(one_of, kind)| {
+        let (mut last, mut place) = (None, None);
+        let places = (0..batch.num_rows()).map(|row| {
+            let word = kind.text(row);
+            if word != last {
+                (last, place) = (word, word.and_then(|word| one_of.place(word)));
+            }
+            place
+        });
+        places.collect()
+    });
     for (place, OfKind { has_rows, groups, .. }) in reading.kinds.iter_mut().enumerate() {
-        let is_of_kind = |row: &usize| match (one_of, kind) {
-            (Some(one_of), Some(kind)) => kind.text(*row).and_then(|word| one_of.place(word)) == Some(place),
-            _ => true,
+        let is_of_kind = |row: &usize| match &places {
+            Some(places) => places.get(*row).copied().flatten() == Some(place),
+            None => true,
         };
         let rows = rows.all().filter(is_of_kind).inspect(|_| *has_rows = true);
         match groups {
@@ -365,6 +377,7 @@ mod tests {
             ("process_id", Arc::new(UInt64Array::from(vec![1, 1, 2]))),
             ("type_id", Arc::new(UInt64Array::from(vec![7, 8, 9]))),
             ("name", Arc::new(StringArray::from(vec!["Seven", "Eight", "Nine"]))),
+            ("element_type", Arc::new(UInt64Array::from(vec![Some(0x12), Some(0x0e), None]))),
         ]);
         figures.add("type", &types).unwrap();
         rest.iter().for_each(|rows| figures.add("allocation", &allocations(rows)).unwrap());

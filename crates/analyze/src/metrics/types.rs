@@ -1,6 +1,6 @@
 //! Names of types by their ids, for rows that say the id alone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use arrow_array::RecordBatch;
 use foldhash::fast::RandomState;
@@ -17,6 +17,14 @@ pub(crate) struct TypeNames {
     /// By process and id.
     names: HashMap<(u64, u64), Box<str>, RandomState>,
     bytes: usize,
+    /// Types of values.
+    values: HashSet<(u64, u64), RandomState>,
+}
+
+/// Whether a CorElementType is of values: numbers, enums (by the number that they are) and structures.
+fn is_value(element_type: u64) -> bool {
+    // ELEMENT_TYPE_BOOLEAN to R8, VALUETYPE, I and U.
+    matches!(element_type, 0x02..=0x0d | 0x11 | 0x18 | 0x19)
 }
 
 impl TypeNames {
@@ -25,7 +33,7 @@ impl TypeNames {
 
     /// The columns of a table that say them.
     pub(crate) fn columns(table: &str) -> &'static [&'static str] {
-        if table == TypeNames::TABLE { &["process_id", "type_id", "name"] } else { &[] }
+        if table == TypeNames::TABLE { &["process_id", "type_id", "name", "element_type"] } else { &[] }
     }
 
     /// Sees rows of a table. Of several names of an id the last one of the alphabet counts, as in the views.
@@ -35,9 +43,14 @@ impl TypeNames {
         }
         let column = |name| Column::of(batch, name);
         let (process, id, name) = (column("process_id")?, column("type_id")?, column("name")?);
+        let element_type = column("element_type")?;
         for row in 0..batch.num_rows() {
+            let key = (process.number(row).unwrap_or_default(), id.number(row).unwrap_or_default());
+            if element_type.number(row).is_some_and(is_value) && self.values.len() < MOST_TYPES {
+                self.values.insert(key);
+            }
             let Some(name) = name.text(row) else { continue };
-            self.also(process.number(row).unwrap_or_default(), id.number(row).unwrap_or_default(), name);
+            self.also(key.0, key.1, name);
         }
         Ok(())
     }
@@ -56,6 +69,11 @@ impl TypeNames {
         if let Some(before) = self.names.insert(key, name.into()) {
             self.bytes -= before.len();
         }
+    }
+
+    /// Whether a type is one of values, as far as the recording says. An object of it is a box.
+    pub(crate) fn is_value(&self, process_id: u64, type_id: u64) -> bool {
+        self.values.contains(&(process_id, type_id))
     }
 
     /// What a type is called.

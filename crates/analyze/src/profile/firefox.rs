@@ -64,7 +64,7 @@ fn meta(profile: &Profile) -> Value {
         "endTime": milliseconds(profile.duration_ns),
         "processType": 0,
         "categories": categories,
-        "product": format!("{} ({})", profile.name, profile.what.as_str()),
+        "product": profile.title(),
         "stackwalk": 1,
         "version": 29,
         "preprocessedProfileVersion": VERSION,

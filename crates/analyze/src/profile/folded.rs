@@ -14,7 +14,31 @@ pub fn write(profile: &Profile, by_thread: bool, out: &mut dyn Write) -> io::Res
     write_up_to(MAX_BYTES, profile, by_thread, out)
 }
 
+/// Writes each stack with its weights in the base and in the profile, as difffolded.pl of flame graphs does.
+pub fn write_difference(profile: &Profile, base: &Profile, by_thread: bool, out: &mut dyn Write) -> io::Result<()> {
+    let mut both: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    for (column, of) in [base, profile].into_iter().enumerate() {
+        for (stack, weight) in lines(MAX_BYTES / 2, of, by_thread)? {
+            if let Some(place) = both.entry(stack).or_default().get_mut(column) {
+                *place = weight;
+            }
+        }
+    }
+    for (stack, [before, now]) in both {
+        writeln!(out, "{stack} {before} {now}")?;
+    }
+    Ok(())
+}
+
 fn write_up_to(max_bytes: usize, profile: &Profile, by_thread: bool, out: &mut dyn Write) -> io::Result<()> {
+    for (stack, weight) in lines(max_bytes, profile, by_thread)? {
+        writeln!(out, "{stack} {weight}")?;
+    }
+    Ok(())
+}
+
+/// The stacks with their weights.
+fn lines(max_bytes: usize, profile: &Profile, by_thread: bool) -> io::Result<BTreeMap<String, u64>> {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     let mut bytes = 0usize;
     let mut add = |thread: Option<&str>, callsite: u32, weight: u64| {
@@ -43,10 +67,7 @@ fn write_up_to(max_bytes: usize, profile: &Profile, by_thread: bool, out: &mut d
     } else {
         profile.by_callsite().into_iter().try_for_each(|(callsite, weight)| add(None, callsite, weight))?;
     }
-    for (stack, weight) in lines {
-        writeln!(out, "{stack} {weight}")?;
-    }
-    Ok(())
+    Ok(lines)
 }
 
 /// A name without what has a meaning in the format.

@@ -24,6 +24,12 @@ pub enum What {
     Contention,
     /// Time in which threads were blocked, with the stack at which they resumed (.etl with context switches).
     Blocked,
+    /// Waits in WaitHandle, Monitor.Wait and the like, by their time.
+    Wait,
+    /// Methods that were compiled while the program ran, by the time that it took.
+    Jit,
+    /// The rows of any table with call stacks, each counting once.
+    Rows,
 }
 
 /// What a weight is.
@@ -37,6 +43,17 @@ pub enum Unit {
     /// How many.
     #[default]
     Count,
+}
+
+impl Unit {
+    /// The word in JSON and on pages.
+    pub fn word(self) -> &'static str {
+        match self {
+            Unit::Nanoseconds => "ns",
+            Unit::Bytes => "bytes",
+            Unit::Count => "count",
+        }
+    }
 }
 
 /// How a profile is written.
@@ -138,8 +155,12 @@ pub struct Profile {
     pub name: String,
     /// What was sampled.
     pub what: What,
+    /// Of [`What::Rows`] the table.
+    pub table: String,
     /// What weights are.
     pub unit: Unit,
+    /// The column of the weights, where it was asked for.
+    pub weight: Option<String>,
     /// When the recording began, microseconds since 1970.
     pub start_us: i64,
     /// How long it is, in nanoseconds.
@@ -172,11 +193,20 @@ impl What {
             What::Exception => "exception",
             What::Contention => "contention",
             What::Blocked => "blocked",
+            What::Wait => "wait",
+            What::Jit => "jit",
+            What::Rows => "rows",
         }
     }
 }
 
 impl Profile {
+    /// What it is of, for people.
+    pub fn title(&self) -> String {
+        let of = if self.what == What::Rows { &self.table } else { self.what.as_str() };
+        format!("{} ({of})", self.name)
+    }
+
     /// Frames of a call site, the outermost first.
     pub fn stack_frames(&self, callsite: u32) -> Vec<u32> {
         let mut frames = Vec::new();

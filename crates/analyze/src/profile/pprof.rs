@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use super::model::{Profile, Unit, What};
+use super::protobuf::{bytes, number, packed};
 use super::strings::Strings;
 
 /// Numbers of the fields of `Profile`.
@@ -20,10 +21,16 @@ const MAX_BYTES: usize = 2 << 30;
 
 /// The message, not compressed. Each sample is a call site of a thread with how often it was seen and the sum of its weights.
 pub fn encode(profile: &Profile) -> io::Result<Vec<u8>> {
-    encode_up_to(MAX_BYTES, profile)
+    encode_up_to(MAX_BYTES, profile, None)
 }
 
-fn encode_up_to(max_bytes: usize, profile: &Profile) -> io::Result<Vec<u8>> {
+/// The same with the samples of a base as negative ones, which carry the label that `pprof -diff_base` gives them: parts are then parts
+/// of the base.
+pub fn encode_difference(profile: &Profile, base: &Profile) -> io::Result<Vec<u8>> {
+    encode_up_to(MAX_BYTES, profile, Some(base))
+}
+
+fn encode_up_to(max_bytes: usize, profile: &Profile, base: Option<&Profile>) -> io::Result<Vec<u8>> {
     let mut strings = Strings::default();
     let mut out = Vec::new();
     strings.index("");
@@ -31,15 +38,27 @@ fn encode_up_to(max_bytes: usize, profile: &Profile) -> io::Result<Vec<u8>> {
         What::Cpu | What::Allocation | What::Survivors | What::Gen2Deaths | What::Live => "samples",
         What::Exception => "exceptions",
         What::Contention => "contentions",
-        What::Blocked => "waits",
+        What::Blocked | What::Wait => "waits",
+        What::Jit => "compilations",
+        What::Rows => "rows",
     };
-    let weight = match (profile.what, profile.unit) {
+    let asked = profile.weight.as_deref().map(|column| {
+        let unit = match profile.unit {
+            Unit::Nanoseconds => "nanoseconds",
+            Unit::Bytes => "bytes",
+            Unit::Count => "count",
+        };
+        (column, unit)
+    });
+    let usual = match (profile.what, profile.unit) {
         (What::Cpu, Unit::Nanoseconds) => Some(("cpu", "nanoseconds")),
         (What::Allocation | What::Survivors | What::Gen2Deaths, _) => Some(("alloc_space", "bytes")),
         (What::Live, _) => Some(("inuse_space", "bytes")),
-        (What::Contention | What::Blocked, _) => Some(("delay", "nanoseconds")),
+        (What::Contention | What::Blocked | What::Wait, _) => Some(("delay", "nanoseconds")),
+        (What::Jit, _) => Some(("jit", "nanoseconds")),
         _ => None,
     };
+    let weight = asked.or(usual);
     for (name, unit) in std::iter::once((count, "count")).chain(weight) {
         let mut message = Vec::new();
         number(&mut message, 1, strings.index(name));
@@ -47,49 +66,68 @@ fn encode_up_to(max_bytes: usize, profile: &Profile) -> io::Result<Vec<u8>> {
         bytes(&mut out, SAMPLE_TYPE, &message);
     }
     let (thread_key, id_key) = (strings.index("thread"), strings.index("thread_id"));
-    for thread in &profile.threads {
-        let mut sums: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
-        for sample in &thread.samples {
-            let [count, sum] = sums.entry(sample.callsite).or_default();
-            *count += 1;
-            *sum = sum.saturating_add(sample.weight);
+    let mut base_label = Vec::new();
+    if base.is_some() {
+        number(&mut base_label, 1, strings.index("pprof::base"));
+        number(&mut base_label, 2, strings.index("true"));
+    }
+    // Frames and functions of the base come behind those of the profile.
+    let (behind, functions_behind) = (profile.frames.len() as u64, profile.functions.len() as u64);
+    let all = || [(profile, 0, 0)].into_iter().chain(base.map(|base| (base, behind, functions_behind)));
+    for (number_of, (of, first, _)) in all().enumerate() {
+        let is_base = number_of > 0;
+        let value = |value: u64| if is_base { value.wrapping_neg() } else { value };
+        for thread in &of.threads {
+            let mut sums: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
+            for sample in &thread.samples {
+                let [count, sum] = sums.entry(sample.callsite).or_default();
+                *count += 1;
+                *sum = sum.saturating_add(sample.weight);
+            }
+            let mut label = Vec::new();
+            number(&mut label, 1, thread_key);
+            number(&mut label, 2, strings.index(&thread.label));
+            let mut id_label = Vec::new();
+            number(&mut id_label, 1, id_key);
+            number(&mut id_label, 3, thread.thread_id);
+            for (callsite, [count, sum]) in sums {
+                let mut message = Vec::new();
+                // The innermost frame comes first; ids begin at 1.
+                let stack = of.stack_frames(callsite);
+                packed(&mut message, 1, stack.iter().rev().map(|frame| u64::from(*frame) + 1 + first));
+                packed(&mut message, 2, std::iter::once(value(count)).chain(weight.map(|_| value(sum))));
+                bytes(&mut message, 3, &label);
+                bytes(&mut message, 3, &id_label);
+                if is_base {
+                    bytes(&mut message, 3, &base_label);
+                }
+                bytes(&mut out, SAMPLE, &message);
+                bounded(&out, max_bytes)?;
+            }
         }
-        let mut label = Vec::new();
-        number(&mut label, 1, thread_key);
-        number(&mut label, 2, strings.index(&thread.label));
-        let mut id_label = Vec::new();
-        number(&mut id_label, 1, id_key);
-        number(&mut id_label, 3, thread.thread_id);
-        for (callsite, [count, sum]) in sums {
+    }
+    for (of, first, first_function) in all() {
+        for (id, frame) in (first + 1..).zip(&of.frames) {
+            let mut line = Vec::new();
+            number(&mut line, 1, u64::from(frame.function) + 1 + first_function);
+            number(&mut line, 2, u64::from(frame.line));
+            let mut location = Vec::new();
+            number(&mut location, 1, id);
+            bytes(&mut location, 4, &line);
+            bytes(&mut out, LOCATION, &location);
+        }
+    }
+    for (of, _, first_function) in all() {
+        for (id, function) in (first_function + 1..).zip(&of.functions) {
             let mut message = Vec::new();
-            // The innermost frame comes first; ids begin at 1.
-            let stack = profile.stack_frames(callsite);
-            packed(&mut message, 1, stack.iter().rev().map(|frame| u64::from(*frame) + 1));
-            packed(&mut message, 2, std::iter::once(count).chain(weight.map(|_| sum)));
-            bytes(&mut message, 3, &label);
-            bytes(&mut message, 3, &id_label);
-            bytes(&mut out, SAMPLE, &message);
-            bounded(&out, max_bytes)?;
+            number(&mut message, 1, id);
+            number(&mut message, 2, strings.index(&function.name));
+            number(&mut message, 3, strings.index(&function.name));
+            let file = if function.source.is_empty() { &function.file } else { &function.source };
+            number(&mut message, 4, strings.index(file));
+            number(&mut message, 5, u64::from(function.start_line));
+            bytes(&mut out, FUNCTION, &message);
         }
-    }
-    for (id, frame) in (1..).zip(&profile.frames) {
-        let mut line = Vec::new();
-        number(&mut line, 1, u64::from(frame.function) + 1);
-        number(&mut line, 2, u64::from(frame.line));
-        let mut location = Vec::new();
-        number(&mut location, 1, id);
-        bytes(&mut location, 4, &line);
-        bytes(&mut out, LOCATION, &location);
-    }
-    for (id, function) in (1..).zip(&profile.functions) {
-        let mut message = Vec::new();
-        number(&mut message, 1, id);
-        number(&mut message, 2, strings.index(&function.name));
-        number(&mut message, 3, strings.index(&function.name));
-        let file = if function.source.is_empty() { &function.file } else { &function.source };
-        number(&mut message, 4, strings.index(file));
-        number(&mut message, 5, u64::from(function.start_line));
-        bytes(&mut out, FUNCTION, &message);
     }
     for text in &strings.list {
         bytes(&mut out, STRING, text.as_bytes());
@@ -108,36 +146,6 @@ fn bounded(out: &[u8], max_bytes: usize) -> io::Result<()> {
     Err(io::Error::other(format!("the profile has more than {max_bytes} bytes, which no reader of this format takes")))
 }
 
-fn varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// A field that is a number; 0 is left out.
-fn number(out: &mut Vec<u8>, field: u64, value: u64) {
-    if value != 0 {
-        varint(out, field << 3);
-        varint(out, value);
-    }
-}
-
-/// A field that is text or a message.
-fn bytes(out: &mut Vec<u8>, field: u64, content: &[u8]) {
-    varint(out, field << 3 | 2);
-    varint(out, content.len() as u64);
-    out.extend_from_slice(content);
-}
-
-/// A field of several numbers.
-fn packed(out: &mut Vec<u8>, field: u64, values: impl Iterator<Item = u64>) {
-    let mut content = Vec::new();
-    values.for_each(|value| varint(&mut content, value));
-    bytes(out, field, &content);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,8 +156,8 @@ mod tests {
         for profile in [Profile::of_chain(&["main"; 50], 50), Profile::of_chain(&["main", &"x".repeat(5000)], 1)] {
             let size = encode(&profile).unwrap().len();
             assert!(size > 2500);
-            assert!(encode_up_to(size, &profile).is_ok() && encode_up_to(size - 1, &profile).is_err());
-            let error = encode_up_to(100, &profile).unwrap_err().to_string();
+            assert!(encode_up_to(size, &profile, None).is_ok() && encode_up_to(size - 1, &profile, None).is_err());
+            let error = encode_up_to(100, &profile, None).unwrap_err().to_string();
             assert!(error.contains("more than 100 bytes"), "{error}");
         }
     }

@@ -4,36 +4,33 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::RandomState;
-use tracequet_dataset::read::{Column, Recording};
-use tracequet_trace::error::{Error, Result};
+use tracequet_dataset::read::Recording;
+use tracequet_trace::error::{Error, Result, did_you_mean};
 
+use super::choice::{Choice, Filter};
+use super::labels::Labels;
 use super::model::{Code, Function, Pause, Profile, ProfileFrame, Sample, ThreadSamples, Unit, What};
 use crate::allocation_source::rank;
 use crate::lifetime::{Fate, Life, lifetimes};
+use crate::rows::each;
 use crate::{HeldTexts, held};
 
-/// The tables that profiles are found in.
-pub const TABLES: [&str; 11] = [
-    "trace",
-    "process",
-    "thread",
-    "callsite",
-    "frame",
-    "cpu_sample",
-    "allocation",
-    "exception",
-    "contention",
-    "thread_time",
-    "gc_pause",
-];
+/// Memory of a row.
+const ROW_STORED: u64 = size_of::<Sample>() as u64;
 
-/// Reads the samples of a kind. They are held in memory: 24 bytes each, beside the call sites.
-///
-/// Fails when the recording lacks a table, or its call sites are not numbered one after the other.
+/// Reads all samples of a kind, as [`read_chosen`] does.
 pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
+    read_chosen(recording, &Choice::of(what))
+}
+
+/// Reads the samples that are chosen. They are held in memory: 24 bytes each, beside the call sites.
+///
+/// Fails when the recording lacks a table or column, or its call sites are not numbered one after the other.
+pub fn read_chosen(recording: &Recording<'_>, choice: &Choice) -> Result<Profile> {
+    let what = choice.what;
     let mut profile = Profile { name: recording.info().trace_id.clone(), what, ..Profile::default() };
     let mut sampling_ns = 0;
-    each(recording, "trace", &["start_ts", "duration_ns", "sampling_ns"], |row| {
+    each(recording, ROW_STORED, "trace", &["start_ts", "duration_ns", "sampling_ns"], |row| {
         profile.start_us = row.number(0).cast_signed();
         profile.duration_ns = row.number(1).cast_signed();
         sampling_ns = row.number(2);
@@ -42,51 +39,42 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
     profile.sampling_ns = sampling_ns;
     callsites(recording, &mut profile)?;
     profile.pauses = pauses(recording)?;
-
+    let filter = Filter::new(recording, choice)?;
     if let Some(is_meant) = meant(what) {
-        return lived(recording, profile, is_meant);
+        return lived(recording, profile, &filter, is_meant);
     }
-    // Table, time, weight; and the weight of a row that has no column for it.
-    let (table, time, weight, unit, one) = match what {
-        // Weighed when all are there.
-        What::Cpu if sampling_ns > 0 => ("cpu_sample", "ts_ns", Some("sample_count"), Unit::Nanoseconds, 1),
-        What::Cpu => ("cpu_sample", "ts_ns", Some("sample_count"), Unit::Count, 1),
-        What::Allocation | What::Survivors | What::Gen2Deaths | What::Live => {
-            ("allocation", "ts_ns", Some("allocation_bytes"), Unit::Bytes, 1)
-        }
-        What::Exception => ("exception", "ts_ns", None, Unit::Count, 1),
-        What::Contention => ("contention", "start_ts_ns", Some("duration_ns"), Unit::Nanoseconds, 1),
-        What::Blocked => ("thread_time", "start_ts_ns", Some("duration_ns"), Unit::Nanoseconds, 1),
-    };
-    profile.unit = unit;
-    let mut columns = vec!["process_id", "thread_id", "callsite_id", time];
-    columns.extend(weight);
-    let kind = match what {
-        What::Cpu => Some("kind"),
-        What::Blocked => Some("state"),
-        What::Allocation => Some("source"),
-        _ => None,
-    };
-    columns.extend(kind);
+    let source = Source::of(recording, choice, sampling_ns)?;
+    (profile.table, profile.unit, profile.weight) = (source.table.clone(), source.unit, choice.weight.clone());
+    let mut columns = vec!["process_id", "thread_id", "callsite_id", source.time.as_str()];
+    columns.extend(source.weight.as_deref());
+    columns.extend(source.kind);
+    // Where the kind stands.
+    let kind = columns.len() - 1;
     let best = if what == What::Allocation { allocation_rank(recording)? } else { None };
     let mut threads: BTreeMap<(u64, u64), Vec<Sample>> = BTreeMap::new();
     let mut rounds = Rounds::default();
     let (sites, mut without_stack) = (profile.callsites.len() as u64, 0);
     let mut frames = Frames::of(&profile);
-    each(recording, table, &columns, |row| {
+    each(recording, ROW_STORED, &source.table, &columns, |row| {
         let is_other = match what {
             // No thread wanted the processor.
-            What::Cpu => row.text(5) == "idle",
-            What::Blocked => row.text(5) != "blocked",
+            What::Cpu => row.text(kind) == "idle",
+            What::Blocked => row.text(kind) != "blocked",
+            // Lookups of precompiled code are no compilations.
+            What::Jit => row.text(kind) != "jit",
             // Several kinds of samples stand for the same bytes.
-            What::Allocation => rank(row.text(5)) != best || best.is_none(),
+            What::Allocation => rank(row.text(kind)) != best || best.is_none(),
             _ => false,
         };
         if is_other {
             return Ok(());
         }
-        if what == What::Cpu && matches!(row.text(5), "managed" | "external" | "error") {
-            rounds.see((row.number(0), row.number(1)), row.number(3).cast_signed());
+        let (thread, ts_ns) = ((row.number(0), row.number(1)), row.number(3).cast_signed());
+        if what == What::Cpu && matches!(row.text(kind), "managed" | "external" | "error") {
+            rounds.see(thread, ts_ns);
+        }
+        if !filter.takes(thread, ts_ns) {
+            return Ok(());
         }
         let callsite = row.number(2);
         if callsite == 0 || callsite >= sites {
@@ -94,18 +82,91 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
             return Ok(());
         }
         frames.add(callsite as usize)?;
-        let weight = if weight.is_some() { row.number(4).saturating_mul(one) } else { one };
-        let sample = Sample { ts_ns: row.number(3).cast_signed(), callsite: callsite as u32, weight };
-        threads.entry((row.number(0), row.number(1))).or_default().push(sample);
+        let weight = if source.weight.is_some() { source.weighed(row.number(4)) } else { 1 };
+        let sample = Sample { ts_ns, callsite: callsite as u32, weight };
+        threads.entry(thread).or_default().push(sample);
         held(recording, "threads", threads.len() as u64, BYTES_PER_THREAD)
     })?;
     profile.without_stack = without_stack;
-    if unit == Unit::Nanoseconds && what == What::Cpu {
+    if source.unit == Unit::Nanoseconds && what == What::Cpu && choice.weight.is_none() {
         rounds.weigh(&mut threads, sampling_ns);
         profile.sampling_ns = rounds.longest().unwrap_or(sampling_ns);
     }
     profile.threads = labelled(recording, threads)?;
     Ok(profile)
+}
+
+/// Where the rows of a kind are, and what they are weighed by.
+struct Source {
+    table: String,
+    time: String,
+    /// Without it each row counts once.
+    weight: Option<String>,
+    /// Whether the weight is signed: below 0 it counts as 0.
+    is_signed: bool,
+    unit: Unit,
+    /// The column that says which rows of the table are of the kind.
+    kind: Option<&'static str>,
+}
+
+/// Columns with the time of a row, the first one that a table has.
+const TIMES: [&str; 3] = ["ts_ns", "start_ts_ns", "queue_ts_ns"];
+
+impl Source {
+    fn of(recording: &Recording<'_>, choice: &Choice, sampling_ns: u64) -> Result<Source> {
+        let (table, weight, unit, kind) = match choice.what {
+            // Weighed when all are there.
+            What::Cpu if sampling_ns > 0 => ("cpu_sample", Some("sample_count"), Unit::Nanoseconds, Some("kind")),
+            What::Cpu => ("cpu_sample", Some("sample_count"), Unit::Count, Some("kind")),
+            What::Allocation | What::Survivors | What::Gen2Deaths | What::Live => {
+                ("allocation", Some("allocation_bytes"), Unit::Bytes, Some("source"))
+            }
+            What::Exception => ("exception", None, Unit::Count, None),
+            What::Contention => ("contention", Some("duration_ns"), Unit::Nanoseconds, None),
+            What::Blocked => ("thread_time", Some("duration_ns"), Unit::Nanoseconds, Some("state")),
+            What::Wait => ("wait", Some("duration_ns"), Unit::Nanoseconds, None),
+            What::Jit => ("method_compilation", Some("duration_ns"), Unit::Nanoseconds, Some("kind")),
+            What::Rows => (choice.table.as_str(), None, Unit::Count, None),
+        };
+        // Names of events mean the same in whatever case.
+        let same = recording.tables().find(|known| known.name.eq_ignore_ascii_case(table));
+        let table = same.map_or(table, |known| known.name.as_str());
+        let schema = recording.table(table)?.scan().batches()?.schema();
+        let path = || recording.table(table).map(|table| table.path().to_owned()).unwrap_or_default();
+        let no = |what: String, expected: &str| Error::Dataset { path: path(), what, expected: expected.to_owned() };
+        let has = |name: &str| schema.field_with_name(name).is_ok();
+        if let Some(missing) = ["process_id", "thread_id", "callsite_id"].into_iter().find(|name| !has(name)) {
+            return Err(no(format!("the table {table} has no {missing}"), "one with threads and call stacks"));
+        }
+        let time = TIMES.into_iter().find(|name| has(name));
+        let time = time.ok_or_else(|| no(format!("the table {table} has no time"), "a column ts_ns"))?.to_owned();
+        let (weight, unit) = match choice.weight.as_deref() {
+            None => (weight, unit),
+            Some(column) if column.ends_with("_ns") => (Some(column), Unit::Nanoseconds),
+            Some(column) if column.ends_with("bytes") => (Some(column), Unit::Bytes),
+            Some(column) => (Some(column), Unit::Count),
+        };
+        let weight = weight.map(str::to_owned);
+        let mut is_signed = false;
+        if let Some(column) = &weight {
+            let missing = |found: String| {
+                let numbers = schema.fields().iter().filter(|field| field.data_type().is_integer());
+                let near = did_you_mean(column, numbers.map(|field| field.name().as_str()));
+                let expected = format!("a column of {table} with whole numbers{near}");
+                Error::MissingColumn { column: column.clone(), found, expected }
+            };
+            let field = schema.field_with_name(column).map_err(|_| missing("not there".into()))?;
+            if !field.data_type().is_integer() {
+                return Err(missing(format!("of type {}", field.data_type())));
+            }
+            is_signed = field.data_type().is_signed_integer();
+        }
+        Ok(Source { table: table.to_owned(), time, weight, is_signed, unit, kind })
+    }
+
+    fn weighed(&self, bits: u64) -> u64 {
+        if self.is_signed { u64::try_from(bits.cast_signed()).unwrap_or_default() } else { bits }
+    }
 }
 
 /// Which lives are meant, where it is allocations whose objects lived so.
@@ -119,24 +180,29 @@ fn meant(what: What) -> Option<fn(&Life) -> bool> {
 }
 
 /// Allocations whose objects lived as is meant, by bytes.
-fn lived(recording: &Recording<'_>, mut profile: Profile, is_meant: fn(&Life) -> bool) -> Result<Profile> {
+fn lived(
+    recording: &Recording<'_>,
+    mut profile: Profile,
+    filter: &Filter<'_>,
+    is_meant: fn(&Life) -> bool,
+) -> Result<Profile> {
     profile.unit = Unit::Bytes;
     let mut threads: BTreeMap<(u64, u64), Vec<Sample>> = BTreeMap::new();
     let mut frames = Frames::of(&profile);
     let (sites, mut without_stack) = (profile.callsites.len() as u64, 0);
     lifetimes(recording, |lifetime| {
-        if !is_meant(lifetime.life) {
+        let (sample, thread) = (lifetime.sample, (lifetime.sample.process_id, lifetime.sample.thread_id));
+        if !is_meant(lifetime.life) || !filter.takes(thread, sample.ts_ns) {
             return Ok(());
         }
-        let callsite = lifetime.sample.callsite_id;
+        let callsite = sample.callsite_id;
         if callsite == 0 || u64::from(callsite) >= sites {
             without_stack += 1;
             return Ok(());
         }
         frames.add(callsite as usize)?;
         let weight = lifetime.bytes().unwrap_or_default();
-        let of_thread = threads.entry((lifetime.sample.process_id, lifetime.sample.thread_id)).or_default();
-        of_thread.push(Sample { ts_ns: lifetime.sample.ts_ns, callsite, weight });
+        threads.entry(thread).or_default().push(Sample { ts_ns: sample.ts_ns, callsite, weight });
         held(recording, "threads", threads.len() as u64, BYTES_PER_THREAD)
     })?;
     profile.without_stack = without_stack;
@@ -158,7 +224,7 @@ fn labelled(recording: &Recording<'_>, threads: BTreeMap<(u64, u64), Vec<Sample>
 /// The rank of the samples that allocations are counted by.
 fn allocation_rank(recording: &Recording<'_>) -> Result<Option<u8>> {
     let mut best: Option<u8> = None;
-    each(recording, "allocation", &["source"], |row| {
+    each(recording, ROW_STORED, "allocation", &["source"], |row| {
         let found = rank(row.text(0));
         best = best.into_iter().chain(found).min();
         Ok(())
@@ -169,19 +235,20 @@ fn allocation_rank(recording: &Recording<'_>) -> Result<Option<u8>> {
 /// How often the runtime's sampler came round. It takes a sample of every thread each time, and comes less often than it is
 /// meant to: the time between two is the one that is observed.
 #[derive(Debug, Default)]
-struct Rounds {
+pub(crate) struct Rounds {
     /// Of each thread how many samples there are, and when the first and the last one was taken.
     threads: HashMap<(u64, u64), (u64, i64, i64), RandomState>,
 }
 
 impl Rounds {
-    fn see(&mut self, thread: (u64, u64), ts_ns: i64) {
+    /// A sample of a thread, by its process and id.
+    pub(crate) fn see(&mut self, thread: (u64, u64), ts_ns: i64) {
         let (count, first, last) = self.threads.entry(thread).or_insert((0, ts_ns, ts_ns));
         (*count, *first, *last) = (*count + 1, (*first).min(ts_ns), (*last).max(ts_ns));
     }
 
     /// The time between two samples of each process: that of the thread with the most samples.
-    fn intervals(&self) -> HashMap<u64, u64, RandomState> {
+    pub(crate) fn intervals(&self) -> HashMap<u64, u64, RandomState> {
         let mut most: HashMap<u64, (u64, u64), RandomState> = HashMap::default();
         for ((process, _), (count, first, last)) in &self.threads {
             let between = count.saturating_sub(1);
@@ -191,6 +258,11 @@ impl Rounds {
         }
         let interval = |(process, (between, span)): (u64, (u64, u64))| Some((process, span.checked_div(between)?));
         most.into_iter().filter_map(interval).filter(|(_, interval)| *interval > 0).collect()
+    }
+
+    /// Threads that were seen.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.len()
     }
 
     fn longest(&self) -> Option<u64> {
@@ -249,7 +321,7 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
     let mut of_frame: Vec<u32> = vec![0];
     let mut texts = HeldTexts::of(recording, "frame");
     let columns = ["frame_id", "name", "assembly", "kind", "file", "line", "line_kind", "is_framework"];
-    each(recording, "frame", &columns, |row| {
+    each(recording, ROW_STORED, "frame", &columns, |row| {
         if row.number(0) != of_frame.len() as u64 {
             return Err(row.wrong("frames that are not numbered one after the other"));
         }
@@ -291,7 +363,7 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
         Ok(())
     })?;
     let mut callsites = vec![(0, 0)];
-    each(recording, "callsite", &["callsite_id", "parent_callsite_id", "frame_id"], |row| {
+    each(recording, ROW_STORED, "callsite", &["callsite_id", "parent_callsite_id", "frame_id"], |row| {
         let (id, parent, frame) = (row.number(0), row.number(1), row.number(2));
         let frame = usize::try_from(frame).ok().and_then(|frame| of_frame.get(frame)).copied();
         let (true, true, Some(frame)) = (id == callsites.len() as u64, parent < id, frame) else {
@@ -308,104 +380,26 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
 fn pauses(recording: &Recording<'_>) -> Result<Vec<Pause>> {
     let mut pauses = Vec::new();
     if recording.tables().any(|table| table.name == "gc_pause") {
-        each(recording, "gc_pause", &["process_id", "start_ts_ns", "duration_ns", "gc_id", "kind"], |row| {
-            if row.text(4) == "gc" {
-                pauses.push(Pause {
-                    process_id: row.number(0),
-                    start_ns: row.number(1).cast_signed(),
-                    duration_ns: row.number(2).cast_signed(),
-                    gc_id: row.number(3),
-                });
-            }
-            Ok(())
-        })?;
+        each(
+            recording,
+            ROW_STORED,
+            "gc_pause",
+            &["process_id", "start_ts_ns", "duration_ns", "gc_id", "kind"],
+            |row| {
+                if row.text(4) == "gc" {
+                    pauses.push(Pause {
+                        process_id: row.number(0),
+                        start_ns: row.number(1).cast_signed(),
+                        duration_ns: row.number(2).cast_signed(),
+                        gc_id: row.number(3),
+                    });
+                }
+                Ok(())
+            },
+        )?;
     }
     pauses.sort_by_key(|pause| pause.start_ns);
     Ok(pauses)
-}
-
-/// Names of processes and threads.
-struct Labels {
-    processes: HashMap<u64, String, RandomState>,
-    threads: HashMap<(u64, u64), String, RandomState>,
-}
-
-impl Labels {
-    fn read(recording: &Recording<'_>) -> Result<Labels> {
-        let mut labels = Labels { processes: HashMap::default(), threads: HashMap::default() };
-        let (mut of_processes, mut of_threads) =
-            (HeldTexts::of(recording, "process"), HeldTexts::of(recording, "thread"));
-        each(recording, "process", &["process_id", "name"], |row| {
-            labels.processes.insert(row.number(0), of_processes.copy(row.text(1))?);
-            Ok(())
-        })?;
-        each(recording, "thread", &["process_id", "thread_id", "name"], |row| {
-            let name = row.text(2);
-            if !name.is_empty() {
-                labels.threads.insert((row.number(0), row.number(1)), of_threads.copy(name)?);
-            }
-            Ok(())
-        })?;
-        Ok(labels)
-    }
-
-    /// `name (1234)`, in a recording of several processes with the process before it.
-    fn of(&self, process_id: u64, thread_id: u64) -> String {
-        let thread = match self.threads.get(&(process_id, thread_id)) {
-            Some(name) => format!("{name} ({thread_id})"),
-            None => format!("Thread {thread_id}"),
-        };
-        if self.processes.len() <= 1 {
-            return thread;
-        }
-        match self.processes.get(&process_id).filter(|name| !name.is_empty()) {
-            Some(name) => format!("{name} ({process_id}) / {thread}"),
-            None => format!("Process {process_id} / {thread}"),
-        }
-    }
-}
-
-/// A row of chosen columns.
-struct Row<'r> {
-    columns: &'r [Column<'r>],
-    row: usize,
-    table: &'r tracequet_dataset::read::Table,
-}
-
-impl Row<'_> {
-    fn number(&self, column: usize) -> u64 {
-        self.columns.get(column).and_then(|column| column.number(self.row)).unwrap_or_default()
-    }
-
-    fn text(&self, column: usize) -> &str {
-        self.columns.get(column).and_then(|column| column.text(self.row)).unwrap_or_default()
-    }
-
-    fn wrong(&self, what: &str) -> Error {
-        let path = self.table.path().to_owned();
-        Error::Dataset { path, what: what.to_owned(), expected: "the table as convert writes it".to_owned() }
-    }
-}
-
-/// Calls `take` with each row of a table, which has these columns in this order.
-fn each(
-    recording: &Recording<'_>,
-    table: &str,
-    columns: &[&str],
-    mut take: impl FnMut(&Row<'_>) -> Result<()>,
-) -> Result<()> {
-    let table = recording.table(table)?;
-    let mut rows = 0;
-    for batch in table.scan().columns(columns.iter().copied()).batches()? {
-        let batch = batch?;
-        rows += batch.num_rows() as u64;
-        held(recording, table.name(), rows, size_of::<Sample>() as u64)?;
-        let columns = columns.iter().map(|name| Column::of(&batch, name)).collect::<Result<Vec<_>>>()?;
-        for row in 0..batch.num_rows() {
-            take(&Row { columns: &columns, row, table: &table })?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

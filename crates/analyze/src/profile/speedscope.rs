@@ -42,7 +42,7 @@ fn write_up_to(max_bytes: u64, profile: &Profile, out: &mut dyn Write) -> io::Re
         "{{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"tracequet {}\",\"name\":{},\
          \"activeProfileIndex\":0,\"shared\":{{\"frames\":{}}},\"profiles\":[",
         env!("CARGO_PKG_VERSION"),
-        json!(format!("{} ({})", profile.name, profile.what.as_str())),
+        json!(profile.title()),
         json!(frames),
     )?;
     one(profile, "All threads", profile.by_callsite().iter().map(|(callsite, sum)| (*callsite, *sum)), out)?;

@@ -11,7 +11,7 @@ use tracequet_dataset::format::{VERSION, paths};
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::table::select::Selection;
-use tracequet_dataset::write::{Encoders, Lake, Parts, WrittenTable};
+use tracequet_dataset::write::{Directory, Encoders, Parts, WrittenTable};
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::Address;
 
@@ -19,7 +19,7 @@ use crate::alone::OneInput;
 use crate::hashed::{hex, trace_key};
 use crate::lake::empty::Empty;
 use crate::lake::head::check_head;
-use crate::lake::{described, entries};
+use crate::lake::{self, described, entries};
 use crate::many::known::Known;
 use crate::one::options;
 use crate::request::Convert;
@@ -34,18 +34,20 @@ pub(crate) fn into_lake(request: &Convert, name: &Path, every: Duration, one: &m
             "--follow publishes into a directory, not into an object store; record without it, or upload the directory";
         return Err(Error::Usage(message.into()));
     }
-    let version = check_head(request)?;
+    let directory = Directory::new(&request.output, true);
+    let lake = lake::of(directory.clone());
+    let version = check_head(request, &lake)?;
     let was_there = request.output.exists();
-    let lake = Lake::open(&request.output, true)?;
-    Known::of(request, lake.summed(SCHEMA_VERSION, false)?)?;
+    lake.storage().open()?;
+    Known::of(request, lake.summed(false)?)?;
     let key = key(name);
     let empty = Empty::of(request, &selection)?;
     let encoders = Encoders::start(options(request, &[]).threads).map_err(Error::io("starting a thread"))?;
-    let made = recording(request, name, every, one, (&lake, &key, &selection), &encoders, (&empty, version));
+    let made = recording(request, name, every, one, (&directory, &key, &selection), &encoders, (&empty, version));
     let (input, tables) = match made {
         Ok(made) => made,
         Err(error) => {
-            lake.leave(was_there);
+            directory.leave(was_there);
             return Err(error);
         }
     };
@@ -58,7 +60,7 @@ fn recording(
     name: &Path,
     every: Duration,
     one: &mut OneInput<'_>,
-    (lake, key, selection): (&Lake, &str, &Selection),
+    (directory, key, selection): (&Directory, &str, &Selection),
     encoders: &Arc<Encoders>,
     (empty, version): (&Empty<'_>, Option<u32>),
 ) -> Result<(InputSummary, Vec<TableSummary>)> {
@@ -72,14 +74,15 @@ fn recording(
         ("tracequet.complete", "false".to_owned()),
     ];
     let metadata = metadata.map(|(name, value)| (name.to_owned(), value)).to_vec();
-    let parts_of = lake.without_syncing();
+    let parts_of = directory.without_syncing();
+    let (lake, lake_of_parts) = (lake::of(directory.clone()), lake::of(parts_of.clone()));
     // Not before there is something to publish: a recording that cannot be had leaves nothing.
     let is_first = Cell::new(true);
-    let put_empty = || if is_first.take() { empty.put(lake, encoders, version) } else { Ok(()) };
+    let put_empty = || if is_first.take() { empty.put(&lake, encoders, version) } else { Ok(()) };
     let mut announce = |tables: &[WrittenTable]| {
         put_empty()?;
         parts_of.note(key, &entries::unfinished_entry(request, key, name, &summaries(tables)))?;
-        described::write(request, &parts_of)
+        described::write(request, &lake_of_parts)
     };
     let mut parts = Parts::new(&parts_of, key, (options, encoders.clone()), every, metadata, &mut announce)?;
     let shape = Shape { trace_id: Some(key.to_owned()), signed: request.address_type == AddressType::Int64 };
@@ -87,7 +90,7 @@ fn recording(
     let input = InputSummary { trace_id: key.to_owned(), ..summary };
     let before = entries::unfinished_entry(request, key, name, &tables);
     put_empty()?;
-    lake.finish(key, parts.into_whole(), &before, &entries::entry(request, &input, &tables, None))?;
+    directory.finish(key, parts.into_whole(), &before, &entries::entry(request, &input, &tables, None))?;
     Ok((input, tables))
 }
 

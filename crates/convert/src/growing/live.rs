@@ -8,7 +8,7 @@ use tracequet_trace::error::{Error, Problem, Result, Severity};
 use tracequet_trace::event::{EventVisitor, Resolver};
 use tracequet_trace::reader::{self, Order};
 use tracequet_trace::source::diagnostics::port::EventFilter;
-use tracequet_trace::source::diagnostics::{Ending, Reason, Recording};
+use tracequet_trace::source::diagnostics::{Ending, PortRecording, Reason};
 use tracequet_trace::source::{FileIdentity, Input, RecordingPath};
 
 use super::follow;
@@ -23,7 +23,7 @@ use crate::summary::Summary;
 /// What a recording became.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Recorded {
+pub struct Collected {
     /// The dataset.
     pub summary: Summary,
     /// What ended the recording.
@@ -35,14 +35,14 @@ pub struct Recorded {
 /// recording's.
 ///
 /// The session is begun by `start` when everything else was found sound. `watch` sees events as they are converted.
-pub fn record(
+pub fn collect_port(
     request: &Convert,
     name: &Path,
-    start: impl FnOnce() -> Result<Recording>,
+    start: impl FnOnce() -> Result<PortRecording>,
     watch: &mut dyn Watch,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Recorded> {
-    let (mut start, mut ending, mut begun) = (Some(start), None, None::<Recording>);
+) -> Result<Collected> {
+    let (mut start, mut ending, mut begun) = (Some(start), None, None::<PortRecording>);
     let mut one = |shape, selection: &Selection, dataset: &mut dyn TableSink| {
         let start = start.take().ok_or_else(|| Error::Internal("a recording was begun twice".into()))?;
         let recording = begun.insert(start()?);
@@ -98,11 +98,11 @@ pub fn record(
     };
     let summary = made.map_err(|error| rescued(error, begun, name))?;
     let ending = ending.ok_or_else(|| Error::Internal("a recording without an end".into()))?;
-    Ok(Recorded { summary, ending })
+    Ok(Collected { summary, ending })
 }
 
 /// The error of a recording that failed, which says where the recording is if it could be kept.
-fn rescued(error: Error, begun: Option<Recording>, name: &Path) -> Error {
+fn rescued(error: Error, begun: Option<PortRecording>, name: &Path) -> Error {
     // Bytes that are no recording are of no use to anybody.
     let is_worth = !error.is_of_request() && !matches!(error, Error::Unreadable { .. });
     match begun.filter(|_| is_worth).and_then(|mut recording| recording.rescue(name)) {

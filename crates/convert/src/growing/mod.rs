@@ -3,4 +3,4 @@
 mod follow;
 mod live;
 
-pub use live::{Recorded, record};
+pub use live::{Collected, collect_port};

@@ -6,7 +6,7 @@ use std::path::Path;
 use tracequet_facts::ProblemSummary;
 use tracequet_trace::error::{Error, Problem, Result};
 use tracequet_trace::event::{Decoding, Event, EventInfo, EventVisitor, Resolver};
-use tracequet_trace::reader::etl::Manifests;
+use tracequet_trace::reader::etl::EventManifests;
 use tracequet_trace::reader::{self, End, Order, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId};
 use tracequet_trace::source::Input;
 
@@ -18,7 +18,7 @@ use super::report::{DecodedBy, EventTypeCount, Inspection, ProviderCount, Thread
 pub(super) fn inspect(
     path: &Path,
     input: Input,
-    manifests: &Manifests,
+    manifests: &EventManifests,
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<Inspection> {
     let mut counter = Counter {

@@ -6,7 +6,7 @@ use tracequet_facts::fact::{Fact, FactSink};
 use tracequet_facts::{FrameCounts, Normalizer, UNNAMED_FRAMES};
 use tracequet_trace::error::{Problem, Result};
 use tracequet_trace::event::{Event, EventInfo, EventVisitor, Resolver};
-use tracequet_trace::reader::etl::Manifests;
+use tracequet_trace::reader::etl::EventManifests;
 use tracequet_trace::reader::{self, Format, Order, Process, TraceInfo, TypeId};
 use tracequet_trace::source::RecordingPath;
 use tracequet_trace::time::Clock;
@@ -23,7 +23,7 @@ pub struct FrameNames {
 
 /// Reads a recording in the order of time, every call stack of it, and names their frames as `convert` does. `None` when its
 /// format has no call stacks (.corprof, .gcdump).
-pub fn frame_names(recording: &RecordingPath, manifests: &Manifests) -> Result<Option<FrameNames>> {
+pub fn frame_names(recording: &RecordingPath, manifests: &EventManifests) -> Result<Option<FrameNames>> {
     let input = recording.open()?;
     if matches!(Format::detect(input.head()), Some(Format::Callbacks | Format::GcDump)) {
         return Ok(None);

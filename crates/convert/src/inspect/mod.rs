@@ -16,7 +16,7 @@ use std::path::Path;
 
 use tracequet_trace::error::Result;
 use tracequet_trace::reader::Format;
-use tracequet_trace::reader::etl::Manifests;
+use tracequet_trace::reader::etl::EventManifests;
 use tracequet_trace::source::{Input, RecordingPath};
 
 pub use frames::{FrameNames, frame_names};
@@ -29,13 +29,13 @@ pub use report::{
 /// Reads a recording of any format (`-`: standard input) and says what is in it. `progress` is called with the bytes of
 /// the (unpacked) recording that are read, and with how many there are, when that is known.
 pub fn inspect(path: &Path, progress: &mut dyn FnMut(u64, Option<u64>)) -> Result<Inspection> {
-    inspect_with(path, &Manifests::default(), progress)
+    inspect_with(path, &EventManifests::default(), progress)
 }
 
 /// The same, with manifests of providers whose events an .etl does not describe itself.
 pub fn inspect_with(
     path: &Path,
-    manifests: &Manifests,
+    manifests: &EventManifests,
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<Inspection> {
     inspect_input(path, Input::open(path)?, manifests, progress)
@@ -44,7 +44,7 @@ pub fn inspect_with(
 /// The same of one recording of an archive that holds several.
 pub fn inspect_recording(
     recording: &RecordingPath,
-    manifests: &Manifests,
+    manifests: &EventManifests,
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<Inspection> {
     inspect_input(&recording.name(), recording.open()?, manifests, progress)
@@ -53,7 +53,7 @@ pub fn inspect_recording(
 fn inspect_input(
     path: &Path,
     input: Input,
-    manifests: &Manifests,
+    manifests: &EventManifests,
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<Inspection> {
     match Format::detect(input.head()) {

@@ -1,7 +1,6 @@
 //! The files that sum up the recordings of a dataset of several: `manifest.json` and `views.sql`.
 
-use tracequet_dataset::format::{Format, Summed, paths};
-use tracequet_dataset::table::schema::SCHEMA_VERSION;
+use tracequet_dataset::format::{Format, paths};
 use tracequet_dataset::table::views;
 use tracequet_dataset::write::Lake;
 use tracequet_trace::error::Result;
@@ -9,18 +8,12 @@ use tracequet_trace::error::Result;
 use super::{empty, entries};
 use crate::request::Convert;
 
-/// Writes them.
+/// Writes them, by the entries of the recordings and the tables of which there is a file without rows.
 pub(crate) fn write(request: &Convert, lake: &Lake) -> Result<()> {
-    lake.describe((SCHEMA_VERSION, request.refresh), |summed| {
-        files(request, summed, &empty::there(lake, request.format)?)
+    lake.describe(request.refresh, |summed| {
+        let (text, names) = entries::of_several(request, summed, &empty::there(lake, request.format)?)?;
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let files = views::Files { only_trace: None, arrow: request.format == Format::Arrow };
+        Ok(vec![(paths::VIEWS, views::sql(&names, files)), (paths::MANIFEST, text)])
     })
-}
-
-/// Their names and texts, by the entries of the recordings and the tables of which there is a file without rows. The
-/// manifest is the last.
-pub(crate) fn files(request: &Convert, summed: &Summed, empty: &[String]) -> Result<Vec<(&'static str, String)>> {
-    let (text, names) = entries::of_several(request, summed, empty)?;
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let files = views::Files { only_trace: None, arrow: request.format == Format::Arrow };
-    Ok(vec![(paths::VIEWS, views::sql(&names, files)), (paths::MANIFEST, text)])
 }

@@ -9,7 +9,7 @@ use tracequet_dataset::format::{Format, VERSION};
 use tracequet_dataset::table::schema::{self, SCHEMA_VERSION};
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::{Shape, Tables};
-use tracequet_dataset::write::{Dataset, Encoders, Lake, TableSpec};
+use tracequet_dataset::write::{DatasetWriter, Encoders, Lake, TableSpec};
 use tracequet_trace::error::Result;
 use tracequet_trace::time::Clock;
 
@@ -39,31 +39,22 @@ impl<'r> Empty<'r> {
         self.specs.iter().map(|spec| spec.name.as_str())
     }
 
-    /// Where the file of a table is, relative to the dataset's directory.
-    pub(crate) fn path(&self, table: &str) -> String {
-        paths::file(table, NO_RECORDING, self.request.format)
-    }
-
-    /// Puts the files into a dataset that lacks them. `version` is that of its tables, if it says one.
+    /// Puts the files into a dataset that lacks them. `version` is that of its tables, if it says one: of another all files are
+    /// rewritten, since those of a table must have the same columns.
     pub(crate) fn put(&self, lake: &Lake, encoders: &Arc<Encoders>, version: Option<u32>) -> Result<()> {
-        let is_there = |table: &str| is_of_now(version) && lake.has_empty(table, self.request.format);
-        self.put_those(lake, encoders, |table| !is_there(table))
-    }
-
-    /// Puts the files of those tables into a dataset that are wanted there.
-    pub(crate) fn put_those(
-        &self,
-        lake: &Lake,
-        encoders: &Arc<Encoders>,
-        is_wanted: impl Fn(&str) -> bool,
-    ) -> Result<()> {
-        let wanted: Vec<&TableSpec> = self.specs.iter().filter(|spec| is_wanted(&spec.name)).collect();
+        let names: Vec<&str> = self.names().collect();
+        let there = match version {
+            Some(SCHEMA_VERSION) => lake.has_empty(&names, self.request.format)?,
+            _ => vec![false; names.len()],
+        };
+        let wanted: Vec<&TableSpec> =
+            self.specs.iter().zip(there).filter(|(_, is)| !is).map(|(spec, _)| spec).collect();
         if wanted.is_empty() {
             return Ok(());
         }
         let mut options = options(self.request, &[]);
         options.partition = Some(paths::partition(NO_RECORDING));
-        let mut dataset = Dataset::part_of(lake.path(), encoders.clone(), options)?;
+        let mut dataset = DatasetWriter::part_of(lake.storage().folder(), encoders.clone(), options)?;
         for spec in wanted {
             dataset.table(spec.clone())?;
         }
@@ -73,14 +64,9 @@ impl<'r> Empty<'r> {
     }
 }
 
-/// Whether files of a dataset with tables of this version can stay. Others are rewritten, since all files of a table
-/// must have the same columns.
-pub(crate) fn is_of_now(version: Option<u32>) -> bool {
-    version == Some(SCHEMA_VERSION)
-}
-
 /// The tables of which a dataset has such a file.
 pub(crate) fn there(lake: &Lake, format: Format) -> Result<Vec<String>> {
-    let names = schema::all()?.iter().map(|table| &table.name);
-    Ok(names.filter(|name| lake.has_empty(name, format)).cloned().collect())
+    let names: Vec<&str> = schema::all()?.iter().map(|table| table.name.as_str()).collect();
+    let there = lake.has_empty(&names, format)?;
+    Ok(names.into_iter().zip(there).filter(|(_, is)| *is).map(|(name, _)| name.to_owned()).collect())
 }

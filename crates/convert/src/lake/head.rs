@@ -3,40 +3,30 @@
 use std::path::Path;
 
 use tracequet_dataset::format::{AddressType, Format, Head, Layout, is_ours, paths};
-use tracequet_dataset::write::read_manifest;
+use tracequet_dataset::write::{Holds, Lake};
 use tracequet_trace::error::{Difference, Error, Result};
 
 use crate::request::Convert;
 
 /// Refuses to add to something else than a dataset of several recordings of the same format. Nothing, and an empty
 /// directory, are good. Returns the version of the tables that `manifest.json` says, if it is there.
-pub(crate) fn check_head(request: &Convert) -> Result<Option<u32>> {
-    let out = &request.output;
-    let path = out.join(paths::MANIFEST);
-    let bytes = match read_manifest(&path) {
-        Ok(bytes) => bytes,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            let mut entries = match std::fs::read_dir(out) {
-                Ok(entries) => entries,
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-                Err(source) => return Err(Error::Io { path: out.clone(), source }),
-            };
-            // A killed first run left a dataset that has no summary yet. Looked for last: another first run may be making it.
-            if entries.next().is_none() || out.join(paths::ENTRIES).is_dir() {
-                return Ok(None);
-            }
-            let message =
-                format!("{} holds something else than a dataset of tracequet, so nothing is added", out.display());
-            return Err(Error::Usage(message));
+pub(crate) fn check_head(request: &Convert, lake: &Lake) -> Result<Option<u32>> {
+    let out = lake.storage().shown();
+    let Some(manifest) = lake.storage().manifest()? else {
+        if lake.storage().holds()? != Holds::SomethingElse {
+            return Ok(None);
         }
-        Err(source) => return Err(Error::Io { path, source }),
+        let message =
+            format!("{} holds something else than a dataset of tracequet, so nothing is added", out.display());
+        return Err(Error::Usage(message));
     };
+    let bytes = manifest.text?;
     if !is_ours(&bytes) {
         let what = "is not a dataset of tracequet (dataset repair mends one whose manifest.json is damaged)";
         return Err(Error::Usage(format!("{}: {what}, so nothing is added", out.display())));
     }
-    let differs = |difference| Err(Error::Incompatible { path: out.to_owned(), difference });
-    let head = Head::parse(&path, &bytes, None)?;
+    let differs = |difference| Err(Error::Incompatible { path: out.clone(), difference });
+    let head = Head::parse(&out.join(paths::MANIFEST), &bytes, None)?;
     if head.layout != Layout::Hive {
         return differs(Difference::OneRecording);
     }
@@ -50,12 +40,19 @@ pub(crate) fn check_head(request: &Convert) -> Result<Option<u32>> {
 }
 
 /// How the tables of a dataset of several recordings are written.
-pub(crate) fn head_of(root: &Path) -> Result<(Format, AddressType)> {
-    let path = root.join(paths::MANIFEST);
-    let bytes = read_manifest(&path).map_err(Error::io(&path))?;
-    let head = Head::parse(&path, &bytes, None)?;
+pub(crate) fn head_of(lake: &Lake) -> Result<(Format, AddressType)> {
+    let path = lake.storage().shown().join(paths::MANIFEST);
+    let Some(manifest) = lake.storage().manifest()? else {
+        return Err(Error::Io { path, source: std::io::Error::new(std::io::ErrorKind::NotFound, "is not there") });
+    };
+    let head = Head::parse(&path, &manifest.text?, None)?;
     if head.layout != Layout::Hive {
-        return Err(Error::Usage(format!("{} is not a dataset of several recordings", root.display())));
+        return Err(not_several(&lake.storage().shown()));
     }
     Ok((head.format, head.address_type.unwrap_or_default()))
+}
+
+/// The error of something else than a dataset of several recordings.
+pub(super) fn not_several(shown: &Path) -> Error {
+    Error::Usage(format!("{} is not a dataset of several recordings", shown.display()))
 }

@@ -1,7 +1,11 @@
-//! What a dataset of several recordings says of them, wherever it lies: entries, summary, files without rows.
+//! Datasets of several recordings, in a directory or an object store: entries, summary, files without rows.
 
 pub(crate) mod described;
 pub(crate) mod empty;
 pub(crate) mod entries;
 pub(crate) mod head;
-pub(crate) mod repair;
+mod located;
+pub(crate) mod mend;
+
+pub(crate) use located::{at, of};
+pub(crate) use mend::{remove, repair};

@@ -9,6 +9,7 @@ use tracequet_dataset::format::{DamagedEntry, Line, OtherVersion, Recorded, Summ
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::FileIdentity;
+use tracequet_trace::source::store::shown;
 
 use crate::hashed::trace_key;
 use crate::lake::entries::labels;
@@ -46,7 +47,7 @@ impl Known {
             && !request.refresh
         {
             return Err(Error::OtherVersion {
-                path: request.output.join(paths::entry(key)),
+                path: shown(&request.output).join(paths::entry(key)),
                 what: format!("its tables are of version {schema_version} (tracequet {version})"),
                 expected: format!("version {SCHEMA_VERSION}"),
             });
@@ -133,7 +134,7 @@ impl Known {
     }
 
     /// The recording that could not be read with this key and this content.
-    fn failed(&self, key: &str, sha256: &str) -> Option<Recorded> {
+    pub(crate) fn failed(&self, key: &str, sha256: &str) -> Option<Recorded> {
         let failed = self.summed.failed();
         let line = failed.get(failed.binary_search_by(|line| line.key().cmp(key)).ok()?)?;
         if line.sha256() == sha256 { line.recorded() } else { None }

@@ -1,27 +1,27 @@
 //! Files of a recording that may turn out to have no tables: created with the first table.
 
 use arrow_array::RecordBatch;
-use tracequet_dataset::write::{Dataset, TableId, TableSink, TableSpec, WrittenTable};
+use tracequet_dataset::write::{DatasetWriter, TableId, TableSink, TableSpec, WrittenTable};
 use tracequet_trace::error::Result;
 
 /// A dataset that is begun when the first table is declared.
 pub(crate) struct Late<'m> {
-    make: &'m dyn Fn() -> Result<Dataset>,
-    made: Option<Dataset>,
+    make: &'m dyn Fn() -> Result<DatasetWriter>,
+    made: Option<DatasetWriter>,
 }
 
 impl<'m> Late<'m> {
     /// One that `make` begins.
-    pub(crate) fn new(make: &'m dyn Fn() -> Result<Dataset>) -> Late<'m> {
+    pub(crate) fn new(make: &'m dyn Fn() -> Result<DatasetWriter>) -> Late<'m> {
         Late { make, made: None }
     }
 
     /// The dataset, with or without tables.
-    pub(crate) fn into_dataset(self) -> Result<Dataset> {
+    pub(crate) fn into_dataset(self) -> Result<DatasetWriter> {
         self.made.map_or_else(self.make, Ok)
     }
 
-    fn dataset(&mut self) -> Result<&mut Dataset> {
+    fn dataset(&mut self) -> Result<&mut DatasetWriter> {
         Ok(match &mut self.made {
             Some(made) => made,
             none => none.insert((self.make)()?),

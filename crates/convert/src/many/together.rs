@@ -62,16 +62,17 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use tracequet_dataset::write::{Dataset, DatasetOptions, Encoders, Lake, Shelf};
+    use tracequet_dataset::write::{DatasetOptions, DatasetWriter, Directory, Encoders, Shelf};
 
     /// Each group waits for the disk: 2,000 names of files that are not there must not do so 2,000 times.
     #[test]
     fn what_waits_is_put_together_and_the_room_has_an_end() {
         let folder = tempfile::tempdir().unwrap();
-        let lake = Lake::open(folder.path(), false).unwrap();
+        let lake = crate::lake::of(Directory::new(folder.path(), false));
+        lake.storage().open().unwrap();
         let (encoders, mut shelf) = (Encoders::start(1).unwrap(), Shelf::new(folder.path()));
         let mut recording = |key: usize| {
-            let part = Dataset::part_beside(&mut shelf, encoders.clone(), DatasetOptions::default()).unwrap();
+            let part = DatasetWriter::part_beside(&mut shelf, encoders.clone(), DatasetOptions::default()).unwrap();
             NewRecording::new(&format!("r{key}"), part, b"{}", Vec::new()).unwrap()
         };
         let room = room();

@@ -174,6 +174,7 @@ impl<'r> EventRun<'r> {
             kind.counts.add(raw);
             return;
         }
+        self.normalizer.written(event, out);
         let callsite = self.normalizer.callsite(&raw.stack, thread.process(), ts_ns);
         if kind.has_facts {
             self.normalizer.event(event, callsite, out);

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use tracequet_analyze::cohort::stored_cohorts;
-use tracequet_analyze::collection::StoredCollections;
+use tracequet_analyze::collection::SpilledCollections;
 use tracequet_analyze::findings::{self, Findings};
-use tracequet_analyze::heap::StoredWalks;
+use tracequet_analyze::heap::HeldWalks;
 use tracequet_analyze::lifetime::{Samples, stored_lifetimes};
 use tracequet_analyze::metrics::{Figures, Missing, definition_of};
 use tracequet_dataset::table::Tables;
@@ -35,11 +35,11 @@ pub(crate) struct TableOutput {
     /// What is wrong, when that or the figures were asked for; with the key of the recording in a dataset of several.
     findings: Option<(Findings, Option<String>)>,
     /// The walks of the heap, when it was asked what their objects retain.
-    walks: Option<StoredWalks>,
+    walks: Option<HeldWalks>,
     /// The collections with their ranges, when survival over time or lifetimes were asked for.
-    collections: Option<StoredCollections>,
+    collections: Option<SpilledCollections>,
     /// Whether survival over time was.
-    lineage: bool,
+    cohorts: bool,
     /// The allocations, when lifetimes were.
     samples: Option<Samples>,
     /// OS ids of the processes whose rows are wanted, where rows of others come as well; `None`: all.
@@ -93,8 +93,8 @@ impl TableOutput {
     pub(crate) fn new(tables: Tables, request: &Convert) -> TableOutput {
         // In one order and each name once, as in the entry of the recording, whatever the order of the options.
         let labels = request.labels.iter().cloned().collect();
-        let walks = request.retained.map(StoredWalks::new);
-        let collections = request.lineage.max(request.lifetimes).map(StoredCollections::new);
+        let walks = request.dominators.map(HeldWalks::new);
+        let collections = request.cohorts.max(request.lifetimes).map(SpilledCollections::new);
         let samples = request.lifetimes.map(Samples::new);
         let (problems, table_ids) = (BTreeMap::new(), Vec::new());
         let only = (!request.processes.is_empty()).then(BTreeSet::new);
@@ -105,7 +105,7 @@ impl TableOutput {
             table_ids,
             walks,
             collections,
-            lineage: request.lineage.is_some(),
+            cohorts: request.cohorts.is_some(),
             samples,
             labels,
             selection: Selection::default(),
@@ -130,7 +130,7 @@ impl TableOutput {
     }
 
     /// The rows of `heap_dominator`, which can be computed only when all else is known.
-    fn retained(&mut self, position: u64, dataset: &mut dyn TableSink) -> Result<()> {
+    fn dominators(&mut self, position: u64, dataset: &mut dyn TableSink) -> Result<()> {
         let Some(walks) = self.walks.take() else { return Ok(()) };
         if let Some(message) = walks.refused() {
             self.problem(&Problem::new(Severity::DataLoss, "heap_too_large", position, message));
@@ -165,12 +165,12 @@ impl TableOutput {
             })?;
             refused(self, collections.refused("allocation_lifetime is empty", "--lifetimes"), "lifetimes_too_large");
         }
-        if self.lineage {
+        if self.cohorts {
             stored_cohorts(&mut collections, |row| {
                 self.tables.add(row);
                 if self.tables.has_ready() { self.write(dataset) } else { Ok(()) }
             })?;
-            refused(self, collections.refused("gc_cohort is incomplete", "--lineage"), "lineage_too_large");
+            refused(self, collections.refused("gc_cohort is incomplete", "--cohorts"), "cohorts_too_large");
         }
         Ok(())
     }
@@ -242,7 +242,7 @@ impl TableOutput {
         failure: Option<Error>,
     ) -> Result<(InputSummary, Vec<TableSummary>)> {
         if failure.is_none() {
-            self.retained(summary.bytes, dataset)?;
+            self.dominators(summary.bytes, dataset)?;
             self.followed(summary.bytes, dataset)?;
         }
         summary.problems = self.problems.values().cloned().collect();

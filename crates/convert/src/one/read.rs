@@ -7,7 +7,7 @@ use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::write::{DatasetOptions, TableSink};
 use tracequet_trace::error::Result;
 use tracequet_trace::event::Resolver;
-use tracequet_trace::reader::etl::Manifests;
+use tracequet_trace::reader::etl::EventManifests;
 use tracequet_trace::reader::{self, Order};
 use tracequet_trace::source::{FileIdentity, RecordingPath};
 
@@ -33,7 +33,7 @@ pub(crate) fn options(request: &Convert, inputs: &[PathBuf]) -> DatasetOptions {
 /// Reads a recording into the dataset. `identity` is asked for at the end.
 pub(crate) fn read_one(
     request: &Convert,
-    manifests: &Manifests,
+    manifests: &EventManifests,
     recording: &RecordingPath,
     (shape, selection): (Shape, &Selection),
     dataset: &mut dyn TableSink,

@@ -1,6 +1,6 @@
-//! Writes a dataset to a store: first to a local folder, then uploaded.
+//! Writes a dataset that appears whole to a store: first to a local folder, then uploaded.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,7 +10,6 @@ use tracequet_trace::source::store::{Address, Failure, FailureKind, Service, Sto
 
 use super::dataset::files_below;
 use super::folder::Folder;
-use super::lake::StoreLake;
 use crate::request::Convert;
 use crate::summary::{Summary, elapsed_ns};
 
@@ -22,69 +21,39 @@ pub(crate) struct Target {
     folder: Folder,
 }
 
+/// The address that a request writes to, if its output is one.
+pub(crate) fn address_of(request: &Convert) -> Result<Option<Address>> {
+    let Some(address) = Address::parse(&request.output) else { return Ok(None) };
+    let address = address?;
+    let refuse = |what: &str| Err(Error::Usage(format!("{}: {what}", address.shown().display())));
+    if address.service == Service::Http {
+        return refuse("a plain HTTP server takes no dataset, expected a directory or an address of s3, gs or az");
+    }
+    if request.overwrite {
+        return refuse("a dataset in a store cannot be replaced in one step; choose another address");
+    }
+    Ok(Some(address))
+}
+
 impl Target {
-    /// The target of a request, if its output is an address.
+    /// The target of a request for a dataset that appears whole, if its output is an address.
     pub(crate) fn of(request: &Convert) -> Result<Option<Target>> {
-        let Some(address) = Address::parse(&request.output) else { return Ok(None) };
-        let address = address?;
-        let shown = address.shown();
-        let refuse = |what: &str| Err(Error::Usage(format!("{}: {what}", shown.display())));
-        if address.service == Service::Http {
-            return refuse("a plain HTTP server takes no dataset, expected a directory or an address of s3, gs or az");
-        }
-        if request.overwrite {
-            return refuse("a dataset in a store cannot be replaced in one step; choose another address");
-        }
+        let Some(address) = address_of(request)? else { return Ok(None) };
         let store = open(&address)?;
         Ok(Some(Target { address, store, folder: Folder::new()? }))
     }
 
-    /// Makes the dataset by `make`, which writes to the output of the request that it is given, and to the store where it is
-    /// given one; then uploads what is not there yet. `note` gets what the user has to know.
-    pub(crate) fn make(
-        &self,
-        request: &Convert,
-        make: impl FnOnce(&Convert, Option<&StoreLake>) -> Result<Summary>,
-        note: impl FnOnce(String),
-    ) -> Result<Summary> {
+    /// Makes the dataset by `make`, which writes to the output of the request that it is given; then uploads it.
+    pub(crate) fn make(&self, request: &Convert, make: impl FnOnce(&Convert) -> Result<Summary>) -> Result<Summary> {
         let started = Instant::now();
-        let output = self.folder.path().join("dataset");
-        let local = Convert { output: output.clone(), ..request.clone() };
-        let made = match request.append {
-            true => self.grow(&local, make, note),
-            false => self.whole(&local, make),
-        };
-        let shown = self.address.shown();
-        made.map(|summary| Summary { output: shown.clone(), elapsed_ns: elapsed_ns(started), ..summary })
-            .map_err(|error| renamed(error, &output, &shown))
-    }
-
-    fn grow(
-        &self,
-        local: &Convert,
-        make: impl FnOnce(&Convert, Option<&StoreLake>) -> Result<Summary>,
-        note: impl FnOnce(String),
-    ) -> Result<Summary> {
-        let lake = StoreLake::open(self.store.clone(), self.address.clone(), &local.output, local.refresh)?;
-        let summary = make(local, Some(&lake))?;
-        if let Some(text) = lake.note() {
-            note(text);
-        }
-        Ok(summary)
-    }
-
-    fn whole(
-        &self,
-        local: &Convert,
-        make: impl FnOnce(&Convert, Option<&StoreLake>) -> Result<Summary>,
-    ) -> Result<Summary> {
         let shown = self.address.shown();
         if self.store.has_any(self.address.prefix()).map_err(|failure| failure.at(&shown))? {
             return Err(Error::Exists { path: shown, replaceable: false });
         }
-        let summary = make(local, None)?;
-        self.upload(&local.output)?;
-        Ok(summary)
+        let output = self.folder.path().join("dataset");
+        let summary = make(&Convert { output: output.clone(), ..request.clone() })?;
+        self.upload(&output)?;
+        Ok(Summary { output: shown, elapsed_ns: elapsed_ns(started), ..summary })
     }
 
     /// Uploads a dataset. The manifest comes last: what has none is no dataset. When it fails, what was uploaded is removed.
@@ -114,28 +83,5 @@ impl Target {
         // Best effort: a store that failed may fail again.
         let _ = each(&files, |name| self.store.delete(&self.address.below(name)));
         Err(failure.at(shown))
-    }
-}
-
-/// An error in which a folder is replaced by its address.
-fn renamed(error: Error, folder: &Path, shown: &Path) -> Error {
-    let of = |path: PathBuf| match path.strip_prefix(folder) {
-        Ok(rest) if rest.as_os_str().is_empty() => shown.to_owned(),
-        Ok(rest) => {
-            let rest = rest.to_string_lossy().replace('\\', "/");
-            PathBuf::from(format!("{}/{rest}", shown.to_string_lossy().trim_end_matches('/')))
-        }
-        Err(_) => path,
-    };
-    let in_text =
-        |text: String| text.replace(&*folder.to_string_lossy(), shown.to_string_lossy().trim_end_matches('/'));
-    match error {
-        // A failure of the folder itself is about this machine.
-        Error::Dataset { path, what, expected } => Error::Dataset { path: of(path), what, expected },
-        Error::OtherVersion { path, what, expected } => Error::OtherVersion { path: of(path), what, expected },
-        Error::Incompatible { path, difference } => Error::Incompatible { path: of(path), difference },
-        Error::NotFound { what, message } => Error::NotFound { what, message: in_text(message) },
-        Error::Usage(text) => Error::Usage(in_text(text)),
-        other => other,
     }
 }

@@ -36,10 +36,10 @@ pub struct Options {
     pub to_ns: Option<i64>,
     /// With the table `heap_dominator`.
     #[serde(skip_serializing_if = "is_false")]
-    pub retained: bool,
+    pub dominators: bool,
     /// With the table `gc_cohort`.
     #[serde(skip_serializing_if = "is_false")]
-    pub lineage: bool,
+    pub cohorts: bool,
     /// With the table `allocation_lifetime`.
     #[serde(skip_serializing_if = "is_false")]
     pub lifetimes: bool,

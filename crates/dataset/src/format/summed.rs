@@ -110,7 +110,7 @@ impl Summed {
         if !in_order(&summed.recordings) || !in_order(&summed.failed) {
             return None;
         }
-        // In other words, or with another hash of all of it: somebody changed it.
+        // Another spelling, or another hash of the whole: something else than tracequet changed the file.
         let text = summed.manifest(&head, &written.tables);
         summed.tables = written.tables.into_iter().map(|table| (table.name, (table.rows, table.bytes))).collect();
         (text == *source).then_some(summed)
@@ -127,6 +127,11 @@ impl Summed {
     /// Adds an entry that cannot be read.
     pub fn add_damaged(&mut self, damaged: DamagedEntry) {
         self.damaged.push(damaged);
+    }
+
+    /// The same without those that cannot be read.
+    pub fn without_damaged(self) -> Summed {
+        Summed { damaged: Vec::new(), ..self }
     }
 
     fn try_to_add(&mut self, tag: &str, entry: &Entry) -> Result<(), DamagedEntry> {
@@ -152,16 +157,6 @@ impl Summed {
             *bytes = bytes.saturating_add(table.bytes);
         }
         Ok(())
-    }
-
-    /// The tag of the entry of a recording that is among them.
-    pub fn tag(&self, key: &str) -> Option<&str> {
-        let found = |lines: &'_ [Line]| lines.binary_search_by(|line| line.key().cmp(key)).ok();
-        let line = match found(&self.recordings) {
-            Some(place) => self.recordings.get(place),
-            None => self.failed.get(found(&self.failed)?),
-        };
-        line.map(Line::tag)
     }
 
     /// How many entries they are, without those that are damaged.
@@ -340,7 +335,7 @@ mod tests {
         for less in [&[][..], &[("c", "losses")], &[("b", "failed"), ("a", "ok")]] {
             let mut summed = Summed::parse(text(&of(less)).as_bytes(), 7).unwrap();
             for (key, status) in [("c", "losses"), ("a", "ok"), ("b", "failed")] {
-                if summed.tag(key).is_none() {
+                if !summed.recordings().iter().chain(summed.failed()).any(|line| line.key() == key) {
                     let entry = entry(key, status, 3);
                     summed.add(key, &tag_of(&entry), &entry);
                 }
@@ -350,7 +345,7 @@ mod tests {
         let json: Value = serde_json::from_str(&text(&all)).unwrap();
         assert_eq!((&json["inputs"][1]["trace_id"], &json["failed"][0]["path"]), (&"c".into(), &"a, \"b\"\n{".into()));
         assert_eq!(json["tables"], serde_json::json!([{ "name": "gc", "rows": 9, "bytes": 30 }]));
-        assert_eq!((all.recordings()[1].sha256(), all.tag("b").unwrap().len()), ("hash of c", DIGITS));
+        assert_eq!((all.recordings()[1].sha256(), all.failed()[0].tag().len()), ("hash of c", DIGITS));
     }
 
     /// One that was changed, or that another version wrote, is not gone by.
@@ -400,6 +395,6 @@ mod tests {
             String::from_utf8(entry("a", "ok", 1)).unwrap().replace("\"schema_version\":7", "\"schema_version\":6");
         summed.add("a", &tag_of(old.as_bytes()), old.as_bytes());
         assert_eq!(summed.other_version().map(|other| other.schema_version), Some(6));
-        assert_eq!(Summed::parse(text(&summed).as_bytes(), 7).unwrap().tag("a"), Some(""));
+        assert_eq!(Summed::parse(text(&summed).as_bytes(), 7).unwrap().recordings()[0].tag(), "");
     }
 }

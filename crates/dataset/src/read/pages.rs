@@ -1,7 +1,9 @@
 //! Checks the pages of a Parquet file against bounds before arrow-rs decodes them.
 //!
 //! arrow-rs takes what a page says that it expands to, up to 2 GB, and a list of as many lengths as a page says it has: some
-//! bytes can ask for more memory than there is, which ends the program. Source of the layout: apache/parquet-format.
+//! bytes can ask for more memory than there is, which ends the program. That holds up to parquet 60.1, which compares the compressed
+//! size of a page with what is left of the file, and reserves the size that it expands to unchecked. Source of the layout:
+//! apache/parquet-format.
 
 use std::collections::HashMap;
 use std::fs::File;

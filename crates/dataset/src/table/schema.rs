@@ -1,15 +1,16 @@
 //! Reads `schemas/tables/*.toml`: what each table and column is. Code, documentation and files all follow them.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use serde::{Deserialize, Serialize};
 use tracequet_trace::error::{Error, Result};
 
 use crate::table_spec::{Encoding, TableSpec};
 
 /// Version of the set of tables and columns; grows with every change to them.
-pub const SCHEMA_VERSION: u32 = 7;
+pub const SCHEMA_VERSION: u32 = 8;
 
 /// One table, as its file declares it. (What only the generator of code needs of the file is left out.)
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -50,6 +51,14 @@ pub struct ColumnSchema {
     pub encoding: Encoding,
 }
 
+/// Key in the metadata of an Arrow field whose value is the unit of the column.
+///
+/// What columns mean is not in files: it would make a small recording half as large again. [`TableSchema::documented`] has it.
+pub const UNIT: &str = "unit";
+
+/// Key of what a column or a table means, in metadata of schemas that are not written.
+pub const DOC: &str = "doc";
+
 /// UTC microseconds: what DuckDB, pandas, polars and Spark all read as a time.
 pub fn timestamp() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
@@ -83,8 +92,29 @@ impl ColumnSchema {
 impl TableSchema {
     /// The Arrow schema.
     pub fn arrow(&self) -> Result<SchemaRef> {
-        let field = |c: &ColumnSchema| Ok(Field::new(&c.name, c.data_type()?, c.nullable));
+        let field = |c: &ColumnSchema| {
+            let metadata: HashMap<_, _> = c.unit.iter().map(|unit| (UNIT.to_owned(), unit.clone())).collect();
+            Ok(Field::new(&c.name, c.data_type()?, c.nullable).with_metadata(metadata))
+        };
         Ok(Arc::new(Schema::new(self.columns.iter().map(field).collect::<Result<Vec<_>>>()?)))
+    }
+
+    /// The same columns with unit and meaning in the metadata of each that this table has, and the meaning of the table: for people
+    /// who look at the schema. `schema` may have other columns, too.
+    pub fn documented(&self, schema: &Schema) -> Schema {
+        let documented = |field: &FieldRef| {
+            let Some(column) = self.columns.iter().find(|column| column.name == *field.name()) else {
+                return field.clone();
+            };
+            let mut metadata = field.metadata().clone();
+            metadata.extend(column.unit.iter().map(|unit| (UNIT.to_owned(), unit.clone())));
+            metadata.insert(DOC.to_owned(), column.doc.clone());
+            Arc::new(field.as_ref().clone().with_metadata(metadata))
+        };
+        let fields: Vec<FieldRef> = schema.fields().iter().map(documented).collect();
+        let mut metadata = schema.metadata().clone();
+        metadata.insert(DOC.to_owned(), self.doc.clone());
+        Schema::new_with_metadata(fields, metadata)
     }
 
     /// What the sink has to know of the table.

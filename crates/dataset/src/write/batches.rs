@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 use tracequet_trace::error::{Error, Result};
 
 use super::order::Order;
-use super::{Dataset, TableId, TableSpec, WrittenTable};
+use super::{DatasetWriter, TableId, TableSpec, WrittenTable};
 
 /// What takes the tables of recordings.
 pub trait TableSink {
@@ -33,17 +33,17 @@ pub trait TableSink {
     }
 }
 
-impl TableSink for Dataset {
+impl TableSink for DatasetWriter {
     fn table(&mut self, spec: TableSpec) -> Result<TableId> {
-        Dataset::table(self, spec)
+        DatasetWriter::table(self, spec)
     }
 
     fn write(&mut self, table: TableId, batch: RecordBatch) -> Result<()> {
-        Dataset::write(self, table, batch)
+        DatasetWriter::write(self, table, batch)
     }
 
     fn close_tables(&mut self, metadata: &[(String, String)]) -> Result<Vec<WrittenTable>> {
-        Dataset::close_tables(self, metadata)
+        DatasetWriter::close_tables(self, metadata)
     }
 }
 

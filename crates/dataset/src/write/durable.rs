@@ -18,10 +18,13 @@ enum Share<'s> {
 /// other programs wrote, but not once for each file.
 const MANY: usize = 1024;
 
+/// What all programs together may have written that is not on a disk yet, in KB, for fewer files to be synced in one go.
+const LITTLE_KB: u64 = 256 << 10;
+
 /// Syncs all files below a folder, and the folders themselves.
 pub(super) fn sync_tree(folder: &Path) -> Result<()> {
     let (files, folders) = below(folder)?;
-    if files.len() >= MANY && sync_file_system(folder)? {
+    if (files.len() >= MANY || little_waits()) && sync_file_system(folder)? {
         return Ok(());
     }
     sync_each(&files, &folders)
@@ -66,6 +69,13 @@ fn sync_file_system(folder: &Path) -> Result<bool> {
         Err(rustix::io::Errno::NOSYS | rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => Ok(false),
         Err(error) => Err(Error::Io { path: folder.to_owned(), source: error.into() }),
     }
+}
+
+/// Whether little of what programs wrote waits for a disk. `false` where that is not known.
+fn little_waits() -> bool {
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let dirty = memory.lines().find_map(|line| line.strip_prefix("Dirty:")?.trim().strip_suffix(" kB"));
+    dirty.and_then(|kb| kb.parse::<u64>().ok()).is_some_and(|kb| kb <= LITTLE_KB)
 }
 
 #[cfg(not(target_os = "linux"))]

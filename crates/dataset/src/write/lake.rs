@@ -1,79 +1,44 @@
 //! A growing dataset of several recordings: each recording appears complete, also with several writers.
 //!
-//! `manifest/<key>.json` is the entry of a recording: what has no entry is not in the dataset. A recording's files are
-//! written side by side in a hidden directory, then each is moved to `<table>/trace=<key>/`, and then its entry appears
-//! by a rename. A table of which a recording has no rows has no file: `<table>/trace=none/` has one without rows, once
-//! for the dataset. Whoever moves files holds the lock of the dataset. Before the first file moves,
-//! `manifest/<key>.json.half` says which tables there will be: the next run takes away what a killed one left half
-//! there. Recordings that are ready at the same time are put together, so that they wait for the disk once.
+//! `manifest/<key>.json` is the entry of a recording: what has no entry is not in the dataset. First the files of a recording get
+//! to `<table>/trace=<key>/`, then its entry appears in one step. Who removes it begins with the entry. A table of which a
+//! recording has no rows has no file: `<table>/trace=none/` has one without rows, once for the dataset. `manifest.json` sums the
+//! entries up, so that a run reads only those that came since.
+//!
+//! That is the same in a directory ([`Directory`](super::Directory)) and in an object store. How a step is done is not: a
+//! [`Storage`] does them.
 
-use std::collections::{BTreeSet, HashMap};
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use tracequet_trace::error::{Error, Result};
 
-use super::dataset::{Dataset, Finished, FinishedFile};
-use super::entries::{Parsed, names, read_small, summed};
-use super::folders::{self, refuse_link, remove_all};
-use super::staging::{self, PART, Staging};
-use super::{durable, growing, leftovers, lock};
-use crate::format::{Format, Summed, check_size, hash_of, paths};
+use super::dataset_writer::DatasetWriter;
+use super::entries::read_small;
+use super::recording::{NewFile, NewRecording};
+use super::staging;
+use super::storage::{Listed, Manifest, Storage};
+use crate::format::{Entry, Format, Line, Summed, check_size, hash_of, paths};
 
-/// The entry of a recording, in its hidden directory. No table has such a name.
-const ENTRY: &str = ".entry";
+/// How often a summary is made again after another writer has written one.
+const ATTEMPTS: u32 = 30;
 
 /// A dataset of several recordings.
 #[derive(Debug)]
 pub struct Lake {
-    root: PathBuf,
-    /// Whether what was put lasts when the power fails. Not wanted where the whole directory is synced at the end.
-    durable: bool,
-    /// The manifest that was read last.
-    manifest: Mutex<Option<Parsed>>,
+    storage: Box<dyn Storage>,
+    /// The version of the tables of this program.
+    schema_version: u32,
+    /// What was summed up last.
+    last: Mutex<Option<Last>>,
 }
 
-/// A recording that is written, but not in the dataset yet. Dropped, its files are removed.
+/// A sum, and the text of the manifest that it begins with, if it does with one.
 #[derive(Debug)]
-pub struct NewRecording {
-    key: String,
-    sha256: String,
-    files: Vec<FinishedFile>,
-    replaced: Vec<String>,
-    /// Where its entry lies until then.
-    entry: PathBuf,
-    staging: Arc<Staging>,
-}
-
-impl NewRecording {
-    /// The files of `part`, with an `entry` whose `tables` name all of them. Recordings with the keys `replaced` go
-    /// when it comes.
-    pub fn new(key: &str, part: Dataset, entry: &[u8], replaced: Vec<String>) -> Result<NewRecording> {
-        staging::relative(key)?;
-        let Finished { staging, prefix, files } = part.finished()?;
-        let path = staging.path().join(format!("{prefix}{ENTRY}"));
-        fs::write(&path, entry).map_err(Error::io(&path))?;
-        let sha256 = hash_of(entry).unwrap_or_default();
-        Ok(NewRecording { key: key.to_owned(), sha256, files, replaced, entry: path, staging })
-    }
-
-    /// How many files it is, with its entry.
-    pub fn file_count(&self) -> usize {
-        self.files.len() + 1
-    }
-
-    /// Its key.
-    pub fn key(&self) -> &str {
-        &self.key
-    }
-
-    /// The recordings that go when it comes.
-    pub fn replaced(&self) -> &[String] {
-        &self.replaced
-    }
+struct Last {
+    manifest: Option<Vec<u8>>,
+    summed: Summed,
 }
 
 /// What became of a recording that was put.
@@ -87,395 +52,230 @@ pub enum Put {
     IsTaken,
 }
 
+impl Put {
+    /// Of a recording whose key another one has, which was made of what has the hash `there`.
+    fn beside(there: Option<&str>, new: &NewRecording) -> Put {
+        if there.is_some() && there == new.sha256() { Put::WasThere } else { Put::IsTaken }
+    }
+}
+
 impl Lake {
-    /// The dataset in a directory, which is made if it is not there. What a killed run left half there is removed. Fails if
-    /// something that would have to be changed lies behind a link.
-    pub fn open(root: &Path, durable: bool) -> Result<Lake> {
-        let folder = root.join(paths::ENTRIES);
-        refuse_link(&folder)?;
-        fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
-        let lake = Lake { root: root.to_owned(), durable, manifest: Mutex::default() };
-        leftovers::remove(root, PART);
-        let _lock = lake.lock()?;
-        lake.remove_halves()?;
-        Ok(lake)
+    /// The dataset in a storage. Nothing is read or written yet. `schema_version` is that of the tables of this program.
+    pub fn of(storage: impl Storage + 'static, schema_version: u32) -> Lake {
+        Lake { storage: Box::new(storage), schema_version, last: Mutex::default() }
     }
 
-    /// The same dataset for what does not last: parts of a recording that something else will take the place of.
-    pub fn without_syncing(&self) -> Lake {
-        Lake { root: self.root.clone(), durable: false, manifest: Mutex::default() }
+    /// Where it lies.
+    pub fn storage(&self) -> &dyn Storage {
+        self.storage.as_ref()
     }
 
-    /// The directory.
-    pub fn path(&self) -> &Path {
-        &self.root
+    /// The recordings, summed up: what `manifest.json` says, and the entries that it does not have yet. All entries are read when
+    /// one was removed or changed since that was written, and when the sum is to be made `anew`.
+    pub fn summed(&self, anew: bool) -> Result<Summed> {
+        // Before the listing: what comes meanwhile is new.
+        let manifest = if anew { None } else { self.storage.manifest()? };
+        self.sum(manifest.as_ref())
     }
 
-    /// The recordings, summed up; `anew` without what the manifest sums up. `schema_version` is that of the tables of
-    /// this program.
-    pub fn summed(&self, schema_version: u32, anew: bool) -> Result<Summed> {
-        let mut before = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
-        summed(&self.root, schema_version, anew, &mut before)
-    }
-
-    /// Moves the files of recordings to their places and adds their entries, in this order. A recording that is there
-    /// already stays, unless it is replaced.
-    pub fn put(&self, recordings: &[NewRecording]) -> Result<Vec<Put>> {
-        if self.durable {
-            let trees: BTreeSet<&Path> = recordings.iter().map(|new| new.staging.path()).collect();
-            durable::sync_trees(&trees.into_iter().collect::<Vec<_>>())?;
-        }
-        let _lock = self.lock()?;
-        let _committing = growing::commit();
-        let mut half = Vec::new();
-        let outcomes = self.put_all(recordings, &mut half);
-        if outcomes.is_err() {
-            for key in half {
-                // What cannot be removed now, the next run removes.
-                let _ = self.remove_half(key, &self.half(key));
+    fn sum(&self, manifest: Option<&Manifest>) -> Result<Summed> {
+        let listed = self.storage.list()?;
+        let (text, written) = manifest.map_or((None, None), |found| (found.text.as_ref().ok(), found.written));
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = last.take().filter(|last| last.manifest.as_ref() == text).map(|last| last.summed);
+        let parsed = || text.and_then(|text| Summed::parse(text, self.schema_version));
+        let mut known = None;
+        for summed in before.into_iter().chain(std::iter::once_with(parsed).flatten()) {
+            if let Some(fresh) = self.fresh(&summed, &listed, written)? {
+                known = Some((summed, fresh));
+                break;
             }
+        }
+        let (mut summed, fresh) = known.unwrap_or_else(|| (Summed::new(self.schema_version), listed.iter().collect()));
+        self.storage.read(&fresh, &mut |key, entry| match entry {
+            Ok((tag, text)) => summed.add(key, &tag, &text),
+            Err(damaged) => summed.add_damaged(damaged),
+        })?;
+        // Damaged ones are in no sum, so that they are read each time.
+        *last = Some(Last { manifest: text.cloned(), summed: summed.clone().without_damaged() });
+        Ok(summed)
+    }
+
+    /// The entries that a sum does not have, if those that it has are as they were.
+    fn fresh<'l>(
+        &self,
+        summed: &Summed,
+        listed: &'l [Listed],
+        written: Option<SystemTime>,
+    ) -> Result<Option<Vec<&'l Listed>>> {
+        let (mut recordings, mut failed) = (summed.recordings().iter().peekable(), summed.failed().iter().peekable());
+        let mut fresh = Vec::new();
+        for one in listed {
+            // All are in the order of keys, so that one that is gone is still the next in the end.
+            let is_it = |line: &&Line| line.key() == one.key;
+            match recordings.next_if(is_it).or_else(|| failed.next_if(is_it)) {
+                None => fresh.push(one),
+                Some(line) if self.is_same(one, line.tag(), written)? => {}
+                Some(_) => return Ok(None),
+            }
+        }
+        Ok((recordings.peek().is_none() && failed.peek().is_none()).then_some(fresh))
+    }
+
+    /// Whether an entry has this tag. One that may have been written after the manifest is read for that, if the listing has no tag.
+    fn is_same(&self, one: &Listed, tag: &str, written: Option<SystemTime>) -> Result<bool> {
+        if let Some(own) = &one.tag {
+            return Ok(own == tag);
+        }
+        let is_older = one.changed.zip(written).is_some_and(|(changed, written)| changed < written);
+        let is_same = |entry| matches!(entry, Some(Ok((own, _))) if own == tag && !tag.is_empty());
+        Ok(is_older || is_same(self.storage.entry(&one.key)?))
+    }
+
+    /// Replaces files of the dataset that are not tables. `make` gets all recordings that the dataset has now, those of other writers
+    /// too, as [`Lake::summed`] gives them, and returns the files; the last one is the manifest. When another writer does the same at
+    /// the same time, one of both repeats it, so that the last one has all.
+    pub fn describe(&self, anew: bool, make: impl Fn(&Summed) -> Result<Vec<(&'static str, String)>>) -> Result<()> {
+        let shown = self.storage.shown();
+        for attempt in 1..=ATTEMPTS {
+            let turn = self.storage.turn()?;
+            let before = self.storage.manifest()?;
+            let files = make(&self.sum(before.as_ref().filter(|_| !anew))?)?;
+            files.iter().try_for_each(|(name, text)| check_size(&shown.join(name), text.len()))?;
+            if self.storage.put_summary(&files, before.as_ref())? {
+                return Ok(());
+            }
+            drop(turn);
+            std::thread::sleep(Duration::from_millis(u64::from(attempt) * 20));
+        }
+        let message =
+            "other writers keep changing the manifest; the recordings are complete, and the next run adds them to it";
+        Err(Error::Io { path: shown, source: std::io::Error::other(message) })
+    }
+
+    /// Puts recordings into the dataset, in this order. One that is there already stays, unless it is replaced.
+    pub fn put(&self, recordings: &[NewRecording]) -> Result<Vec<Put>> {
+        let _turn = self.storage.turn_for(recordings)?;
+        let mut begun = Vec::new();
+        let outcomes = self.put_all(recordings, &mut begun);
+        if outcomes.is_err() {
+            self.storage.abandon(&begun);
         }
         outcomes
     }
 
-    /// `half` are the keys whose files have begun to move, and that have no entry yet.
-    fn put_all<'n>(&self, recordings: &'n [NewRecording], half: &mut Vec<&'n str>) -> Result<Vec<Put>> {
-        let mut folders = BTreeSet::new();
+    /// `begun` are those whose files were begun to be put.
+    fn put_all<'n>(&self, recordings: &'n [NewRecording], begun: &mut Vec<&'n NewRecording>) -> Result<Vec<Put>> {
         let mut outcomes = Vec::new();
-        let mut keys: HashMap<&str, &str> = HashMap::new();
+        let mut places = Vec::new();
+        let mut keys: HashMap<&str, Option<&str>> = HashMap::new();
         for new in recordings {
-            let key = new.key.as_str();
-            if self.is_there_as_it_is(new) {
+            if self.is_there_as_it_is(new)? {
                 outcomes.push(Put::Done);
                 continue;
             }
             // Before anything is removed.
-            let places: Vec<PathBuf> =
-                new.files.iter().map(|file| self.folder(&file.table, key)).collect::<Result<_>>()?;
-            let mut has_replaced = false;
-            for old in &new.replaced {
-                has_replaced |= self.take_away(old)?;
+            self.storage.check(new)?;
+            let mut replaces = false;
+            for old in new.replaced() {
+                replaces |= self.take_away(old)?;
             }
-            let there = self.hash_there(key)?.or_else(|| keys.get(key).map(|sha256| (*sha256).to_owned()));
-            if let Some(there) = there {
-                outcomes.push(if there == new.sha256 { Put::WasThere } else { Put::IsTaken });
+            if let Some(sha256) = keys.get(new.key()) {
+                outcomes.push(Put::beside(*sha256, new));
                 continue;
             }
-            keys.insert(key, &new.sha256);
-            let note = self.half(key);
-            if fs::symlink_metadata(&note).is_ok() {
-                // Another process was killed meanwhile.
-                self.remove_half(key, &note)?;
+            if let Some(there) = self.there(new)? {
+                outcomes.push(there);
+                continue;
             }
-            fs::rename(&new.entry, &note).map_err(Error::io(&note))?;
-            half.push(key);
-            if has_replaced {
-                // Maybe written before another writer summed up the old one: it must not be taken for that.
-                let touched =
-                    File::options().append(true).open(&note).and_then(|note| note.set_modified(SystemTime::now()));
-                touched.map_err(Error::io(&note))?;
-            }
-            for (file, folder) in new.files.iter().zip(places) {
-                fresh_folder(&folder)?;
-                move_in(file, &folder, 0)?;
-                folders.extend(folder.parent().map(Path::to_owned));
-                folders.insert(folder);
-            }
+            keys.insert(new.key(), new.sha256());
+            begun.push(new);
+            self.storage.put_files(new, replaces)?;
+            places.push(outcomes.len());
             outcomes.push(Put::Done);
         }
-        if self.durable {
-            durable::sync_folders(&folders.into_iter().collect::<Vec<_>>())?;
-        }
-        for key in std::mem::take(half) {
-            let place = self.entry(key);
-            fs::rename(self.half(key), &place).map_err(Error::io(&place))?;
-        }
-        if self.durable {
-            durable::sync_folder(&self.root.join(paths::ENTRIES));
+        let is_ours = self.storage.put_entries(begun)?;
+        for ((new, place), is_ours) in begun.iter().zip(places).zip(is_ours) {
+            if let (false, Some(outcome)) = (is_ours, outcomes.get_mut(place)) {
+                *outcome = self.there(new)?.unwrap_or(Put::WasThere);
+            }
         }
         Ok(outcomes)
     }
 
-    /// The hash in the entry that a key has; an empty one if that is damaged.
-    fn hash_there(&self, key: &str) -> Result<Option<String>> {
-        match read_small(&self.entry(key)) {
-            Ok(entry) => Ok(Some(hash_of(&entry).unwrap_or_default())),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-            Err(_) => Ok(Some(String::new())),
+    /// The outcome for a recording whose key has an entry.
+    fn there(&self, new: &NewRecording) -> Result<Option<Put>> {
+        let entry = self.storage.entry(new.key())?;
+        Ok(entry.map(|entry| Put::beside(entry.ok().and_then(|(_, there)| hash_of(&there)).as_deref(), new)))
+    }
+
+    /// Whether a recording would only take its own place, with the same entry: a file that cannot be read is tried at each run, and
+    /// another process may have tried it, too.
+    fn is_there_as_it_is(&self, new: &NewRecording) -> Result<bool> {
+        if new.replaced().is_empty() || new.replaced().iter().any(|old| old != new.key()) {
+            return Ok(false);
         }
+        let Some(Ok((_, there))) = self.storage.entry(new.key())? else { return Ok(false) };
+        let size = |file: &NewFile| Some((file.name.clone(), std::fs::metadata(&file.path).ok()?.len()));
+        let files: Option<Vec<_>> = new.files().iter().map(size).collect();
+        let is_same = read_small(new.entry()).is_ok_and(|own| own == there);
+        Ok(is_same && files.is_some_and(|files| self.storage.has_files(&files)))
     }
 
-    /// Whether a recording would only take its own place, with the same entry: another process tried a file, too, that cannot
-    /// be read.
-    fn is_there_as_it_is(&self, new: &NewRecording) -> bool {
-        let own = |entry: Vec<u8>| read_small(&new.entry).is_ok_and(|own| own == entry);
-        let is_there = |file: &FinishedFile| {
-            let folder = self.folder(&file.table, &new.key).ok()?;
-            Some(fs::metadata(part(file, &folder, 0)).ok()?.len() == fs::metadata(&file.path).ok()?.len())
-        };
-        new.replaced.contains(&new.key)
-            && new.replaced.iter().all(|old| *old == new.key)
-            && read_small(&self.entry(&new.key)).is_ok_and(own)
-            && new.files.iter().all(|file| is_there(file) == Some(true))
+    /// The entry of a recording, if it has one that can be read, and its files are there.
+    pub fn entry_of(&self, key: &str, format: Format) -> Result<Option<(Entry, Vec<u8>)>> {
+        staging::relative(key)?;
+        let Some(Ok((_, text))) = self.storage.entry(key)? else { return Ok(None) };
+        let Ok(entry) = Entry::parse(key, &text) else { return Ok(None) };
+        let tables = entry.tables.iter().filter(|table| table.rows > 0);
+        let files: Vec<_> = tables.map(|table| (paths::file(&table.name, key, format), table.bytes)).collect();
+        Ok(self.storage.has_files(&files).then_some((entry, text)))
     }
 
-    /// Where the files of a recording lie. Fails if that is behind a link.
-    fn folder(&self, table: &str, key: &str) -> Result<PathBuf> {
-        folders::place(&self.root, &staging::relative(&paths::folder(table, key))?)
-    }
-
-    /// The entry of a recording, if it has one that can be read.
-    pub fn entry_of(&self, key: &str) -> Option<Vec<u8>> {
-        staging::relative(key).ok()?;
-        read_small(&self.entry(key)).ok()
-    }
-
-    /// Whether a recording has one file of a table, of this size.
-    pub fn has_file(&self, table: &str, key: &str, format: Format, bytes: u64) -> bool {
-        let place = paths::file(table, key, format);
-        let found = staging::relative(&place).ok().and_then(|place| fs::metadata(self.root.join(place)).ok());
-        found.is_some_and(|found| found.is_file() && found.len() == bytes)
-    }
-
-    /// Whether there is the file without rows of a table.
-    pub fn has_empty(&self, table: &str, format: Format) -> bool {
-        self.root.join(paths::file(table, paths::NO_RECORDING, format)).is_file()
+    /// Which of these tables have a file without rows.
+    pub fn has_empty(&self, tables: &[&str], format: Format) -> Result<Vec<bool>> {
+        let name = |table: &&str| paths::file(table, paths::NO_RECORDING, format);
+        self.storage.has(&tables.iter().map(name).collect::<Vec<_>>())
     }
 
     /// Takes the files of tables without rows into the dataset, one for each table that `part` has. They replace those
     /// of an earlier run.
-    pub fn put_empty(&self, part: Dataset) -> Result<()> {
-        let Finished { staging, files, .. } = part.finished()?;
-        if self.durable {
-            durable::sync_trees(&[staging.path()])?;
-        }
-        let _lock = self.lock()?;
-        let _committing = growing::commit();
-        let mut folders = BTreeSet::new();
-        for file in &files {
-            let folder = self.folder(&file.table, paths::NO_RECORDING)?;
-            make_folder(&folder)?;
-            move_in(file, &folder, 0)?;
-            folders.extend(folder.parent().map(Path::to_owned));
-            folders.insert(folder);
-        }
-        if self.durable {
-            durable::sync_folders(&folders.into_iter().collect::<Vec<_>>())?;
-        }
-        Ok(())
-    }
-
-    /// Adds a part of a recording that is still written: a file for each of its tables. Each appears whole, and none changes
-    /// afterwards.
-    pub(super) fn add_part(&self, key: &str, number: u32, part: Dataset) -> Result<()> {
-        let Finished { staging, files, .. } = part.finished()?;
-        if self.durable {
-            durable::sync_tree(staging.path())?;
-        }
-        let _lock = self.lock()?;
-        let _committing = growing::commit();
-        for file in &files {
-            let folder = self.folder(&file.table, key)?;
-            make_folder(&folder)?;
-            move_in(file, &folder, number)?;
-            if self.durable {
-                durable::sync_folder(&folder);
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes or replaces the entry of a recording, in one step.
-    pub fn note(&self, key: &str, entry: &[u8]) -> Result<()> {
-        staging::relative(key)?;
-        let _lock = self.lock()?;
-        self.write_entry(key, entry)
-    }
-
-    /// Puts a recording in the place of its parts, table by table, and then its entry. Who reads a table meanwhile finds all
-    /// parts or the whole. `before` is an entry that names all tables.
-    pub fn finish(&self, key: &str, whole: Dataset, before: &[u8], entry: &[u8]) -> Result<()> {
-        let Finished { staging, files, .. } = whole.finished()?;
-        // A folder for each, since what takes the place of all parts at once is their folder.
-        let mut moves = Vec::new();
-        for (number, file) in files.iter().enumerate() {
-            let from = staging.path().join(number.to_string());
-            make_folder(&from)?;
-            move_in(file, &from, 0)?;
-            moves.push((from, self.folder(&file.table, key)?));
-        }
-        if self.durable {
-            durable::sync_tree(staging.path())?;
-        }
-        let _lock = self.lock()?;
-        let _committing = growing::commit();
-        self.write_entry(key, before)?;
-        for (from, to) in moves {
-            let folder = to.parent().unwrap_or(&self.root);
-            make_folder(folder)?;
-            // The parts go away with the hidden directory.
-            if !to.exists() || staging::exchange(&from, &to).is_err() {
-                remove_all(&to)?;
-                fs::rename(&from, &to).map_err(Error::io(&to))?;
-            }
-            if self.durable {
-                durable::sync_folder(folder);
-            }
-        }
-        self.write_entry(key, entry)
-    }
-
-    /// Takes away what [`Lake::open`] made, if nothing was put there since.
-    pub fn leave(self, was_there: bool) {
-        let folder = self.root.join(paths::ENTRIES);
-        let is_empty = names(&folder).is_ok_and(|names| names.iter().all(|name| name == paths::LOCK));
-        if is_empty && !was_there {
-            // Fails, rightly, where something else has moved in.
-            fs::remove_file(folder.join(paths::LOCK)).ok();
-            fs::remove_dir(&folder).ok();
-            fs::remove_dir(&self.root).ok();
-        }
-    }
-
-    /// By a name that [`Lake::open`] takes away when it was left behind.
-    fn write_entry(&self, key: &str, entry: &[u8]) -> Result<()> {
-        let (fresh, place) = (self.fresh(&format!("{key}.entry")), self.entry(key));
-        self.write(&fresh, entry)?;
-        fs::rename(&fresh, &place).map_err(Error::io(&place))?;
-        if self.durable {
-            durable::sync_folder(&self.root.join(paths::ENTRIES));
-        }
-        Ok(())
+    pub fn put_empty(&self, part: DatasetWriter) -> Result<()> {
+        let finished = part.finished()?;
+        let files = finished.files.into_iter().map(|file| NewFile::part(file, paths::NO_RECORDING, 0));
+        self.storage.put_empty(&files.collect::<Vec<_>>())
     }
 
     /// Removes a recording. Returns whether it was there.
     pub fn remove(&self, key: &str) -> Result<bool> {
-        staging::relative(key)?;
-        let _lock = self.lock()?;
-        let _committing = growing::commit();
+        let _turn = self.storage.turn_for(&[])?;
         self.take_away(key)
     }
 
-    /// Replaces files of the dataset that are no tables, in one step each. `make` sees the recordings that there are
-    /// now, as [`Lake::summed`] gives them; no other writer changes them meanwhile.
-    pub fn describe(
-        &self,
-        (schema_version, anew): (u32, bool),
-        make: impl FnOnce(&Summed) -> Result<Vec<(&'static str, String)>>,
-    ) -> Result<()> {
-        let _lock = self.lock()?;
-        for (name, text) in make(&self.summed(schema_version, anew)?)? {
-            let path = self.root.join(staging::relative(name)?);
-            check_size(&path, text.len())?;
-            let fresh = self.fresh(&format!("{name}.summary"));
-            let replaced = self.write(&fresh, text.as_bytes());
-            if let Err(error) = replaced.and_then(|()| fs::rename(&fresh, &path).map_err(Error::io(&path))) {
-                let _ = fs::remove_file(&fresh);
-                return Err(error);
-            }
-        }
-        if self.durable {
-            durable::sync_folder(&self.root);
-        }
-        Ok(())
-    }
-
-    /// Takes the entry away first: what has none is not in the dataset.
     fn take_away(&self, key: &str) -> Result<bool> {
         staging::relative(key)?;
-        let (entry, half) = (self.entry(key), self.half(key));
-        if fs::symlink_metadata(&entry).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
-            return Ok(false);
-        }
-        // Fails before anything is removed.
-        folders::of_recording(&self.root, key)?;
-        fs::rename(&entry, &half).map_err(Error::io(entry))?;
-        self.remove_half(key, &half).map(|()| true)
+        self.storage.take_away(key)
     }
 
-    fn remove_halves(&self) -> Result<()> {
-        let folder = self.root.join(paths::ENTRIES);
-        for name in names(&folder)?.into_iter().filter(|name| name.ends_with(paths::HALF)) {
-            let path = folder.join(&name);
-            match paths::key_of_half(&name) {
-                Some(key) if fs::symlink_metadata(self.entry(key)).is_err() => self.remove_half(key, &path)?,
-                // Of a recording that is there, or of a file that was to take the place of another.
-                _ => remove_all(&path)?,
+    /// Names of files of one of the recordings that have some; of `tables` without rows, if there is no such recording.
+    pub fn some_files(&self, tables: &[&str]) -> Result<Vec<String>> {
+        let of_formats = |table: &str, key: &str| Format::ALL.map(|format| paths::file(table, key, format));
+        let those_there = |names: Vec<String>| -> Result<Vec<String>> {
+            let there = self.storage.has(&names)?;
+            Ok(names.into_iter().zip(there).filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect())
+        };
+        for Listed { key, .. } in self.storage.list()? {
+            let Some(Ok((_, text))) = self.storage.entry(&key)? else { continue };
+            let Ok(entry) = Entry::parse(&key, &text) else { continue };
+            let tables = entry.tables.iter().filter(|table| table.bytes > 0);
+            let found = those_there(tables.flat_map(|table| of_formats(&table.name, &key)).collect())?;
+            if !found.is_empty() {
+                return Ok(found);
             }
         }
-        Ok(())
-    }
-
-    /// Removes the files of a recording that is half there, in whatever tables it has them, and the note that it is.
-    fn remove_half(&self, key: &str, half: &Path) -> Result<()> {
-        for folder in folders::of_recording(&self.root, key)? {
-            remove_all(&folder)?;
-            // Fails, rightly, when other recordings have the table.
-            for table in folder.ancestors().skip(1).take_while(|table| *table != self.root) {
-                if fs::remove_dir(table).is_err() {
-                    break;
-                }
-            }
-        }
-        remove_all(half)
-    }
-
-    fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
-        // What lies there is left over, and may be a link.
-        remove_all(path)?;
-        let mut file = File::options().write(true).create_new(true).open(path).map_err(Error::io(path))?;
-        file.write_all(bytes).map_err(Error::io(path))?;
-        if self.durable { file.sync_all().map_err(Error::io(path)) } else { Ok(()) }
-    }
-
-    fn entry(&self, key: &str) -> PathBuf {
-        self.root.join(paths::entry(key))
-    }
-
-    fn half(&self, key: &str) -> PathBuf {
-        self.root.join(paths::half(key))
-    }
-
-    /// A name for a file that is to take the place of another. [`Lake::open`] removes what was left behind.
-    fn fresh(&self, name: &str) -> PathBuf {
-        self.root.join(paths::ENTRIES).join(format!("{name}{}", paths::HALF))
-    }
-
-    fn lock(&self) -> Result<File> {
-        let path = self.root.join(paths::ENTRIES).join(paths::LOCK);
-        match fs::symlink_metadata(&path) {
-            Ok(found) if !found.is_file() => {
-                let expected = "a file, which a run locks: remove it".to_owned();
-                Err(Error::Dataset { path, what: "is a link, or no file".into(), expected })
-            }
-            _ => lock::lock(&path).map_err(Error::io(path)),
-        }
+        those_there(tables.iter().flat_map(|table| of_formats(table, paths::NO_RECORDING)).collect())
     }
 }
 
-/// Where a part of a recording is, in the folder of its table.
-fn part(file: &FinishedFile, folder: &Path, number: u32) -> PathBuf {
-    let extension = file.path.extension().unwrap_or_default().to_string_lossy();
-    folder.join(paths::part(number, &extension))
-}
-
-/// Makes the folder of a recording that has no file of a table yet.
-fn fresh_folder(folder: &Path) -> Result<()> {
-    match fs::create_dir(folder) {
-        // What lies there is abandoned: the recording has no entry.
-        Err(e) if e.kind() == ErrorKind::AlreadyExists => remove_all(folder).and_then(|()| make_folder(folder)),
-        // The table is new.
-        Err(e) if e.kind() == ErrorKind::NotFound => make_folder(folder),
-        made => made.map_err(Error::io(folder)),
-    }
-}
-
-/// Moves a file to its place among those of a recording.
-fn move_in(file: &FinishedFile, folder: &Path, number: u32) -> Result<()> {
-    let to = part(file, folder, number);
-    fs::rename(&file.path, &to).map_err(Error::io(&to))
-}
-
-fn make_folder(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).map_err(Error::io(folder))
-}
+#[cfg(test)]
+mod tests;

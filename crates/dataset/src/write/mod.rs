@@ -6,11 +6,13 @@
 
 mod arrow;
 mod batches;
-mod dataset;
+mod dataset_writer;
+mod directory;
 mod durable;
 mod entries;
 mod failure;
 mod file;
+mod first_rows;
 mod folders;
 mod growing;
 mod lake;
@@ -22,9 +24,11 @@ mod parquet;
 mod parts;
 mod plain;
 mod properties;
+mod recording;
 mod replaceable;
 mod shelf;
 mod staging;
+mod storage;
 mod table;
 mod waiting;
 mod workers;
@@ -38,13 +42,16 @@ use crate::format::paths;
 pub use crate::format::Format;
 pub use crate::table_spec::{Encoding, TableSpec};
 pub use batches::{BatchSink, TableSink};
-pub use dataset::Dataset;
+pub use dataset_writer::DatasetWriter;
+pub use directory::Directory;
 pub use entries::{EntryBytes, entries, read_manifest, read_small};
 pub use growing::Growing as Unfinished;
 pub use growing::abandon_all;
-pub use lake::{Lake, NewRecording, Put};
+pub use lake::{Lake, Put};
 pub use parts::{Announce, Parts};
+pub use recording::{NewFile, NewRecording};
 pub use shelf::Shelf;
+pub use storage::{Holds, Listed, Manifest, ReadEntry, Storage, Turn};
 pub use workers::Encoders;
 
 /// Compression of the tables.
@@ -65,7 +72,7 @@ impl Default for Compression {
     }
 }
 
-/// A table of a [`Dataset`].
+/// A table of a [`DatasetWriter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TableId(usize);
 

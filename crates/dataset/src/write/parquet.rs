@@ -19,6 +19,7 @@ use parquet::file::writer::SerializedFileWriter;
 use tracequet_trace::error::Result;
 
 use super::file::TableFile;
+use super::first_rows::FirstRows;
 use super::workers::{Ticket, Workers, least, lock};
 use super::{Compression, TableSpec, failure, properties};
 
@@ -72,14 +73,14 @@ struct Delivered {
 }
 
 impl ParquetTable {
-    /// A table at `path`, of which nothing is written yet. `sizes` are the bytes of its columns, where they are known.
+    /// A table at `path`, of which nothing is written yet.
     pub(super) fn new(
         path: PathBuf,
         spec: &TableSpec,
         compression: Compression,
-        sizes: &[usize],
+        first: &FirstRows,
     ) -> Result<ParquetTable> {
-        let properties = properties::writer_properties(spec, compression, sizes)?;
+        let properties = properties::writer_properties(spec, compression, first)?;
         // Not used to write batches, but it knows how to put the Arrow schema into the footer.
         let (writer, factory) =
             ArrowWriter::try_new(TableFile::new(path.clone()), spec.schema.clone(), Some(properties))

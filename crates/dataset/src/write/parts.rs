@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use arrow_array::RecordBatch;
 use tracequet_trace::error::{Error, Result};
 
-use super::dataset::Dataset;
-use super::lake::Lake;
+use super::dataset_writer::DatasetWriter;
+use super::directory::Directory;
 use super::workers::Encoders;
 use super::{DatasetOptions, TableId, TableSink, TableSpec, WrittenTable};
 
@@ -17,12 +17,12 @@ pub type Announce<'a> = dyn FnMut(&[WrittenTable]) -> Result<()> + 'a;
 
 /// The tables of a recording, whole and in parts.
 pub struct Parts<'a> {
-    lake: &'a Lake,
+    directory: &'a Directory,
     key: String,
     options: DatasetOptions,
     every: Duration,
     announce: &'a mut Announce<'a>,
-    whole: Dataset,
+    whole: DatasetWriter,
     /// The tables of `whole`, by their ids.
     specs: Vec<TableSpec>,
     /// The part that has rows and is not published yet.
@@ -38,7 +38,7 @@ pub struct Parts<'a> {
 
 /// The rows since the last part.
 struct Part {
-    dataset: Dataset,
+    dataset: DatasetWriter,
     /// The tables of the part, by their ids in the whole.
     ids: Vec<Option<TableId>>,
 }
@@ -47,7 +47,7 @@ impl<'a> Parts<'a> {
     /// For the recording `key` of a dataset, a part at each interval. `metadata` goes into the footer of
     /// each part; `announce` is called when a part is there, and before one with tables that no earlier part had.
     pub fn new(
-        lake: &'a Lake,
+        directory: &'a Directory,
         key: &str,
         (options, encoders): (DatasetOptions, Arc<Encoders>),
         every: Duration,
@@ -55,9 +55,9 @@ impl<'a> Parts<'a> {
         announce: &'a mut Announce<'a>,
     ) -> Result<Parts<'a>> {
         Ok(Parts {
-            lake,
+            directory,
             key: key.to_owned(),
-            whole: Dataset::part_of(lake.path(), encoders, options.clone())?,
+            whole: DatasetWriter::part_of(directory.path(), encoders, options.clone())?,
             options,
             every,
             announce,
@@ -71,7 +71,7 @@ impl<'a> Parts<'a> {
     }
 
     /// The end: gives what is to take the place of the parts.
-    pub fn into_whole(self) -> Dataset {
+    pub fn into_whole(self) -> DatasetWriter {
         self.whole
     }
 
@@ -79,7 +79,8 @@ impl<'a> Parts<'a> {
         let part = match &mut self.part {
             Some(part) => part,
             None => {
-                let dataset = Dataset::part_of(self.lake.path(), self.whole.encoders(), self.options.clone())?;
+                let dataset =
+                    DatasetWriter::part_of(self.directory.path(), self.whole.encoders(), self.options.clone())?;
                 self.part.insert(Part { dataset, ids: Vec::new() })
             }
         };
@@ -136,7 +137,7 @@ impl TableSink for Parts<'_> {
         if self.published.len() > before {
             (self.announce)(&self.published)?;
         }
-        self.lake.add_part(&self.key, self.count, part.dataset)?;
+        self.directory.add_part(&self.key, self.count, part.dataset)?;
         self.count += 1;
         for table in written {
             if let Some(known) = self.published.iter_mut().find(|known| known.name == table.name) {

@@ -1,5 +1,6 @@
 //! How Parquet writes each column of a table.
 
+use arrow_schema::DataType;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::basic::{Compression as Codec, Encoding as Layout, Type, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -8,6 +9,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 use tracequet_trace::error::{Error, Result};
 
+use super::first_rows::FirstRows;
 use super::{Compression, Encoding, TableSpec};
 
 /// A dictionary that outgrows its page falls back to plain values and doubles the file, so names get more room than
@@ -18,11 +20,11 @@ const TEXT_DICTIONARY_LIMIT: usize = 4 << 20;
 /// with it; that took half of the processor time of small recordings. Below this bound their datasets grow by 2 %.
 const WORTH_COMPRESSING: usize = 1 << 10;
 
-/// The writer properties of a table. `sizes` are the bytes of its columns, where they are known before anything is written.
+/// The writer properties of a table that begins with these rows.
 pub(super) fn writer_properties(
     spec: &TableSpec,
     compression: Compression,
-    sizes: &[usize],
+    first: &FirstRows,
 ) -> Result<WriterProperties> {
     let refused = |error: ParquetError| Error::Internal(format!("table {}: {error}", spec.name));
     let columns = ArrowSchemaConverter::new().convert(&spec.schema).map_err(refused)?;
@@ -41,8 +43,16 @@ pub(super) fn writer_properties(
         let root = columns.get_column_root_idx(leaf);
         let Some((encoding, field)) = spec.encodings.get(root).zip(spec.schema.fields().get(root)) else { continue };
         let nested = column.path().parts().len() > 1;
-        builder = encode(builder, &column, *encoding, nested);
-        if sizes.get(root).is_some_and(|bytes| *bytes < WORTH_COMPRESSING) {
+        let varied = first.varied.get(root) == Some(&true);
+        let encoding = match (encoding, field.data_type()) {
+            // To look nearly every value up costs more than all else, until the dictionary is given up for its size.
+            // pyarrow reads no encoding but these two into a dictionary of its own.
+            (Encoding::Dictionary, DataType::Dictionary(..)) if varied => Encoding::Plain,
+            (Encoding::Dictionary, _) if varied => Encoding::Delta,
+            (encoding, _) => *encoding,
+        };
+        builder = encode(builder, &column, encoding, nested);
+        if first.sizes.get(root).is_some_and(|bytes| *bytes < WORTH_COMPRESSING) {
             builder = builder.set_column_compression(column.path().clone(), Codec::UNCOMPRESSED);
         }
         if nested && column.physical_type() == Type::BYTE_ARRAY {

@@ -9,6 +9,7 @@ use arrow_schema::{ArrowError, DataType};
 use tracequet_trace::error::{Error, Result};
 
 use super::arrow::ArrowTable;
+use super::first_rows::FirstRows;
 use super::measure::Meter;
 use super::order::{Key, Order};
 use super::parquet::ParquetTable;
@@ -63,22 +64,22 @@ struct Output {
 }
 
 impl Output {
-    /// The writer, which is made if there is none yet. `sizes` are the bytes of all columns, where they are known already.
-    fn writer(&mut self, spec: &TableSpec, sizes: &[usize]) -> Result<&mut Writer> {
+    /// The writer, which is made if there is none yet, for a table that begins with these rows.
+    fn writer(&mut self, spec: &TableSpec, first: impl FnOnce() -> FirstRows) -> Result<&mut Writer> {
         let (here, compression) = (&self.path.here, self.compression);
         Ok(match &mut self.writer {
             Some(writer) => writer,
             none => none.insert(match self.format {
                 Format::Parquet => {
-                    Writer::Parquet(Box::new(ParquetTable::new(here.clone(), spec, compression, sizes)?))
+                    Writer::Parquet(Box::new(ParquetTable::new(here.clone(), spec, compression, &first())?))
                 }
                 Format::Arrow => Writer::Arrow(ArrowTable::new(here.clone(), spec, compression)?),
             }),
         })
     }
 
-    fn parquet(&mut self, spec: &TableSpec) -> Result<&mut ParquetTable> {
-        match self.writer(spec, &[])? {
+    fn parquet(&mut self, spec: &TableSpec, first: impl FnOnce() -> FirstRows) -> Result<&mut ParquetTable> {
+        match self.writer(spec, first)? {
             Writer::Parquet(parquet) => Ok(parquet),
             Writer::Arrow(_) => Err(Error::Internal("a Parquet table with the writer of another format".into())),
         }
@@ -146,7 +147,7 @@ impl Table {
         if self.output.format == Format::Arrow {
             // Batches are sorted, each by itself; they wait for nothing.
             let batch = sorted(batch)?;
-            let Writer::Arrow(arrow) = self.output.writer(&self.spec, &[])? else {
+            let Writer::Arrow(arrow) = self.output.writer(&self.spec, FirstRows::default)? else {
                 return Err(Error::Internal("an Arrow table without its writer".into()));
             };
             return arrow.write(workers, loads, batch, bytes, &workers.admit(bytes));
@@ -155,15 +156,15 @@ impl Table {
         self.group.bytes += bytes;
         if self.group.last.is_some() {
             let batch = sorted(batch)?;
-            let parquet = self.output.parquet(&self.spec)?;
+            let parquet = self.output.parquet(&self.spec, FirstRows::default)?;
             parquet.write(workers, loads, &batch, &sizes, &workers.admit(bytes))?;
             self.group.last = Some(span.last);
         } else {
             self.group.waiting.push(batch, sizes, span);
             if self.group.waiting.bytes() >= WAITING_BYTES {
                 let ticket = workers.admit(self.group.waiting.bytes());
+                let parquet = self.output.parquet(&self.spec, || self.group.waiting.first_rows())?;
                 let (batches, last) = self.group.waiting.take(&self.order).map_err(refused(&self.spec))?;
-                let parquet = self.output.parquet(&self.spec)?;
                 for (batch, sizes) in batches {
                     parquet.write(workers, loads, &batch, &sizes, &ticket)?;
                 }
@@ -190,7 +191,7 @@ impl Table {
         if rows == 0 || self.output.format == Format::Arrow {
             return Ok(());
         }
-        let parquet = self.output.parquet(&self.spec)?;
+        let parquet = self.output.parquet(&self.spec, || waiting.first_rows())?;
         if last.is_some() {
             return parquet.cut(workers);
         }
@@ -224,10 +225,10 @@ impl Table {
         self.open = false;
         if self.group.rows > 0 && self.group.last.is_none() {
             // If nothing is written yet, these are all rows of the table.
-            self.output.writer(&self.spec, &self.group.waiting.sizes())?;
+            self.output.writer(&self.spec, || self.group.waiting.all_rows())?;
         }
         self.cut(workers, loads)?;
-        match self.output.writer(&self.spec, &[])? {
+        match self.output.writer(&self.spec, FirstRows::default)? {
             Writer::Parquet(parquet) => {
                 let pairs = metadata.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
                 parquet.close(workers, loads, pairs.collect())

@@ -6,6 +6,7 @@
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 
+use super::first_rows::{FirstRows, varied};
 use super::order::{Key, Order, Span};
 
 /// Bytes that a column of a waiting batch takes beside its values.
@@ -46,8 +47,18 @@ impl Waiting {
         self.bytes
     }
 
+    /// What they say of the columns of their table, which has others, too.
+    pub(super) fn first_rows(&self) -> FirstRows {
+        FirstRows { sizes: Vec::new(), varied: varied(self.batches.iter().map(|(batch, _)| batch)) }
+    }
+
+    /// What they say of the columns of their table, if it has no others.
+    pub(super) fn all_rows(&self) -> FirstRows {
+        FirstRows { sizes: self.sizes(), ..self.first_rows() }
+    }
+
     /// Bytes of each column.
-    pub(super) fn sizes(&self) -> Vec<usize> {
+    fn sizes(&self) -> Vec<usize> {
         let mut sums = Vec::new();
         for (_, sizes) in &self.batches {
             sums.resize(sizes.len(), 0);

@@ -13,4 +13,4 @@ mod nodes;
 pub mod own;
 pub mod types;
 mod walk;
-mod written;
+pub mod written;

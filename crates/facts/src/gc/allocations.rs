@@ -88,6 +88,7 @@ fn event(action: Action, input: &Input<'_>, types: &mut Types, sink: &mut impl F
         process_id: input.process_id(),
         thread_id: input.thread_id(),
         callsite_id: input.callsite_id,
+        activity_id: input.event.raw.labels.activity_id,
         source,
         allocation_bytes,
         object_count,

@@ -5,10 +5,14 @@ use crate::fact::GcGenerationRange;
 /// The problem of too many bounds.
 pub const TOO_MANY_BOUNDS: &str = "too many generation bounds in one collection";
 
-/// Generation bounds in the order of addresses, with the entry found last: neighbours are asked for in turn.
+/// Places that are remembered. Ranges move into several parts of the heap by turns.
+const REMEMBERED: usize = 64;
+
+/// Generation bounds in the order of addresses.
 pub struct Bounds {
     sorted: Vec<(u64, u64, Option<u8>)>,
-    last: usize,
+    /// The entries found last, by the megabyte that was asked for: neighbours are asked for in turn.
+    last: [usize; REMEMBERED],
     /// Entries that overlap another.
     pub overlapping: u64,
 }
@@ -40,12 +44,13 @@ impl Bounds {
                 (end, furthest) = (own_end, index);
             }
         }
-        Bounds { sorted, last: 0, overlapping }
+        Bounds { sorted, last: [0; REMEMBERED], overlapping }
     }
 
     /// Start, end and generation of the entry that an address lies in.
     pub fn entry(&mut self, address: u64) -> Option<(u64, u64, Option<u8>)> {
-        if let Some((start, end, generation)) = self.sorted.get(self.last)
+        let last = self.last.get_mut((address >> 20) as usize % REMEMBERED)?;
+        if let Some((start, end, generation)) = self.sorted.get(*last)
             && (*start..*end).contains(&address)
         {
             return Some((*start, *end, *generation));
@@ -55,7 +60,7 @@ impl Bounds {
         if address >= found.1 {
             return None;
         }
-        self.last = index;
+        *last = index;
         Some(found)
     }
 

@@ -1,5 +1,6 @@
 //! The collector: collections and their pauses, ranges, the walk of the heap, roots, handles, finalizers, allocations.
 
+pub mod allocation_waits;
 pub mod allocations;
 pub mod bounds;
 pub mod callback_collections;

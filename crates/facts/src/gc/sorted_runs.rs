@@ -69,7 +69,8 @@ impl<const N: usize> Runs<N> {
     }
 
     fn spill(&mut self) -> std::io::Result<()> {
-        self.rows.sort_unstable();
+        // The stable sort merges runs that are in order already, and there are some: each event brings one.
+        self.rows.sort();
         let spilled = match &mut self.spilled {
             Some(spilled) => spilled,
             None => self.spilled.insert(Spilled { file: (self.new_file)()?, runs: Vec::new() }),
@@ -88,7 +89,7 @@ impl<const N: usize> Runs<N> {
     /// Hands all rows to `each` in order and empties this; the memory is kept for the next collection.
     pub fn drain(&mut self, mut each: impl FnMut(&[u64; N])) -> std::io::Result<()> {
         if !self.rows.is_sorted() {
-            self.rows.sort_unstable();
+            self.rows.sort();
         }
         match self.spilled.take() {
             None => self.rows.iter().for_each(&mut each),

@@ -83,7 +83,7 @@ pub struct Compilations {
     /// The names may have 64 KB.
     open: Nested<Open, 512>,
     lossy: LossyThreads,
-    /// Whether the beginnings of lookups are told (from .NET 5 on).
+    /// Whether the beginnings of lookups are reported (from .NET 5 on).
     lookups_begin: bool,
 }
 

@@ -1,6 +1,8 @@
-//! Threads: CPU samples, exceptions, waits, and the thread pool.
+//! Threads: CPU samples, exceptions, waits, the thread pool, and the activities that threads work on.
 
+mod activity_path;
 pub mod exceptions;
 pub mod pool;
 pub mod samples;
 pub mod waits;
+pub mod working;

@@ -46,7 +46,7 @@ fn attach(process: u32, settings: &[String]) -> Result<(), String> {
     let data = absolute(settings)?;
     let port = find(process).map_err(|error| error.to_string())?;
     let target = Target::Port(port);
-    // A library is loaded into whoever answers: it has to be the process that was named. .NET Core 3.1 does not say.
+    // The process that answers loads the library, so it has to be the one that was named. .NET Core 3.1 does not report its id.
     match process_info(&target) {
         Err(error) if !error.is_unknown_command() => return Err(error.to_string()),
         _ => {}

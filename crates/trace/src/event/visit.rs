@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::{Event, EventInfo};
 use crate::error::{Problem, Result};
-use crate::reader::etl::Manifests;
+use crate::reader::etl::EventManifests;
 use crate::reader::{self, End, EventType, Order, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::source::Input;
 use crate::time::Clock;
@@ -74,7 +74,7 @@ pub fn read<V: EventVisitor>(input: Input, order: Order, visitor: &mut V) -> Res
 /// A [`Visitor`] of raw events that finds out what they are and hands them to an [`EventVisitor`].
 pub struct Resolver<'v, V> {
     visitor: &'v mut V,
-    manifests: Option<&'v Manifests>,
+    manifests: Option<&'v EventManifests>,
     info: Option<TraceInfo>,
     resolved: Resolved,
 }
@@ -96,7 +96,7 @@ impl<'v, V: EventVisitor> Resolver<'v, V> {
     }
 
     /// The same, with manifests of providers whose events an .etl does not describe itself.
-    pub fn with_manifests(self, manifests: &'v Manifests) -> Resolver<'v, V> {
+    pub fn with_manifests(self, manifests: &'v EventManifests) -> Resolver<'v, V> {
         Resolver { manifests: Some(manifests), ..self }
     }
 

@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
     needs: &["collections"],
     record: "gc",
     next: "tracequet stats IN",
-    causes: &["large_object_triggers", "induced", "growing_live_set", "high_memory_load"],
+    causes: &["large_object_triggers", "induced", "leak", "growing_live_set", "high_memory_load"],
     of_recording: false,
     judge,
 };
@@ -33,5 +33,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let value = blocking as f64 / full.len() as f64;
     let sentence = format!("{blocking} of {} full collections stopped the program.", full.len());
     let evidence = shared::collections(look, "generation = 2 AND kind <> 'background'");
-    Figure { value, rows: full.len() as u64, sentence, evidence, ..Figure::default() }.into()
+    // What costs nothing is no matter.
+    let at_most = shared::cost_of_full(look);
+    Figure { value, rows: full.len() as u64, at_most, sentence, evidence, ..Figure::default() }.into()
 }

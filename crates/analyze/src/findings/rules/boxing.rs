@@ -9,8 +9,8 @@ use crate::findings::{allocations, words};
 pub(super) const RULE: Rule = Rule {
     name: "boxing",
     unit: "share",
-    info: 0.20,
-    warning: 0.80,
+    info: 0.10,
+    warning: 0.30,
     needs: &["allocations"],
     record: "allocations",
     next: "tracequet export IN --what allocation --own",
@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
     judge,
 };
 
-/// Types of values, which are objects only when they are boxed. Recordings do not say of other types whether they are.
+/// Types of values, which are objects only when they are boxed. Of other types some recordings say whether they are.
 const VALUES: &[&str] = &[
     "System.Boolean",
     "System.Byte",
@@ -45,8 +45,9 @@ const VALUES: &[&str] = &[
 ];
 
 fn judge(look: &Look<'_>) -> Judged {
-    let part = allocations::part(look, |site, name, allocated| {
+    let part = allocations::part(look, |site, kind, name, allocated| {
         let is_boxed = VALUES.contains(&name)
+            || look.picture.types.is_value(look.id, kind)
             || name.starts_with("System.ValueTuple`")
             || look.picture.sites.has(site, &[Is::Boxes]);
         if is_boxed { (allocated.bytes, allocated.samples) } else { (0.0, 0) }
@@ -63,9 +64,10 @@ fn judge(look: &Look<'_>) -> Judged {
         part.by()
     );
     let list = VALUES.iter().map(|name| words::quoted(name)).collect::<Vec<_>>().join(", ");
-    let evidence = allocations::evidence(look, &format!("type_name IN ({list})"));
+    let of_type = part.type_name.as_ref().map_or(String::new(), |name| format!(", {}", words::quoted(name)));
+    let evidence = allocations::evidence(look, &format!("type_name IN ({list}{of_type})"));
     // A large share of a few bytes costs nothing.
-    let at_most = Some(score(rate, 5e6, 50e6));
+    let at_most = Some(score(rate, 1e6, 10e6));
     let (subject, own_method) = if part.samples > 0 { (part.type_name, part.own_method) } else { (None, None) };
     Figure { value, rows: part.all_samples, at_most, subject, own_method, sentence, evidence }.into()
 }

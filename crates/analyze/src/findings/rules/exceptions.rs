@@ -3,6 +3,8 @@
 use crate::findings::rule::{Figure, Judged, Look, Rule};
 use std::cmp::Reverse;
 
+use tracequet_facts::code::written;
+
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
@@ -27,7 +29,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let own_method = most.and_then(|((site, _), _)| picture.sites.own_method(*site)).map(str::to_owned);
     let catcher = most.and_then(|(_, thrown)| picture.text(thrown.catcher));
     let thrown = own_method.as_ref().map_or(String::new(), |method| format!(", most in {method}"));
-    let caught = catcher.map_or(String::new(), |method| format!(", caught in {}", words::short(method, 80)));
+    let caught = catcher.map_or(String::new(), |method| format!(", caught in {}", words::short(&named(method), 80)));
     let kind = subject.as_deref().unwrap_or("exceptions");
     let sentence = match rows {
         0 => "No exception was thrown.".to_owned(),
@@ -39,4 +41,36 @@ fn judge(look: &Look<'_>) -> Judged {
         look.of_process
     );
     Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// A method as other methods are named: the runtime writes `void [Shop] Shop.Orders::Read(int32)`, and `Shop.Orders+<Load>d__5::MoveNext()` of
+/// what was written as `Shop.Orders.Load`.
+fn named(method: &str) -> String {
+    let name = method.rsplit_once("] ").map_or(method, |(_, name)| name);
+    let Some((of_type, method)) = name.split('(').next().unwrap_or(name).split_once("::") else {
+        return name.to_owned();
+    };
+    let mut text = String::new();
+    written::push(&mut text, of_type, method);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+
+    #[test]
+    fn who_catches_is_named_as_it_was_written() {
+        for (given, written) in [
+            ("void [Shop] Shop.Orders::Read(int32)", "Shop.Orders.Read"),
+            ("instance void [Shop] Shop.Orders+<Load>d__5::MoveNext()", "Shop.Orders.Load"),
+            (
+                "instance int32 [Shop] Shop.Orders+<>c::<Load>b__0_2(class [System.Runtime]System.Action)",
+                "Shop.Orders.Load.<lambda>",
+            ),
+            ("nothing like it", "nothing like it"),
+        ] {
+            assert_eq!(named(given), written);
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Background collections begin though much of generation 2 is free.
 
 use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::shared;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
@@ -11,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
     needs: &["collections"],
     record: "gc",
     next: "tracequet stats IN",
-    causes: &["large_object_triggers", "induced", "growing_live_set"],
+    causes: &["large_object_triggers", "induced", "leak", "growing_live_set"],
     of_recording: false,
     judge,
 };
@@ -40,5 +41,7 @@ fn judge(look: &Look<'_>) -> Judged {
          GROUP BY ALL ORDER BY g.start_ts LIMIT 20",
         look.of("g")
     );
-    Figure { value, rows, sentence, evidence, ..Figure::default() }.into()
+    // What costs nothing is no matter.
+    let at_most = shared::cost_of_full(look);
+    Figure { value, rows, at_most, sentence, evidence, ..Figure::default() }.into()
 }

@@ -1,6 +1,7 @@
 //! The live set grows: what full collections find alive gets larger from one to the next.
 
 use crate::findings::collections::Gc;
+use crate::findings::line::Line;
 use crate::findings::rule::{Figure, Judged, Look, Rule};
 use crate::findings::words;
 use crate::samples::median;
@@ -13,7 +14,7 @@ pub(super) const RULE: Rule = Rule {
     needs: &["heap_sizes"],
     record: "gc",
     next: "tracequet collect -p PID --heap -o HEAP, then tracequet heap HEAP",
-    causes: &[],
+    causes: &["leak"],
     of_recording: false,
     judge,
 };
@@ -25,31 +26,11 @@ const LEAST_BYTES: f64 = 4e6;
 /// Nanoseconds from the first to the last of them.
 const LEAST_SPAN: f64 = 5e9;
 
+/// Within fewer there is no warning: that may be how the program starts.
+const WARM_SPAN: f64 = 10e9;
+
 /// Bytes of growth where full collections are few.
 const LEAST_UNSEEN: f64 = 20e6;
-
-/// A line through points by least squares.
-struct Line {
-    /// Along the points, from the first to the last.
-    growth: f64,
-    /// How much of the differences it explains.
-    r2: f64,
-}
-
-impl Line {
-    fn through(points: &[(f64, f64)]) -> Line {
-        let count = points.len() as f64;
-        let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
-        let (x_mean, y_mean) = (mean(|p| p.0), mean(|p| p.1));
-        let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|(x, y)| of(x - x_mean, y - y_mean)).sum::<f64>();
-        let (xx, yy, xy) = (sum(&|x, _| x * x), sum(&|_, y| y * y), sum(&|x, y| x * y));
-        let (Some(first), Some(last)) = (points.first(), points.last()) else { return Line { growth: 0.0, r2: 0.0 } };
-        if xx <= 0.0 || yy <= 0.0 {
-            return Line { growth: 0.0, r2: 0.0 };
-        }
-        Line { growth: xy / xx * (last.0 - first.0), r2: xy * xy / (xx * yy) }
-    }
-}
 
 fn judge(look: &Look<'_>) -> Judged {
     let all = &look.picture.collections;
@@ -81,12 +62,9 @@ fn judge(look: &Look<'_>) -> Judged {
         );
         return Judged::too_little(why);
     }
-    let line = Line::through(&points);
     let middle = median(&points.iter().map(|point| point.1).collect::<Vec<_>>()).unwrap_or_default();
     // What fills while the program warms up grows in the first half alone.
-    let later = points.get(points.len() / 2..).unwrap_or_default();
-    let later_growth = if later.len() > 1 { 2.0 * Line::through(later).growth } else { 0.0 };
-    let growth = line.growth.min(later_growth).max(0.0);
+    let (line, growth) = Line::and_lasting_growth(&points);
     let is_steady = line.r2 >= 0.8 && growth >= LEAST_BYTES;
     let value = if middle > 0.0 && is_steady { growth / middle } else { 0.0 };
     let (first, last) = (points.first().map_or(0.0, |p| p.1), points.last().map_or(0.0, |p| p.1));
@@ -99,17 +77,9 @@ fn judge(look: &Look<'_>) -> Judged {
         ),
         false => format!("The live set does not grow steadily over {} full collections.", points.len()),
     };
-    let (subject, own_method) = if value > 0.0 { lives_on(look) } else { (None, None) };
     let evidence = evidence(look);
-    Figure { value, rows: points.len() as u64, subject, own_method, sentence, evidence, ..Figure::default() }.into()
-}
-
-/// The type and the own method of the sampled objects that live on, where these were followed (`allocation_lifetime`).
-fn lives_on(look: &Look<'_>) -> (Option<String>, Option<String>) {
-    let most = look.process.alive.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
-    let Some(((site, kind), _)) = most else { return (None, None) };
-    let subject = look.picture.types.name(look.id, *kind).map(str::to_owned);
-    (subject, look.picture.sites.own_method(*site).map(str::to_owned))
+    let at_most = (span(&points) < WARM_SPAN).then_some(60.0);
+    Figure { value, rows: points.len() as u64, at_most, sentence, evidence, ..Figure::default() }.into()
 }
 
 /// Where full collections are few: generation 2 grows steadily. What is in it may be dead, so that this is no warning.
@@ -127,14 +97,13 @@ fn old_generation(look: &Look<'_>, full: usize) -> Option<Figure> {
     if line.r2 < 0.8 || line.growth < LEAST_UNSEEN || middle <= 0.0 {
         return None;
     }
-    let (subject, own_method) = lives_on(look);
     let sentence = format!(
         "Generation 2 and large objects grew from {} to {}, with {full} full collections: too few to see what of it lives.",
         words::size(first),
         words::size(last)
     );
     let (value, rows, at_most) = (line.growth / middle, points.len() as u64, Some(60.0));
-    Some(Figure { value, rows, at_most, subject, own_method, sentence, evidence: evidence(look) })
+    Some(Figure { value, rows, at_most, sentence, evidence: evidence(look), ..Figure::default() })
 }
 
 /// What collections of the older generations found alive, and the sizes.

@@ -21,7 +21,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let Look { picture, id, .. } = look;
     let (mut all, mut induced) = (0u64, 0u64);
     let mut methods: BTreeMap<&str, u64> = BTreeMap::new();
-    // A collection that lists the heap was asked for by whoever recorded it.
+    // Collections that list the heap were requested by the recorder, not by the program.
     for gc in picture.collections.of(*id).filter(|gc| !gc.is_dump) {
         all += 1;
         if picture.text(gc.reason).is_some_and(|reason| reason.starts_with("Induced")) {

@@ -28,7 +28,7 @@ fn judge(look: &Look<'_>) -> Judged {
         return Judged::too_little(format!("{all} collections are too few."));
     }
     let value = large as f64 / all as f64;
-    let part = allocations::part(look, |_, _, allocated| (allocated.large_bytes, allocated.large_samples));
+    let part = allocations::part(look, |_, _, _, allocated| (allocated.large_bytes, allocated.large_samples));
     let of_type = part.type_name.as_ref().map_or(String::new(), |name| format!(" {name}"));
     let sentence = format!("{large} of {all} collections were for large objects{of_type}{}.", part.by());
     let evidence = format!(

@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
     needs: &["pauses"],
     record: "gc",
     next: "tracequet stats IN",
-    causes: &["slow_suspension", "large_object_triggers", "induced", "growing_live_set"],
+    causes: &["slow_suspension", "large_object_triggers", "induced", "leak", "growing_live_set"],
     of_recording: false,
     judge,
 };

@@ -11,7 +11,7 @@ pub(super) const RULE: Rule = Rule {
     needs: &["collections"],
     record: "gc",
     next: "tracequet stats IN",
-    causes: &["large_object_triggers", "induced", "growing_live_set"],
+    causes: &["large_object_triggers", "induced", "leak", "growing_live_set"],
     of_recording: false,
     judge,
 };
@@ -27,5 +27,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let value = full as f64 / (full + other) as f64;
     let sentence = format!("{full} of {} collections are full ones.", full + other);
     let evidence = shared::collections(look, "generation = 2");
-    Figure { value, rows: full + other, sentence, evidence, ..Figure::default() }.into()
+    // What costs nothing is no matter.
+    let at_most = shared::cost_of_full(look);
+    Figure { value, rows: full + other, at_most, sentence, evidence, ..Figure::default() }.into()
 }

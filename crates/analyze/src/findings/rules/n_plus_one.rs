@@ -1,6 +1,6 @@
 //! One piece of work sends the same statement to a database again and again.
 
-use crate::findings::queries::{self, Statement};
+use crate::findings::queries::{self, Repeated};
 use crate::findings::rule::{Figure, Judged, Look, Rule};
 use crate::findings::words;
 
@@ -23,15 +23,9 @@ fn judge(look: &Look<'_>) -> Judged {
     if statements.is_empty() {
         return Judged::too_little("There are no queries.");
     }
-    // In one piece of work often, or in several.
-    let mean = |statement: &Statement| statement.runs.total_ns / (statement.runs.count.max(1)) as f64;
-    let is_enough = |statement: &&Statement| statement.runs.count >= 3 || statement.runs.total_ns >= 20.0;
-    let most = statements.iter().filter(is_enough).max_by(|a, b| mean(a).total_cmp(&mean(b)));
-    let value = most.map_or(0.0, mean);
-    let subject = most.map(|statement| words::short(&statement.text, 200));
-    let own_method = most.and_then(|statement| look.picture.sites.own_method(statement.site)).map(str::to_owned);
+    let Repeated { value, subject, own_method, by, .. } = queries::most_repeated(&look.picture.sites, statements);
     let text = subject.as_deref().map_or(String::new(), |text| format!(": {}", words::short(text, 100)));
-    let sentence = format!("One statement runs {} times in a piece of work{text}.", words::three(value));
+    let sentence = format!("One statement runs {} times in a piece of work{text}.{by}", words::three(value));
     let evidence = format!(
         "SELECT {} AS statement, coalesce(parent_activity_id, concat('thread ', thread_id)) AS work, count(*) AS how_often, \
          sum(duration_ms) AS total_ms FROM queries WHERE {} GROUP BY ALL ORDER BY how_often DESC LIMIT 10",

@@ -13,7 +13,15 @@ pub(super) const RULE: Rule = Rule {
     needs: &["pauses"],
     record: "gc",
     next: "tracequet stats IN",
-    causes: &["large_object_triggers", "induced", "growing_live_set", "boxing", "string_churn"],
+    causes: &[
+        "suspension_dominates",
+        "large_object_triggers",
+        "induced",
+        "leak",
+        "growing_live_set",
+        "boxing",
+        "string_churn",
+    ],
     of_recording: false,
     judge,
 };

@@ -31,9 +31,11 @@ fn judge(look: &Look<'_>) -> Judged {
     let slowest = statements.iter().max_by(|a, b| slow(a).total_cmp(&slow(b)));
     let value = slowest.map_or(0.0, slow);
     let subject = slowest.map(|statement| words::short(&statement.text, 200));
-    let own_method = slowest.and_then(|statement| look.picture.sites.own_method(statement.site)).map(str::to_owned);
+    let sender = slowest.map(|statement| queries::sender(&look.picture.sites, statements, statement, 1.0));
+    let own_method = sender.and_then(|sender| sender.method);
+    let by = own_method.as_ref().map_or(String::new(), |method| format!(" {method} sends it."));
     let text = subject.as_deref().map_or(String::new(), |text| words::short(text, 100));
-    let sentence = format!("A statement takes {} (95 of 100 are no slower): {text}.", words::time(value));
+    let sentence = format!("A statement takes {} (95 of 100 are no slower): {text}.{by}", words::time(value));
     let evidence = format!(
         "SELECT {} AS statement, count(*) AS how_often, max(duration_ms) AS longest_ms, sum(duration_ms) AS total_ms \
          FROM queries WHERE {} GROUP BY ALL ORDER BY longest_ms DESC LIMIT 10",

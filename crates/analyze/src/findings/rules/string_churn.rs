@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(look: &Look<'_>) -> Judged {
-    let part = allocations::part(look, |site, name, allocated| {
+    let part = allocations::part(look, |site, _, name, allocated| {
         let is_text = matches!(name, "System.String" | "System.Char[]" | "System.Text.StringBuilder");
         let is_made = is_text && look.picture.sites.has(site, &[Is::MakesString]);
         if is_made { (allocated.bytes, allocated.samples) } else { (0.0, 0) }

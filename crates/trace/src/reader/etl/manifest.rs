@@ -18,7 +18,7 @@ use crate::reader::{Field, FieldType};
 
 /// The events of one provider.
 #[derive(Debug, Default)]
-pub struct Manifest {
+pub struct EventManifest {
     /// Provider name.
     pub provider: String,
     /// The provider's GUID; `None` when it has none that can be read.
@@ -32,7 +32,7 @@ pub struct Manifest {
     pub odd: (Vec<Fault>, u64),
 }
 
-/// Odd things that are told one by one.
+/// Odd things that are reported one by one.
 const MAX_ODD: usize = 16;
 
 #[derive(Debug)]
@@ -66,7 +66,7 @@ const COST: usize = 256;
 
 /// Reads all providers of a manifest. Returned with them is the first thing that is wrong; the rest is read all the same.
 /// An error when the text is no XML.
-pub fn parse(text: &str) -> Result<(Vec<Manifest>, Option<Fault>), Fault> {
+pub fn parse(text: &str) -> Result<(Vec<EventManifest>, Option<Fault>), Fault> {
     let document = xml::parse(text)?;
     let mut reader = Reader { text, fault: None, odd: (Vec::new(), 0), unfit: None, strings: HashMap::new() };
     let elements = |name: &'static str| document.elements().filter(move |n| n.is(name));
@@ -89,9 +89,9 @@ pub fn parse(text: &str) -> Result<(Vec<Manifest>, Option<Fault>), Fault> {
     Ok((providers, reader.fault))
 }
 
-impl Manifest {
+impl EventManifest {
     /// Reads the manifest of a single provider; an error says what is wrong with it.
-    pub fn parse(text: &str) -> Result<Manifest, String> {
+    pub fn parse(text: &str) -> Result<EventManifest, String> {
         let (providers, fault) = parse(text).map_err(|fault| fault.to_string())?;
         providers.into_iter().next().ok_or_else(|| fault.map_or_else(String::new, |fault| fault.to_string()))
     }
@@ -152,13 +152,13 @@ impl Reader<'_> {
         }
     }
 
-    fn provider(&mut self, node: Node<'_>) -> Manifest {
+    fn provider(&mut self, node: Node<'_>) -> EventManifest {
         let guid = Guid::parse(node.attribute("guid").unwrap_or_default());
         if guid.is_none() {
             let what = format!("provider '{}' with the guid '{}'", text_of(node, "name"), text_of(node, "guid"));
             self.complain(node.bytes().start, what, "32 hexadecimal digits in braces");
         }
-        let mut manifest = Manifest { provider: text_of(node, "name"), guid, ..Manifest::default() };
+        let mut manifest = EventManifest { provider: text_of(node, "name"), guid, ..EventManifest::default() };
         for template in inside(node, "templates", "template") {
             let mut left = MAX_FIELDS;
             let data: Vec<Data> = template.children().filter_map(|n| self.data(n, 0, &mut left)).collect();
@@ -179,7 +179,7 @@ impl Reader<'_> {
         manifest
     }
 
-    fn event(&mut self, node: Node<'_>, manifest: &mut Manifest) {
+    fn event(&mut self, node: Node<'_>, manifest: &mut EventManifest) {
         let at = node.bytes().start;
         // Numbers beyond 16 bits are of older logs; no event of an .etl has them.
         let Some(id) = node.attribute("value").and_then(number) else {
@@ -332,13 +332,13 @@ mod tests {
 
     #[test]
     fn hostile_manifests_are_refused() {
-        assert!(Manifest::parse("").is_err());
-        assert!(Manifest::parse("<a>").is_err());
-        assert!(Manifest::parse("<a/>").is_err(), "no provider");
+        assert!(EventManifest::parse("").is_err());
+        assert!(EventManifest::parse("<a>").is_err());
+        assert!(EventManifest::parse("<a/>").is_err(), "no provider");
         let bomb = "<!DOCTYPE a [<!ENTITY x \"yyyy\">]><provider name=\"&x;&x;\"/>";
-        assert!(Manifest::parse(bomb).is_err(), "entities of its own");
+        assert!(EventManifest::parse(bomb).is_err(), "entities of its own");
         let deep = format!("<provider>{}{}</provider>", "<struct>".repeat(50_000), "</struct>".repeat(50_000));
-        assert!(Manifest::parse(&deep).is_err_and(|why| why.contains("inside of each other")));
+        assert!(EventManifest::parse(&deep).is_err_and(|why| why.contains("inside of each other")));
         let eight = format!("{}{}", "<struct name='s'>".repeat(10), "</struct>".repeat(10));
         let text = format!("<provider><templates><template tid='t'>{eight}</template></templates></provider>");
         let (providers, fault) =

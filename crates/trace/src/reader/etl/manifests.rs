@@ -1,11 +1,11 @@
-//! Manifests in files (`.man`) that a user gives for events that a recording does not describe.
+//! EventManifests in files (`.man`) that a user gives for events that a recording does not describe.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::manifest::{self, Manifest};
+use super::manifest::{self, EventManifest};
 use super::tdh_types::Description;
 use super::xml;
 use crate::error::{Error, Problem, Result, Severity};
@@ -18,16 +18,16 @@ const MAX_FILE: u64 = 32 << 20;
 
 /// The manifests that a user gives, by provider.
 #[derive(Debug, Default)]
-pub struct Manifests {
-    providers: HashMap<Guid, Vec<Manifest>>,
+pub struct EventManifests {
+    providers: HashMap<Guid, Vec<EventManifest>>,
     /// What is wrong with single events and templates: a message for each file, and how many there are.
     odd: Vec<(String, u64)>,
 }
 
-impl Manifests {
+impl EventManifests {
     /// Reads files; an error says file, line, column and what was expected.
-    pub fn open(paths: &[PathBuf]) -> Result<Manifests> {
-        let mut manifests = Manifests::default();
+    pub fn open(paths: &[PathBuf]) -> Result<EventManifests> {
+        let mut manifests = EventManifests::default();
         for path in paths {
             manifests.add(path, &read(path)?)?;
         }
@@ -35,7 +35,7 @@ impl Manifests {
     }
 
     /// Takes the text of a manifest in; `path` is its name in messages. What is wrong with single events or templates is kept
-    /// for [`Manifests::problems`].
+    /// for [`EventManifests::problems`].
     pub fn add(&mut self, path: &Path, text: &str) -> Result<()> {
         let refuse = |fault| Error::Usage(format!("{}:{fault}", path.display()));
         let (providers, fault) = manifest::parse(text).map_err(refuse)?;
@@ -89,7 +89,7 @@ impl Manifests {
     }
 }
 
-/// The text of a file. Manifests are UTF-8 or, as the SDK's tools write them, UTF-16 with a mark in front.
+/// The text of a file. EventManifests are UTF-8 or, as the SDK's tools write them, UTF-16 with a mark in front.
 fn read(path: &Path) -> Result<String> {
     let file = std::fs::File::open(path).map_err(Error::io(path))?;
     let mut bytes = Vec::new();

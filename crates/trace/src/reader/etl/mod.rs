@@ -48,7 +48,7 @@ use crate::error::{Problem, ProblemLog, Result, Severity};
 use crate::source::{Input, Spooled};
 use chain::{Log, Session};
 pub use live::read_live;
-pub use manifests::Manifests;
+pub use manifests::EventManifests;
 use merge::Receiver;
 use prescan::prescan;
 use state::State;

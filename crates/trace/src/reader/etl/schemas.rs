@@ -8,7 +8,7 @@ use nom::Parser;
 use nom::combinator::verify;
 
 use super::header::Head;
-use super::manifest::Manifest;
+use super::manifest::EventManifest;
 use super::subject::EVENT_INFO;
 use super::tdh_types::Description;
 use super::{event_info, items};
@@ -34,7 +34,7 @@ const MAX_NAMES: usize = 1 << 16;
 pub struct Schemas {
     names: HashMap<Guid, String, RandomState>,
     infos: HashMap<(Guid, u32, u16, EtwForm), Vec<u8>, RandomState>,
-    manifests: HashMap<Guid, Vec<Manifest>, RandomState>,
+    manifests: HashMap<Guid, Vec<EventManifest>, RandomState>,
     /// Which manifest of its provider a process sent last.
     by_process: HashMap<(Guid, u32), u32, RandomState>,
 }
@@ -42,7 +42,7 @@ pub struct Schemas {
 /// Provider, process, major and minor version of a manifest.
 type Sender = (Guid, u32, u8, u8);
 
-/// Manifests on their way in: pieces of several processes come interleaved.
+/// EventManifests on their way in: pieces of several processes come interleaved.
 #[derive(Default)]
 pub struct Pieces {
     open: HashMap<Sender, Vec<Option<Vec<u8>>>, RandomState>,
@@ -112,7 +112,7 @@ impl Schemas {
             let Some((key, text)) = pieces.add(guid, head.process_id, payload) else { return payload };
             let index = match pieces.known.get(&(guid, text.clone())) {
                 Some(index) => Some(*index),
-                None => match Manifest::parse(&String::from_utf8_lossy(&text)) {
+                None => match EventManifest::parse(&String::from_utf8_lossy(&text)) {
                     Ok(manifest) if pieces.fits(manifest.cost) => {
                         let list = self.manifests.entry(guid).or_default();
                         if !manifest.provider.is_empty() && self.names.len() < MAX_NAMES {

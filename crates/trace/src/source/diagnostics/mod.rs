@@ -9,18 +9,18 @@
 
 mod flush;
 mod launch;
-mod profiles;
+mod presets;
 mod recording;
 mod spool;
 
 pub use diagnostics_port as port;
-pub use flush::flush_types;
+pub use flush::{dump_heap, flush_types};
 pub use launch::{Launched, exit_text, launch, listen};
-pub use profiles::{
-    Profile, Profiles, ProviderText, Wanted, merge, parse_clr_events, parse_event_ids, parse_level,
-    parse_provider_texts, parse_providers,
+pub use presets::{
+    Preset, Presets, ProviderText, Wanted, merge, parse_clr_events, parse_event_ids, parse_level, parse_provider_texts,
+    parse_providers,
 };
-pub use recording::{Control, Ending, Limits, Reason, Recording};
+pub use recording::{Control, Ending, Limits, PortRecording, Reason};
 pub use spool::{SpoolReader, SpoolWriter, spool};
 
 use crate::error::{Error, Named};

@@ -167,7 +167,7 @@ impl Control {
 }
 
 /// A session that runs, and its bytes.
-pub struct Recording {
+pub struct PortRecording {
     control: Control,
     reader: Option<SpoolReader>,
     keep: Option<PathBuf>,
@@ -178,9 +178,9 @@ pub struct Recording {
     started: Instant,
 }
 
-impl Recording {
+impl PortRecording {
     /// Begins a session and takes its bytes from then on.
-    pub fn start(target: &Target, request: &SessionRequest, limits: &Limits) -> Result<Recording> {
+    pub fn start(target: &Target, request: &SessionRequest, limits: &Limits) -> Result<PortRecording> {
         let started = Instant::now();
         // Before the session: a file that cannot be made is no reason to disturb the process.
         let what = limits.keep.clone().unwrap_or_else(|| "temporary file".into());
@@ -209,7 +209,7 @@ impl Recording {
             }
         };
         let stopper = thread("recording's end").spawn(stopper).map_err(Error::io("starting a thread"))?;
-        Ok(Recording {
+        Ok(PortRecording {
             control,
             reader: Some(reader),
             keep: limits.keep.clone(),
@@ -284,7 +284,7 @@ impl Recording {
     }
 }
 
-impl Drop for Recording {
+impl Drop for PortRecording {
     fn drop(&mut self) {
         // A conversion that failed: the rest is not needed.
         if self.stopper.is_some() {

@@ -78,8 +78,8 @@ impl Store for Memory {
     }
 
     fn get(&self, key: &str, unless: Option<&str>, limit: u64, to: &mut dyn Write) -> Result<Option<Got>, Failure> {
-        self.got.lock().unwrap_or_else(PoisonError::into_inner).push(key.to_owned());
         let (version, bytes) = self.lock().get(key).cloned().ok_or_else(missing)?;
+        self.got.lock().unwrap_or_else(PoisonError::into_inner).push(key.to_owned());
         let etag = version.to_string();
         if unless == Some(&etag) {
             return Ok(None);

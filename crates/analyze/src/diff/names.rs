@@ -1,0 +1,109 @@
+//! From call sites to places: names of methods and types, read for those that are needed.
+
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::RandomState;
+use tracequet_dataset::read::Recording;
+use tracequet_trace::error::Result;
+
+use super::place::{By, Place};
+use super::sums::{Kind, Raw, Sum};
+use crate::HeldTexts;
+use crate::heap::Texts;
+use crate::metrics::TypeNames;
+use crate::rows::each;
+
+/// Memory of a call site or a frame with what finds it.
+const ROW_STORED: u64 = 64;
+
+/// The sums of call sites as sums of places.
+pub(super) fn placed(
+    recording: &Recording<'_>,
+    all: Vec<Raw>,
+    by: By,
+    texts: &mut Texts,
+) -> Result<Vec<HashMap<Place, Sum, RandomState>>> {
+    let names = Names::read(recording, all.iter().flat_map(|sums| sums.keys().map(|key| key.callsite)))?;
+    let mut found = Vec::with_capacity(all.len());
+    for sums in all {
+        let mut places: HashMap<Place, Sum, RandomState> = HashMap::default();
+        for (key, sum) in sums {
+            let type_name = match &key.kind {
+                Kind::None => None,
+                Kind::Text(name) => Some(name.clone()),
+                Kind::Id(id) => Some(match names.types.name(key.process, *id) {
+                    Some(name) => texts.keep(name)?,
+                    None => texts.keep(&format!("type {id:x}"))?,
+                }),
+            };
+            let site = names.sites.get(&key.callsite);
+            let named = |name: Option<&String>, texts: &mut Texts| name.map(|name| texts.keep(name)).transpose();
+            let own_method = named(site.and_then(|site| names.written(site.own)), texts)?;
+            let method = match by {
+                By::Method => named(site.and_then(|site| names.name(site.frame)), texts)?,
+                By::Own | By::Type => None,
+            };
+            let place = Place { own_method, has_stack: site.is_some(), method, type_name };
+            places.entry(place).or_default().join(sum);
+        }
+        found.push(places);
+    }
+    Ok(found)
+}
+
+/// Frames of a call site: its own, and that of the nearest own method outwards.
+struct Site {
+    frame: u32,
+    own: u32,
+}
+
+/// The names of some call sites.
+struct Names {
+    sites: HashMap<u32, Site, RandomState>,
+    /// Name, and name as it was written.
+    frames: HashMap<u32, [String; 2], RandomState>,
+    types: TypeNames,
+}
+
+impl Names {
+    fn read(recording: &Recording<'_>, wanted: impl Iterator<Item = u32>) -> Result<Names> {
+        let wanted: HashSet<u32, RandomState> = wanted.filter(|site| *site > 0).collect();
+        let mut all: HashMap<u32, (u32, u32), RandomState> = HashMap::default();
+        each(recording, ROW_STORED, "callsite", &["callsite_id", "frame_id", "own_callsite_id"], |row| {
+            all.insert(row.number(0) as u32, (row.number(1) as u32, row.number(2) as u32));
+            Ok(())
+        })?;
+        let mut sites: HashMap<u32, Site, RandomState> = HashMap::default();
+        for site in wanted {
+            let Some((frame, own)) = all.get(&site) else { continue };
+            let own = all.get(own).map_or(0, |(frame, _)| *frame);
+            sites.insert(site, Site { frame: *frame, own });
+        }
+        drop(all);
+        let needed: HashSet<u32, RandomState> = sites.values().flat_map(|site| [site.frame, site.own]).collect();
+        let (mut frames, mut texts) = (HashMap::<_, _, RandomState>::default(), HeldTexts::of(recording, "frame"));
+        each(recording, ROW_STORED, "frame", &["frame_id", "name", "written_name"], |row| {
+            let frame = row.number(0) as u32;
+            if needed.contains(&frame) {
+                frames.insert(frame, [texts.copy(row.text(1))?, texts.copy(row.text(2))?]);
+            }
+            Ok(())
+        })?;
+        let mut types = TypeNames::default();
+        if let Ok(table) = recording.table(TypeNames::TABLE) {
+            let columns = TypeNames::columns(TypeNames::TABLE).iter().copied();
+            for batch in table.scan().columns(columns).batches()? {
+                types.add(TypeNames::TABLE, &batch?)?;
+            }
+        }
+        Ok(Names { sites, frames, types })
+    }
+
+    fn name(&self, frame: u32) -> Option<&String> {
+        self.frames.get(&frame).map(|[name, _]| name)
+    }
+
+    fn written(&self, frame: u32) -> Option<&String> {
+        self.frames.get(&frame).map(|[_, written]| written).filter(|written| !written.is_empty())
+    }
+}

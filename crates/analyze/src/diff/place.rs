@@ -1,0 +1,30 @@
+//! Where something happens: the own method of a call stack, and beside it the innermost one, or a type.
+
+use std::sync::Arc;
+
+/// What rows are distinguished by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum By {
+    /// The nearest method on the stack that is the user's own.
+    #[default]
+    Own,
+    /// That method, and the innermost one of the stack.
+    Method,
+    /// That method, and of allocations and exceptions the type.
+    Type,
+}
+
+/// What a row is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct Place {
+    /// The nearest own method, as it was written: `own_method` of the view `site`. `None` if the stack has no own method.
+    pub own_method: Option<Arc<str>>,
+    /// Whether there is a call stack.
+    pub has_stack: bool,
+    /// The innermost frame; only with [`By::Method`].
+    pub method: Option<Arc<str>>,
+    /// The type; only with [`By::Type`], of allocations and exceptions.
+    pub type_name: Option<Arc<str>>,
+}

@@ -1,0 +1,51 @@
+//! Much of what is in generation 1 lives on into generation 2.
+
+use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::score::score;
+use crate::findings::shared;
+use crate::findings::words;
+
+pub(super) const RULE: Rule = Rule {
+    name: "gen1_survival",
+    unit: "share",
+    info: 0.50,
+    warning: 0.80,
+    needs: &["collections"],
+    record: "gc",
+    next: "tracequet collect --for lifetimes",
+    causes: &["leak", "growing_live_set"],
+    of_recording: false,
+    judge,
+};
+
+fn judge(look: &Look<'_>) -> Judged {
+    let all = &look.picture.collections;
+    let (mut survived, mut objects, mut rows) = (0.0, 0.0, 0u64);
+    for gc in all.of(look.id).filter(|gc| gc.generation == Some(1) && !gc.is_dump) {
+        let Some([_, middle, ..]) = all.generations_of(gc) else { continue };
+        survived += middle.survived as f64;
+        objects += middle.objects_before as f64;
+        rows += 1;
+    }
+    if rows < shared::LEAST_COLLECTIONS || objects <= 0.0 {
+        return Judged::too_little(format!("{rows} collections of generation 1 are too few."));
+    }
+    // More than all survive when objects came in meanwhile.
+    let value = (survived / objects).min(1.0);
+    let rate = survived / look.seconds().max(1e-9);
+    let sentence = format!(
+        "{} of what was in generation 1 survived into generation 2, {} a second.",
+        words::percent(value),
+        words::size(rate)
+    );
+    let evidence = format!(
+        "SELECT g.gc_id, g.start_ts, sum(h.object_before_bytes) AS object_bytes, \
+         sum(h.pinned_survived_bytes + h.other_survived_bytes) AS survived_bytes FROM gc g JOIN gc_heap_generation h \
+         ON h.trace_id = g.trace_id AND h.gc_id = g.gc_id WHERE {} AND g.generation = 1 AND h.generation = 1 GROUP BY ALL \
+         ORDER BY survived_bytes DESC LIMIT 20",
+        look.of("g")
+    );
+    // A large share of a few bytes costs nothing.
+    let at_most = Some(score(rate, 1e6, 10e6));
+    Figure { value, rows, at_most, sentence, evidence, ..Figure::default() }.into()
+}

@@ -1,0 +1,104 @@
+//! Objects of some types are never freed: what is alive comes in equal parts from all of the recording.
+
+use crate::findings::inlined::Inlined;
+use crate::findings::picture::Process;
+use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::survivors::Growth;
+use crate::findings::words;
+
+pub(super) const RULE: Rule = Rule {
+    name: "leak",
+    unit: "share",
+    info: 0.05,
+    warning: 0.20,
+    needs: &["survivals"],
+    record: "lifetimes",
+    next: "tracequet collect -p PID --heap -o HEAP, then tracequet heap HEAP --type TYPE",
+    causes: &[],
+    of_recording: false,
+    judge,
+};
+
+/// Nanoseconds without which nothing is said, and without which there is no warning: programs fill their memory when they start.
+const LEAST_NS: i64 = 5_000_000_000;
+const WARM_NS: i64 = 10_000_000_000;
+
+/// Bytes that are no matter.
+const LEAST_BYTES: f64 = 2e6;
+
+/// The part of the time that has to lie before the last full collection. What came later was not looked at since.
+const PROVEN: f64 = 0.4;
+
+/// Types that are named.
+const NAMED: usize = 3;
+
+fn judge(look: &Look<'_>) -> Judged {
+    let Process { survivors, .. } = look.process;
+    if survivors.followed == 0 {
+        return Judged::too_little("No sampled object was followed from collection to collection.");
+    }
+    let Some((seen_ns, end_ns, is_proven)) = times(look) else {
+        return Judged::too_little("There are too few collections.");
+    };
+    if end_ns < LEAST_NS {
+        return Judged::too_little("The collections are within five seconds: every program grows when it starts.");
+    }
+    let inlined = Inlined::of(look.process.sampled(), &look.picture.sites);
+    let growth = survivors.growth(&look.picture.sites, &inlined, seen_ns, end_ns);
+    let live = live_bytes(look, seen_ns).max(growth.alive_bytes).max(f64::MIN_POSITIVE);
+    let value = if growth.bytes >= LEAST_BYTES { growth.bytes / live } else { 0.0 };
+    // Where no full collection looked, what is alive in generation 2 may be dead.
+    let at_most = (!is_proven || end_ns < WARM_NS).then_some(60.0);
+    let (subject, own_method) = if value > 0.0 { named(look, &growth) } else { (None, None) };
+    let sentence = if value > 0.0 { sentence(look, &growth, end_ns, is_proven) } else { NOTHING.to_owned() };
+    let evidence = format!(
+        "SELECT method, type_name, alive_bytes, first_fifth_bytes, second_fifth_bytes, third_fifth_bytes, fourth_fifth_bytes, \
+         last_fifth_bytes FROM live_by_site WHERE {} ORDER BY alive_bytes DESC LIMIT 20",
+        look.of_process
+    );
+    Figure { value, rows: survivors.followed, at_most, subject, own_method, sentence, evidence }.into()
+}
+
+const NOTHING: &str = "What is alive does not grow over the whole of the recording.";
+
+/// When it was seen what is alive, until when objects were followed, and whether a full collection looked at most of them.
+fn times(look: &Look<'_>) -> Option<(i64, i64, bool)> {
+    let all = &look.picture.collections;
+    let end_ns = all.of(look.id).filter(|gc| gc.is_complete).map(|gc| gc.start_ns).max()?;
+    let full = all.of(look.id).filter(|gc| gc.generation == Some(2) && gc.is_complete);
+    match full.map(|gc| gc.start_ns).max().filter(|full| *full as f64 >= end_ns as f64 * PROVEN) {
+        Some(full) => Some((full, end_ns, true)),
+        None => Some((end_ns, end_ns, false)),
+    }
+}
+
+/// What the collections up to a time found alive at the most.
+fn live_bytes(look: &Look<'_>, seen_ns: i64) -> f64 {
+    let all = &look.picture.collections;
+    let full = all.of(look.id).filter(|gc| gc.generation == Some(2) && gc.start_ns <= seen_ns);
+    full.filter_map(|gc| all.stats_of(gc))
+        .last()
+        .map_or(0.0, |stats| stats.iter().skip(2).map(|(_, alive)| *alive as f64).sum())
+}
+
+/// The type and the own method that what accumulates is of.
+fn named(look: &Look<'_>, growth: &Growth) -> (Option<String>, Option<String>) {
+    let name = |kind: &u64| look.picture.types.name(look.id, *kind);
+    let own = growth.types.iter().filter_map(|(kind, _)| name(kind)).find(|name| words::is_own_type(name));
+    let made = growth.own_method.as_deref().and_then(|method| method.strip_suffix("..ctor"));
+    let first = growth.types.first().and_then(|(kind, _)| name(kind));
+    (own.or(made).or(first).map(str::to_owned), growth.own_method.clone())
+}
+
+fn sentence(look: &Look<'_>, growth: &Growth, end_ns: i64, is_proven: bool) -> String {
+    let types = growth.types.iter().take(NAMED).filter_map(|(kind, _)| look.picture.types.name(look.id, *kind));
+    let types = types.map(|name| words::short(name, 80)).collect::<Vec<_>>().join(", ");
+    let by = growth.own_method.as_ref().map_or(String::new(), |method| format!(", allocated by {method}"));
+    let maker = growth.maker.as_ref().map_or(String::new(), |maker| format!(" called by {maker}"));
+    let proof = if is_proven { "" } else { " No full collection looked at them for most of the time." };
+    format!(
+        "{} accumulated in {} and were not freed, as much of it at the end as before: {types}{by}{maker}.{proof}",
+        words::size(growth.bytes),
+        words::time(end_ns as f64)
+    )
+}

@@ -1,0 +1,51 @@
+//! One type is much of what is allocated.
+
+use std::collections::BTreeMap;
+
+use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::score::score;
+use crate::findings::shared;
+use crate::findings::{allocations, words};
+
+pub(super) const RULE: Rule = Rule {
+    name: "type_dominates",
+    unit: "share",
+    info: 0.30,
+    warning: 0.60,
+    needs: &["allocations"],
+    record: "allocations",
+    next: "tracequet export IN --what allocation --own",
+    causes: &["boxing", "string_churn", "large_object_triggers"],
+    of_recording: false,
+    judge,
+};
+
+fn judge(look: &Look<'_>) -> Judged {
+    let mut types: BTreeMap<u64, f64> = BTreeMap::new();
+    for ((_, kind), allocated) in look.process.counted() {
+        *types.entry(*kind).or_default() += allocated.bytes;
+    }
+    let largest = types.into_iter().filter(|(kind, _)| look.picture.types.name(look.id, *kind).is_some());
+    let largest = largest.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(kind, _)| kind);
+    let part = allocations::part(look, |_, kind, _, allocated| match Some(kind) == largest {
+        true => (allocated.bytes, allocated.samples),
+        false => (0.0, 0),
+    });
+    if part.all_samples < shared::LEAST_SAMPLES {
+        return Judged::too_little(format!("{} samples of allocations are too few.", part.all_samples));
+    }
+    let (value, rate) = (part.share(), part.bytes / look.seconds().max(1e-9));
+    let name = part.type_name.clone().unwrap_or_default();
+    let sentence = format!(
+        "{} is {} of what is allocated, {} a second{}.",
+        words::short(&name, 80),
+        words::percent(value),
+        words::size(rate),
+        part.by()
+    );
+    let evidence = allocations::evidence(look, &format!("type_name = {}", words::quoted(&name)));
+    // What a program works with may be of one type: this is where to look first, and no warning.
+    let at_most = Some(score(rate, 10e6, 100e6).min(60.0));
+    let (subject, own_method) = if part.samples > 0 { (part.type_name, part.own_method) } else { (None, None) };
+    Figure { value, rows: part.all_samples, at_most, subject, own_method, sentence, evidence }.into()
+}

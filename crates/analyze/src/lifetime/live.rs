@@ -1,0 +1,233 @@
+//! What is alive at a time, and what grows between two.
+//!
+//! At a time an object is alive when it is in the sense of [`Fate::Alive`] for a recording that ends then: it survived a
+//! collection that had started, and none that was finished found it dead. What waits for a collection of generation 2 counts as
+//! alive at each time, so that the sums of two times compare. They are nearest to what the program holds behind a collection
+//! of generation 2.
+
+use std::collections::HashMap;
+
+use tracequet_dataset::read::Recording;
+use tracequet_trace::error::Result;
+
+use super::found::lifetimes;
+use super::life::{Fate, Lifetime};
+use super::names::{By, Group, Groups};
+use crate::rows::each;
+
+/// Memory of a collection.
+const GC_STORED: u64 = 64;
+
+/// What is known of an object at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It is not there yet.
+    Unborn,
+    /// It is alive.
+    Alive,
+    /// A collection found it dead.
+    Dead,
+    /// No collection has collected it so far, or the recording does not say.
+    Unknown,
+}
+
+/// When collections start.
+#[derive(Debug, Default)]
+pub(super) struct Starts(HashMap<u32, i64>);
+
+impl Starts {
+    fn read(recording: &Recording<'_>) -> Result<(Starts, Vec<FullCollection>)> {
+        let (mut starts, mut full) = (Starts::default(), Vec::new());
+        each(recording, GC_STORED, "gc", &["gc_id", "start_ts_ns", "end_ts_ns", "generation"], |row| {
+            let gc_id = row.number(0) as u32;
+            starts.0.insert(gc_id, row.number(1).cast_signed());
+            if row.number(3) >= 2 {
+                full.push(FullCollection { gc_id, end_ns: row.number(2).cast_signed() });
+            }
+            Ok(())
+        })?;
+        full.retain(|gc| gc.end_ns > 0);
+        full.sort_by_key(|gc| gc.end_ns);
+        Ok((starts, full))
+    }
+
+    /// Of these collections.
+    #[cfg(test)]
+    pub fn of<'c>(collections: impl Iterator<Item = &'c crate::collection::Collection>) -> Starts {
+        Starts(collections.map(|gc| (gc.gc_id, gc.start_ns)).collect())
+    }
+
+    /// Whether a collection had started.
+    fn has(&self, gc_id: u32, ns: i64) -> bool {
+        self.0.get(&gc_id).is_some_and(|start| *start <= ns)
+    }
+
+    /// What is known of an object at a time.
+    pub fn state(&self, lifetime: &Lifetime<'_>, ns: i64) -> State {
+        let life = lifetime.life;
+        if lifetime.sample.ts_ns > ns {
+            return State::Unborn;
+        }
+        if life.dead_ns.is_some_and(|dead| dead <= ns) {
+            return State::Dead;
+        }
+        let is_lost = match life.fate {
+            Fate::Unknown(_) if life.end_gc_id != 0 => self.has(life.end_gc_id, ns),
+            Fate::Unknown(_) => ns > life.last_alive_ns && life.survived_collections > 0,
+            Fate::Dead | Fate::Alive => false,
+        };
+        let has_survived = life.survived_collections > 0 && self.has(life.first_gc_id, ns);
+        let is_kept = life.survived_collections == 0 && life.fate == Fate::Alive;
+        if !is_lost && (has_survived || is_kept) { State::Alive } else { State::Unknown }
+    }
+}
+
+/// A collection of generation 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FullCollection {
+    /// Its number.
+    pub gc_id: u32,
+    /// When it ended, nanoseconds since the recording began.
+    pub end_ns: i64,
+}
+
+/// What is alive at a time.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Live {
+    /// By group, those with the most bytes alive first.
+    pub rows: Vec<LiveRow>,
+    /// The last collection of generation 2 that had ended by then.
+    pub last_full: Option<FullCollection>,
+}
+
+/// Bytes of a group at a time, as samples stand for them.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct LiveRow {
+    /// Type and method.
+    pub group: Group,
+    /// Samples that are alive.
+    pub samples: u64,
+    /// Bytes alive.
+    pub alive: u64,
+    /// Bytes that no collection has collected so far, or of which the recording does not say.
+    pub unknown: u64,
+}
+
+/// What is alive at a time, in nanoseconds since the recording began. Takes the types that `takes` says.
+pub fn live_at(recording: &Recording<'_>, by: By, ns: i64, takes: impl Fn(&str) -> bool) -> Result<Live> {
+    let (starts, full) = Starts::read(recording)?;
+    let mut groups: Groups<'_, [u64; 3]> = Groups::new(recording, by)?;
+    lifetimes(recording, |lifetime| {
+        let state = starts.state(lifetime, ns);
+        if !matches!(state, State::Alive | State::Unknown) {
+            return Ok(());
+        }
+        let Some([samples, alive, unknown]) = groups.of(lifetime, &takes)? else { return Ok(()) };
+        let bytes = lifetime.bytes().unwrap_or_default();
+        if state == State::Alive {
+            *samples = samples.saturating_add(lifetime.weight.into());
+            *alive = alive.saturating_add(bytes);
+        } else {
+            *unknown = unknown.saturating_add(bytes);
+        }
+        Ok(())
+    })?;
+    let row = |(group, [samples, alive, unknown]): (Group, [u64; 3])| LiveRow { group, samples, alive, unknown };
+    let rows = groups.finish(|[_, alive, unknown]| (*alive, *unknown)).into_iter().map(row).collect();
+    Ok(Live { rows, last_full: last(&full, ns) })
+}
+
+fn last(full: &[FullCollection], ns: i64) -> Option<FullCollection> {
+    full.partition_point(|gc| gc.end_ns <= ns).checked_sub(1).and_then(|place| full.get(place)).copied()
+}
+
+/// What is alive at two times.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Growth {
+    /// By group, those that grow most first.
+    pub rows: Vec<GrowthRow>,
+    /// The last collections of generation 2 that had ended by these times.
+    pub last_full: [Option<FullCollection>; 2],
+}
+
+/// How the bytes of a group changed between two times, as samples stand for them. `after` is `before`, less `gone` and `lost`, and
+/// `new`.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct GrowthRow {
+    /// Type and method.
+    pub group: Group,
+    /// Bytes alive at the first time.
+    pub before: u64,
+    /// Bytes alive at the second time.
+    pub after: u64,
+    /// Of these the ones that were not alive at the first time.
+    pub new: u64,
+    /// Of the bytes alive at the first time those that are dead at the second.
+    pub gone: u64,
+    /// Those of which nothing is known at the second.
+    pub lost: u64,
+}
+
+impl GrowthRow {
+    /// Bytes alive at the second time that are more than at the first.
+    pub fn growth(&self) -> i64 {
+        grown(self.before, self.after)
+    }
+}
+
+fn grown(before: u64, after: u64) -> i64 {
+    i64::try_from(i128::from(after) - i128::from(before)).unwrap_or(if after > before { i64::MAX } else { i64::MIN })
+}
+
+#[derive(Default)]
+struct Changed {
+    before: u64,
+    after: u64,
+    new: u64,
+    gone: u64,
+    lost: u64,
+}
+
+/// How what is alive changed from a time to a later one, in nanoseconds since the recording began. Takes the types that `takes` says.
+pub fn growth(recording: &Recording<'_>, by: By, [from, to]: [i64; 2], takes: impl Fn(&str) -> bool) -> Result<Growth> {
+    let (starts, full) = Starts::read(recording)?;
+    let mut groups: Groups<'_, Changed> = Groups::new(recording, by)?;
+    lifetimes(recording, |lifetime| {
+        let states = [starts.state(lifetime, from), starts.state(lifetime, to)];
+        if !states.contains(&State::Alive) {
+            return Ok(());
+        }
+        let Some(changed) = groups.of(lifetime, &takes)? else { return Ok(()) };
+        let bytes = lifetime.bytes().unwrap_or_default();
+        let add = |sum: &mut u64| *sum = sum.saturating_add(bytes);
+        match states {
+            [State::Alive, State::Alive] => {}
+            [State::Alive, State::Dead] => add(&mut changed.gone),
+            [State::Alive, _] => add(&mut changed.lost),
+            _ => add(&mut changed.new),
+        }
+        if states[0] == State::Alive {
+            add(&mut changed.before);
+        }
+        if states[1] == State::Alive {
+            add(&mut changed.after);
+        }
+        Ok(())
+    })?;
+    let row = |(group, Changed { before, after, new, gone, lost }): (Group, Changed)| GrowthRow {
+        group,
+        before,
+        after,
+        new,
+        gone,
+        lost,
+    };
+    let order = |changed: &Changed| (grown(changed.before, changed.after), changed.after);
+    let rows = groups.finish(order).into_iter().map(row).collect();
+    Ok(Growth { rows, last_full: [last(&full, from), last(&full, to)] })
+}

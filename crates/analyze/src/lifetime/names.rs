@@ -1,0 +1,166 @@
+//! What lifetimes are grouped by: types, and the methods that allocate.
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use tracequet_dataset::read::Recording;
+use tracequet_trace::error::Result;
+
+use super::life::Lifetime;
+use super::samples::Sample;
+use crate::rows::each;
+use crate::{HeldTexts, held};
+
+/// The tables that methods and types are named by.
+pub const NAMES: [&str; 3] = ["callsite", "frame", "type"];
+
+/// What a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The nearest method outwards that is the user's own, and a type.
+    Own,
+    /// The method that allocates, which is the innermost frame of the stack, and a type.
+    Site,
+    /// A type.
+    Type,
+}
+
+/// The names of a row. A name that is not of its kind is empty, and so is one that is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct Group {
+    /// The method that allocates. Of [`By::Site`].
+    pub method: String,
+    /// Its assembly or file; of [`By::Own`] that of the own method.
+    pub assembly: String,
+    /// The nearest method outwards that is the user's own, as it was written. Of [`By::Own`] and [`By::Site`].
+    pub own_method: String,
+    /// The type.
+    pub type_name: String,
+}
+
+/// Memory of a type, a frame or a call site with its names.
+const ROW_STORED: u64 = 64;
+
+/// Memory of a group with its names.
+const GROUP_BYTES: u64 = 512;
+
+/// Names that a group is made of; the same text is the same everywhere.
+type Key = [Rc<str>; 4];
+
+struct Site {
+    frame: u32,
+    own: u32,
+}
+
+struct Frame {
+    name: Rc<str>,
+    assembly: Rc<str>,
+    written: Rc<str>,
+}
+
+/// The names of types, and of the methods at call sites.
+pub(super) struct Names {
+    by: By,
+    types: HashMap<(u64, u64), Rc<str>>,
+    sites: HashMap<u32, Site>,
+    frames: BTreeMap<u32, Frame>,
+    none: Rc<str>,
+}
+
+impl Names {
+    pub fn read(recording: &Recording<'_>, by: By) -> Result<Names> {
+        let none: Rc<str> = Rc::from("");
+        let mut names = Names { by, types: HashMap::new(), sites: HashMap::new(), frames: BTreeMap::new(), none };
+        let mut texts = HeldTexts::of(recording, "type");
+        each(recording, ROW_STORED, "type", &["process_id", "type_id", "name"], |row| {
+            let (key, name) = ((row.number(0), row.number(1)), row.text(2));
+            // Of several names the last by the alphabet, as in the views.
+            let known = names.types.get(&key);
+            if known.is_none_or(|known| &**known < name) {
+                names.types.insert(key, texts.copy(name)?.into());
+            }
+            Ok(())
+        })?;
+        if by == By::Type {
+            return Ok(names);
+        }
+        let mut texts = HeldTexts::of(recording, "frame");
+        each(recording, ROW_STORED, "frame", &["frame_id", "name", "assembly", "written_name"], |row| {
+            let [name, assembly, written] = [row.text(1), row.text(2), row.text(3)].map(|text| texts.copy(text));
+            let frame = Frame { name: name?.into(), assembly: assembly?.into(), written: written?.into() };
+            names.frames.insert(row.number(0) as u32, frame);
+            Ok(())
+        })?;
+        each(recording, ROW_STORED, "callsite", &["callsite_id", "frame_id", "own_callsite_id"], |row| {
+            let site = Site { frame: row.number(1) as u32, own: row.number(2) as u32 };
+            names.sites.insert(row.number(0) as u32, site);
+            Ok(())
+        })?;
+        Ok(names)
+    }
+
+    pub fn type_name(&self, sample: &Sample) -> Rc<str> {
+        match self.types.get(&(sample.process_id, sample.type_id)).filter(|name| !name.is_empty()) {
+            Some(name) => name.clone(),
+            None => format!("type {:x}", sample.type_id).into(),
+        }
+    }
+
+    fn frame(&self, site: u32) -> Option<&Frame> {
+        self.sites.get(&site).and_then(|site| self.frames.get(&site.frame))
+    }
+
+    fn key(&self, sample: &Sample, type_name: Rc<str>) -> Key {
+        let none = || self.none.clone();
+        let own = || self.sites.get(&sample.callsite_id).and_then(|site| self.frame(site.own));
+        let [method, assembly, own_method] = match self.by {
+            By::Type => [none(), none(), none()],
+            By::Own => own()
+                .map_or_else(|| [none(), none(), none()], |own| [none(), own.assembly.clone(), own.written.clone()]),
+            By::Site => match self.frame(sample.callsite_id) {
+                Some(Frame { name, assembly, .. }) => {
+                    [name.clone(), assembly.clone(), own().map_or_else(none, |own| own.written.clone())]
+                }
+                None => [none(), none(), none()],
+            },
+        };
+        [method, assembly, own_method, type_name]
+    }
+}
+
+/// Sums of type `S` over lifetimes, by their names.
+pub(super) struct Groups<'r, S> {
+    recording: &'r Recording<'r>,
+    names: Names,
+    sums: HashMap<Key, S>,
+}
+
+impl<'r, S: Default> Groups<'r, S> {
+    pub fn new(recording: &'r Recording<'r>, by: By) -> Result<Groups<'r, S>> {
+        Ok(Groups { recording, names: Names::read(recording, by)?, sums: HashMap::new() })
+    }
+
+    /// The sums that a lifetime belongs to; `None` when its type is not one that is taken.
+    pub fn of(&mut self, lifetime: &Lifetime<'_>, takes: impl Fn(&str) -> bool) -> Result<Option<&mut S>> {
+        let type_name = self.names.type_name(lifetime.sample);
+        if !takes(&type_name) {
+            return Ok(None);
+        }
+        let key = self.names.key(lifetime.sample, type_name);
+        held(self.recording, "allocation_lifetime", self.sums.len() as u64 + 1, GROUP_BYTES)?;
+        Ok(Some(self.sums.entry(key).or_default()))
+    }
+
+    /// All groups, those whose order is highest first.
+    pub fn finish<O: Ord>(self, order: impl Fn(&S) -> O) -> Vec<(Group, S)> {
+        let row = |([method, assembly, own_method, type_name], sums): (Key, S)| {
+            let [method, assembly, own_method, type_name] =
+                [method, assembly, own_method, type_name].map(|text| text.to_string());
+            (Group { method, assembly, own_method, type_name }, sums)
+        };
+        let mut rows: Vec<(Group, S)> = self.sums.into_iter().map(row).collect();
+        rows.sort_by(|(a, of_a), (b, of_b)| order(of_b).cmp(&order(of_a)).then_with(|| a.cmp(b)));
+        rows
+    }
+}

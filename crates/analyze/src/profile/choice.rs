@@ -1,0 +1,155 @@
+//! Which rows of a recording become a profile: of what kind, from when to when, of which thread, of which activity.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use tracequet_dataset::read::Recording;
+use tracequet_trace::error::{Error, Evidence, Result};
+
+use super::labels::Labels;
+use super::model::What;
+use crate::rows::each;
+use crate::{held, lifetime};
+
+/// The tables that the profiles of all but a few kinds are found in: [`Choice::tables`] says it of each.
+pub const TABLES: [&str; 11] = [
+    "trace",
+    "process",
+    "thread",
+    "callsite",
+    "frame",
+    "cpu_sample",
+    "allocation",
+    "exception",
+    "contention",
+    "thread_time",
+    "gc_pause",
+];
+
+/// Which rows of a recording become a profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// The kind of rows.
+    pub what: What,
+    /// Of [`What::Rows`] the table: any one with call stacks and threads.
+    pub table: String,
+    /// The column whose whole numbers are the weights, instead of what rows of the kind are weighed by.
+    pub weight: Option<String>,
+    /// Only rows of this time or later, nanoseconds since the recording began. Rows with a beginning and an end count by their beginning.
+    pub from_ns: Option<i64>,
+    /// Only rows before this time.
+    pub to_ns: Option<i64>,
+    /// Only rows of the threads with this id or name.
+    pub thread: Option<String>,
+    /// Only what threads did while they worked on this activity, or on one that lies in it: an id, or a path such as `//1/34`.
+    pub activity: Option<String>,
+}
+
+/// Where it is said what threads worked on.
+const ACTIVITIES: &str = "thread_activity";
+
+impl Choice {
+    /// All rows of a kind.
+    pub fn of(what: What) -> Choice {
+        Choice { what, ..Choice::default() }
+    }
+
+    /// The tables that it is read from.
+    pub fn tables(&self) -> Vec<&str> {
+        let mut tables = TABLES.to_vec();
+        match self.what {
+            What::Wait => tables.push("wait"),
+            What::Jit => tables.push("method_compilation"),
+            What::Rows => tables.push(&self.table),
+            What::Survivors | What::Gen2Deaths | What::Live => tables.extend(lifetime::TABLES),
+            _ => {}
+        }
+        tables.extend(self.activity.is_some().then_some(ACTIVITIES));
+        tables.sort_unstable();
+        tables.dedup();
+        tables
+    }
+
+    /// Whether some rows of the kind may be left out.
+    pub fn is_of_some(&self) -> bool {
+        self.from_ns.is_some() || self.to_ns.is_some() || self.thread.is_some() || self.activity.is_some()
+    }
+}
+
+/// From when to when each process and thread worked on an activity, in nanoseconds since the recording began.
+type Work = HashMap<(u64, u64), Vec<(i64, i64)>, RandomState>;
+
+/// Says of a row whether it is chosen.
+pub(super) struct Filter<'c> {
+    choice: &'c Choice,
+    /// The threads, where they are chosen by name and not by id.
+    names: Option<Labels>,
+    /// Of each process and thread when it worked on the activity, in the order of time.
+    work: Option<Work>,
+}
+
+impl<'c> Filter<'c> {
+    pub fn new(recording: &Recording<'_>, choice: &'c Choice) -> Result<Filter<'c>> {
+        let is_name = choice.thread.as_ref().is_some_and(|thread| thread.parse::<u64>().is_err());
+        let names = if is_name { Some(Labels::read(recording)?) } else { None };
+        let work = choice.activity.as_ref().map(|activity| work(recording, activity)).transpose()?;
+        Ok(Filter { choice, names, work })
+    }
+
+    /// Whether a row of a thread at a time is chosen.
+    pub fn takes(&self, thread: (u64, u64), ts_ns: i64) -> bool {
+        let Choice { from_ns, to_ns, thread: wanted, .. } = self.choice;
+        let is_thread = match (wanted, &self.names) {
+            (None, _) => true,
+            (Some(wanted), None) => wanted.parse() == Ok(thread.1),
+            (Some(wanted), Some(names)) => names.thread(thread) == Some(wanted),
+        };
+        let is_of_work = |work: &Work| {
+            let Some(times) = work.get(&thread) else { return false };
+            let place = times.partition_point(|(start, _)| *start <= ts_ns);
+            place.checked_sub(1).and_then(|place| times.get(place)).is_some_and(|(_, end)| ts_ns < *end)
+        };
+        is_thread
+            && from_ns.is_none_or(|from| ts_ns >= from)
+            && to_ns.is_none_or(|to| ts_ns < to)
+            && self.work.as_ref().is_none_or(is_of_work)
+    }
+}
+
+/// When threads worked on an activity or on one that lies in it.
+fn work(recording: &Recording<'_>, activity: &str) -> Result<Work> {
+    const STORED: u64 = size_of::<(i64, i64)>() as u64;
+    // An id is the same text in each of its rows, and so is its path.
+    let (mut path, mut rows) = (activity.starts_with('/').then(|| activity.to_owned()), 0);
+    each(recording, 0, ACTIVITIES, &["activity_id", "activity_path"], |row| {
+        rows += 1;
+        if path.is_none() && row.text(0).eq_ignore_ascii_case(activity) && !row.text(1).is_empty() {
+            path = Some(row.text(1).to_owned());
+        }
+        Ok(())
+    })?;
+    if rows == 0 {
+        let key = &recording.info().trace_id;
+        let message = format!(
+            "the recording {key} has no activity ids; they are recorded with System.Threading.Tasks.TplEventSource:0x80"
+        );
+        return Err(Error::NotRecorded { what: Evidence::Activities, message });
+    }
+    let is_inside = |inner: &str| {
+        let rest = path.as_ref().and_then(|path| inner.strip_prefix(path.as_str()));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '$']))
+    };
+    let mut work: Work = HashMap::default();
+    let mut found = 0;
+    let columns = ["process_id", "thread_id", "start_ts_ns", "end_ts_ns", "activity_id", "activity_path"];
+    each(recording, 0, ACTIVITIES, &columns, |row| {
+        if row.text(4).eq_ignore_ascii_case(activity) || is_inside(row.text(5)) {
+            let times = work.entry((row.number(0), row.number(1))).or_default();
+            times.push((row.number(2).cast_signed(), row.number(3).cast_signed()));
+            found += 1;
+        }
+        held(recording, ACTIVITIES, found, STORED)
+    })?;
+    work.values_mut().for_each(|times| times.sort_unstable());
+    Ok(work)
+}

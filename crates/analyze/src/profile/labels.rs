@@ -1,0 +1,59 @@
+//! How threads are shown: names of processes and threads, and ids.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use tracequet_dataset::read::Recording;
+use tracequet_trace::error::Result;
+
+use crate::HeldTexts;
+use crate::rows::each;
+
+/// What a row keeps beside its text.
+const STORED: u64 = 24;
+
+/// Names of processes and threads.
+pub(super) struct Labels {
+    processes: HashMap<u64, String, RandomState>,
+    threads: HashMap<(u64, u64), String, RandomState>,
+}
+
+impl Labels {
+    pub(super) fn read(recording: &Recording<'_>) -> Result<Labels> {
+        let mut labels = Labels { processes: HashMap::default(), threads: HashMap::default() };
+        let (mut of_processes, mut of_threads) =
+            (HeldTexts::of(recording, "process"), HeldTexts::of(recording, "thread"));
+        each(recording, STORED, "process", &["process_id", "name"], |row| {
+            labels.processes.insert(row.number(0), of_processes.copy(row.text(1))?);
+            Ok(())
+        })?;
+        each(recording, STORED, "thread", &["process_id", "thread_id", "name"], |row| {
+            let name = row.text(2);
+            if !name.is_empty() {
+                labels.threads.insert((row.number(0), row.number(1)), of_threads.copy(name)?);
+            }
+            Ok(())
+        })?;
+        Ok(labels)
+    }
+
+    /// The name of a thread of a process.
+    pub(super) fn thread(&self, thread: (u64, u64)) -> Option<&String> {
+        self.threads.get(&thread)
+    }
+
+    /// `name (1234)`, in a recording of several processes with the process before it.
+    pub(super) fn of(&self, process_id: u64, thread_id: u64) -> String {
+        let thread = match self.threads.get(&(process_id, thread_id)) {
+            Some(name) => format!("{name} ({thread_id})"),
+            None => format!("Thread {thread_id}"),
+        };
+        if self.processes.len() <= 1 {
+            return thread;
+        }
+        match self.processes.get(&process_id).filter(|name| !name.is_empty()) {
+            Some(name) => format!("{name} ({process_id}) / {thread}"),
+            None => format!("Process {process_id} / {thread}"),
+        }
+    }
+}

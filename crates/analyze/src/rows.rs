@@ -1,0 +1,64 @@
+//! Reads a table row by row.
+
+use tracequet_dataset::read::{Column, Recording, Table};
+use tracequet_trace::error::{Error, Result};
+
+use crate::held;
+
+/// A row of chosen columns.
+pub(crate) struct Row<'r> {
+    columns: &'r [Column<'r>],
+    row: usize,
+    table: &'r Table,
+}
+
+impl Row<'_> {
+    /// The number in a column, by its place; 0 when it is null.
+    pub fn number(&self, column: usize) -> u64 {
+        self.columns.get(column).and_then(|column| column.number(self.row)).unwrap_or_default()
+    }
+
+    /// The number in a column, by its place; `None` when it is null.
+    pub fn known(&self, column: usize) -> Option<u64> {
+        self.columns.get(column).and_then(|column| column.number(self.row))
+    }
+
+    /// The number with fractions in a column, by its place; `None` when it is null.
+    pub fn real(&self, column: usize) -> Option<f64> {
+        self.columns.get(column).and_then(|column| column.real(self.row))
+    }
+
+    /// The text in a column, by its place; empty when it is null.
+    pub fn text(&self, column: usize) -> &str {
+        self.columns.get(column).and_then(|column| column.text(self.row)).unwrap_or_default()
+    }
+
+    /// The error of a table whose rows contradict each other.
+    pub fn wrong(&self, what: &str) -> Error {
+        let path = self.table.path().to_owned();
+        Error::Dataset { path, what: what.to_owned(), expected: "the table as convert writes it".to_owned() }
+    }
+}
+
+/// Calls `take` with each row of a table, which has these columns in this order. Fails when there are more rows than fit into memory
+/// at `row_stored` bytes each.
+pub(crate) fn each(
+    recording: &Recording<'_>,
+    row_stored: u64,
+    table: &str,
+    columns: &[&str],
+    mut take: impl FnMut(&Row<'_>) -> Result<()>,
+) -> Result<()> {
+    let table = recording.table(table)?;
+    let mut rows = 0;
+    for batch in table.scan().columns(columns.iter().copied()).batches()? {
+        let batch = batch?;
+        rows += batch.num_rows() as u64;
+        held(recording, table.name(), rows, row_stored)?;
+        let columns = columns.iter().map(|name| Column::of(&batch, name)).collect::<Result<Vec<_>>>()?;
+        for row in 0..batch.num_rows() {
+            take(&Row { columns: &columns, row, table: &table })?;
+        }
+    }
+    Ok(())
+}

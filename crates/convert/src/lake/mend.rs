@@ -1,0 +1,82 @@
+//! Changes what a dataset of several recordings has: removes some, or makes the summary anew, whatever became of it.
+
+use std::path::{Path, PathBuf};
+
+use tracequet_dataset::format::{AddressType, Format, Head, Layout, is_ours, paths};
+use tracequet_dataset::read::{Table, arrow_schema::DataType};
+use tracequet_dataset::table::schema;
+use tracequet_dataset::write::{Holds, Lake};
+use tracequet_trace::error::{Error, Result};
+
+use super::described;
+use super::head::{head_of, not_several};
+use super::located::at;
+use crate::request::Convert;
+
+/// Removes recordings of a dataset, each whole. Fails when one is not there.
+pub(crate) fn remove(dataset: &Path, keys: &[String]) -> Result<()> {
+    let lake = at(dataset)?;
+    let (format, address_type) = head_of(&lake)?;
+    lake.storage().open()?;
+    for key in keys {
+        if !lake.remove(key)? {
+            return Err(Error::Usage(format!("{}: there is no recording {key}", lake.storage().shown().display())));
+        }
+    }
+    described::write(&Convert { format, address_type, ..Convert::default() }, &lake)
+}
+
+/// Writes `manifest.json` and `views.sql` of a dataset by the entries of its recordings. Returns the entries that are damaged,
+/// in words.
+pub(crate) fn repair(dataset: &Path) -> Result<Vec<String>> {
+    mend(&at(dataset)?)
+}
+
+/// The same of a dataset wherever it lies.
+pub(crate) fn mend(lake: &Lake) -> Result<Vec<String>> {
+    if lake.storage().holds()? != Holds::Recordings {
+        return Err(not_several(&lake.storage().shown()));
+    }
+    let (format, address_type) = written_as(lake)?;
+    lake.storage().open()?;
+    described::write(&Convert { refresh: true, format, address_type, ..Convert::default() }, lake)?;
+    let shown = lake.storage().shown();
+    Ok(lake.summed(true)?.damaged().iter().map(|damaged| damaged.at(&shown).to_string()).collect())
+}
+
+/// How the tables of a dataset are written: as its manifest says, and where that is damaged, as its files are.
+fn written_as(lake: &Lake) -> Result<(Format, AddressType)> {
+    let path = lake.storage().shown().join(paths::MANIFEST);
+    let manifest = lake.storage().manifest()?.and_then(|manifest| manifest.text.ok());
+    if let Some(manifest) = manifest.filter(|manifest| is_ours(manifest)) {
+        let head = Head::parse(&path, &manifest, None).ok();
+        if let Some(Head { layout, format, address_type: Some(address_type), .. }) = head {
+            return if layout == Layout::Hive {
+                Ok((format, address_type))
+            } else {
+                Err(not_several(&lake.storage().shown()))
+            };
+        }
+    }
+    let tables = schema::all()?;
+    let names = lake.some_files(&tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>())?;
+    for table in tables {
+        let Some(column) = table.columns.iter().find(|column| column.kind == "uint64") else { continue };
+        for format in Format::ALL {
+            let is_of_table = |name: &&String| {
+                paths::table_of(name) == Some(&table.name) && name.ends_with(&format!(".{}", format.name()))
+            };
+            let Some(name) = names.iter().find(is_of_table) else { continue };
+            let file: PathBuf = lake.storage().copy(name)?;
+            let schema = Table::of_file(&table.name, file, format).scan().batches()?.schema();
+            let Ok(field) = schema.field_with_name(&column.name) else { continue };
+            let is_signed = field.data_type() == &DataType::Int64;
+            return Ok((format, if is_signed { AddressType::Int64 } else { AddressType::Uint64 }));
+        }
+    }
+    Err(Error::Dataset {
+        path,
+        what: "cannot be read, and there is no table that shows how tables are written".into(),
+        expected: "a dataset with a recording: make another one".into(),
+    })
+}

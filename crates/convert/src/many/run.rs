@@ -1,0 +1,498 @@
+//! Converts several recordings into one dataset: in parallel, and independently of each other's failures.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
+
+use tracequet_dataset::format::AddressType;
+use tracequet_dataset::format::paths;
+use tracequet_dataset::table::Shape;
+use tracequet_dataset::table::select::Selection;
+use tracequet_dataset::write::{DatasetOptions, DatasetWriter, Directory, Encoders, Lake, NewRecording, Put, Shelf};
+use tracequet_trace::error::{Error, Result};
+use tracequet_trace::reader::etl::EventManifests;
+use tracequet_trace::source::store::shown;
+use tracequet_trace::source::{FileIdentity, RecordingPath};
+
+use super::hashes::Hashes;
+use super::known::{Known, Plan};
+use super::late::Late;
+use super::memory::{Budget, Memory};
+use super::together::Ready;
+use super::{failed, together};
+use crate::hashed::{identity_of, stamp, trace_key, whole_key};
+use crate::lake::empty::Empty;
+use crate::lake::head::check_head;
+use crate::lake::{self, described, entries};
+use crate::one::{options, read_one};
+use crate::request::{Convert, Progress, Step};
+use crate::stored::{Ahead, Came, Fetches};
+use crate::summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary, elapsed_ns};
+
+/// Converts all inputs of a request into a dataset of several recordings.
+pub(crate) fn run(
+    request: &Convert,
+    recordings: &[(usize, RecordingPath)],
+    fetches: &Fetches,
+    watch: &mut dyn FnMut(Step<'_>),
+) -> Result<Summary> {
+    let started = Instant::now();
+    let selection = Selection::new(&request.tables)?;
+    let manifests = EventManifests::open(&request.manifests)?;
+    // Without `append` all of it grows in a hidden directory, which takes its name at the end.
+    let whole = match request.append {
+        true => None,
+        false => Some(DatasetWriter::create(&request.output, options(request, &request.inputs))?),
+    };
+    let lake = match &whole {
+        Some(whole) => lake::of(Directory::new(whole.path(), false)),
+        None => lake::at(&request.output)?,
+    };
+    let version = if request.append { check_head(request, &lake)? } else { None };
+    let encoders = match &whole {
+        Some(whole) => whole.encoders(),
+        None => Encoders::start(options(request, &[]).threads).map_err(Error::io(&request.output))?,
+    };
+    lake.storage().open()?;
+    let known = Known::of(request, lake.summed(request.refresh)?)?;
+    let empty = Empty::of(request, &selection)?;
+    empty.put(&lake, &encoders, version)?;
+    let jobs = match request.jobs {
+        0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
+        jobs => jobs,
+    };
+    let mut options = options(request, &[]);
+    options.elsewhere = Arc::new(empty.names().map(str::to_owned).collect());
+    options.small_here = jobs.min(recordings.len()) >= options.threads;
+    let this = Run {
+        request,
+        recordings,
+        jobs,
+        ahead: Ahead::new(recordings, fetches, jobs.min(recordings.len())),
+        selection,
+        manifests,
+        lake,
+        encoders,
+        known,
+        memory: Memory::new(request.memory),
+        room: together::room(),
+        options,
+        hashes: Hashes::default(),
+        next: AtomicUsize::new(0),
+        stopped: AtomicBool::new(false),
+    };
+    let mut done = match this.convert_all(watch) {
+        Ok(done) => done,
+        Err(error) => {
+            if request.append {
+                // What came so far is in the dataset. When this fails, too, the next run does it.
+                let _ = described::write(request, &this.lake);
+            }
+            return Err(error);
+        }
+    };
+    done.sort_by_key(|(index, ..)| *index);
+    let mut summary = Summary {
+        inputs: Vec::new(),
+        failed: Vec::new(),
+        skipped: Vec::new(),
+        output: shown(&request.output),
+        tables: Vec::new(),
+        damaged_entries: this.damaged_left(&done),
+        elapsed_ns: 0,
+    };
+    let mut failures = Vec::new();
+    for (_, outcome) in done {
+        add_tables(&mut summary.tables, outcome.tables);
+        failures.extend(outcome.failure);
+        match outcome.done {
+            Done::Converted(input) => summary.inputs.push(input),
+            Done::Failed(input) => summary.failed.push(input),
+            Done::Skipped(input) => summary.skipped.push(input),
+        }
+    }
+    if let (false, true, Some(failure)) = (request.append, summary.has_nothing(), failures.into_iter().next()) {
+        return Err(failure);
+    }
+    described::write(request, &this.lake)?;
+    if let Some(whole) = whole {
+        whole.commit()?;
+    }
+    if let Some(note) = this.lake.storage().note() {
+        watch(Step::Note(&note));
+    }
+    summary.elapsed_ns = elapsed_ns(started);
+    Ok(summary)
+}
+
+struct Run<'b> {
+    request: &'b Convert,
+    recordings: &'b [(usize, RecordingPath)],
+    jobs: usize,
+    /// Recordings that are fetched before it is their turn.
+    ahead: Ahead<'b>,
+    selection: Selection,
+    manifests: EventManifests,
+    lake: Lake,
+    encoders: Arc<Encoders>,
+    known: Known,
+    memory: Memory,
+    /// Room for recordings that wait to be put.
+    room: Budget,
+    /// How the files of a recording are written.
+    options: DatasetOptions,
+    hashes: Hashes,
+    /// The input that is next to be begun.
+    next: AtomicUsize,
+    stopped: AtomicBool,
+}
+
+/// What became of one input, and the tables that were written for it.
+struct Outcome {
+    done: Done,
+    tables: Vec<TableSummary>,
+    failure: Option<Error>,
+}
+
+impl Outcome {
+    fn skipped(skipped: SkippedInput) -> Outcome {
+        Outcome { done: Done::Skipped(skipped), tables: Vec::new(), failure: None }
+    }
+
+    /// The key of the recording, if it was put.
+    fn key(&self) -> Option<&str> {
+        match &self.done {
+            Done::Converted(input) => Some(&input.trace_id),
+            Done::Failed(input) => Some(&input.trace_id),
+            Done::Skipped(_) => None,
+        }
+    }
+
+    /// The outcome when the recording was put. Another writer may have put it in the meantime.
+    fn after(self, put: Put) -> Outcome {
+        match (self.done, put) {
+            (Done::Converted(InputSummary { path, trace_id, .. }), Put::WasThere) => {
+                Outcome::skipped(SkippedInput { path, trace_id, differs: false, other_labels: false })
+            }
+            (Done::Converted(InputSummary { path, trace_id, identity, .. }), Put::IsTaken) => {
+                let error = format!(
+                    "another run has added a recording with the key {trace_id} and other content, expected a free key: \
+                     convert this one again"
+                );
+                let input = FailedInput { path, trace_id, identity, error, offset: None };
+                Outcome { done: Done::Failed(input), tables: Vec::new(), failure: None }
+            }
+            (done, _) => Outcome { done, ..self },
+        }
+    }
+}
+
+/// What the conversion of one input gave.
+enum Made {
+    /// It is in the dataset, or among the inputs, already; or it cannot be read, and the dataset says so.
+    Known(Box<Outcome>),
+    /// A recording to put into it, and the outcome when that is done.
+    New(Box<(NewRecording, Outcome)>),
+}
+
+impl Made {
+    fn known(skipped: SkippedInput) -> Made {
+        Made::Known(Box::new(Outcome::skipped(skipped)))
+    }
+}
+
+/// A recording to put into the dataset, which input it is, and the outcome.
+type Finished<'b> = Ready<'b, (usize, Outcome)>;
+
+enum Message {
+    Progress(Progress),
+    Done(usize, Box<Outcome>),
+    /// Something that concerns all recordings.
+    Broken(Error),
+}
+
+impl Run<'_> {
+    /// Runs the jobs; `watch` is called on this thread.
+    fn convert_all(&self, watch: &mut dyn FnMut(Step<'_>)) -> Result<Vec<(usize, Outcome)>> {
+        let mut done = Vec::new();
+        let mut broken = None;
+        std::thread::scope(|scope| {
+            let (sender, receiver) = channel();
+            for fetcher in 0..self.ahead.threads() {
+                let thread = std::thread::Builder::new().name(format!("fetch-{fetcher}"));
+                self.ahead.add_thread();
+                if thread.spawn_scoped(scope, || self.ahead.work(&|recording| self.known_tag(recording))).is_err() {
+                    self.ahead.remove_thread();
+                    break;
+                }
+            }
+            let (finished, to_put) = channel();
+            let own = sender.clone();
+            let thread = std::thread::Builder::new().name("put".into());
+            let mut started = thread.spawn_scoped(scope, move || self.put_as_they_come(&to_put, &own)).map(|_| ());
+            for job in 0..self.jobs.min(self.recordings.len()).max(1) {
+                if started.is_err() {
+                    break;
+                }
+                let (own, finished) = (sender.clone(), finished.clone());
+                let thread = std::thread::Builder::new().name(format!("job-{job}"));
+                let spawned = thread.spawn_scoped(scope, move || self.work(&own, &finished)).map(|_| ());
+                if job > 0 && spawned.is_err() {
+                    // Those that were started do the rest.
+                    break;
+                }
+                started = spawned;
+            }
+            if let Err(source) = started {
+                broken = Some(Error::Io { path: self.request.output.clone(), source });
+            }
+            drop((sender, finished));
+            for message in receiver {
+                match message {
+                    Message::Progress(progress) => watch(Step::Progress(progress)),
+                    Message::Done(index, outcome) => {
+                        watch(Step::Done { input: self.input(index), done: &outcome.done });
+                        done.push((index, *outcome));
+                    }
+                    Message::Broken(error) => {
+                        broken.get_or_insert(error);
+                        self.ahead.stop();
+                    }
+                }
+            }
+            self.ahead.stop();
+        });
+        broken.map_or(Ok(done), Err)
+    }
+
+    fn work<'s>(&'s self, messages: &Sender<Message>, finished: &Sender<Finished<'s>>) {
+        let mut failures = Shelf::new(self.lake.storage().folder());
+        while !self.stopped.load(Ordering::Acquire) {
+            let index = self.next.fetch_add(1, Ordering::AcqRel);
+            let Some((_, recording)) = self.recordings.get(index) else { return };
+            let message = match self.one(index, recording, messages, &mut failures) {
+                Ok(Made::New(made)) => {
+                    let (new, outcome) = *made;
+                    if self.lake.storage().puts_together() {
+                        if finished.send(Ready::new(new, (index, outcome), &self.room)).is_ok() {
+                            continue;
+                        }
+                        // It panicked.
+                        self.broken(Error::Internal("the thread that puts recordings is gone".into()))
+                    } else {
+                        self.put(&new, index, outcome)
+                    }
+                }
+                Ok(Made::Known(outcome)) => Message::Done(index, outcome),
+                Err(error) => self.broken(error),
+            };
+            // The receiver is gone when the calling thread has panicked.
+            let _ = messages.send(message);
+        }
+    }
+
+    /// Nothing more is begun.
+    fn broken(&self, error: Error) -> Message {
+        self.stopped.store(true, Ordering::Release);
+        Message::Broken(error)
+    }
+
+    fn put_as_they_come(&self, finished: &Receiver<Finished<'_>>, messages: &Sender<Message>) {
+        let done = |(index, outcome): (usize, Outcome), put| {
+            let _ = messages.send(Message::Done(index, Box::new(outcome.after(put))));
+        };
+        let broken = |error| {
+            let _ = messages.send(self.broken(error));
+        };
+        together::put(|recordings| self.lake.put(recordings), finished, done, broken);
+    }
+
+    /// Puts a recording by itself.
+    fn put(&self, new: &NewRecording, index: usize, outcome: Outcome) -> Message {
+        match self.lake.put(std::slice::from_ref(new)) {
+            Ok(puts) => {
+                let put = puts.first().copied().unwrap_or(Put::Done);
+                Message::Done(index, Box::new(outcome.after(put)))
+            }
+            Err(error) => self.broken(error),
+        }
+    }
+
+    /// The entries that cannot be read, but for those that were replaced now.
+    fn damaged_left(&self, done: &[(usize, Outcome)]) -> Vec<String> {
+        let root = shown(&self.request.output);
+        let is_replaced = |key: &str| done.iter().any(|(_, outcome)| outcome.key() == Some(key));
+        let left = self.known.damaged().iter().filter(|damaged| !is_replaced(&damaged.key));
+        left.map(|damaged| damaged.at(&root).to_string()).collect()
+    }
+
+    /// The input that holds a recording.
+    fn input(&self, index: usize) -> usize {
+        self.recordings.get(index).map_or(0, |(input, _)| *input)
+    }
+
+    /// `failures` is where the files go of a recording that cannot be read.
+    fn one(
+        &self,
+        index: usize,
+        recording: &RecordingPath,
+        messages: &Sender<Message>,
+        failures: &mut Shelf,
+    ) -> Result<Made> {
+        let mut here = None;
+        let mut before = None;
+        let key_of = |sha256: &str| trace_key(&recording.name(), sha256);
+        let hashed = self.hashes.publish(index, key_of, || match self.ahead.take(index, &|r| self.known_tag(r))? {
+            Came::Here(recording) => {
+                before = stamp(recording.file());
+                let identity = identity_of(&recording);
+                here = Some(recording);
+                identity
+            }
+            Came::Same => Ok(FileIdentity::default()),
+        });
+        if here.is_none()
+            && hashed.is_ok()
+            && let Some(skipped) = self.known.unchanged(self.request, &recording.name())
+        {
+            return Ok(Made::known(skipped));
+        }
+        let recording = here.as_ref().unwrap_or(recording);
+        let path = &recording.name();
+        let identity = match hashed {
+            Ok(identity) => identity,
+            Err(error) => return self.failed((index, recording, FileIdentity::default()), error, Vec::new(), failures),
+        };
+        if let Some(first) = self.hashes.earlier(index, &identity.sha256) {
+            let name = self.recordings.get(first).map(|(_, recording)| recording.name()).unwrap_or_default();
+            let trace_id = self.key(first, &name, &identity.sha256);
+            let skipped = SkippedInput { path: path.to_owned(), trace_id, differs: false, other_labels: false };
+            return Ok(Made::known(skipped));
+        }
+        let replaced = match self.known.plan(self.request, path, &identity) {
+            Plan::Skip(skipped) => return Ok(Made::known(skipped)),
+            Plan::Convert(replaced) => replaced,
+        };
+        let _share = self.memory.take(identity.size_bytes);
+        let key = self.key(index, path, &identity.sha256);
+        let request = &*self.known.with_own_labels(self.request, &key, &identity);
+        let make = || DatasetWriter::part_of(self.lake.storage().folder(), self.encoders.clone(), self.options(&key));
+        let mut part = Late::new(&make);
+        let input = self.input(index);
+        let mut progress = |position, total, events| {
+            let _ = messages.send(Message::Progress(Progress { input, position, total, events }));
+        };
+        let shape = self.shape(&key);
+        let identified = || identity.clone();
+        let made = read_one(
+            request,
+            &self.manifests,
+            recording,
+            (shape, &self.selection),
+            &mut part,
+            &mut progress,
+            identified,
+        );
+        match made {
+            Ok(_) if before != stamp(recording.file()) => {
+                let error = Error::Unreadable {
+                    path: path.to_owned(),
+                    offset: 0,
+                    what: "the file changed while it was read".into(),
+                    expected: "a recording that is not being written".into(),
+                };
+                drop(part);
+                self.failed((index, recording, FileIdentity::default()), error, replaced, failures)
+            }
+            Ok((summary, tables)) => {
+                let input = InputSummary { trace_id: key.clone(), ..summary };
+                let entry = entries::entry(request, &input, &tables, recording.etag());
+                let new = NewRecording::new(&key, part.into_dataset()?, &entry, replaced)?;
+                let outcome = Outcome { done: Done::Converted(input), tables, failure: None };
+                Ok(Made::New(Box::new((new, outcome))))
+            }
+            Err(error) => {
+                drop(part);
+                self.failed((index, recording, identity), error, replaced, failures)
+            }
+        }
+    }
+
+    /// A failure becomes a row, if it is one of the recording alone.
+    fn failed(
+        &self,
+        (index, recording, identity): (usize, &RecordingPath, FileIdentity),
+        error: Error,
+        mut replaced: Vec<String>,
+        failures: &mut Shelf,
+    ) -> Result<Made> {
+        let (path, file) = (recording.name(), recording.file());
+        let of_recording = match &error {
+            Error::Unreadable { .. } | Error::OverMemory(_) | Error::TooLarge(_) => true,
+            error if error.is_of_request() => true,
+            Error::Io { path: at, .. } => *at == path || at == file,
+            _ => false,
+        };
+        if !of_recording || self.request.fail_fast {
+            return Err(error);
+        }
+        let mut input = FailedInput::of(path, &error);
+        if !identity.sha256.is_empty() {
+            input.trace_id = self.key(index, &input.path, &identity.sha256);
+            input.identity = identity;
+        }
+        let request = &*self.known.with_own_labels(self.request, &input.trace_id, &input.identity);
+        if replaced.iter().all(|old| *old == input.trace_id)
+            && self.known.failed(&input.trace_id, &input.identity.sha256).is_some()
+            && let Some(tables) = failed::known(request, &input, &self.lake, self.options.format)?
+        {
+            return Ok(Made::Known(Box::new(Outcome { done: Done::Failed(input), tables, failure: Some(error) })));
+        }
+        let mut part = DatasetWriter::part_beside(failures, self.encoders.clone(), self.options(&input.trace_id))?;
+        let tables = failed::write(request, &input, self.shape(&input.trace_id), &mut part)?;
+        let entry = entries::failed_entry(request, &input, &tables);
+        // The same failure of an earlier run.
+        replaced.push(input.trace_id.clone());
+        let new = NewRecording::new(&input.trace_id, part, &entry, replaced)?;
+        let outcome = Outcome { done: Done::Failed(input), tables, failure: Some(error) };
+        Ok(Made::New(Box::new((new, outcome))))
+    }
+
+    /// The tag of what the dataset has of a recording that comes from a store, if it need not be fetched for anything else.
+    fn known_tag(&self, recording: &RecordingPath) -> Option<String> {
+        let path = recording.name();
+        self.known.unchanged(self.request, &path)?;
+        self.known.tag(&path)
+    }
+
+    /// The key of a recording: that of its name and its hash, unless it belongs to a recording with other content.
+    fn key(&self, index: usize, path: &Path, sha256: &str) -> String {
+        let key = trace_key(path, sha256);
+        match self.known.is_taken(&key, sha256) || self.hashes.is_taken(index, &key, sha256) {
+            true => whole_key(path, sha256),
+            false => key,
+        }
+    }
+
+    fn options(&self, key: &str) -> DatasetOptions {
+        DatasetOptions { partition: Some(paths::partition(key)), ..self.options.clone() }
+    }
+
+    fn shape(&self, key: &str) -> Shape {
+        Shape { trace_id: Some(key.to_owned()), signed: self.request.address_type == AddressType::Int64 }
+    }
+}
+
+fn add_tables(all: &mut Vec<TableSummary>, more: Vec<TableSummary>) {
+    for table in more {
+        match all.iter_mut().find(|known| known.name == table.name) {
+            Some(known) => {
+                known.rows += table.rows;
+                known.bytes += table.bytes;
+            }
+            None => all.push(table),
+        }
+    }
+}

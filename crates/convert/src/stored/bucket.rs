@@ -1,0 +1,248 @@
+//! A dataset of several recordings in an object store. Files are uploaded; an entry is one object, written on the condition that
+//! there is none, and the manifest on the condition that no other writer has replaced it.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tracequet_dataset::format::paths::{self, ENTRIES, MANIFEST, NO_RECORDING, VIEWS, key_of, table_of};
+use tracequet_dataset::format::{DamagedEntry, Entry, MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES, tag_of};
+use tracequet_dataset::write::{Holds, Listed, Manifest, NewFile, NewRecording, ReadEntry, Storage, read_small};
+use tracequet_trace::error::{Error, Result};
+use tracequet_trace::source::store::{Address, Failure, FailureKind, Object, Store, When, each, open, read};
+
+use super::dataset::key_of_entry;
+use super::folder::Folder;
+
+type Stored<T> = std::result::Result<T, Failure>;
+
+/// A place in a store with a dataset of several recordings, and the folder on this machine where recordings are made for it.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    store: Arc<dyn Store>,
+    address: Address,
+    folder: Folder,
+    /// Files of tables without rows that are known to be there.
+    empty: Mutex<HashSet<String>>,
+    /// Whether the store was found to have no conditions.
+    unconditional: AtomicBool,
+}
+
+impl Bucket {
+    /// The dataset at an address.
+    pub(crate) fn at(address: Address) -> Result<Bucket> {
+        Bucket::of(open(&address)?, address)
+    }
+
+    fn of(store: Arc<dyn Store>, address: Address) -> Result<Bucket> {
+        let folder = Folder::new()?;
+        Ok(Bucket { store, address, folder, empty: Mutex::default(), unconditional: AtomicBool::new(false) })
+    }
+
+    /// Does something in the store. A failure is that of the address.
+    fn ask<T>(&self, what: impl FnOnce(&dyn Store) -> Stored<T>) -> Result<T> {
+        what(self.store.as_ref()).map_err(|failure| failure.at(self.shown()))
+    }
+
+    fn key(&self, name: &str) -> String {
+        self.address.below(name)
+    }
+
+    fn upload(&self, files: &[NewFile]) -> Result<()> {
+        self.ask(|store| each(files, |file| store.upload(&self.key(&file.name), &file.path))).map(drop)
+    }
+
+    /// Whether something lies at the address that is no part of a dataset of several recordings. Files of tables are
+    /// files of a killed or an unfinished run; its entries and its manifest may have come since they were
+    /// looked for.
+    fn has_something_else(&self, objects: &[Object]) -> bool {
+        let is_table = |key: &str| key_of(key).is_some() && table_of(key).is_some();
+        let beside = [MANIFEST, VIEWS].map(|name| self.key(name));
+        let is_part = |key: &String| is_table(key) || key_of_entry(key).is_some() || beside.contains(key);
+        !objects.iter().all(|object| is_part(&object.key))
+    }
+
+    /// Its tag and its text; nothing if it is not there.
+    fn read_entry(&self, key: &str) -> Stored<Option<ReadEntry>> {
+        match read(self.store.as_ref(), &self.key(&paths::entry(key)), MOST_ENTRY_BYTES) {
+            // Without a tag it is read each time.
+            Ok(found) => {
+                Ok(found
+                    .map(|(text, version)| Ok((version.etag.as_deref().map(tag_of_etag).unwrap_or_default(), text))))
+            }
+            Err(failure) if failure.kind == FailureKind::TooLarge => Ok(Some(Err(DamagedEntry::too_large(key)))),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Returns whether that is the entry now.
+    fn put_entry(&self, new: &NewRecording) -> Result<bool> {
+        let entry = read_small(new.entry()).map_err(Error::io(new.entry()))?;
+        let key = self.key(&paths::entry(new.key()));
+        self.ask(|store| match store.put(&key, &entry, When::Absent) {
+            Err(failure) if failure.kind == FailureKind::Unsupported => {
+                self.unconditional.store(true, Ordering::Release);
+                store.put(&key, &entry, When::Always).map(|()| true)
+            }
+            // It may be our own, written by a request whose answer was lost.
+            Err(failure) if failure.kind == FailureKind::Changed => {
+                Ok(read(store, &key, MOST_ENTRY_BYTES)?.is_some_and(|(there, _)| there == entry))
+            }
+            result => result.map(|()| true),
+        })
+    }
+}
+
+impl Storage for Bucket {
+    fn shown(&self) -> PathBuf {
+        self.address.shown()
+    }
+
+    fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn holds(&self) -> Result<Holds> {
+        if !self.list()?.is_empty() {
+            return Ok(Holds::Recordings);
+        }
+        let objects = self.ask(|store| store.list(self.address.prefix()))?;
+        Ok(match self.has_something_else(&objects) {
+            true => Holds::SomethingElse,
+            false if objects.is_empty() => Holds::Nothing,
+            false => Holds::Recordings,
+        })
+    }
+
+    fn manifest(&self) -> Result<Option<Manifest>> {
+        let found = self.ask(|store| read(store, &self.key(MANIFEST), MOST_MANIFEST_BYTES))?;
+        Ok(found.map(|(text, version)| Manifest { text: Ok(text), version, written: None }))
+    }
+
+    fn list(&self) -> Result<Vec<Listed>> {
+        let objects = self.ask(|store| store.list(&self.key(ENTRIES)))?;
+        let listed = |object: &Object| {
+            let key = key_of_entry(&object.key)?.to_owned();
+            // A tag that no entry has: one without a tag is read each time.
+            let tag = object.etag.as_deref().map_or_else(|| "?".to_owned(), tag_of_etag);
+            Some(Listed { key, tag: Some(tag), changed: None })
+        };
+        let mut listed: Vec<_> = objects.iter().filter_map(listed).collect();
+        listed.sort();
+        Ok(listed)
+    }
+
+    fn read(&self, listed: &[&Listed], each_read: &mut dyn FnMut(&str, ReadEntry)) -> Result<()> {
+        for some in listed.chunks(AT_ONCE) {
+            let read = self.ask(|_| each(some, |one| self.read_entry(&one.key)))?;
+            for (one, entry) in some.iter().zip(read) {
+                if let Some(entry) = entry {
+                    each_read(&one.key, entry);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&self, key: &str) -> Result<Option<ReadEntry>> {
+        self.ask(|_| self.read_entry(key))
+    }
+
+    fn has(&self, names: &[String]) -> Result<Vec<bool>> {
+        let known = self.empty.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let is_there = |name: &String| Ok(known.contains(name) || self.store.is_there(&self.key(name))?);
+        let there = self.ask(|_| each(names, is_there))?;
+        let found = names.iter().zip(&there).filter(|(name, is)| **is && key_of(name) == Some(NO_RECORDING));
+        self.empty.lock().unwrap_or_else(PoisonError::into_inner).extend(found.map(|(name, _)| name.clone()));
+        Ok(there)
+    }
+
+    fn copy(&self, name: &str) -> Result<PathBuf> {
+        let path = self.folder.path().join("copy");
+        let mut file = File::create(&path).map_err(Error::io(&path))?;
+        let got = self.store.get(&self.key(name), None, u64::MAX, &mut file);
+        got.map_err(|failure| failure.at(self.shown().join(name)))?;
+        Ok(path)
+    }
+
+    fn put_files(&self, new: &NewRecording, _: bool) -> Result<()> {
+        self.upload(new.files())
+    }
+
+    fn put_entries(&self, new: &[&NewRecording]) -> Result<Vec<bool>> {
+        new.iter().map(|new| self.put_entry(new)).collect()
+    }
+
+    fn put_empty(&self, files: &[NewFile]) -> Result<()> {
+        self.upload(files)?;
+        let names = files.iter().map(|file| file.name.clone());
+        self.empty.lock().unwrap_or_else(PoisonError::into_inner).extend(names);
+        Ok(())
+    }
+
+    fn put_summary(&self, files: &[(&'static str, String)], before: Option<&Manifest>) -> Result<bool> {
+        self.ask(|store| {
+            for (name, text) in files {
+                let (key, text) = (self.key(name), text.as_bytes());
+                let when = match before {
+                    _ if *name != MANIFEST => When::Always,
+                    None => When::Absent,
+                    Some(before) if before.text.as_ref().is_ok_and(|before| before == text) => continue,
+                    Some(before) if before.version.etag.is_some() => When::Unchanged(&before.version),
+                    Some(_) => When::Always,
+                };
+                match store.put(&key, text, when) {
+                    Err(failure) if failure.kind == FailureKind::Changed => return Ok(false),
+                    Err(failure) if failure.kind == FailureKind::Unsupported => {
+                        store.put(&key, text, When::Always)?;
+                    }
+                    result => result?,
+                }
+            }
+            Ok(true)
+        })
+    }
+
+    fn take_away(&self, key: &str) -> Result<bool> {
+        let Some(entry) = self.entry(key)? else { return Ok(false) };
+        self.ask(|store| {
+            store.delete(&self.key(&paths::entry(key)))?;
+            let objects = match entry.and_then(|(_, text)| Entry::parse(key, &text)) {
+                Ok(entry) => {
+                    let folders = entry.tables.iter().map(|table| self.key(&paths::folder(&table.name, key)));
+                    let folders: Vec<String> = folders.collect();
+                    each(&folders, |folder| store.list(folder))?.concat()
+                }
+                // It is damaged, and does not say where the files are.
+                Err(_) => {
+                    let all = store.list(self.address.prefix())?.into_iter();
+                    all.filter(|object| key_of(&object.key) == Some(key)).collect()
+                }
+            };
+            each(&objects, |object| store.delete(&object.key)).map(|_| true)
+        })
+    }
+
+    fn note(&self) -> Option<String> {
+        let is_unconditional = self.unconditional.load(Ordering::Acquire);
+        is_unconditional.then(|| {
+            format!(
+                "{}: this store cannot write under a condition, so let one run at a time write to it",
+                self.address.shown().display()
+            )
+        })
+    }
+}
+
+/// Entries that are in memory at once.
+const AT_ONCE: usize = 256;
+
+/// Identifies the content of an entry, with the length of other tags and without quotes.
+fn tag_of_etag(etag: &str) -> String {
+    format!("e{}", tag_of(etag.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! Counters as lines over time, and a table of them.
+
+use std::collections::BTreeMap;
+
+use tracequet_dataset::read::Recording;
+use tracequet_trace::error::Result;
+
+use crate::html::{Cell, Rows, cut, escaped, numbers, words};
+use crate::read::each;
+use crate::timeline::Line;
+use crate::units::{count, counted};
+
+/// Counters that are kept and that are drawn, and values of all together.
+const MAX_COUNTERS: usize = 400;
+const MAX_DRAWN: usize = 24;
+const MAX_VALUES: usize = 1 << 20;
+
+/// The part. `None` without counters.
+pub(crate) fn counters(recording: &Recording<'_>, end_ns: i64) -> Result<Option<String>> {
+    let mut found: BTreeMap<(String, String, String), Vec<(i64, f64)>> = BTreeMap::new();
+    let (mut held, mut left_out) = (0usize, 0u64);
+    let columns = ["ts_ns", "provider_name", "name", "unit", "quantile", "figure", "value", "process_id", "tags"];
+    each(recording, "counter", &columns, |row| {
+        let Some(value) = row.real(5).or_else(|| row.real(6)).filter(|value| value.is_finite()) else { return };
+        let mut name = cut(row.text(2).unwrap_or_default(), 200).to_owned();
+        if let Some(quantile) = row.real(4) {
+            name += &format!(" ({} %)", quantile * 100.0);
+        }
+        if let Some(tags) = row.word(8) {
+            name += &format!(" {{{}}}", cut(tags, 200));
+        }
+        let provider = format!("{}\0{}", cut(row.text(1).unwrap_or_default(), 200), row.number(7).unwrap_or_default());
+        let key = (provider, name, cut(row.text(3).unwrap_or_default(), 40).to_owned());
+        if held >= MAX_VALUES || found.len() >= MAX_COUNTERS && !found.contains_key(&key) {
+            left_out += 1;
+            return;
+        }
+        held += 1;
+        found.entry(key).or_default().push((row.signed(0).unwrap_or_default(), value));
+    })?;
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let heads = [
+        words("counter", "Its name"),
+        words("source", "EventSource or meter"),
+        words("unit", "Of its values"),
+        numbers("values", "How many are recorded"),
+        numbers("least", "The least of them"),
+        numbers("mean", "Their mean"),
+        numbers("most", "The greatest of them"),
+        numbers("last", "The last one"),
+    ];
+    let mut table = Rows::new("counters-table", &heads);
+    let number = |value: f64| Cell::Number(value.to_string(), shown(value));
+    let mut charts = String::new();
+    let mut drawn = 0;
+    for ((provider, name, unit), points) in &mut found {
+        points.sort_by_key(|(ts_ns, _)| *ts_ns);
+        let values = || points.iter().map(|(_, value)| *value);
+        let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+        let mean = values().sum::<f64>() / points.len() as f64;
+        let provider = provider.split('\0').next().unwrap_or_default();
+        table.row(vec![
+            Cell::text(Some(name)),
+            Cell::text(Some(provider)),
+            Cell::text(Some(unit)),
+            Cell::number(Some(points.len() as u64), count),
+            number(least),
+            number(mean),
+            number(most),
+            points.last().map_or(Cell::Missing, |(_, value)| number(*value)),
+        ]);
+        // A line that never changes says nothing.
+        if most > least && drawn < MAX_DRAWN {
+            drawn += 1;
+            let words = format!("{} to {} {unit}", shown(least), shown(most));
+            let line = Line { name: name.clone(), words, class: "c0", points: points.clone(), is_step: false };
+            charts += &line.lane(end_ns);
+        }
+    }
+    let mut note = format!(
+        "{}; those that change are drawn over the time of the timeline, {MAX_DRAWN} at most.",
+        counted(found.len() as u64, "counter", "counters")
+    );
+    if left_out > 0 {
+        note += &format!(" {} more values are beyond what a page reads.", count(left_out));
+    }
+    if !charts.is_empty() {
+        charts = format!("<div class=\"lanes small\">\n{charts}</div>\n");
+    }
+    let table = table.html("Counters");
+    Ok(Some(format!(
+        "<p class=\"note\">{}</p>\n{charts}<details><summary>All as a table</summary>\n{table}</details>\n",
+        escaped(&note)
+    )))
+}
+
+/// A value with four digits.
+fn shown(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1000.0 || value.fract() == 0.0 => {
+            format!("{}{}", if value < 0.0 { "-" } else { "" }, count(size.round() as u64))
+        }
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.3}"),
+    }
+}

@@ -1,0 +1,156 @@
+//! The document that parts stand in: its policy, its navigation, its style and its script.
+
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+
+use crate::html::escaped;
+use crate::packed::base64;
+
+/// What makes the page look as it does, and what improves it: as they stand in the repository.
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// A part of the page with its heading. The navigation leads to it.
+pub(crate) struct Part {
+    pub id: &'static str,
+    pub title: &'static str,
+    pub html: String,
+    /// Data of its graphs for the script.
+    pub data: String,
+}
+
+impl Part {
+    fn len(&self) -> usize {
+        self.html.len() + self.data.len()
+    }
+}
+
+/// Bytes of a page with all of its parts.
+const MAX_PAGE: usize = 5_000_000;
+
+/// What stands in place of a part for which there is no room.
+const NO_ROOM: &str = "<p class=\"note\">Left out: with it the page would have more than 5 MB. <code>tracequet convert</code> writes it as tables.</p>\n";
+
+/// Empties the largest parts until all together have room. What parts are made of is bounded, so that only a recording that was
+/// made for it has so much.
+fn fitted(mut parts: Vec<Part>, room: usize) -> Vec<Part> {
+    while parts.iter().map(Part::len).sum::<usize>() > room {
+        match parts.iter_mut().max_by_key(|part| part.len()) {
+            Some(largest) if largest.html != NO_ROOM => {
+                (largest.html, largest.data) = (NO_ROOM.to_owned(), String::new())
+            }
+            _ => break,
+        }
+    }
+    parts
+}
+
+/// The parts of a page, and those of which nothing is recorded.
+#[derive(Default)]
+pub(crate) struct Parts {
+    pub parts: Vec<Part>,
+    missing: Vec<(&'static str, &'static str)>,
+}
+
+impl Parts {
+    /// Adds a part.
+    pub(crate) fn add(&mut self, id: &'static str, title: &'static str, html: String) {
+        self.parts.push(Part { id, title, html, data: String::new() });
+    }
+
+    /// Adds the data of a part, if there is one.
+    pub(crate) fn add_data(&mut self, id: &str, data: &str) {
+        if let Some(part) = self.parts.iter_mut().find(|part| part.id == id) {
+            part.data.push_str(data);
+        }
+    }
+
+    /// Adds a part, or the line that says how to record it.
+    pub(crate) fn add_or(
+        &mut self,
+        id: &'static str,
+        title: &'static str,
+        html: Option<String>,
+        missing: &'static str,
+    ) {
+        match html {
+            Some(html) => self.add(id, title, html),
+            None => self.missing.push((id, missing)),
+        }
+    }
+
+    /// What is not recorded becomes a part of its own: a line each.
+    pub(crate) fn add_missing(&mut self) {
+        if self.missing.is_empty() {
+            return;
+        }
+        let mut html = String::new();
+        for (id, words) in &self.missing {
+            writeln!(html, "<p class=\"none\" id=\"{id}\">{words}</p>").ok();
+        }
+        self.missing.clear();
+        self.add("missing", "Not recorded", html);
+    }
+
+    /// Whether a link can lead there.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        let element = format!("id=\"{id}\"");
+        self.parts.iter().any(|part| part.id == id || part.html.contains(&element))
+    }
+}
+
+/// The whole document. Its policy lets only this style and this script be used, and nothing be fetched.
+pub(crate) fn document(title: &str, head: &str, parts: Vec<Part>) -> String {
+    // Beside the parts there are their headings, the links to them, and the last line.
+    let around = 20_000 + STYLE.len() + SCRIPT.len() + head.len();
+    let parts = fitted(parts, MAX_PAGE.saturating_sub(around));
+    let hash = |text: &str| base64(&Sha256::digest(text.as_bytes()));
+    let mut out = String::new();
+    let name = escaped(title);
+    writeln!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-{}'; \
+         style-src 'sha256-{}'; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n<title>{name}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+        hash(SCRIPT),
+        hash(STYLE),
+    )
+    .ok();
+    writeln!(out, "<header>\n<h1>{name}</h1>\n{head}</header>\n<nav aria-label=\"Parts\"><ul>").ok();
+    for part in &parts {
+        writeln!(out, "<li><a href=\"#{}\">{}</a></li>", part.id, part.title).ok();
+    }
+    out.push_str("</ul></nav>\n<main>\n");
+    for Part { id, title, html, .. } in &parts {
+        writeln!(out, "<section id=\"{id}\">\n<h2>{title}</h2>\n{html}</section>").ok();
+    }
+    let data: String = parts.iter().map(|part| part.data.as_str()).collect();
+    writeln!(
+        out,
+        "</main>\n<footer>Made by tracequet {}. The page holds all of its data and asks for nothing.</footer>\n{data}<script>{SCRIPT}</script>\n</body>\n</html>",
+        env!("CARGO_PKG_VERSION")
+    )
+    .ok();
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_5_mb_at_most() {
+        let mut parts = Parts::default();
+        for (id, megabytes) in [("a", 1), ("b", 3), ("c", 2)] {
+            parts.add(id, id, "x".repeat(megabytes * 1_000_000));
+        }
+        parts.add_data("b", &"y".repeat(1_000_000));
+        let page = document("page", "", parts.parts);
+        assert!((3_000_000..=MAX_PAGE).contains(&page.len()), "{} bytes", page.len());
+        assert!(page.contains(&format!("<section id=\"b\">\n<h2>b</h2>\n{NO_ROOM}</section>")) && !page.contains("yy"));
+        assert_eq!(page.matches(NO_ROOM).count(), 1, "no more than is needed");
+    }
+}

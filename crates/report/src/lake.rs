@@ -1,0 +1,318 @@
+//! A dataset of several recordings as one page: figures over the recordings, and what was found in each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use tracequet_analyze::check::{Run, runs};
+use tracequet_analyze::metrics::definition_of;
+use tracequet_dataset::read::Dataset;
+use tracequet_trace::error::Result;
+
+use crate::document::{Parts, document};
+use crate::html::{Cell, Head, Rows, cut, escaped, numbers, words};
+use crate::page::verdict_lines;
+use crate::read::each;
+use crate::timeline::{Line, lines};
+use crate::units::{count, counted, figure};
+
+/// Recordings in the table, figures that are drawn, rows of a table, and names of labels that figures are distinguished by.
+const MAX_RECORDINGS: usize = 1000;
+const MAX_CHARTS: usize = 40;
+const MAX_ROWS: usize = 200;
+const MAX_LABELS: usize = 6;
+
+/// Figures that stand first.
+const FIRST: [&str; 12] = [
+    "gc.pause.max",
+    "gc.pause.p99",
+    "gc.pause.share",
+    "gc.count",
+    "heap.size.max",
+    "allocation.rate",
+    "allocation.bytes",
+    "request.server.p50",
+    "request.server.p99",
+    "exception.count",
+    "contention.duration",
+    "lost.events",
+];
+
+/// Makes the page of all recordings of a dataset, with a text above its parts, such as the result of a check.
+pub fn lake(dataset: &Dataset, name: &str, verdict: &str) -> Result<String> {
+    let mut all = runs(dataset, &[], None)?;
+    all.sort_by(|a, b| (&a.start, &a.trace_id).cmp(&(&b.start, &b.trace_id)));
+    let failed = all.iter().filter(|run| run.is_failed).count();
+    let read: Vec<&Run> = all.iter().filter(|run| !run.is_failed).collect();
+    let mut parts = Parts::default();
+    if !verdict.is_empty() {
+        parts.add("verdict", "Check", format!("<pre>{}</pre>\n", verdict_lines(verdict)));
+    }
+    let found = findings(dataset)?;
+    parts.add_or(
+        "findings",
+        "Findings",
+        found_part(&found),
+        "No rule found anything to look at, or the dataset has no table <code>finding</code>.",
+    );
+    parts.add_or("trends", "Trends", trends(&read), "No figure is known of several recordings.");
+    parts.add_or("labels", "By label", by_label(&read), "The recordings have no label with several values: <code>tracequet convert --label branch=main</code> sets one.");
+    parts.add("recordings", "Recordings", recordings(&all, &found));
+    parts.add_missing();
+    let mut head = String::from("<dl class=\"facts\">\n");
+    let first = read.first().map_or("", |run| run.start.as_str());
+    let last = read.last().map_or("", |run| run.start.as_str());
+    for (name, value) in [
+        ("Recordings", counted(all.len() as u64, "recording", "recordings")),
+        ("First", moment(first)),
+        ("Last", moment(last)),
+        ("With losses", count(read.iter().filter(|run| run.has_losses).count() as u64)),
+        ("Not readable", count(failed as u64)),
+    ] {
+        if !value.is_empty() {
+            writeln!(head, "<div><dt>{name}</dt><dd>{}</dd></div>", escaped(&value)).ok();
+        }
+    }
+    head.push_str("</dl>\n");
+    Ok(document(name, &head, parts.parts))
+}
+
+/// Of each recording its rules with a warning or a hint, and their scores.
+type Found = BTreeMap<String, Vec<(String, String, f64)>>;
+
+fn findings(dataset: &Dataset) -> Result<Found> {
+    let mut found = Found::new();
+    for recording in dataset.each_recording() {
+        each(&recording, "finding", &["rule", "verdict", "score"], |row| {
+            let verdict = row.text(1).unwrap_or_default();
+            if matches!(verdict, "warning" | "info") {
+                let of = found.entry(recording.info().trace_id.clone()).or_default();
+                if of.len() < MAX_ROWS {
+                    of.push((
+                        row.text(0).unwrap_or_default().to_owned(),
+                        verdict.to_owned(),
+                        row.real(2).unwrap_or_default(),
+                    ));
+                }
+            }
+        })?;
+    }
+    Ok(found)
+}
+
+/// A moment as other pages have it: `2026-11-21 01:42:42 UTC` of `2026-11-21T01:42:42.601Z`.
+fn moment(start: &str) -> String {
+    match start.strip_suffix('Z').and_then(|start| start.split_once('T')) {
+        Some((day, time)) => format!("{day} {} UTC", time.split_once('.').map_or(time, |(time, _)| time)),
+        None => start.to_owned(),
+    }
+}
+
+fn found_part(found: &Found) -> Option<String> {
+    let mut rules: BTreeMap<&str, (u64, u64, f64, &str)> = BTreeMap::new();
+    for (recording, of) in found {
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        for (rule, verdict, score) in of {
+            let sum = rules.entry(rule).or_insert((0, 0, -1.0, ""));
+            if seen.insert(rule) {
+                sum.0 += 1;
+            }
+            sum.1 += u64::from(verdict == "warning");
+            if *score > sum.2 {
+                (sum.2, sum.3) = (*score, recording);
+            }
+        }
+    }
+    if rules.is_empty() {
+        return None;
+    }
+    let heads = [
+        words("rule", "docs/FINDINGS.md has them"),
+        numbers("recordings", "In which it found something"),
+        numbers("warnings", "How often it was a warning"),
+        numbers("highest score", "From 0 to 100; from 75 on a warning"),
+        words("worst in", "The recording with that score"),
+    ];
+    let mut table = Rows::new("findings-table", &heads);
+    let mut rules: Vec<_> = rules.into_iter().collect();
+    rules.sort_by(|(_, a), (_, b)| b.2.total_cmp(&a.2));
+    for (rule, (recordings, warnings, score, worst)) in rules {
+        table.row(vec![
+            Cell::text(Some(&rule.replace('_', " "))),
+            Cell::number(Some(recordings), count),
+            Cell::number(Some(warnings), count),
+            Cell::Number(format!("{score}"), format!("{score:.0}")),
+            Cell::text(Some(worst)),
+        ]);
+    }
+    Some(table.html("Findings of all recordings"))
+}
+
+fn unit(metric: &str) -> String {
+    definition_of(metric).ok().flatten().map_or_else(String::new, |definition| definition.unit.clone())
+}
+
+fn value_of(run: &Run, metric: &str) -> Option<f64> {
+    run.metrics.iter().find(|found| found.name == metric)?.value.filter(|value| value.is_finite())
+}
+
+/// The quartiles and the median of some values.
+fn quartiles(values: &mut [f64]) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    let at = |part: usize| {
+        let rank = (values.len() * part).div_ceil(4).max(1) - 1;
+        values.get(rank).copied().unwrap_or_default()
+    };
+    [at(1), at(2), at(3)]
+}
+
+/// Each figure over the recordings, with the middle half of its values as a band.
+fn trends(read: &[&Run]) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut known: BTreeSet<&str> = BTreeSet::new();
+    let others = read.iter().flat_map(|run| &run.metrics).map(|metric| metric.name.as_str());
+    for name in FIRST.into_iter().chain(others.filter(|name| !name.contains('['))) {
+        if known.insert(name) && read.iter().filter(|run| value_of(run, name).is_some()).count() > 1 {
+            names.push(name);
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let mut charts = String::new();
+    let heads: [Head; 6] = [
+        words("metric", "docs/METRICS.md has the definition of each"),
+        numbers("recordings", "That have it"),
+        numbers("lower quartile", "A quarter of the values is at most this"),
+        numbers("median", "Half of the values are at most this"),
+        numbers("upper quartile", "Three quarters of the values are at most this"),
+        numbers("last", "Of the newest recording"),
+    ];
+    let mut table = Rows::new("trends-table", &heads);
+    for (place, name) in names.iter().take(MAX_ROWS).enumerate() {
+        let unit = unit(name);
+        let points: Vec<(i64, f64)> =
+            read.iter().enumerate().filter_map(|(at, run)| Some((at as i64, value_of(run, name)?))).collect();
+        let mut values: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
+        let [low, median, high] = quartiles(&mut values);
+        let last = points.last().map_or(0.0, |(_, value)| *value);
+        let number = |value: f64| Cell::Number(value.to_string(), figure(&unit, value));
+        table.row(vec![
+            Cell::text(Some(name)),
+            Cell::number(Some(points.len() as u64), count),
+            number(low),
+            number(median),
+            number(high),
+            number(last),
+        ]);
+        let differs = values.first().zip(values.last()).is_some_and(|(least, most)| least < most);
+        if place < MAX_CHARTS && differs {
+            let is_out = if last < low || last > high { ", outside of the band" } else { "" };
+            let words = format!(
+                "{} to {} in the middle half; the last {}{is_out}",
+                figure(&unit, low),
+                figure(&unit, high),
+                figure(&unit, last)
+            );
+            let band = |value: f64| Line {
+                name: String::new(),
+                words: String::new(),
+                class: "ot",
+                points: vec![(0, value), (read.len() as i64 - 1, value)],
+                is_step: true,
+            };
+            let line = Line { name: String::new(), words: String::new(), class: "c0", points, is_step: false };
+            charts += &lines(name, &words, read.len() as i64 - 1, None, &[band(low), band(high), line], &[]);
+        }
+    }
+    let charts = charts.replace("class=\"plot\"", "class=\"plot fixed\"");
+    Some(format!(
+        "<p class=\"note\">Recordings from left to right, the oldest first. Between the two grey lines lies the middle half of all values.</p>\n\
+         <div class=\"lanes small\">\n{charts}</div>\n<details><summary>All as a table</summary>\n{}</details>\n",
+        table.html("Figures of all recordings")
+    ))
+}
+
+/// Medians of the first figures by the values of labels.
+fn by_label(read: &[&Run]) -> Option<String> {
+    let mut values: BTreeMap<&str, BTreeMap<&str, Vec<&Run>>> = BTreeMap::new();
+    for run in read {
+        for (name, value) in &run.labels {
+            values.entry(name).or_default().entry(value).or_default().push(run);
+        }
+    }
+    values.retain(|_, of| of.len() > 1 && of.len() <= MAX_ROWS);
+    if values.is_empty() {
+        return None;
+    }
+    let metrics: Vec<&str> =
+        FIRST.into_iter().filter(|name| read.iter().any(|run| value_of(run, name).is_some())).collect();
+    let mut out = String::new();
+    for (place, (name, of)) in values.iter().take(MAX_LABELS).enumerate() {
+        let mut heads = vec![words("value", "Of the label"), numbers("recordings", "With it")];
+        heads.extend(metrics.iter().map(|metric| numbers(metric, "The median of these recordings")));
+        let mut table = Rows::new(format!("label-{place}-table"), &heads);
+        for (value, runs) in of {
+            let mut cells = vec![Cell::text(Some(value)), Cell::number(Some(runs.len() as u64), count)];
+            cells.extend(metrics.iter().map(|metric| {
+                let mut found: Vec<f64> = runs.iter().filter_map(|run| value_of(run, metric)).collect();
+                if found.is_empty() {
+                    return Cell::Missing;
+                }
+                let [_, median, _] = quartiles(&mut found);
+                Cell::Number(median.to_string(), figure(&unit(metric), median))
+            }));
+            table.row(cells);
+        }
+        write!(out, "<h3>{}</h3>\n{}", escaped(name), table.html(&format!("Figures by {name}"))).ok();
+    }
+    Some(out)
+}
+
+fn recordings(all: &[Run], found: &Found) -> String {
+    let heads = [
+        words("recording", "Its name in the dataset"),
+        words("start", "When it began"),
+        words("labels", "That it was converted with"),
+        words("state", "Whether anything is missing in it"),
+        numbers("warnings", "Of the rules"),
+        words("findings", "Those of the highest scores"),
+    ];
+    let mut table = Rows::new("recordings-table", &heads);
+    for run in all.iter().take(MAX_RECORDINGS) {
+        let labels: Vec<String> = run.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let state = match (run.is_failed, run.has_losses) {
+            (true, _) => "not readable",
+            (_, true) => "losses",
+            _ => "whole",
+        };
+        let mut of: Vec<&(String, String, f64)> = found.get(&run.trace_id).into_iter().flatten().collect();
+        of.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
+        let warnings = of.iter().filter(|(_, verdict, _)| verdict == "warning").count();
+        let rules: Vec<String> = of.iter().take(3).map(|(rule, ..)| rule.replace('_', " ")).collect();
+        table.row(vec![
+            Cell::text(Some(cut(&run.trace_id, 200))),
+            Cell::text(Some(&moment(&run.start))),
+            Cell::text(Some(&labels.join(", "))),
+            Cell::text(Some(state)),
+            Cell::number(Some(warnings as u64).filter(|_| !run.is_failed), count),
+            Cell::text(Some(&rules.join(", "))),
+        ]);
+    }
+    let note = if all.len() > MAX_RECORDINGS { format!("The first {MAX_RECORDINGS} of them. ") } else { String::new() };
+    format!(
+        "<p class=\"note\">{note}<code>tracequet report LAKE --trace RECORDING</code> makes the page of one.</p>\n{}",
+        table.html("Recordings")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_written_as_on_other_pages() {
+        assert_eq!(moment("2026-11-21T01:42:42.601Z"), "2026-11-21 01:42:42 UTC");
+        assert_eq!(moment("2026-11-21T01:42:42Z"), "2026-11-21 01:42:42 UTC");
+        assert_eq!((moment(""), moment("about noon")), (String::new(), "about noon".to_owned()));
+    }
+}

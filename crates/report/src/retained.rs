@@ -1,0 +1,256 @@
+//! The heap of the last walk: types by what they retain, and what keeps them, as a tree to open.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use foldhash::fast::RandomState;
+use tracequet_analyze::heap::{self, HeapGraph, Retention, TypeRow};
+use tracequet_dataset::read::Recording;
+use tracequet_trace::error::{Error, Result};
+
+use crate::html::{Cell, Rows, escaped, numbers, words};
+use crate::units::{count, counted, size};
+
+/// Memory of the graph: what a larger one needs is for `tracequet heap`.
+const MAX_MEMORY: u64 = 1 << 30;
+
+/// Rows of the table, types with a path, and steps of a path.
+const MAX_TYPES: usize = 100;
+const MAX_PATHS: usize = 25;
+const MAX_STEPS: usize = 24;
+
+/// Branches of the tree that are merged, and that the page has; each has this share of the heap at least.
+const MAX_MERGED: usize = 1 << 20;
+const MAX_BRANCHES: usize = 500;
+const MIN_SHARE: f64 = 0.005;
+const MAX_DEPTH: usize = 40;
+
+/// The part of the page. `None` when the recording has no walk of the heap. `allocated` has the bytes that samples say of types.
+pub(crate) fn retained(
+    recording: &Recording<'_>,
+    allocated: &HashMap<String, u64, RandomState>,
+) -> Result<Option<String>> {
+    if !heap::TABLES.iter().all(|name| recording.tables().any(|table| table.name == *name)) {
+        return Ok(None);
+    }
+    let Some(snapshot) = heap::snapshots(recording)?.pop() else { return Ok(None) };
+    let graph = match heap::read(recording, &snapshot, MAX_MEMORY) {
+        Ok(graph) => graph,
+        Err(Error::TooLarge(_) | Error::OverMemory(_)) => {
+            let objects = counted(snapshot.objects, "object", "objects");
+            return Ok(Some(format!(
+                "<p class=\"note\">The heap has {objects}, more than a page reads. <code>tracequet heap IN</code> shows it.</p>\n"
+            )));
+        }
+        Err(other) => return Err(other),
+    };
+    let retention = Retention::of(&graph)?;
+    let types = retention.by_type(&graph);
+    let mut by_size: Vec<&TypeRow> = types.iter().collect();
+    by_size.sort_by(|a, b| b.retained_bytes.cmp(&a.retained_bytes).then_with(|| a.name.cmp(&b.name)));
+    let all = graph.size_bytes();
+    let mut out = String::new();
+    let (unreachable, bytes) = retention.unreachable(&graph);
+    let mut note = format!(
+        "{} of {} in {}, at collection {}.",
+        counted(graph.addresses.len() as u64, "object", "objects"),
+        counted(types.len() as u64, "type", "types"),
+        size(all),
+        snapshot.gc_id
+    );
+    if unreachable > 0 {
+        note += &format!(" No root leads to {} of {}.", counted(unreachable, "object", "objects"), size(bytes));
+    }
+    if by_size.len() > MAX_TYPES {
+        note += &format!(" The {MAX_TYPES} types that retain most.");
+    }
+    writeln!(out, "<p class=\"note\">{}</p>", escaped(&note)).ok();
+    let heads = [
+        words("type", "Of the objects"),
+        numbers("allocated", "Bytes that samples of allocations stand for, where they are recorded"),
+        numbers("objects", "That the walk found"),
+        numbers("bytes", "Of these objects"),
+        numbers("retained", "Bytes that would be freed with them, each counted once"),
+        numbers("unreachable", "Objects that no root leads to"),
+    ];
+    let mut table = Rows::new("retained-table", &heads);
+    for row in by_size.iter().take(MAX_TYPES) {
+        table.row(vec![
+            Cell::text(Some(&row.name)),
+            Cell::number(allocated.get(&*row.name).copied(), size),
+            Cell::number(Some(row.objects), count),
+            Cell::number(Some(row.size_bytes), size),
+            Cell::number(Some(row.retained_bytes), size),
+            Cell::number(Some(row.unreachable), count),
+        ]);
+    }
+    out += &table.html("Types by what they retain");
+    out += "<h3>What keeps them</h3>\n<p class=\"note\">The objects of the types that retain most, each with the path from a root to the one that retains most. What every path leads through is bold.</p>\n";
+    out += &paths(&graph, &retention, &by_size);
+    out += "<h3>Who holds the memory</h3>\n<p class=\"note\">Objects below those without which they would be freed, merged by type: bytes of all below, and how many objects.</p>\n";
+    out += &tree(&graph, &retention, all);
+    Ok(Some(out))
+}
+
+/// Of each of the largest types the object that retains most, and the way to it.
+fn paths(graph: &HeapGraph, retention: &Retention, by_size: &[&TypeRow]) -> String {
+    let mut largest: HashMap<&str, u32, RandomState> = HashMap::default();
+    let wanted: Vec<&str> = by_size.iter().take(MAX_PATHS).map(|row| &*row.name).collect();
+    let of_type: Vec<bool> = graph.type_names.iter().map(|name| wanted.contains(&&**name)).collect();
+    let bytes = |node: u32| retention.bytes.get(node as usize).copied().unwrap_or_default();
+    for (node, kind) in (0u32..).zip(&graph.types) {
+        let is_wanted = of_type.get(*kind as usize).copied().unwrap_or_default();
+        if let Some(name) = graph.type_names.get(*kind as usize).filter(|_| is_wanted) {
+            let known = largest.entry(name).or_insert(node);
+            if bytes(node) > bytes(*known) {
+                *known = node;
+            }
+        }
+    }
+    let mut out = String::from("<div class=\"tree\">\n");
+    for (row, name) in by_size.iter().zip(wanted) {
+        let Some(node) = largest.get(name) else { continue };
+        let explained = heap::explain(graph, retention, *node);
+        write!(
+            out,
+            "<details><summary>{} <span class=\"figure\">{}</span> {}</summary><ol>",
+            escaped(name),
+            size(row.retained_bytes),
+            counted(row.objects, "object", "objects"),
+        )
+        .ok();
+        match &explained.root {
+            Some(root) => write!(out, "<li>root: {}</li>", escaped(&root.describe())).ok(),
+            None => write!(out, "<li>No root leads to it.</li>").ok(),
+        };
+        let steps = explained.shortest.len();
+        for (place, step) in explained.shortest.iter().enumerate() {
+            if place >= MAX_STEPS - 1 && place + 1 < steps {
+                if place == MAX_STEPS - 1 {
+                    write!(out, "<li>… {} more …</li>", steps - MAX_STEPS).ok();
+                }
+                continue;
+            }
+            let is_dominator = explained.dominators.iter().any(|dominator| dominator.node == step.node);
+            let (open, close) = if is_dominator { ("<b>", "</b>") } else { ("", "") };
+            write!(
+                out,
+                "<li>{open}{}{close} <code>{:x}</code> retains {}</li>",
+                escaped(&step.type_name),
+                step.address,
+                size(step.retained_bytes)
+            )
+            .ok();
+        }
+        out.push_str("</ol></details>\n");
+    }
+    out.push_str("</div>\n");
+    out
+}
+
+#[derive(Debug, Default)]
+struct Branch {
+    kind: u32,
+    parent: u32,
+    /// Of its objects, and then of all below, too.
+    bytes: u64,
+    objects: u64,
+    children: Vec<u32>,
+}
+
+/// The dominator tree merged by types.
+fn tree(graph: &HeapGraph, retention: &Retention, all: u64) -> String {
+    let mut branches = vec![Branch { kind: u32::MAX, ..Branch::default() }];
+    let mut children: HashMap<(u32, u32), u32, RandomState> = HashMap::default();
+    let line = std::cell::RefCell::new(vec![0u32]);
+    retention.dominators.walk(
+        |node| {
+            let mut line = line.borrow_mut();
+            let parent = line.last().copied().unwrap_or_default();
+            let kind = graph.types.get(node as usize).copied().unwrap_or_default();
+            let has_room = branches.len() < MAX_MERGED && line.len() <= MAX_DEPTH;
+            // What has no room is its dominator's.
+            let at = match children.get(&(parent, kind)) {
+                Some(known) => *known,
+                None if !has_room => parent,
+                None => {
+                    let new = branches.len() as u32;
+                    branches.push(Branch { kind, parent, ..Branch::default() });
+                    if let Some(parent) = branches.get_mut(parent as usize) {
+                        parent.children.push(new);
+                    }
+                    children.insert((parent, kind), new);
+                    new
+                }
+            };
+            line.push(at);
+            let bytes = graph.sizes.get(node as usize).copied().unwrap_or_default();
+            if let Some(branch) = branches.get_mut(at as usize) {
+                branch.objects += 1;
+                branch.bytes = branch.bytes.saturating_add(bytes);
+            }
+        },
+        |_| {
+            line.borrow_mut().pop();
+        },
+    );
+    // What is above stands before what is below.
+    for at in (1..branches.len()).rev() {
+        let (bytes, parent) = branches.get(at).map_or((0, 0), |branch| (branch.bytes, branch.parent));
+        if let Some(parent) = branches.get_mut(parent as usize) {
+            parent.bytes = parent.bytes.saturating_add(bytes);
+        }
+    }
+    let least = ((all as f64 * MIN_SHARE) as u64).max(1);
+    let mut out = String::from("<div class=\"tree\">\n");
+    let mut left = MAX_BRANCHES;
+    write_branch(&mut out, &branches, 0, graph, least, all, &mut left, 0);
+    out.push_str("</div>\n");
+    out
+}
+
+#[allow(clippy::too_many_arguments, reason = "what a walk carries along")]
+fn write_branch(
+    out: &mut String,
+    branches: &[Branch],
+    at: usize,
+    graph: &HeapGraph,
+    least: u64,
+    all: u64,
+    left: &mut usize,
+    depth: usize,
+) {
+    let Some(branch) = branches.get(at) else { return };
+    let mut below: Vec<(u64, u32)> =
+        branch.children.iter().map(|child| (branches.get(*child as usize).map_or(0, |b| b.bytes), *child)).collect();
+    below.sort_by_key(|(bytes, child)| (std::cmp::Reverse(*bytes), *child));
+    let (mut others, mut other_bytes) = (0u64, 0u64);
+    for (bytes, child) in below {
+        let Some(of_child) = branches.get(child as usize) else { continue };
+        if bytes < least || *left == 0 || depth >= MAX_DEPTH {
+            others += 1;
+            other_bytes = other_bytes.saturating_add(bytes);
+            continue;
+        }
+        *left -= 1;
+        let name = graph.type_names.get(of_child.kind as usize).map_or("", |name| &**name);
+        let share = bytes as f64 * 100.0 / all.max(1) as f64;
+        let words = format!(
+            "{} <span class=\"figure\">{}</span> {share:.1} %, {}",
+            escaped(name),
+            size(bytes),
+            counted(of_child.objects, "object", "objects")
+        );
+        let has_more = !of_child.children.is_empty();
+        if has_more {
+            write!(out, "<details><summary>{words}</summary><div>").ok();
+            write_branch(out, branches, child as usize, graph, least, all, left, depth + 1);
+            out.push_str("</div></details>\n");
+        } else {
+            writeln!(out, "<p>{words}</p>").ok();
+        }
+    }
+    if others > 0 {
+        writeln!(out, "<p>{} with {}</p>", counted(others, "smaller type", "smaller types"), size(other_bytes)).ok();
+    }
+}

@@ -1,0 +1,314 @@
+//! Survival: how much of each generation came through its collections, where it went, and how long memory lives.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+
+use foldhash::fast::RandomState;
+use tracequet_analyze::cohort::{self, CohortRow};
+use tracequet_analyze::collection::collects;
+use tracequet_dataset::read::Recording;
+use tracequet_trace::error::Result;
+
+use crate::collections::Collections;
+use crate::html::{Cell, Rows, numbers, words};
+use crate::read::each;
+use crate::timeline::{Line, axis, lines};
+use crate::units::{count, counted, size};
+
+/// Collections that memory is followed through, and parts of the recording that are distinguished.
+const AGES: usize = 21;
+const PARTS: usize = 3;
+
+/// Ranges up to which memory is followed where no table has it.
+const MAX_RANGES: u64 = 300_000;
+
+/// Names of the generations, and classes of their colours.
+const GENERATIONS: [(&str, &str); 5] = [
+    ("generation 0", "g0"),
+    ("generation 1", "g1"),
+    ("generation 2", "g2"),
+    ("large objects", "lo"),
+    ("pinned objects", "po"),
+];
+
+/// Ranges and bytes by generation before and after, and bytes by collection and generation: at the start, and that survived.
+#[derive(Debug, Default)]
+pub(crate) struct Survival {
+    ways: BTreeMap<(Option<u8>, Option<u8>), (u64, u64)>,
+    by_collection: HashMap<u32, [(u64, u64); 5], RandomState>,
+    /// The ranges of one way of one collection, which mostly follow each other: they are added when another comes.
+    run: Option<Run>,
+}
+
+/// Ranges that follow each other with the same collection and generations.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    gc_id: u32,
+    before: Option<u64>,
+    after: Option<u64>,
+    ranges: u64,
+    bytes: u64,
+}
+
+impl Survival {
+    /// Memory that survived.
+    pub(crate) fn survived(&mut self, gc_id: u32, before: Option<u64>, after: Option<u64>, bytes: u64) {
+        if let Some(run) = &mut self.run
+            && (run.gc_id, run.before, run.after) == (gc_id, before, after)
+        {
+            (run.ranges, run.bytes) = (run.ranges + 1, run.bytes.saturating_add(bytes));
+            return;
+        }
+        self.end_run();
+        self.run = Some(Run { gc_id, before, after, ranges: 1, bytes });
+    }
+
+    /// Adds what was gathered: before sums are read.
+    pub(crate) fn end_run(&mut self) {
+        let Some(Run { gc_id, before, after, ranges, bytes }) = self.run.take() else { return };
+        let byte = |generation: Option<u64>| generation.and_then(|generation| u8::try_from(generation).ok());
+        let way = self.ways.entry((byte(before), byte(after))).or_default();
+        *way = (way.0 + ranges, way.1.saturating_add(bytes));
+        if let Some((_, sum)) = self.place(gc_id, before) {
+            *sum = sum.saturating_add(bytes);
+        }
+    }
+
+    /// Memory of a generation at the start of a collection.
+    pub(crate) fn before(&mut self, gc_id: u32, generation: Option<u64>, bytes: u64) {
+        if let Some((sum, _)) = self.place(gc_id, generation) {
+            *sum = sum.saturating_add(bytes);
+        }
+    }
+
+    fn place(&mut self, gc_id: u32, generation: Option<u64>) -> Option<&mut (u64, u64)> {
+        self.by_collection.entry(gc_id).or_default().get_mut(usize::try_from(generation?).ok()?)
+    }
+
+    /// The part of the page. `None` when nothing that survived is listed.
+    pub(crate) fn html(
+        &self,
+        recording: &Recording<'_>,
+        collections: &Collections,
+        end_ns: i64,
+    ) -> Result<Option<String>> {
+        if self.ways.is_empty() {
+            return Ok(None);
+        }
+        let mut out = self.shares(collections, end_ns);
+        let heads = [
+            words("from", "Generation before the collection"),
+            words("to", "Generation after it"),
+            numbers("ranges", "How many"),
+            numbers("survived", "Their bytes, of all collections together"),
+        ];
+        let mut table = Rows::new("survival-table", &heads);
+        let name = |generation: Option<u8>| match generation {
+            Some(5) => Some("frozen objects"),
+            Some(generation) => GENERATIONS.get(usize::from(generation)).map(|(name, _)| *name),
+            None => None,
+        };
+        for ((before, after), (ranges, bytes)) in &self.ways {
+            table.row(vec![
+                Cell::text(name(*before)),
+                Cell::text(name(*after)),
+                Cell::number(Some(*ranges), count),
+                Cell::number(Some(*bytes), size),
+            ]);
+        }
+        out += &table.html("What survived, by generation");
+        if let Some(curves) = curves(recording, collections)? {
+            out += &curves;
+        }
+        Ok(Some(out))
+    }
+
+    /// The share of each generation that came through each collection of it.
+    fn shares(&self, collections: &Collections, end_ns: i64) -> String {
+        let mut by_generation: Vec<Vec<(i64, f64)>> = vec![Vec::new(); GENERATIONS.len()];
+        let mut sums = [(0u64, 0u64, 0u64); 5];
+        for collection in collections.all.iter().filter(|collection| collection.has_ranges) {
+            let Some(bytes) = self.by_collection.get(&collection.gc_id) else { continue };
+            for (generation, (before, survived)) in bytes.iter().enumerate().filter(|(_, (before, _))| *before > 0) {
+                let kind = collection.kind.as_deref();
+                if !collects(collection.generation, kind, collection.complete, generation as u8) {
+                    continue;
+                }
+                if let (Some(points), Some(sum)) = (by_generation.get_mut(generation), sums.get_mut(generation)) {
+                    points.push((collection.start_ns, *survived as f64 * 100.0 / *before as f64));
+                    *sum = (sum.0 + 1, sum.1.saturating_add(*before), sum.2.saturating_add(*survived));
+                }
+            }
+        }
+        let mut out = String::new();
+        let mut all: Vec<(Line, &str)> = Vec::new();
+        for ((points, (name, class)), (times, before, survived)) in by_generation.into_iter().zip(GENERATIONS).zip(sums)
+        {
+            if !points.is_empty() {
+                let share = survived as f64 * 100.0 / before.max(1) as f64;
+                writeln!(
+                    out,
+                    "<li>Of {name}, {share:.1} % of the bytes survived: {} of {} in {}.</li>",
+                    size(survived),
+                    size(before),
+                    counted(times, "collection", "collections")
+                )
+                .ok();
+                all.push((Line { name: String::new(), words: String::new(), class, points, is_step: false }, name));
+            }
+        }
+        if all.is_empty() {
+            return "<p class=\"note\">No collection is complete and has the bounds of generations, so that shares are not known.</p>\n".to_owned();
+        }
+        let legend: Vec<(&str, &str)> = all.iter().map(|(line, name)| (line.class, *name)).collect();
+        let drawn: Vec<Line> = all.iter().map(|(line, _)| line.clone()).collect();
+        let chart = lines(
+            "Survived",
+            "of each generation, at each collection of it; 100 % at the top",
+            end_ns,
+            Some(100.0),
+            &drawn,
+            &legend,
+        );
+        format!("<ul>\n{out}</ul>\n<div class=\"lanes\">\n{chart}</div>{}\n", axis(end_ns))
+    }
+}
+
+/// How much of what was allocated before a collection is alive after each later one: for the whole recording, and for thirds of it.
+fn curves(recording: &Recording<'_>, collections: &Collections) -> Result<Option<String>> {
+    let places: HashMap<u32, usize, RandomState> = collections.all.iter().map(|c| c.gc_id).zip(0..).collect();
+    let mut cohorts: Vec<Vec<Option<u64>>> = vec![Vec::new(); collections.all.len()];
+    let mut add = |born: u64, gc: u64, alive: u64, unknown: u64| {
+        let place = |gc: u64| places.get(&u32::try_from(gc).ok()?).copied();
+        let (Some(from), Some(to)) = (place(born), place(gc)) else { return };
+        let Some(age) = to.checked_sub(from).filter(|age| *age < AGES) else { return };
+        if let Some(ages) = cohorts.get_mut(from) {
+            if ages.len() <= age {
+                ages.resize(age + 1, Some(0));
+            }
+            if let Some(sum) = ages.get_mut(age) {
+                // Where something is not known, the cohort says nothing from there on.
+                *sum = sum.filter(|_| unknown == 0).map(|sum| sum.saturating_add(alive));
+            }
+        }
+    };
+    let mut rows = 0u64;
+    let columns = ["born_gc_id", "gc_id", "alive_bytes", "unknown_bytes"];
+    each(recording, "gc_cohort", &columns, |row| {
+        rows += 1;
+        let number = |column| row.number(column).unwrap_or_default();
+        add(number(0), number(1), number(2), number(3));
+    })?;
+    if rows == 0 {
+        let mut ranges = 0u64;
+        each(recording, "gc", &["surviving_range_count", "moved_range_count"], |row| {
+            let of_gc = row.number(0).unwrap_or_default().saturating_add(row.number(1).unwrap_or_default());
+            ranges = ranges.saturating_add(of_gc);
+        })?;
+        let has_tables = cohort::TABLES.iter().all(|name| recording.tables().any(|table| table.name == *name));
+        if !has_tables {
+            return Ok(None);
+        }
+        if ranges > MAX_RANGES {
+            return Ok(Some(format!(
+                "<p class=\"note\">How long memory lives is not in the page: {} are too many to follow here. <code>tracequet convert IN --cohorts</code> makes a dataset that has it.</p>\n",
+                counted(ranges, "range", "ranges")
+            )));
+        }
+        cohort::cohorts(recording, |rows: &[CohortRow]| {
+            for row in rows {
+                add(row.born_gc_id.into(), row.gc_id.into(), row.alive_bytes, row.unknown_bytes);
+            }
+        })?;
+    }
+    let last = collections.all.len();
+    // Of a cohort that is gone there are no rows: nothing of it is alive until the end of the recording.
+    for (place, ages) in cohorts.iter_mut().enumerate().filter(|(_, ages)| !ages.is_empty()) {
+        ages.resize((last - place).min(AGES), Some(0));
+    }
+    let mut sums = vec![[(0u64, 0u64); AGES]; PARTS + 1];
+    for (place, ages) in cohorts.iter().enumerate() {
+        let Some(Some(born)) = ages.first().copied().filter(|born| born.is_some_and(|bytes| bytes > 0)) else {
+            continue;
+        };
+        let part = 1 + place * PARTS / last.max(1);
+        for of in [0, part] {
+            for (age, alive) in ages.iter().enumerate() {
+                let Some(alive) = alive else { break };
+                if let Some(sum) = sums.get_mut(of).and_then(|sums| sums.get_mut(age)) {
+                    *sum = (sum.0.saturating_add(born), sum.1.saturating_add(*alive));
+                }
+            }
+        }
+    }
+    let whole = sums.first().map_or(0, |sums| sums.iter().filter(|(born, _)| *born > 0).count());
+    if whole < 2 {
+        return Ok(None);
+    }
+    let names = [("all", "c0"), ("first third", "g1"), ("second third", "g0"), ("last third", "lo")];
+    let share = |(born, alive): (u64, u64)| (born > 0).then(|| alive as f64 * 100.0 / born as f64);
+    let drawn: Vec<Line> = sums
+        .iter()
+        .zip(names)
+        .map(|(sums, (_, class))| {
+            let points = sums.iter().enumerate().filter_map(|(age, sum)| Some((age as i64, share(*sum)?))).collect();
+            Line { name: String::new(), words: String::new(), class, points, is_step: false }
+        })
+        .collect();
+    let legend: Vec<(&str, &str)> = names.iter().map(|(name, class)| (*class, *name)).collect();
+    let words = format!(
+        "of the bytes that came through their first collection, alive after up to {} more; 100 % at the top",
+        whole - 1
+    );
+    let chart = lines("How long memory lives", &words, whole as i64 - 1, Some(100.0), &drawn, &legend);
+    let mut heads = vec![numbers("collections later", "After the first one that they survived")];
+    heads.extend(names.iter().map(|(name, _)| {
+        numbers(name, "Per cent of the bytes that are alive, of those born in this part of the recording")
+    }));
+    let mut table = Rows::new("cohorts-table", &heads);
+    for age in 0..whole {
+        let mut cells = vec![Cell::number(Some(age as u64), |age| age.to_string())];
+        cells.extend(sums.iter().map(|sums| match sums.get(age).copied().and_then(share) {
+            Some(percent) => Cell::Number(format!("{percent:.4}"), format!("{percent:.1} %")),
+            None => Cell::Missing,
+        }));
+        table.row(cells);
+    }
+    let chart = chart.replace("class=\"plot\"", "class=\"plot fixed\"");
+    Ok(Some(format!(
+        "<div class=\"lanes\">\n{chart}</div>\n<details><summary>How long memory lives, as a table</summary>\n{}</details>\n",
+        table.html("How long memory lives")
+    )))
+}
+
+/// Free memory within the heap after each collection, and pinned memory that survived. Empty where no collection says so.
+pub(crate) fn fragmentation(recording: &Recording<'_>, collections: &Collections, end_ns: i64) -> Result<String> {
+    let mut sums: HashMap<u32, (u64, u64, u64), RandomState> = HashMap::default();
+    let columns =
+        ["gc_id", "size_after_bytes", "free_list_after_bytes", "free_object_after_bytes", "pinned_survived_bytes"];
+    each(recording, "gc_heap_generation", &columns, |row| {
+        let number = |column| row.number(column).unwrap_or_default();
+        let sum = sums.entry(number(0) as u32).or_default();
+        sum.0 = sum.0.saturating_add(number(1));
+        sum.1 = sum.1.saturating_add(number(2)).saturating_add(number(3));
+        sum.2 = sum.2.saturating_add(number(4));
+    })?;
+    let of = |take: &dyn Fn(&(u64, u64, u64)) -> f64| -> Vec<(i64, f64)> {
+        let point = |gc: &crate::collections::Collection| Some((gc.start_ns, take(sums.get(&gc.gc_id)?)));
+        collections.all.iter().filter_map(point).collect()
+    };
+    let most = |points: &[(i64, f64)]| points.iter().fold(0.0, |most: f64, (_, value)| most.max(*value));
+    let free = of(&|(size, free, _)| if *size == 0 { 0.0 } else { *free as f64 * 100.0 / *size as f64 });
+    if free.is_empty() {
+        return Ok(String::new());
+    }
+    let words = format!("of the heap after each collection, at most {:.0} %; 100 % at the top", most(&free));
+    let free = Line { name: "Free within the heap".into(), words, class: "g0", points: free, is_step: true };
+    let mut out = lines(&free.name, &free.words, end_ns, Some(100.0), std::slice::from_ref(&free), &[]);
+    let pinned = of(&|(.., pinned)| *pinned as f64);
+    if most(&pinned) > 0.0 {
+        let words = format!("bytes that survived because they may not move, at most {}", size(most(&pinned) as u64));
+        out += &Line { name: "Pinned".into(), words, class: "po", points: pinned, is_step: true }.lane(end_ns);
+    }
+    Ok(format!("<div class=\"lanes\">\n{out}</div>{}\n", axis(end_ns)))
+}

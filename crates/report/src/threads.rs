@@ -1,0 +1,163 @@
+//! Threads by what they did with their time, and how many processors were at work: recordings with context switches.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use tracequet_dataset::read::Recording;
+use tracequet_trace::error::Result;
+
+use crate::html::{Cell, Rows, cut, escaped, numbers, words};
+use crate::read::each;
+use crate::timeline::{BUCKETS, Line};
+use crate::units::{count, counted, duration};
+
+/// Threads that are kept, and rows of the table.
+const MAX_THREADS: usize = 64 << 10;
+const MAX_ROWS: usize = 200;
+
+#[derive(Debug, Default)]
+struct Times {
+    running_ns: u64,
+    ready_ns: u64,
+    blocked_ns: u64,
+    switches: u64,
+    longest_ns: u64,
+}
+
+/// The part, and the line of the timeline.
+pub(crate) struct Threads {
+    pub html: String,
+    pub line: Option<Line>,
+}
+
+/// Reads what threads did. `None` without context switches.
+pub(crate) fn threads(recording: &Recording<'_>, end_ns: i64) -> Result<Option<Threads>> {
+    let mut found: HashMap<(u64, u64), Times, RandomState> = HashMap::default();
+    let mut busy = vec![0u64; BUCKETS];
+    let (end, mut left_out) = (end_ns.max(1), 0u64);
+    let columns = ["process_id", "thread_id", "state", "start_ts_ns", "duration_ns"];
+    each(recording, "thread_time", &columns, |row| {
+        let (start_ns, ns) = (row.signed(3).unwrap_or_default(), row.number(4).unwrap_or_default());
+        let state = row.text(2).unwrap_or_default();
+        if state == "running" {
+            spread(&mut busy, start_ns, ns, end);
+        }
+        let key = (row.number(0).unwrap_or_default(), row.number(1).unwrap_or_default());
+        if found.len() >= MAX_THREADS && !found.contains_key(&key) {
+            left_out += 1;
+            return;
+        }
+        let times = found.entry(key).or_default();
+        let sum = match state {
+            "running" => {
+                times.switches += 1;
+                &mut times.running_ns
+            }
+            "ready" => &mut times.ready_ns,
+            _ => {
+                times.longest_ns = times.longest_ns.max(ns);
+                &mut times.blocked_ns
+            }
+        };
+        *sum = sum.saturating_add(ns);
+    })?;
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let mut processes: HashMap<u64, String, RandomState> = HashMap::default();
+    each(recording, "process", &["process_id", "name"], |row| {
+        if let (Some(id), Some(name)) = (row.number(0), row.word(1)) {
+            processes.insert(id, cut(name, 100).to_owned());
+        }
+    })?;
+    let mut names: HashMap<(u64, u64), String, RandomState> = HashMap::default();
+    each(recording, "thread", &["process_id", "thread_id", "name"], |row| {
+        let key = (row.number(0).unwrap_or_default(), row.number(1).unwrap_or_default());
+        if let Some(name) = row.word(2).filter(|_| found.contains_key(&key)) {
+            names.insert(key, cut(name, 100).to_owned());
+        }
+    })?;
+    let of = found.len();
+    let mut rows: Vec<((u64, u64), Times)> = found.into_iter().collect();
+    rows.sort_by_key(|(key, times)| (std::cmp::Reverse(times.running_ns), *key));
+    rows.truncate(MAX_ROWS);
+    let heads = [
+        words("process", "Name and id"),
+        words("thread", "Name, where it is recorded"),
+        numbers("id", "Of the thread"),
+        numbers("running", "On a processor"),
+        numbers("ready", "Waiting for a processor"),
+        numbers("blocked", "Waiting for anything else"),
+        numbers("longest", "The longest time that it was blocked"),
+        numbers("runs", "How often it came to a processor"),
+    ];
+    let mut table = Rows::new("threads-table", &heads);
+    let time = |ns: u64| Cell::number(Some(ns), |ns| duration(ns.min(i64::MAX as u64) as i64));
+    for ((process, thread), times) in &rows {
+        let name = match processes.get(process) {
+            Some(name) => format!("{name} ({process})"),
+            None => process.to_string(),
+        };
+        table.row(vec![
+            Cell::text(Some(&name)),
+            Cell::text(names.get(&(*process, *thread)).map(String::as_str)),
+            Cell::number(Some(*thread), |id| id.to_string()),
+            time(times.running_ns),
+            time(times.ready_ns),
+            time(times.blocked_ns),
+            time(times.longest_ns),
+            Cell::number(Some(times.switches), count),
+        ]);
+    }
+    let mut note = if rows.len() < of {
+        format!("The {} of {} threads that ran longest.", rows.len(), count(of as u64))
+    } else {
+        format!("All of them: {}.", counted(of as u64, "thread", "threads"))
+    };
+    if left_out > 0 {
+        note += &format!(" {} more rows are beyond what a page reads.", count(left_out));
+    }
+    let part_ns = end as f64 / BUCKETS as f64;
+    let middle = |place: usize| (i128::from(end) * (2 * place as i128 + 1) / (2 * BUCKETS as i128)) as i64;
+    let points: Vec<(i64, f64)> =
+        busy.iter().enumerate().map(|(place, ns)| (middle(place), *ns as f64 / part_ns)).collect();
+    let most = points.iter().fold(0.0, |most: f64, (_, value)| most.max(*value));
+    let words = format!("busy at the same time, at most {most:.1}");
+    let line = Line { name: "Processors".into(), words, class: "c0", points, is_step: false };
+    let html = format!("<p class=\"note\">{}</p>\n{}", escaped(&note), table.html("Threads"));
+    Ok(Some(Threads { html, line: Some(line).filter(|_| most > 0.0) }))
+}
+
+/// Adds a time to the parts of the axis that it covers.
+fn spread(parts: &mut [u64], start_ns: i64, ns: u64, end_ns: i64) {
+    let count = parts.len() as i128;
+    let end = i128::from(end_ns);
+    let from = i128::from(start_ns).clamp(0, end);
+    let to = (i128::from(start_ns) + i128::from(ns)).clamp(from, end);
+    let first = from * count / end;
+    for place in first..count {
+        let (low, high) = (end * place / count, end * (place + 1) / count);
+        if low >= to {
+            break;
+        }
+        if let Some(sum) = parts.get_mut(place as usize) {
+            *sum = sum.saturating_add((to.min(high) - from.max(low)).max(0) as u64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_spread_over_the_parts_that_it_covers() {
+        let mut parts = [0u64; 4];
+        spread(&mut parts, 50, 200, 400);
+        assert_eq!(parts, [50, 100, 50, 0]);
+        spread(&mut parts, -100, u64::MAX, 400);
+        assert_eq!(parts, [150, 200, 150, 100]);
+        spread(&mut parts, 400, 5, 400);
+        assert_eq!(parts, [150, 200, 150, 100]);
+    }
+}

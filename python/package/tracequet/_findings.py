@@ -1,0 +1,81 @@
+"""What the rules found in a trace (docs/FINDINGS.md)."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from . import _html
+from ._table import Table
+
+
+class Finding(NamedTuple):
+    """What a rule says of a recording, or of a process in it: a row of the table `finding`, which describes the fields."""
+
+    trace_id: str
+    rule: str
+    process_id: int
+    verdict: str
+    score: Optional[float]
+    figure: Optional[float]
+    unit: str
+    info_limit: float
+    warning_limit: float
+    subject: Optional[str]
+    own_method: Optional[str]
+    sentence: str
+    cause_rule: Optional[str]
+    evidence_sql: Optional[str]
+    next_step: str
+    doc: str
+
+
+_VERDICTS = ("warning", "info", "fine", "too_little", "not_recorded")
+
+
+def of(found: List[Tuple[str, List[Dict[str, Any]]]]) -> List[Finding]:
+    """The findings of all recordings, the most important first: those that come with another one behind those that do not."""
+    rows = [Finding(trace_id=key, **fields) for key, findings in found for fields in findings]
+
+    def place(row: Finding) -> Tuple[bool, bool, int, float]:
+        is_fine = row.verdict not in ("warning", "info")
+        score = -1.0 if row.score is None else row.score
+        return is_fine, row.cause_rule is not None, _VERDICTS.index(row.verdict), -score
+
+    # Those of one recording are in this order already.
+    return sorted(rows, key=place)
+
+
+class Findings(Table):
+    """The table `finding`; as a sequence its rows, the most important first. In a notebook it shows what is wrong.
+
+    >>> [finding.sentence for finding in trace.findings if finding.verdict == "warning"]
+    """
+
+    _rows: Optional[List[Finding]] = None
+
+    @property
+    def rows(self) -> List[Finding]:
+        """All findings, the most important first, also those of rules without a verdict."""
+        if self._rows is None:
+            self._rows = of(self._trace._reader_of_findings().findings())
+        return self._rows
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.rows[place]
+
+    def _repr_html_(self) -> str:
+        return _html.findings([finding._asdict() for finding in self.rows])
+
+
+class Text(str):
+    """A text that is shown as it is, in a prompt and in notebooks."""
+
+    def __repr__(self) -> str:
+        return str(self)
+

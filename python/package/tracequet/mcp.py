@@ -1,0 +1,424 @@
+"""A server for agents by the Model Context Protocol, over standard input and output: `tracequet-mcp FOLDER...` (docs/AGENTS.md).
+
+It reads recordings and datasets below the folders that it was started with, and nothing else: paths are resolved first, symbolic links,
+too. Answers are small: they have pages. Queries run in processes of their own that read no file and have bounded memory and time
+(`_sandbox.py`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections import OrderedDict
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+from . import __version__, _commands, _findings, _inputs, _sandbox, _tracequet
+from ._errors import Error, LossWarning, UsageError
+
+# Rows of a page, letters of a value, and bytes of the rows of an answer together.
+MOST_ROWS = 200
+MOST_LETTERS = 1_000
+MOST_BYTES = 40_000
+# Files that a folder lists at a time, and entries of a dataset that are looked at.
+MOST_LISTED = 100
+MOST_ENTRIES = 1_000_000
+# Rows of each list of a difference.
+MOST_DIFFERENCES = 30
+# Recordings that stay converted, and seconds that a conversion or a heap may take.
+MOST_KEPT = 4
+MOST_SECONDS = 600
+# Bytes that a query may take, and the graph of a heap.
+QUERY_MEMORY = 1 << 30
+HEAP_MEMORY = "4G"
+
+INSTRUCTIONS = """\
+Reads recordings of .NET processes (.nettrace, .etl, .corprof, .gcdump) and the datasets made of them. Begin with `open` without a path, \
+which lists what there is, then `explain`: what is wrong, with queries that prove it. `schema` lists tables and views, then `sql` asks \
+them in DuckDB's SQL. Times are nanoseconds since the recording began. What is null was not recorded."""
+
+
+class Server:
+    """What the tools do, apart from the protocol."""
+
+    def __init__(self, folders: Sequence[str], seconds: int = 20) -> None:
+        self.roots = [os.path.realpath(folder) for folder in folders]
+        for folder in self.roots:
+            if not os.path.isdir(folder):
+                raise UsageError(f"{folder} is no folder")
+        self.seconds = seconds
+        self._temporary = tempfile.TemporaryDirectory(prefix="tracequet-mcp-")
+        self._kept: "OrderedDict[Tuple[str, int, int], str]" = OrderedDict()
+        self._converted = 0
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Removes what was converted."""
+        self._temporary.cleanup()
+
+    def open(self, path: str = "", offset: int = 0) -> Dict[str, Any]:
+        """Look at a recording or a dataset: its process, length, losses, tables with rows, and how many findings there are. Without a
+        path, or with a folder: the recordings, datasets and folders in it."""
+        if path == "" and len(self.roots) > 1:
+            return {"folders": self.roots}
+        place = self._resolved(path or self.roots[0])
+        if os.path.isdir(place) and not _inputs.is_dataset(place):
+            return self._listed(place, offset)
+        reader = _tracequet.Dataset(self._dataset(place))
+        names = ("trace_id", "path", "size_bytes", "event_count", "dropped_event_count", "complete")
+        recordings = [dict(zip(names, recording)) for recording in reader.recordings()]
+        tables = sorted(((rows, name) for name, rows, _ in reader.tables() if rows), reverse=True)
+        found: Dict[str, Any] = {
+            "path": place,
+            "recordings": recordings[offset : offset + MOST_LISTED],
+            "tables": {name: rows for rows, name in tables[:MOST_LISTED]},
+        }
+        if not os.path.isdir(place):
+            inspected = json.loads(self._run(["inspect", "--json", "--", place]))
+            chosen = ("container", "duration_ns", "command_line", "processes", "complete")
+            found.update({key: inspected[key] for key in chosen if inspected.get(key)})
+            found["processes"] = found.get("processes", [])[:MOST_LISTED]
+        if len(recordings) <= MOST_LISTED:
+            counts: Dict[str, int] = {}
+            for _, findings in reader.findings():
+                for finding in findings:
+                    counts[finding["verdict"]] = counts.get(finding["verdict"], 0) + 1
+            found["findings"] = counts
+        return _paged(found, offset, MOST_LISTED, len(recordings))
+
+    def explain(self, path: str, trace: str = "", all: bool = False, offset: int = 0) -> Dict[str, Any]:
+        """What is wrong in a recording or dataset, the most important first: each finding has its figure, your own method that has the
+        largest part in it, the query that gives its rows (for the tool sql), and the next step. all: also rules that find
+        nothing, or could not be judged. trace: only the recording with this trace_id of a dataset."""
+        rows = _findings.of(_tracequet.Dataset(self._dataset(self._resolved(path))).findings(trace or None))
+        wanted = [row for row in rows if all or row.verdict in ("warning", "info")]
+        page = [
+            {key: _short(value) for key, value in row._asdict().items() if value is not None}
+            for row in wanted[offset : offset + 20]
+        ]
+        others: Dict[str, List[str]] = {}
+        for row in rows:
+            if row.verdict not in ("warning", "info") and row.rule not in others.setdefault(row.verdict, []):
+                others[row.verdict].append(row.rule)
+        return _paged({"findings": page, "other_rules": others}, offset, 20, len(wanted))
+
+    def schema(self, path: str, name: str = "") -> Dict[str, Any]:
+        """The tables and views of a recording or dataset with what a row is; with a name the columns of that table or view with type,
+        unit and meaning. Names of tables of events have slashes: put them into double quotes in SQL."""
+        dataset = self._dataset(self._resolved(path))
+        reader = _tracequet.Dataset(dataset)
+        views = _views(dataset)
+        tables = {table: rows for table, rows, _ in reader.tables()}
+        if not name:
+            docs = {table["name"]: table["doc"] for table in _schema()}
+            filled = {table: rows for table, rows in tables.items() if rows}
+            return {
+                "tables": {table: f"{rows} rows. {docs.get(table, '')}".strip() for table, rows in filled.items()},
+                "tables_without_rows": [table for table in tables if table not in filled and not table.startswith("event/")],
+                "views": {view: doc for view, (doc, _) in views.items()},
+            }
+        if name in tables:
+            schema = reader.schema(name)
+            columns = [
+                {"name": own, "type": kind, **{key: text for key, text in zip(("unit", "doc"), texts) if text}}
+                for (own, kind), texts in zip(schema.columns(), schema.docs())
+            ]
+            return {"table": name, "doc": schema.doc() or "", "rows": tables[name], "columns": columns}
+        if name not in views:
+            raise UsageError(f"no table and no view {name}; schema without a name lists them")
+        doc, is_macro = views[name]
+        if is_macro:
+            return {"macro": name, "doc": doc}
+        answer = self._asked(dataset, f'SELECT * FROM "{name}" LIMIT 0', 0, 1)
+        columns = [{"name": own, "type": kind} for own, kind in zip(answer["columns"], answer["types"])]
+        return {"view": name, "doc": doc, "columns": columns}
+
+    def sql(self, path: str, query: str, rows: int = 50, offset: int = 0) -> Dict[str, Any]:
+        """Answers one SELECT in DuckDB's SQL over the tables and views of a recording or dataset (the tool schema lists them). Read
+        only. next_offset is where the next page begins: repeat the query with that offset, and ORDER BY in it. Aggregate in
+        SQL instead of reading many pages."""
+        if len(query) > 20_000:
+            raise UsageError("the query is longer than 20000 letters")
+        dataset = self._dataset(self._resolved(path))
+        return self._asked(dataset, query, max(offset, 0), min(max(rows, 1), MOST_ROWS))
+
+    def stack(self, path: str, callsite_id: int, trace: str = "") -> Dict[str, Any]:
+        """The frames of a call stack by its callsite_id, the innermost first. trace: the trace_id, in a dataset of several recordings."""
+        key = f"'{_quoted(trace)}', " if trace else ""
+        columns = "depth, name, assembly, kind, file, line"
+        query = f"SELECT {columns} FROM stack({key}{int(callsite_id)}) ORDER BY depth DESC"
+        return self._asked(self._dataset(self._resolved(path)), query, 0, MOST_ROWS)
+
+    def heap(self, path: str, type: str = "", object: str = "", gc: int = 0, trace: str = "") -> Dict[str, Any]:
+        """A heap dump: the types that retain most; with a type or an object (its address) the shortest path from a root to it, and its
+        dominators: what keeps it alive. gc: the collection that walked the heap, by default the last."""
+        chosen: Dict[str, Any] = {"type": type or None, "object": object or None, "gc": gc or None, "trace": trace or None}
+        chosen["memory"] = HEAP_MEMORY
+        dataset = self._dataset(self._resolved(path))
+        found = json.loads(self._run(["heap", "--json", *_commands._options(chosen), "--", dataset]))
+        types = found.pop("types")
+        found["types_in_all"] = len(types)
+        found["types"] = [_shortened(row) for row in types[: 5 if type or object else 30]]
+        _shorten_paths(found, 30)
+        return found
+
+    def diff(self, base: str, new: str, by: str = "own", all: bool = False, rows: int = 10, offset: int = 0) -> Dict[str, Any]:
+        """What changed from one recording or dataset to another, the largest change first: CPU time, allocations, exceptions, locks and
+        waits by your own methods, types on the heap with what holds those that grew, findings, metrics. incomparable: why the two
+        cannot be compared. by: own, method (also the innermost method) or type. all: also changes that are noise. rows and
+        offset: of each list."""
+        rows = min(max(rows, 1), MOST_DIFFERENCES)
+        offset = max(offset, 0)
+        sides = [self._dataset(self._resolved(path)) for path in (base, new)]
+        found = json.loads(self._run(["diff", "--json", *_commands._options({"by": by, "memory": HEAP_MEMORY}), "--", *sides]))
+        longest = 0
+
+        def page(changes: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+            nonlocal longest
+            wanted = [change for change in changes if all or not change.get("is_noise")]
+            longest = max(longest, len(wanted))
+            return [_shortened(change) for change in wanted[offset : offset + rows]]
+
+        for side in ("base", "new"):
+            found[side] = page(found[side])
+        for section in found["sections"]:
+            section["rows"] = page(section["rows"])
+        heap = found["heap"] or {}
+        for name in ("base", "new", "types", "held"):
+            if name in heap:
+                heap[name] = page(heap[name])
+        for held in heap.get("held", []):
+            _shorten_paths(held, 10)
+        found["findings"], found["metrics"] = page(found["findings"]), page(found["metrics"])
+        found["notes"] = [_short(note) for note in found["notes"][:MOST_LISTED]]
+        return _paged(found, offset, rows, longest)
+
+    def _resolved(self, path: str) -> str:
+        """The file or folder that a path names, if it lies below a root. Relative paths are those below any of them."""
+        if "\0" in path or _inputs.is_address(path):
+            raise UsageError("a path of a file or folder is expected")
+        tried = [path] if os.path.isabs(path) else [os.path.join(root, path) for root in self.roots]
+        for one in tried:
+            resolved = os.path.realpath(one)
+            # Outside nothing is said, not even whether it exists.
+            if any(_is_inside(root, resolved) for root in self.roots) and os.path.exists(resolved):
+                return resolved
+        raise UsageError(f"{path}: there is no such file in the folders that this server may read: {', '.join(self.roots)}")
+
+    def _listed(self, folder: str, offset: int) -> Dict[str, Any]:
+        found: List[Dict[str, Any]] = []
+        for name in sorted(os.listdir(folder)):
+            path = os.path.join(folder, name)
+            if not any(_is_inside(root, os.path.realpath(path)) for root in self.roots):
+                continue
+            if os.path.isdir(path):
+                kind = "dataset" if _inputs.is_dataset(path) else "folder"
+                found.append({"name": name, "kind": kind})
+            elif _tracequet.is_recording_name(path):
+                found.append({"name": name, "kind": "recording", "bytes": os.path.getsize(path)})
+        listed = {"folder": folder, "entries": found[offset : offset + MOST_LISTED]}
+        return _paged(listed, offset, MOST_LISTED, len(found))
+
+    def _dataset(self, place: str) -> str:
+        """The dataset at a resolved path, or one that is made of the recording there and kept for a while."""
+        if os.path.isdir(place):
+            if not _inputs.is_dataset(place):
+                raise UsageError(f"{place} is a folder, expected a recording or a dataset")
+            self._look_for_links(place)
+            return place
+        status = os.stat(place)
+        key = (place, status.st_size, status.st_mtime_ns)
+        # One conversion at a time: a second question about the same recording waits for the first.
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+            self._converted += 1
+            output = os.path.join(self._temporary.name, str(self._converted), "dataset")
+            self._run(["convert", "--output", output, "--json", "--", place])
+            self._kept[key] = output
+            while len(self._kept) > MOST_KEPT:
+                _, oldest = self._kept.popitem(last=False)
+                _remove(os.path.dirname(oldest))
+            return output
+
+    def _look_for_links(self, dataset: str) -> None:
+        """Refuses a dataset with a symbolic link that leads out of the roots."""
+        seen = 0
+        for folder, folders, files in os.walk(dataset):
+            seen += len(folders) + len(files)
+            if seen > MOST_ENTRIES:
+                raise UsageError(f"{dataset} has more than {MOST_ENTRIES} files")
+            for name in folders + files:
+                path = os.path.join(folder, name)
+                if os.path.islink(path) and not any(_is_inside(root, os.path.realpath(path)) for root in self.roots):
+                    raise UsageError(f"{path} leads out of the folders that this server may read")
+
+    def _run(self, arguments: List[str]) -> bytes:
+        return _commands.run(arguments, seconds=MOST_SECONDS).stdout
+
+    def _asked(self, dataset: str, query: str, offset: int, rows: int) -> Dict[str, Any]:
+        """The answer of a process that may do little."""
+        request = {
+            "dataset": dataset,
+            "query": query,
+            "offset": offset,
+            "rows": rows,
+            "letters": MOST_LETTERS,
+            "bytes": MOST_BYTES,
+            "memory": QUERY_MEMORY,
+            "seconds": self.seconds,
+        }
+        # The file alone: it needs nothing else of this package.
+        command = [sys.executable, "-I", os.path.abspath(_sandbox.__file__)]
+        try:
+            done = subprocess.run(
+                command, input=json.dumps(request).encode(), capture_output=True, timeout=self.seconds, cwd=self._temporary.name
+            )
+        except subprocess.TimeoutExpired:
+            raise UsageError(f"the query takes more than {self.seconds} seconds and was ended") from None
+        try:
+            answer = json.loads(done.stdout)
+        except json.JSONDecodeError:
+            raise UsageError("the query takes more memory or time than it may, and was ended") from None
+        if "error" in answer:
+            raise UsageError(_short(answer["error"]))
+        return answer
+
+
+def _is_inside(root: str, path: str) -> bool:
+    try:
+        _sandbox.inside(root, path)
+    except PermissionError:
+        return False
+    return True
+
+
+def _paged(found: Dict[str, Any], offset: int, page: int, count: int) -> Dict[str, Any]:
+    """Says where the next page begins, if there is one."""
+    return {**found, "next_offset": offset + page} if offset + page < count else found
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > MOST_LETTERS:
+        return f"{value[:MOST_LETTERS]}… ({len(value)} letters)"
+    return value
+
+
+def _shortened(row: Dict[str, Any]) -> Dict[str, Any]:
+    return {key: _short(value) for key, value in row.items()}
+
+
+def _shorten_paths(found: Dict[str, Any], kept: int) -> None:
+    """Leaves the first and the last objects of long paths."""
+    for steps in ("shortest_path", "dominators"):
+        path = found.get(steps)
+        if path is None:
+            continue
+        if len(path) > 2 * kept:
+            found[f"{steps}_length"] = len(path)
+            path = path[:kept] + path[-kept:]
+        found[steps] = [_shortened(step) for step in path]
+
+
+def _quoted(text: str) -> str:
+    return text.replace("'", "''")
+
+
+def _remove(folder: str) -> None:
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+_SCHEMA: List[Dict[str, Any]] = []
+
+
+def _schema() -> List[Dict[str, Any]]:
+    """All tables with their meaning, which do not change."""
+    if not _SCHEMA:
+        _SCHEMA.extend(_commands.schema())
+    return _SCHEMA
+
+
+def _views(dataset: str) -> Dict[str, Tuple[str, bool]]:
+    """The views of a dataset with the comments before them, and whether each is a macro, which takes arguments."""
+    with open(_sandbox.inside(dataset, os.path.join(dataset, "views.sql")), encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    found: Dict[str, Tuple[str, bool]] = {}
+    comments: List[str] = []
+    for line in lines:
+        made = re.match(r'CREATE OR REPLACE (VIEW|MACRO) (?:"[^"]*"|(\w+))', line)
+        if line.startswith("--"):
+            if not line.startswith("-- needs:"):
+                comments.append(line[2:].strip())
+        elif made:
+            name = made.group(2)
+            if name:
+                found.setdefault(name, (" ".join(comments), made.group(1) == "MACRO"))
+            comments = []
+    return found
+
+
+def server(folders: Sequence[str], seconds: int = 20) -> Tuple[Any, Server]:
+    """The server of the protocol, and what its tools do."""
+    import functools
+
+    from mcp.server import MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+    from mcp.types import ToolAnnotations
+
+    own = Server(folders, seconds)
+    made: Any = MCPServer("tracequet", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING")
+
+    def careful(tool: Callable[..., Any]) -> Callable[..., Any]:
+        """What goes wrong is an answer that says so, and no stack of calls of this program."""
+
+        @functools.wraps(tool)
+        def call(*arguments: Any, **named: Any) -> Any:
+            try:
+                return tool(*arguments, **named)
+            except (Error, OSError, ValueError) as error:
+                raise ToolError(str(error)) from None
+
+        return call
+
+    for tool in (own.open, own.explain, own.schema, own.sql, own.stack, own.heap, own.diff):
+        made.tool(annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))(careful(tool))
+    return made, own
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="tracequet-mcp",
+        description="Serves recordings of .NET processes to agents by the Model Context Protocol, over standard input and output.",
+    )
+    parser.add_argument("folder", nargs="+", help="folder whose recordings and datasets may be read; nothing outside is")
+    parser.add_argument("--seconds", type=int, default=20, help="how long a query may take [default: 20]")
+    parser.add_argument("--version", action="version", version=f"tracequet-mcp {__version__}")
+    given = parser.parse_args(arguments)
+    # What is lost is in the answers; standard output is the protocol's.
+    warnings.simplefilter("ignore", LossWarning)
+    try:
+        made, own = server(given.folder, given.seconds)
+    except ImportError:
+        sys.exit("tracequet-mcp: the package mcp is missing: pip install 'tracequet[mcp]' (Python 3.10 or later)")
+    except UsageError as error:
+        sys.exit(f"tracequet-mcp: {error}")
+    try:
+        made.run()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        own.close()
+
+
+if __name__ == "__main__":
+    main()
