@@ -74,6 +74,57 @@ fn a_kill_at_each_step_of_the_commit_leaves_the_old_dataset_or_the_new_one() {
     println!("{kills} kills");
 }
 
+/// What a killed run left is finished by the same command, and then nothing tells that there was a kill.
+#[test]
+fn a_kill_at_each_step_of_expiry_loses_nothing_else() {
+    if !can_trace("a_kill_at_each_step_of_expiry_loses_nothing_else") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [whole, undisturbed, at] = ["whole", "undisturbed", "at"].map(|name| folder.path().join(name));
+    let make = |lake: &Path| {
+        let recordings = ["events.nettrace", "gc-churn.nettrace", "gc-churn-3.1.nettrace"].map(sample);
+        let mut command = Command::new(TRACEQUET);
+        command.args(["convert", "-q", "--append", "--tables", "gc,gc_pause", "-o"]).arg(lake).args(recordings);
+        assert!(matches!(command.status().unwrap().code(), Some(0 | 2)));
+    };
+    make(&whole);
+    let whole = lasting(&whole);
+    for more in [&["--keep-last", "1"][..], &["--keep-last", "1", "--keep-tables", "gc_pause"]] {
+        make(&undisturbed);
+        let expire = |command: &mut Command, lake: &Path| {
+            command.args(["dataset", "expire"]).arg(lake).args(more).stdout(Stdio::null()).status().unwrap().success()
+        };
+        assert!(expire(&mut Command::new(TRACEQUET), &undisturbed));
+        let expected = lasting(&undisturbed);
+        assert!(expected.len() < whole.len());
+        let mut kills = 0;
+        loop {
+            make(&at);
+            assert!(lasting(&at) == whole, "kill {kills}");
+            let is_done = expire(killed_at(kills + 1).arg(TRACEQUET), &at);
+            assert!(expire(&mut Command::new(TRACEQUET), &at));
+            assert!(lasting(&at) == expected, "kill {}", kills + 1);
+            std::fs::remove_dir_all(&at).unwrap();
+            if is_done {
+                break;
+            }
+            kills += 1;
+            assert!(kills < 2000, "it does not end");
+        }
+        // The entry, the files of two tables and the summary, of two recordings.
+        assert!(kills >= 8, "{kills} kills");
+        std::fs::remove_dir_all(&undisturbed).unwrap();
+    }
+}
+
+/// What is in a dataset but for its lock.
+fn lasting(dataset: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let mut there = files(dataset);
+    there.remove("manifest/.lock");
+    there
+}
+
 /// Runs a script with a small file system of `kb` KiB at `$SMALL`, which is empty and gone afterwards. `None` where
 /// mounting is not allowed.
 fn with_small_disk(folder: &Path, kb: u32, script: &str) -> Option<Output> {

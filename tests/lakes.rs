@@ -76,6 +76,74 @@ impl Lake {
     }
 }
 
+/// What is left is what a dataset has to which only the others were added.
+#[test]
+fn old_recordings_go_whole() {
+    let lake = Lake::new(&[]);
+    let whole = content(&lake.recordings.at("lake"));
+    let start = |name: &String| {
+        let entry: Value = serde_json::from_slice(&whole[name]).unwrap();
+        (entry["start"].as_str().unwrap().to_owned(), entry["trace_id"].as_str().unwrap().to_owned())
+    };
+    let mut starts: Vec<_> = whole.keys().filter(|name| name.starts_with("manifest/")).map(start).collect();
+    starts.sort();
+    let (old, newest) = (&starts[..2], &starts[2].1);
+    let plan = lake.run("expire", &["--keep-last", "1", "--older-than", "1h", "--dry-run"]);
+    assert_eq!((plan.code, plan.out.lines().count()), (Some(0), 4), "{}{}", plan.out, plan.err);
+    assert!(whole == content(&lake.recordings.at("lake")), "nothing is changed by a plan");
+    let nothing = lake.run("expire", &["--keep-last", "1", "--where", "service=orders"]);
+    assert_eq!(nothing.out, "0 recordings removed, 0 bytes\n");
+    let expired = lake.run("expire", &["--keep-last", "1"]);
+    assert_eq!(expired.out, plan.out.replace("would be removed", "removed"));
+    for ((start, key), line) in old.iter().zip(expired.out.lines().skip(1)) {
+        assert!(line.contains(start) && line.trim_start().starts_with(key), "{line}");
+    }
+    let left = content(&lake.recordings.at("lake"));
+    let is_of_old = |name: &String| old.iter().any(|(_, key)| name.contains(key.as_str()));
+    let is_summary = |name: &String| name == "manifest.json" || name == "views.sql";
+    let expected = whole.iter().filter(|(name, _)| !is_of_old(name) && !is_summary(name));
+    assert!(expected.eq(left.iter().filter(|(name, _)| !is_summary(name))));
+    let listed = lake.run("list", &[]);
+    assert_eq!(
+        (listed.code, listed.out.lines().count(), listed.out.contains(newest)),
+        (Some(0), 2, true),
+        "{}",
+        listed.out
+    );
+    assert_eq!(lake.run("verify", &[]).code, Some(0));
+    // They can come back.
+    assert_eq!(lake.append(&[]).code, Some(2));
+    assert!(whole == content(&lake.recordings.at("lake")));
+}
+
+#[test]
+fn figures_stay_when_rows_go() {
+    let lake = Lake::new(&[]);
+    let whole = content(&lake.recordings.at("lake"));
+    let wrong = lake.run("expire", &["--keep-last", "0", "--keep-tables", "gc_puase"]);
+    assert!(wrong.code == Some(1) && wrong.err.contains("did you mean gc_pause?"), "{}", wrong.err);
+    assert!(lake.run("expire", &["--keep-tables", "gc_pause"]).err.contains("--older-than"));
+    let expired = lake.run("expire", &["--keep-last", "0", "--keep-tables", "gc_pause"]);
+    assert!(expired.out.contains("3 recordings reduced to the tables that stay"), "{}{}", expired.out, expired.err);
+    let left = content(&lake.recordings.at("lake"));
+    let stays = |name: &String| {
+        ["gc_pause/", "trace/", "trace_label/", "diagnostic/"].iter().any(|table| name.starts_with(table))
+            || name.contains("trace=none")
+    };
+    let files = |content: &std::collections::BTreeMap<String, Vec<u8>>| {
+        content.clone().into_iter().filter(|(name, _)| name.contains("/trace=")).collect::<Vec<_>>()
+    };
+    assert!(files(&left) == files(&whole).into_iter().filter(|(name, _)| stays(name)).collect::<Vec<_>>());
+    let verified = lake.run("verify", &[]);
+    assert_eq!(verified.code, Some(0), "{}", verified.out);
+    // A question about the rest says that it was not kept, and not that there was nothing.
+    let asked = lake.recordings.run(&["survived", "lake", "1", "0x1000", "--trace", GC]);
+    assert!(asked.code == Some(1) && asked.err.contains("the dataset has no table gc"), "{}{}", asked.out, asked.err);
+    // The recording is known, and comes back as a whole when that is asked for.
+    assert_eq!(lake.append(&["--refresh"]).code, Some(2));
+    assert!(whole == content(&lake.recordings.at("lake")));
+}
+
 #[test]
 fn an_entry_that_names_other_places_costs_itself() {
     let lake = Lake::new(&[]);

@@ -1,7 +1,8 @@
-//! `tracequet dataset`: the recordings of a dataset of several: list, remove, verify, repair.
+//! `tracequet dataset`: the recordings of a dataset of several: list, remove, expire, verify, repair.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::dataset::read::{Dataset, Found, TableFile, What};
 use crate::trace::error::Error;
@@ -15,6 +16,8 @@ pub const EXAMPLES: &str = "\
 Examples:
   tracequet dataset list lake
   tracequet dataset remove lake app-7be25f482ca259f4
+  tracequet dataset expire lake --older-than 30d --keep-last 100 --dry-run
+  tracequet dataset expire lake --older-than 14d --where branch=main --keep-tables metric,finding
   tracequet dataset verify lake
   tracequet dataset repair lake
   tracequet dataset list s3://bucket/lake";
@@ -31,6 +34,8 @@ pub enum DatasetCommand {
     List(OfDataset),
     /// Remove recordings with all their files
     Remove(RemoveArgs),
+    /// Remove old recordings, or all but some of their tables
+    Expire(ExpireArgs),
     /// Compare the files with the entries of the dataset, and read every table
     Verify(OfDataset),
     /// Write manifest.json and views.sql anew, by the entries of the recordings
@@ -54,6 +59,37 @@ pub struct RemoveArgs {
     pub keys: Vec<String>,
 }
 
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("which").required(true).multiple(true))]
+pub struct ExpireArgs {
+    /// Dataset of several recordings
+    #[arg(value_name = "DATASET")]
+    pub dataset: PathBuf,
+    /// Remove recordings that began longer ago than this: 12h, 30d, 8w
+    #[arg(long, value_name = "AGE", value_parser = age, group = "which")]
+    pub older_than: Option<Duration>,
+    /// Keep this many of the newest recordings, however old they are
+    #[arg(long, value_name = "COUNT", group = "which")]
+    pub keep_last: Option<usize>,
+    /// Only recordings with this label (repeat for several)
+    #[arg(long = "where", value_name = "NAME=VALUE", value_parser = super::values::label)]
+    pub labels: Vec<(String, String)>,
+    /// Keep these tables of the recordings; trace, trace_label and diagnostic stay with them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub keep_tables: Vec<String>,
+    /// List what would be removed, and remove nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Reads `12h`, `30d` or `8w`.
+fn age(text: &str) -> Result<Duration, String> {
+    let units = [("h", 3600), ("d", 86_400), ("w", 7 * 86_400)];
+    let found = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?.parse::<u64>().ok()?, seconds)));
+    let seconds = found.and_then(|(number, seconds)| number.checked_mul(*seconds));
+    seconds.map(Duration::from_secs).ok_or_else(|| "expected hours, days or weeks: 12h, 30d, 8w".into())
+}
+
 /// Does what the subcommand says.
 pub fn run(args: &DatasetArgs) -> anyhow::Result<Outcome> {
     match &args.command {
@@ -63,6 +99,7 @@ pub fn run(args: &DatasetArgs) -> anyhow::Result<Outcome> {
             crate::remove(&args.dataset, &args.keys)?;
             Ok(Outcome::Whole)
         }
+        DatasetCommand::Expire(args) => expire(args),
         DatasetCommand::Repair(of) => {
             let damaged = crate::repair(&of.dataset)?;
             for damaged in &damaged {
@@ -100,6 +137,34 @@ fn list(dataset: &Dataset, input: &Path) -> anyhow::Result<Outcome> {
     columns.print(&mut out);
     let is_damaged = stored::note_damaged(dataset, input)?;
     Outcome::with_losses(is_damaged).printed(print_result(&out))
+}
+
+fn expire(args: &ExpireArgs) -> anyhow::Result<Outcome> {
+    let wanted = crate::Expire {
+        older_than: args.older_than,
+        keep_last: args.keep_last,
+        labels: args.labels.iter().cloned().collect(),
+        keep_tables: args.keep_tables.clone(),
+        dry_run: args.dry_run,
+    };
+    let gone = crate::expire(&args.dataset, &wanted)?;
+    let mut out = String::new();
+    let mut columns = Columns::new(&["trace_id", "start", ">bytes"]);
+    for one in &gone {
+        columns.row([clean(&one.trace_id), clean(&one.start), count(one.bytes)]);
+    }
+    if !gone.is_empty() {
+        columns.print(&mut out);
+    }
+    let what = match (args.dry_run, args.keep_tables.is_empty()) {
+        (false, true) => "removed",
+        (false, false) => "reduced to the tables that stay",
+        (true, true) => "would be removed",
+        (true, false) => "would be reduced to the tables that stay",
+    };
+    let bytes = gone.iter().fold(0u64, |sum, one| sum.saturating_add(one.bytes));
+    out.push_str(&format!("{} recordings {what}, {} bytes\n", count(gone.len() as u64), count(bytes)));
+    Outcome::Whole.printed(print_result(&out))
 }
 
 /// Exit code 2 when something is wrong.

@@ -40,6 +40,7 @@ pub use batches::{FoundTable, Rows, batches, tables};
 pub use expand::{Expanded, expand};
 pub use growing::{Collected, collect_port};
 pub use identities::Identities;
+pub use lake::{Expire, Expired};
 pub use names::is_recording_name;
 pub use one::Watch;
 use one::{Conversion, EventRun};
@@ -101,6 +102,11 @@ fn convert_here(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Result<Su
 /// Removes recordings of a dataset of several, each whole. Fails when one is not there.
 pub fn remove(dataset: &Path, keys: &[String]) -> Result<()> {
     lake::remove(dataset, keys)
+}
+
+/// Lets old recordings of a dataset of several go, whole or but for the tables that are to stay. Returns those that went.
+pub fn expire(dataset: &Path, wanted: &Expire) -> Result<Vec<Expired>> {
+    lake::expire(dataset, wanted)
 }
 
 /// Writes `manifest.json` and `views.sql` of a dataset of several recordings anew, by the entries of the recordings, and removes

@@ -3,9 +3,12 @@
 pub(crate) mod described;
 pub(crate) mod empty;
 pub(crate) mod entries;
+mod expire;
 pub(crate) mod head;
 mod located;
 pub(crate) mod mend;
 
+pub(crate) use expire::expire;
+pub use expire::{Expire, Expired};
 pub(crate) use located::{at, of};
 pub(crate) use mend::{remove, repair};

@@ -225,6 +225,15 @@ impl Storage for Bucket {
         })
     }
 
+    fn shrink(&self, key: &str, entry: &[u8], gone: &[String]) -> Result<()> {
+        self.ask(|store| {
+            store.put(&self.key(&paths::entry(key)), entry, When::Always)?;
+            let folders: Vec<String> = gone.iter().map(|table| self.key(&paths::folder(table, key))).collect();
+            let objects = each(&folders, |folder| store.list(folder))?.concat();
+            each(&objects, |object| store.delete(&object.key)).map(drop)
+        })
+    }
+
     fn note(&self) -> Option<String> {
         let is_unconditional = self.unconditional.load(Ordering::Acquire);
         is_unconditional.then(|| {

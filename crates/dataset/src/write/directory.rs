@@ -5,7 +5,7 @@
 //! `manifest/<key>.json.half` says that they will: the next run takes away what a killed one left half there. Recordings that
 //! are ready at the same time are put together, so that they wait for the disk once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use super::recording::{NewFile, NewRecording};
 use super::staging::{self, PART};
 use super::storage::{Holds, Listed, Manifest, ReadEntry, Storage, Turn};
 use super::{durable, growing, leftovers, lock};
-use crate::format::{paths, tag_of};
+use crate::format::{Entry, paths, tag_of};
 
 /// A directory with a dataset of several recordings.
 #[derive(Clone, Debug)]
@@ -142,8 +142,9 @@ impl Directory {
             let path = folder.join(&name);
             match paths::key_of_half(&name) {
                 Some(key) if fs::symlink_metadata(self.entry_path(key)).is_err() => self.remove_half(key)?,
-                // Of a recording that is there, or of a file that was to take the place of another.
-                _ => remove_all(&path)?,
+                Some(key) => self.remove_unnamed(key)?,
+                // Of a file that was to take the place of another.
+                None => remove_all(&path)?,
             }
         }
         Ok(())
@@ -152,15 +153,35 @@ impl Directory {
     /// Removes the files of a recording that is half there, in whatever tables it has them, and the note that it is.
     fn remove_half(&self, key: &str) -> Result<()> {
         for folder in folders::of_recording(&self.root, key)? {
-            remove_all(&folder)?;
-            // Fails, rightly, when other recordings have the table.
-            for table in folder.ancestors().skip(1).take_while(|table| *table != self.root) {
-                if fs::remove_dir(table).is_err() {
-                    break;
-                }
+            self.remove_folder(&folder)?;
+        }
+        remove_all(&self.half(key))
+    }
+
+    /// Removes the files of tables that the entry of a recording does not name, and the note that there may be some. An entry that
+    /// is damaged names nothing, and nothing is removed.
+    fn remove_unnamed(&self, key: &str) -> Result<()> {
+        let entry = self.entry(key)?.and_then(|entry| Entry::parse(key, &entry.ok()?.1).ok());
+        if let Some(entry) = entry {
+            let named: HashSet<PathBuf> =
+                entry.tables.iter().map(|table| self.root.join(paths::folder(&table.name, key))).collect();
+            for folder in folders::of_recording(&self.root, key)?.iter().filter(|folder| !named.contains(*folder)) {
+                self.remove_folder(folder)?;
             }
         }
         remove_all(&self.half(key))
+    }
+
+    /// Removes the folder of a recording in a table, and that of the table when it was the last one.
+    fn remove_folder(&self, folder: &Path) -> Result<()> {
+        remove_all(folder)?;
+        // Fails, rightly, when other recordings have the table.
+        for table in folder.ancestors().skip(1).take_while(|table| *table != self.root) {
+            if fs::remove_dir(table).is_err() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
@@ -397,6 +418,15 @@ impl Storage for Directory {
         folders::of_recording(&self.root, key)?;
         fs::rename(&entry, self.half(key)).map_err(Error::io(entry))?;
         self.remove_half(key).map(|()| true)
+    }
+
+    /// The note comes first: by it the next run goes on where a killed one stopped.
+    fn shrink(&self, key: &str, entry: &[u8], _: &[String]) -> Result<()> {
+        // Fails before anything is changed.
+        folders::of_recording(&self.root, key)?;
+        self.write(&self.half(key), entry)?;
+        self.write_entry(key, entry)?;
+        self.remove_unnamed(key)
     }
 }
 

@@ -252,6 +252,39 @@ impl Lake {
         self.take_away(key)
     }
 
+    /// Removes all tables of a recording but those that `keeps` is true of. It is as if it had been converted with these alone.
+    /// Returns the bytes of the files that are gone; nothing if the recording is not there, or its entry is damaged.
+    pub fn shrink(&self, key: &str, keeps: impl Fn(&str) -> bool) -> Result<Option<u64>> {
+        staging::relative(key)?;
+        let _turn = self.storage.turn_for(&[])?;
+        let Some(Ok((_, text))) = self.storage.entry(key)? else { return Ok(None) };
+        let Ok(mut entry) = Entry::parse(key, &text) else { return Ok(None) };
+        let (kept, gone): (Vec<_>, Vec<_>) = entry.tables.into_iter().partition(|table| keeps(&table.name));
+        if gone.is_empty() {
+            return Ok(Some(0));
+        }
+        entry.recorded.options.get_or_insert_default().tables = kept.iter().map(|table| table.name.clone()).collect();
+        entry.tables = kept;
+        let names: Vec<String> = gone.iter().map(|table| table.name.clone()).collect();
+        self.storage.shrink(key, &entry.text(), &names)?;
+        Ok(Some(gone.iter().fold(0, |sum, table| sum.saturating_add(table.bytes))))
+    }
+
+    /// Bytes of the files of the tables of a recording but those that `keeps` is true of; nothing if it is not there, or its entry is
+    /// damaged.
+    pub fn bytes_of(&self, key: &str, keeps: impl Fn(&str) -> bool) -> Result<Option<u64>> {
+        let Some(Ok((_, text))) = self.storage.entry(key)? else { return Ok(None) };
+        let entry = Entry::parse(key, &text).ok();
+        let sum = |entry: Entry| {
+            entry
+                .tables
+                .iter()
+                .filter(|table| !keeps(&table.name))
+                .fold(0u64, |sum, table| sum.saturating_add(table.bytes))
+        };
+        Ok(entry.map(sum))
+    }
+
     fn take_away(&self, key: &str) -> Result<bool> {
         staging::relative(key)?;
         self.storage.take_away(key)

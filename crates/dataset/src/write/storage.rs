@@ -137,6 +137,9 @@ pub trait Storage: Debug + Send + Sync {
     /// Removes a recording, its entry first: what has none is not in the dataset. Returns whether it was there.
     fn take_away(&self, key: &str) -> Result<bool>;
 
+    /// Replaces the entry of a recording, and then removes the files of the tables `gone`, which the new entry does not name.
+    fn shrink(&self, key: &str, entry: &[u8], gone: &[String]) -> Result<()>;
+
     /// What the user has to know of the storage.
     fn note(&self) -> Option<String> {
         None

@@ -312,3 +312,23 @@ fn tables_without_rows_stay_when_a_recording_goes() {
     describe(&again);
     assert_eq!(tables(), ["gc_pause"]);
 }
+
+#[test]
+fn tables_of_a_recording_go_after_its_entry_has_changed() {
+    let store = Arc::new(Memory::default());
+    let lake = lake(&store);
+    for key in ["a", "ab"] {
+        put(&lake, key, &[]).unwrap();
+    }
+    describe(&lake);
+    assert_eq!(lake.shrink("a", |table| table == "gc").unwrap(), Some(4));
+    assert_eq!(lake.shrink("a", |table| table == "gc").unwrap(), Some(0));
+    assert_eq!(lake.shrink("b", |_| false).unwrap(), None);
+    describe(&lake);
+    let keys: Vec<String> = store.keys().into_iter().filter(|key| key.ends_with("parquet")).collect();
+    let of = |name: &str| format!("lake/{name}/part-0.parquet");
+    assert_eq!(keys, ["event/P/E/trace=ab", "gc/trace=a", "gc/trace=ab"].map(of));
+    let (text, _) = read(store.as_ref(), "lake/manifest.json", u64::MAX).unwrap().unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains(r#"{"name":"event/P/E","rows":1,"bytes":4}"#), "{text}");
+}
