@@ -6,7 +6,6 @@ import pathlib
 import shutil
 import sys
 import sysconfig
-import time
 
 import pytest
 
@@ -259,7 +258,6 @@ def test_the_script_of_a_dataset_can_do_no_more_than_a_query(root):
 
 
 def test_what_has_no_end_is_ended_and_the_server_goes_on(root):
-    began = time.monotonic()
     queries = (
         "SELECT count(*) FROM range(1000000000000) a, range(1000) b",
         "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT max(n) FROM t",
@@ -276,7 +274,6 @@ def test_what_has_no_end_is_ended_and_the_server_goes_on(root):
         assert isinstance(answer, str) and "Traceback" not in answer, (query, answer)
     assert "more than 8 seconds" in ended[0], ended[0]
     assert after["rows"] == [[1]]
-    assert time.monotonic() - began < 120
 
 
 def test_several_folders_and_what_is_wrong_with_one(root, tmp_path):
