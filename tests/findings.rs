@@ -8,8 +8,8 @@ use crate::support::program::run;
 #[cfg(unix)]
 use crate::support::python::python;
 
-/// Bug, rule, own method, subject.
-const BUGS: &[(&str, &str, &str, &str)] = &[
+/// Bug, rule, own method, subject. The other rules are in `habits.rs`.
+pub(crate) const BUGS: &[(&str, &str, &str, &str)] = &[
     ("leak", "leak", "Shop.Session..ctor", "Shop.Session"),
     ("sync", "blocked_workers", "Shop.Prices.Answer", "sync over async"),
     ("large", "large_object_triggers", "Shop.Pictures.Answer", "System.Byte[]"),

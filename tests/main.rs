@@ -91,6 +91,8 @@ mod gates;
 #[cfg(all(feature = "cli", feature = "packed"))]
 mod gc;
 mod gcdump;
+#[cfg(all(feature = "cli", feature = "packed"))]
+mod habits;
 #[cfg(feature = "cli")]
 mod heap;
 #[cfg(all(feature = "cli", target_os = "linux"))]

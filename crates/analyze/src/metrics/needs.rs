@@ -35,6 +35,9 @@ struct Wanted {
     /// The first major version of the runtime that has it; 0: all.
     #[serde(default)]
     since: u32,
+    /// Runtimes that are asked for it do not write it of most of what it is about: only the event itself proves anything.
+    #[serde(default)]
+    only_seen: bool,
     /// Only asked for with these words among the arguments of the provider. Then the event alone says nothing.
     #[serde(default)]
     arguments: Option<String>,
@@ -96,6 +99,7 @@ struct Event {
     keywords: u64,
     level: u32,
     since: u32,
+    only_seen: bool,
     arguments: Option<&'static str>,
 }
 
@@ -171,7 +175,8 @@ impl Needs {
                     Some("except") => !ids.iter().any(|id| event.id == Some(*id)),
                     _ => true,
                 };
-                let is_asked = event.provider.eq_ignore_ascii_case(provider)
+                let is_asked = !event.only_seen
+                    && event.provider.eq_ignore_ascii_case(provider)
                     && (event.keywords == 0 || event.keywords & keywords != 0)
                     && level >= u64::from(event.level)
                     && event.arguments.is_none_or(|part| arguments.is_empty() || arguments.contains(part))
@@ -198,7 +203,8 @@ impl Needs {
                 let comes_with_it = keywords != 0
                     && keywords & !event.keywords == 0
                     && level >= u64::from(event.level)
-                    && event.since == 0;
+                    && event.since == 0
+                    && !event.only_seen;
                 if let Some(shown) = self.shown.get_mut(event.need).filter(|_| event.name == name || comes_with_it) {
                     shown.is_seen = true;
                 }
@@ -247,6 +253,7 @@ impl Event {
             keywords: wanted.keywords,
             level: wanted.level,
             since: wanted.since,
+            only_seen: wanted.only_seen,
             arguments: wanted.arguments.as_deref(),
         }
     }
@@ -344,6 +351,18 @@ mod tests {
             let exceptions = session(RUNTIME, 0x8000, 2, filter, Some(ids));
             assert_eq!(after(&[(SESSION, &exceptions)]).missing(Some("exceptions")), expected, "{filter} {ids}");
         }
+    }
+
+    /// The managed pool, which every runtime since .NET 6 has, reports its work by another provider.
+    #[test]
+    fn threads_that_were_asked_for_are_no_work_items() {
+        let threads = session(RUNTIME, 0x1_0000, 5, "all", None);
+        let of_ten = version("10.0.1");
+        let found = after(&[(PROCESSES, &of_ten), (SESSION, &threads)]);
+        assert_eq!(found.missing(Some("adjustments")), None);
+        assert_eq!(found.missing(Some("work_items")), Some(Missing::NotAsked));
+        let items = session("System.Diagnostics.Eventing.FrameworkEventSource", 2, 5, "all", None);
+        assert_eq!(after(&[(PROCESSES, &of_ten), (SESSION, &items)]).missing(Some("work_items")), None);
     }
 
     #[test]

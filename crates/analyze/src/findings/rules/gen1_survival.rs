@@ -18,6 +18,9 @@ pub(super) const RULE: Rule = Rule {
     judge,
 };
 
+/// Seconds without which there is no warning: what a program keeps, it makes when it starts, and all of that lives on.
+const WARM: f64 = 10.0;
+
 fn judge(look: &Look<'_>) -> Judged {
     let all = &look.picture.collections;
     let (mut survived, mut objects, mut rows) = (0.0, 0.0, 0u64);
@@ -46,6 +49,7 @@ fn judge(look: &Look<'_>) -> Judged {
         look.of("g")
     );
     // A large share of a few bytes costs nothing.
-    let at_most = Some(score(rate, 1e6, 10e6));
+    let by_rate = score(rate, 1e6, 10e6);
+    let at_most = Some(if look.seconds() < WARM { by_rate.min(60.0) } else { by_rate });
     Figure { value, rows, at_most, sentence, evidence, ..Figure::default() }.into()
 }
