@@ -13,7 +13,7 @@ use tracequet::{Convert, convert};
 use crate::support::dataset::rows;
 use crate::support::files::sample;
 use crate::support::program::run;
-use crate::support::writer::{Form, Kind, Row, Writer};
+use crate::support::writer::{FREQUENCY, Form, Kind, Row, Writer};
 
 /// The dataset of a recording, and its page.
 fn made(input: std::path::PathBuf) -> (tempfile::TempDir, Dataset, String) {
@@ -478,10 +478,72 @@ fn a_page_stays_small_whatever_the_names() {
     assert_eq!(kept[0].2, 9000.0, "nothing is lost by merging");
     assert!((1001..9000).contains(&kept.len()), "{}", kept.len());
     let nodes = kept.len() - 1;
-    let said =
-        format!("the {},{:03} largest of 9,000 calls; the others, of at most 0.01 % each", nodes / 1000, nodes % 1000);
+    let said = format!(
+        "the {},{:03} largest of 9,000 calls; the others, of at most 0.01\u{a0}% each",
+        nodes / 1000,
+        nodes % 1000
+    );
     assert!(html.contains(&said), "{said}");
     assert_eq!(table(&html, "exceptions-table").len(), 100);
+}
+
+#[test]
+fn one_event_and_one_of_hours_have_an_axis() {
+    let cases: [(&[i64], &str); 2] =
+        [(&[0], "<span>0</span><span>1 ns</span></div>"), (&[0, 5 * 3600 * FREQUENCY], "<span>5 h 0 min</span></div>")];
+    for (ticks, last) in cases {
+        let mut writer = Writer::new(Form::V4);
+        let runtime = "Microsoft-Windows-DotNETRuntime";
+        writer.metadata(&[Kind { id: 1, provider: runtime, event_id: 80, version: 1, name: "" }]);
+        let wide: Vec<u8> = "Failed\0Why\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let payload = [wide, vec![0; 8 + 4 + 2 + 2]].concat();
+        let events: Vec<Row> = (1..)
+            .zip(ticks)
+            .map(|(sequence, &ticks)| Row {
+                metadata_id: 1,
+                sequence,
+                thread: 5,
+                capture_thread: 5,
+                ticks,
+                payload: payload.clone(),
+                ..Row::default()
+            })
+            .collect();
+        writer.events(&events);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("one.nettrace");
+        std::fs::write(&path, writer.end()).unwrap();
+        let (_folder, _, html) = made(path);
+        assert_eq!(table(&html, "exceptions-table").len(), 1);
+        let (_, axis) = html.split_once("<div class=\"axis\">").unwrap();
+        let (labels, _) = axis.split_once("\n").unwrap();
+        assert!(labels.starts_with("<span>0</span>") && labels.contains(last), "{labels}");
+        let charts = html.split("<svg").skip(1).map(|svg| svg.split_once("</svg>").unwrap().0);
+        let charts: Vec<&str> = charts.collect();
+        assert!(
+            !charts.is_empty() && charts.iter().all(|svg| !svg.contains("NaN") && !svg.contains("inf")),
+            "{charts:?}"
+        );
+    }
+}
+
+#[test]
+fn a_chart_of_few_values_has_a_dot_for_each() {
+    let (_folder, dataset, html) = made(sample("measures.nettrace"));
+    assert!(!rows(&dataset.recording(None).unwrap(), "counter", ["name"]).is_empty());
+    let (_, counters) = html.split_once("<section id=\"counters\">").unwrap();
+    let (counters, _) = counters.split_once("</section>").unwrap();
+    let mut charts = 0;
+    for svg in counters.split("<svg").skip(1) {
+        let path = |class: &str| {
+            let (_, rest) = svg.split_once(&format!("<path class=\"{class} c0\" d=\"")).unwrap();
+            rest.split_once('"').unwrap().0.to_owned()
+        };
+        let (line, dots) = (path("line"), path("dots"));
+        assert_eq!(dots.matches("h0").count(), line.matches(['M', 'L']).count(), "{svg}");
+        charts += 1;
+    }
+    assert!(charts > 0);
 }
 
 /// What each thread has at each node in each part of the time.

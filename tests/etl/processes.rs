@@ -241,3 +241,32 @@ fn modules_of_a_real_file() {
     assert!(found.values().sum::<u64>() * 10 > samples.rows() as u64 * 9, "{found:?}");
     assert!(modules.texts("pdb_guid").iter().any(|guid| !guid.is_empty()));
 }
+
+#[test]
+fn a_page_of_three_hundred_processes_says_whose_collections_it_has() {
+    let numbers = |numbers: &[u32]| numbers.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
+    let mut events = vec![];
+    for process_id in 1000..1300u32 {
+        events.push(process(3, TICKS, process_id, &format!("app{process_id}.exe"), 0));
+        // One of them has two collections.
+        for collection in 0..1 + u32::from(process_id == 1250) {
+            let at = TICKS + i64::from(process_id) * 100 + i64::from(collection) * 40;
+            let start = event(19, CLR, 1, at, &[], &numbers(&[collection + 1, 0, 0, 0]));
+            let end = event(19, CLR, 2, at + 9, &[], &numbers(&[collection + 1, 0]));
+            events.extend([start, end].map(|event| by(event, process_id, process_id + 1)));
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("many.etl");
+    std::fs::write(&path, Writer::file(&events)).unwrap();
+    let request = Convert::new([path], folder.path().join("set")).tables(tracequet::report::TABLES);
+    tracequet::convert(&request, &mut |_| {}).unwrap();
+    let dataset = tracequet::dataset::read::Dataset::open(folder.path().join("set")).unwrap();
+    let html = tracequet::report::page(&dataset.recording(None).unwrap()).unwrap();
+    assert!(html.len() < 5_000_000, "{} bytes", html.len());
+    assert!(html.contains("All of them: 2 collections. Of process 1250, which has most; 299 more have collections."));
+    assert!(html.contains("<p class=\"note\">Of all processes together.</p>"));
+    let (head, _) = html.split_once("</header>").unwrap();
+    assert!(head.contains("<dd>1250, app1250.exe"), "the one with the most events is listed: {head}");
+    assert!(head.contains(" more, with fewer events</dd>"), "{head}");
+}

@@ -234,7 +234,7 @@ fn graph(
     let html = format!(
         "<div class=\"stacks\" id=\"stacks-{id}\" data-flame=\"flame-{id}\" data-unit=\"{unit}\" data-before=\"{before}\" data-now=\"{now}\" data-per=\"{}\">\
          <h3>Call stacks</h3>\n<p class=\"note\">{}</p>\n<div class=\"graph\"></div>\n\
-         <details><summary>{title} by function</summary>\n<p class=\"note\">{}</p>\n{table}</details></div>\n",
+         <details><summary>The functions as a table</summary>\n<p class=\"note\">{}</p>\n{table}</details></div>\n",
         by(per),
         words,
         escaped(&note),

@@ -8,7 +8,7 @@ use tracequet_trace::error::Result;
 use crate::html::{Cell, Rows, cut, escaped, numbers, words};
 use crate::read::each;
 use crate::timeline::Line;
-use crate::units::{count, counted};
+use crate::units::{count, counted, size};
 
 /// Counters that are kept and that are drawn, and values of all together.
 const MAX_COUNTERS: usize = 400;
@@ -52,7 +52,7 @@ pub(crate) fn counters(recording: &Recording<'_>, end_ns: i64) -> Result<Option<
         numbers("last", "The last one"),
     ];
     let mut table = Rows::new("counters-table", &heads);
-    let number = |value: f64| Cell::Number(value.to_string(), shown(value));
+    let number = |value: f64, unit: &str| Cell::Number(value.to_string(), in_unit(value, unit).0);
     let mut charts = String::new();
     let mut drawn = 0;
     for ((provider, name, unit), points) in &mut found {
@@ -66,15 +66,16 @@ pub(crate) fn counters(recording: &Recording<'_>, end_ns: i64) -> Result<Option<
             Cell::text(Some(provider)),
             Cell::text(Some(unit)),
             Cell::number(Some(points.len() as u64), count),
-            number(least),
-            number(mean),
-            number(most),
-            points.last().map_or(Cell::Missing, |(_, value)| number(*value)),
+            number(least, unit),
+            number(mean, unit),
+            number(most, unit),
+            points.last().map_or(Cell::Missing, |(_, value)| number(*value, unit)),
         ]);
         // A line that never changes says nothing.
         if most > least && drawn < MAX_DRAWN {
             drawn += 1;
-            let words = format!("{} to {} {unit}", shown(least), shown(most));
+            let ((low, _), (high, after)) = (in_unit(least, unit), in_unit(most, unit));
+            let words = format!("{low} to {high}{after}");
             let line = Line { name: name.clone(), words, class: "c0", points: points.clone(), is_step: false };
             charts += &line.lane(end_ns);
         }
@@ -94,6 +95,16 @@ pub(crate) fn counters(recording: &Recording<'_>, end_ns: i64) -> Result<Option<
         "<p class=\"note\">{}</p>\n{charts}<details><summary>All as a table</summary>\n{table}</details>\n",
         escaped(&note)
     )))
+}
+
+/// A value, and the unit that stands behind it: bytes have theirs with them.
+fn in_unit(value: f64, unit: &str) -> (String, String) {
+    match unit {
+        "B" | "By" | "bytes" if (1000.0..1e18).contains(&value) => (size(value as u64), String::new()),
+        "B" | "By" | "bytes" => (format!("{} B", shown(value)), String::new()),
+        "" => (shown(value), String::new()),
+        unit => (shown(value), format!(" {unit}")),
+    }
 }
 
 /// A value with four digits.

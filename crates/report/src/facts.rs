@@ -96,16 +96,20 @@ impl Facts {
         let left_out = all.saturating_sub(processes.len() as u64);
         self.pairs.extend(processes.into_iter().map(|(_, words)| ("Process", words)));
         if left_out > 0 {
-            self.pairs.push(("Processes", format!("{} more", count(left_out))));
+            self.pairs.push(("Processes", format!("{} more, with fewer events", count(left_out))));
         }
         Ok(())
     }
 
     pub(crate) fn html(&self) -> String {
         let mut out = String::from("<dl class=\"facts\">\n");
-        for (name, value) in &self.pairs {
-            let class = if value.chars().count() > 32 { " class=\"long\"" } else { "" };
-            writeln!(out, "<div{class}><dt>{}</dt><dd>{}</dd></div>", escaped(name), escaped(value)).ok();
+        // What has several values has one heading.
+        for same in self.pairs.chunk_by(|(a, _), (b, _)| a == b) {
+            let is_long = same.len() > 1 || same.iter().any(|(_, value)| value.chars().count() > 32);
+            let class = if is_long { " class=\"long\"" } else { "" };
+            let name = same.first().map_or("", |(name, _)| *name);
+            let values: String = same.iter().map(|(_, value)| format!("<dd>{}</dd>", escaped(value))).collect();
+            writeln!(out, "<div{class}><dt>{}</dt>{values}</div>", escaped(name)).ok();
         }
         out.push_str("</dl>\n");
         out
@@ -188,7 +192,12 @@ pub(crate) fn findings(recording: &Recording<'_>, parts: &Parts) -> Result<Optio
                 out.push_str(">evidence</a>");
             }
             if !finding.next_step.is_empty() {
-                write!(out, "<br><code class=\"step\">{}</code>", escaped(&finding.next_step)).ok();
+                write!(
+                    out,
+                    "<br><span class=\"step\">Look further:</span> <code class=\"step\">{}</code>",
+                    escaped(&finding.next_step)
+                )
+                .ok();
             }
             out.push_str("</li>\n");
         }

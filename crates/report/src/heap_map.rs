@@ -311,14 +311,14 @@ impl HeapMap {
             n if n < self.of => {
                 format!("{} of {} collections with ranges, evenly over time", count(n as u64), count(self.of as u64))
             }
-            n => format!("{} collections with ranges", count(n as u64)),
+            n => crate::units::counted(n as u64, "collection with ranges", "collections with ranges"),
         };
         let folded = self.bins.windows(2).filter(|pair| matches!(pair, [a, b] if a.wrapping_add(1) != *b)).count();
         let part = size(1 << self.shift);
         format!(
-            "{columns}, left to right. {} parts of {part} of the address space, top to bottom; {} between them are folded.",
+            "{columns}, left to right. {} parts of {part} of the address space, top to bottom; {} folded.",
             count(self.bins.len() as u64),
-            crate::units::counted(folded as u64, "gap", "gaps"),
+            crate::units::counted(folded as u64, "gap between them is", "gaps between them are"),
         )
     }
 

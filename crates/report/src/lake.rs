@@ -12,8 +12,8 @@ use crate::document::{Parts, document};
 use crate::html::{Cell, Head, Rows, cut, escaped, numbers, words};
 use crate::page::verdict_lines;
 use crate::read::each;
-use crate::timeline::{Line, lines};
-use crate::units::{count, counted, figure};
+use crate::timeline::{BAND, Line, lines};
+use crate::units::{count, figure};
 
 /// Recordings in the table, figures that are drawn, rows of a table, and names of labels that figures are distinguished by.
 const MAX_RECORDINGS: usize = 1000;
@@ -62,7 +62,7 @@ pub fn lake(dataset: &Dataset, name: &str, verdict: &str) -> Result<String> {
     let first = read.first().map_or("", |run| run.start.as_str());
     let last = read.last().map_or("", |run| run.start.as_str());
     for (name, value) in [
-        ("Recordings", counted(all.len() as u64, "recording", "recordings")),
+        ("Recordings", count(all.len() as u64)),
         ("First", moment(first)),
         ("Last", moment(last)),
         ("With losses", count(read.iter().filter(|run| run.has_losses).count() as u64)),
@@ -216,7 +216,7 @@ fn trends(read: &[&Run]) -> Option<String> {
             let band = |value: f64| Line {
                 name: String::new(),
                 words: String::new(),
-                class: "ot",
+                class: BAND,
                 points: vec![(0, value), (read.len() as i64 - 1, value)],
                 is_step: true,
             };

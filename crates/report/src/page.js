@@ -72,8 +72,16 @@
   // A row is hidden by the time that is chosen, or by the text that is looked for.
   const hide = row => { row.hidden = row.classList.contains('late') || row.classList.contains('other'); };
   const value = cell => cell && cell.dataset.v !== undefined ? Number(cell.dataset.v) : null;
+  // A long name breaks between its parts rather than anywhere.
+  const breakable = cell => {
+    const parts = cell.textContent.split(/(?<=[.,:+/\\[\]])(?=[^\s\d.,:+/\\[\]])/u);
+    if (parts.length === 1 && parts[0].length <= 32 && !parts[0].includes(' ')) cell.classList.remove('w');
+    if (parts.length > 1) cell.replaceChildren(...parts.flatMap((part, at) => at ? [make('wbr'), part] : [part]));
+    return cell;
+  };
   for (const table of document.querySelectorAll('table')) {
     const body = table.tBodies[0];
+    body.querySelectorAll('td.w').forEach(breakable);
     [...table.tHead.rows[0].cells].forEach((head, place) => {
       const button = make('button', { type: 'button' }, head.textContent);
       head.textContent = '';
@@ -135,7 +143,7 @@
       from = clamp(low, 0, 1 - width);
       to = from + width;
       for (const svg of plots) svg.setAttribute('viewBox', `${from * 1000} 0 ${width * 1000} 60`);
-      for (const axis of axes) axis.forEach((label, place) => { label.textContent = duration((from + width * place / (axis.length - 1)) * end); });
+      for (const axis of axes) axis.forEach((label, place) => { const ns = (from + width * place / (axis.length - 1)) * end; label.textContent = ns < 1 ? '0' : duration(ns); });
       const isAll = width > 0.999999;
       let hidden = 0;
       for (const row of timed) {
@@ -375,6 +383,38 @@
     return [...sums].sort(([, a], [, b]) => b.own - a.own || b.total - a.total).slice(0, 100);
   };
 
+  // What a box has room for: a name without its arguments, without those of generics, its type and method, the inner type, its method alone.
+  const shorter = name => {
+    const forms = [name];
+    const add = text => { if (text && text.length < forms[forms.length - 1].length) forms.push(text); };
+    const end = name.indexOf('(', 1);
+    add(end > 0 ? name.slice(0, end) : name);
+    let [bare, depth] = ['', 0];
+    for (const letter of forms[forms.length - 1]) {
+      depth += letter === '[' ? 1 : 0;
+      bare += depth > 0 ? '' : letter;
+      depth -= letter === ']' && depth > 0 ? 1 : 0;
+    }
+    // A file of native code has a dot, and is no namespace.
+    if (name.includes('!')) return forms;
+    add(bare);
+    const parts = bare.split(/(?<=[^.])\./);
+    const method = parts.slice(-2).join('.');
+    add(method);
+    add(method.slice(method.lastIndexOf('+') + 1));
+    // What the compiler calls MoveNext has its name in that of its class.
+    const written = /<(\w+)>d__\d+(?:`\d+)?\.MoveNext$/.exec(method);
+    add(written ? written[1] : parts[parts.length - 1]);
+    return forms;
+  };
+  const fitting = (context, forms, room) => {
+    // No letter is so narrow that a text this long has room: it is not measured.
+    const found = forms.find(text => text.length * 2 <= room && context.measureText(text).width <= room);
+    if (found !== undefined) return found;
+    const last = forms[forms.length - 1].slice(0, Math.ceil(room / 2));
+    const length = Math.floor(last.length * (room - 11) / Math.max(context.measureText(last).width, 1));
+    return length < 1 ? '' : last.slice(0, length) + '…';
+  };
   // By which a link searches a graph.
   const graphs = new Map();
   const flame = async part => {
@@ -390,6 +430,8 @@
     let [thread, range, end, isOwn, isUpside] = [-1, null, 1, false, false];
     let sizes = 'both';
     let tree = finished(plain);
+    const forms = new Map();
+    const formsOf = name => forms.get(name) ?? forms.set(name, shorter(plain.texts[name][0])).get(name);
     let [focus, picked, found, boxes, matching] = [0, 0, '', [], null];
     const tools = make('div', { class: 'tools' });
     const search = make('input', { type: 'search', placeholder: 'search', 'aria-label': 'search for a name' });
@@ -400,8 +442,9 @@
     threads.append(make('option', { value: '-1' }, 'all threads'));
     if (slices) slices.labels.forEach((label, place) => threads.append(make('option', { value: String(place) }, label)));
     const legend = make('span', { class: 'legend' });
+    const kinds = new Set(plain.name.slice(1).map(name => plain.kinds[name]));
     for (const [kind, word] of isChange ? [['more', '+ more now'], ['same', '= within 5 %'], ['less', '− less now']]
-      : [['own', 'own code'], ['platform', 'framework'], ['native', 'native'], ['kernel', 'kernel']]) {
+      : [['own', 'own code'], ['platform', 'framework'], ['native', 'native'], ['kernel', 'kernel'], ['unknown', 'not known']].filter(([kind]) => kinds.has(KINDS.indexOf(kind)))) {
       legend.append(entry(kind, word), ' ');
     }
     const widths = make('select', { 'aria-label': 'what widths mean' });
@@ -495,7 +538,8 @@
           context.rect(x, y, w - 3, ROW);
           context.clip();
           context.fillStyle = node === 0 || hasHits && !isHit ? color('text') : text;
-          context.fillText((!isChange || node === 0 ? '' : change > 0 ? '+ ' : change < 0 ? '− ' : '= ') + tree.texts[name][0], x + 4, y + ROW / 2);
+          const sign = !isChange || node === 0 ? '' : change > 0 ? '+ ' : change < 0 ? '− ' : '= ';
+          context.fillText(sign + fitting(context, formsOf(name), w - 8 - (sign ? 12 : 0)), x + 4, y + ROW / 2);
           context.restore();
         }
         if (node === picked && picked !== 0) {
@@ -551,7 +595,7 @@
     const rows = [...table.rows];
     const fill = isPart => {
       // As tables of the page have it: a long text may be broken.
-      const cell = (text, raw) => make('td', raw !== undefined ? { 'data-v': String(raw) } : text.length > 24 ? { class: 'w' } : {}, text);
+      const cell = (text, raw) => breakable(make('td', raw !== undefined ? { 'data-v': String(raw) } : text.length > 24 ? { class: 'w' } : {}, text));
       const all = tree.total[0];
       const share = value => cell((all > 0 ? value / all * 100 : 0).toFixed(1), all > 0 ? value / all * 100 : 0);
       table.replaceChildren(...isPart ? functions(tree).map(([name, sum]) => {
@@ -690,7 +734,9 @@
     const legend = make('span', { class: 'legend' });
     const play = make('button', { type: 'button', 'aria-pressed': 'false' }, 'Play');
     const until = make('input', { type: 'range', min: '1', max: String(columns), value: String(columns), 'aria-label': 'collections that are shown' });
-    tools.append(by, play, until, legend);
+    // One collection has no course.
+    tools.append(by, ...(columns > 1 ? [play, until] : []), legend);
+    const present = [new Set(cells.map(cell => cell & 7)), new Set(cells.filter(cell => cell & 7).map(cell => cell >> 3 & 7))];
     let shownColumns = columns;
     let timer = null;
     const path = make('ol', { class: 'path' });
@@ -833,8 +879,9 @@
         context.strokeRect(cursor[0] * each - 1, tops[cursor[1]] - 1, each + 2, height + 2);
       }
       legend.textContent = '';
-      const entries = isState ? STATES.map((word, state) => [STATE_COLORS[state], word]).slice(1)
-        : GENERATIONS.map((word, generation) => [GENERATION_COLORS[generation], word]).filter(([, word], generation) => word && generation < 6);
+      // Only what the map has.
+      const entries = isState ? STATES.map((word, state) => [STATE_COLORS[state], word]).filter((_, state) => state && present[0].has(state))
+        : GENERATIONS.map((word, generation) => [GENERATION_COLORS[generation], word]).filter(([, word], generation) => word && present[1].has(generation));
       for (const [name, word] of entries) {
         legend.append(entry(name, word), ' ');
       }

@@ -123,7 +123,8 @@ pub fn page_after(recording: &Recording<'_>, verdict: &str) -> Result<String> {
     let mut parts = Parts::default();
     let figures = figures(recording)?;
     if let Some(html) = figures {
-        parts.add("figures", "Figures", html);
+        let of_all = "<p class=\"note\">Of all processes together.</p>\n";
+        parts.add("figures", "Figures", if collections.other_processes > 0 { of_all.to_owned() + &html } else { html });
     }
     parts.add_or(
         "timeline",
@@ -312,14 +313,18 @@ fn graph(
     }
     if profile.without_stack > 0 {
         words += &format!(
-            " {} no call stack and are left out.",
-            counted(profile.without_stack, "sample has", "samples have")
+            " {} left out.",
+            counted(profile.without_stack, "sample has no call stack and is", "samples have no call stack and are")
         );
     }
     if packed.nodes < packed.of {
-        let share = format!("{:.2} %", packed.share * 100.0);
+        // A break before the sign would leave it alone on a line.
+        let share = match packed.share * 100.0 {
+            share if share < 0.01 => "less than 0.01\u{a0}%".to_owned(),
+            share => format!("at most {share:.2}\u{a0}%"),
+        };
         words += &format!(
-            " The graph has the {} largest of {} calls; the others, of at most {share} each, are merged into their callers.",
+            " The graph has the {} largest of {} calls; the others, of {share} each, are merged into their callers.",
             count(packed.nodes as u64),
             count(packed.of as u64)
         );
@@ -343,9 +348,8 @@ fn flame_part(graphs: Vec<Graph>) -> Option<String> {
         writeln!(
             out,
             "<div class=\"stacks\" id=\"stacks-{id}\" data-flame=\"flame-{id}\" data-unit=\"{unit}\"><h3>{name}</h3>\n<p class=\"note\">{}</p>\n\
-             <div class=\"graph\"></div>\n<details><summary>{} by function</summary>\n<p class=\"note\">{}</p>\n{table}</details></div>",
+             <div class=\"graph\"></div>\n<details><summary>The functions as a table</summary>\n<p class=\"note\">{}</p>\n{table}</details></div>",
             words,
-            escaped(name),
             escaped(&note),
         )
         .ok();
@@ -353,11 +357,24 @@ fn flame_part(graphs: Vec<Graph>) -> Option<String> {
     Some(out)
 }
 
+/// Whose collections are drawn, where several processes have some.
+fn whose(collections: &Collections, what: &str, others: &str) -> String {
+    if collections.other_processes == 0 {
+        return String::new();
+    }
+    format!(
+        "<p class=\"note\">{what} of process {}, which has most collections; {} some, too.{others}</p>\n",
+        collections.process_id,
+        counted(collections.other_processes as u64, "other process has", "other processes have"),
+    )
+}
+
 fn timeline_part(timeline: &Timeline<'_>) -> Option<String> {
     if !timeline.has_charts() {
         return None;
     }
-    let mut out = timeline.html();
+    let mut out = whose(timeline.collections, "Pauses and heap are those", " The other charts are of all processes.");
+    out += &timeline.html();
     if timeline.has_sums() {
         writeln!(out, "<details><summary>The sums as a table</summary>\n{}</details>", timeline.table()).ok();
     }
@@ -387,7 +404,8 @@ fn heap_part(
         words += &of;
     }
     Ok(format!(
-        "<p class=\"note\">{}</p>\n<div class=\"map\" data-map=\"heap-map\"></div>\n{}<details><summary>What became of the bytes</summary>\n{}</details>\n",
+        "{}<p class=\"note\">{}</p>\n<div class=\"map\" data-map=\"heap-map\"></div>\n{}<details><summary>What became of the bytes</summary>\n{}</details>\n",
+        whose(collections, "The map is that", ""),
         words,
         fragmentation(recording, collections, end_ns)?,
         map.table()

@@ -18,6 +18,12 @@ const HEIGHT: f64 = 60.0;
 /// Pauses and sizes that are drawn; more of them are merged.
 const MAX_MARKS: usize = 1200;
 
+/// Values of a line that are drawn as dots, too.
+const MAX_DOTS: usize = 60;
+
+/// Class of lines that are no values, but bounds of them.
+pub(crate) const BAND: &str = "ot";
+
 /// Sums over the parts of the time, of several kinds that are stacked.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
@@ -155,14 +161,15 @@ pub(crate) fn lines(
                 (_, false) => write!(path, "L{left:.2} {y:.2}").ok(),
             };
         }
-        // One value alone is a dash.
-        if let ([(left, _)], false) = (kept.as_slice(), line.is_step) {
-            write!(path, "H{:.2}", left + 1.0).ok();
-        }
         if line.is_step && !kept.is_empty() {
             write!(path, "H{WIDTH}").ok();
         }
         write!(svg, "<path class=\"line {}\" d=\"{path}\"/>", line.class).ok();
+        // Few values are dots, too: a line between two that lie far apart would look as if it was measured.
+        if !line.is_step && line.class != BAND && kept.len() <= MAX_DOTS {
+            let dots: String = kept.iter().map(|(left, y)| format!("M{left:.2} {y:.2}h0")).collect();
+            write!(svg, "<path class=\"dots {}\" d=\"{dots}\"/>", line.class).ok();
+        }
     }
     svg.push_str("</svg>");
     lane(name, words, legend, &svg)
@@ -381,8 +388,12 @@ impl Timeline<'_> {
 /// The axis of time below charts.
 pub(crate) fn axis(end_ns: i64) -> String {
     let mut out = String::from("<div class=\"axis\">");
-    for part in 0..=6i64 {
-        write!(out, "<span>{}</span>", duration((i128::from(end_ns) * i128::from(part) / 6) as i64)).ok();
+    // An instant has no parts: the same label would stand there again and again.
+    let parts = if end_ns < 6 { 1 } else { 6 };
+    for part in 0..=parts {
+        let ns = (i128::from(end_ns) * i128::from(part) / i128::from(parts)) as i64;
+        let label = if ns == 0 { "0".to_owned() } else { duration(ns) };
+        write!(out, "<span>{label}</span>").ok();
     }
     out.push_str("</div>");
     out
