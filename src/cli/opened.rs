@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::dataset::read::Dataset;
 use crate::facts::code::own::OwnCode;
-use crate::{Convert, DatasetLayout, StoredDataset, convert, expand};
+use crate::{Compression, Convert, DatasetLayout, StoredDataset, convert, expand};
 use tempfile::TempDir;
 
 use super::interrupt;
@@ -85,7 +85,8 @@ fn converted(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<
     let folder = tempfile::tempdir()?;
     interrupt::remove_at_end(folder.path());
     let tables = tables.iter().map(|table| (*table).to_owned());
-    let request = request.output(folder.path().join("dataset")).tables(tables);
+    // It is read once, and soon: to compress it would take longer than to read and write more bytes.
+    let request = request.output(folder.path().join("dataset")).tables(tables).compression(Compression::None);
     let mut bar = Bar::new(false);
     let name = crate::trace::source::store::shown(input).to_string_lossy().into_owned();
     let result = convert(&request, &mut |progress| bar.show(&name, progress.position, progress.total));

@@ -43,6 +43,8 @@ struct Range {
 #[derive(Debug, Default)]
 pub(crate) struct Follow {
     places: HashMap<u32, u32, RandomState>,
+    /// The collection of the last range and its place: ranges of a collection follow each other.
+    last: Option<(u32, u32)>,
     /// Those that may be among the largest, at most twice as many as are kept. None of them is smaller than `least`.
     largest: Vec<(u64, Range)>,
     least: Option<(u64, Range)>,
@@ -76,7 +78,17 @@ impl Follow {
 
     /// A range that survived.
     pub(crate) fn range(&mut self, gc_id: u32, is_moved: bool, [start, new_start, length]: [u64; 3], is_clamped: bool) {
-        let Some(place) = self.places.get(&gc_id).filter(|_| self.is_possible && length > 0) else { return };
+        if !self.is_possible || length == 0 {
+            return;
+        }
+        let place = match self.last {
+            Some((last, place)) if last == gc_id => place,
+            _ => {
+                let Some(place) = self.places.get(&gc_id) else { return };
+                self.last = Some((gc_id, *place));
+                *place
+            }
+        };
         if start.max(new_start).saturating_add(length) > MAX_ADDRESS {
             self.is_possible = false;
             return;
@@ -84,7 +96,7 @@ impl Follow {
         self.ranges += 1;
         self.bytes = self.bytes.saturating_add(length);
         // Of those that are as long, the first ones: the same dataset gives the same page.
-        let range = Range { place: *place, is_moved, start, new_start, length, is_clamped };
+        let range = Range { place, is_moved, start, new_start, length, is_clamped };
         if self.least.is_some_and(|least| (length, range) < least) {
             return;
         }

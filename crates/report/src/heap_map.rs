@@ -11,6 +11,7 @@ use crate::collections::{Collection, Collections};
 use crate::follow::Follow;
 use crate::html::{Cell, Rows, numbers};
 use crate::packed::Bytes;
+use crate::ranges::{Range, each_range};
 use crate::read::each;
 use crate::survival::Survival;
 use crate::units::{count, size};
@@ -205,54 +206,50 @@ impl HeapMap {
                 *sum = sum.saturating_add(bytes);
             });
         })?;
-        let columns = ["gc_id", "range_start", "range_length", "generation_after", "generation_before", "length_kind"];
-        each(recording, "gc_surviving_range", &columns, |row| {
-            let (Some(gc), Some(start), Some(length)) = (gc_of(row.number(0)), row.number(1), row.number(2)) else {
-                return;
-            };
-            self.follow.range(gc, false, [start, start, length], row.text(5) == Some("clamped"));
-            self.survival.survived(gc, row.number(4), row.number(3), length);
-            let Some(place) = place_of(row.number(0)) else { return };
+        // Those of a collection follow each other: it is looked up when another comes.
+        let mut last = None;
+        let mut collection_of = |gc_id: u32| match last {
+            Some((of, found)) if of == gc_id => found,
+            _ => {
+                let found = gc_of(Some(gc_id.into())).map(|_| place_of(Some(gc_id.into())));
+                last = Some((gc_id, found));
+                found
+            }
+        };
+        each_range(recording, "gc_surviving_range", ["range_start"; 2], |range| {
+            let Some(place) = collection_of(range.gc_id) else { return };
+            let Range { gc_id, old: start, length, before, after, is_clamped, .. } = range;
+            self.follow.range(gc_id, false, [start, start, length], is_clamped);
+            self.survival.survived(gc_id, before, after, length);
+            let Some(place) = place else { return };
             if let Some(fate) = self.fates.get_mut(place) {
                 fate.in_place = fate.in_place.saturating_add(length);
             }
-            let generation = row.number(3);
             self.cover(place, start, length, |part, bytes| {
                 part.in_place = part.in_place.saturating_add(bytes);
-                part.note_generation(generation, bytes);
+                part.note_generation(after, bytes);
             });
         })?;
-        let columns = [
-            "gc_id",
-            "old_range_start",
-            "new_range_start",
-            "range_length",
-            "generation_after",
-            "generation_before",
-            "length_kind",
-        ];
-        each(recording, "gc_moved_range", &columns, |row| {
-            let (Some(gc), Some(length)) = (gc_of(row.number(0)), row.number(3)) else { return };
-            let (Some(old), Some(new)) = (row.number(1), row.number(2)) else { return };
-            self.follow.range(gc, true, [old, new, length], row.text(6) == Some("clamped"));
-            self.survival.survived(gc, row.number(5), row.number(4), length);
-            let Some(place) = place_of(row.number(0)) else { return };
+        each_range(recording, "gc_moved_range", ["old_range_start", "new_range_start"], |range| {
+            let Some(place) = collection_of(range.gc_id) else { return };
+            let Range { gc_id, old, new, length, before, after, is_clamped } = range;
+            self.follow.range(gc_id, true, [old, new, length], is_clamped);
+            self.survival.survived(gc_id, before, after, length);
+            let Some(place) = place else { return };
             if let Some(fate) = self.fates.get_mut(place) {
                 fate.moved = fate.moved.saturating_add(length);
             }
             if old == new {
-                let generation = row.number(4);
                 self.cover(place, new, length, |part, bytes| {
                     part.stayed = part.stayed.saturating_add(bytes);
-                    part.note_generation(generation, bytes);
+                    part.note_generation(after, bytes);
                 });
                 return;
             }
-            let generation = row.number(4);
             self.cover(place, old, length, |part, bytes| part.moved_away = part.moved_away.saturating_add(bytes));
             self.cover(place, new, length, |part, bytes| {
                 part.moved_here = part.moved_here.saturating_add(bytes);
-                part.note_generation(generation, bytes);
+                part.note_generation(after, bytes);
             });
         })?;
         self.survival.end_run();

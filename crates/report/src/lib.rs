@@ -19,6 +19,7 @@ mod owners;
 mod packed;
 mod page;
 mod pool;
+mod ranges;
 mod read;
 mod requests;
 mod retained;

@@ -2,6 +2,7 @@
 //! and when nothing can be said. The fate of an object, survival over time and lifetimes all go by these rules.
 
 mod numbers;
+mod packed_rows;
 mod read;
 mod rules;
 pub(crate) mod spans;

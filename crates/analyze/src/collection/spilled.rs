@@ -1,7 +1,6 @@
-//! Collections with their ranges, kept while a recording is converted, for survival over time and lifetimes. More than a few go
-//! to an unnamed temporary file, and come back collection by collection.
+//! Collections as they come from a conversion: their ranges wait packed, in memory and in a temporary file, and come back
+//! collection by collection.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -10,61 +9,43 @@ use tracequet_facts::fact::{Fact, GcMovedRange, GcSurvivingRange};
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::temporary;
 
+use super::packed_rows::{PackedRows, Unpacked};
 use super::rules::{Bound, Collection, Range};
 use crate::allowance::Allowance;
 
-/// Ranges and bounds in memory: 64 bytes each, in lists that double when they grow.
-const MAX_IN_MEMORY: u64 = 1 << 19;
+/// Bytes of packed ranges and bounds in memory. They are in lists that double when they grow.
+const MAX_IN_MEMORY: u64 = 16 << 20;
 
-/// Memory of a range or a bound, in a list that doubles when it grows.
+/// Memory of a range or a bound of the collection that comes back: as it is, and as it is followed along.
 const ROW_STORED: u64 = 2 * size_of::<Range>() as u64;
-
-/// Bytes of a range or a bound in the file.
-const ROW: usize = 32;
 
 /// Memory of a collection.
 const COLLECTION_STORED: u64 = 512;
-
-/// What a row of the file is.
-const BEFORE: u64 = 0;
-const AFTER: u64 = 1;
-const WHOLE: u64 = 2;
-const CLAMPED: u64 = 3;
-
-fn row(numbers: [u64; 4]) -> [u8; ROW] {
-    let mut bytes = [0; ROW];
-    for (place, number) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(numbers) {
-        *place = number.to_le_bytes();
-    }
-    bytes
-}
-
-fn numbers(bytes: &[u8; ROW]) -> [u64; 4] {
-    let mut numbers = [0; 4];
-    for (number, place) in numbers.iter_mut().zip(bytes.as_chunks::<8>().0) {
-        *number = u64::from_le_bytes(*place);
-    }
-    numbers
-}
 
 /// The collections of a recording.
 #[derive(Debug)]
 pub struct SpilledCollections {
     allowance: Allowance,
     collections: BTreeMap<u32, Stored>,
-    /// Ranges and bounds in memory, and how many may be.
+    /// Bytes of packed rows in memory, and how many may be.
     held: u64,
     most_held: u64,
     file: Option<File>,
-    /// Rows in the file.
+    /// Bytes in the file.
     written: u64,
     failed: Option<io::Error>,
 }
 
 #[derive(Debug, Default)]
 struct Stored {
+    /// Without bounds and ranges.
     collection: Collection,
-    /// Rows of the file that are its: the first, and how many.
+    /// Its bounds and ranges: how many there are, and how many of them are ranges.
+    rows: u64,
+    ranges: u64,
+    /// The last of them; those before are in the file.
+    packed: PackedRows,
+    /// Bytes of the file that are its: the first, and how many.
     written: Vec<(u64, u64)>,
 }
 
@@ -75,14 +56,14 @@ impl SpilledCollections {
             allowance: Allowance::new(memory),
             collections: BTreeMap::new(),
             held: 0,
-            most_held: MAX_IN_MEMORY.min(memory / ROW_STORED),
+            most_held: MAX_IN_MEMORY.min(memory / 2),
             file: None,
             written: 0,
             failed: None,
         }
     }
 
-    /// Moves the rows in memory to the file.
+    /// Moves the packed rows in memory to the file.
     fn spill(&mut self) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -91,75 +72,70 @@ impl SpilledCollections {
         file.seek(SeekFrom::End(0))?;
         let mut out = BufWriter::with_capacity(256 << 10, file);
         for stored in self.collections.values_mut() {
-            let Collection { before, after, ranges, .. } = &mut stored.collection;
-            let first = self.written;
-            for bound in before.drain(..) {
-                out.write_all(&row([bound.start, bound.length, u64::from(bound.generation), BEFORE]))?;
-                self.written += 1;
+            let bytes = stored.packed.take();
+            if bytes.is_empty() {
+                continue;
             }
-            for bound in after.drain(..) {
-                out.write_all(&row([bound.start, bound.length, u64::from(bound.generation), AFTER]))?;
-                self.written += 1;
-            }
-            for range in ranges.drain(..) {
-                let kind = if range.clamped { CLAMPED } else { WHOLE };
-                out.write_all(&row([range.start, range.length, range.new_start, kind]))?;
-                self.written += 1;
-            }
-            (*before, *after, *ranges) = Default::default();
-            if self.written > first {
-                stored.written.push((first, self.written - first));
-                self.allowance.take(size_of::<(u64, u64)>() as u64);
-            }
+            out.write_all(&bytes)?;
+            stored.written.push((self.written, bytes.len() as u64));
+            self.written += bytes.len() as u64;
+            self.allowance.take(size_of::<(u64, u64)>() as u64);
         }
         self.held = 0;
         out.flush()
     }
 
-    /// A collection with all its rows, in the order in which they came.
-    fn whole<'s>(file: Option<&mut File>, stored: &'s Stored) -> io::Result<Cow<'s, Collection>> {
-        let Some(file) = file.filter(|_| !stored.written.is_empty()) else {
-            return Ok(Cow::Borrowed(&stored.collection));
-        };
-        let later = &stored.collection;
-        // Nearly all rows are ranges.
-        let rows = stored.written.iter().map(|(_, count)| *count).sum::<u64>();
-        let ranges = Vec::with_capacity(usize::try_from(rows).unwrap_or_default() + later.ranges.len());
-        let mut whole = Collection { before: Vec::new(), after: Vec::new(), ranges, ..*later };
-        for (first, count) in &stored.written {
-            file.seek(SeekFrom::Start(first * ROW as u64))?;
-            let mut input = io::BufReader::with_capacity(256 << 10, &mut *file).take(count * ROW as u64);
-            let mut bytes = [0; ROW];
-            for _ in 0..*count {
-                input.read_exact(&mut bytes)?;
-                let [start, length, third, kind] = numbers(&bytes);
-                let bound = || Bound { generation: third as u8, start, length };
-                match kind {
-                    BEFORE => whole.before.push(bound()),
-                    AFTER => whole.after.push(bound()),
-                    kind => whole.ranges.push(Range { start, new_start: third, length, clamped: kind == CLAMPED }),
-                }
+    /// Gives a collection all its rows, in the order in which they came.
+    fn fill(
+        file: Option<&mut File>,
+        stored: &Stored,
+        unpacked: &mut Unpacked,
+        whole: &mut Collection,
+    ) -> io::Result<()> {
+        // The lists are used again.
+        let Collection { mut before, mut after, mut ranges, .. } = std::mem::take(whole);
+        before.clear();
+        after.clear();
+        ranges.clear();
+        ranges.reserve_exact(usize::try_from(stored.ranges).unwrap_or_default());
+        *whole = Collection { before, after, ranges, ..stored.collection };
+        unpacked.begin(stored.rows);
+        if let Some(file) = file {
+            for (first, count) in &stored.written {
+                file.seek(SeekFrom::Start(*first))?;
+                unpacked.feed((&mut *file).take(*count), whole)?;
             }
         }
-        whole.before.extend_from_slice(&later.before);
-        whole.after.extend_from_slice(&later.after);
-        whole.ranges.extend_from_slice(&later.ranges);
-        Ok(Cow::Owned(whole))
+        unpacked.feed(stored.packed.bytes(), whole)?;
+        unpacked.end(whole)
     }
 
-    fn collection(&mut self, gc_id: u32, rows: u64) -> &mut Stored {
-        self.held += rows;
+    fn collection(&mut self, gc_id: u32) -> &mut Stored {
         self.collections.entry(gc_id).or_insert_with(|| {
             self.allowance.take(COLLECTION_STORED);
             Stored { collection: Collection { gc_id, ..Collection::default() }, ..Stored::default() }
         })
     }
 
+    /// Adds rows to a collection.
+    fn pack(&mut self, gc_id: u32, rows: u64, pack: impl FnOnce(&mut Stored)) {
+        let stored = self.collection(gc_id);
+        let before = stored.packed.bytes().len();
+        stored.rows += rows;
+        pack(stored);
+        let added = stored.packed.bytes().len() - before;
+        self.held += added as u64;
+    }
+
     /// Takes ranges. Those of a collection come one behind the other.
     fn ranges<R>(&mut self, rows: &[R], gc_id: impl Fn(&R) -> u32, range: impl Fn(&R) -> Range) {
         for rows in rows.chunk_by(|a, b| gc_id(a) == gc_id(b)) {
             let Some(gc_id) = rows.first().map(&gc_id) else { continue };
-            self.collection(gc_id, rows.len() as u64).collection.ranges.extend(rows.iter().map(&range));
+            let count = rows.len() as u64;
+            self.pack(gc_id, count, |stored| {
+                stored.ranges += count;
+                stored.packed.ranges(rows.iter().map(&range));
+            });
         }
     }
 
@@ -171,7 +147,7 @@ impl SpilledCollections {
         match fact {
             Fact::Gc(rows) => {
                 for row in rows.iter() {
-                    let collection = &mut self.collection(row.gc_id, 0).collection;
+                    let collection = &mut self.collection(row.gc_id).collection;
                     collection.runtime = (row.process_id, row.clr_instance_id.into());
                     collection.gc_number = row.gc_number;
                     (collection.start_ns, collection.end_ns) = (row.start_ts_ns, row.end_ts_ns);
@@ -182,10 +158,9 @@ impl SpilledCollections {
             }
             Fact::GcGenerationRange(rows) => {
                 for row in rows.iter() {
-                    let Collection { before, after, .. } = &mut self.collection(row.gc_id, 1).collection;
-                    let bounds = if row.phase == "end" { after } else { before };
                     let (generation, start, length) = (row.generation, row.range_start, row.range_length);
-                    bounds.push(Bound { generation, start, length });
+                    let bound = Bound { generation, start, length };
+                    self.pack(row.gc_id, 1, |stored| stored.packed.bound(&bound, row.phase == "end"));
                 }
             }
             Fact::GcSurvivingRange(rows) => {
@@ -230,14 +205,14 @@ impl SpilledCollections {
         self.allowance.is_spent()
     }
 
-    /// All of them in the order of their starts; the bounds and ranges of some are in the file.
+    /// All of them in the order of their starts, without bounds and ranges.
     pub(crate) fn headers(&self) -> impl Iterator<Item = &Collection> {
         self.collections.values().map(|stored| &stored.collection)
     }
 
     /// Whether any collection lists what survived.
     pub(crate) fn lists_survivors(&self) -> bool {
-        self.collections.values().any(|stored| !stored.collection.ranges.is_empty() || !stored.written.is_empty())
+        self.collections.values().any(|stored| stored.ranges > 0)
     }
 
     /// Calls `each` with the collections in the order of their starts. When `each` returns false, or one has more ranges than memory is allowed for, that
@@ -246,18 +221,14 @@ impl SpilledCollections {
         if let Some(failed) = self.failed.take() {
             return Err(Error::io("temporary file")(failed));
         }
-        let ids: Vec<u32> = self.collections.keys().copied().collect();
-        for id in ids {
-            let Some(stored) = self.collections.get(&id) else { continue };
-            let Collection { before, after, ranges, .. } = &stored.collection;
-            let rows = stored.written.iter().map(|(_, count)| *count).sum::<u64>();
-            let rows = rows + (before.len() + after.len() + ranges.len()) as u64;
-            if !self.allowance.allows(rows.saturating_mul(ROW_STORED)) {
-                self.allowance.end();
-                return Ok(());
+        let (mut unpacked, mut whole) = (Unpacked::default(), Collection::default());
+        for stored in self.collections.values() {
+            let is_allowed = self.allowance.allows(stored.rows.saturating_mul(ROW_STORED));
+            if is_allowed {
+                SpilledCollections::fill(self.file.as_mut(), stored, &mut unpacked, &mut whole)
+                    .map_err(Error::io("temporary file"))?;
             }
-            let whole = SpilledCollections::whole(self.file.as_mut(), stored).map_err(Error::io("temporary file"))?;
-            if !each(&whole)? {
+            if !is_allowed || !each(&whole)? {
                 self.allowance.end();
                 return Ok(());
             }

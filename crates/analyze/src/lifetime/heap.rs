@@ -1,13 +1,14 @@
 //! Follows the objects of a recording from collection to collection.
 //!
-//! Objects that are followed lie in a map by address. Each collection takes out those that it may change: what it lists, and
+//! Objects that are followed lie in lists by address. Each collection takes out those that it may change: what it lists, and
 //! what lies outside of the generations that it leaves alone. They come sorted, and one pass along the sorted ranges and bounds
 //! says what became of each.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use tracequet_facts::fact::NON_GC_HEAP;
 
+use super::by_address::{ByAddress, Row};
 use super::life::{Fate, Life};
 use super::samples::Sample;
 use crate::collection::spans::{Span, Walk, disjoint, make_disjoint};
@@ -29,7 +30,7 @@ struct Process {
     /// Its samples by time, the last first.
     waiting: Vec<u32>,
     /// Those whose objects are followed, by address.
-    followed: BTreeMap<u64, u32>,
+    followed: ByAddress,
     /// Times at which it is not known which collections came before.
     doubts: Vec<Span<Doubt>>,
     /// The runtime whose collections they are.
@@ -127,10 +128,11 @@ impl Process {
         // Objects may have moved meanwhile: those from before, and those that came since.
         let is_missing = self.numbers.is_behind_missing(gc);
         if is_missing {
-            for index in std::mem::take(&mut self.followed).into_values() {
+            for (_, index) in std::mem::take(&mut self.followed).rows() {
                 lose(Some(index), Doubt::Missing, gc.gc_id, lives);
             }
         }
+        let mut young = Vec::new();
         while let Some(index) = self.waiting.last().copied()
             && let Some(sample) = samples.get(index as usize).filter(|sample| sample.ts_ns <= gc.start_ns)
         {
@@ -144,13 +146,18 @@ impl Process {
                     }
                 }
                 None if is_missing => lose(Some(index), Doubt::Missing, gc.gc_id, lives),
-                // An object that was there before is not there any more, and no collection said so.
-                None => {
-                    let former = self.followed.insert(sample.object_id, index);
-                    lose(former, Doubt::GivenAgain, 0, lives);
-                }
+                None => young.push((sample.object_id, index)),
             }
         }
+        // Those of one address stay in the order of time.
+        young.sort_by_key(|(address, _)| *address);
+        self.followed.put(&young, |former, here| {
+            // An object that was there before is not there any more, and no collection said so.
+            let (last, before) = here.split_last()?;
+            lose(former, Doubt::GivenAgain, 0, lives);
+            before.iter().for_each(|(_, index)| lose(Some(*index), Doubt::GivenAgain, 0, lives));
+            Some(last.1)
+        });
     }
 
     /// `ranges` are what it lists, in the order of addresses.
@@ -160,7 +167,7 @@ impl Process {
         let after = agreed(&gc.after);
         let hidden = shadows(&bounds(&gc.before), ranges);
         let (mut listed, mut hidden, mut memory) = (Walk::along(ranges), Walk::along(&hidden), Walk::along(&before));
-        let mut next: Vec<(u64, u32)> = Vec::with_capacity(touched.len());
+        let mut next: Vec<Row> = Vec::with_capacity(touched.len());
         for (address, index) in touched {
             let Some(life) = lives.get_mut(index as usize) else { continue };
             let generation = memory.at(address).flatten();
@@ -206,7 +213,7 @@ impl Process {
     }
 
     /// Takes out the objects that a collection may change, in the order of addresses.
-    fn touched(&mut self, gc: &Collection, before: &[Span<Option<u8>>], ranges: &[Span<Place>]) -> Vec<(u64, u32)> {
+    fn touched(&mut self, gc: &Collection, before: &[Span<Option<u8>>], ranges: &[Span<Place>]) -> Vec<Row> {
         let mut touched = Vec::new();
         let mut from = 0;
         // Parts of memory that it leaves alone, and ranges that it lists in them all the same.
@@ -226,81 +233,40 @@ impl Process {
     }
 
     /// Takes out the objects at `start` and up to `end`, which is left out unless it is the last address.
-    fn take(&mut self, start: u64, end: u64, into: &mut Vec<(u64, u32)>) {
-        let is_last = end == u64::MAX;
-        if start > end || start == end && !is_last {
-            return;
-        }
-        if start == 0 && is_last {
-            into.extend(std::mem::take(&mut self.followed));
-            return;
-        }
-        let from = into.len();
-        match is_last {
-            true => into.extend(self.followed.split_off(&start)),
-            false => {
-                into.extend(self.followed.range(start..end).map(|(address, index)| (*address, *index)));
-                let taken = into.get(from..).unwrap_or_default();
-                if taken.len() > self.followed.len() / 4 {
-                    self.followed.retain(|address, _| !(start..end).contains(address));
-                } else {
-                    for (address, _) in taken {
-                        self.followed.remove(address);
-                    }
-                }
-            }
+    fn take(&mut self, start: u64, end: u64, into: &mut Vec<Row>) {
+        let last = if end == u64::MAX { Some(end) } else { end.checked_sub(1) };
+        if let Some(last) = last.filter(|last| start <= *last) {
+            self.followed.take(start, last, into);
         }
     }
 
     /// Puts objects where they are after a collection.
-    fn place(&mut self, mut next: Vec<(u64, u32)>, gc: &Collection, after: &[Span<Option<u8>>], lives: &mut [Life]) {
+    fn place(&mut self, mut next: Vec<Row>, gc: &Collection, after: &[Span<Option<u8>>], lives: &mut [Life]) {
         next.sort_unstable();
         let is_stopped = gc.stops_threads();
         let mut memory = Walk::along(after);
-        // Of many objects a map is made anew, which costs less than putting them in one by one.
-        let are_many = next.len() > self.followed.len() / 8;
-        let mut left =
-            if are_many { std::mem::take(&mut self.followed) } else { BTreeMap::new() }.into_iter().peekable();
-        let mut placed = Vec::with_capacity(next.len() + left.len());
-        let mut rows = next.into_iter().peekable();
-        while let Some((address, index)) = rows.next() {
-            while let Some(row) = left.next_if(|(other, _)| *other < address) {
-                placed.push(row);
-            }
-            let mut is_shared = false;
-            while let Some((_, other)) = rows.next_if(|(other, _)| *other == address) {
-                lose(Some(other), Doubt::GivenAgain, gc.gc_id, lives);
-                is_shared = true;
-            }
-            let there = left.next_if(|(other, _)| *other == address).map(|(_, index)| index);
-            if let Some(other) = there.or_else(|| self.followed.remove(&address)) {
-                lose(Some(other), Doubt::GivenAgain, gc.gc_id, lives);
-                is_shared = true;
+        self.followed.put(&next, |former, here| match (former, here) {
+            (None, [(address, index)]) => {
+                if is_stopped && let Some(life) = lives.get_mut(*index as usize) {
+                    life.seen_in(memory.at(*address).flatten());
+                }
+                Some(*index)
             }
             // Two objects do not lie at one address: what was recorded contradicts itself.
-            if is_shared {
-                lose(Some(index), Doubt::GivenAgain, gc.gc_id, lives);
-                continue;
+            _ => {
+                let here = here.iter().map(|(_, index)| *index);
+                former.into_iter().chain(here).for_each(|index| lose(Some(index), Doubt::GivenAgain, gc.gc_id, lives));
+                None
             }
-            if is_stopped && let Some(life) = lives.get_mut(index as usize) {
-                life.seen_in(memory.at(address).flatten());
-            }
-            placed.push((address, index));
-        }
-        placed.extend(left);
-        if are_many {
-            self.followed = placed.into_iter().collect();
-        } else {
-            self.followed.extend(placed);
-        }
+        });
     }
 
     /// The end of the recording.
     fn finish(&mut self, lives: &mut [Life]) {
         let mut memory = Walk::along(&self.after);
-        for (address, index) in &self.followed {
-            let Some(life) = lives.get_mut(*index as usize) else { continue };
-            let generation = memory.at(*address).flatten();
+        for (address, index) in self.followed.rows() {
+            let Some(life) = lives.get_mut(index as usize) else { continue };
+            let generation = memory.at(address).flatten();
             if life.generation_at_end.is_none() {
                 life.seen_in(generation);
             }

@@ -5,6 +5,7 @@
 //! background collects generation 2, large and pinned objects alone, none of which moves meanwhile: it decides at its start what
 //! it will find dead, so that an object which takes the same address while it runs is another one.
 
+mod by_address;
 mod change;
 mod found;
 mod groups;
