@@ -64,9 +64,9 @@ pub(crate) fn pool(recording: &Recording<'_>) -> Result<Option<Pool>> {
         return Ok(None);
     }
     let starvation = match starved {
-        0 => "No worker was added because none came free.".to_owned(),
+        0 => "No starvation: the pool never added a worker because all were busy.".to_owned(),
         n => format!(
-            "Starvation: {} because none came free.",
+            "Starvation: {} because all were busy.",
             counted(n, "worker was added", "times workers were added")
         ),
     };
