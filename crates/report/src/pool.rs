@@ -65,10 +65,9 @@ pub(crate) fn pool(recording: &Recording<'_>) -> Result<Option<Pool>> {
     }
     let starvation = match starved {
         0 => "No starvation: the pool never added a worker because all were busy.".to_owned(),
-        n => format!(
-            "Starvation: {} because all were busy.",
-            counted(n, "worker was added", "times workers were added")
-        ),
+        n => {
+            format!("Starvation: {} because all were busy.", counted(n, "worker was added", "times workers were added"))
+        }
     };
     let mut html = if rows > 0 { format!("<p>{starvation}</p>\n") } else { String::new() };
     if !waits.is_empty() {
