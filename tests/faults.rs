@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use crate::many::content;
 use crate::support::files::files;
 use crate::support::files::sample;
 use crate::support::patience::ends;
@@ -89,22 +90,22 @@ fn a_kill_at_each_step_of_expiry_loses_nothing_else() {
         assert!(matches!(command.status().unwrap().code(), Some(0 | 2)));
     };
     make(&whole);
-    let whole = lasting(&whole);
+    let whole = content(&whole);
     for more in [&["--keep-last", "1"][..], &["--keep-last", "1", "--keep-tables", "gc_pause"]] {
         make(&undisturbed);
         let expire = |command: &mut Command, lake: &Path| {
             command.args(["dataset", "expire"]).arg(lake).args(more).stdout(Stdio::null()).status().unwrap().success()
         };
         assert!(expire(&mut Command::new(TRACEQUET), &undisturbed));
-        let expected = lasting(&undisturbed);
+        let expected = content(&undisturbed);
         assert!(expected.len() < whole.len());
         let mut kills = 0;
         loop {
             make(&at);
-            assert!(lasting(&at) == whole, "kill {kills}");
+            assert!(content(&at) == whole, "kill {kills}");
             let is_done = expire(killed_at(kills + 1).arg(TRACEQUET), &at);
             assert!(expire(&mut Command::new(TRACEQUET), &at));
-            assert!(lasting(&at) == expected, "kill {}", kills + 1);
+            assert!(content(&at) == expected, "kill {}", kills + 1);
             std::fs::remove_dir_all(&at).unwrap();
             if is_done {
                 break;
@@ -116,13 +117,6 @@ fn a_kill_at_each_step_of_expiry_loses_nothing_else() {
         assert!(kills >= 8, "{kills} kills");
         std::fs::remove_dir_all(&undisturbed).unwrap();
     }
-}
-
-/// What is in a dataset but for its lock.
-fn lasting(dataset: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
-    let mut there = files(dataset);
-    there.remove("manifest/.lock");
-    there
 }
 
 /// Runs a script with a small file system of `kb` KiB at `$SMALL`, which is empty and gone afterwards. `None` where

@@ -276,7 +276,7 @@ def heap(
 ) -> Dict[str, Any]:
     """The types of a heap dump with count, bytes and what they retain, as `tracequet heap --json`. With `type` (a name) or `object`
     (an address) also `shortest_path` from a root and `dominators`: what keeps it alive. `gc` is the collection that walked the
-    heap, the last one if it is None; `memory` the bytes that the graph may take, or a text such as `8G`."""
+    heap, by default the last one; `memory` the bytes that the graph may take, or a text such as `8G`."""
     chosen = {"type": type, "object": object, "gc": gc, "trace": trace, "memory": memory}
     return json.loads(run(["heap", "--json", *_options(chosen), "--", os.fspath(path)]).stdout)
 

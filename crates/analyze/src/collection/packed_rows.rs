@@ -125,7 +125,7 @@ pub(super) struct Unpacked {
 }
 
 impl Unpacked {
-    /// Before the bytes of a collection with so many rows.
+    /// Starts at the bytes of a collection that has this many rows.
     pub fn begin(&mut self, rows: u64) {
         self.window.clear();
         (self.last, self.rows) = (Last::default(), rows);

@@ -57,7 +57,10 @@ fn expire_at(lake: &Lake, wanted: &Expire, now: SystemTime) -> Result<Vec<Expire
         ));
     }
     let kept = Selection::new(&wanted.keep_tables)?;
+    let is_whole = wanted.keep_tables.is_empty();
     let keeps = |table: &str| match table.strip_prefix("event/").and_then(|event| event.split_once('/')) {
+        // A selection of no tables stands for all.
+        _ if is_whole => false,
         Some((provider, event)) => kept.wants_event(provider, event),
         None => kept.asks_for(table),
     };
@@ -65,17 +68,13 @@ fn expire_at(lake: &Lake, wanted: &Expire, now: SystemTime) -> Result<Vec<Expire
     let mut gone = Vec::new();
     for recorded in chosen(lake, wanted, now)? {
         let (key, start) = (recorded.trace_id, recorded.start.unwrap_or_default());
-        let bytes = match (wanted.keep_tables.is_empty(), wanted.dry_run) {
-            (true, true) => lake.bytes_of(&key, |_| false)?,
-            (false, true) => lake.bytes_of(&key, keeps)?,
-            (true, false) => {
-                let bytes = lake.bytes_of(&key, |_| false)?;
-                lake.remove(&key)?.then(|| bytes.unwrap_or_default())
-            }
-            (false, false) => lake.shrink(&key, keeps)?,
-        };
-        // Another program may have removed it meanwhile. Of one that went before, nothing is left to go.
-        let is_new = |bytes: &u64| *bytes > 0 || wanted.keep_tables.is_empty();
+        let bytes = if is_whole || wanted.dry_run { lake.bytes_of(&key, keeps)? } else { lake.shrink(&key, keeps)? };
+        if is_whole && !wanted.dry_run && !lake.remove(&key)? {
+            // Another program has removed it meanwhile.
+            continue;
+        }
+        // A recording that an earlier run reduced has nothing more to lose.
+        let is_new = |bytes: &u64| *bytes > 0 || is_whole;
         gone.extend(bytes.filter(is_new).map(|bytes| Expired { trace_id: key, start, bytes }));
     }
     if !wanted.dry_run {
@@ -100,7 +99,7 @@ fn chosen(lake: &Lake, wanted: &Expire, now: SystemTime) -> Result<Vec<Recorded>
     all.truncate(all.len().saturating_sub(wanted.keep_last.unwrap_or_default()));
     if let Some(age) = wanted.older_than {
         let since_1970 = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        // Older than any recording is nothing.
+        // An age from before 1970 is that of no recording.
         let limit = since_1970.checked_sub(age).and_then(|limit| i64::try_from(limit.as_nanos()).ok());
         let limit = limit.map(format_utc);
         all.retain(|recorded| limit.is_some() && recorded.start < limit);

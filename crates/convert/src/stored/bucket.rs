@@ -64,6 +64,17 @@ impl Bucket {
         !objects.iter().all(|object| is_part(&object.key))
     }
 
+    /// The files that a recording has of these tables.
+    fn objects_of<'t>(
+        &self,
+        store: &dyn Store,
+        key: &str,
+        tables: impl Iterator<Item = &'t String>,
+    ) -> Stored<Vec<Object>> {
+        let folders: Vec<String> = tables.map(|table| self.key(&paths::folder(table, key))).collect();
+        Ok(each(&folders, |folder| store.list(folder))?.concat())
+    }
+
     /// Its tag and its text; nothing if it is not there.
     fn read_entry(&self, key: &str) -> Stored<Option<ReadEntry>> {
         match read(self.store.as_ref(), &self.key(&paths::entry(key)), MOST_ENTRY_BYTES) {
@@ -210,11 +221,7 @@ impl Storage for Bucket {
         self.ask(|store| {
             store.delete(&self.key(&paths::entry(key)))?;
             let objects = match entry.and_then(|(_, text)| Entry::parse(key, &text)) {
-                Ok(entry) => {
-                    let folders = entry.tables.iter().map(|table| self.key(&paths::folder(&table.name, key)));
-                    let folders: Vec<String> = folders.collect();
-                    each(&folders, |folder| store.list(folder))?.concat()
-                }
+                Ok(entry) => self.objects_of(store, key, entry.tables.iter().map(|table| &table.name))?,
                 // It is damaged, and does not say where the files are.
                 Err(_) => {
                     let all = store.list(self.address.prefix())?.into_iter();
@@ -228,8 +235,7 @@ impl Storage for Bucket {
     fn shrink(&self, key: &str, entry: &[u8], gone: &[String]) -> Result<()> {
         self.ask(|store| {
             store.put(&self.key(&paths::entry(key)), entry, When::Always)?;
-            let folders: Vec<String> = gone.iter().map(|table| self.key(&paths::folder(table, key))).collect();
-            let objects = each(&folders, |folder| store.list(folder))?.concat();
+            let objects = self.objects_of(store, key, gone.iter())?;
             each(&objects, |object| store.delete(&object.key)).map(drop)
         })
     }

@@ -64,7 +64,7 @@ struct Output {
 }
 
 impl Output {
-    /// The writer, which is made if there is none yet, for a table that begins with these rows.
+    /// The writer of the table. The first call makes it, by the rows that the table begins with.
     fn writer(&mut self, spec: &TableSpec, first: impl FnOnce() -> FirstRows) -> Result<&mut Writer> {
         let (here, compression) = (&self.path.here, self.compression);
         Ok(match &mut self.writer {
