@@ -117,6 +117,7 @@ mod lifetimes;
 mod limits;
 #[cfg(feature = "packed")]
 mod lines;
+mod linux_switches;
 #[cfg(feature = "cli")]
 mod lists;
 mod live_reader;

@@ -1,5 +1,5 @@
--- Where threads were blocked, and why: by the innermost frame outside of the kernel of the call stack with which they went on. Of .etl
--- files with context switches and their stacks.
+-- Where threads were blocked, and why: by the innermost frame outside of the kernel of the call stack with which they went on. Of
+-- recordings with context switches and their stacks: .etl files, and those of collect-linux --profile thread-time.
 -- needs: thread_time, site, site_outside
 CREATE OR REPLACE VIEW blocked_by_site AS
 SELECT t.trace_id, t.process_id, coalesce(s.name, '?') AS site, o.own_method, t.wait_reason, count(*) AS how_often,

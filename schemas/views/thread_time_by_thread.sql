@@ -1,5 +1,6 @@
 -- What each thread did with its time: how long it ran, was ready (it waited for a processor), and was blocked (it waited for
--- anything else). Of .etl files with context switches.
+-- anything else). Of recordings with context switches: .etl files, and those of
+-- collect-linux --profile thread-time, which know no `ready`.
 -- needs: thread_time, thread
 CREATE OR REPLACE VIEW thread_time_by_thread AS
 SELECT t.trace_id, t.process_id, t.thread_id, any_value(n.name) AS thread_name,

@@ -23,9 +23,14 @@ pub struct Kind<'n> {
 #[derive(Clone, Copy, Debug)]
 pub enum Type {
     Byte,
+    /// Bytes with their number before them.
+    Bytes,
     EmptyObject,
+    Int,
     Long,
     String,
+    /// An unsigned LEB128 number (V6 only).
+    VarUint,
 }
 
 /// One event as it is to be written. In V6 threads are indices.
@@ -151,9 +156,36 @@ impl Writer {
         self.block("MetadataBlock", 3, &content)
     }
 
-    /// Describes a kind of event with its fields (V4 only).
+    /// Describes a kind of event with its fields.
     pub fn described(&mut self, kind: Kind<'_>, fields: &[(&str, Type)]) -> &mut Writer {
-        assert_eq!(self.form, Form::V4);
+        if self.form == Form::V6 {
+            let mut row = Vec::new();
+            varuint(&mut row, u64::from(kind.id));
+            string(&mut row, kind.provider);
+            varuint(&mut row, u64::from(kind.event_id));
+            string(&mut row, kind.name);
+            row.extend((fields.len() as u16).to_le_bytes());
+            for (name, kind) in fields {
+                let mut field = Vec::new();
+                string(&mut field, name);
+                field.extend(match kind {
+                    Type::Byte => vec![6],
+                    Type::Bytes => vec![19, 6],
+                    Type::EmptyObject => vec![1, 0, 0],
+                    Type::Int => vec![9],
+                    Type::Long => vec![12],
+                    Type::String => vec![18],
+                    Type::VarUint => vec![21],
+                });
+                row.extend((field.len() as u16).to_le_bytes());
+                row.extend(field);
+            }
+            row.extend([2, 0, 9, kind.version]);
+            let mut content = vec![0, 0];
+            content.extend((row.len() as u16).to_le_bytes());
+            content.extend(row);
+            return self.block("", 3, &content);
+        }
         let mut payload = kind.id.to_le_bytes().to_vec();
         utf16(&mut payload, kind.provider);
         payload.extend(kind.event_id.to_le_bytes());
@@ -165,6 +197,8 @@ impl Writer {
         for (name, kind) in fields {
             payload.extend(match kind {
                 Type::Byte => vec![6, 0, 0, 0],
+                Type::Int => vec![9, 0, 0, 0],
+                Type::Bytes | Type::VarUint => panic!("V4 describes no {kind:?}"),
                 Type::EmptyObject => vec![1, 0, 0, 0, 0, 0, 0, 0],
                 Type::Long => vec![12, 0, 0, 0],
                 Type::String => vec![18, 0, 0, 0],

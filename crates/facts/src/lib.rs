@@ -145,6 +145,7 @@ trackers! {
     pool: threads::pool::Pool,
     working: threads::working::Working,
     scheduling: kernel::scheduling::Scheduling,
+    linux_switches: kernel::linux_switches::LinuxSwitches,
     disk: kernel::disk::Disk,
     files: kernel::files::Files,
     file_operations: kernel::file_operations::FileOperations,

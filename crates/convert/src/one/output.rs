@@ -81,7 +81,8 @@ fn add_only(tables: &mut Tables, only: &BTreeSet<u64>, fact: Fact<'_>) {
             rows.iter().filter(concerns).for_each(|row| tables.add(row));
         }
         Fact::ContextSwitch(rows) => {
-            let concerns = |row: &&ContextSwitch| is_in(&row.process_id) || is_in(&row.old_process_id);
+            let concerns =
+                |row: &&ContextSwitch| is_in(&row.process_id) || row.old_process_id.as_ref().is_some_and(is_in);
             rows.iter().filter(concerns).for_each(|row| tables.add(row));
         }
         fact => tables.fact(fact),

@@ -73,13 +73,13 @@ impl Scheduling {
             process_id: input.process_id(),
             thread_id: input.thread_id(),
             callsite_id: input.callsite_id,
-            priority: input.number("NewThreadPriority") as u8,
-            old_process_id: self.threads.process_of(old_thread_id),
-            old_thread_id,
-            old_priority: input.number("OldThreadPriority") as u8,
+            priority: Some(input.number("NewThreadPriority") as u8),
+            old_process_id: Some(self.threads.process_of(old_thread_id)),
+            old_thread_id: Some(old_thread_id),
+            old_priority: Some(input.number("OldThreadPriority") as u8),
             old_state,
             old_wait_reason,
-            wait_time_ticks: input.number("NewThreadWaitTime") as u32,
+            wait_time_ticks: Some(input.number("NewThreadWaitTime") as u32),
         });
         // A recording that does not say which processor it was has no order of what ran.
         let Some(processor) = processor else { return };
