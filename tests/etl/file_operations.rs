@@ -90,6 +90,55 @@ fn operations_on_files_end_with_their_packets() {
     }
 }
 
+/// Windows 8 and later write the path of a deletion, of a new name and of a link as an event beside that of the operation.
+#[test]
+fn deletions_renames_and_links_have_their_paths() {
+    const OBJECT: u64 = 0xFFFF_A000_0000_1000;
+    let of = |opcode, ticks, irp, path: &str| {
+        let rest = [10u32.to_le_bytes().to_vec(), if path.is_empty() { vec![] } else { utf16(path) }].concat();
+        operation(3, opcode, ticks, irp, &[OBJECT, 7, 9], &rest)
+    };
+    let dataset = written(&[
+        thread(3, 1000, 50, THREAD),
+        of(70, 1010, 1, ""),
+        of(79, 1011, 1, r"\Device\gone.txt"),
+        end(1020, 1, 0, 0),
+        // The path comes first; and a rename that begins as the setting of information.
+        of(80, 1030, 2, r"\Device\new.txt"),
+        of(71, 1030, 2, ""),
+        end(1040, 2, 0, 0),
+        of(69, 1050, 3, ""),
+        of(80, 1051, 3, r"\Device\newer.txt"),
+        end(1060, 3, 0, 0),
+        // A link has no other event. Its packet is used again, by a deletion of something else.
+        of(81, 1070, 4, r"\Device\link.txt"),
+        end(1080, 4, 0, 0),
+        of(70, 1090, 4, ""),
+        end(1095, 4, 0, 0),
+        // A deletion whose end is lost, and another one with the same packet.
+        of(79, 1100, 5, r"\Device\first.txt"),
+        of(79, 1110, 5, r"\Device\second.txt"),
+        end(1120, 5, 0, 0xC000_0022),
+    ]);
+    let table = dataset.table("file_io");
+    let (kinds, paths) = (table.texts("kind"), table.texts("path"));
+    let rows: Vec<(&str, &str, Option<i64>)> = (0..table.rows())
+        .map(|row| (kinds[row].as_str(), paths[row].as_str(), table.signed("duration_ns")[row]))
+        .collect();
+    let expected = [
+        ("delete", r"\Device\gone.txt", Some(1000)),
+        ("rename", r"\Device\new.txt", Some(1000)),
+        ("rename", r"\Device\newer.txt", Some(1000)),
+        ("set_link", r"\Device\link.txt", Some(1000)),
+        ("delete", "", Some(500)),
+        ("delete", r"\Device\first.txt", None),
+        ("delete", r"\Device\second.txt", Some(1000)),
+    ];
+    assert_eq!(rows, expected);
+    assert_eq!(table.optional("status"), [Some(0), Some(0), Some(0), Some(0), Some(0), None, Some(0xC000_0022)]);
+    assert_eq!(dataset.problems(), [("raw_payload", 1)]);
+}
+
 /// The bytes of documented payloads of 64-bit and 32-bit systems.
 #[test]
 fn kernel_layouts_have_their_documented_sizes() {

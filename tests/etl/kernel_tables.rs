@@ -142,4 +142,35 @@ fn the_network_is_that_of_traceevent() {
         }
     }
     assert!(checked >= 20, "{checked}");
+
+    // The log says which addresses the machine has: those of its network cards.
+    let own = [
+        "2001:4898:f0:26:950:d6de:fa84:4cc0",
+        "2001:4898:f0:26:b18e:e85f:db5d:8e8",
+        "fe80::950:d6de:fa84:4cc0",
+        "10.128.0.55",
+        "::1",
+        "127.0.0.1",
+    ];
+    let (local, remote) = (table.texts("local_address"), table.texts("remote_address"));
+    let [local_port, remote_port] = ["local_port", "remote_port"].map(|name| table.numbers(name));
+    let is_of_all =
+        |address: &str| address.starts_with("ff02::") || address.starts_with("2") || address == "10.128.3.255";
+    let (mut received, mut turned) = (0, 0);
+    for row in 0..table.rows() {
+        let (protocol, kind) = (protocol[row].as_str(), kind[row].as_str());
+        let is_own =
+            own.contains(&local[row].as_str()) || (protocol == "udp" && kind == "receive" && is_of_all(&local[row]));
+        assert!(is_own, "{protocol} {kind} {} {}", local[row], remote[row]);
+        let is_loopback = remote[row] == "::1" || remote[row] == "10.128.0.55";
+        assert!(protocol == "udp" || (!own.contains(&remote[row].as_str()) && !is_loopback), "{}", remote[row]);
+        let ends = [(&source[row], source_port[row]), (&destination[row], destination_port[row])];
+        let is_turned = (&local[row], local_port[row]) != ends[0];
+        let (own_end, other) = if is_turned { (ends[1], ends[0]) } else { (ends[0], ends[1]) };
+        assert_eq!(((&local[row], local_port[row]), (&remote[row], remote_port[row])), (own_end, other));
+        received += u32::from(kind == "receive");
+        turned += u32::from(is_turned);
+    }
+    // 250 segments and 29 datagrams were received.
+    assert_eq!((received, turned), (279, 29));
 }

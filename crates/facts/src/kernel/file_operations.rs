@@ -14,6 +14,8 @@ use crate::tracker::{Cut, GivenUp, Tracker};
 pub enum Action {
     /// An operation begins, by this word of the table.
     Begin(&'static str),
+    /// The path of one that is of this kind: an event of its own, beside that of its beginning.
+    Path(&'static str),
     /// One ends.
     End,
 }
@@ -33,9 +35,19 @@ const MAX_TEXT: usize = 16 << 20;
 struct Open {
     row: FileIo<'static>,
     path: String,
+    /// Only its path was seen so far.
+    is_path: bool,
 }
 
 impl Open {
+    /// Whether another event of the same packet may be of the same operation: the event of its beginning and that of its path.
+    fn goes_with(&self, row: &FileIo<'_>) -> bool {
+        let is_same = |one: &str, other: &str| one == other || one == "set_info";
+        let (open, new) = (self.row.kind, row.kind);
+        let file_object = self.row.file_object == row.file_object;
+        file_object && (self.is_path || self.path.is_empty()) && (is_same(open, new) || is_same(new, open))
+    }
+
     fn report(&self, sink: &mut impl FactSink) {
         sink.add(&FileIo { path: &self.path, ..self.row });
     }
@@ -51,6 +63,35 @@ pub struct FileOperations {
 }
 
 impl FileOperations {
+    /// An operation begins. It has two events where it has a path: this is the second one if the first one is open.
+    fn begin(&mut self, irp: u64, mut row: FileIo<'static>, path: &str, is_path: bool, sink: &mut impl FactSink) {
+        let mut path = path.to_owned();
+        if let Some(open) = self.open.get_mut(&irp).filter(|open| is_path != open.is_path && open.goes_with(&row)) {
+            if is_path {
+                // A rename may begin as the setting of its information.
+                (open.row.kind, open.path) = (row.kind, path);
+                self.text += open.path.len();
+                return;
+            }
+            // Its path came first.
+            row = FileIo { start_ts_ns: open.row.start_ts_ns, kind: open.row.kind, ..row };
+            path = std::mem::take(&mut open.path);
+            self.text -= path.len();
+            self.open.remove(&irp);
+        }
+        self.text += path.len();
+        if self.open.len() >= MAX_OPEN || self.text > MAX_TEXT {
+            self.unkept += self.open.len() as u64;
+            self.take_all(false, sink);
+            self.text = path.len();
+        }
+        // The packet is used again: the end of what it was used for before is not in the recording.
+        if let Some(before) = self.open.insert(irp, Open { row, path, is_path }) {
+            self.text -= before.path.len();
+            before.report(sink);
+        }
+    }
+
     /// Events were lost (`is_lost`), or the recording ends: open operations may have ended unseen.
     fn take_all(&mut self, is_lost: bool, sink: &mut impl FactSink) {
         self.text = 0;
@@ -81,6 +122,9 @@ impl Tracker for FileOperations {
             ("DirEnum", Action::Begin("list_directory")),
             ("DirNotify", Action::Begin("watch_directory")),
             ("FSControl", Action::Begin("control")),
+            ("DeletePath", Action::Path("delete")),
+            ("RenamePath", Action::Path("rename")),
+            ("SetLinkPath", Action::Path("set_link")),
             ("OperationEnd", Action::End),
         ],
     }];
@@ -88,7 +132,8 @@ impl Tracker for FileOperations {
     fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let irp = input.number("Irp");
         match action {
-            Action::Begin(kind) => {
+            Action::Begin(kind) | Action::Path(kind) => {
+                let is_path = action == Action::Path(kind);
                 let path = input.fields.text("OpenPath").or(input.fields.text("FileName")).unwrap_or_default();
                 let row = FileIo {
                     start_ts_ns: input.ts_ns(),
@@ -106,17 +151,7 @@ impl Tracker for FileOperations {
                 if irp == 0 {
                     return sink.add(&FileIo { path, ..row });
                 }
-                self.text += path.len();
-                if self.open.len() >= MAX_OPEN || self.text > MAX_TEXT {
-                    self.unkept += self.open.len() as u64;
-                    self.take_all(false, sink);
-                    self.text = path.len();
-                }
-                // The packet is used again: the end of what it was used for before is not in the recording.
-                if let Some(before) = self.open.insert(irp, Open { row, path: path.to_owned() }) {
-                    self.text -= before.path.len();
-                    before.report(sink);
-                }
+                self.begin(irp, row, path, is_path, sink);
             }
             Action::End => {
                 // An end from before the beginning is that of another operation.

@@ -66,18 +66,29 @@ impl Tracker for Connections {
     }
 }
 
-/// An event becomes a row.
+/// An event becomes a row. The system calls the local end of a TCP connection the source in both directions; over UDP the source
+/// is the sender. Source: addresses of network cards (`SystemConfig`) in two recordings.
 fn event(Action(protocol, kind): Action, input: &Input<'_>, sink: &mut impl FactSink) {
+    let source_address = address(input.fields.get("SourceAddress"));
+    let destination_address = address(input.fields.get("DestinationAddress"));
+    let source = (source_address.as_str(), input.number("SourcePort") as u16);
+    let destination = (destination_address.as_str(), input.number("DestinationPort") as u16);
+    let (local, remote) =
+        if (protocol, kind) == ("udp", "receive") { (destination, source) } else { (source, destination) };
     sink.add(&Network {
         ts_ns: input.ts_ns(),
         process_id: input.process_id(),
         protocol,
         kind,
         size_bytes: input.number("Size") as u32,
-        source_address: &address(input.fields.get("SourceAddress")),
-        source_port: input.number("SourcePort") as u16,
-        destination_address: &address(input.fields.get("DestinationAddress")),
-        destination_port: input.number("DestinationPort") as u16,
+        local_address: local.0,
+        local_port: local.1,
+        remote_address: remote.0,
+        remote_port: remote.1,
+        source_address: source.0,
+        source_port: source.1,
+        destination_address: destination.0,
+        destination_port: destination.1,
         connection_id: input.number("ConnectionId"),
     });
 }
