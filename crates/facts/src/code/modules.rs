@@ -15,8 +15,8 @@ use crate::tracker::{GivenUp, Tracker};
 /// A recording of a whole machine holds tens of thousands at most; past it modules are left out and counted.
 const MAX_MODULES: usize = 1 << 17;
 
-/// Events that name symbols. A module that is listed at the start and at the end has two.
-const MAX_PDBS: usize = 2 * MAX_MODULES;
+/// Events that name symbols. A module that is listed at the start and at the end has each twice; those of .NET have another two.
+const MAX_PDBS: usize = 4 * MAX_MODULES;
 
 /// Bytes of their paths, at most.
 const MAX_TEXT: usize = 32 << 20;
@@ -32,7 +32,14 @@ pub enum Action {
     Listed,
     /// Which symbols belong to it.
     Symbols,
+    /// Which symbols belong to its IL.
+    IlSymbols,
+    /// An entry of its debug directory.
+    DebugEntry,
 }
+
+/// The minor version of a debug entry of a portable PDB: `PM`. Source: the .NET runtime's PE-COFF specification.
+const PORTABLE: u64 = 0x504D;
 
 impl input::Action for Action {
     fn is_reference(self) -> bool {
@@ -51,6 +58,23 @@ pub struct Pdb {
     pub path: Option<String>,
 }
 
+/// What an event says of the symbols of a module.
+#[derive(Debug)]
+enum Named {
+    Symbols(Pdb),
+    IlSymbols(Pdb),
+    /// They are a portable PDB with this stamp.
+    Portable(u32),
+}
+
+/// What is known of the symbols of a module.
+#[derive(Clone, Copy, Debug, Default)]
+struct Symbols<'m> {
+    own: Option<&'m Pdb>,
+    il: Option<&'m Pdb>,
+    portable_stamp: Option<u32>,
+}
+
 /// A module: its row, but for the path.
 struct Listed {
     row: Module<'static>,
@@ -67,27 +91,38 @@ pub struct Modules {
     loaded: HashMap<(ProcessKey, u64), usize, RandomState>,
     /// The events that name symbols, by process id and base address, with their times: the merge step writes them with the
     /// time of an event of the image, before or after it.
-    pdbs: HashMap<(u64, u64), Vec<(i64, Pdb)>, RandomState>,
+    named: HashMap<(u64, u64), Vec<(i64, Named)>, RandomState>,
     /// How many they are.
-    pdb_count: usize,
+    named_count: usize,
     text: usize,
     /// Modules that did not fit.
     pub lost: u64,
 }
 
 impl Modules {
-    /// An event that names the symbols of a module.
-    fn symbols(&mut self, input: &Input<'_>) {
-        if self.pdb_count < MAX_PDBS
+    /// An event that says something of the symbols of a module.
+    fn named(&mut self, action: Action, input: &Input<'_>) {
+        let named = match action {
+            Action::DebugEntry if input.number("MinorVersion") != PORTABLE => None,
+            Action::DebugEntry => input.fields.small("TimeDateStamp").map(Named::Portable),
+            _ => input.fields.get("PdbGuid").as_guid().map(|guid| {
+                let path = input.fields.text("PdbName").map(str::to_owned);
+                let pdb = Pdb { guid, age: input.fields.small("Age"), path };
+                if action == Action::IlSymbols { Named::IlSymbols(pdb) } else { Named::Symbols(pdb) }
+            }),
+        };
+        if let Some(named) = named
+            && self.named_count < MAX_PDBS
             && self.text <= MAX_TEXT
-            && let Some(guid) = input.fields.get("PdbGuid").as_guid()
         {
-            let path = input.fields.text("PdbName").map(str::to_owned);
-            self.text += path.as_ref().map_or(0, String::len);
-            let pdb = Pdb { guid, age: input.fields.small("Age"), path };
+            if let Named::Symbols(Pdb { path: Some(path), .. }) | Named::IlSymbols(Pdb { path: Some(path), .. }) =
+                &named
+            {
+                self.text += path.len();
+            }
             let place = (input.number("ProcessId"), input.number("ImageBase"));
-            self.pdb_count += 1;
-            self.pdbs.entry(place).or_default().push((input.ts_ns(), pdb));
+            self.named_count += 1;
+            self.named.entry(place).or_default().push((input.ts_ns(), named));
         }
     }
 
@@ -108,6 +143,10 @@ impl Modules {
 
     /// The symbols of each module, in the order of the map's indices.
     pub fn pdbs(&self) -> Vec<Option<&Pdb>> {
+        self.symbols().into_iter().map(|symbols| symbols.own).collect()
+    }
+
+    fn symbols(&self) -> Vec<Symbols<'_>> {
         // When modules appear in each place, in the order of time.
         let mut places: HashMap<(u64, u64), Vec<i64>, RandomState> = HashMap::default();
         for Listed { row, first_ns, .. } in &self.list {
@@ -115,26 +154,32 @@ impl Modules {
         }
         // Live events may come late.
         places.values_mut().for_each(|starts| starts.sort_unstable());
-        let sorted = self.pdbs.iter().map(|(place, named)| {
-            let mut named: Vec<&(i64, Pdb)> = named.iter().collect();
+        let sorted = self.named.iter().map(|(place, named)| {
+            let mut named: Vec<&(i64, Named)> = named.iter().collect();
             named.sort_by_key(|(ts_ns, _)| *ts_ns);
             (*place, named)
         });
-        let pdbs: HashMap<(u64, u64), Vec<&(i64, Pdb)>, RandomState> = sorted.collect();
+        let named: HashMap<(u64, u64), Vec<&(i64, Named)>, RandomState> = sorted.collect();
         let of = |Listed { row, first_ns, .. }: &Listed| {
             let place = (row.process_id, row.base_address);
-            let named = pdbs.get(&place)?.as_slice();
-            let pdb = match places.get(&place).map(Vec::as_slice).unwrap_or_default() {
-                [_] => named.last(),
+            let named = named.get(&place).map(Vec::as_slice).unwrap_or_default();
+            let (from, until) = match places.get(&place).map(Vec::as_slice).unwrap_or_default() {
+                [_] => (i64::MIN, i64::MAX),
                 // Of several modules in the same place, one after the other, the one that was there at that time.
                 starts => {
                     let next = starts.get(starts.partition_point(|start| *start <= *first_ns));
-                    let until = row.unload_ts_ns.unwrap_or(i64::MAX).min(next.map_or(i64::MAX, |next| next - 1));
-                    let before = named.get(..named.partition_point(|(ts_ns, _)| *ts_ns <= until));
-                    before.and_then(<[_]>::last).filter(|(ts_ns, _)| ts_ns >= first_ns)
+                    (*first_ns, row.unload_ts_ns.unwrap_or(i64::MAX).min(next.map_or(i64::MAX, |next| next - 1)))
                 }
             };
-            pdb.map(|(_, pdb)| pdb)
+            let mut symbols = Symbols::default();
+            for (_, said) in named.iter().filter(|(ts_ns, _)| (from..=until).contains(ts_ns)) {
+                match said {
+                    Named::Symbols(pdb) => symbols.own = Some(pdb),
+                    Named::IlSymbols(pdb) => symbols.il = Some(pdb),
+                    Named::Portable(stamp) => symbols.portable_stamp = Some(*stamp),
+                }
+            }
+            symbols
         };
         self.list.iter().map(of).collect()
     }
@@ -152,7 +197,10 @@ impl Tracker for Modules {
                 ("DCEnd", Action::Listed),
             ],
         },
-        Hears { provider: "KernelTraceControl-ImageId", events: &[("PdbId", Action::Symbols)] },
+        Hears {
+            provider: "KernelTraceControl-ImageId",
+            events: &[("PdbId", Action::Symbols), ("ILPdbId", Action::IlSymbols), ("DebugEntry", Action::DebugEntry)],
+        },
     ];
 
     fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
@@ -163,7 +211,7 @@ impl Tracker for Modules {
             Action::Load => None,
             Action::Listed => self.loaded.get(&key).copied(),
             Action::Unload => self.loaded.remove(&key),
-            Action::Symbols => return self.symbols(input),
+            Action::Symbols | Action::IlSymbols | Action::DebugEntry => return self.named(action, input),
         };
         if let Some(module) = known.and_then(|index| self.list.get_mut(index)) {
             if action == Action::Unload {
@@ -195,11 +243,14 @@ impl Tracker for Modules {
     }
 
     fn finish(&mut self, _: u64, sink: &mut impl FactSink) {
-        for (Listed { row, path, .. }, pdb) in self.list.iter().zip(self.pdbs()) {
-            let mut module = Module { path, ..*row };
-            if let Some(pdb) = pdb {
+        for (Listed { row, path, .. }, symbols) in self.list.iter().zip(self.symbols()) {
+            let mut module = Module { path, portable_pdb_stamp: symbols.portable_stamp, ..*row };
+            if let Some(pdb) = symbols.own {
                 (module.pdb_guid, module.pdb_age) = (pdb.guid, pdb.age);
                 module.pdb_path = pdb.path.as_deref();
+            }
+            if let Some(pdb) = symbols.il {
+                (module.il_pdb_guid, module.il_pdb_path) = (pdb.guid, pdb.path.as_deref());
             }
             sink.add(&module);
         }
