@@ -138,6 +138,17 @@ fn queries_of_the_documents_give_rows() {
     let switches = folder.path().join("switches.etl");
     std::fs::write(&switches, crate::etl::scheduling::recording().0).unwrap();
     arguments.push(convert_files(folder.path(), "switches", &[switches], &[]));
+    let interrupts = folder.path().join("interrupts.etl");
+    std::fs::write(&interrupts, crate::etl::interrupts::recording()).unwrap();
+    arguments.push(convert_files(folder.path(), "interrupts", &[interrupts], &[]));
+    // A log of somebody else's, which is not part of the project.
+    let test = "queries_of_the_documents_give_rows: those of slowppt";
+    match crate::support::expected::shared_folder(test, "third") {
+        Some(shared) => {
+            arguments.push(convert_files(folder.path(), "slowppt", &[shared.join("slowppt.etl.zst")], &[]));
+        }
+        None => arguments.push("--absent=slowppt".into()),
+    }
     // All of them above are there alone, too.
     arguments.push(convert(folder.path(), "several", &["gc-churn", "heap-10", "stacks"], &["--dominators"]));
     run(&python, "queries.py", &arguments);

@@ -145,10 +145,11 @@ impl Column {
             (Some((to, start)), "int64") => {
                 let (to, start) = (table.column(to)?, table.column(start)?);
                 match (to.nullable, start.nullable) {
-                    _ if self.nullable != to.nullable => return Err(self.unknown(table)),
+                    _ if self.nullable != (to.nullable || start.nullable) => return Err(self.unknown(table)),
                     (false, false) => format!("row.{}.saturating_sub(row.{})", to.name, start.name),
                     (true, false) => format!("row.{}.map(|to| to.saturating_sub(row.{}))", to.name, start.name),
-                    _ => return Err(self.unknown(table)),
+                    (false, true) => format!("row.{}.map(|from| row.{}.saturating_sub(from))", start.name, to.name),
+                    (true, true) => return Err(self.unknown(table)),
                 }
             }
             _ => return Err(self.unknown(table)),

@@ -39,6 +39,28 @@ fn hard_fault(ticks: i64, began: u64) -> Vec<u8> {
     perf_info(2, 32, 2, ticks, &payload)
 }
 
+/// An interrupt that began at a time.
+fn interrupt(ticks: i64, began: u64) -> Vec<u8> {
+    let payload = [began.to_le_bytes().as_slice(), &77u64.to_le_bytes(), &[1, 7, 0, 0]].concat();
+    perf_info(0x0F, 67, 2, ticks, &payload)
+}
+
+/// A value of the registry was asked for, since a time.
+fn registry(ticks: i64, began: u64) -> Vec<u8> {
+    let payload = [began.to_le_bytes().as_slice(), &[0; 8], &5u64.to_le_bytes(), &[b'a', 0, 0, 0]].concat();
+    system(9, 16, 2, ticks, &payload)
+}
+
+/// A system call begins (51) or ends (52).
+fn system_call(opcode: u8, ticks: i64) -> Vec<u8> {
+    perf_info(0x0F, opcode, 2, ticks, &[5; 8])
+}
+
+/// An event of ALPC by a thread, about a message.
+fn message(opcode: u8, ticks: i64, thread: u32, number: u32) -> Vec<u8> {
+    by(system(0x1A, opcode, 0, ticks, &[number.to_le_bytes().as_slice(), b"p\0"].concat()), 50, thread)
+}
+
 fn dataset(buffers: &[(u16, Vec<Vec<u8>>)]) -> Dataset {
     let mut writer = Writer::new();
     for (sequence, (processor, events)) in (1..).zip(buffers) {
@@ -63,7 +85,7 @@ fn no_time_of_the_kernel_is_negative() {
     let mut reported = 0;
     for seed in 1..=30_u64 {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let (mut buffers, mut expected) = (Vec::new(), [0; 4]);
+        let (mut buffers, mut expected) = (Vec::new(), [0; 8]);
         // Numbers of processors above 2,047 stand for others; each is one stream of time all the same.
         for processor in [0, 1, 0xFFFF] {
             let mut now = 1000_i64;
@@ -77,7 +99,8 @@ fn no_time_of_the_kernel_is_negative() {
                     let packet = random.below(4) as u64;
                     let numbers = [0, 1, ticks.cast_unsigned(), 1 << 40, 1 << 62, 1 << 63, u64::MAX];
                     let number = numbers[random.below(numbers.len())];
-                    let kind = random.below(9);
+                    let kind = random.below(14);
+                    let of_message = 33 + random.below(5) as u8;
                     events.push(match kind {
                         0 | 1 => switch(ticks, a - 100, b - 100, random.below(10) as u8),
                         2 => ready(ticks, a - 100),
@@ -85,10 +108,26 @@ fn no_time_of_the_kernel_is_negative() {
                         4 | 5 => operation([65, 66, 73][random.below(3)], ticks, packet),
                         6 => operation_end(ticks, packet),
                         7 => disk_read(ticks, number),
-                        _ => hard_fault(ticks, number),
+                        8 => hard_fault(ticks, number),
+                        9 => interrupt(ticks, number),
+                        10 => registry(ticks, number),
+                        11 => system_call(51, ticks),
+                        12 => system_call(52, ticks),
+                        _ => message(of_message, ticks, a, b - 100),
                     });
-                    if let Some(table) = [Some(0), Some(0), None, None, Some(1), Some(1), None, Some(2), Some(3)][kind]
-                    {
+                    let is_begun = [33, 35, 36].contains(&of_message);
+                    let of_table = match kind {
+                        0 | 1 => Some(0),
+                        4 | 5 => Some(1),
+                        7 => Some(2),
+                        8 => Some(3),
+                        9 => Some(4),
+                        10 => Some(5),
+                        11 => Some(6),
+                        13 if is_begun => Some(7),
+                        _ => None,
+                    };
+                    if let Some(table) = of_table {
                         expected[table] += 1;
                     }
                 }
@@ -100,7 +139,16 @@ fn no_time_of_the_kernel_is_negative() {
         rows(&dataset, "thread", &what);
         let found = ["file_io", "disk_io", "page_fault"].map(|name| rows(&dataset, name, &what));
         assert_eq!(dataset.table("context_switch").rows(), expected[0], "{what}");
-        assert_eq!(found.as_slice(), &expected[1..], "{what}");
+        assert_eq!(found.as_slice(), &expected[1..4], "{what}");
+        let found = ["registry", "system_call", "alpc"].map(|name| rows(&dataset, name, &what));
+        assert_eq!(found.as_slice(), &expected[5..], "{what}");
+        let interrupts = dataset.table("interrupt");
+        assert_eq!(interrupts.rows(), expected[4], "{what}");
+        let lengths = interrupts.signed("duration_ns").into_iter().zip(interrupts.signed("exclusive_ns"));
+        assert!(
+            lengths.into_iter().all(|(all, own)| own.is_none_or(|own| (0..=all.unwrap()).contains(&own))),
+            "{what}"
+        );
     }
     assert!(reported > 1000, "{reported}");
 }

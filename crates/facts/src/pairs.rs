@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use crate::fact::{Activity, Exception, Fact, FactSink, FileIo, GcJoin, GcPause, MethodCompilation, ThreadPoolWork};
-use crate::fact::{AssemblyLoad, Contention, ThreadTime, Wait};
+use crate::fact::{Alpc, AssemblyLoad, Contention, SystemCall, ThreadTime, Wait};
 use crate::gaps::Gaps;
 use crate::sources::activities::is_numbered_once;
 
@@ -117,6 +117,23 @@ impl Pairs {
         FileIo { end_ts_ns: None, status: None, result: 0, touches_gap: true, ..*row }
     }
 
+    /// A call whose thread may have made another one unseen.
+    fn system_call(&self, row: &SystemCall) -> SystemCall {
+        if !self.touch_any(row.start_ts_ns, row.end_ts_ns) {
+            return *row;
+        }
+        SystemCall { end_ts_ns: None, status: None, touches_gap: true, ..*row }
+    }
+
+    /// A message whose number may have been used again unseen, or a wait whose thread waits for something else.
+    fn alpc<'a>(&self, row: &Alpc<'a>) -> Alpc<'a> {
+        if !self.touch_any(row.start_ts_ns, row.end_ts_ns) {
+            return *row;
+        }
+        let row = Alpc { end_ts_ns: None, receiver_process_id: None, receiver_thread_id: None, ..*row };
+        Alpc { status: None, touches_gap: true, ..row }
+    }
+
     /// Whether events of any thread are missing between a start and its end, if that is known.
     fn touch_any(&self, start_ns: i64, end_ns: Option<i64>) -> bool {
         self.gaps.touch_any(start_ns, end_ns.unwrap_or(i64::MAX))
@@ -167,6 +184,8 @@ impl<S: FactSink> Marking<'_, S> {
         match fact {
             Fact::Activity(rows) => rows.iter().for_each(|row| sink.add(&pairs.activity(row))),
             Fact::ThreadPoolWork(rows) => rows.iter().for_each(|row| sink.add(&pairs.work(*row))),
+            Fact::SystemCall(rows) => rows.iter().for_each(|row| sink.add(&pairs.system_call(row))),
+            Fact::Alpc(rows) => rows.iter().for_each(|row| sink.add(&pairs.alpc(row))),
             Fact::FileIo(rows) => rows.iter().for_each(|row| sink.add(&pairs.file_io(row))),
             Fact::GcPause(rows) => rows.iter().for_each(|row| sink.add(&pairs.pause(*row))),
             Fact::GcJoin(rows) => rows.iter().for_each(|row| sink.add(&pairs.join(*row))),

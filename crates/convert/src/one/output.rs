@@ -15,7 +15,7 @@ use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::write::{TableId, TableSink};
 use tracequet_facts::ProblemSummary;
-use tracequet_facts::fact::{self, ContextSwitch, Fact, FactSink, FileIo, Trace, TraceLabel};
+use tracequet_facts::fact::{self, Alpc, ContextSwitch, Fact, FactSink, FileIo, Trace, TraceLabel};
 use tracequet_trace::error::{Error, Problem, Result, Severity};
 use tracequet_trace::reader::NO_SUBJECT;
 
@@ -80,9 +80,14 @@ fn add_only(tables: &mut Tables, only: &BTreeSet<u64>, fact: Fact<'_>) {
             let concerns = |row: &&FileIo<'_>| is_in(&row.process_id) || row.process_id == NO_SUBJECT;
             rows.iter().filter(concerns).for_each(|row| tables.add(row));
         }
+        Fact::Alpc(rows) => {
+            let concerns =
+                |row: &&Alpc<'_>| is_in(&row.process_id) || row.receiver_process_id.as_ref().is_some_and(is_in);
+            rows.iter().filter(concerns).for_each(|row| tables.add(row));
+        }
         Fact::ContextSwitch(rows) => {
             let concerns =
-                |row: &&ContextSwitch| is_in(&row.process_id) || row.old_process_id.as_ref().is_some_and(is_in);
+                |row: &&ContextSwitch<'_>| is_in(&row.process_id) || row.old_process_id.as_ref().is_some_and(is_in);
             rows.iter().filter(concerns).for_each(|row| tables.add(row));
         }
         fact => tables.fact(fact),
@@ -262,6 +267,7 @@ impl TableOutput {
             format_minor_version: info.minor,
             start_ts: info.clock.sync_utc_ns,
             start_known: info.start_known,
+            start_ticks: Some(info.clock.sync_ticks),
             clock_frequency: info.clock.frequency,
             pointer_size: info.pointer_size,
             process_id: info.process_id,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use super::hardware_counters;
 use super::thread_states::{Moment, ThreadStates};
 use crate::fact::{ContextSwitch, FactSink, ReadyThread};
 use crate::input::{self, Hears, Input};
@@ -80,6 +81,7 @@ impl Scheduling {
             old_state,
             old_wait_reason,
             wait_time_ticks: Some(input.number("NewThreadWaitTime") as u32),
+            hardware_counters: &hardware_counters::of(input),
         });
         // A recording that does not say which processor it was has no order of what ran.
         let Some(processor) = processor else { return };

@@ -2,6 +2,7 @@
 
 use crate::fact::{CpuSample, FactSink};
 use crate::input::{self, Hears, Input};
+use crate::kernel::hardware_counters;
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
@@ -38,6 +39,7 @@ impl Tracker for Samples {
 /// A sample becomes a row.
 fn event(action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
     let processor = input.event.raw.processor;
+    let hardware_counters = hardware_counters::of(input);
     let mut sample = CpuSample {
         ts_ns: input.ts_ns(),
         process_id: input.process_id(),
@@ -45,6 +47,7 @@ fn event(action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
         processor: (processor != u32::MAX).then_some(processor),
         callsite_id: input.callsite_id,
         sample_count: 1,
+        hardware_counters: &hardware_counters,
         ..CpuSample::default()
     };
     match action {

@@ -62,6 +62,8 @@ sources! {
     "Windows-Kernel-TcpIp" => "kernel-tcpip",
     "Windows-Kernel-UdpIp" => "kernel-udpip",
     "Windows-Kernel-SystemConfig" => "kernel-systemconfig",
+    "Windows-Kernel-Alpc" => "kernel-alpc",
+    "Windows-Kernel-Object" => "kernel-object",
     "KernelTraceControl-ImageId" => "kernel-image-id",
     "KernelTraceControl-VolumeMapping" => "kernel-volume-mapping",
 }

@@ -355,6 +355,8 @@ pub struct RawEvent<'a> {
     pub stack: Stack<'a>,
     /// Correlation ids.
     pub labels: &'a Labels,
+    /// Hardware counters of the processor: packed numbers of 8 bytes, in the order in which the recording names them (.etl).
+    pub counters: &'a [u8],
     /// Payload bytes.
     pub payload: &'a [u8],
     /// Byte offset of the payload in the (unpacked) stream.
@@ -372,10 +374,16 @@ impl<'a> RawEvent<'a> {
             processor: u32::MAX,
             stack: Stack::default(),
             labels,
+            counters: &[],
             payload,
             offset: 0,
         }
     }
+}
+
+/// Packed numbers of 8 bytes, such as [`RawEvent::counters`].
+pub fn counters(packed: &[u8]) -> impl Iterator<Item = u64> {
+    packed.chunks_exact(8).filter_map(|bytes| bytes.first_chunk()).map(|bytes| u64::from_le_bytes(*bytes))
 }
 
 /// Receives what a reader finds, in the order of the recording (or of time).

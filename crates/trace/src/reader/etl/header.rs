@@ -56,6 +56,8 @@ pub struct Head {
     pub has_items: bool,
     /// Group of a kernel event.
     pub group: u8,
+    /// Hardware counters in front of the payload, of 8 bytes each.
+    pub counters: u8,
     /// Written by the kernel (SYSTEM, PERFINFO): identified by group and type, not by GUID.
     pub is_kernel: bool,
 }
@@ -79,6 +81,7 @@ impl Head {
             activity_id: Guid::NONE,
             has_items: false,
             group: 0,
+            counters: 0,
             is_kernel: false,
         }
     }
@@ -143,6 +146,55 @@ pub const CLASSES: [(u8, Guid); 21] = [
     (0x1C, Guid::constant("c861d0e2-a2c1-4d36-9f9c-970bab943a12")),
 ];
 
+/// Names of the kernel's groups, by their numbers. Source: `EVENT_TRACE_GROUP_*` of phnt's `ntwmi.h`.
+const GROUPS: [&str; 31] = [
+    "EventTrace",
+    "DiskIo",
+    "PageFault",
+    "Process",
+    "FileIo",
+    "Thread",
+    "TcpIp",
+    "Job",
+    "UdpIp",
+    "Registry",
+    "DbgPrint",
+    "SystemConfig",
+    "Spare1",
+    "Wnf",
+    "Pool",
+    "PerfInfo",
+    "Heap",
+    "Object",
+    "Power",
+    "ModBound",
+    "Image",
+    "Dpc",
+    "CacheManager",
+    "CritSec",
+    "StackWalk",
+    "Ums",
+    "Alpc",
+    "SplitIo",
+    "ThreadPool",
+    "Hypervisor",
+    "HypervisorX",
+];
+
+/// The provider of a kernel event by its group, and of an event whose header has the class of a group.
+pub fn kernel_provider(head: &Head) -> Option<String> {
+    let of_class = |class| CLASSES.iter().find(|(_, known)| *known == class).map(|(group, _)| *group);
+    let group = match head.guid {
+        Some(class) if head.form == EtwForm::Classic => of_class(class)?,
+        None if head.is_kernel => head.group,
+        _ => return None,
+    };
+    match GROUPS.get(usize::from(group)) {
+        Some(name) => Some(format!("Windows-Kernel-{name}")),
+        None => Some(format!("Windows-Kernel-Group{group:02X}")),
+    }
+}
+
 /// The class GUID under which consumers see a kernel event. The load of an image has the group of processes (0x030A) but
 /// is an event of the class Image.
 pub fn class_of(group: u8, opcode: u8) -> Option<Guid> {
@@ -154,16 +206,18 @@ pub fn class_of(group: u8, opcode: u8) -> Option<Guid> {
 fn kernel(input: &[u8], body: usize, pointer_size: u8) -> Parsed<'_, Head> {
     let fields = (u16le("Version"), u16le("HeaderType"), u16le("Size"), u8le("Type"), u8le("Group"));
     let all = |(version, _, size, opcode, group)| {
-        let (size, body) = (usize::from(size), body + 8 * counters(version));
+        let (size, body) = (usize::from(size), body + 8 * extensions(version));
         let head = Head::new(size, body, pointer_size, EtwForm::Classic);
+        let counters = (version >> 8 & 7) as u8;
         let (version, guid, id) = (version & 0xFF, class_of(group, opcode), u32::from(opcode));
-        Head { id, version, opcode, group, guid, is_kernel: true, ..head }
+        Head { id, version, opcode, group, guid, counters, is_kernel: true, ..head }
     };
     fields.map(all).parse(input)
 }
 
-/// Numbers of 8 bytes before the payload. Bits 8 to 10: performance counters; bit 15: an index of precise sampling.
-fn counters(version: u16) -> usize {
+/// Numbers of 8 bytes before the payload. Bit 15: an index of precise sampling; bits 8 to 10: how many hardware counters
+/// follow it.
+fn extensions(version: u16) -> usize {
     usize::from(version >> 8 & 7) + usize::from(version >> 15)
 }
 

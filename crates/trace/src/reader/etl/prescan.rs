@@ -11,12 +11,12 @@ use super::merge::{self, Receiver};
 use super::process_table::ProcessTable;
 use super::schemas::{Pieces, Schemas};
 use super::stacks::{self, Stacks};
+use super::subject::PERF_INFO;
 use crate::error::{Problem, Report, Severity};
 use crate::reader::Order;
 use crate::source::MappedFile;
 
 /// Events of the class PerfInfo that say how often processors are sampled.
-const PERF_INFO: u8 = 0x0F;
 const SET_INTERVAL: u8 = 72;
 const INTERVAL_START: u8 = 73;
 /// The source of samples that is the timer; others are counters of the processor.

@@ -149,7 +149,11 @@ impl<'v, V: Visitor> State<'v, V> {
     ) -> ControlFlow<()> {
         let Ok(head) = header::parse(bytes) else { return ControlFlow::Continue(()) };
         let body = bytes.get(head.body..head.size).unwrap_or_default();
-        let (found, payload) = if head.has_items { items::parse(body) } else { (Items::default(), body) };
+        let (mut found, payload) = if head.has_items { items::parse(body) } else { (Items::default(), body) };
+        if head.counters > 0 {
+            let counters = head.body.saturating_sub(8 * usize::from(head.counters));
+            found.counters = bytes.get(counters..head.body).unwrap_or_default();
+        }
         if found.damaged {
             let message = "the extended items of an event reach beyond it";
             self.problem(Problem::new(Severity::Error, "damaged_items", offset, message));
@@ -169,7 +173,13 @@ impl<'v, V: Visitor> State<'v, V> {
         if head.is_kernel && head.group == subject::THREAD {
             self.schedules(&head, payload, processor, &mut writer);
         }
-        let about = subject::of(&head, payload);
+        let about = match subject::is_of_running_thread(&head) {
+            true => {
+                writer.thread_id = self.running.get(processor as usize).copied().unwrap_or(NO_ID);
+                writer
+            }
+            false => subject::of(&head, payload),
+        };
         let capture_thread = self.thread_of(writer, ticks);
         let thread = if about == writer { capture_thread } else { self.thread_of(about, ticks) };
         self.labels.activity_id = head.activity_id;
@@ -205,6 +215,7 @@ impl<'v, V: Visitor> State<'v, V> {
             processor,
             stack: Stack { addresses, key: None },
             labels: &self.labels,
+            counters: found.counters,
             payload,
             offset: offset + (head.size - payload.len()) as u64,
         };
@@ -349,13 +360,9 @@ impl<'v, V: Visitor> State<'v, V> {
         };
         let description = description.unwrap_or_default();
         let described_by = Some(description.provider).filter(|name| !name.is_empty());
-        let provider = match (head.is_kernel, head.guid) {
-            (true, None) => format!("Windows-Kernel-Group{:02X}", head.group),
-            _ => {
-                let name = items.provider_name().or(self.known.schemas.provider_name(&key.guid));
-                name.map(str::to_owned).or(described_by).unwrap_or_default()
-            }
-        };
+        let named = items.provider_name().or(self.known.schemas.provider_name(&key.guid)).map(str::to_owned);
+        let named = named.or(described_by).or_else(|| header::kernel_provider(head));
+        let provider = named.unwrap_or_default();
         let layout = match description.unreadable {
             Some(why) => Layout::Unreadable(why),
             None => {

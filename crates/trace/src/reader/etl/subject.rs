@@ -14,6 +14,10 @@ const UDP_IP: u8 = 0x08;
 const SYSTEM_CONFIG: u8 = 0x0B;
 /// Threads.
 pub const THREAD: u8 = 0x05;
+/// Samples, interrupts and system calls.
+pub const PERF_INFO: u8 = 0x0F;
+/// A system call begins, and ends.
+const SYSTEM_CALLS: [u8; 2] = [51, 52];
 /// Stacks that are events of their own.
 pub const STACK_WALK: u8 = 0x18;
 /// What the merge step adds about the machine.
@@ -30,6 +34,11 @@ const LISTS: [(u8, u8); 6] = [(PROCESS, 3), (PROCESS, 4), (PROCESS, 33), (PROCES
 /// Whether the merge step added the event. It was no event of the session.
 pub fn is_added_by_merge(head: &Head) -> bool {
     !head.is_kernel && matches!(head.guid, Some(IMAGE_ID | VOLUME_MAPPING | EVENT_INFO))
+}
+
+/// Whether the event is about the thread that runs on its processor, which it does not name.
+pub fn is_of_running_thread(head: &Head) -> bool {
+    head.is_kernel && head.group == PERF_INFO && SYSTEM_CALLS.contains(&head.opcode)
 }
 
 /// Ids of the process and the thread that an event is about; [`NO_ID`] where it is about none in particular.

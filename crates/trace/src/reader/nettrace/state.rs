@@ -328,6 +328,7 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
             processor: u32::MAX,
             stack: Stack { addresses: stack, key: None },
             labels: self.labels.get(labels),
+            counters: &[],
             payload,
             offset: payload_offset,
         };
@@ -368,6 +369,7 @@ impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
             processor: event.processor,
             stack,
             labels: self.labels.get(event.labels),
+            counters: &[],
             payload,
             offset,
         };

@@ -1,0 +1,135 @@
+//! Operations on the registry, and the names of its keys.
+//!
+//! An event comes at the end of an operation and says when it began, in ticks of the session's clock. A key goes by its control
+//! block; events name it when it is made, and lists name those that are there.
+
+use tracequet_trace::reader::ProcessKey;
+use tracequet_trace::time::Clock;
+
+use crate::fact::{FactSink, Registry, RegistryKey};
+use crate::input::{self, Hears, Input};
+use crate::listed::Listed;
+use crate::shared::Shared;
+use crate::tracker::{GivenUp, Tracker};
+
+/// The meaning of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// An operation ended; the word of the table for it.
+    Ended(&'static str),
+    /// A key gets a control block.
+    Create,
+    /// The control block is free.
+    Delete,
+    /// A key has a control block.
+    Listed,
+}
+
+impl input::Action for Action {
+    fn is_reference(self) -> bool {
+        !matches!(self, Action::Ended(_))
+    }
+}
+
+/// How long before the recording an operation may have begun. A longer time is that of another clock.
+const MAX_BEFORE_NS: i64 = 3_600_000_000_000;
+
+#[derive(Debug)]
+struct Known {
+    row: RegistryKey<'static>,
+    path: String,
+}
+
+/// The keys of a recording.
+#[derive(Debug, Default)]
+pub struct RegistryOperations {
+    keys: Listed<Known>,
+}
+
+/// When an operation began, if its event has a time of the recording's clock.
+fn start(input: &Input<'_>, clock: &Clock) -> Option<i64> {
+    let ticks = i64::try_from(input.fields.number("InitialTime")?).ok()?;
+    clock.since_start(ticks).filter(|start| (-MAX_BEFORE_NS..=input.ts_ns()).contains(start))
+}
+
+impl RegistryOperations {
+    fn key(&mut self, action: Action, input: &Input<'_>) {
+        let (key_handle, path) = (input.number("KeyHandle"), input.text("KeyName"));
+        // Control blocks are those of the machine.
+        let id = (ProcessKey::default(), key_handle);
+        // The end of a control block may have no name.
+        let is_another = self.keys.get(id).is_some_and(|known| known.path != path && action != Action::Delete);
+        if action == Action::Create || is_another {
+            self.keys.gone(id);
+        }
+        let row = RegistryKey { key_handle, ..RegistryKey::default() };
+        let known = self.keys.known(id, path.len(), || Known { row, path: path.to_owned() });
+        match (action, known) {
+            (Action::Create, Some(known)) => known.row.create_ts_ns = Some(input.ts_ns()),
+            (Action::Delete, Some(known)) => {
+                known.row.delete_ts_ns = Some(input.ts_ns());
+                self.keys.gone(id);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Tracker for RegistryOperations {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[Hears {
+        provider: "Windows-Kernel-Registry",
+        events: &[
+            ("Create", Action::Ended("create")),
+            ("Open", Action::Ended("open")),
+            ("Delete", Action::Ended("delete")),
+            ("Query", Action::Ended("query")),
+            ("SetValue", Action::Ended("set_value")),
+            ("DeleteValue", Action::Ended("delete_value")),
+            ("QueryValue", Action::Ended("query_value")),
+            ("EnumerateKey", Action::Ended("enumerate_key")),
+            ("EnumerateValueKey", Action::Ended("enumerate_value")),
+            ("QueryMultipleValue", Action::Ended("query_multiple_value")),
+            ("SetInformation", Action::Ended("set_information")),
+            ("Flush", Action::Ended("flush")),
+            ("Virtualize", Action::Ended("virtualize")),
+            ("Close", Action::Ended("close")),
+            ("QuerySecurity", Action::Ended("query_security")),
+            ("SetSecurity", Action::Ended("set_security")),
+            ("KcbCreate", Action::Create),
+            ("KcbDelete", Action::Delete),
+            ("KcbRundownBegin", Action::Listed),
+            ("KcbRundownEnd", Action::Listed),
+        ],
+    }];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        let Action::Ended(kind) = action else { return self.key(action, input) };
+        sink.add(&Registry {
+            end_ts_ns: input.ts_ns(),
+            start_ts_ns: shared.clock.as_ref().and_then(|clock| start(input, clock)),
+            process_id: input.process_id(),
+            thread_id: input.thread_id(),
+            callsite_id: input.callsite_id,
+            kind,
+            key_handle: input.number("KeyHandle"),
+            name: input.text("KeyName"),
+            index: input.fields.small("Index").unwrap_or_default(),
+            status: input.number("Status") as u32,
+        });
+    }
+
+    fn finish(&mut self, _: u64, sink: &mut impl FactSink) {
+        for known in self.keys.take() {
+            sink.add(&RegistryKey { path: &known.path, ..known.row });
+        }
+    }
+
+    fn given_up(&self) -> Vec<GivenUp> {
+        vec![GivenUp {
+            code: "too_many_registry_keys",
+            count: self.keys.lost,
+            message: "too many keys of the registry to remember",
+        }]
+    }
+}

@@ -1,0 +1,135 @@
+//! Calls of the kernel by programs, from their beginning to their end.
+//!
+//! The events name neither a process nor a thread. The reader gives them the thread that runs on their processor.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use tracequet_trace::reader::{ProcessKey, Stack};
+
+use crate::fact::{FactSink, SystemCall};
+use crate::input::{self, Hears, Input};
+use crate::shared::Shared;
+use crate::tracker::{Cut, GivenUp, Tracker};
+
+/// The meaning of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A call begins.
+    Enter,
+    /// The latest call of a thread ends.
+    Exit,
+}
+
+impl input::Action for Action {}
+
+/// Calls that are remembered. Beyond that all are reported as they are.
+const MAX_OPEN: usize = 1 << 16;
+
+/// Calls of one thread within one another: an asynchronous procedure call calls the kernel, too.
+const MAX_NESTED: usize = 8;
+
+/// The open calls, by their threads.
+#[derive(Debug, Default)]
+pub struct SystemCalls {
+    open: HashMap<u64, Vec<SystemCall>, RandomState>,
+    count: usize,
+    /// Calls that were reported before their end, because too many were open.
+    unkept: u64,
+}
+
+/// A thread that is not known.
+const NO_THREAD: u64 = u32::MAX as u64;
+
+impl SystemCalls {
+    /// Events were lost (`is_lost`), or the recording ends: open calls may have ended unseen.
+    fn take_all(&mut self, is_lost: bool, sink: &mut impl FactSink) {
+        self.count = 0;
+        let mut open: Vec<SystemCall> = self.open.drain().flat_map(|(_, calls)| calls).collect();
+        open.sort_unstable_by_key(|call| (call.start_ts_ns, call.thread_id));
+        for mut call in open {
+            call.touches_gap |= is_lost;
+            sink.add(&call);
+        }
+    }
+
+    fn enter(&mut self, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        let routine_address = input.number("Address");
+        let routine_callsite_id = match routine_address {
+            0 => 0,
+            _ => {
+                let frame = routine_address.to_le_bytes();
+                shared.callsites.intern(&Stack::new(&frame, None), ProcessKey::default(), input.ts_ns())
+            }
+        };
+        let processor = input.event.raw.processor;
+        let call = SystemCall {
+            start_ts_ns: input.ts_ns(),
+            process_id: input.process_id(),
+            thread_id: input.thread_id(),
+            processor: (processor != u32::MAX).then_some(processor),
+            callsite_id: input.callsite_id,
+            routine_address,
+            routine_callsite_id,
+            ..SystemCall::default()
+        };
+        if call.thread_id == NO_THREAD {
+            return sink.add(&call);
+        }
+        if self.count >= MAX_OPEN {
+            self.unkept += self.count as u64;
+            self.take_all(false, sink);
+        }
+        let calls = self.open.entry(call.thread_id).or_default();
+        if calls.len() >= MAX_NESTED {
+            // Their ends are not in the recording.
+            self.count -= calls.len();
+            calls.drain(..).for_each(|call| sink.add(&call));
+        }
+        calls.push(call);
+        self.count += 1;
+    }
+
+    fn exit(&mut self, input: &Input<'_>, sink: &mut impl FactSink) {
+        let Some(calls) = self.open.get_mut(&input.thread_id()) else { return };
+        // An id may have been given to another thread meanwhile.
+        if let Some(mut call) = calls.pop() {
+            self.count -= 1;
+            if call.process_id == input.process_id() && call.start_ts_ns <= input.ts_ns() {
+                call.end_ts_ns = Some(input.ts_ns());
+                call.status = input.fields.small("Status");
+            }
+            sink.add(&call);
+        }
+        if calls.is_empty() {
+            self.open.remove(&input.thread_id());
+        }
+    }
+}
+
+impl Tracker for SystemCalls {
+    type Action = Action;
+    const HEARS: &'static [Hears<Action>] = &[Hears {
+        provider: "Windows-Kernel-PerfInfo",
+        events: &[("SysCallEnter", Action::Enter), ("SysCallExit", Action::Exit)],
+    }];
+
+    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        match action {
+            Action::Enter => self.enter(input, shared, sink),
+            Action::Exit => self.exit(input, sink),
+        }
+    }
+
+    fn cut(&mut self, cut: &Cut, sink: &mut impl FactSink) {
+        self.take_all(cut.is_lost(), sink);
+    }
+
+    fn given_up(&self) -> Vec<GivenUp> {
+        vec![GivenUp {
+            code: "too_many_system_calls",
+            count: self.unkept,
+            message: "too many concurrent system calls; ends missing in the table system_call",
+        }]
+    }
+}
