@@ -11,6 +11,8 @@
 // The fuzz targets ask for libfuzzer's macro: here it is one of tests/fuzzing.rs.
 extern crate self as libfuzzer_sys;
 
+#[cfg(feature = "packed")]
+mod async_tasks;
 mod batches;
 mod bounds;
 mod callback;
