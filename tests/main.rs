@@ -57,7 +57,11 @@ mod collect_faults;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod collect_follow;
 #[cfg(all(feature = "cli", target_os = "linux"))]
+mod collect_service;
+#[cfg(all(feature = "cli", target_os = "linux"))]
 mod collect_session;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod comparable;
 #[cfg(feature = "cli")]
 mod convert;
 mod damage;

@@ -15,3 +15,17 @@ pub fn keep() {
 /// Other allocators decide for themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn keep() {}
+
+/// Hands what is kept to the system: of a program that does nothing for minutes now.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[allow(unsafe_code, reason = "a function of the allocator")]
+pub fn give_back() {
+    // SAFETY: may be called at any time, `malloc_trim(3)` takes the allocator's own locks.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// Other allocators decide for themselves.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn give_back() {}
