@@ -39,6 +39,7 @@ pub fn run(session: &Session, convert: &Convert, every: Duration) -> anyhow::Res
     if session.duration.is_some_and(|duration| duration > every) {
         return Err(Error::Usage("--duration is longer than --every".into()).into());
     }
+    freed::share();
     let interrupts = Arc::<Mutex<Interrupts>>::default();
     catch_interrupts(&interrupts, session.quiet)?;
     let listener = live.port.as_deref().map(Listener::new).transpose()?;
