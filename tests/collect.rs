@@ -297,7 +297,9 @@ fn hands_that_know_dotnet_trace_find_their_options() {
     };
     let heap = said(&["--heap"]);
     assert!(
-        heap.contains("buffer 4096 MB") && heap == said(&["--for", "heap"]) && heap == said(&["--profile", "Heap"])
+        heap.contains("buffer 4096 MB, blocks when it is full if the runtime can\n")
+            && heap == said(&["--for", "heap"])
+            && heap == said(&["--profile", "Heap"])
     );
     assert_eq!(said(&["--profile", "gc-verbose"]).lines().next(), Some(&*format!("{RUNTIME}:0x8003:5")));
     let named = said(&["--clrevents", "gc+exception", "--clreventlevel", "verbose", "--duration", "00:00:05"]);
@@ -327,6 +329,9 @@ fn a_dry_run_prints_what_would_be_recorded() {
     let arguments =
         ["collect", "--providers", "A:10,B", "--no-stack", "--rundown", "off", "--buffer-size", "8", "--dry-run"];
     assert_eq!(text(&run(&arguments)), "A:0x10:4\nB:0xffffffffffffffff:4\nrundown off, stacks off, buffer 8 MB\n");
+    let waits = run(&["collect", "--for", "gc", "--when-full", "block", "--dry-run"]);
+    assert!(text(&waits).ends_with("buffer 256 MB, blocks when it is full\n"), "{}", text(&waits));
+    assert!(!text(&run(&["collect", "--heap", "--when-full", "drop", "--dry-run"])).contains("blocks"));
     // Events by their ids: what ends the recording stays among them.
     let chosen = format!("{RUNTIME}:1,2");
     let arguments = [
@@ -522,13 +527,13 @@ fn a_socket_that_nobody_listens_at_is_said_to_be_one() {
 }
 
 /// A file system of half a megabyte.
-pub struct SmallDisk {
-    pub path: PathBuf,
+struct SmallDisk {
+    path: PathBuf,
     _folder: tempfile::TempDir,
 }
 
 impl SmallDisk {
-    pub fn mount() -> Option<SmallDisk> {
+    fn mount() -> Option<SmallDisk> {
         let folder = tempfile::tempdir().ok()?;
         let path = folder.path().join("disk");
         std::fs::create_dir(&path).ok()?;

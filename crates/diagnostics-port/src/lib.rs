@@ -42,6 +42,6 @@ pub use find::{candidates, find};
 pub use hub::{Cookie, Hub};
 pub use owner::Owner;
 pub use port::{Connection, Port, Server};
-pub use session::{EventFilter, Provider, Rundown, Session, SessionRequest, start_session, stop_session};
+pub use session::{EventFilter, Provider, Rundown, Session, SessionRequest, WhenFull, start_session, stop_session};
 pub use target::Target;
 pub use wait::PATIENCE;

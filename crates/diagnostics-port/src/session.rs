@@ -20,12 +20,12 @@ const COLLECT_TRACING_3: u8 = 4;
 const COLLECT_TRACING_4: u8 = 5;
 /// .NET 10: events may be chosen by their ids.
 const COLLECT_TRACING_5: u8 = 6;
+/// .NET 11: the program may wait where events would be dropped.
+const COLLECT_TRACING_6: u8 = 7;
 /// The kind of session that streams over its own connection.
 const STREAMING: u32 = 0;
 /// Keywords of the rundown that a runtime writes by default.
 const DEFAULT_RUNDOWN: u64 = 0x8002_0139;
-/// A keyword that no method and no module is listed for: the events without one are about the runtime.
-const RUNTIME_ALONE: u64 = 1;
 /// Keyword of the runtime: collect now, and report the heap if GCHeapDump is set, too.
 const GC_HEAP_COLLECT: u64 = 0x80_0000;
 /// How long a runtime that is to dump its heap may take: it answers when the collection is done.
@@ -79,18 +79,29 @@ pub enum Rundown {
     Default,
     /// None.
     Off,
-    /// Only what the runtime says of itself: its version, how it was started, the settings of its collector. Older runtimes than .NET 9
-    /// write none then.
-    Runtime,
     /// These keywords of Microsoft-Windows-DotNETRuntimeRundown.
     Keywords(u64),
+}
+
+/// What a runtime does with events for which its buffer has no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It drops them, and counts them.
+    #[default]
+    Drop,
+    /// Threads that write events wait until some were read: nothing is lost, and a reader that stands still holds the program.
+    Block,
+    /// The same by a runtime that can (.NET 11). Another one drops events, which is no compromise then.
+    BlockIfItCan,
 }
 
 /// A session to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRequest {
-    /// Size of the buffer in the process, MB. When it is full, events are dropped.
+    /// Size of the buffer in the process, MB. When it is full, events are dropped, or the program waits.
     pub buffer_mb: u32,
+    /// What happens when the buffer is full.
+    pub when_full: WhenFull,
     /// What is written at the end.
     pub rundown: Rundown,
     /// Whether events have call stacks.
@@ -117,6 +128,8 @@ const ALL_EVENTS: &str =
     "this runtime cannot choose events by their ids: all events of the keywords are recorded (needs .NET 10)";
 const ALL_STACKS: &str = "this runtime cannot leave call stacks out: they are recorded anyway (needs .NET 8)";
 
+const NO_BLOCKING: &str = "this runtime cannot wait when its buffer is full: it drops events then (needs .NET 11)";
+
 /// Begins a session with the oldest command that says what is wanted. A runtime that does not know it is asked with the
 /// next older one.
 pub fn start_session(target: &Target, request: &SessionRequest) -> Result<Session> {
@@ -140,15 +153,20 @@ pub fn start_session(target: &Target, request: &SessionRequest) -> Result<Sessio
 /// The commands to try in order, each with what it cannot say of the request.
 fn attempts(request: &SessionRequest) -> Vec<(u8, Vec<&'static str>)> {
     let chosen = matches!(request.rundown, Rundown::Keywords(_));
-    let off = matches!(request.rundown, Rundown::Off | Rundown::Runtime);
+    let off = request.rundown == Rundown::Off;
     let stacks = |compromise: &mut Vec<_>| compromise.extend((!request.stacks).then_some(ALL_STACKS));
     let mut attempts = Vec::new();
     let filtered = request.providers.iter().any(|provider| provider.events != EventFilter::All);
-    if filtered {
-        attempts.push((COLLECT_TRACING_5, vec![]));
+    if request.when_full != WhenFull::Drop {
+        attempts.push((COLLECT_TRACING_6, vec![]));
     }
-    let mut rundown: Vec<_> = filtered.then_some(ALL_EVENTS).into_iter().collect();
-    if chosen || request.rundown == Rundown::Runtime {
+    let has_to_block = request.when_full == WhenFull::Block;
+    let mut rundown: Vec<_> = has_to_block.then_some(NO_BLOCKING).into_iter().collect();
+    if filtered {
+        attempts.push((COLLECT_TRACING_5, rundown.clone()));
+    }
+    rundown.extend(filtered.then_some(ALL_EVENTS));
+    if chosen {
         attempts.push((COLLECT_TRACING_4, rundown.clone()));
     }
     rundown.extend(chosen.then_some(WHOLE_RUNDOWN));
@@ -169,19 +187,19 @@ fn attempts(request: &SessionRequest) -> Vec<(u8, Vec<&'static str>)> {
 
 fn message(command: u8, request: &SessionRequest) -> Message {
     let mut message = Message::new(EVENT_PIPE, command);
-    if command == COLLECT_TRACING_5 {
+    let has_filters = matches!(command, COLLECT_TRACING_5 | COLLECT_TRACING_6);
+    if has_filters {
         message = message.u32(STREAMING);
     }
     message = message.u32(request.buffer_mb).u32(NETTRACE);
-    let wanted = !matches!(request.rundown, Rundown::Off | Rundown::Runtime);
+    let wanted = request.rundown != Rundown::Off;
     message = match command {
         COLLECT_TRACING_2 => message.bool(wanted),
         COLLECT_TRACING_3 => message.bool(wanted).bool(request.stacks),
-        COLLECT_TRACING_4 | COLLECT_TRACING_5 => {
+        COLLECT_TRACING_4 | COLLECT_TRACING_5 | COLLECT_TRACING_6 => {
             let keywords = match request.rundown {
                 Rundown::Default => DEFAULT_RUNDOWN,
                 Rundown::Off => 0,
-                Rundown::Runtime => RUNTIME_ALONE,
                 Rundown::Keywords(keywords) => keywords,
             };
             message.u64(keywords).bool(request.stacks)
@@ -191,13 +209,17 @@ fn message(command: u8, request: &SessionRequest) -> Message {
     message = message.u32(u32::try_from(request.providers.len()).unwrap_or(u32::MAX));
     for provider in &request.providers {
         message = message.u64(provider.keywords).u32(provider.level).string(&provider.name).string(&provider.arguments);
-        if command == COLLECT_TRACING_5 {
+        if has_filters {
             let (enable, ids) = provider.events.parts();
-            // A runtime (.NET 10) that is given an id twice sends no event of the provider at all.
-            let ids: std::collections::BTreeSet<u32> = ids.iter().copied().collect();
             message = message.bool(enable).u32(u32::try_from(ids.len()).unwrap_or(u32::MAX));
             message = ids.iter().fold(message, |message, id| message.u32(*id));
         }
+    }
+    if command == COLLECT_TRACING_6 {
+        message = message.u32(match request.when_full {
+            WhenFull::Drop => 0,
+            WhenFull::Block | WhenFull::BlockIfItCan => 1,
+        });
     }
     message
 }
@@ -219,7 +241,8 @@ mod tests {
 
     fn filtered(rundown: Rundown, stacks: bool, events: EventFilter) -> SessionRequest {
         let provider = Provider { name: "A".into(), keywords: 0x11, level: 4, arguments: String::new(), events };
-        SessionRequest { buffer_mb: 256, rundown, stacks, providers: vec![provider] }
+        let when_full = WhenFull::Drop;
+        SessionRequest { buffer_mb: 256, when_full, rundown, stacks, providers: vec![provider] }
     }
 
     #[test]
@@ -229,7 +252,6 @@ mod tests {
         };
         assert_eq!(commands(Rundown::Default, true), [(2, 0)]);
         assert_eq!(commands(Rundown::Off, true), [(3, 0), (2, 1)]);
-        assert_eq!(commands(Rundown::Runtime, true), [(5, 0), (3, 0), (2, 1)]);
         assert_eq!(commands(Rundown::Default, false), [(4, 0), (2, 1)]);
         assert_eq!(commands(Rundown::Off, false), [(4, 0), (3, 1), (2, 2)]);
         assert_eq!(commands(Rundown::Keywords(8), true), [(5, 0), (2, 1)]);
@@ -243,6 +265,26 @@ mod tests {
     }
 
     #[test]
+    fn a_session_that_loses_nothing_is_asked_for_first() {
+        let blocking = |request| SessionRequest { when_full: WhenFull::Block, ..request };
+        let commands =
+            |request| attempts(&blocking(request)).into_iter().map(|(c, said)| (c, said.len())).collect::<Vec<_>>();
+        assert_eq!(commands(request(Rundown::Default, true)), [(7, 0), (2, 1)]);
+        assert_eq!(commands(request(Rundown::Off, false)), [(7, 0), (4, 1), (3, 2), (2, 3)]);
+        let only = filtered(Rundown::Off, true, EventFilter::Only(vec![1]));
+        assert_eq!(commands(only.clone()), [(7, 0), (6, 1), (3, 2), (2, 3)]);
+        assert!(attempts(&blocking(only.clone())).iter().skip(1).all(|(_, said)| said.contains(&NO_BLOCKING)));
+        let if_it_can = SessionRequest { when_full: WhenFull::BlockIfItCan, ..request(Rundown::Default, true) };
+        assert_eq!(attempts(&if_it_can), [(7, vec![]), (2, vec![])]);
+        // As CollectTracing5, and what to do when the buffer is full behind all providers.
+        let bytes = |command, request| message(command, &request).finish().unwrap().split_off(crate::frame::HEADER);
+        for (request, mode) in [(blocking(only.clone()), 1), (only.clone(), 0)] {
+            let expected = [bytes(COLLECT_TRACING_5, only.clone()), vec![mode, 0, 0, 0]].concat();
+            assert_eq!(bytes(COLLECT_TRACING_6, request), expected);
+        }
+    }
+
+    #[test]
     fn commands_differ_before_the_providers() {
         let payload = |command, rundown, stacks| {
             message(command, &request(rundown, stacks)).finish().unwrap().split_off(crate::frame::HEADER)
@@ -252,8 +294,6 @@ mod tests {
         let whole = |middle: &[u8]| [&begin[..], middle, &providers[..]].concat();
         assert_eq!(payload(2, Rundown::Default, true), whole(&[]));
         assert_eq!(payload(3, Rundown::Off, true), whole(&[0]));
-        assert_eq!(payload(3, Rundown::Runtime, true), whole(&[0]));
-        assert_eq!(payload(5, Rundown::Runtime, true), whole(&[1, 0, 0, 0, 0, 0, 0, 0, 1]));
         assert_eq!(payload(4, Rundown::Default, false), whole(&[1, 0]));
         assert_eq!(payload(5, Rundown::Keywords(0x108), true), whole(&[8, 1, 0, 0, 0, 0, 0, 0, 1]));
         assert_eq!(payload(5, Rundown::Default, true), whole(&[0x39, 1, 2, 0x80, 0, 0, 0, 0, 1]));
@@ -264,7 +304,6 @@ mod tests {
         for (events, tail) in [
             (EventFilter::All, &[0, 0, 0, 0, 0][..]),
             (EventFilter::Only(vec![1, 0x102]), &[1, 2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 0, 0]),
-            (EventFilter::Only(vec![0x102, 1, 0x102]), &[1, 2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 0, 0]),
             (EventFilter::Except(vec![9]), &[0, 1, 0, 0, 0, 9, 0, 0, 0]),
         ] {
             let message = message(COLLECT_TRACING_5, &filtered(Rundown::Off, true, events)).finish().unwrap();

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use diagnostics_port::frame::{ANSWER, ERROR, Fields, Message, OK, Received, read_message};
 use diagnostics_port::{
-    Connection, Error, EventFilter, Hub, Port, Provider, Rundown, Server, SessionRequest, Target, process_info, resume,
-    start_session, stop_session,
+    Connection, Error, EventFilter, Hub, Port, Provider, Rundown, Server, SessionRequest, Target, WhenFull,
+    process_info, resume, start_session, stop_session,
 };
 
 const UNKNOWN_COMMAND: u32 = 0x8013_1385;
@@ -108,7 +108,7 @@ fn answer(
 fn request(rundown: Rundown, stacks: bool) -> SessionRequest {
     let (name, arguments, events) = ("A".into(), String::new(), EventFilter::All);
     let provider = Provider { name, keywords: 1, level: 4, arguments, events };
-    SessionRequest { buffer_mb: 16, rundown, stacks, providers: vec![provider] }
+    SessionRequest { buffer_mb: 16, when_full: WhenFull::Drop, rundown, stacks, providers: vec![provider] }
 }
 
 #[test]
@@ -167,6 +167,19 @@ fn events_are_chosen_where_the_runtime_can_and_that_is_said_where_it_cannot() {
         assert_eq!(*log.lock().unwrap(), commands.iter().map(|id| (2, *id)).collect::<Vec<_>>());
         assert_eq!(session.compromises.len(), said);
         assert!(session.compromises.iter().all(|text| text.contains("all events of the keywords are recorded")));
+        stop_session(&target, session.id, Duration::from_secs(20)).unwrap();
+    }
+}
+
+#[test]
+fn a_runtime_that_can_waits_instead_of_losing_events() {
+    for (newest, commands, said) in [(7, vec![7], 0), (6, vec![7, 3], 1), (2, vec![7, 3, 2], 2)] {
+        let (target, log) = serve(&port(), [0, 0, newest, 0, 0]);
+        let request = SessionRequest { when_full: WhenFull::Block, ..request(Rundown::Off, true) };
+        let session = start_session(&target, &request).unwrap();
+        assert_eq!(*log.lock().unwrap(), commands.iter().map(|id| (2, *id)).collect::<Vec<_>>());
+        assert_eq!(session.compromises.len(), said);
+        assert!(said == 0 || session.compromises[0].contains("it drops events then (needs .NET 11)"));
         stop_session(&target, session.id, Duration::from_secs(20)).unwrap();
     }
 }

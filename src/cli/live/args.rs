@@ -8,8 +8,7 @@ use crate::trace::source::diagnostics::{Presets, parse_event_ids, parse_level};
 use clap::Args;
 
 use super::super::time;
-use super::super::values::{age, label, number, size};
-use super::condition::Condition;
+use super::super::values::{number, size};
 use super::stop_on::StopOn;
 
 /// Where a process is, what is recorded of it, and when the recording ends.
@@ -60,6 +59,10 @@ pub struct LiveArgs {
     /// Memory of the process for events that were not read yet [default: 256, with a heap 4096]
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..=1 << 20), conflicts_with = "etw")]
     pub buffer_size: Option<u32>,
+    /// What the process does when that memory is full: drop events, or block the threads that write them until some were read
+    /// (.NET 11; older runtimes drop) [default: drop, with a heap block]
+    #[arg(long, value_name = "drop|block", value_enum, hide_possible_values = true, conflicts_with = "etw")]
+    pub when_full: Option<WhenFullArg>,
     /// Record call stacks with events
     #[arg(long, overrides_with = "no_stack", conflicts_with = "etw")]
     pub stack: bool,
@@ -78,28 +81,6 @@ pub struct LiveArgs {
     /// recording has ended, one file for each table replaces the parts.
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "10s", value_parser = interval, conflicts_with_all = ["etw", "overwrite"])]
     pub follow: Option<Duration>,
-    /// Add the recording to the dataset OUT of several, or create it; the recording appears when it has ended
-    #[arg(long, conflicts_with_all = ["etw", "overwrite", "follow"])]
-    pub append: bool,
-    /// Label the recording; repeatable. Labels are rows of the table trace_label
-    #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
-    pub label: Vec<(String, String)>,
-    /// Record again and again, once in this time: 5m, 1h (with --append and --duration)
-    ///
-    /// A process that is not there is waited for, and found again when it was restarted. SIGTERM ends it when the recording that runs
-    /// is in the dataset. With --when: at most once in this time.
-    #[arg(long, value_name = "TIME", value_parser = interval, requires_all = ["append", "duration"],
-        conflicts_with_all = ["etw", "program", "heap_at_end", "keep", "dry_run", "counters"])]
-    pub every: Option<Duration>,
-    /// Record when this happens (with --every); repeatable: 'gc.pause > 200ms', 'cpu > 80 %', 'working set > 2GB',
-    /// 'exception System.TimeoutException'
-    ///
-    /// Until then a session with only the events that this needs is watched. The recording has the label trigger.
-    #[arg(long, value_name = "CONDITION", value_parser = Condition::parse, requires = "every", conflicts_with = "heap")]
-    pub when: Vec<Condition>,
-    /// Remove recordings with the same labels that are older than this: 12h, 7d (with --every)
-    #[arg(long, value_name = "AGE", value_parser = age, requires = "every")]
-    pub keep_for: Option<Duration>,
     /// Stop when the recording has this size: 500M, 2G
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "etw")]
     pub max_size: Option<u64>,
@@ -123,6 +104,15 @@ pub struct LiveArgs {
     /// Print what would be recorded, and record nothing
     #[arg(long, conflicts_with = "etw")]
     pub dry_run: bool,
+}
+
+/// What a process does when its buffer is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum WhenFullArg {
+    /// It drops events.
+    Drop,
+    /// It waits.
+    Block,
 }
 
 /// What is written at the end.

@@ -1,10 +1,10 @@
 //! Makes a session request from the options about providers.
 
 use crate::trace::error::{Error, Result};
-use crate::trace::source::diagnostics::port::{EventFilter, Provider, Rundown, SessionRequest};
+use crate::trace::source::diagnostics::port::{EventFilter, Provider, Rundown, SessionRequest, WhenFull};
 use crate::trace::source::diagnostics::{Presets, Wanted, merge, parse_clr_events, parse_providers};
 
-use super::args::{LiveArgs, RundownArg};
+use super::args::{LiveArgs, RundownArg, WhenFullArg};
 use super::fields::RUNTIME;
 use super::stop_on::StopOn;
 
@@ -61,10 +61,19 @@ pub fn request(args: &LiveArgs, providers: Option<&str>) -> Result<SessionReques
         Some(RundownArg::Switch(false)) => Rundown::Off,
         Some(RundownArg::Keywords(keywords)) => Rundown::Keywords(keywords),
         None if wanted.rundown => Rundown::Default,
-        None => Rundown::Runtime,
+        None => Rundown::Off,
+    };
+    // A dump that lacks objects is of little use, and the program stands still meanwhile anyway.
+    let has_heap = args.heap || args.heap_at_end;
+    let when_full = match args.when_full {
+        Some(WhenFullArg::Drop) => WhenFull::Drop,
+        Some(WhenFullArg::Block) => WhenFull::Block,
+        None if has_heap => WhenFull::BlockIfItCan,
+        None => WhenFull::Drop,
     };
     Ok(SessionRequest {
-        buffer_mb: args.buffer_size.unwrap_or(if args.heap || args.heap_at_end { HEAP_BUFFER_MB } else { BUFFER_MB }),
+        buffer_mb: args.buffer_size.unwrap_or(if has_heap { HEAP_BUFFER_MB } else { BUFFER_MB }),
+        when_full,
         rundown,
         stacks: if args.stack || args.no_stack { args.stack } else { wanted.stacks },
         providers: wanted.providers,
@@ -115,10 +124,14 @@ pub fn dry_run(request: &SessionRequest) -> String {
     let rundown = match request.rundown {
         Rundown::Default => "on".to_owned(),
         Rundown::Off => "off".to_owned(),
-        Rundown::Runtime => "of the runtime alone".to_owned(),
         Rundown::Keywords(keywords) => format!("{keywords:#x}"),
     };
     let stacks = if request.stacks { "on" } else { "off" };
-    text.push_str(&format!("rundown {rundown}, stacks {stacks}, buffer {} MB\n", request.buffer_mb));
+    let full = match request.when_full {
+        WhenFull::Drop => "",
+        WhenFull::Block => ", blocks when it is full",
+        WhenFull::BlockIfItCan => ", blocks when it is full if the runtime can",
+    };
+    text.push_str(&format!("rundown {rundown}, stacks {stacks}, buffer {} MB{full}\n", request.buffer_mb));
     text
 }

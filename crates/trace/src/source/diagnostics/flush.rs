@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use diagnostics_port::{EventFilter, Provider, Rundown, SessionRequest, Target, start_session, stop_session};
+use diagnostics_port::{EventFilter, Provider, Rundown, SessionRequest, Target, WhenFull, start_session, stop_session};
 
 use crate::error::{Error, Result};
 
@@ -35,7 +35,9 @@ fn begin_and_end(target: &Target, keywords: u64) -> Result<()> {
         arguments: String::new(),
         events: EventFilter::All,
     };
-    let request = SessionRequest { buffer_mb: 16, rundown: Rundown::Off, stacks: true, providers: vec![provider] };
+    let when_full = WhenFull::Drop;
+    let request =
+        SessionRequest { buffer_mb: 16, when_full, rundown: Rundown::Off, stacks: true, providers: vec![provider] };
     let session = start_session(target, &request)?;
     let mut connection = session.connection;
     let close = connection.closer();
