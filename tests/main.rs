@@ -11,8 +11,6 @@
 // The fuzz targets ask for libfuzzer's macro: here it is one of tests/fuzzing.rs.
 extern crate self as libfuzzer_sys;
 
-#[cfg(feature = "packed")]
-mod async_tasks;
 mod batches;
 mod bounds;
 mod callback;
@@ -57,11 +55,7 @@ mod collect_faults;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod collect_follow;
 #[cfg(all(feature = "cli", target_os = "linux"))]
-mod collect_service;
-#[cfg(all(feature = "cli", target_os = "linux"))]
 mod collect_session;
-#[cfg(all(feature = "cli", target_os = "linux"))]
-mod comparable;
 #[cfg(feature = "cli")]
 mod convert;
 mod damage;
@@ -70,6 +64,8 @@ mod dataset;
 mod diff;
 #[cfg(feature = "cli")]
 mod docs;
+#[cfg(all(feature = "cli", feature = "packed"))]
+mod dotnet_tool;
 mod empty_tables;
 mod entries;
 #[cfg(feature = "packed")]
