@@ -1,4 +1,4 @@
-//! Lists the files of `events`, `tables` and `views`, each with its text, for `src/lib.rs`.
+//! Lists the files of `events`, `manifests`, `tables` and `views`, each with its text, for `src/lib.rs`.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let root = std::env::var("CARGO_MANIFEST_DIR")?;
     let out = std::env::var("OUT_DIR")?;
     println!("cargo::rerun-if-changed=build.rs");
-    for (folder, extension) in [("events", "toml"), ("tables", "toml"), ("views", "sql")] {
+    for (folder, extension) in [("events", "toml"), ("manifests", "toml"), ("tables", "toml"), ("views", "sql")] {
         let list = listed(&Path::new(&root).join(folder), extension)?;
         std::fs::write(Path::new(&out).join(format!("{folder}.rs")), list)?;
     }

@@ -1,4 +1,4 @@
-//! Any text as an instrumentation manifest; what it says of a few events becomes plans.
+//! Any text as an instrumentation manifest, and as formats of trace messages; what it says of a few events becomes plans.
 #![no_main]
 
 use std::path::Path;
@@ -6,17 +6,19 @@ use std::path::Path;
 use libfuzzer_sys::fuzz_target;
 use tracequet_trace::event::EventInfo;
 use tracequet_trace::guid::Guid;
-use tracequet_trace::reader::{EtwForm, EtwLayout, EventType, Layout, etl::EventManifests};
+use tracequet_trace::reader::etl::{EventManifests, complete};
+use tracequet_trace::reader::{EtwForm, EtwLayout, EventType, Layout};
 
 fuzz_target!(|text: &str| {
-    let mut manifests = EventManifests::default();
-    if manifests.add(Path::new("a.man"), text).is_err() {
-        return;
-    }
-    for event_id in 0..4 {
-        let layout = Layout::Etw(EtwLayout::new(4, EtwForm::Manifest));
-        let mut event_type = EventType::new("", event_id, 0, layout);
-        event_type.provider_guid = Some(Guid([10; 16]));
-        EventInfo::resolve(&manifests.complete(&event_type), 4);
+    for (path, form) in [("a.man", EtwForm::Manifest), ("a.tmf", EtwForm::Message)] {
+        let mut manifests = EventManifests::default();
+        if manifests.add(Path::new(path), text).is_err() {
+            continue;
+        }
+        for event_id in 0..4 {
+            let mut event_type = EventType::new("", event_id, 0, Layout::Etw(EtwLayout::new(4, form)));
+            event_type.provider_guid = Some(Guid([10; 16]));
+            EventInfo::resolve(&complete(Some(&manifests), &event_type).0, 4);
+        }
     }
 });

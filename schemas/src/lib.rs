@@ -9,6 +9,12 @@ pub mod generate;
 /// Name and text of each file of `events`: how the payloads of a provider's events are laid out.
 pub const EVENTS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/events.rs"));
 
+/// Name and text of each file of `manifests`: the events of a provider of Windows, as its manifest has them.
+pub const MANIFESTS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/manifests.rs"));
+
+/// GUID and name of each provider of Windows, a line each, in the order of GUIDs; comments begin with `#`.
+pub const PROVIDERS: &str = include_str!("../providers.txt");
+
 /// Name and text of each file of `tables`: the columns of a table.
 pub const TABLES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/tables.rs"));
 

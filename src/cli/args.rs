@@ -146,7 +146,7 @@ pub enum Command {
     /// Show what changed between recordings: own methods, heap, findings, metrics
     #[command(long_about = super::diff::ABOUT, after_help = super::diff::EXAMPLES)]
     Diff(DiffArgs),
-    /// List, remove, label, expire or verify the recordings of a dataset, or repair its summary
+    /// List, remove, expire or verify the recordings of a dataset, or repair its summary
     #[command(after_help = super::dataset::EXAMPLES)]
     Dataset(DatasetArgs),
     /// Show which types fill the heap, what they retain, and what keeps an object alive
@@ -277,8 +277,10 @@ pub struct ConvertArgs {
     /// Kernel events belong to the process that they describe; events of the whole machine belong to each process.
     #[arg(long, value_name = "NAME|PID,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub process: Vec<String>,
-    /// Instrumentation manifest (.man) with the events of a provider in an .etl; repeatable
-    #[arg(long, value_name = "FILE")]
+    /// Instrumentation manifest (.man) with the events of a provider in an .etl, or a directory of them; repeatable
+    ///
+    /// Formats of trace messages (WPP), .tmf, are read in the same way.
+    #[arg(long, visible_alias = "tmf", value_name = "FILE|DIR")]
     pub manifest: Vec<PathBuf>,
     /// Read only events at or after this time since the start: 12.5, 12.5s, 300ms, 1m30s
     ///
@@ -368,8 +370,10 @@ pub struct CollectArgs {
     /// Write only events of these processes, by name or id [default: all]
     #[arg(long, value_name = "NAME|PID,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub process: Vec<String>,
-    /// Instrumentation manifest (.man) with the events of a provider; repeatable
-    #[arg(long, value_name = "FILE")]
+    /// Instrumentation manifest (.man) with the events of a provider, or a directory of them; repeatable
+    ///
+    /// Formats of trace messages (WPP), .tmf, are read in the same way.
+    #[arg(long, visible_alias = "tmf", value_name = "FILE|DIR")]
     pub manifest: Vec<PathBuf>,
     /// Stop after this time: 30, 30s, 1m30s, 00:01:30 [default: at Ctrl+C]
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
@@ -386,8 +390,10 @@ pub struct InspectArgs {
     /// Recording: .nettrace, .netperf, .etl, .corprof, packed or not; - is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Instrumentation manifest (.man) with the events of a provider in an .etl; repeatable
-    #[arg(long, value_name = "FILE")]
+    /// Instrumentation manifest (.man) with the events of a provider in an .etl, or a directory of them; repeatable
+    ///
+    /// Formats of trace messages (WPP), .tmf, are read in the same way.
+    #[arg(long, visible_alias = "tmf", value_name = "FILE|DIR")]
     pub manifest: Vec<PathBuf>,
     /// Show how many stack frames have a name, and the reasons for missing names; reads the recording once more
     #[arg(long)]

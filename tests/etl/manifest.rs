@@ -6,7 +6,7 @@ use tracequet::inspect::{DecodedBy, inspect_with};
 use tracequet::trace::event::EventInfo;
 use tracequet::trace::event::value::Value;
 use tracequet::trace::guid::Guid;
-use tracequet::trace::reader::etl::EventManifests;
+use tracequet::trace::reader::etl::{EventManifests, complete};
 use tracequet::{Convert, convert};
 
 use super::writer::*;
@@ -144,7 +144,7 @@ fn open(text: impl AsRef<[u8]>) -> Result<EventManifests, String> {
 fn completed(bytes: &[u8], manifests: &EventManifests) -> Recording {
     let mut recording = Recording::mapped(bytes);
     for info in &mut recording.types {
-        *info = EventInfo::resolve(&manifests.complete(&info.event_type), 8);
+        *info = EventInfo::resolve(&complete(Some(manifests), &info.event_type).0, 8);
     }
     recording
 }
@@ -167,7 +167,9 @@ fn every_type_is_decoded() {
         ("i64", Value::Int(-4)),
         ("u64", Value::Uint(u64::MAX)),
         ("hex32", Value::Uint(0x10)),
+        ("hex32_text", text("0x10")),
         ("hex64", Value::Uint(0x20)),
+        ("hex64_text", text("0x20")),
         ("f32", Value::Float(1.5)),
         ("f64", Value::Float(-2.5)),
         ("yes", Value::Bool(true)),
@@ -187,6 +189,7 @@ fn every_type_is_decoded() {
         ("blob_size", Value::Uint(2)),
         ("blob", Value::Bytes(vec![0xAA, 0xBB])),
         ("address", Value::Bytes(vec![1; 16])),
+        ("address_text", text("101:101:101:101:101:101:101:101")),
         ("count", Value::Uint(2)),
         ("numbers", Value::List(vec![Value::Uint(5), Value::Uint(6)])),
         ("pair", Value::Bytes(vec![8, 9])),
@@ -430,4 +433,68 @@ fn many_kinds_of_one_wide_template_are_bounded() {
         }
     }
     assert_eq!((described, refused), (131, 125));
+}
+
+/// A directory gives each of its manifests; one that cannot be read costs itself and is said.
+#[test]
+fn a_directory_of_manifests_is_read_file_by_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let recording = recording(&folder);
+    let manifests = folder.path().join("manifests");
+    std::fs::create_dir(&manifests).expect("room");
+    let request = || Convert::default().inputs([recording.clone()]).manifests([manifests.clone()]);
+    let error = EventManifests::open(&[manifests.clone()]).err().map(|e| e.to_string());
+    assert!(error.is_some_and(|why| why.contains("has no .man, .xml or .tmf")));
+    std::fs::write(manifests.join("shop.MAN"), MANIFEST).expect("room");
+    std::fs::write(manifests.join("a.xml"), "<a").expect("room");
+    std::fs::write(manifests.join("notes.txt"), "no manifest").expect("room");
+    let dataset = Dataset::with(request());
+    assert_eq!(dataset.table("event/Shop-Orders/Order_Paid").numbers("number"), [77, 77]);
+    let said: Vec<_> = dataset.summary.inputs[0].problems.iter().filter(|p| p.code == "odd_manifest").collect();
+    assert!(said.iter().any(|p| p.message.contains("a.xml") && p.message.contains("is left out")), "{said:?}");
+}
+
+/// A message of WPP as it lies in a log: class, time, process and thread, then its values, which are not aligned.
+fn message(number: u16, ticks: i64, values: &[u8]) -> Vec<u8> {
+    let mut out = [&[0, 0, 0, 0x90][..], &number.to_le_bytes(), &0xAAu16.to_le_bytes()].concat();
+    out.extend(PROVIDER);
+    out.extend(ticks.to_le_bytes());
+    out.extend([7u32, 5].map(u32::to_le_bytes).concat());
+    out.extend(values);
+    let size = out.len() as u16;
+    out[..2].copy_from_slice(&size.to_le_bytes());
+    out
+}
+
+#[test]
+fn messages_are_decoded_by_their_formats() {
+    let format = "// PDB:  driver.pdb\r\n09090909-0909-0909-0909-090909090909 driver // SRC=queue.c MJ= MN=\r\n\
+                  #typev  queue_c258 10 \"%0Request %10!d! of %11!s!: %12!s!\" //   LEVEL=TRACE_LEVEL_INFORMATION\r\n{\r\n\
+                  number, ItemULong -- 10\r\nname, ItemPWString -- 11\r\nstatus, ItemNTSTATUS -- 12\r\n}\r\n";
+    let mut values = 77u32.to_le_bytes().to_vec();
+    values.extend([8, 0]);
+    values.extend("Größ".encode_utf16().flat_map(u16::to_le_bytes));
+    values.extend(0xC000_0005u32.to_le_bytes());
+    let folder = tempfile::tempdir().expect("a folder");
+    let recording = folder.path().join("driver.etl");
+    let bytes = Writer::new().events(1, &[message(10, TICKS + 1, &values), message(11, TICKS + 2, &[1])]).bytes;
+    std::fs::write(&recording, bytes).expect("room");
+    let formats = folder.path().join("formats");
+    std::fs::create_dir(&formats).expect("room");
+    std::fs::write(formats.join("09090909-0909-0909-0909-090909090909.tmf"), format).expect("room");
+    let dataset = Dataset::with(Convert::default().inputs([recording.clone()]).manifests([formats]));
+    let table = dataset.table("event/driver/queue_c258");
+    assert_eq!((table.numbers("number"), table.texts("name")), (vec![77], vec!["Größ".to_owned()]));
+    assert_eq!(
+        (table.numbers("status"), table.texts("status_text")),
+        (vec![0xC000_0005], vec!["0xc0000005".to_owned()])
+    );
+    let kinds = dataset.table("event_type");
+    let templates: Vec<_> = kinds.texts("event_name").into_iter().zip(kinds.texts("message_template")).collect();
+    assert!(templates.contains(&("queue_c258".into(), "%0Request %10!d! of %11!s!: %12!s!".into())), "{templates:?}");
+    // What no format describes keeps its class and its number, as without formats.
+    let class = Guid(PROVIDER).to_string();
+    assert_eq!(dataset.table(&format!("event/{class}/message_11")).rows(), 1);
+    let without = Dataset::with(Convert::default().inputs([recording]));
+    assert_eq!(without.table(&format!("event/{class}/message_10")).rows(), 1);
 }

@@ -32,6 +32,7 @@ mod resync;
 mod sample;
 mod samples;
 pub mod scheduling;
+mod shipped;
 mod stacks;
 mod text;
 pub mod writer;

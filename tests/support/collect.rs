@@ -7,6 +7,7 @@ use std::path::Path;
 use tracequet::trace::error::{Error, Problem};
 use tracequet::trace::event::EventInfo;
 use tracequet::trace::event::{Event, value::Value};
+use tracequet::trace::reader::etl::complete;
 use tracequet::trace::reader::{End, EventType, Labels, Order, RawEvent, Stack, Thread, TraceInfo, TypeId, Visitor};
 use tracequet::trace::source::{Input, MappedFile};
 
@@ -48,7 +49,8 @@ impl Visitor for Recording {
     fn event_type(&mut self, id: TypeId, event_type: &EventType) -> bool {
         assert_eq!(id.0 as usize, self.types.len(), "types are numbered in the order of first sight");
         let pointer_size = self.info.as_ref().expect("the header comes first").pointer_size;
-        self.types.push(EventInfo::resolve(event_type, pointer_size));
+        let (described, _) = complete(None, event_type);
+        self.types.push(EventInfo::resolve(&described, pointer_size));
         true
     }
 

@@ -1,6 +1,5 @@
 //! A recording that grows while it is converted.
 
-mod append;
 mod follow;
 mod live;
 

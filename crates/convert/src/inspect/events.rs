@@ -6,7 +6,7 @@ use std::path::Path;
 use tracequet_facts::ProblemSummary;
 use tracequet_trace::error::{Error, Problem, Result};
 use tracequet_trace::event::{Decoding, Event, EventInfo, EventVisitor, Resolver};
-use tracequet_trace::reader::etl::EventManifests;
+use tracequet_trace::reader::etl::{Describes, EventManifests};
 use tracequet_trace::reader::{self, End, Order, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId};
 use tracequet_trace::source::Input;
 
@@ -87,8 +87,11 @@ impl EventVisitor for Counter<'_> {
     fn event_type(&mut self, _: TypeId, info: &EventInfo) -> bool {
         let event_type = &info.event_type;
         let decoded_by = match &info.decoding {
-            Decoding::Described(_) if info.by_manifest => DecodedBy::Manifest,
-            Decoding::Described(_) => DecodedBy::Recording,
+            Decoding::Described(_) => match info.described_by {
+                Describes::Recording => DecodedBy::Recording,
+                Describes::Manifest => DecodedBy::Manifest,
+                Describes::Shipped => DecodedBy::Catalogue(info.event_type.version),
+            },
             Decoding::Catalogue { version, .. } => DecodedBy::Catalogue(*version),
             Decoding::Raw(why) => DecodedBy::Raw(why),
         };

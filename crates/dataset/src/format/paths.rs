@@ -18,9 +18,6 @@ pub const HALF: &str = ".half";
 /// is the key of no recording: those end with a hyphen and digits of their hash.
 pub const NO_RECORDING: &str = "none";
 
-/// The table of the labels of recordings, which entries have, too.
-pub const LABELS: &str = "trace_label";
-
 /// End of the name of an entry.
 const ENTRY: &str = ".json";
 /// What the names of the folders of recordings begin with.

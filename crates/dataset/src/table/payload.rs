@@ -86,7 +86,7 @@ impl PayloadColumn {
             Node::Guid => PayloadColumn::Guid(Box::default()),
             Node::Utf16Z | Node::AnsiZ | Node::Utf16Unit | Node::Utf8Unit => PayloadColumn::Text(TextBuffer::default()),
             Node::Utf16Tail | Node::Sid | Node::TokenSid(_) => PayloadColumn::Text(TextBuffer::default()),
-            Node::Utf16Counted(_) | Node::Utf16Bytes | Node::Utf8Counted(_) => {
+            Node::Utf16Counted(_) | Node::Utf16Bytes | Node::Utf8Counted(_) | Node::Text(..) => {
                 PayloadColumn::Text(TextBuffer::default())
             }
             Node::Bytes(_) | Node::Padding(_) => PayloadColumn::Bytes(TextBuffer::default()),

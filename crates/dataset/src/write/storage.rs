@@ -140,10 +140,6 @@ pub trait Storage: Debug + Send + Sync {
     /// Replaces the entry of a recording, and then removes the files of the tables `gone`, which the new entry does not name.
     fn shrink(&self, key: &str, entry: &[u8], gone: &[String]) -> Result<()>;
 
-    /// Gives a recording other labels: replaces its entry, if that still is `before`, and then the file of its labels. Without a
-    /// file, of which the new entry says that there is none, the old one goes. Returns `false`, and changes nothing, if it has another entry.
-    fn relabel(&self, key: &str, before: &[u8], entry: &[u8], file: Option<&NewFile>) -> Result<bool>;
-
     /// What the user has to know of the storage.
     fn note(&self) -> Option<String> {
         None

@@ -5,7 +5,9 @@
 //! payload holds.
 
 use super::plan::{Count, MAX_SLOTS, Node, Plan, PlanField};
+use super::shown;
 use crate::guid::Guid;
+use crate::reader::Shown;
 use crate::utf16;
 
 /// Receives the values of one field, one per event (or per element of a list).
@@ -102,6 +104,7 @@ pub fn decode<C: Column>(plan: &Plan, payload: &[u8], columns: &mut [C]) -> Fit 
     let mut walk = Walk::new(payload);
     let mut short = None;
     let mut columns = columns.iter_mut();
+    let mut last = payload;
     for (index, field) in fields.iter().enumerate() {
         if let Node::Padding(bytes) = field.node {
             walk.rest = walk.rest.get(usize::from(bytes)..).unwrap_or_default();
@@ -110,8 +113,13 @@ pub fn decode<C: Column>(plan: &Plan, payload: &[u8], columns: &mut [C]) -> Fit 
         let Some(column) = columns.next() else { break };
         if short.is_some() {
             column.null();
-        } else if walk.field(field, column).is_err() {
-            short = Some(ShortField(index));
+        } else if let Node::Text(shown, skip) = &field.node {
+            walk.text(last, *shown, *skip, column);
+        } else {
+            last = walk.rest;
+            if walk.field(field, column).is_err() {
+                short = Some(ShortField(index));
+            }
         }
     }
     let end = (payload.len() - walk.rest.len()).max(walk.furthest);
@@ -251,8 +259,21 @@ impl<'p> Walk<'p> {
             Node::Struct(fields) => return self.structure(fields, column),
             Node::List(count, element) => return self.list(*count, element, column),
             Node::Padding(bytes) => self.rest = self.rest.get(usize::from(*bytes)..).unwrap_or_default(),
+            // Of what stands before it, which only those who walk over fields know.
+            Node::Text(..) => column.null(),
         }
         Ok(())
+    }
+
+    /// The text of the value that began where `last` does.
+    fn text<C: Column>(&self, last: &[u8], shown: Shown, skip: u8, column: &mut C) {
+        let value = last.get(usize::from(skip)..last.len() - self.rest.len().min(last.len()));
+        match value.and_then(|value| shown::text(shown, value)) {
+            Some(text) => {
+                column.utf8(text.as_bytes());
+            }
+            None => column.null(),
+        }
     }
 
     /// A string without its terminator keeps the rest of the payload and counts as short.
@@ -339,6 +360,7 @@ impl<'p> Walk<'p> {
         let mut result = Ok(());
         let columns = column.fields();
         let mut at = 0;
+        let mut last = self.rest;
         for field in fields {
             if let Node::Padding(bytes) = field.node {
                 self.rest = self.rest.get(usize::from(bytes)..).unwrap_or_default();
@@ -351,7 +373,16 @@ impl<'p> Walk<'p> {
                     inner.null();
                     Err(e)
                 }
-                (Ok(()), Some(inner)) => self.field(field, inner),
+                (Ok(()), Some(inner)) => match &field.node {
+                    Node::Text(shown, skip) => {
+                        self.text(last, *shown, *skip, inner);
+                        Ok(())
+                    }
+                    _ => {
+                        last = self.rest;
+                        self.field(field, inner)
+                    }
+                },
                 // Only the column that keeps nothing has no columns for its fields.
                 (result, None) => result.and_then(|()| self.field(field, &mut Nowhere)),
             };

@@ -12,12 +12,14 @@ pub mod layout;
 pub mod plan;
 #[doc(hidden)]
 pub mod rows;
+mod shown;
 #[doc(hidden)]
 pub mod value;
 mod visit;
 
 #[doc(hidden)]
 pub use crate::catalog;
+use crate::reader::etl::Describes;
 use crate::reader::{EtwForm, EtwLayout, EventType, Layout, RawEvent, Thread};
 use catalog::{EventLayout, Provider};
 pub use decode::Fit;
@@ -43,8 +45,8 @@ pub struct EventInfo {
     pub catalogue: Option<&'static Provider>,
     /// How payloads are decoded.
     pub decoding: Decoding,
-    /// Whether the fields are described by a manifest that was given beside the recording.
-    pub by_manifest: bool,
+    /// Who describes the fields, when [`EventInfo::decoding`] is by a description.
+    pub described_by: Describes,
 }
 
 /// How payloads of one kind of event are decoded.
@@ -94,7 +96,15 @@ impl EventInfo {
             layout.or(sized).map_or_else(|| format!("event_{}", event_type.event_id), |l| l.name.clone())
         };
         let opcode = event_type.opcode.or(layout.map(|l| l.opcode));
-        EventInfo { event_type: event_type.clone(), provider, name, opcode, catalogue, decoding, by_manifest: false }
+        EventInfo {
+            event_type: event_type.clone(),
+            provider,
+            name,
+            opcode,
+            catalogue,
+            decoding,
+            described_by: Describes::Recording,
+        }
     }
 
     /// An event of an .etl. The catalogue goes before what the recording says: the manifest that .NET sends of its own
@@ -128,7 +138,7 @@ impl EventInfo {
         };
         let event_type = event_type.clone();
         let opcode = event_type.opcode;
-        EventInfo { event_type, provider, name, opcode, catalogue, decoding, by_manifest: false }
+        EventInfo { event_type, provider, name, opcode, catalogue, decoding, described_by: Describes::Recording }
     }
 
     /// The table that the rows of a bulk event go to.

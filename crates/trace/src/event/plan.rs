@@ -1,6 +1,6 @@
 //! Decode plans: how to walk one kind of payload, compiled once per event type and pointer size.
 
-use crate::reader::{Field, FieldType};
+use crate::reader::{Field, FieldType, Shown};
 
 /// No layout needs more fields as counts of others.
 pub(super) const MAX_SLOTS: usize = 8;
@@ -78,6 +78,8 @@ pub enum Node {
     List(Count, Box<Node>),
     /// Bytes between fields of a C struct; no value.
     Padding(u8),
+    /// The value before, without this many of its first bytes, as text. It takes no bytes of the payload.
+    Text(Shown, u8),
 }
 
 /// Where the number of elements comes from.
@@ -152,6 +154,15 @@ impl Described {
         for field in fields {
             let node = self.node(&field.kind, &mut out);
             out.push(PlanField { name: field.name.clone(), node, slot: None });
+            if let FieldType::Shown(value, shown) = &field.kind {
+                // The count before the bytes is no part of an address.
+                let skip = if matches!(**value, FieldType::Array(_)) { 2 } else { 0 };
+                out.push(PlanField {
+                    name: format!("{}_text", field.name),
+                    node: Node::Text(*shown, skip),
+                    slot: None,
+                });
+            }
         }
         out
     }
@@ -160,7 +171,8 @@ impl Described {
     fn slot(&mut self, before: &mut [PlanField], index: usize) -> Count {
         let number = |n: &Node| matches!(n, Node::U8 | Node::U16 | Node::U32 | Node::U64 | Node::Pointer32);
         let signed = |n: &Node| matches!(n, Node::I8 | Node::I16 | Node::I32 | Node::I64);
-        let found = before.get_mut(index).filter(|f| number(&f.node) || signed(&f.node));
+        let mut fields = before.iter_mut().filter(|f| !matches!(f.node, Node::Text(..)));
+        let found = fields.nth(index).filter(|f| number(&f.node) || signed(&f.node));
         let Some(field) = found else { return Count::Slot(u8::MAX) };
         if field.slot.is_none() && usize::from(self.slots) < MAX_SLOTS {
             field.slot = Some(self.slots);
@@ -207,6 +219,8 @@ impl Described {
             FieldType::SystemTime => Node::SystemTime,
             FieldType::Sid => Node::Sid,
             FieldType::Utf16Bytes => Node::Utf16Bytes,
+            // Of elements of a list there is no text.
+            FieldType::Shown(value, _) => self.node(value, before),
         }
     }
 
@@ -215,6 +229,7 @@ impl Described {
             FieldType::Utf16Unit => Node::Utf16Counted(count),
             FieldType::Utf8Unit => Node::Utf8Counted(count),
             FieldType::U8 => Node::Bytes(count),
+            FieldType::Shown(element, _) => self.list(count, element, before),
             _ => Node::List(count, Box::new(self.node(element, before))),
         }
     }
@@ -230,6 +245,7 @@ impl Node {
             Node::U64 | Node::I64 | Node::F64 | Node::FileTime => 8,
             Node::Guid | Node::SystemTime => 16,
             Node::Padding(bytes) => usize::from(*bytes),
+            Node::Text(..) => 0,
             Node::Struct(fields) => fields.iter().try_fold(0usize, |sum, f| sum.checked_add(f.node.fixed_size()?))?,
             Node::List(Count::Fixed(count), element) => element.fixed_size()?.checked_mul(*count as usize)?,
             Node::Utf16Counted(Count::Fixed(count)) => (*count as usize).checked_mul(2)?,

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::{Event, EventInfo};
 use crate::error::{Problem, Result};
-use crate::reader::etl::EventManifests;
+use crate::reader::etl::{EventManifests, complete};
 use crate::reader::{self, End, EventType, Order, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::source::Input;
 use crate::time::Clock;
@@ -139,13 +139,8 @@ impl<V: EventVisitor> Visitor for Resolver<'_, V> {
     fn event_type(&mut self, id: TypeId, event_type: &EventType) -> bool {
         debug_assert_eq!(self.resolved.kinds.len(), id.0 as usize);
         let pointer_size = self.info.as_ref().map_or(8, |info| info.pointer_size);
-        let info = match self.manifests.map(|manifests| manifests.complete(event_type)) {
-            Some(described) if described.layout != event_type.layout => {
-                EventInfo { by_manifest: true, ..EventInfo::resolve(&described, pointer_size) }
-            }
-            Some(described) => EventInfo::resolve(&described, pointer_size),
-            None => EventInfo::resolve(event_type, pointer_size),
-        };
+        let (described, described_by) = complete(self.manifests, event_type);
+        let info = EventInfo { described_by, ..EventInfo::resolve(&described, pointer_size) };
         let wanted = self.visitor.event_type(id, &info);
         self.resolved.kinds.push(info);
         wanted

@@ -233,6 +233,22 @@ pub enum FieldType {
     RelLoc(Box<FieldType>),
     /// Size and position relative to the start of the payload.
     DataLoc(Box<FieldType>),
+    /// A value that is meant to be shown as text, which becomes a field of its own beside it (.etl).
+    Shown(Box<FieldType>, Shown),
+}
+
+/// The text that a value is meant to be shown as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Shown {
+    /// `10.0.0.7`, of four bytes in network order.
+    Ipv4,
+    /// `fe80::1`, of 16 bytes.
+    Ipv6,
+    /// `10.0.0.7:443` or `[fe80::1%2]:443`, of a `SOCKADDR_IN` or `SOCKADDR_IN6`.
+    SocketAddress,
+    /// `0x80070005`, of a number.
+    Hex,
 }
 
 /// A thread of a recording.

@@ -12,7 +12,7 @@
 use nom::Parser;
 use nom::multi::count;
 
-use super::tdh_types::{Description, InType, OutType, field, unit, value};
+use super::tdh_types::{Description, InType, OutType, field, shown, unit, value};
 use crate::bytes::{Parsed, guid, take, u8le, u16le, u32le, u64le};
 use crate::guid::Guid;
 use crate::reader::{EtwForm, Field, FieldType};
@@ -205,7 +205,8 @@ impl Schema<'_> {
             } else if has(LENGTH_IS_PROPERTY) {
                 let unit = InType::of_number(property.in_type).and_then(unit);
                 let unit = unit.ok_or("a length of a value without a length")?;
-                FieldType::Counted(Box::new(unit), place(property.length)?)
+                let kind = FieldType::Counted(Box::new(unit), place(property.length)?);
+                with_text(property, kind)
             } else {
                 self.single(property)?
             };
@@ -223,15 +224,22 @@ impl Schema<'_> {
         const UNKNOWN: &str = "a type that is not known in the embedded schema";
         let in_type = InType::of_number(property.in_type).ok_or(UNKNOWN)?;
         if let (Some(unit), 1..) = (unit(in_type), property.length) {
-            return Ok(FieldType::FixedArray(Box::new(unit), property.length));
+            return Ok(with_text(property, FieldType::FixedArray(Box::new(unit), property.length)));
         }
         value(in_type, OutType::of_tdh(property.out_type), self.pointer_size).ok_or(UNKNOWN)
     }
 }
 
+/// The type of a property whose length is said, with the text that it is meant to be shown as.
+fn with_text(property: &Property, kind: FieldType) -> FieldType {
+    let out_type = OutType::of_tdh(property.out_type);
+    InType::of_number(property.in_type).map_or_else(|| kind.clone(), |in_type| shown(in_type, out_type, kind.clone()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reader::Shown as Text;
 
     /// Where properties begin.
     const PROPERTIES: usize = 0x70;
@@ -273,8 +281,10 @@ mod tests {
         let port = [0, 0, 6 | 22 << 16, 0, 1, 0];
         let flag = [0, 0, 4 | 13 << 16, 0, 1, 0];
         let address = [0, 0, 14 | 24 << 16, 0, 1, 0];
-        let expected = [U16Be, Bool8, FixedArray(Box::new(U8), 16)];
-        assert_eq!(kinds(&blob(&[port, flag, address], 3)).unwrap(), expected);
+        let bytes = |count| Box::new(FixedArray(Box::new(U8), count));
+        let expected = [U16Be, Bool8, Shown(bytes(16), Text::Ipv6), Shown(bytes(28), Text::SocketAddress)];
+        let socket = [0, 0, 14 | 25 << 16, 0, 1 | 28 << 16, 0];
+        assert_eq!(kinds(&blob(&[port, flag, address, socket], 4)).unwrap(), expected);
     }
 
     #[test]

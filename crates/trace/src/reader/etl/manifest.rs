@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use super::tdh_types::{Description, InType, OutType, field, unit, value};
+use super::tdh_types::{Description, InType, OutType, field, shown, unit, value};
 use super::xml::{self, Fault, Node};
 use crate::guid::Guid;
 use crate::reader::{Field, FieldType};
@@ -44,7 +44,7 @@ struct Event {
 
 /// A field as the manifest has it; numbers stay text, they may be names of other fields.
 #[derive(Debug)]
-struct Data {
+pub struct Data {
     /// Its place in the text.
     at: usize,
     name: String,
@@ -53,6 +53,13 @@ struct Data {
     count: Option<String>,
     length: Option<String>,
     members: Option<Vec<Data>>,
+}
+
+impl Data {
+    /// A single field, not of a text.
+    pub fn new(name: &str, in_type: String, out_type: String, count: Option<String>, length: Option<String>) -> Data {
+        Data { at: 0, name: name.to_owned(), in_type, out_type, count, length, members: None }
+    }
 }
 
 /// Why a field cannot be used, and its place in the text.
@@ -94,6 +101,25 @@ impl EventManifest {
     pub fn parse(text: &str) -> Result<EventManifest, String> {
         let (providers, fault) = parse(text).map_err(|fault| fault.to_string())?;
         providers.into_iter().next().ok_or_else(|| fault.map_or_else(String::new, |fault| fault.to_string()))
+    }
+
+    /// A manifest without events.
+    pub fn of_provider(provider: String, guid: Option<Guid>) -> EventManifest {
+        EventManifest { provider, guid, ..EventManifest::default() }
+    }
+
+    /// Takes an event in; of its fields may be said why they cannot be known.
+    pub fn add(
+        &mut self,
+        id: u32,
+        version: u16,
+        name: String,
+        message: Option<String>,
+        fields: Result<Vec<Data>, &'static str>,
+    ) {
+        let template = format!("{id}.{version}");
+        self.templates.insert(template.clone(), fields);
+        self.events.insert((id, version), Event { name, message, template: Some(template) });
     }
 
     /// What the manifest says of an event.
@@ -288,10 +314,11 @@ fn kind(data: &Data, before: &[Data], pointer_size: u8) -> Result<FieldType, Unf
 
 fn single(data: &Data, before: &[Data], pointer_size: u8) -> Result<FieldType, &'static str> {
     let in_type = InType::of_manifest(&data.in_type).ok_or("a type that is not known in the manifest of this event")?;
+    let out_type = OutType::of_manifest(&data.out_type);
     if let (Some(unit), Some(length)) = (unit(in_type), &data.length) {
-        return repeated(unit, length, before);
+        return Ok(shown(in_type, out_type, repeated(unit, length, before)?));
     }
-    let kind = value(in_type, OutType::of_manifest(&data.out_type), pointer_size);
+    let kind = value(in_type, out_type, pointer_size);
     kind.ok_or("bytes without a length in the manifest of this event")
 }
 

@@ -1,4 +1,4 @@
-//! EventManifests in files (`.man`) that a user gives for events that a recording does not describe.
+//! Manifests in files (`.man`), and formats of messages (`.tmf`), that a user gives for events that a recording does not describe.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -6,7 +6,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::manifest::{self, EventManifest};
+use super::shipped;
 use super::tdh_types::Description;
+use super::tmf;
 use super::xml;
 use crate::error::{Error, Problem, Result, Severity};
 use crate::guid::Guid;
@@ -20,23 +22,82 @@ const MAX_FILE: u64 = 32 << 20;
 #[derive(Debug, Default)]
 pub struct EventManifests {
     providers: HashMap<Guid, Vec<EventManifest>>,
+    /// Classes of messages.
+    messages: HashMap<Guid, EventManifest>,
     /// What is wrong with single events and templates: a message for each file, and how many there are.
     odd: Vec<(String, u64)>,
 }
 
 impl EventManifests {
-    /// Reads files; an error says file, line, column and what was expected.
+    /// Reads files, and the files of directories; an error says file, line, column and what was expected.
     pub fn open(paths: &[PathBuf]) -> Result<EventManifests> {
         let mut manifests = EventManifests::default();
         for path in paths {
-            manifests.add(path, &read(path)?)?;
+            match path.is_dir() {
+                true => manifests.add_directory(path)?,
+                false => manifests.add_file(path)?,
+            }
         }
         Ok(manifests)
     }
 
-    /// Takes the text of a manifest in; `path` is its name in messages. What is wrong with single events or templates is kept
+    /// Takes the manifests of a directory in, in the order of their names. A file that cannot be read costs itself.
+    fn add_directory(&mut self, directory: &Path) -> Result<()> {
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(directory).map_err(Error::io(directory))? {
+            let path = entry.map_err(Error::io(directory))?.path();
+            let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
+            if ["man", "xml", "tmf"].iter().any(|known| extension == *known) && path.is_file() {
+                files.push(path);
+            }
+        }
+        if files.is_empty() {
+            let message =
+                format!("{}: has no .man, .xml or .tmf, expected a directory of manifests", directory.display());
+            return Err(Error::Usage(message));
+        }
+        files.sort();
+        for path in files {
+            if let Err(error) = self.add_file(&path) {
+                self.odd.push((format!("{error}; the file is left out"), 1));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_file(&mut self, path: &Path) -> Result<()> {
+        let text = if has_formats(path) { read_formats(path)? } else { read(path)? };
+        self.add(path, &text)
+    }
+
+    /// Takes formats of messages in.
+    fn add_formats(&mut self, path: &Path, text: &str) -> Result<()> {
+        let classes = tmf::parse(text).map_err(|why| Error::Usage(format!("{}: {why}", path.display())))?;
+        for class in classes {
+            self.messages.insert(class.guid.unwrap_or_default(), class);
+        }
+        Ok(())
+    }
+
+    /// What is known of a message.
+    fn message<'t>(&self, event_type: &'t EventType, etw: &EtwLayout) -> Cow<'t, EventType> {
+        let class = event_type.provider_guid.and_then(|guid| self.messages.get(&guid));
+        let said = class.and_then(|class| class.describe(event_type.event_id, 0, etw.pointer_size));
+        let Some(said) = said else { return Cow::Borrowed(event_type) };
+        let layout = match said.unreadable {
+            Some(why) => Layout::Unreadable(why),
+            None => Layout::Etw(EtwLayout { fields: said.fields, ..*etw }),
+        };
+        let (provider, name, message) = (said.provider, said.name, said.message);
+        Cow::Owned(EventType { provider, name, message, layout, ..event_type.clone() })
+    }
+
+    /// Takes the text of a manifest in, or of formats of messages when `path` ends in `.tmf`; it is the name in messages. What is wrong with single events or templates is kept
     /// for [`EventManifests::problems`].
     pub fn add(&mut self, path: &Path, text: &str) -> Result<()> {
+        if has_formats(path) {
+            return self.add_formats(path, text);
+        }
         let refuse = |fault| Error::Usage(format!("{}:{fault}", path.display()));
         let (providers, fault) = manifest::parse(text).map_err(refuse)?;
         if let Some(fault) = fault {
@@ -65,10 +126,9 @@ impl EventManifests {
 
     /// A kind of event with what the manifests say of it. They go before what the recording says, since they were asked
     /// for; of several for one provider the first that has the event is taken.
-    pub fn complete<'t>(&self, event_type: &'t EventType) -> Cow<'t, EventType> {
-        let Layout::Etw(etw) = &event_type.layout else { return Cow::Borrowed(event_type) };
+    fn complete<'t>(&self, event_type: &'t EventType, etw: &EtwLayout) -> Cow<'t, EventType> {
         let list = event_type.provider_guid.and_then(|guid| self.providers.get(&guid));
-        let Some(list) = list.filter(|_| etw.form == EtwForm::Manifest) else { return Cow::Borrowed(event_type) };
+        let Some(list) = list else { return Cow::Borrowed(event_type) };
         let mut out = event_type.clone();
         if let Some(first) = list.first().filter(|_| out.provider.is_empty()) {
             out.provider.clone_from(&first.provider);
@@ -89,14 +149,69 @@ impl EventManifests {
     }
 }
 
+/// Who describes the fields of an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Describes {
+    /// The recording, or the catalogue.
+    #[default]
+    Recording,
+    /// A manifest that the user gave.
+    Manifest,
+    /// What ships of the manifests of Windows.
+    Shipped,
+}
+
+/// A kind of event with what manifests say of it: those that the user gave go before the recording, those that ship behind it.
+pub fn complete<'t>(given: Option<&EventManifests>, event_type: &'t EventType) -> (Cow<'t, EventType>, Describes) {
+    let Layout::Etw(etw) = &event_type.layout else { return (Cow::Borrowed(event_type), Describes::Recording) };
+    if let (EtwForm::Message, Some(given)) = (etw.form, given) {
+        let out = given.message(event_type, etw);
+        let described_by = if matches!(out, Cow::Owned(_)) { Describes::Manifest } else { Describes::Recording };
+        return (out, described_by);
+    }
+    if etw.form != EtwForm::Manifest {
+        return (with_provider(Cow::Borrowed(event_type)), Describes::Recording);
+    }
+    let out = given.map_or(Cow::Borrowed(event_type), |given| given.complete(event_type, etw));
+    if out.layout != event_type.layout {
+        return (out, Describes::Manifest);
+    }
+    shipped(with_provider(out), etw)
+}
+
+/// With the name of its provider, where the recording has only the GUID of one of Windows.
+fn with_provider(mut event_type: Cow<'_, EventType>) -> Cow<'_, EventType> {
+    let unnamed = event_type.provider_guid.filter(|_| event_type.provider.is_empty());
+    if let Some(name) = unnamed.and_then(shipped::provider_name) {
+        event_type.to_mut().provider = name.to_owned();
+    }
+    event_type
+}
+
+/// With its name and its fields, of an event that ships. Several events may have one name in a recording, so that the one that
+/// ships is taken; fields are taken where the recording has none.
+fn shipped<'t>(mut event_type: Cow<'t, EventType>, etw: &EtwLayout) -> (Cow<'t, EventType>, Describes) {
+    let manifest = event_type.provider_guid.and_then(shipped::manifest).and_then(|read| read.as_ref().ok());
+    let version = u16::try_from(event_type.version).unwrap_or(u16::MAX);
+    let said = manifest.and_then(|m| m.describe(event_type.event_id, version, etw.pointer_size));
+    let Some(said) = said else { return (event_type, Describes::Recording) };
+    let out = event_type.to_mut();
+    if !said.name.is_empty() {
+        out.name = said.name;
+    }
+    if etw.fields.is_some() {
+        return (event_type, Describes::Recording);
+    }
+    out.layout = match said.unreadable {
+        Some(why) => Layout::Unreadable(why),
+        None => Layout::Etw(EtwLayout { fields: said.fields, ..*etw }),
+    };
+    (event_type, Describes::Shipped)
+}
+
 /// The text of a file. EventManifests are UTF-8 or, as the SDK's tools write them, UTF-16 with a mark in front.
 fn read(path: &Path) -> Result<String> {
-    let file = std::fs::File::open(path).map_err(Error::io(path))?;
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(Error::io(path))?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(Error::Usage(format!("{}: more than 32 MB, expected a manifest", path.display())));
-    }
+    let bytes = bytes_of(path)?;
     if let Some(wide) = bytes.strip_prefix(b"\xFF\xFE") {
         return Ok(utf16::string(wide));
     }
@@ -114,4 +229,28 @@ fn read(path: &Path) -> Result<String> {
             Err(Error::Usage(message))
         }
     }
+}
+
+fn bytes_of(path: &Path) -> Result<Vec<u8>> {
+    let file = std::fs::File::open(path).map_err(Error::io(path))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(Error::io(path))?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(Error::Usage(format!("{}: more than 32 MB, expected a manifest", path.display())));
+    }
+    Ok(bytes)
+}
+
+/// Whether a file has formats of messages.
+fn has_formats(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tmf"))
+}
+
+/// The text of a file of formats. It is of the code page of the machine that it was made on; what is no UTF-8 of it is replaced.
+fn read_formats(path: &Path) -> Result<String> {
+    let bytes = bytes_of(path)?;
+    Ok(match bytes.strip_prefix(b"\xFF\xFE") {
+        Some(wide) => utf16::string(wide),
+        None => String::from_utf8_lossy(&bytes).into_owned(),
+    })
 }

@@ -33,10 +33,12 @@ mod processes;
 mod refs;
 mod resync;
 mod schemas;
+mod shipped;
 mod stacks;
 mod state;
 mod subject;
 mod tdh_types;
+mod tmf;
 mod tracelogging;
 mod xml;
 mod xpress;
@@ -48,9 +50,10 @@ use crate::error::{Problem, ProblemLog, Result, Severity};
 use crate::source::{Input, Spooled};
 use chain::{Log, Session};
 pub use live::read_live;
-pub use manifests::EventManifests;
+pub use manifests::{Describes, EventManifests, complete};
 use merge::Receiver;
 use prescan::prescan;
+pub use shipped::provider_guid;
 use state::State;
 
 /// Whether these first bytes are those of a header buffer: its type, its sizes, and a header of the header event.

@@ -2,7 +2,7 @@
 //! Source: `TDH_INTYPE_*` and `TDH_OUTTYPE_*` of the SDK's `tdh.h`, `TlgIn*` and `TlgOut*` of microsoft/tracelogging, the
 //! event manifest schema (`eventman.xsd`) for the names.
 
-use crate::reader::{Field, FieldType};
+use crate::reader::{Field, FieldType, Shown};
 
 /// What a recording or a manifest says of a kind of event.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,7 +77,7 @@ in_types! {
     CountedBinary = 25, "win:CountedBinary";
 }
 
-/// How a value is shown, as far as that decides how it is read.
+/// How a value is shown, as far as that decides how it is read, or gives it a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutType {
     /// A character, of a number.
@@ -86,8 +86,14 @@ pub enum OutType {
     Boolean,
     /// A port, in network order.
     Port,
+    /// An IPv4 address.
+    Ipv4,
     /// An IPv6 address, of 16 bytes without a length.
     Ipv6,
+    /// An address with a port, of either kind.
+    SocketAddress,
+    /// A number in hexadecimal, or one of the codes that are written so.
+    Hex,
     /// Any other.
     Other,
 }
@@ -98,8 +104,11 @@ impl OutType {
         match number {
             1 => OutType::String,
             13 => OutType::Boolean,
+            16..=19 | 31 | 32 | 37 => OutType::Hex,
             22 => OutType::Port,
+            23 => OutType::Ipv4,
             24 => OutType::Ipv6,
+            25 => OutType::SocketAddress,
             _ => OutType::Other,
         }
     }
@@ -109,8 +118,11 @@ impl OutType {
         match number {
             2 => OutType::String,
             3 => OutType::Boolean,
+            4 | 14 | 15 | 37 => OutType::Hex,
             7 => OutType::Port,
+            8 => OutType::Ipv4,
             9 => OutType::Ipv6,
+            10 => OutType::SocketAddress,
             _ => OutType::Other,
         }
     }
@@ -120,8 +132,12 @@ impl OutType {
         match name {
             "xs:string" => OutType::String,
             "xs:boolean" => OutType::Boolean,
+            "win:HexInt8" | "win:HexInt16" | "win:HexInt32" | "win:HexInt64" => OutType::Hex,
+            "win:HResult" | "win:NTSTATUS" | "win:CodePointer" => OutType::Hex,
             "win:Port" => OutType::Port,
+            "win:IPv4" => OutType::Ipv4,
             "win:IPv6" => OutType::Ipv6,
+            "win:SocketAddress" => OutType::SocketAddress,
             _ => OutType::Other,
         }
     }
@@ -129,6 +145,33 @@ impl OutType {
 
 /// The type of a single value; `None` when its length or its fields are elsewhere in the description.
 pub fn value(in_type: InType, out_type: OutType, pointer_size: u8) -> Option<FieldType> {
+    Some(shown(in_type, out_type, bare(in_type, out_type, pointer_size)?))
+}
+
+/// A type with the text that it is meant to be shown as, if any. Addresses are numbers in all tables.
+pub fn shown(in_type: InType, out_type: OutType, kind: FieldType) -> FieldType {
+    let shown = match (in_type, out_type) {
+        (InType::UInt32, OutType::Ipv4) => Shown::Ipv4,
+        (InType::Binary | InType::CountedBinary, OutType::Ipv6) => Shown::Ipv6,
+        (InType::Binary | InType::CountedBinary, OutType::SocketAddress) => Shown::SocketAddress,
+        (InType::HexInt32 | InType::HexInt64, _) => Shown::Hex,
+        (
+            InType::Int8
+            | InType::UInt8
+            | InType::Int16
+            | InType::UInt16
+            | InType::Int32
+            | InType::UInt32
+            | InType::Int64
+            | InType::UInt64,
+            OutType::Hex,
+        ) => Shown::Hex,
+        _ => return kind,
+    };
+    FieldType::Shown(Box::new(kind), shown)
+}
+
+fn bare(in_type: InType, out_type: OutType, pointer_size: u8) -> Option<FieldType> {
     Some(match (in_type, out_type) {
         (InType::UnicodeString, _) => FieldType::Utf16Z,
         (InType::AnsiString, _) => FieldType::AnsiZ,
@@ -193,5 +236,14 @@ mod tests {
         assert_eq!(value(InType::UInt8, OutType::of_tdh(13), 8), Some(FieldType::Bool8));
         assert_eq!(value(InType::Pointer, OutType::Other, 4), Some(FieldType::Pointer32));
         assert_eq!(value(InType::Binary, OutType::Other, 8), None);
+        for address in [OutType::of_tdh(23), OutType::of_trace_logging(8), OutType::of_manifest("win:IPv4")] {
+            let expected = FieldType::Shown(Box::new(FieldType::U32), Shown::Ipv4);
+            assert_eq!(value(InType::UInt32, address, 8), Some(expected));
+            assert_eq!(value(InType::Int64, address, 8), Some(FieldType::I64), "no address");
+        }
+        for code in [OutType::of_tdh(32), OutType::of_trace_logging(15), OutType::of_manifest("win:HResult")] {
+            let expected = FieldType::Shown(Box::new(FieldType::I32), Shown::Hex);
+            assert_eq!(value(InType::Int32, code, 8), Some(expected));
+        }
     }
 }

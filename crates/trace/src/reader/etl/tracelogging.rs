@@ -15,7 +15,7 @@ use nom::combinator::cond;
 use nom::multi::count;
 use nom::sequence::{preceded, terminated};
 
-use super::tdh_types::{Description, InType, OutType, field, value};
+use super::tdh_types::{Description, InType, OutType, field, shown, value};
 use crate::bytes::{Parsed, fail, inner, take, u8le, u16le};
 use crate::reader::{Field, FieldType};
 
@@ -116,7 +116,10 @@ impl Reader {
                 return count(member, out.into()).map(FieldType::Object).parse(input);
             }
             // Unlike in a manifest the payload has the length.
-            Some(InType::Binary) => return Ok((input, FieldType::Array(Box::new(FieldType::U8)))),
+            Some(InType::Binary) => {
+                let bytes = FieldType::Array(Box::new(FieldType::U8));
+                return Ok((input, shown(InType::Binary, OutType::of_trace_logging(out), bytes)));
+            }
             _ => {}
         }
         match known.and_then(|known| value(known, OutType::of_trace_logging(out), self.pointer_size)) {
@@ -129,6 +132,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reader::Shown as Text;
 
     fn blob(fields: &[u8]) -> Vec<u8> {
         let mut out = ((fields.len() + 5) as u16).to_le_bytes().to_vec();
@@ -151,6 +155,18 @@ mod tests {
         assert_eq!(kinds(b"c\0\x61\x02\0xyd\0\x10").unwrap(), [Array(Box::new(U8)), U64]);
         let inner = vec![field("x", I8), field("y", Guid)];
         assert_eq!(kinds(b"s\0\x98\x02x\0\x03y\0\x0F").unwrap(), [Object(inner)]);
+        // Formats that have a text: addresses, hexadecimal numbers and codes. Of JSON the text is the value.
+        let text = |kind, shown| Shown(Box::new(kind), shown);
+        let bytes = || Array(Box::new(U8));
+        assert_eq!(kinds(b"a\0\x88\x08b\0\x8E\x09").unwrap(), [text(U32, Text::Ipv4), text(bytes(), Text::Ipv6)]);
+        assert_eq!(
+            kinds(b"a\0\x8E\x0Ab\0\x87\x0F").unwrap(),
+            [text(bytes(), Text::SocketAddress), text(I32, Text::Hex)]
+        );
+        assert_eq!(
+            kinds(b"a\0\x14b\0\x8A\x04j\0\x82\x0C").unwrap(),
+            [text(U32, Text::Hex), text(U64, Text::Hex), AnsiZ]
+        );
         // Tags behind a format.
         assert_eq!(kinds(b"t\0\x88\x84\x81\x00u\0\x08").unwrap(), [U32, U32]);
     }

@@ -349,7 +349,6 @@ mod tests {
             "counters",
             "requests",
             "threadpool",
-            "async",
             "database",
             "heap",
             "all",
