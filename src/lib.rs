@@ -161,10 +161,10 @@ pub mod cli;
 pub use tracequet_analyze as analyze;
 pub use tracequet_convert::inspect::{self, Inspection};
 pub use tracequet_convert::{
-    AddressType, Collected, Compression, Convert, DatasetLayout, Done, Expanded, Expire, Expired, FailedInput, Format,
-    FoundTable, Identities, InputSummary, Progress, Rows, SkippedInput, Step, StoredDataset, Summary, TableSummary,
-    Watch, batches, collect_etw, collect_port, convert, convert_each, expand, expire, fetch_dataset, is_recording_name,
-    remove, repair, tables,
+    AddressType, Collected, Compacted, Compression, Convert, DatasetLayout, Done, Expanded, Expire, Expired,
+    FailedInput, Format, FoundTable, GRACE, Identities, InputSummary, LeftOut, Progress, Rows, SkippedInput, Step,
+    StoredDataset, Summary, TableSummary, Watch, batches, collect_etw, collect_port, compact, convert, convert_each,
+    expand, expire, fetch_dataset, is_recording_name, remove, repair, tables,
 };
 pub use tracequet_dataset as dataset;
 pub use tracequet_dataset::read::{Column, Dataset, Recording, Scan, Table};

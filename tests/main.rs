@@ -57,6 +57,8 @@ mod collect_follow;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod collect_session;
 #[cfg(feature = "cli")]
+mod compaction;
+#[cfg(feature = "cli")]
 mod convert;
 mod damage;
 mod dataset;

@@ -58,10 +58,11 @@ pub fn native(path: &str) -> String {
     path.replace('/', std::path::MAIN_SEPARATOR_STR)
 }
 
-/// What is in a dataset, without the file that is only locked.
+/// What is in a dataset, without the files that are only locked.
 pub fn content(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut content = files(folder);
     content.remove("manifest/.lock");
+    content.remove("manifest/.packing");
     content
 }
 

@@ -146,7 +146,7 @@ pub enum Command {
     /// Show what changed between recordings: own methods, heap, findings, metrics
     #[command(long_about = super::diff::ABOUT, after_help = super::diff::EXAMPLES)]
     Diff(DiffArgs),
-    /// List, remove, expire or verify the recordings of a dataset, or repair its summary
+    /// List, remove, expire, compact or verify the recordings of a dataset, or repair its summary
     #[command(after_help = super::dataset::EXAMPLES)]
     Dataset(DatasetArgs),
     /// Show which types fill the heap, what they retain, and what keeps an object alive
@@ -302,7 +302,8 @@ pub struct OutputArgs {
     pub output: PathBuf,
     /// Write only these tables [default: all]
     ///
-    /// `event` means the tables of all kinds of events, `event/<provider>` and `event/<provider>/<event>` some of them.
+    /// `figures` means what rules and comparisons of many recordings need: trace, trace_label, diagnostic, metric, finding, process, gc,
+    /// gc_pause, event_type, session_provider. `event` means the tables of all kinds of events, `event/<provider>` and `event/<provider>/<event>` some of them.
     #[arg(long, value_name = "TABLE,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub tables: Vec<String>,
     /// File format of the tables

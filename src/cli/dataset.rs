@@ -1,4 +1,5 @@
-//! `tracequet dataset`: the recordings of a dataset of several: list, remove, expire, verify, repair.
+//! `tracequet dataset`: the recordings of a dataset of several: list, remove, expire, compact, verify,
+//! repair.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ Examples:
   tracequet dataset remove lake app-7be25f482ca259f4
   tracequet dataset expire lake --older-than 30d --keep-last 100 --dry-run
   tracequet dataset expire lake --older-than 14d --where branch=main --keep-tables metric,finding
+  tracequet dataset compact lake
   tracequet dataset verify lake
   tracequet dataset repair lake
   tracequet dataset list s3://bucket/lake";
@@ -36,6 +38,8 @@ pub enum DatasetCommand {
     Remove(RemoveArgs),
     /// Remove old recordings, or all but some of their tables
     Expire(ExpireArgs),
+    /// Put the tables of many recordings together in few large files
+    Compact(CompactArgs),
     /// Compare the files with the entries of the dataset, and read every table
     Verify(OfDataset),
     /// Write manifest.json and views.sql anew, by the entries of the recordings
@@ -47,6 +51,16 @@ pub struct OfDataset {
     /// Dataset
     #[arg(value_name = "DATASET")]
     pub dataset: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct CompactArgs {
+    /// Dataset of several recordings
+    #[arg(value_name = "DATASET")]
+    pub dataset: PathBuf,
+    /// Keep the files that were there for so long under a hidden name, for readers that have begun: 0, 30m, 12h, 1d [default: 1h]
+    #[arg(long, value_name = "TIME", value_parser = grace)]
+    pub grace: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
@@ -90,6 +104,16 @@ fn age(text: &str) -> Result<Duration, String> {
     seconds.map(Duration::from_secs).ok_or_else(|| "expected hours, days or weeks: 12h, 30d, 8w".into())
 }
 
+/// Reads `0`, `30m`, `12h` or `1d`.
+fn grace(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let minutes = text.strip_suffix('m').and_then(|number| number.parse::<u64>().ok()).and_then(|n| n.checked_mul(60));
+    let found = minutes.map(Duration::from_secs).map_or_else(|| age(text), Ok);
+    found.map_err(|_| "expected 0, minutes, hours or days: 30m, 12h, 1d".into())
+}
+
 /// Does what the subcommand says.
 pub fn run(args: &DatasetArgs) -> anyhow::Result<Outcome> {
     match &args.command {
@@ -100,6 +124,7 @@ pub fn run(args: &DatasetArgs) -> anyhow::Result<Outcome> {
             Ok(Outcome::Whole)
         }
         DatasetCommand::Expire(args) => expire(args),
+        DatasetCommand::Compact(args) => compact(args),
         DatasetCommand::Repair(of) => {
             let damaged = crate::repair(&of.dataset)?;
             for damaged in &damaged {
@@ -165,6 +190,23 @@ fn expire(args: &ExpireArgs) -> anyhow::Result<Outcome> {
     let bytes = gone.iter().fold(0u64, |sum, one| sum.saturating_add(one.bytes));
     out.push_str(&format!("{} recordings {what}, {} bytes\n", count(gone.len() as u64), count(bytes)));
     Outcome::Whole.printed(print_result(&out))
+}
+
+/// Exit code 2 when a recording cannot be read.
+fn compact(args: &CompactArgs) -> anyhow::Result<Outcome> {
+    let done = crate::compact(&args.dataset, args.grace.unwrap_or(crate::GRACE))?;
+    for left in &done.left_out {
+        print_note(&format!("tracequet: {} stays as it is: {}\n", clean(&left.key), clean(&left.error.to_string())))?;
+    }
+    let text = format!(
+        "{} recordings compacted: {} files with {} bytes became {} files with {} bytes\n",
+        count(done.recordings),
+        count(done.files.0),
+        count(done.bytes.0),
+        count(done.files.1),
+        count(done.bytes.1)
+    );
+    Outcome::with_losses(!done.left_out.is_empty()).printed(print_result(&text))
 }
 
 /// Exit code 2 when something is wrong.

@@ -431,7 +431,11 @@ fn lossy(runs: &[&Run]) -> Option<String> {
 /// Why the figures of runs cannot be held against anything: they are made of rows of different kinds, or of a kind that makes the
 /// same error in each run.
 fn unproven(name: &str, runs: &[&Run]) -> Result<Option<String>> {
-    let sources: BTreeSet<&str> = runs.iter().filter_map(|run| run.source(name)).collect();
+    unproven_by(name, runs.iter().filter_map(|run| run.source(name)).collect())
+}
+
+/// The same by the kinds of rows.
+fn unproven_by(name: &str, sources: BTreeSet<&str>) -> Result<Option<String>> {
     if sources.len() > 1 {
         let list = sources.into_iter().collect::<Vec<_>>().join("` and `");
         return Ok(Some(format!("not comparable: the figure is made of `{list}`")));
@@ -539,6 +543,11 @@ pub struct Difference {
     pub what: &'static str,
 }
 
+/// The figure with a name of each run. `places` are where those of the name before were.
+fn figures_near<'r>(name: &str, runs: &'r [Run], places: &mut [usize]) -> Vec<Option<&'r Metric>> {
+    runs.iter().zip(places).map(|(run, place)| run.near(name, place)).collect()
+}
+
 /// Holds all figures of two sets of runs against each other.
 pub fn compare(base: &[Run], new: &[Run]) -> Result<Vec<Difference>> {
     let (mut names, mut known): (Vec<&str>, BTreeSet<&str>) = Default::default();
@@ -548,16 +557,20 @@ pub fn compare(base: &[Run], new: &[Run]) -> Result<Vec<Difference>> {
         }
     }
     let mut found = Vec::new();
+    let (mut base_places, mut new_places) = (vec![0; base.len()], vec![0; new.len()]);
     for name in names {
-        let (theirs, all_theirs) = values_known(name, base)?;
-        let (own, all_own) = values_known(name, new)?;
+        let their_figures = figures_near(name, base, &mut base_places);
+        let own_figures = figures_near(name, new, &mut new_places);
+        let (theirs, all_theirs) = values_known(name, base, &their_figures)?;
+        let (own, all_own) = values_known(name, new, &own_figures)?;
         if theirs.is_empty() && own.is_empty() {
             continue;
         }
         // Of values that are not finite, or of some runs alone, no test says anything.
         let is_whole = all_own && all_theirs && own.iter().chain(&theirs).all(|value| value.is_finite());
-        let judged: Vec<&Run> = new.iter().chain(base).collect();
-        let is_proven = unproven(name, &judged)?.is_none();
+        let judged = new.iter().zip(&own_figures).chain(base.iter().zip(&their_figures));
+        let sources = judged.filter_map(|(run, figure)| run.source_of(name, *figure)).collect();
+        let is_proven = unproven_by(name, sources)?.is_none();
         let can_tell = is_whole && is_proven && least_chance(own.len(), theirs.len()) <= CHANCE;
         let chance = if can_tell { mann_whitney(&own, &theirs) } else { None };
         let definition = definition_of(name)?;

@@ -48,8 +48,9 @@ pub use request::{Convert, DatasetLayout, Progress, Step};
 use stored::{Fetches, Target, address_of};
 pub use stored::{StoredDataset, fetch_dataset};
 pub use summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary};
+pub use tracequet_dataset::compact::{Compacted, LeftOut};
 pub use tracequet_dataset::format::{AddressType, Format};
-pub use tracequet_dataset::write::Compression;
+pub use tracequet_dataset::write::{Compression, GRACE};
 
 /// Converts recordings into one dataset. The dataset appears whole or not at all; with [`Convert::append`] each recording
 /// does.
@@ -107,6 +108,13 @@ pub fn remove(dataset: &Path, keys: &[String]) -> Result<()> {
 /// Lets old recordings of a dataset of several go, whole or but for the tables that are to stay. Returns those that went.
 pub fn expire(dataset: &Path, wanted: &Expire) -> Result<Vec<Expired>> {
     lake::expire(dataset, wanted)
+}
+
+/// Puts the tables of the recordings of a dataset of several together in few large files: the rows stay the same, and each recording can be
+/// asked for and removed as before. Other programs may add and read meanwhile. The files that were there stay under a hidden name for
+/// `grace`, for readers that have begun. A recording that cannot be read stays as it is.
+pub fn compact(dataset: &Path, grace: std::time::Duration) -> Result<Compacted> {
+    lake::compact(dataset, grace)
 }
 
 /// Writes `manifest.json` and `views.sql` of a dataset of several recordings anew, by the entries of the recordings, and removes

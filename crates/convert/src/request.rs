@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tracequet_dataset::format::{AddressType, Format, Options};
+use tracequet_dataset::table::select::without_groups;
 use tracequet_dataset::write::Compression;
 use tracequet_facts::code::own::OwnCode;
 
@@ -101,9 +102,9 @@ impl Convert {
     }
 
     /// Only these tables; `event` stands for all payload tables, `event/<provider>` and `event/<provider>/<event>` for
-    /// some. Empty: all.
+    /// some, and `figures` for what rules and comparisons need. Empty: all.
     pub fn tables<T: Into<String>>(self, tables: impl IntoIterator<Item = T>) -> Convert {
-        Convert { tables: tables.into_iter().map(Into::into).collect(), ..self }
+        Convert { tables: without_groups(tables.into_iter().map(Into::into)), ..self }
     }
 
     /// Only events of these providers. Empty: all. What is normalised from others is then missing too.

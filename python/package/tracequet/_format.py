@@ -10,6 +10,9 @@ MANIFEST = "manifest.json"
 ENTRIES = "manifest"
 """The folder with an entry of each of several recordings."""
 
+PACKS = "packed"
+"""The folder of the entries of packs (recordings that were compacted), in that of the entries."""
+
 NO_RECORDING = "none"
 """The key under which there is a file without rows of each table."""
 
@@ -24,6 +27,11 @@ def entry(key: str) -> str:
 def is_entry(name: str) -> bool:
     """Whether this is the name of an entry."""
     return name.endswith(_ENTRY)
+
+
+def is_entry_of_pack(path: str) -> bool:
+    """Whether the file of an entry is that of a pack."""
+    return os.path.basename(os.path.dirname(path)) == PACKS
 
 
 def partition(key: str) -> str:

@@ -408,23 +408,51 @@ def _convert(address: str, sha256: str, output: str, options: Dict[str, Any]) ->
 
 
 def _entries(dataset: str) -> Iterator[Dict[str, Any]]:
-    """The recordings of a dataset: the files of its folder `manifest`."""
+    """The recordings of a dataset: those of its packs, and the others by the files of its folder `manifest`."""
+    names = _entry_files(dataset)
+    packed = set()
+    for pack in _packs(names):
+        for recorded, _, _ in pack["recordings"]:
+            packed.add(recorded["trace_id"])
+            yield recorded
+    for name in names:
+        if not _format.is_entry_of_pack(name):
+            for entry in _parsed(_read(name)):
+                # A recording of a pack may have an entry that is left over.
+                if entry["trace_id"] not in packed:
+                    yield entry
+
+
+def _packs(names: List[str]) -> List[Dict[str, Any]]:
+    """The packs among the files of entries that no other one has replaced."""
+    texts = [_read(name) for name in names if _format.is_entry_of_pack(name)]
+    packs = [json.loads(text) for text in texts if text]
+    gone = {name for pack in packs for name in pack["replaces"]}
+    return [pack for pack in packs if pack["pack"] not in gone]
+
+
+def _entry_files(dataset: str) -> List[str]:
+    """The files of entries, of recordings and of packs."""
     if _is_local(dataset):
         folder = os.path.join(_local(dataset), _format.ENTRIES)
-        if os.path.isdir(folder):
-            for name in sorted(os.listdir(folder)):
-                if _format.is_entry(name):
-                    with open(os.path.join(folder, name), "rb") as file:
-                        yield from _parsed(file.read())
-        return
+        found = []
+        for path in (folder, os.path.join(folder, _format.PACKS)):
+            if os.path.isdir(path):
+                found += [os.path.join(path, name) for name in sorted(os.listdir(path)) if _format.is_entry(name)]
+        return found
     try:
-        addresses = _stores.listed(f"{dataset.rstrip('/')}/{_format.ENTRIES}")
+        return [name for name in _stores.listed(f"{dataset.rstrip('/')}/{_format.ENTRIES}") if _format.is_entry(name)]
     except FileNotFoundError:
-        return
-    for address in addresses:
-        if _format.is_entry(address):
-            with _stores.opened(address) as file:
-                yield from _parsed(file.read())
+        return []
+
+
+def _read(name: str) -> bytes:
+    """What is in a file or an object; nothing if it was removed meanwhile."""
+    try:
+        with open(name, "rb") if _is_local(name) else _stores.opened(name) as file:
+            return bytes(file.read())
+    except FileNotFoundError:
+        return b""
 
 
 def _parsed(text: bytes) -> Iterator[Dict[str, Any]]:
@@ -479,11 +507,19 @@ def _describe(output: str) -> None:
     failed: List[Dict[str, Any]] = []
     tables: Dict[str, Dict[str, Any]] = {}
     last: Dict[str, Any] = {}
+
+    def add(name: str, rows: int, size: int) -> None:
+        known = tables.setdefault(name, {"name": name, "rows": 0, "bytes": 0})
+        known["rows"] += rows
+        known["bytes"] += size
+
+    for pack in _packs(_entry_files(output)):
+        for table in pack["tables"]:
+            for file in table["files"]:
+                add(table["name"], file["rows"], file["bytes"])
     for entry in _entries(output):
         for table in entry.pop("tables", []):
-            known = tables.setdefault(table["name"], {"name": table["name"], "rows": 0, "bytes": 0})
-            known["rows"] += table["rows"]
-            known["bytes"] += table["bytes"]
+            add(table["name"], table["rows"], table["bytes"])
         last = entry
         (failed if entry.get("status") == "failed" else inputs).append(entry)
     if not last:

@@ -37,9 +37,13 @@ impl Run {
     /// The kind of rows that a figure was made from, where there are several. One of several that this run does not have would
     /// have been made from those of the others.
     pub(super) fn source(&self, name: &str) -> Option<&str> {
+        self.source_of(name, self.metrics.iter().find(|metric| metric.name == name))
+    }
+
+    /// The same of a figure that was looked for.
+    pub(super) fn source_of<'r>(&'r self, name: &str, own: Option<&'r Metric>) -> Option<&'r str> {
         let family = name.find('[').and_then(|end| name.get(..=end));
         let is_of_family = |metric: &&Metric| family.is_some_and(|family| metric.name.starts_with(family));
-        let own = self.metrics.iter().find(|metric| metric.name == name);
         own.or_else(|| self.metrics.iter().find(is_of_family)).and_then(|metric| metric.source.as_deref())
     }
 }
@@ -58,7 +62,23 @@ pub(super) enum Figure {
 impl Run {
     /// What it says of a figure. Of what it counts by names, one that does not occur is 0.
     pub(super) fn figure(&self, name: &str) -> Result<Figure> {
-        let found = self.metrics.iter().find(|metric| metric.name == name);
+        self.figure_of(name, self.metrics.iter().find(|metric| metric.name == name))
+    }
+
+    /// The figure with a name, which is looked for from `place` on, and then before it. Runs of one program have their figures in the same
+    /// order, so that the next one is mostly the one behind the last.
+    pub(super) fn near(&self, name: &str, place: &mut usize) -> Option<&Metric> {
+        let (before, behind) = self.metrics.split_at_checked((*place).min(self.metrics.len()))?;
+        let is_it = |metric: &Metric| metric.name == name;
+        let found = match behind.iter().position(is_it) {
+            Some(found) => before.len() + found,
+            None => before.iter().position(is_it)?,
+        };
+        *place = found + 1;
+        self.metrics.get(found)
+    }
+
+    fn figure_of(&self, name: &str, found: Option<&Metric>) -> Result<Figure> {
         if let Some(value) = found.and_then(|metric| metric.value) {
             return Ok(Figure::Is(value));
         }
@@ -107,11 +127,11 @@ pub(super) fn values(rule: &Rule, name: &str, runs: &[Run], whose: &str) -> Resu
     }))
 }
 
-/// The values of a figure in the runs that could be read, and whether each of them has one.
-pub(super) fn values_known(name: &str, runs: &[Run]) -> Result<(Vec<f64>, bool)> {
+/// The values of a figure in the runs that could be read, and whether each of them has one. `found` are the figures with this name.
+pub(super) fn values_known(name: &str, runs: &[Run], found: &[Option<&Metric>]) -> Result<(Vec<f64>, bool)> {
     let (mut values, mut is_whole) = (Vec::new(), true);
-    for run in runs.iter().filter(|run| !run.is_failed) {
-        match run.figure(name)? {
+    for (run, found) in runs.iter().zip(found).filter(|(run, _)| !run.is_failed) {
+        match run.figure_of(name, *found)? {
             Figure::Is(value) => values.push(value),
             Figure::UpTo(_) | Figure::Missing(_) => is_whole = false,
         }

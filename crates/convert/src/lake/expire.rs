@@ -1,15 +1,18 @@
 //! Lets old recordings of a dataset of several go: whole, or but for the tables that are to stay.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry as Slot;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use tracequet_dataset::format::{Recorded, Status};
-use tracequet_dataset::table::select::Selection;
+use tracequet_dataset::compact::reduce;
+use tracequet_dataset::format::{Pack, Recorded, Status};
+use tracequet_dataset::table::select::{Selection, without_groups};
 use tracequet_dataset::write::Lake;
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::time::format_utc;
 
+use super::compact::{remove_all, threads};
 use super::described;
 use super::head::head_of;
 use super::located::at;
@@ -56,7 +59,7 @@ fn expire_at(lake: &Lake, wanted: &Expire, now: SystemTime) -> Result<Vec<Expire
             "nothing says which recordings go: give an age, or how many of the newest stay".into(),
         ));
     }
-    let kept = Selection::new(&wanted.keep_tables)?;
+    let kept = Selection::new(&without_groups(wanted.keep_tables.iter().cloned()))?;
     let is_whole = wanted.keep_tables.is_empty();
     let keeps = |table: &str| match table.strip_prefix("event/").and_then(|event| event.split_once('/')) {
         // A selection of no tables stands for all.
@@ -66,13 +69,26 @@ fn expire_at(lake: &Lake, wanted: &Expire, now: SystemTime) -> Result<Vec<Expire
     };
     let (format, address_type) = head_of(lake)?;
     let mut gone = Vec::new();
-    for recorded in chosen(lake, wanted, now)? {
-        let (key, start) = (recorded.trace_id, recorded.start.unwrap_or_default());
-        let bytes = if is_whole || wanted.dry_run { lake.bytes_of(&key, keeps)? } else { lake.shrink(&key, keeps)? };
-        if is_whole && !wanted.dry_run && !lake.remove(&key)? {
-            // Another program has removed it meanwhile.
-            continue;
+    let chosen = chosen(lake, wanted, now)?;
+    let keys: Vec<String> = chosen.iter().map(|recorded| recorded.trace_id.clone()).collect();
+    let packed = bytes_in_packs(lake, &keys, &keeps)?;
+    let went = match (wanted.dry_run, is_whole) {
+        (true, _) => None,
+        (false, true) => Some(remove_all_after(lake, &keys, keeps)?),
+        (false, false) => {
+            reduce(lake, &keys, threads(), &keeps)?;
+            None
         }
+    };
+    for recorded in chosen {
+        let (key, start) = (recorded.trace_id, recorded.start.unwrap_or_default());
+        let bytes = match (packed.get(&key), &went) {
+            // Another program may have removed it meanwhile.
+            (_, Some(went)) => went.get(&key).copied(),
+            (Some(bytes), None) => Some(*bytes),
+            (None, None) if wanted.dry_run => lake.bytes_of(&key, keeps)?,
+            (None, None) => lake.shrink(&key, keeps)?,
+        };
         // A recording that an earlier run reduced has nothing more to lose.
         let is_new = |bytes: &u64| *bytes > 0 || is_whole;
         gone.extend(bytes.filter(is_new).map(|bytes| Expired { trace_id: key, start, bytes }));
@@ -82,6 +98,41 @@ fn expire_at(lake: &Lake, wanted: &Expire, now: SystemTime) -> Result<Vec<Expire
         described::write(&Convert { format, address_type, ..Convert::default() }, lake)?;
     }
     Ok(gone)
+}
+
+/// Of the recordings that are in packs, the part of each in the bytes of the tables that `keeps` is not true of.
+fn bytes_in_packs(lake: &Lake, keys: &[String], keeps: impl Fn(&str) -> bool) -> Result<HashMap<String, u64>> {
+    let mut bytes = HashMap::new();
+    let mut packs: HashMap<String, Option<Pack>> = HashMap::new();
+    for key in keys {
+        let Some(name) = lake.pack_of(key)? else { continue };
+        let pack = match packs.entry(name) {
+            Slot::Occupied(known) => known.into_mut(),
+            Slot::Vacant(free) => {
+                let found = lake.pack(free.key())?.and_then(|found| found.ok());
+                free.insert(found)
+            }
+        };
+        if let Some((pack, (_, member))) = pack.as_ref().and_then(|pack| Some((pack, pack.member(key)?))) {
+            bytes.insert(key.clone(), pack.share(member, |table| !keeps(table)));
+        }
+    }
+    Ok(bytes)
+}
+
+/// Removes recordings. Returns for each that was there the bytes of its files.
+fn remove_all_after(lake: &Lake, keys: &[String], keeps: impl Fn(&str) -> bool + Copy) -> Result<HashMap<String, u64>> {
+    let mut bytes = bytes_in_packs(lake, keys, keeps)?;
+    for key in keys {
+        if !bytes.contains_key(key)
+            && let Some(own) = lake.bytes_of(key, keeps)?
+        {
+            bytes.insert(key.clone(), own);
+        }
+    }
+    let gone = remove_all(lake, keys)?;
+    bytes.retain(|key, _| gone.contains(key));
+    Ok(bytes)
 }
 
 /// The recordings that go, the oldest first.

@@ -8,6 +8,7 @@ use tracequet_dataset::table::schema;
 use tracequet_dataset::write::{Holds, Lake};
 use tracequet_trace::error::{Error, Result};
 
+use super::compact::remove_all;
 use super::described;
 use super::head::{head_of, not_several};
 use super::located::at;
@@ -18,10 +19,9 @@ pub(crate) fn remove(dataset: &Path, keys: &[String]) -> Result<()> {
     let lake = at(dataset)?;
     let (format, address_type) = head_of(&lake)?;
     lake.storage().open()?;
-    for key in keys {
-        if !lake.remove(key)? {
-            return Err(Error::Usage(format!("{}: there is no recording {key}", lake.storage().shown().display())));
-        }
+    let gone = remove_all(&lake, keys)?;
+    if let Some(key) = keys.iter().find(|key| !gone.contains(*key)) {
+        return Err(Error::Usage(format!("{}: there is no recording {key}", lake.storage().shown().display())));
     }
     described::write(&Convert { format, address_type, ..Convert::default() }, &lake)
 }

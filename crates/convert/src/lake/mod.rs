@@ -1,5 +1,6 @@
 //! Datasets of several recordings, in a directory or an object store: entries, summary, files without rows.
 
+mod compact;
 pub(crate) mod described;
 pub(crate) mod empty;
 pub(crate) mod entries;
@@ -8,6 +9,7 @@ pub(crate) mod head;
 mod located;
 pub(crate) mod mend;
 
+pub(crate) use compact::{compact, put};
 pub(crate) use expire::expire;
 pub use expire::{Expire, Expired};
 pub(crate) use located::{at, of};

@@ -306,12 +306,12 @@ impl Run<'_> {
         let broken = |error| {
             let _ = messages.send(self.broken(error));
         };
-        together::put(|recordings| self.lake.put(recordings), finished, done, broken);
+        together::put(|recordings| lake::put(&self.lake, recordings), finished, done, broken);
     }
 
     /// Puts a recording by itself.
     fn put(&self, new: &NewRecording, index: usize, outcome: Outcome) -> Message {
-        match self.lake.put(std::slice::from_ref(new)) {
+        match lake::put(&self.lake, std::slice::from_ref(new)) {
             Ok(puts) => {
                 let put = puts.first().copied().unwrap_or(Put::Done);
                 Message::Done(index, Box::new(outcome.after(put)))

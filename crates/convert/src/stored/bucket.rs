@@ -1,20 +1,22 @@
 //! A dataset of several recordings in an object store. Files are uploaded; an entry is one object, written on the condition that
 //! there is none, and the manifest on the condition that no other writer has replaced it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tracequet_dataset::format::paths::{self, ENTRIES, MANIFEST, NO_RECORDING, VIEWS, key_of, table_of};
-use tracequet_dataset::format::{DamagedEntry, Entry, MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES, tag_of};
-use tracequet_dataset::write::{Holds, Listed, Manifest, NewFile, NewRecording, ReadEntry, Storage, read_small};
+use tracequet_dataset::format::{DamagedEntry, Entry, Format, MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES, Pack, tag_of};
+use tracequet_dataset::write::{Holds, Listed, Manifest, NewFile, NewRecording, ReadEntry, Storage, Turn, read_small};
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::{Address, Failure, FailureKind, Object, Store, When, each, open, read};
 
-use super::dataset::key_of_entry;
+use super::dataset::{ON_THEIR_WAY, key_of_entry, on_its_way};
 use super::folder::Folder;
+use super::lease::Lease;
 
 type Stored<T> = std::result::Result<T, Failure>;
 
@@ -59,7 +61,7 @@ impl Bucket {
     /// looked for.
     fn has_something_else(&self, objects: &[Object]) -> bool {
         let is_table = |key: &str| key_of(key).is_some() && table_of(key).is_some();
-        let beside = [MANIFEST, VIEWS].map(|name| self.key(name));
+        let beside = [MANIFEST, VIEWS, LEASE].map(|name| self.key(name));
         let is_part = |key: &String| is_table(key) || key_of_entry(key).is_some() || beside.contains(key);
         !objects.iter().all(|object| is_part(&object.key))
     }
@@ -106,6 +108,75 @@ impl Bucket {
     }
 }
 
+/// Held by whoever removes recordings or takes their places.
+const LEASE: &str = "manifest/.lease";
+
+impl Bucket {
+    /// The packs that have their entry, and files on the way to their places.
+    fn begun(&self) -> Result<BTreeSet<String>> {
+        let prefix = self.key(ON_THEIR_WAY);
+        let waiting = self.ask(|store| store.list(&prefix))?;
+        let there = if waiting.is_empty() { Vec::new() } else { self.packs()? };
+        let pack = |object: &Object| {
+            let rest = object.key.strip_prefix(&prefix)?.trim_start_matches('/');
+            rest.split('/').next().filter(|pack| there.iter().any(|one| one == pack)).map(str::to_owned)
+        };
+        Ok(waiting.iter().filter_map(pack).collect())
+    }
+
+    /// Moves the files of a pack that has its entry to their places, table by table: the old ones go first, so that a glob finds no row
+    /// twice. `files` are those that are on this machine; the others are fetched.
+    fn take_places(&self, pack: &Pack, files: &[NewFile]) -> Result<()> {
+        let entries: HashSet<String> = self.list()?.into_iter().map(|one| one.key).collect();
+        let there = self.packs()?;
+        let dead: Vec<&String> = pack.replaces.iter().filter(|name| there.contains(name)).collect();
+        let mut away: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for table in &pack.tables {
+            away.insert(table.name.clone(), Vec::new());
+        }
+        for name in &dead {
+            let Some(Ok((_, text))) = self.entry(name)? else { continue };
+            let Ok(old) = Pack::parse(name, &text) else { continue };
+            for table in old.tables {
+                let names = (0u32..).zip(&table.files).map(|(number, _)| paths::packed(&table.name, name, number));
+                let names: Vec<String> = names.collect();
+                away.entry(table.name.clone()).or_default().extend(names);
+            }
+        }
+        let left: Vec<_> = pack.members.iter().filter(|member| entries.contains(member.key())).collect();
+        for member in &left {
+            for table in member.rows.iter().filter_map(|(place, _)| pack.table(*place)) {
+                let file = paths::file(&table.name, member.key(), Format::Parquet);
+                away.entry(table.name.clone()).or_default().push(file);
+            }
+        }
+        let copies = self.folder.path().join("moving");
+        for (table, old) in &away {
+            self.ask(|store| each(old, |name| store.delete(&self.key(name))))?;
+            let count = pack.tables.iter().find(|one| one.name == *table).map_or(0, |table| table.files.len());
+            for number in 0..u32::try_from(count).unwrap_or(u32::MAX) {
+                let name = paths::packed(table, &pack.name, number);
+                let waiting = on_its_way(&pack.name, &name);
+                let here = files.iter().find(|file| file.name == name).map(|file| file.path.clone());
+                let path = match here {
+                    Some(path) => path,
+                    // Where it is no more it is in its place.
+                    None if !self.ask(|store| store.is_there(&self.key(&waiting)))? => continue,
+                    None => self.fetched(&waiting, &copies)?,
+                };
+                self.ask(|store| store.upload(&self.key(&name), &path))?;
+                self.ask(|store| store.delete(&self.key(&waiting)))?;
+                if path.starts_with(&copies) {
+                    std::fs::remove_file(&path).map_err(Error::io(&path))?;
+                }
+            }
+        }
+        let keys = left.iter().map(|member| member.key()).chain(dead.iter().map(|name| name.as_str()));
+        let keys: Vec<String> = keys.map(|key| self.key(&paths::entry(key))).collect();
+        self.ask(|store| each(&keys, |key| store.delete(key))).map(drop)
+    }
+}
+
 impl Storage for Bucket {
     fn shown(&self) -> PathBuf {
         self.address.shown()
@@ -116,7 +187,7 @@ impl Storage for Bucket {
     }
 
     fn holds(&self) -> Result<Holds> {
-        if !self.list()?.is_empty() {
+        if !self.list()?.is_empty() || !self.packs()?.is_empty() {
             return Ok(Holds::Recordings);
         }
         let objects = self.ask(|store| store.list(self.address.prefix()))?;
@@ -125,6 +196,15 @@ impl Storage for Bucket {
             false if objects.is_empty() => Holds::Nothing,
             false => Holds::Recordings,
         })
+    }
+
+    /// Does what a killed compaction has left to do.
+    fn open(&self) -> Result<()> {
+        if self.begun()?.is_empty() {
+            return Ok(());
+        }
+        let _turn = self.turn_for(&[])?;
+        self.settle(Duration::ZERO)
     }
 
     fn manifest(&self) -> Result<Option<Manifest>> {
@@ -238,6 +318,80 @@ impl Storage for Bucket {
             let objects = self.objects_of(store, key, gone.iter())?;
             each(&objects, |object| store.delete(&object.key)).map(drop)
         })
+    }
+
+    fn packs(&self) -> Result<Vec<String>> {
+        let folder = self.key(&format!("{ENTRIES}/{}", paths::PACKS));
+        let objects = self.ask(|store| store.list(&folder))?;
+        let name = |object: &Object| paths::pack_of_entry(object.key.rsplit('/').next()?).map(str::to_owned);
+        let mut packs: Vec<String> = objects.iter().filter_map(name).collect();
+        packs.sort();
+        Ok(packs)
+    }
+
+    fn fetched(&self, name: &str, folder: &Path) -> Result<PathBuf> {
+        let path = folder.join(tag_of(name.as_bytes()));
+        if path.exists() {
+            return Ok(path);
+        }
+        std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        let mut file = File::create(&path).map_err(Error::io(&path))?;
+        let mut got = self.store.get(&self.key(name), None, u64::MAX, &mut file);
+        if let (Err(FailureKind::Missing), Some(pack)) = (got.as_ref().map_err(|failure| failure.kind), key_of(name)) {
+            got = self.store.get(&self.key(&on_its_way(pack, name)), None, u64::MAX, &mut file);
+        }
+        got.map_err(|failure| failure.at(self.shown().join(name)))?;
+        Ok(path)
+    }
+
+    fn turn_for(&self, coming: &[NewRecording]) -> Result<Turn> {
+        // Recordings that only come are put under conditions.
+        if !coming.is_empty() && coming.iter().all(|new| new.replaced().is_empty()) {
+            return Ok(Turn::default());
+        }
+        let lease = Lease::take(self.store.clone(), self.key(LEASE)).map_err(|failure| failure.at(self.shown()))?;
+        Ok(Turn::holding(lease))
+    }
+
+    fn prepare_pack(&self, pack: &Pack, files: &[NewFile]) -> Result<()> {
+        let key = |file: &NewFile| self.key(&on_its_way(&pack.name, &file.name));
+        self.ask(|store| each(files, |file| store.upload(&key(file), &file.path))).map(drop)
+    }
+
+    fn put_pack(&self, pack: &Pack, files: &[NewFile]) -> Result<()> {
+        let entry = self.key(&paths::entry(&pack.name));
+        self.ask(|store| match store.put(&entry, &pack.text(), When::Absent) {
+            Err(failure) if failure.kind == FailureKind::Unsupported => {
+                self.unconditional.store(true, Ordering::Release);
+                store.put(&entry, &pack.text(), When::Always)
+            }
+            // The same content, by its name.
+            Err(failure) if failure.kind == FailureKind::Changed => Ok(()),
+            result => result,
+        })?;
+        self.take_places(pack, files)
+    }
+
+    fn take_pack_away(&self, name: &str) -> Result<bool> {
+        let Some(entry) = self.entry(name)? else { return Ok(false) };
+        let (_, text) = entry.map_err(|damaged| damaged.at(&self.shown()))?;
+        let pack = Pack::parse(name, &text).map_err(|damaged| damaged.at(&self.shown()))?;
+        self.ask(|store| {
+            store.delete(&self.key(&paths::entry(name)))?;
+            let objects = self.objects_of(store, name, pack.tables.iter().map(|table| &table.name))?;
+            each(&objects, |object| store.delete(&object.key)).map(|_| true)
+        })
+    }
+
+    /// Files whose place was taken go at once: a store has no names that globs do not see for free.
+    fn settle(&self, _: Duration) -> Result<()> {
+        for name in self.begun()? {
+            let Some(Ok((_, text))) = self.entry(&name)? else { continue };
+            if let Ok(pack) = Pack::parse(&name, &text) {
+                self.take_places(&pack, &[])?;
+            }
+        }
+        Ok(())
     }
 
     fn note(&self) -> Option<String> {

@@ -1,15 +1,23 @@
 //! A dataset in a store, of which the parts that are needed are copied to this machine.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use tracequet_dataset::format::paths::{self, ENTRIES, MANIFEST, NO_RECORDING, key_of, table_of};
-use tracequet_dataset::format::{MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES};
+use tracequet_dataset::format::{MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES, Pack};
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::{Address, Failure, Object, Store, each, open, read};
 
 use super::folder::Folder;
+
+/// Files of packs on their way to their places: `<this>/<pack>/<name>`. Globs do not look into hidden folders.
+pub(super) const ON_THEIR_WAY: &str = ".packs";
+
+/// Where a file of a pack is before it is in its place.
+pub(super) fn on_its_way(pack: &str, name: &str) -> String {
+    format!("{ON_THEIR_WAY}/{pack}/{name}")
+}
 
 /// A dataset in a store. Its manifest and its entries are in a folder of this machine, which goes when this is dropped; tables
 /// are copied there when they are asked for.
@@ -19,6 +27,10 @@ pub struct StoredDataset {
     address: Address,
     /// All objects below the address, by their names in the dataset.
     objects: Vec<Object>,
+    /// Where files of packs are that are not in their places yet.
+    waiting: HashMap<String, String>,
+    /// The packs of recordings that are in one.
+    packs: HashMap<String, String>,
     folder: Folder,
 }
 
@@ -31,7 +43,7 @@ pub fn fetch_dataset(name: &Path) -> Result<Option<StoredDataset>> {
 }
 
 impl StoredDataset {
-    fn open(store: Arc<dyn Store>, address: Address) -> Result<Option<StoredDataset>> {
+    pub(super) fn open(store: Arc<dyn Store>, address: Address) -> Result<Option<StoredDataset>> {
         let shown = address.shown();
         let of_store = |failure: Failure| failure.at(&shown);
         let Some((manifest, _)) =
@@ -46,11 +58,19 @@ impl StoredDataset {
         }
         // A name that leads out of the folder is not ours.
         objects.retain(|object| stays_inside(&object.key));
+        let waiting = placed(&mut objects);
         let folder = Folder::new()?;
         let path = folder.path().join(MANIFEST);
         std::fs::write(&path, manifest).map_err(Error::io(path))?;
-        let dataset = StoredDataset { store, address, objects, folder };
-        dataset.copy(|name| key_of_entry(name).is_some())?;
+        let packs = HashMap::new();
+        let mut dataset = StoredDataset { store, address, objects, waiting, packs, folder };
+        dataset.copy(|name| key_of_entry(name).is_some() || pack_of_entry(name).is_some())?;
+        for name in dataset.objects.iter().filter_map(|object| pack_of_entry(&object.key)) {
+            // One that is damaged is named when the dataset is opened.
+            let text = std::fs::read(dataset.path().join(paths::entry(name))).unwrap_or_default();
+            let members = Pack::parse(name, &text).map(|pack| pack.members).unwrap_or_default();
+            dataset.packs.extend(members.into_iter().map(|member| (member.recorded.trace_id, name.to_owned())));
+        }
         Ok(Some(dataset))
     }
 
@@ -73,7 +93,8 @@ impl StoredDataset {
     pub fn copy_tables_without(&self, without: &str, tables: &[&str]) -> Result<()> {
         let of_table = self.objects.iter().filter(|object| table_of(&object.key) == Some(without));
         let with: HashSet<Option<&str>> = of_table.map(|object| key_of(&object.key)).collect();
-        let keys = self.objects.iter().filter_map(|object| key_of_entry(&object.key));
+        let keys =
+            self.objects.iter().filter_map(|object| key_of_entry(&object.key).or_else(|| pack_of_entry(&object.key)));
         // A dataset of one recording has no entries, and no names of recordings in its paths.
         let missing: HashSet<Option<&str>> = keys.map(Some).chain([None]).filter(|key| !with.contains(key)).collect();
         if missing.is_empty() {
@@ -89,7 +110,8 @@ impl StoredDataset {
     /// Copies all tables of one recording.
     pub fn copy_recording(&self, trace_id: &str) -> Result<()> {
         // In a dataset of one recording its name is in no path.
-        let is_wanted = |trace: &str| trace == trace_id || trace == NO_RECORDING;
+        let pack = self.packs.get(trace_id).map(String::as_str);
+        let is_wanted = |trace: &str| trace == trace_id || trace == NO_RECORDING || Some(trace) == pack;
         self.copy(|name| key_of(name).is_none_or(is_wanted) && table_of(name).is_some())
     }
 
@@ -136,7 +158,7 @@ impl StoredDataset {
                 // Too large for an entry. A file of the same size, without its bytes, is reported as it would be.
                 return file.set_len(object.size).map_err(failed);
             }
-            let key = self.address.below(&object.key);
+            let key = self.address.below(self.waiting.get(&object.key).unwrap_or(&object.key));
             // Twice as large as it was listed is another object.
             let limit = object.size.saturating_mul(2).max(MOST_ENTRY_BYTES);
             let got = self.store.get(&key, None, limit, &mut file).map(drop);
@@ -144,6 +166,26 @@ impl StoredDataset {
         });
         copied.map(drop).map_err(|failure| failure.at(shown))
     }
+}
+
+/// Gives files of packs that are not in their places the names of these. Returns where they are.
+fn placed(objects: &mut Vec<Object>) -> HashMap<String, String> {
+    let there: HashSet<String> = objects.iter().map(|object| object.key.clone()).collect();
+    let mut waiting = HashMap::new();
+    for object in objects.iter_mut() {
+        let name = key_of(&object.key).filter(|pack| there.contains(&paths::entry(pack)));
+        let name = name.and_then(|pack| object.key.strip_prefix(&on_its_way(pack, ""))).map(str::to_owned);
+        if let Some(name) = name.filter(|name| !there.contains(name)) {
+            waiting.insert(name.clone(), std::mem::replace(&mut object.key, name));
+        }
+    }
+    objects.sort_by(|a, b| a.key.cmp(&b.key));
+    waiting
+}
+
+/// The pack of which `name` is the entry.
+fn pack_of_entry(name: &str) -> Option<&str> {
+    paths::pack_of_entry(name.rsplit('/').next()?).filter(|pack| paths::entry(pack) == name)
 }
 
 /// The recording of which `name` is the entry.

@@ -6,6 +6,7 @@ mod dataset;
 mod fetches;
 mod folder;
 mod inputs;
+mod lease;
 mod target;
 
 pub use dataset::{StoredDataset, fetch_dataset};

@@ -136,8 +136,14 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// Whether its key and its hash can be written into a manifest as they are.
+    pub(super) fn has_plain_names(&self) -> bool {
+        let is_plain = |text: &str| !text.contains(|c: char| matches!(c, '"' | '\\') || c.is_control());
+        paths::is_key(&self.trace_id) && is_plain(&self.trace_id) && is_plain(&self.sha256)
+    }
+
     /// What is wrong with it, if it lacks what a recording of its status has.
-    fn lacks(&self) -> Option<&'static str> {
+    pub(super) fn lacks(&self) -> Option<&'static str> {
         let of_converted = [
             (self.events.is_some(), "it has no events"),
             (self.dropped_events.is_some(), "it has no dropped_events"),
@@ -176,8 +182,7 @@ impl Entry {
         if recorded.trace_id != key {
             return Err(wrong(format!("it says that it is of {:?}", recorded.trace_id)));
         }
-        let is_plain = |text: &str| !text.contains(|c: char| matches!(c, '"' | '\\') || c.is_control());
-        if !paths::is_key(key) || !is_plain(key) || !is_plain(&recorded.sha256) {
+        if !recorded.has_plain_names() {
             return Err(wrong("invalid key or hash".into()));
         }
         if recorded.schema_version.is_none() {
@@ -232,7 +237,11 @@ impl DamagedEntry {
 
     /// As the error of the dataset at `root`.
     pub fn at(&self, root: &Path) -> Error {
-        let expected = "the entry of a recording: convert that again, or remove it from the dataset".to_owned();
+        let expected = match paths::is_pack(&self.key) {
+            true => "the entry of a pack: restore the file from a copy",
+            false => "the entry of a recording: convert that again, or remove it from the dataset",
+        };
+        let expected = expected.to_owned();
         Error::Dataset { path: root.join(paths::entry(&self.key)), what: self.what.clone(), expected }
     }
 }

@@ -5,11 +5,13 @@
 //! |---|---|---|
 //! | `manifest.json` | who wrote the dataset and how; its recordings and tables | [`Head`] and [`Lists`], [`Summed`] |
 //! | `manifest/<key>.json` | one of several recordings, and its tables | [`Entry`] |
+//! | `manifest/packed/<pack>.json` | recordings whose tables lie together, after a compaction | [`Pack`] |
 //! | `<table>.parquet`, `<table>/trace=<key>/part-0.parquet` | a table | [`paths`] |
 
 mod entry;
 mod manifest;
 mod options;
+mod pack;
 pub mod paths;
 mod summed;
 mod words;
@@ -17,5 +19,6 @@ mod words;
 pub use entry::{DamagedEntry, Entry, Labels, MOST_ENTRY_BYTES, ProblemCount, Recorded, Status, TableInfo, hash_of};
 pub use manifest::{Head, Lists, MOST_MANIFEST_BYTES, TOOL, VERSION, check_size, flat, is_ours};
 pub use options::Options;
+pub use pack::{Member, Pack, PackedFile, PackedTable, living};
 pub use summed::{Line, OtherVersion, Summed, tag_of};
 pub use words::{AddressType, Format, Layout};

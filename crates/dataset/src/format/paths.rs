@@ -18,6 +18,12 @@ pub const HALF: &str = ".half";
 /// is the key of no recording: those end with a hyphen and digits of their hash.
 pub const NO_RECORDING: &str = "none";
 
+/// The folder of the entries of packs, in that of the entries.
+pub const PACKS: &str = "packed";
+
+/// What the name of a pack begins with, and how many hexadecimal digits follow. It is the key of no recording: those have a hyphen.
+const PACK: &str = "packed.";
+const PACK_DIGITS: usize = 16;
 /// End of the name of an entry.
 const ENTRY: &str = ".json";
 /// What the names of the folders of recordings begin with.
@@ -27,9 +33,43 @@ const PART: &str = "part-";
 /// The folder of the tables of events: `event/<provider>/<event>`.
 pub const EVENTS: &str = "event";
 
-/// The entry of a recording.
+/// The entry of a recording, or of a pack.
 pub fn entry(key: &str) -> String {
-    format!("{ENTRIES}/{key}{ENTRY}")
+    match is_pack(key) {
+        true => format!("{ENTRIES}/{PACKS}/{key}{ENTRY}"),
+        false => format!("{ENTRIES}/{key}{ENTRY}"),
+    }
+}
+
+/// The name of a pack whose content has this hash.
+pub fn pack(digits: &str) -> String {
+    format!("{PACK}{digits}")
+}
+
+/// Whether this is the name of a pack: recordings whose tables lie together in `<table>/trace=<pack>/`.
+pub fn is_pack(name: &str) -> bool {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    name.strip_prefix(PACK).is_some_and(|digits| digits.len() == PACK_DIGITS && digits.bytes().all(is_digit))
+}
+
+/// The pack of an entry, by the name of its file in the folder of the entries of packs.
+pub fn pack_of_entry(file_name: &str) -> Option<&str> {
+    file_name.strip_suffix(ENTRY).filter(|name| is_pack(name))
+}
+
+/// A file of a table of a pack.
+pub fn packed(table: &str, pack: &str, number: u32) -> String {
+    format!("{}/{}", folder(table, pack), part(number, Format::Parquet.name()))
+}
+
+/// The hidden directory in which the files of a pack come, and those whose place they take go.
+pub fn hidden(pack: &str) -> String {
+    format!(".{pack}")
+}
+
+/// The pack of a hidden directory.
+pub fn pack_of_hidden(file_name: &str) -> Option<&str> {
+    file_name.strip_prefix('.').filter(|name| is_pack(name))
 }
 
 /// The recording of an entry, by the name of its file in the folder of the entries.
@@ -173,6 +213,13 @@ mod tests {
         let name = |path: String| path.rsplit('/').next().unwrap_or_default().to_owned();
         assert_eq!(key_of_entry(&name(entry("a-1"))), Some("a-1"));
         assert_eq!(key_of_half(&name(half("a-1"))), Some("a-1"));
+        let of_pack = pack("0123456789abcdef");
+        assert_eq!(pack_of_entry(&name(entry(&of_pack))), Some(of_pack.as_str()));
+        assert_eq!(pack_of_hidden(&hidden(&of_pack)), Some(of_pack.as_str()));
+        assert_ne!(entry(&of_pack).rsplit_once('/').unwrap().0, entry("a-1").rsplit_once('/').unwrap().0);
+        for other in ["packed.0123456789abcdeF", "packed.0123456789abcde", "packed-0123456789abcdef", NO_RECORDING] {
+            assert!(!is_pack(other), "{other}");
+        }
         assert_eq!((key_of_entry(&name(half("a-1"))), key_of_half("...json.half")), (None, None));
         assert_eq!(key_of_partition(&partition("a-1")), Some("a-1"));
         assert_eq!(first_part(&part(7, "arrow")), Some(part(0, "arrow")));

@@ -2,7 +2,7 @@
 //! recording reads the entries that are new and not all of them.
 //!
 //! The lists of the file have a line for each item. A line of a recording is its entry without the tables, with a tag that shows
-//! whether the entry is still the one that was summed up. A file that this program would write in other words (an older
+//! whether the entry is still the one that was summed up; of a recording of a pack that is the name of the pack. A file that this program would write in other words (an older
 //! version, another program) is no error: then all entries are read.
 
 use std::collections::BTreeMap;
@@ -14,6 +14,8 @@ use sha2::{Digest, Sha256};
 
 use super::entry::{DamagedEntry, Entry, Recorded, Status, TableInfo};
 use super::manifest::{Head, TOOL, VERSION};
+use super::pack::Pack;
+use super::paths;
 use super::words::Layout;
 
 /// Characters of a tag, and of the hash at the end of the file.
@@ -38,6 +40,8 @@ pub struct Summed {
     recordings: Vec<Line>,
     /// Those that could not be read, too.
     failed: Vec<Line>,
+    /// The names of packs, in order: all that there are, those that others have replaced among them.
+    packs: Vec<String>,
     tables: BTreeMap<String, (u64, u64)>,
     damaged: Vec<DamagedEntry>,
     other_version: Option<OtherVersion>,
@@ -77,6 +81,8 @@ struct Written<'m> {
     inputs: Vec<Parts<'m>>,
     #[serde(borrow)]
     failed: Vec<Parts<'m>>,
+    #[serde(default)]
+    packs: Vec<String>,
     tables: Vec<TableInfo>,
 }
 
@@ -87,6 +93,7 @@ impl Summed {
             schema_version,
             recordings: Vec::new(),
             failed: Vec::new(),
+            packs: Vec::new(),
             tables: BTreeMap::new(),
             damaged: Vec::new(),
             other_version: None,
@@ -107,9 +114,12 @@ impl Summed {
         summed.recordings = lines(&written.inputs)?;
         summed.failed = lines(&written.failed)?;
         let in_order = |lines: &[Line]| lines.is_sorted_by(|a, b| a.key() < b.key());
-        if !in_order(&summed.recordings) || !in_order(&summed.failed) {
+        let are_in_packs =
+            summed.recordings.iter().filter_map(Line::pack).all(|pack| written.packs.iter().any(|one| one == pack));
+        if !in_order(&summed.recordings) || !in_order(&summed.failed) || !are_in_packs {
             return None;
         }
+        summed.packs = written.packs;
         // Another spelling, or another hash of the whole: something else than tracequet changed the file.
         let text = summed.manifest(&head, &written.tables);
         summed.tables = written.tables.into_iter().map(|table| (table.name, (table.rows, table.bytes))).collect();
@@ -121,6 +131,40 @@ impl Summed {
         let added = Entry::parse(key, entry).and_then(|entry| self.try_to_add(tag, &entry));
         if let Err(damaged) = added {
             self.damaged.push(damaged);
+        }
+    }
+
+    /// Says which packs there are. It comes before what is in them.
+    pub fn set_packs(&mut self, packs: &[String]) {
+        self.packs = packs.to_vec();
+    }
+
+    /// The names of the packs that there were.
+    pub fn packs(&self) -> &[String] {
+        &self.packs
+    }
+
+    /// Adds the recordings of a pack that no other one has replaced.
+    pub fn add_pack(&mut self, pack: &Pack) {
+        let is_of_now = pack.schema_version == self.schema_version;
+        let mut added = Vec::with_capacity(pack.members.len());
+        for member in &pack.members {
+            if !is_of_now {
+                self.note_version(&member.recorded);
+            }
+            match Line::new(if is_of_now { &pack.name } else { "" }, &member.recorded) {
+                Some(line) => added.push(line),
+                None => self.damaged.push(DamagedEntry::new(&pack.name, "invalid key or hash")),
+            }
+        }
+        for table in &pack.tables {
+            self.add_table(&table.name, table.rows(), table.bytes());
+        }
+        self.recordings.append(&mut added);
+        self.recordings.sort_by(|a, b| a.key().cmp(b.key()));
+        if self.recordings.windows(2).any(|pair| matches!(pair, [a, b] if a.key() == b.key())) {
+            self.recordings.dedup_by(|a, b| a.key() == b.key());
+            self.damaged.push(DamagedEntry::new(&pack.name, "it has a recording that another pack has"));
         }
     }
 
@@ -140,9 +184,8 @@ impl Summed {
         let schema_version = recorded.schema_version.unwrap_or_default();
         // Tables of another version make the next run read this one again.
         let is_of_now = schema_version == self.schema_version;
-        if !is_of_now && self.other_version.is_none() {
-            let version = recorded.version.clone();
-            self.other_version = Some(OtherVersion { key: key.to_owned(), version, schema_version });
+        if !is_of_now {
+            self.note_version(recorded);
         }
         let line = Line::new(if is_of_now { tag } else { "" }, recorded);
         let line = line.ok_or_else(|| DamagedEntry::new(key, "invalid key or hash"))?;
@@ -152,11 +195,23 @@ impl Summed {
             Err(place) => lines.insert(place, line),
         }
         for table in tables {
-            let (rows, bytes) = self.tables.entry(table.name.clone()).or_default();
-            *rows = rows.saturating_add(table.rows);
-            *bytes = bytes.saturating_add(table.bytes);
+            self.add_table(&table.name, table.rows, table.bytes);
         }
         Ok(())
+    }
+
+    fn add_table(&mut self, name: &str, more_rows: u64, more_bytes: u64) {
+        let (rows, bytes) = self.tables.entry(name.to_owned()).or_default();
+        *rows = rows.saturating_add(more_rows);
+        *bytes = bytes.saturating_add(more_bytes);
+    }
+
+    fn note_version(&mut self, recorded: &Recorded) {
+        self.other_version.get_or_insert_with(|| OtherVersion {
+            key: recorded.trace_id.clone(),
+            version: recorded.version.clone(),
+            schema_version: recorded.schema_version.unwrap_or_default(),
+        });
     }
 
     /// How many entries they are, without those that are damaged.
@@ -202,6 +257,9 @@ impl Summed {
         text.push_str(head.trim_end_matches(['\n', '}']));
         list(&mut text, "inputs", self.recordings.iter().map(Line::text));
         list(&mut text, "failed", self.failed.iter().map(Line::text));
+        if !self.packs.is_empty() {
+            list(&mut text, "packs", self.packs.iter().map(|pack| serde_json::to_string(pack).unwrap_or_default()));
+        }
         list(&mut text, "tables", tables.iter().map(|table| serde_json::to_string(table).unwrap_or_default()));
         let check = digits(text.as_bytes());
         text.push_str(&format!(",\n  \"check\": \"{check}\"\n}}\n"));
@@ -255,6 +313,11 @@ impl Line {
     pub fn tag(&self) -> &str {
         let [_, tag, _] = &self.parts;
         self.source.get(tag.clone()).unwrap_or_default()
+    }
+
+    /// The pack that it is in, if it is in one.
+    pub fn pack(&self) -> Option<&str> {
+        Some(self.tag()).filter(|tag| paths::is_pack(tag))
     }
 
     /// Its hash; empty if it is not known.

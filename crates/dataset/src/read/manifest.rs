@@ -1,12 +1,16 @@
 //! What a dataset holds, by its `manifest.json` and the entries of its recordings.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tracequet_trace::error::{Error, Result};
 
+use super::described::{Described, described};
+use super::packed_rows::PackedRows;
 use crate::format::{
-    DamagedEntry, Entry, Format, Head, Labels, Layout, Lists, MOST_MANIFEST_BYTES, Recorded, Status, TableInfo, paths,
+    DamagedEntry, Format, Head, Labels, Layout, Lists, MOST_MANIFEST_BYTES, Recorded, Status, TableInfo, paths,
 };
 use crate::table::schema::SCHEMA_VERSION;
 
@@ -95,6 +99,9 @@ pub(super) struct Manifest {
     pub damaged: Vec<DamagedEntry>,
     /// Of each recording that has an entry: places of its tables among all, and whether it has rows of them.
     own: HashMap<String, Vec<(usize, bool)>>,
+    /// The packs, and of each recording in one, which it is and its place there.
+    packs: Arc<Vec<PackedRows>>,
+    packed: HashMap<String, (usize, u32)>,
 }
 
 impl Manifest {
@@ -126,8 +133,17 @@ impl Manifest {
         }
         let (recordings, failed) = outcomes(lists.inputs.into_iter().chain(lists.failed));
         let tables = lists.tables;
-        let mut manifest =
-            Manifest { format, layout, recordings, failed, tables, damaged: Vec::new(), own: HashMap::new() };
+        let mut manifest = Manifest {
+            format,
+            layout,
+            recordings,
+            failed,
+            tables,
+            damaged: Vec::new(),
+            own: HashMap::new(),
+            packs: Arc::default(),
+            packed: HashMap::new(),
+        };
         if layout == Layout::Hive {
             manifest.take_entries(root)?;
         }
@@ -142,58 +158,91 @@ impl Manifest {
 
     /// The entries of the recordings are what counts: the summary is written at the end of a run, and others may add.
     fn take_entries(&mut self, root: &Path) -> Result<()> {
-        let entries = crate::write::entries(root)?;
-        if entries.is_empty() {
+        let Described { packs, entries, mut damaged } = described(root)?;
+        if entries.is_empty() && packs.is_empty() && damaged.is_empty() {
             return Ok(());
         }
         let mut recorded = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut tables: Vec<TableInfo> = Vec::new();
-        for (key, bytes) in entries {
-            let entry = match bytes.and_then(|bytes| Entry::parse(&key, &bytes)) {
-                Ok(entry) => entry,
-                Err(damaged) => {
-                    self.damaged.push(damaged);
-                    continue;
+        let mut add = |table: TableInfo| -> usize {
+            let place = places.get(&table.name).copied().unwrap_or(tables.len());
+            match tables.get_mut(place) {
+                Some(known) => {
+                    known.rows = known.rows.saturating_add(table.rows);
+                    known.bytes = known.bytes.saturating_add(table.bytes);
                 }
-            };
-            let schema_version = entry.recorded.schema_version.unwrap_or_default();
-            if schema_version != SCHEMA_VERSION {
-                return Err(Error::OtherVersion {
-                    path: root.join(paths::entry(&key)),
-                    what: format!("its tables are of version {schema_version}"),
-                    expected: format!("version {SCHEMA_VERSION}"),
-                });
-            }
-            let mut own = Vec::with_capacity(entry.tables.len());
-            for table in entry.tables {
-                let place = places.get(&table.name).copied().unwrap_or(tables.len());
-                own.push((place, table.rows > 0));
-                match tables.get_mut(place) {
-                    Some(known) => {
-                        known.rows = known.rows.saturating_add(table.rows);
-                        known.bytes = known.bytes.saturating_add(table.bytes);
-                    }
-                    None => {
-                        places.insert(table.name.clone(), place);
-                        tables.push(table);
-                    }
+                None => {
+                    places.insert(table.name.clone(), place);
+                    tables.push(table);
                 }
             }
-            self.own.insert(key.clone(), own);
+            place
+        };
+        let mut found = Vec::with_capacity(packs.len());
+        for pack in packs {
+            check_version(root, &pack.name, pack.schema_version)?;
+            for table in &pack.tables {
+                add(TableInfo::new(table.name.clone(), table.rows(), table.bytes()));
+            }
+            let rows = PackedRows::of(&pack);
+            for (number, member) in (0u32..).zip(pack.members) {
+                self.packed.insert(member.recorded.trace_id.clone(), (found.len(), number));
+                recorded.push(member.recorded);
+            }
+            found.push(rows);
+        }
+        self.packs = Arc::new(found);
+        for entry in entries {
+            check_version(root, &entry.recorded.trace_id, entry.recorded.schema_version.unwrap_or_default())?;
+            let own = entry.tables.into_iter().map(|table| {
+                let has_rows = table.rows > 0;
+                (add(table), has_rows)
+            });
+            self.own.insert(entry.recorded.trace_id.clone(), own.collect());
             recorded.push(entry.recorded);
+        }
+        if !self.packs.is_empty() {
+            recorded.sort_by(|a, b| a.trace_id.cmp(&b.trace_id));
         }
         (self.recordings, self.failed) = outcomes(recorded.into_iter());
         self.tables = tables;
+        self.damaged.append(&mut damaged);
         Ok(())
+    }
+
+    /// The pack that a recording is in.
+    pub fn pack_of(&self, trace_id: &str) -> Option<&PackedRows> {
+        self.packs.get(self.packed.get(trace_id)?.0)
+    }
+
+    /// The rows of a recording in a table of the pack that it is in, if it has some.
+    pub fn rows_in_pack(&self, trace_id: &str, table: &str) -> Option<(&PackedRows, Range<u64>)> {
+        let (pack, member) = self.packed.get(trace_id)?;
+        let pack = self.packs.get(*pack)?;
+        Some((pack, pack.rows(*member, table).filter(|rows| !rows.is_empty())?))
     }
 
     /// Whether a recording has rows of a table, by its entry. `None` if it has no entry, or if that does not name the table.
     pub fn has_rows(&self, trace_id: &str, table: &str) -> Option<bool> {
+        if let Some((pack, member)) = self.packed.get(trace_id) {
+            return self.packs.get(*pack)?.rows(*member, table).map(|rows| !rows.is_empty());
+        }
         let own = self.own.get(trace_id)?;
         let place = self.tables.iter().position(|known| known.name == table)?;
         own.iter().find(|(own, _)| *own == place).map(|(_, has_rows)| *has_rows)
     }
+}
+
+fn check_version(root: &Path, key: &str, schema_version: u32) -> Result<()> {
+    if schema_version == SCHEMA_VERSION {
+        return Ok(());
+    }
+    Err(Error::OtherVersion {
+        path: root.join(paths::entry(key)),
+        what: format!("its tables are of version {schema_version}"),
+        expected: format!("version {SCHEMA_VERSION}"),
+    })
 }
 
 /// The recordings that were read, and those that were not.

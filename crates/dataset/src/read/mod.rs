@@ -5,11 +5,14 @@
 
 mod arrow_file;
 mod column;
+mod described;
+mod footers;
 mod guard;
 mod manifest;
 mod open;
+mod packed_rows;
 mod pages;
-mod parquet_file;
+pub(crate) mod parquet_file;
 mod table;
 mod thrift;
 mod verify;
@@ -20,6 +23,7 @@ pub use arrow_schema;
 
 pub use crate::format::{DamagedEntry, Format, Layout, TableInfo};
 pub use column::Column;
+pub use footers::Footers;
 pub use manifest::{FailedRecording, RecordingInfo};
 pub use open::{Dataset, Recording};
 pub use table::{Batches, Scan, Table};

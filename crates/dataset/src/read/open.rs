@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 
 use tracequet_trace::error::{Error, Named, Result};
 
+use super::footers::Footers;
 use super::manifest::{FailedRecording, Manifest, RecordingInfo};
-use super::table::Table;
+use super::packed_rows::PackedRows;
+use super::table::{Piece, Table};
 use crate::format::paths::{self, NO_RECORDING};
 use crate::format::{DamagedEntry, Format, Layout, Status, TableInfo};
+use crate::write::place_of;
 
 /// Keys of recordings that an error lists.
 const MAX_LISTED: usize = 20;
@@ -22,6 +25,7 @@ pub struct Dataset {
     root: PathBuf,
     manifest: Manifest,
     max_held: u64,
+    footers: Footers,
 }
 
 impl Dataset {
@@ -32,7 +36,7 @@ impl Dataset {
     pub fn open(path: impl Into<PathBuf>) -> Result<Dataset> {
         let root = path.into();
         let manifest = Manifest::read(&root)?;
-        Ok(Dataset { root, manifest, max_held: MAX_HELD })
+        Ok(Dataset { root, manifest, max_held: MAX_HELD, footers: Footers::default() })
     }
 
     /// With another bound of what rows that an answer needs at a time may take in memory, in bytes: without this 2 GiB.
@@ -152,14 +156,21 @@ impl<'d> Recording<'d> {
             });
         }
         let is_safe = paths::is_table(name);
+        if is_safe && let Some(pieces) = dataset.pieces_in_pack(&self.info.trace_id, name) {
+            return Ok(dataset.table_of(name, pieces));
+        }
         let path = dataset.file(&self.info.trace_id, name);
-        if is_safe && path.is_file() {
-            return Ok(Table::new(name, path, dataset.format()));
+        if is_safe && dataset.is_there(&self.info.trace_id, name) {
+            return Ok(dataset.table_of(name, vec![dataset.piece(&self.info.trace_id, name)]));
         }
         if is_safe && dataset.manifest.has_rows(&self.info.trace_id, name) == Some(false) {
             let empty = dataset.file(NO_RECORDING, name);
             if empty.is_file() {
-                return Ok(Table::new(name, empty, dataset.format()));
+                return Ok(dataset.table_of(name, vec![dataset.piece(NO_RECORDING, name)]));
+            }
+            // A payload table has no file without rows: any file has its columns.
+            if let Some(pieces) = dataset.no_rows_of_pack(&self.info.trace_id, name) {
+                return Ok(dataset.table_of(name, pieces));
             }
         }
         let what = if dataset.tables().iter().any(|table| table.name == name) {
@@ -172,10 +183,54 @@ impl<'d> Recording<'d> {
 }
 
 impl Dataset {
-    fn file(&self, trace_id: &str, table: &str) -> PathBuf {
-        self.root.join(match self.layout() {
+    fn name(&self, trace_id: &str, table: &str) -> String {
+        match self.layout() {
             Layout::Flat => paths::flat(table, self.format()),
             Layout::Hive => paths::file(table, trace_id, self.format()),
-        })
+        }
+    }
+
+    fn file(&self, trace_id: &str, table: &str) -> PathBuf {
+        self.root.join(self.name(trace_id, table))
+    }
+
+    /// Whether the file is in its place, or where a pack that has taken its place has moved it.
+    fn is_there(&self, trace_id: &str, table: &str) -> bool {
+        let is_hive = self.layout() == Layout::Hive;
+        self.file(trace_id, table).is_file() || is_hive && place_of(&self.root, &self.name(trace_id, table)).is_some()
+    }
+
+    fn piece(&self, trace_id: &str, table: &str) -> Piece {
+        Piece::of_dataset(&self.root, self.name(trace_id, table))
+    }
+
+    fn table_of(&self, name: &str, pieces: Vec<Piece>) -> Table {
+        Table::new(name, pieces, self.format(), self.footers.clone())
+    }
+
+    /// Where the rows of a recording lie that is in a pack. Nothing if it is in none, or has no rows.
+    fn pieces_in_pack(&self, trace_id: &str, table: &str) -> Option<Vec<Piece>> {
+        let (pack, rows) = self.manifest.rows_in_pack(trace_id, table)?;
+        let mut pieces = Vec::new();
+        let mut begin = 0u64;
+        for (number, file) in (0u32..).zip(pack.files(table)) {
+            let end = begin.saturating_add(file.rows);
+            let (first, last) = (rows.start.clamp(begin, end), rows.end.clamp(begin, end));
+            if first < last {
+                pieces.push(self.packed_piece(pack, table, number).with_rows(first - begin..last - begin, file.rows));
+            }
+            begin = end;
+        }
+        (!pieces.is_empty()).then_some(pieces)
+    }
+
+    fn no_rows_of_pack(&self, trace_id: &str, table: &str) -> Option<Vec<Piece>> {
+        let pack = self.manifest.pack_of(trace_id)?;
+        let first = pack.files(table).first()?;
+        Some(vec![self.packed_piece(pack, table, 0).with_rows(0..0, first.rows)])
+    }
+
+    fn packed_piece(&self, pack: &PackedRows, table: &str, number: u32) -> Piece {
+        Piece::of_dataset(&self.root, paths::packed(table, pack.name(), number))
     }
 }

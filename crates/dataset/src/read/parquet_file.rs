@@ -1,13 +1,16 @@
 //! Batches of a Parquet file: the wanted columns of the row groups that may have wanted rows.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{DataType, SchemaRef};
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowSelection, RowSelector,
+};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
-use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 use tracequet_trace::error::{Error, Result};
 
@@ -23,30 +26,83 @@ pub(super) struct ParquetBatches {
     failed: bool,
 }
 
-/// Opens the file and reads its footer.
-pub(super) fn open(file: File, wanted: &Wanted) -> Result<ParquetBatches> {
-    let path = &wanted.path;
+/// Reads the footer of a file.
+pub(crate) fn footer(file: &File, path: &Path) -> Result<ArrowReaderMetadata> {
+    footer_with(file, path, ArrowReaderOptions::new())
+}
+
+/// The same with the places and bounds of pages, if the file has them.
+pub(crate) fn footer_with_pages(file: &File, path: &Path) -> Result<ArrowReaderMetadata> {
+    footer_with(file, path, ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional))
+}
+
+fn footer_with(file: &File, path: &Path, options: ArrowReaderOptions) -> Result<ArrowReaderMetadata> {
     let size = file.metadata().map_err(Error::io(path))?.len();
-    guarded(path, FORMAT, || check_footer(&file, size))?;
-    let footer = guarded(path, FORMAT, || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?;
-    let metadata = footer.metadata();
-    if let Some(what) = metadata.row_groups().iter().find_map(|group| outside(group, size)) {
-        return Err(damaged(path, FORMAT, what));
+    guarded(path, FORMAT, || check_footer(file, size))?;
+    let footer = guarded(path, FORMAT, || ArrowReaderMetadata::load(file, options))?;
+    match footer.metadata().row_groups().iter().find_map(|group| outside(group, size)) {
+        Some(what) => Err(damaged(path, FORMAT, what)),
+        None => Ok(footer),
     }
+}
+
+/// Reads what is wanted of a file with this footer.
+pub(super) fn open(file: File, footer: &ArrowReaderMetadata, wanted: &Wanted) -> Result<ParquetBatches> {
+    let path = &wanted.path;
+    let metadata = footer.metadata();
     let schema = footer.schema();
     let mask = match wanted.projection(schema)? {
         Some(places) => ProjectionMask::roots(footer.parquet_schema(), places),
         None => ProjectionMask::all(),
     };
-    let groups = metadata.row_groups().iter().enumerate();
-    let kept = groups.filter(|(_, group)| wanted.between.iter().all(|range| may_have(group, schema, range)));
-    let kept = kept.map(|(index, _)| index).collect();
+    let parts = parts_of(metadata.row_groups(), wanted.rows.as_ref());
+    let kept: Vec<(usize, Range<usize>)> = parts
+        .into_iter()
+        .filter(|(index, _)| {
+            let group = metadata.row_groups().get(*index);
+            group.is_some_and(|group| wanted.between.iter().all(|range| may_have(group, schema, range)))
+        })
+        .collect();
+    let selection = wanted.rows.is_some().then(|| selection(metadata.row_groups(), &kept));
+    let kept = kept.into_iter().map(|(index, _)| index).collect();
     let reader = guarded(path, FORMAT, || {
         let groups = Groups::new(file, metadata.clone(), kept, |leaf| mask.leaf_included(leaf))?;
         let levels = parquet_to_arrow_field_levels(footer.parquet_schema(), mask, Some(schema.fields()))?;
-        ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, groups.batch_rows(), None)
+        ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, groups.batch_rows(), selection)
     })?;
     Ok(ParquetBatches { path: path.to_owned(), reader, failed: false })
+}
+
+/// The row groups that have some of these rows, and which of each; without a range all of them.
+fn parts_of(groups: &[RowGroupMetaData], rows: Option<&Range<u64>>) -> Vec<(usize, Range<usize>)> {
+    let mut begin = 0u64;
+    let mut parts = Vec::new();
+    for (index, group) in groups.iter().enumerate() {
+        let count = u64::try_from(group.num_rows()).unwrap_or_default();
+        let end = begin.saturating_add(count);
+        let range = rows.cloned().unwrap_or(begin..end);
+        let (first, last) = (range.start.clamp(begin, end) - begin, range.end.clamp(begin, end) - begin);
+        if first < last || rows.is_none() {
+            parts.push((
+                index,
+                usize::try_from(first).unwrap_or(usize::MAX)..usize::try_from(last).unwrap_or(usize::MAX),
+            ));
+        }
+        begin = end;
+    }
+    parts
+}
+
+/// Those rows among all of the row groups that are read.
+fn selection(groups: &[RowGroupMetaData], kept: &[(usize, Range<usize>)]) -> RowSelection {
+    let mut selectors = Vec::with_capacity(kept.len() * 3);
+    for (index, rows) in kept {
+        let count = groups.get(*index).map_or(0, |group| usize::try_from(group.num_rows()).unwrap_or_default());
+        selectors.push(RowSelector::skip(rows.start));
+        selectors.push(RowSelector::select(rows.end.saturating_sub(rows.start)));
+        selectors.push(RowSelector::skip(count.saturating_sub(rows.end)));
+    }
+    selectors.into()
 }
 
 impl ParquetBatches {

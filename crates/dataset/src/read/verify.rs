@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use tracequet_trace::error::{Error, Result};
 
+use super::described::{Described, described};
 use super::open::Dataset;
 use super::table::Table;
 use crate::format::paths::{self, NO_RECORDING};
-use crate::format::{Entry, Format, Head, Layout, Lists, Recorded, Status, TableInfo, VERSION};
+use crate::format::{Entry, Format, Head, Layout, Lists, Pack, Recorded, Status, TableInfo, VERSION};
 use crate::table::views;
-use crate::write::{entries, read_manifest, read_small};
+use crate::write::{read_manifest, read_small};
 
 /// The file of a table, as the dataset says it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,6 +82,16 @@ impl Summary {
         self.recordings.insert(entry.recorded.trace_id.clone(), entry.recorded);
     }
 
+    fn add_pack(&mut self, pack: Pack) {
+        for table in &pack.tables {
+            let (rows, bytes) = self.tables.entry(table.name.clone()).or_default();
+            *rows = rows.saturating_add(table.rows());
+            *bytes = bytes.saturating_add(table.bytes());
+        }
+        let recorded = pack.members.into_iter().map(|member| member.recorded);
+        self.recordings.extend(recorded.map(|recorded| (recorded.trace_id.clone(), recorded)));
+    }
+
     /// What is not as a manifest says.
     fn differs_from(&self, lists: &Lists) -> Option<String> {
         let all = lists.inputs.iter().chain(&lists.failed);
@@ -129,20 +140,33 @@ impl Dataset {
         }
         let mut without_rows = BTreeSet::new();
         let mut all = Summary::default();
-        for (key, bytes) in entries(self.path())? {
-            let name = paths::entry(&key);
-            let entry = match bytes.and_then(|bytes| Entry::parse(&key, &bytes)) {
-                Ok(entry) => entry,
-                Err(damaged) => {
-                    let mends = "; convert its recording again, or remove it from the dataset";
-                    files.wrong.push((name.clone(), format!("is damaged: {}{mends}", damaged.what)));
-                    files.others.insert(name);
-                    all.damaged.insert(key.clone());
-                    files.unlisted.insert(key);
-                    continue;
-                }
+        let Described { packs, entries, damaged } = described(self.path())?;
+        for damaged in damaged {
+            let name = paths::entry(&damaged.key);
+            let mends = match paths::is_pack(&damaged.key) {
+                true => "; restore it from a copy",
+                false => "; convert its recording again, or remove it from the dataset",
             };
+            files.wrong.push((name.clone(), format!("is damaged: {}{mends}", damaged.what)));
             files.others.insert(name);
+            all.damaged.insert(damaged.key.clone());
+            files.unlisted.insert(damaged.key);
+        }
+        for pack in packs {
+            files.others.insert(paths::entry(&pack.name));
+            let mut tables = Vec::new();
+            for table in &pack.tables {
+                for (number, file) in (0u32..).zip(&table.files) {
+                    let info = TableInfo::new(table.name.clone(), file.rows, file.bytes);
+                    tables.push(TableFile::new(paths::packed(&table.name, &pack.name, number), &info));
+                }
+            }
+            files.recordings.insert(pack.name.clone(), tables);
+            all.add_pack(pack);
+        }
+        for entry in entries {
+            let key = entry.recorded.trace_id.clone();
+            files.others.insert(paths::entry(&key));
             let is_unfinished = entry.recorded.status == Status::Unfinished;
             let name = |table: &str, key: &str| paths::file(table, key, self.format());
             let mut tables = Vec::new();
@@ -220,7 +244,7 @@ impl Dataset {
 
     /// The table in a file, to be read.
     pub fn table_in(&self, file: &TableFile) -> Table {
-        Table::new(&file.table, self.path().join(&file.name), self.format())
+        Table::of_file(&file.table, self.path().join(&file.name), self.format())
     }
 }
 
@@ -272,10 +296,16 @@ impl Files {
             (Some(trace), What::File(_) | What::EmptyFolder) if self.unlisted.contains(trace) => None,
             (Some(NO_RECORDING), What::File(_)) => None,
             (Some(trace), What::EmptyFolder) if self.recordings.contains_key(trace) => None,
+            (Some(trace), _) if paths::is_pack(trace) && !self.recordings.contains_key(trace) => {
+                Some("is of a pack that another one has replaced; the next run cleans up")
+            }
             (Some(trace), _) if self.recordings.contains_key(trace) => Some("is not listed in its recording's entry"),
             (Some(_), _) => Some("belongs to no recording"),
             (None, What::EmptyFolder) => None,
             (None, _) if name.ends_with(paths::HALF) => Some("is unfinished; the next run cleans up"),
+            (None, _) if name.starts_with(&format!("{}/", paths::ENTRIES)) && name.ends_with(".json") => {
+                Some("is of a recording or a pack that is in another pack; the next run cleans up")
+            }
             (None, _) => Some("is not part of the dataset"),
         }
     }

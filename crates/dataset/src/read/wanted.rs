@@ -3,6 +3,7 @@
 use arrow_schema::SchemaRef;
 use tracequet_trace::error::{Error, Result};
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Rows that a batch has at most.
@@ -15,6 +16,8 @@ pub(super) struct Wanted {
     /// `None` wants all.
     pub columns: Option<Vec<String>>,
     pub between: Vec<Between>,
+    /// `None` wants all rows.
+    pub rows: Option<Range<u64>>,
 }
 
 /// Rows whose value of a column lies outside these bounds are not needed.

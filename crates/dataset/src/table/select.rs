@@ -10,6 +10,37 @@ pub struct Selection {
     needed: Vec<&'static str>,
 }
 
+/// The name of a group of tables, for fleets: what rules, comparisons and lists of findings need, and what makes runs comparable.
+pub const FIGURES: &str = "figures";
+/// The tables of that group.
+pub const TABLES_OF_FIGURES: [&str; 10] = [
+    "trace",
+    "trace_label",
+    "diagnostic",
+    "metric",
+    "finding",
+    "process",
+    "gc",
+    "gc_pause",
+    "event_type",
+    "session_provider",
+];
+
+/// Names of tables, with those of a group in its place. Each stands once.
+pub fn without_groups(names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for name in names {
+        let group = TABLES_OF_FIGURES.map(str::to_owned);
+        let of_name = if name == FIGURES { group.to_vec() } else { vec![name] };
+        for one in of_name {
+            if !all.contains(&one) {
+                all.push(one);
+            }
+        }
+    }
+    all
+}
+
 impl Selection {
     /// Checks the names: tables, `event`, `event/<provider>` or `event/<provider>/<event>`.
     pub fn new(names: &[String]) -> Result<Selection> {
@@ -77,6 +108,15 @@ pub fn is_of_event(name: &str, provider: &str, event: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_stands_for_its_tables() {
+        let names = without_groups(["gc", FIGURES, "allocation"].map(str::to_owned));
+        assert_eq!(names.len(), TABLES_OF_FIGURES.len() + 1, "gc stands once");
+        let selection = Selection::new(&names).unwrap();
+        assert!(TABLES_OF_FIGURES.iter().all(|table| selection.asks_for(table)) && selection.asks_for("allocation"));
+        assert!(!selection.asks_for("method") && !selection.wants_events());
+    }
 
     #[test]
     fn names_select_tables_providers_and_events() {

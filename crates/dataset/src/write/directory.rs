@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::Version;
@@ -17,11 +17,12 @@ use tracequet_trace::source::store::Version;
 use super::dataset_writer::{DatasetWriter, Finished};
 use super::entries::{self, names, read_manifest};
 use super::folders::{self, refuse_link, remove_all};
+use super::packed::{self, Packs};
 use super::recording::{NewFile, NewRecording};
 use super::staging::{self, PART};
-use super::storage::{Holds, Listed, Manifest, ReadEntry, Storage, Turn};
+use super::storage::{GRACE, Holds, Listed, Manifest, ReadEntry, Storage, Turn};
 use super::{durable, growing, leftovers, lock};
-use crate::format::{Entry, paths, tag_of};
+use crate::format::{Entry, Pack, paths, tag_of};
 
 /// A directory with a dataset of several recordings.
 #[derive(Clone, Debug)]
@@ -216,6 +217,10 @@ impl Directory {
         durable::sync_folders(&folders.into_iter().collect::<Vec<_>>())
     }
 
+    fn packed(&self) -> Packs<'_> {
+        Packs { root: &self.root, durable: self.durable }
+    }
+
     fn entries(&self) -> PathBuf {
         self.root.join(paths::ENTRIES)
     }
@@ -266,7 +271,8 @@ impl Storage for Directory {
         make_folder(&folder)?;
         leftovers::remove(&self.root, PART);
         let _turn = self.turn()?;
-        self.remove_halves()
+        self.remove_halves()?;
+        self.settle(GRACE)
     }
 
     fn turn(&self) -> Result<Turn> {
@@ -278,7 +284,7 @@ impl Storage for Directory {
             }
             _ => lock::lock(&path).map_err(Error::io(path))?,
         };
-        Ok(Turn { _lock: Some(lock), _committing: None })
+        Ok(Turn::locked(lock))
     }
 
     fn turn_for(&self, coming: &[NewRecording]) -> Result<Turn> {
@@ -418,6 +424,34 @@ impl Storage for Directory {
         folders::of_recording(&self.root, key)?;
         fs::rename(&entry, self.half(key)).map_err(Error::io(entry))?;
         self.remove_half(key).map(|()| true)
+    }
+
+    fn packs(&self) -> Result<Vec<String>> {
+        packed::names_in(&self.root)
+    }
+
+    fn turn_to_pack(&self) -> Result<Turn> {
+        let path = self.entries().join(packed::LOCK);
+        refuse_link(&path)?;
+        Ok(Turn::locked(lock::lock(&path).map_err(Error::io(path))?))
+    }
+
+    fn fetched(&self, name: &str, _: &Path) -> Result<PathBuf> {
+        Ok(packed::place_of(&self.root, name).unwrap_or_else(|| self.root.join(name)))
+    }
+
+    fn put_pack(&self, pack: &Pack, files: &[NewFile]) -> Result<()> {
+        let trees: BTreeSet<&Path> = files.iter().filter_map(|file| file.path.parent()).collect();
+        self.sync_trees(&trees.into_iter().collect::<Vec<_>>())?;
+        self.packed().put(pack, files)
+    }
+
+    fn take_pack_away(&self, name: &str) -> Result<bool> {
+        self.packed().take_away(name)
+    }
+
+    fn settle(&self, grace: Duration) -> Result<()> {
+        self.packed().settle(grace)
     }
 
     /// The note comes first: by it the next run goes on where a killed one stopped.

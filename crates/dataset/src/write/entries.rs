@@ -41,8 +41,8 @@ pub fn entries(root: &Path) -> Result<Vec<(String, EntryBytes)>> {
     Ok(keys.into_iter().filter_map(entry).collect())
 }
 
-/// Nothing if it was removed meanwhile.
-pub(super) fn read(root: &Path, key: &str) -> Option<EntryBytes> {
+/// The entry of a recording or of a pack; nothing if it is not there, or was removed meanwhile.
+pub fn read(root: &Path, key: &str) -> Option<EntryBytes> {
     match read_small(&root.join(paths::entry(key))) {
         Ok(bytes) => Some(Ok(bytes)),
         Err(e) if e.kind() == ErrorKind::NotFound => None,

@@ -34,7 +34,7 @@ pub(super) fn place(root: &Path, name: &Path) -> Result<PathBuf> {
 pub(super) fn of_recording(root: &Path, key: &str) -> Result<Vec<PathBuf>> {
     let partition = paths::partition(key);
     let mut found = Vec::new();
-    for table in tables(root)? {
+    for table in of_tables(root)? {
         let folder = table.join(&partition);
         match fs::symlink_metadata(&folder) {
             Ok(kind) => {
@@ -52,7 +52,7 @@ pub(super) fn of_recording(root: &Path, key: &str) -> Result<Vec<PathBuf>> {
 }
 
 /// What can be the folder of a table: `NAME` and `event/PROVIDER/EVENT`.
-fn tables(root: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn of_tables(root: &Path) -> Result<Vec<PathBuf>> {
     let mut tables = Vec::new();
     let mut payloads = Vec::new();
     for path in below(root, false)? {

@@ -18,8 +18,8 @@ use super::dataset_writer::DatasetWriter;
 use super::entries::read_small;
 use super::recording::{NewFile, NewRecording};
 use super::staging;
-use super::storage::{Listed, Manifest, Storage};
-use crate::format::{Entry, Format, Line, Summed, check_size, hash_of, paths};
+use super::storage::{GRACE, Listed, Manifest, Storage};
+use crate::format::{DamagedEntry, Entry, Format, Line, Pack, Summed, check_size, hash_of, living, paths};
 
 /// How often a summary is made again after another writer has written one.
 const ATTEMPTS: u32 = 30;
@@ -78,7 +78,22 @@ impl Lake {
         self.sum(manifest.as_ref())
     }
 
+    /// What comes into a pack while this reads is looked for again: its own entry may be gone before it is read.
     fn sum(&self, manifest: Option<&Manifest>) -> Result<Summed> {
+        let mut packs = self.storage.packs()?;
+        for _ in 0..ATTEMPTS {
+            let summed = self.sum_with(manifest, &packs)?;
+            let after = self.storage.packs()?;
+            if after == packs {
+                return Ok(summed);
+            }
+            packs = after;
+        }
+        let message = "other programs keep compacting the dataset";
+        Err(Error::Io { path: self.storage.shown(), source: std::io::Error::other(message) })
+    }
+
+    fn sum_with(&self, manifest: Option<&Manifest>, packs: &[String]) -> Result<Summed> {
         let listed = self.storage.list()?;
         let (text, written) = manifest.map_or((None, None), |found| (found.text.as_ref().ok(), found.written));
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,12 +101,21 @@ impl Lake {
         let parsed = || text.and_then(|text| Summed::parse(text, self.schema_version));
         let mut known = None;
         for summed in before.into_iter().chain(std::iter::once_with(parsed).flatten()) {
-            if let Some(fresh) = self.fresh(&summed, &listed, written)? {
+            if summed.packs() == packs
+                && let Some(fresh) = self.fresh(&summed, &listed, written)?
+            {
                 known = Some((summed, fresh));
                 break;
             }
         }
-        let (mut summed, fresh) = known.unwrap_or_else(|| (Summed::new(self.schema_version), listed.iter().collect()));
+        let (mut summed, fresh) = match known {
+            Some(known) => known,
+            None => {
+                let summed = self.sum_of_packs(packs)?;
+                let fresh = listed.iter().filter(|one| pack_in(&summed, &one.key).is_none()).collect();
+                (summed, fresh)
+            }
+        };
         self.storage.read(&fresh, &mut |key, entry| match entry {
             Ok((tag, text)) => summed.add(key, &tag, &text),
             Err(damaged) => summed.add_damaged(damaged),
@@ -99,6 +123,29 @@ impl Lake {
         // Damaged ones are in no sum, so that they are read each time.
         *last = Some(Last { manifest: text.cloned(), summed: summed.clone().without_damaged() });
         Ok(summed)
+    }
+
+    fn sum_of_packs(&self, names: &[String]) -> Result<Summed> {
+        let mut summed = Summed::new(self.schema_version);
+        let mut packs = Vec::with_capacity(names.len());
+        for name in names {
+            match self.pack(name)? {
+                Some(Ok(pack)) => packs.push(pack),
+                Some(Err(damaged)) => summed.add_damaged(damaged),
+                // Removed meanwhile: then all of this is done again.
+                None => {}
+            }
+        }
+        // Without those that are damaged, so that these are read each time.
+        summed.set_packs(&packs.iter().map(|pack| pack.name.clone()).collect::<Vec<_>>());
+        living(packs).iter().for_each(|pack| summed.add_pack(pack));
+        Ok(summed)
+    }
+
+    /// The entry of a pack; nothing if it is not there.
+    pub fn pack(&self, name: &str) -> Result<Option<std::result::Result<Pack, DamagedEntry>>> {
+        let entry = self.storage.entry(name)?;
+        Ok(entry.map(|entry| entry.and_then(|(_, text)| Pack::parse(name, &text))))
     }
 
     /// The entries that a sum does not have, if those that it has are as they were.
@@ -111,14 +158,18 @@ impl Lake {
         let (mut recordings, mut failed) = (summed.recordings().iter().peekable(), summed.failed().iter().peekable());
         let mut fresh = Vec::new();
         for one in listed {
+            // Those of packs have no entry of their own, or one that is left over.
+            while recordings.next_if(|line| line.pack().is_some() && line.key() < one.key.as_str()).is_some() {}
             // All are in the order of keys, so that one that is gone is still the next in the end.
             let is_it = |line: &&Line| line.key() == one.key;
             match recordings.next_if(is_it).or_else(|| failed.next_if(is_it)) {
                 None => fresh.push(one),
+                Some(line) if line.pack().is_some() => {}
                 Some(line) if self.is_same(one, line.tag(), written)? => {}
                 Some(_) => return Ok(None),
             }
         }
+        while recordings.next_if(|line| line.pack().is_some()).is_some() {}
         Ok((recordings.peek().is_none() && failed.peek().is_none()).then_some(fresh))
     }
 
@@ -203,8 +254,13 @@ impl Lake {
         Ok(outcomes)
     }
 
-    /// The outcome for a recording whose key has an entry.
+    /// The outcome for a recording whose key has an entry, or is in a pack.
     fn there(&self, new: &NewRecording) -> Result<Option<Put>> {
+        if self.pack_of(new.key())?.is_some() {
+            let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            let line = last.as_ref().and_then(|last| line_of(&last.summed, new.key()));
+            return Ok(Some(Put::beside(line.map(Line::sha256), new)));
+        }
         let entry = self.storage.entry(new.key())?;
         Ok(entry.map(|entry| Put::beside(entry.ok().and_then(|(_, there)| hash_of(&there)).as_deref(), new)))
     }
@@ -246,7 +302,49 @@ impl Lake {
         self.storage.put_empty(&files.collect::<Vec<_>>())
     }
 
-    /// Removes a recording. Returns whether it was there.
+    /// The pack that a recording is in, if it is in one.
+    pub fn pack_of(&self, key: &str) -> Result<Option<String>> {
+        let packs = self.storage.packs()?;
+        if packs.is_empty() {
+            return Ok(None);
+        }
+        let of_last = |last: &Option<Last>| {
+            let last = last.as_ref().filter(|last| last.summed.packs() == packs)?;
+            Some(pack_in(&last.summed, key).map(str::to_owned))
+        };
+        let known = of_last(&self.last.lock().unwrap_or_else(PoisonError::into_inner));
+        match known {
+            Some(known) => Ok(known),
+            None => Ok(pack_in(&self.summed(false)?, key).map(str::to_owned)),
+        }
+    }
+
+    /// Puts a pack into the place of recordings and packs, if these are still there as they were: `entries` are the tags of the entries
+    /// that recordings of it have. Nothing is changed if not.
+    pub fn put_pack(&self, pack: &Pack, entries: &[(String, String)], files: &[NewFile]) -> Result<bool> {
+        self.storage.prepare_pack(pack, files)?;
+        let _turn = self.storage.turn_for(&[])?;
+        self.storage.settle(GRACE)?;
+        let there = self.storage.packs()?;
+        if !pack.replaces.iter().all(|name| there.contains(name)) {
+            return Ok(false);
+        }
+        for (key, tag) in entries {
+            if !matches!(self.storage.entry(key)?, Some(Ok((own, _))) if own == *tag) {
+                return Ok(false);
+            }
+        }
+        self.storage.put_pack(pack, files).map(|()| true)
+    }
+
+    /// Removes a pack with all its recordings. Returns whether it was there.
+    pub fn remove_pack(&self, name: &str) -> Result<bool> {
+        let _turn = self.storage.turn_for(&[])?;
+        self.storage.settle(GRACE)?;
+        self.storage.take_pack_away(name)
+    }
+
+    /// Removes a recording that has an entry of its own. Returns whether it was there.
     pub fn remove(&self, key: &str) -> Result<bool> {
         let _turn = self.storage.turn_for(&[])?;
         self.take_away(key)
@@ -306,8 +404,26 @@ impl Lake {
                 return Ok(found);
             }
         }
+        for name in self.storage.packs()? {
+            let Some(Ok(pack)) = self.pack(&name)? else { continue };
+            let found = those_there(pack.tables.iter().flat_map(|table| of_formats(&table.name, &name)).collect())?;
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
         those_there(tables.iter().flat_map(|table| of_formats(table, paths::NO_RECORDING)).collect())
     }
+}
+
+/// The line of a recording.
+fn line_of<'s>(summed: &'s Summed, key: &str) -> Option<&'s Line> {
+    let place = summed.recordings().binary_search_by(|line| line.key().cmp(key)).ok()?;
+    summed.recordings().get(place)
+}
+
+/// The pack that a recording is in.
+fn pack_in<'s>(summed: &'s Summed, key: &str) -> Option<&'s str> {
+    line_of(summed, key)?.pack()
 }
 
 #[cfg(test)]

@@ -19,7 +19,9 @@ mod lake;
 mod leftovers;
 mod lock;
 mod measure;
+mod merged;
 mod order;
+mod packed;
 mod parquet;
 mod parts;
 mod plain;
@@ -32,6 +34,7 @@ mod storage;
 mod table;
 mod waiting;
 mod workers;
+mod workspace;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -44,15 +47,18 @@ pub use crate::table_spec::{Encoding, TableSpec};
 pub use batches::{BatchSink, TableSink};
 pub use dataset_writer::DatasetWriter;
 pub use directory::Directory;
-pub use entries::{EntryBytes, entries, read_manifest, read_small};
+pub use entries::{EntryBytes, entries, read as entry, read_manifest, read_small};
 pub use growing::Growing as Unfinished;
 pub use growing::abandon_all;
 pub use lake::{Lake, Put};
+pub use merged::{MergedTable, merged_schema};
+pub use packed::{names_in as packs, place_of};
 pub use parts::{Announce, Parts};
 pub use recording::{NewFile, NewRecording};
 pub use shelf::Shelf;
-pub use storage::{Holds, Listed, Manifest, ReadEntry, Storage, Turn};
+pub use storage::{GRACE, Holds, Listed, Manifest, ReadEntry, Storage, Turn};
 pub use workers::Encoders;
+pub use workspace::Workspace;
 
 /// Compression of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

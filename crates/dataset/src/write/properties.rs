@@ -4,7 +4,7 @@ use arrow_schema::DataType;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::basic::{Compression as Codec, Encoding as Layout, Type, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::SortingColumn;
+use parquet::file::metadata::{RowGroupMetaData, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterVersion};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 use tracequet_trace::error::{Error, Result};
@@ -63,6 +63,43 @@ pub(super) fn writer_properties(
         }
     }
     Ok(builder.set_sorting_columns(sorting_columns(spec, &columns)?).build())
+}
+
+/// The writer properties of a table that is made of other files: each column is encoded as in `like`, a row group of one of them.
+pub(super) fn merged_properties(spec: &TableSpec, like: &RowGroupMetaData) -> Result<WriterProperties> {
+    let refused = |error: ParquetError| Error::Internal(format!("table {}: {error}", spec.name));
+    let columns = ArrowSchemaConverter::new().convert(&spec.schema).map_err(refused)?;
+    let is_snappy = like.columns().iter().any(|column| column.compression() == Codec::SNAPPY);
+    let mut builder = WriterProperties::builder()
+        .set_writer_version(WriterVersion::PARQUET_1_0)
+        .set_created_by(concat!("tracequet version ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_compression(codec(if is_snappy { Compression::Snappy } else { Compression::default() })?)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_max_row_group_row_count(None);
+    for (leaf, own) in (0..columns.num_columns()).zip(like.columns()) {
+        let column = columns.column(leaf);
+        let nested = column.path().parts().len() > 1;
+        let is_delta = own
+            .encodings()
+            .any(|encoding| matches!(encoding, Layout::DELTA_BINARY_PACKED | Layout::DELTA_LENGTH_BYTE_ARRAY));
+        let encoding = match own.dictionary_page_offset() {
+            Some(_) => Encoding::Dictionary,
+            None if is_delta => Encoding::Delta,
+            None => Encoding::Plain,
+        };
+        builder = encode(builder, &column, encoding, nested);
+        let name = column.path().string();
+        if nested && column.physical_type() == Type::BYTE_ARRAY {
+            builder = builder.set_column_statistics_enabled(column.path().clone(), EnabledStatistics::None);
+        } else if !nested && (spec.sorted_by.contains(&name) || is_searched(&name)) {
+            builder = builder.set_column_statistics_enabled(column.path().clone(), EnabledStatistics::Page);
+        }
+    }
+    let mut sorting = sorting_columns(spec, &columns)?.unwrap_or_default();
+    if columns.num_columns() > 0 && columns.column(0).path().string() == "trace_id" {
+        sorting.insert(0, SortingColumn { column_idx: 0, descending: false, nulls_first: false });
+    }
+    Ok(builder.set_sorting_columns(Some(sorting).filter(|sorting| !sorting.is_empty())).build())
 }
 
 fn codec(compression: Compression) -> Result<Codec> {

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use tracequet_trace::error::{Error, Result};
 
 use super::entries::{entries, names, read_manifest};
-use crate::format::{Format, is_ours, paths};
+use super::packed;
+use crate::format::{Format, Pack, PackedTable, is_ours, paths};
 
 /// Refuses to replace `target` unless it is a dataset of ours, or empty, and contains no input. `shown` is its name for
 /// people.
@@ -78,7 +79,14 @@ fn files(root: &Path, manifest: &Names, max_parts: usize) -> HashSet<PathBuf> {
     let entries = entries(root).unwrap_or_default();
     let folder = Path::new(paths::ENTRIES);
     if !entries.is_empty() || root.join(folder).is_dir() {
-        files.insert(folder.join(paths::LOCK));
+        files.extend([paths::LOCK, packed::LOCK].map(|name| folder.join(name)));
+    }
+    for name in packed::names_in(root).unwrap_or_default() {
+        let pack = super::entries::read(root, &name).and_then(|entry| Pack::parse(&name, &entry.ok()?).ok());
+        files.insert(paths::entry(&name).into());
+        for PackedTable { name: table, .. } in pack.into_iter().flat_map(|pack| pack.tables) {
+            files.insert(paths::file(&table, &name, Format::Parquet).into());
+        }
     }
     // What a killed run was writing when it ended. The next one that adds a recording removes it.
     let halves = names(&root.join(folder)).unwrap_or_default().into_iter().filter(|name| name.ends_with(paths::HALF));
@@ -123,6 +131,12 @@ fn foreign(folder: &Path, known: &HashSet<PathBuf>) -> Result<Option<PathBuf>> {
             let name = inner.join(entry.file_name());
             let kind = entry.file_type().map_err(Error::io(entry.path()))?;
             // Nothing that we write is a link.
+            let is_hidden = inner.as_os_str().is_empty()
+                && entry.file_name().to_str().is_some_and(|name| paths::pack_of_hidden(name).is_some());
+            if is_hidden && kind.is_dir() {
+                // What a compaction has moved away.
+                continue;
+            }
             let is_ours = match kind.is_dir() {
                 true => folders.contains(name.as_path()),
                 false => kind.is_file() && (known.contains(&name) || known.contains(&first_part(&name))),

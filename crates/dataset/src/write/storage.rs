@@ -4,14 +4,17 @@
 use std::fmt::Debug;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tracequet_trace::error::Result;
 use tracequet_trace::source::store::Version;
 
 use super::growing::Committing;
 use super::recording::{NewFile, NewRecording};
-use crate::format::DamagedEntry;
+use crate::format::{DamagedEntry, Pack};
+
+/// How long the files stay whose place a pack has taken, under a hidden name: a reader may have begun to read them.
+pub const GRACE: Duration = Duration::from_secs(3600);
 
 /// A recording as the listing of the entries has it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,8 +56,21 @@ pub enum Holds {
 #[derive(Default)]
 pub struct Turn {
     // Dropped in this order.
+    pub(super) _lease: Option<Box<dyn std::any::Any>>,
     pub(super) _committing: Option<Committing>,
     pub(super) _lock: Option<File>,
+}
+
+impl Turn {
+    /// A turn that lasts as long as something is held.
+    pub fn holding(lease: impl std::any::Any) -> Turn {
+        Turn { _lease: Some(Box::new(lease)), ..Turn::default() }
+    }
+
+    /// A turn that lasts as long as a file is locked.
+    pub(super) fn locked(file: File) -> Turn {
+        Turn { _lock: Some(file), ..Turn::default() }
+    }
 }
 
 /// Where a dataset of several recordings lies. Names are those of [`crate::format::paths`].
@@ -139,6 +155,33 @@ pub trait Storage: Debug + Send + Sync {
 
     /// Replaces the entry of a recording, and then removes the files of the tables `gone`, which the new entry does not name.
     fn shrink(&self, key: &str, entry: &[u8], gone: &[String]) -> Result<()>;
+
+    /// The names of its packs, in order, those that others have replaced among them. Their entries are read as those of recordings.
+    fn packs(&self) -> Result<Vec<String>>;
+
+    /// Waits until no one else rewrites packs.
+    fn turn_to_pack(&self) -> Result<Turn> {
+        Ok(Turn::default())
+    }
+
+    /// A file of this machine with the content of one of the dataset, perhaps made in `folder`.
+    fn fetched(&self, name: &str, folder: &Path) -> Result<PathBuf>;
+
+    /// Brings the files of a pack near, before others have to wait.
+    fn prepare_pack(&self, _pack: &Pack, _files: &[NewFile]) -> Result<()> {
+        Ok(())
+    }
+
+    /// Puts a pack into the place of the packs that it replaces and of the entries that its recordings have: its files first, where no
+    /// glob finds them, then its entry in one step. From then on it is what readers of entries see, and then the files take the places
+    /// of the old ones.
+    fn put_pack(&self, pack: &Pack, files: &[NewFile]) -> Result<()>;
+
+    /// Removes a pack with all its recordings, its entry first. Returns whether it was there.
+    fn take_pack_away(&self, name: &str) -> Result<bool>;
+
+    /// Does what a compaction that was killed has left to do, and removes the files whose place was taken longer ago than `grace`.
+    fn settle(&self, grace: Duration) -> Result<()>;
 
     /// What the user has to know of the storage.
     fn note(&self) -> Option<String> {

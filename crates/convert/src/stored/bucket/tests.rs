@@ -332,3 +332,162 @@ fn tables_of_a_recording_go_after_its_entry_has_changed() {
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains(r#"{"name":"event/P/E","rows":1,"bytes":4}"#), "{text}");
 }
+
+/// A recording with rows of the table `gc`.
+fn put_rows(lake: &Lake, key: &str, rows: &[i64]) {
+    use arrow_array::types::Int32Type;
+    use arrow_array::{ArrayRef, DictionaryArray, Int64Array, RecordBatch};
+
+    let options = DatasetOptions { partition: Some(paths::partition(key)), ..DatasetOptions::default() };
+    let mut part = DatasetWriter::part_of(lake.storage().folder(), Encoders::start(1).unwrap(), options).unwrap();
+    let keys: DictionaryArray<Int32Type> = rows.iter().map(|_| Some(key)).collect();
+    let columns: [(&str, ArrayRef); 2] =
+        [("trace_id", Arc::new(keys)), ("n", Arc::new(Int64Array::from(rows.to_vec())))];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, false))).unwrap();
+    let encodings = vec![Encoding::Dictionary, Encoding::Delta];
+    let id = part
+        .table(TableSpec { name: "gc".into(), schema: batch.schema(), encodings, sorted_by: vec!["n".into()] })
+        .unwrap();
+    part.write(id, batch).unwrap();
+    let written = part.close_tables(&[]).unwrap();
+    let entry = serde_json::json!({
+        "trace_id": key, "path": key, "sha256": key, "status": "ok", "schema_version": SCHEMA_VERSION,
+        "tables": [{ "name": "gc", "rows": rows.len(), "bytes": written[0].bytes }],
+        "events": 1, "dropped_events": 0, "complete": true, "start": "2026-11-01T00:00:00.000Z",
+    });
+    let new = NewRecording::new(key, part, entry.to_string().as_bytes(), Vec::new()).unwrap();
+    assert_eq!(lake.put(&[new]).unwrap(), [Put::Done]);
+}
+
+/// The rows of each recording, as readers of entries find them.
+fn rows_of(store: &Arc<Memory>) -> std::collections::BTreeMap<String, Vec<u64>> {
+    use super::super::dataset::StoredDataset;
+    use tracequet_dataset::read::{Column, Dataset};
+
+    let address = Address::parse(Path::new("s3://bucket/lake")).unwrap().unwrap();
+    let stored = StoredDataset::open(store.clone(), address).unwrap().unwrap();
+    stored.copy_tables(&["gc"]).unwrap();
+    let dataset = Dataset::open(stored.path()).unwrap();
+    let rows = |recording: tracequet_dataset::read::Recording<'_>| {
+        let mut rows = Vec::new();
+        for batch in recording.table("gc").unwrap().scan().batches().unwrap() {
+            let batch = batch.unwrap();
+            let column = Column::of(&batch, "n").unwrap();
+            rows.extend((0..batch.num_rows()).filter_map(|row| column.number(row)));
+        }
+        (recording.info().trace_id.clone(), rows)
+    };
+    dataset.each_recording().map(rows).collect()
+}
+
+/// How often a glob finds each row, by the places of files.
+fn globbed(store: &Arc<Memory>) -> Vec<u64> {
+    use tracequet_dataset::read::{Column, Table};
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut rows = Vec::new();
+    for key in store.keys().iter().filter(|key| key.starts_with("lake/gc/") && !key.contains("trace=none")) {
+        let path = folder.path().join("file.parquet");
+        std::fs::write(&path, read(store.as_ref(), key, u64::MAX).unwrap().unwrap().0).unwrap();
+        for batch in Table::of_file("gc", path, tracequet_dataset::format::Format::Parquet).scan().batches().unwrap() {
+            let batch = batch.unwrap();
+            let column = Column::of(&batch, "n").unwrap();
+            rows.extend((0..batch.num_rows()).filter_map(|row| column.number(row)));
+        }
+    }
+    rows.sort_unstable();
+    rows
+}
+
+/// A compaction and a removal fail at each of their writes in turn: readers of entries find all rows, a glob finds none twice, and the
+/// next run finishes.
+#[test]
+fn a_store_that_fails_in_the_middle_of_a_compaction_loses_nothing() {
+    use tracequet_dataset::compact::{Limits, compact, take_out};
+
+    let made = || {
+        let store = Arc::new(Memory::default());
+        let lake = lake(&store);
+        put_rows(&lake, "a-1", &[1, 2, 3]);
+        put_rows(&lake, "b-1", &[4]);
+        compact(&lake, SCHEMA_VERSION, &Limits::default()).unwrap();
+        put_rows(&lake, "c-1", &[5, 6]);
+        describe(&lake);
+        store
+    };
+    let all: std::collections::BTreeMap<String, Vec<u64>> =
+        [("a-1", vec![1, 2, 3]), ("b-1", vec![4]), ("c-1", vec![5, 6])]
+            .map(|(key, rows)| (key.to_owned(), rows))
+            .into();
+    let store = made();
+    assert_eq!((rows_of(&store), globbed(&store)), (all.clone(), vec![1, 2, 3, 4, 5, 6]));
+    type Step<'s> = (&'s str, &'s dyn Fn(&Lake) -> Result<()>, usize);
+    let steps: [Step<'_>; 2] = [
+        ("compact", &|lake| compact(lake, SCHEMA_VERSION, &Limits::default()).map(drop), 0),
+        ("remove", &|lake| take_out(lake, &["a-1".to_owned()], 1).map(drop), 1),
+    ];
+    for (what, step, gone) in steps {
+        let mut failures = 0;
+        loop {
+            let store = made();
+            let own = lake(&store);
+            let count = Arc::new(AtomicU32::new(0));
+            let counted = count.clone();
+            let at = failures;
+            on_write(&store, move |_, key| {
+                // The lease is renewed by time, and given back in any case.
+                let number = if key.ends_with(".lease") { u32::MAX } else { counted.fetch_add(1, Ordering::AcqRel) };
+                if number == at { Err(Failure::other("the network is down")) } else { Ok(()) }
+            });
+            let outcome = step(&own);
+            *store.before.lock().unwrap() = None;
+            let rows = rows_of(&store);
+            assert!(
+                rows.iter().all(|(key, rows)| all[key] == *rows) && rows.len() + gone >= 3,
+                "{what} {at}: {rows:?}"
+            );
+            assert!(globbed(&store).windows(2).all(|pair| pair[0] < pair[1]), "{what} {at}: {:?}", globbed(&store));
+            let next = lake(&store);
+            next.storage().open().unwrap();
+            step(&next).unwrap();
+            describe(&next);
+            let rows = rows_of(&store);
+            assert_eq!(rows.len(), 3 - gone, "{what} {at}");
+            let mut expected: Vec<u64> = rows.values().flatten().copied().collect();
+            expected.sort_unstable();
+            assert_eq!(globbed(&store), expected, "{what} {at}");
+            assert!(!store.keys().iter().any(|key| key.ends_with(".lease")), "{what} {at}");
+            assert_eq!(summed(&store), rows.into_keys().collect::<Vec<_>>());
+            if outcome.is_ok() {
+                break;
+            }
+            failures += 1;
+            assert!(failures < 100, "it does not end");
+        }
+        assert!(failures >= 6, "{what}: {failures}");
+    }
+}
+
+/// Who finds a lease of a killed program waits, and two that take places do so one after the other.
+#[test]
+fn compactors_of_a_store_wait_for_each_other() {
+    use tracequet_dataset::compact::{Limits, compact};
+
+    let store = Arc::new(Memory::default());
+    let first = lake(&store);
+    for (key, rows) in [("a-1", [1, 2]), ("b-1", [3, 4]), ("c-1", [5, 6])] {
+        put_rows(&first, key, &rows);
+    }
+    let made: Vec<u64> = std::thread::scope(|scope| {
+        let work = || {
+            let own = lake(&store);
+            compact(&own, SCHEMA_VERSION, &Limits { threads: 1, ..Limits::default() }).unwrap().made
+        };
+        let threads = [scope.spawn(work), scope.spawn(work), scope.spawn(work)];
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(made.iter().sum::<u64>(), 1, "{made:?}");
+    describe(&first);
+    assert_eq!(globbed(&store), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(rows_of(&store).len(), 3);
+}

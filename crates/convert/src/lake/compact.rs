@@ -1,0 +1,84 @@
+//! Compacts a dataset of several recordings, and takes recordings out of packs where they are to go.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use tracequet_dataset::compact::{Compacted, Limits, compact as compact_lake, take_out};
+use tracequet_dataset::format::Format;
+use tracequet_dataset::table::schema::SCHEMA_VERSION;
+use tracequet_dataset::write::{Lake, NewRecording, Put};
+use tracequet_trace::error::{Error, Result};
+
+use super::described;
+use super::head::head_of;
+use super::located::at;
+use crate::request::Convert;
+
+/// How often a recording is looked for that others compact meanwhile.
+const ATTEMPTS: usize = 10;
+
+/// Puts the tables of many recordings together in few files. The files that were there stay under a hidden name for `grace`.
+pub(crate) fn compact(dataset: &Path, grace: Duration) -> Result<Compacted> {
+    compact_in(&at(dataset)?, &Limits { threads: threads(), ..Limits::default() }, grace)
+}
+
+/// The same of a dataset wherever it lies.
+pub(crate) fn compact_in(lake: &Lake, limits: &Limits, grace: Duration) -> Result<Compacted> {
+    let (format, address_type) = head_of(lake)?;
+    if format != Format::Parquet {
+        let message = format!("{}: only Parquet files are compacted", lake.storage().shown().display());
+        return Err(Error::Usage(message));
+    }
+    lake.storage().open()?;
+    let request = Convert { format, address_type, ..Convert::default() };
+    let done = compact_lake(lake, SCHEMA_VERSION, limits);
+    // What was done before a failure is in the dataset.
+    let described = described::write(&request, lake);
+    let done = done?;
+    described?;
+    let _turn = lake.storage().turn_for(&[])?;
+    lake.storage().settle(grace)?;
+    Ok(done)
+}
+
+/// Threads that merge tables.
+pub(super) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get()).min(4)
+}
+
+/// Removes recordings, those of packs too. Returns the keys of those that were there.
+pub(super) fn remove_all(lake: &Lake, keys: &[String]) -> Result<BTreeSet<String>> {
+    let mut gone = BTreeSet::new();
+    let mut left = keys.to_vec();
+    // One that comes into a pack meanwhile has no entry of its own any more.
+    for _ in 0..ATTEMPTS {
+        gone.extend(take_out(lake, &left, threads())?);
+        for key in &left {
+            if !gone.contains(key) && lake.remove(key)? {
+                gone.insert(key.clone());
+            }
+        }
+        left.retain(|key| !gone.contains(key));
+        let mut packed = Vec::new();
+        for key in left {
+            if lake.pack_of(&key)?.is_some() {
+                packed.push(key);
+            }
+        }
+        if packed.is_empty() {
+            break;
+        }
+        left = packed;
+    }
+    Ok(gone)
+}
+
+/// Puts recordings into a dataset. Those that they replace go first, if they are in packs.
+pub(crate) fn put(lake: &Lake, recordings: &[NewRecording]) -> Result<Vec<Put>> {
+    let replaced: Vec<String> = recordings.iter().flat_map(NewRecording::replaced).cloned().collect();
+    if !replaced.is_empty() {
+        take_out(lake, &replaced, threads())?;
+    }
+    lake.put(recordings)
+}

@@ -1,0 +1,285 @@
+//! Makes the files and the entry of one pack.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tracequet_trace::error::{Error, Result};
+
+use super::merge::{Failed, Input, Part, merge};
+use crate::format::{Entry, Format, Member, Pack, PackedFile, PackedTable, Recorded, paths};
+use crate::write::{Lake, NewFile, Workspace};
+
+/// What becomes one pack.
+#[derive(Debug, Default)]
+pub(super) struct Job {
+    /// Recordings with an entry of their own.
+    pub(super) singles: Vec<Entry>,
+    /// Packs whose place the new one takes.
+    pub(super) packs: Vec<Pack>,
+}
+
+/// A pack that was made, and its files, which lie in a hidden directory until they are put into the dataset.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) pack: Pack,
+    pub(super) files: Vec<NewFile>,
+    _workspace: Workspace,
+}
+
+/// Which recording or pack cannot be read, and why; or what else went wrong.
+#[derive(Debug)]
+pub(super) enum NotMade {
+    Source(String, Error),
+    Other(Error),
+}
+
+impl From<Error> for NotMade {
+    fn from(error: Error) -> NotMade {
+        NotMade::Other(error)
+    }
+}
+
+/// A recording on its way into the pack.
+struct Coming<'j> {
+    recorded: Recorded,
+    /// The names of its tables, and their rows.
+    tables: BTreeMap<&'j str, u64>,
+    from: Origin<'j>,
+}
+
+/// Where its rows lie.
+#[derive(Clone, Copy)]
+enum Origin<'j> {
+    Single(&'j Entry),
+    /// The place of a pack, and its own in that.
+    Pack(usize, usize),
+}
+
+/// A table of the pack: its files, and for each recording its place and its rows.
+struct TableJob<'j> {
+    name: &'j str,
+    inputs: Vec<Input>,
+    parts: Vec<Part>,
+}
+
+impl Job {
+    /// Merges the tables of its recordings into files of a new pack, several at a time. `changes` says what becomes of a recording of a
+    /// pack: nothing if it is left out, and else what its entry says from then on and which tables stay.
+    pub(super) fn make(
+        &self,
+        lake: &Lake,
+        schema_version: u32,
+        threads: usize,
+        changes: &dyn Fn(&Recorded) -> Option<(Recorded, Option<BTreeSet<String>>)>,
+    ) -> std::result::Result<Option<Made>, NotMade> {
+        let coming = self.coming(changes);
+        if coming.is_empty() {
+            return Ok(None);
+        }
+        let names: BTreeSet<&str> = coming.iter().flat_map(|one| one.tables.keys().copied()).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        let jobs: Vec<TableJob<'_>> = names.iter().map(|name| self.table_job(name, &coming)).collect();
+        let workspace = Workspace::inside(lake.storage().folder())?;
+        let files = merge_all(lake, &jobs, workspace.path(), schema_version, threads)
+            .map_err(|(job, failed)| self.not_made(jobs.get(job), failed))?;
+        let tables = names.iter().zip(&files).map(|(name, files)| PackedTable {
+            name: (*name).to_owned(),
+            files: files.iter().map(|(_, file)| *file).collect(),
+        });
+        let mut sets: BTreeSet<Arc<[u32]>> = BTreeSet::new();
+        let mut members = Vec::with_capacity(coming.len());
+        for one in coming {
+            let places: Vec<(u32, u64)> = one
+                .tables
+                .iter()
+                .filter_map(|(name, rows)| Some((u32::try_from(names.binary_search(name).ok()?).ok()?, *rows)))
+                .collect();
+            let set: Arc<[u32]> = places.iter().map(|(place, _)| *place).collect();
+            let tables = sets.get(&set).cloned().unwrap_or_else(|| set.clone());
+            sets.insert(set);
+            let rows = places.into_iter().filter(|(_, rows)| *rows > 0).collect();
+            members.push(Member { recorded: one.recorded, tables, rows });
+        }
+        let replaces = self.packs.iter().map(|pack| pack.name.clone()).collect();
+        let pack = Pack::new(schema_version, replaces, tables.collect(), members);
+        // What would not be read is not written.
+        Pack::parse(&pack.name, &pack.text())
+            .map_err(|damaged| Error::Internal(format!("a pack: {}", damaged.what)))?;
+        let mut placed = Vec::new();
+        for (name, files) in names.iter().zip(files) {
+            let numbered = (0u32..).zip(files);
+            placed.extend(
+                numbered.map(|(number, (path, _))| NewFile { name: paths::packed(name, &pack.name, number), path }),
+            );
+        }
+        Ok(Some(Made { pack, files: placed, _workspace: workspace }))
+    }
+
+    /// Its recordings, in the order of their keys.
+    fn coming(&self, changes: &dyn Fn(&Recorded) -> Option<(Recorded, Option<BTreeSet<String>>)>) -> Vec<Coming<'_>> {
+        let mut coming: Vec<Coming<'_>> = Vec::new();
+        for entry in &self.singles {
+            coming.push(Coming {
+                recorded: entry.recorded.clone(),
+                tables: entry.tables.iter().map(|table| (table.name.as_str(), table.rows)).collect(),
+                from: Origin::Single(entry),
+            });
+        }
+        for (number, pack) in self.packs.iter().enumerate() {
+            for (place, member) in pack.members.iter().enumerate() {
+                let Some((recorded, stay)) = changes(&member.recorded) else { continue };
+                let mut tables: BTreeMap<&str, u64> = BTreeMap::new();
+                for table in member.tables.iter().filter_map(|table| pack.table(*table)) {
+                    tables.insert(&table.name, 0);
+                }
+                for (table, rows) in &member.rows {
+                    tables.extend(pack.table(*table).map(|table| (table.name.as_str(), *rows)));
+                }
+                if let Some(stay) = stay {
+                    tables.retain(|name, _| stay.contains(*name));
+                }
+                coming.push(Coming { recorded, tables, from: Origin::Pack(number, place) });
+            }
+        }
+        coming.sort_by(|a, b| a.recorded.trace_id.cmp(&b.recorded.trace_id));
+        coming
+    }
+
+    /// Where the rows of a table lie, in the order of the recordings.
+    fn table_job<'j>(&'j self, name: &'j str, coming: &[Coming<'j>]) -> TableJob<'j> {
+        let (mut inputs, mut parts) = (Vec::new(), Vec::new());
+        // Of each pack: the place of its first file among the inputs, where each file begins, and where the rows of each recording do.
+        let mut packs: Vec<(usize, Vec<u64>, Vec<u64>)> = Vec::new();
+        for pack in &self.packs {
+            let place = pack.tables.binary_search_by(|table| table.name.as_str().cmp(name)).ok();
+            let first = inputs.len();
+            let mut files = vec![0u64];
+            for (number, file) in
+                (0u32..).zip(place.and_then(|place| pack.tables.get(place)).iter().flat_map(|t| &t.files))
+            {
+                let name = paths::packed(name, &pack.name, number);
+                inputs.push(Input { name, rows: file.rows, bytes: file.bytes, is_shared: true });
+                files.push(files.last().copied().unwrap_or_default().saturating_add(file.rows));
+            }
+            let mut begins = vec![0u64];
+            for member in &pack.members {
+                let rows = member.rows.iter().find(|(own, _)| usize::try_from(*own).ok() == place && place.is_some());
+                let rows = rows.map_or(0, |(_, rows)| *rows);
+                begins.push(begins.last().copied().unwrap_or_default().saturating_add(rows));
+            }
+            packs.push((first, files, begins));
+        }
+        for (member, one) in coming.iter().enumerate() {
+            let rows = one.tables.get(name).copied().unwrap_or_default();
+            match one.from {
+                _ if rows == 0 => {}
+                Origin::Single(entry) => {
+                    let bytes = entry.tables.iter().find(|table| table.name == name).map_or(0, |table| table.bytes);
+                    let file = paths::file(name, &entry.recorded.trace_id, Format::Parquet);
+                    parts.push(Part { member, input: inputs.len(), rows: 0..rows });
+                    inputs.push(Input { name: file, rows, bytes, is_shared: false });
+                }
+                Origin::Pack(number, place) => {
+                    let Some((first, files, begins)) = packs.get(number) else { continue };
+                    let begin = begins.get(place).copied().unwrap_or_default();
+                    let end = begin.saturating_add(rows);
+                    for (number, pair) in files.windows(2).enumerate() {
+                        let &[from, to] = pair else { continue };
+                        let (a, b) = (begin.clamp(from, to), end.clamp(from, to));
+                        if a < b {
+                            parts.push(Part { member, input: first + number, rows: a - from..b - from });
+                        }
+                    }
+                }
+            }
+        }
+        TableJob { name, inputs, parts }
+    }
+
+    fn not_made(&self, job: Option<&TableJob<'_>>, failed: Failed) -> NotMade {
+        match failed {
+            Failed::Other(error) => NotMade::Other(error),
+            Failed::Input(input, error) => {
+                let name = job.and_then(|job| job.inputs.get(input)).and_then(|input| paths::key_of(&input.name));
+                match name {
+                    Some(key) => NotMade::Source(key.to_owned(), error),
+                    None => NotMade::Other(error),
+                }
+            }
+        }
+    }
+}
+
+type Files = Vec<(PathBuf, PackedFile)>;
+
+/// Merges the tables. Fails with the place of the table.
+fn merge_all(
+    lake: &Lake,
+    jobs: &[TableJob<'_>],
+    folder: &Path,
+    schema_version: u32,
+    threads: usize,
+) -> std::result::Result<Vec<Files>, (usize, Failed)> {
+    let next = AtomicUsize::new(0);
+    let outcomes: Mutex<BTreeMap<usize, std::result::Result<Files, Failed>>> = Mutex::default();
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::AcqRel);
+            let Some(job) = jobs.get(number) else { return };
+            let outcome = merge_one(lake, job, folder, number, schema_version);
+            if outcome.is_err() {
+                next.store(jobs.len(), Ordering::Release);
+            }
+            outcomes.lock().unwrap_or_else(PoisonError::into_inner).insert(number, outcome);
+        }
+    };
+    std::thread::scope(|scope| {
+        for number in 1..threads.min(jobs.len()) {
+            let thread = std::thread::Builder::new().name(format!("merge-{number}"));
+            // Where no thread can be made, those that there are do it.
+            if thread.spawn_scoped(scope, work).is_err() {
+                break;
+            }
+        }
+        work();
+    });
+    let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut files = Vec::with_capacity(jobs.len());
+    for (number, outcome) in outcomes {
+        files.push(outcome.map_err(|failed| (number, failed))?);
+    }
+    match files.len() == jobs.len() {
+        true => Ok(files),
+        false => Err((0, Failed::Other(Error::Internal("a thread that merges tables is gone".into())))),
+    }
+}
+
+fn merge_one(
+    lake: &Lake,
+    job: &TableJob<'_>,
+    folder: &Path,
+    number: usize,
+    schema_version: u32,
+) -> std::result::Result<Files, Failed> {
+    // Copies of files that lie elsewhere; they go with the folder.
+    let copies = folder.join(format!("copies-{number}"));
+    let fetch = |name: &str| lake.storage().fetched(name, &copies);
+    let stem = folder.join(format!("table-{number}"));
+    let merged = merge(job.name, &job.inputs, &job.parts, &stem, schema_version, &fetch);
+    match std::fs::remove_dir_all(&copies) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Failed::Other(Error::Io { path: copies, source: e })),
+        _ => merged,
+    }
+}
+
+/// What a recording of a pack keeps in compaction: all.
+pub(super) fn all(recorded: &Recorded) -> Option<(Recorded, Option<BTreeSet<String>>)> {
+    Some((recorded.clone(), None))
+}
+
+/// A result whose error is that of a pack that could not be made, whatever it was of.
+pub(super) fn whole<T>(made: std::result::Result<T, NotMade>) -> Result<T> {
+    made.map_err(|(NotMade::Source(_, error) | NotMade::Other(error))| error)
+}

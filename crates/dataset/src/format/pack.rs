@@ -1,0 +1,325 @@
+//! The entry of a pack, `manifest/packed/<name>.json`: recordings whose tables lie together in files, after a compaction.
+//!
+//! A pack never changes. Its name is a hash of what it says, so that another one has another name, and `replaces` lists those whose
+//! place it takes. It stands for the entries of its recordings: where one of them has an entry of its own, that is left over.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::entry::{DamagedEntry, MOST_ENTRY_BYTES, Recorded, Status};
+use super::paths;
+use super::summed::tag_of;
+
+/// A file of a table of a pack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackedFile {
+    /// Rows.
+    pub rows: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// A table of a pack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackedTable {
+    /// Its name.
+    pub name: String,
+    /// Its files, `part-0` first. None if no recording has rows of it.
+    pub files: Vec<PackedFile>,
+}
+
+impl PackedTable {
+    /// Rows of all its files.
+    pub fn rows(&self) -> u64 {
+        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.rows))
+    }
+
+    /// Bytes of all its files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))
+    }
+}
+
+/// A recording of a pack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// What its entry said.
+    pub recorded: Recorded,
+    /// The tables that it has, with rows or without, by their places among those of the pack. Most recordings have the same ones.
+    pub tables: Arc<[u32]>,
+    /// Those of which it has rows, and how many, in the order of the places.
+    pub rows: Vec<(u32, u64)>,
+}
+
+impl Member {
+    /// Its key.
+    pub fn key(&self) -> &str {
+        &self.recorded.trace_id
+    }
+}
+
+/// Recordings whose tables lie together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pack {
+    /// Its name, by its content.
+    pub name: String,
+    /// The version of the tables.
+    pub schema_version: u32,
+    /// The packs whose place it has taken.
+    pub replaces: Vec<String>,
+    /// The tables, in the order of their names.
+    pub tables: Vec<PackedTable>,
+    /// The recordings, in the order of their keys. In each table, the rows of one follow those of the one before.
+    pub members: Vec<Member>,
+}
+
+/// A recording as it is written: what its entry said, the place of its set of tables, and places of tables and rows in turn.
+type Written<R> = (R, u32, Vec<u64>);
+
+impl Pack {
+    /// A pack of these recordings, which are in the order of their keys. Its name follows from the rest.
+    pub fn new(schema_version: u32, replaces: Vec<String>, tables: Vec<PackedTable>, members: Vec<Member>) -> Pack {
+        let mut pack = Pack { name: String::new(), schema_version, replaces, tables, members };
+        pack.name = paths::pack(&tag_of(&pack.text()));
+        pack
+    }
+
+    /// The text of the entry.
+    pub fn text(&self) -> Vec<u8> {
+        #[derive(Serialize)]
+        struct Text<'p> {
+            pack: &'p str,
+            schema_version: u32,
+            replaces: &'p [String],
+            tables: &'p [PackedTable],
+            sets: &'p [&'p [u32]],
+            recordings: Vec<Written<&'p Recorded>>,
+        }
+        let mut places: BTreeMap<&[u32], u32> = BTreeMap::new();
+        let mut sets: Vec<&[u32]> = Vec::new();
+        let mut recordings = Vec::with_capacity(self.members.len());
+        for member in &self.members {
+            let next = u32::try_from(sets.len()).unwrap_or(u32::MAX);
+            let set = *places.entry(&member.tables).or_insert_with(|| {
+                sets.push(&member.tables);
+                next
+            });
+            let rows = member.rows.iter().flat_map(|(table, rows)| [u64::from(*table), *rows]).collect();
+            recordings.push((&member.recorded, set, rows));
+        }
+        let text = Text {
+            pack: &self.name,
+            schema_version: self.schema_version,
+            replaces: &self.replaces,
+            tables: &self.tables,
+            sets: &sets,
+            recordings,
+        };
+        let mut text = serde_json::to_vec(&text).unwrap_or_default();
+        text.push(b'\n');
+        text
+    }
+
+    /// Reads the entry of the pack `name`. Files are found and removed by the names in it, so none may lead anywhere else.
+    pub fn parse(name: &str, bytes: &[u8]) -> Result<Pack, DamagedEntry> {
+        #[derive(Deserialize)]
+        struct Text {
+            pack: String,
+            schema_version: u32,
+            replaces: Vec<String>,
+            tables: Vec<PackedTable>,
+            sets: Vec<Vec<u32>>,
+            recordings: Vec<Written<Recorded>>,
+        }
+        let wrong = |what: String| DamagedEntry::new(name, what);
+        if bytes.len() as u64 > MOST_ENTRY_BYTES {
+            return Err(DamagedEntry::too_large(name));
+        }
+        let text: Text = serde_json::from_slice(bytes).map_err(|e| wrong(e.to_string()))?;
+        if text.pack != name || !paths::is_pack(name) || !text.replaces.iter().all(|one| paths::is_pack(one)) {
+            return Err(wrong(format!("it says that it is {:?}, or replaces something else than packs", text.pack)));
+        }
+        if !text.tables.is_sorted_by(|a, b| a.name < b.name) {
+            return Err(wrong("its tables are not in the order of their names".into()));
+        }
+        if let Some(table) = text.tables.iter().find(|table| !paths::is_table(&table.name)) {
+            return Err(wrong(format!("{:?} is not the name of a table", table.name)));
+        }
+        let count = text.tables.len();
+        let is_set = |set: &Vec<u32>| {
+            set.is_sorted_by(|a, b| a < b)
+                && set.last().is_none_or(|last| usize::try_from(*last).is_ok_and(|l| l < count))
+        };
+        if !text.sets.iter().all(is_set) {
+            return Err(wrong("a recording has a table that is not there".into()));
+        }
+        let sets: Vec<Arc<[u32]>> = text.sets.into_iter().map(Arc::from).collect();
+        let mut sums = vec![0u64; count];
+        let mut members = Vec::with_capacity(text.recordings.len());
+        for (recorded, set, flat) in text.recordings {
+            let key = recorded.trace_id.clone();
+            let of_key = |what: &str| wrong(format!("{key}: {what}"));
+            let tables = usize::try_from(set).ok().and_then(|set| sets.get(set)).ok_or_else(|| of_key("no tables"))?;
+            let mut rows = Vec::with_capacity(flat.len() / 2);
+            for pair in flat.chunks(2) {
+                let &[table, count] = pair else { return Err(of_key("a table without its rows")) };
+                let place = u32::try_from(table).ok().filter(|place| tables.binary_search(place).is_ok());
+                let place = place.ok_or_else(|| of_key("rows of a table that it does not have"))?;
+                let sum = usize::try_from(place).ok().and_then(|place| sums.get_mut(place));
+                let sum = sum.ok_or_else(|| of_key("rows of a table that is not there"))?;
+                *sum = sum.checked_add(count).ok_or_else(|| of_key("too many rows"))?;
+                rows.push((place, count));
+            }
+            if !rows.is_sorted_by(|(a, _), (b, _)| a < b) || rows.iter().any(|(_, count)| *count == 0) {
+                return Err(of_key("its tables are not in order, or have no rows"));
+            }
+            if let Some(what) = recorded.wrong_in_pack(text.schema_version) {
+                return Err(of_key(what));
+            }
+            members.push(Member { recorded, tables: tables.clone(), rows });
+        }
+        if !members.is_sorted_by(|a, b| a.key() < b.key()) {
+            return Err(wrong("its recordings are not in the order of their keys".into()));
+        }
+        if let Some((table, _)) = text.tables.iter().zip(&sums).find(|(table, sum)| table.rows() != **sum) {
+            return Err(wrong(format!("{}: its files have other rows than its recordings", table.name)));
+        }
+        let Text { pack, schema_version, replaces, tables, .. } = text;
+        Ok(Pack { name: pack, schema_version, replaces, tables, members })
+    }
+
+    /// The recording with a key, and its place.
+    pub fn member(&self, key: &str) -> Option<(usize, &Member)> {
+        let place = self.members.binary_search_by(|member| member.key().cmp(key)).ok()?;
+        Some((place, self.members.get(place)?))
+    }
+
+    /// The table at a place.
+    pub fn table(&self, place: u32) -> Option<&PackedTable> {
+        self.tables.get(usize::try_from(place).ok()?)
+    }
+
+    /// The part of a recording in the bytes of the tables that are chosen by their names: by its rows, since nobody counts the bytes
+    /// of one in a file of many.
+    pub fn share(&self, member: &Member, chosen: impl Fn(&str) -> bool) -> u64 {
+        let of = |(place, rows): &(u32, u64)| {
+            let table = self.table(*place).filter(|table| chosen(&table.name))?;
+            let share = u128::from(table.bytes()) * u128::from(*rows) / u128::from(table.rows().max(1));
+            u64::try_from(share).ok()
+        };
+        member.rows.iter().filter_map(of).fold(0, u64::saturating_add)
+    }
+}
+
+/// Of packs, those that no other one has replaced.
+pub fn living(packs: Vec<Pack>) -> Vec<Pack> {
+    let gone: HashSet<String> = packs.iter().flat_map(|pack| pack.replaces.iter().cloned()).collect();
+    packs.into_iter().filter(|pack| !gone.contains(&pack.name)).collect()
+}
+
+impl Recorded {
+    /// What is wrong with it as a recording of a pack whose tables are of this version.
+    fn wrong_in_pack(&self, schema_version: u32) -> Option<&'static str> {
+        if !self.has_plain_names() {
+            return Some("invalid key or hash");
+        }
+        if self.schema_version != Some(schema_version) {
+            return Some("it has another schema_version");
+        }
+        if matches!(self.status, Status::Failed | Status::Unfinished) {
+            return Some("it is not a whole recording");
+        }
+        self.lacks()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorded(key: &str) -> Recorded {
+        Recorded {
+            trace_id: key.to_owned(),
+            sha256: format!("hash of {key}"),
+            path: format!("{key}.nettrace"),
+            events: Some(1),
+            dropped_events: Some(0),
+            complete: Some(true),
+            schema_version: Some(7),
+            ..Recorded::default()
+        }
+    }
+
+    fn pack() -> Pack {
+        let file = |rows, bytes| PackedFile { rows, bytes };
+        let tables = vec![
+            PackedTable { name: "event/P/E".into(), files: vec![file(5, 50)] },
+            PackedTable { name: "gc".into(), files: vec![file(3, 100), file(1, 20)] },
+            PackedTable { name: "gc_pause".into(), files: Vec::new() },
+        ];
+        let member = |key: &str, tables: &[u32], rows: &[(u32, u64)]| Member {
+            recorded: recorded(key),
+            tables: tables.into(),
+            rows: rows.to_vec(),
+        };
+        let members = vec![
+            member("a-1", &[0, 1, 2], &[(0, 5), (1, 3)]),
+            member("b-1", &[1, 2], &[(1, 1)]),
+            member("c-1", &[1, 2], &[]),
+        ];
+        Pack::new(7, vec!["packed.0123456789abcdef".into()], tables, members)
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let pack = pack();
+        assert!(paths::is_pack(&pack.name), "{}", pack.name);
+        let text = pack.text();
+        assert_eq!(Pack::parse(&pack.name, &text).unwrap(), pack);
+        assert_eq!(pack.member("b-1").unwrap().0, 1);
+        assert!(pack.member("b").is_none());
+        assert_eq!(pack.share(&pack.members[0], |name| name == "gc"), 90);
+        assert_eq!(pack.share(&pack.members[0], |_| true), 140);
+        for size in 0..text.len() - 1 {
+            assert!(Pack::parse(&pack.name, &text[..size]).is_err(), "{size}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_names_other_places_or_rows_is_damaged() {
+        let pack = pack();
+        let text = String::from_utf8(pack.text()).unwrap();
+        for (from, to) in [
+            ("\"gc\"", "\"../gc\""),
+            ("\"gc\"", "\"zz\""),
+            ("\"a-1\"", "\"../a\""),
+            ("\"a-1\"", "\"d-1\""),
+            ("packed.0123456789abcdef", "../x"),
+            ("\"rows\":5", "\"rows\":6"),
+            ("[0,5,1,3]", "[0,5,1]"),
+            ("[0,5,1,3]", "[0,5,9,3]"),
+            ("[0,5,1,3]", "[1,3,0,5]"),
+            ("[0,5,1,3]", "[0,18446744073709551615,0,6]"),
+            ("[0,1,2]", "[0,1,7]"),
+            ("\"status\":\"ok\"", "\"status\":\"failed\""),
+            ("\"schema_version\":7,\"replaces\"", "\"schema_version\":8,\"replaces\""),
+            ("\"complete\":true", "\"complete\":null"),
+            (&pack.name, "packed.fedcba9876543210"),
+        ] {
+            let other = text.replacen(from, to, 1);
+            assert_ne!(other, text, "{from}");
+            assert!(Pack::parse(&pack.name, other.as_bytes()).is_err(), "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn a_pack_that_was_replaced_is_gone() {
+        let new = pack();
+        let old =
+            Pack { name: "packed.0123456789abcdef".into(), replaces: vec!["packed.0000000000000000".into()], ..pack() };
+        let older = Pack { name: "packed.0000000000000000".into(), replaces: Vec::new(), ..pack() };
+        assert_eq!(living(vec![older, new.clone(), old]), [new]);
+    }
+}

@@ -1,0 +1,41 @@
+//! Footers of files in which many recordings have rows: read once, and not for each recording.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+use tracequet_trace::error::Result;
+
+use super::guard::damaged;
+use super::parquet_file::footer;
+
+/// How many are kept, the ones that were asked for last.
+const MOST: usize = 64;
+
+/// The footers that were read.
+#[derive(Clone, Debug, Default)]
+pub struct Footers(Arc<Mutex<Vec<(PathBuf, ArrowReaderMetadata)>>>);
+
+impl Footers {
+    /// The footer of a file that has this many rows. The file of a pack never changes.
+    pub(super) fn of(&self, file: &File, path: &Path, rows: u64) -> Result<ArrowReaderMetadata> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known.iter().position(|(own, _)| own == path);
+        if let Some(found) = found.map(|place| known.remove(place)) {
+            let footer = found.1.clone();
+            known.push(found);
+            return Ok(footer);
+        }
+        let footer = footer(file, path)?;
+        let own = u64::try_from(footer.metadata().file_metadata().num_rows()).unwrap_or_default();
+        if own != rows {
+            return Err(damaged(path, "the rows of its pack", format!("has {own} rows, and its entry says {rows}")));
+        }
+        if known.len() >= MOST {
+            known.remove(0);
+        }
+        known.push((path.to_owned(), footer.clone()));
+        Ok(footer)
+    }
+}
