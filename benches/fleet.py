@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Measures a compacted dataset by its number of recordings: fleet.py TRACEQUET FOLDER [--counts 1000,10000,100000] [--real 400]
+"""Measures a compacted dataset by its number of recordings: fleet.py TRACEQUET FOLDER [--counts 1000,10000,100000] [--real 400] [--sample subjects.nettrace]
 
-In FOLDER (nothing is left there) it converts some hundred recordings made of samples/subjects.nettrace with `--tables figures` (or --tables),
+In FOLDER (nothing is left there) it converts some hundred recordings made of one of samples/ with `--tables figures` (or --tables),
 compacts them, and measures: files, bytes, seconds. Then it makes a dataset of as many recordings as are asked for out of copies of
 that: in each copy the keys, hashes and times are others, in the files of tables (written by DuckDB) as in the entries. On each it lists,
 appends one recording, checks rules on the 20 newest runs of a label against 20 others, and asks DuckDB three questions, each of one day's
@@ -23,7 +23,7 @@ from batch import files_of, made, run
 from many import changed
 
 SAMPLES = Path(__file__).parent.parent / "samples"
-RULES = '[[rule]]\nmetric = "gc.pause.p99"\nmax_increase = "50 %"\n'
+RULES = 'rules = ["gc.count >= 0", "gc.pause.p99 <= baseline * 100"]\n'
 
 
 def timed(arguments, times=3):
@@ -81,7 +81,7 @@ def questions(lake, key):
         "the collections of one recording": f"SELECT generation, count(*), sum(pause_ns) FROM {views['gc']} WHERE trace_id = '{key}' GROUP BY ALL",
         "a figure of the runs of one commit": f"""SELECT m.value FROM {views['metric']} m WHERE m.name = 'gc.pause.p99' AND m.trace_id IN
             (SELECT trace_id FROM {views['trace_label']} WHERE name = 'commit' AND value = 'c1')""",
-        "the findings of one recording": f"SELECT rule, severity FROM {views['finding']} WHERE trace_id = '{key}'",
+        "the findings of one recording": f"SELECT rule, verdict, score FROM {views['finding']} WHERE trace_id = '{key}'",
     }
 
 
@@ -101,13 +101,14 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--counts", default="1000,10000,100000")
     parser.add_argument("--real", type=int, default=400)
+    parser.add_argument("--sample", default="subjects.nettrace")
     parser.add_argument("--tables", default="figures")
     parser.add_argument("--pack", type=int, default=8000, help="recordings of a pack in the copies")
     arguments = parser.parse_args()
     program, folder = os.path.abspath(arguments.program), arguments.folder.resolve()
     print(f"Load before the run {os.getloadavg()[0]:.1f}; tables: {arguments.tables}.\n")
     try:
-        recordings = made(folder / "recordings", arguments.real, ["subjects.nettrace"])
+        recordings = made(folder / "recordings", arguments.real, [arguments.sample])
         lake = folder / "lake"
         seconds, cpu, peak = run([program, "convert", "-q", "--append", "--jobs", "0", "--tables", arguments.tables, "--label", "branch=main", recordings, "-o", lake])
         number, size = files_of(lake)
@@ -119,7 +120,7 @@ def main():
         print(f"- `dataset compact`: {seconds:.1f} s, {cpu:.1f} s of processor time, {peak:.0f} MB at the peak; then {number:,} files, {size:,.1f} MB")
         stats = timed([program, "compare", lake, lake])
         print(f"- `compare` then: {stats[0]:.2f} s, {stats[1]:.2f} s of processor time\n")
-        one = made(folder / "one", 1, ["subjects.nettrace"]) / "subjects-00001.nettrace"
+        one = made(folder / "one", 1, [arguments.sample]) / f"{Path(arguments.sample).stem}-00001.nettrace"
         rules = folder / "rules.toml"
         rules.write_text(RULES)
         [pack] = (lake / "manifest" / "packed").glob("*.json")
@@ -140,7 +141,7 @@ def main():
             listed = timed([program, "dataset", "list", target])
             appended = []
             for turn in range(3):
-                one.write_bytes(changed((SAMPLES / "subjects.nettrace").read_bytes(), 30_000 + 10 * count + turn))
+                one.write_bytes(changed((SAMPLES / arguments.sample).read_bytes(), 30_000 + 10 * count + turn))
                 appended.append(run([program, "convert", "-q", "--append", "--tables", arguments.tables, "--label", "branch=main", "--label", "commit=new", one, "-o", target]))
             appended = [statistics.median(column) for column in zip(*appended)]
             checked = timed([program, "check", target, "--rules", rules, "--new", "commit=new", "--baseline", "commit=c1"])

@@ -213,7 +213,9 @@ fn commands_in_the_documents_exist() {
     let mut help: Vec<(&str, String)> = commands.iter().map(|c| (*c, program(&[c, "--help"]))).collect();
     help.push((
         "dataset",
-        ["list", "remove", "expire", "verify", "repair"].map(|c| program(&["dataset", c, "--help"])).concat(),
+        ["list", "remove", "expire", "compact", "verify", "repair"]
+            .map(|c| program(&["dataset", c, "--help"]))
+            .concat(),
     ));
     let knows = |text: &str, option: &str| {
         words(text).iter().any(|w| w.trim_end_matches(']') == option || w.starts_with(&format!("{option}[")))

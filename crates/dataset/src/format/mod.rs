@@ -14,11 +14,13 @@ mod options;
 mod pack;
 pub mod paths;
 mod summed;
+mod tag;
 mod words;
 
 pub use entry::{DamagedEntry, Entry, Labels, MOST_ENTRY_BYTES, ProblemCount, Recorded, Status, TableInfo, hash_of};
 pub use manifest::{Head, Lists, MOST_MANIFEST_BYTES, TOOL, VERSION, check_size, flat, is_ours};
 pub use options::Options;
 pub use pack::{Member, Pack, PackedFile, PackedTable, living};
-pub use summed::{Line, OtherVersion, Summed, tag_of};
+pub use summed::{Line, OtherVersion, Summed};
+pub use tag::tag_of;
 pub use words::{AddressType, Format, Layout};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::{DamagedEntry, MOST_ENTRY_BYTES, Recorded, Status};
 use super::paths;
-use super::summed::tag_of;
+use super::tag::tag_of;
 
 /// A file of a table of a pack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,16 +10,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::entry::{DamagedEntry, Entry, Recorded, Status, TableInfo};
 use super::manifest::{Head, TOOL, VERSION};
 use super::pack::Pack;
 use super::paths;
+use super::tag::tag_of;
 use super::words::Layout;
-
-/// Characters of a tag, and of the hash at the end of the file.
-const DIGITS: usize = 16;
 
 /// Tables of a recording that are of another version than those of this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -261,7 +258,7 @@ impl Summed {
             list(&mut text, "packs", self.packs.iter().map(|pack| serde_json::to_string(pack).unwrap_or_default()));
         }
         list(&mut text, "tables", tables.iter().map(|table| serde_json::to_string(table).unwrap_or_default()));
-        let check = digits(text.as_bytes());
+        let check = tag_of(text.as_bytes());
         text.push_str(&format!(",\n  \"check\": \"{check}\"\n}}\n"));
         text
     }
@@ -344,19 +341,11 @@ fn place_in(source: &str, part: &str) -> Option<Range<usize>> {
     (place.end <= source.len()).then_some(place)
 }
 
-/// A tag that identifies bytes.
-pub fn tag_of(bytes: &[u8]) -> String {
-    digits(bytes)
-}
-
-fn digits(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
 
+    use super::super::tag::DIGITS;
     use super::super::words::{AddressType, Format};
     use super::*;
 

@@ -17,7 +17,8 @@ use tracequet_trace::source::store::Version;
 use super::dataset_writer::{DatasetWriter, Finished};
 use super::entries::{self, names, read_manifest};
 use super::folders::{self, refuse_link, remove_all};
-use super::packed::{self, Packs};
+use super::pack_places;
+use super::packed::Packs;
 use super::recording::{NewFile, NewRecording};
 use super::staging::{self, PART};
 use super::storage::{GRACE, Holds, Listed, Manifest, ReadEntry, Storage, Turn};
@@ -427,17 +428,17 @@ impl Storage for Directory {
     }
 
     fn packs(&self) -> Result<Vec<String>> {
-        packed::names_in(&self.root)
+        pack_places::names_in(&self.root)
     }
 
     fn turn_to_pack(&self) -> Result<Turn> {
-        let path = self.entries().join(packed::LOCK);
+        let path = self.entries().join(pack_places::LOCK);
         refuse_link(&path)?;
         Ok(Turn::locked(lock::lock(&path).map_err(Error::io(path))?))
     }
 
     fn fetched(&self, name: &str, _: &Path) -> Result<PathBuf> {
-        Ok(packed::place_of(&self.root, name).unwrap_or_else(|| self.root.join(name)))
+        Ok(pack_places::place_of(&self.root, name).unwrap_or_else(|| self.root.join(name)))
     }
 
     fn put_pack(&self, pack: &Pack, files: &[NewFile]) -> Result<()> {

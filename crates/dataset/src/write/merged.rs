@@ -352,7 +352,7 @@ mod tests {
         let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
         let groups: Vec<i64> = reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
         assert_eq!(groups, [3, 3, 2]);
-        let whole: Vec<RecordBatch> = reader.build().unwrap().map(Result::unwrap).collect();
+        let whole: Vec<RecordBatch> = reader.build().unwrap().map(|batch| batch.unwrap()).collect();
         let whole = concat_batches(&whole[0].schema(), &whole).unwrap();
         let expected = [batch("a", &[3, 1, 2]), batch("b", &[5, 6, 7]), batch("c", &[9]), batch("d", &[9])];
         assert_eq!(

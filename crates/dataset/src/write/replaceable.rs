@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tracequet_trace::error::{Error, Result};
 
 use super::entries::{entries, names, read_manifest};
-use super::packed;
+use super::pack_places;
 use crate::format::{Format, Pack, PackedTable, is_ours, paths};
 
 /// Refuses to replace `target` unless it is a dataset of ours, or empty, and contains no input. `shown` is its name for
@@ -79,9 +79,9 @@ fn files(root: &Path, manifest: &Names, max_parts: usize) -> HashSet<PathBuf> {
     let entries = entries(root).unwrap_or_default();
     let folder = Path::new(paths::ENTRIES);
     if !entries.is_empty() || root.join(folder).is_dir() {
-        files.extend([paths::LOCK, packed::LOCK].map(|name| folder.join(name)));
+        files.extend([paths::LOCK, pack_places::LOCK].map(|name| folder.join(name)));
     }
-    for name in packed::names_in(root).unwrap_or_default() {
+    for name in pack_places::names_in(root).unwrap_or_default() {
         let pack = super::entries::read(root, &name).and_then(|entry| Pack::parse(&name, &entry.ok()?).ok());
         files.insert(paths::entry(&name).into());
         for PackedTable { name: table, .. } in pack.into_iter().flat_map(|pack| pack.tables) {
