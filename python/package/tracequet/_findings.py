@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from . import _html
-from ._table import Table
+from . import _html, _tracequet
+from ._table import Source, Table
 
 
 class Finding(NamedTuple):
@@ -51,13 +51,17 @@ class Findings(Table):
     >>> [finding.sentence for finding in trace.findings if finding.verdict == "warning"]
     """
 
-    _rows: Optional[List[Finding]] = None
+    def __init__(self, source: Source, schema: "_tracequet.Schema", reader: Callable[[], "_tracequet.Dataset"]) -> None:
+        """`reader` opens a dataset with the table `finding`."""
+        super().__init__(source, "finding", schema, None)
+        self._reader = reader
+        self._rows: Optional[List[Finding]] = None
 
     @property
     def rows(self) -> List[Finding]:
         """All findings, the most important first, also those of rules without a verdict."""
         if self._rows is None:
-            self._rows = of(self._trace._reader_of_findings().findings())
+            self._rows = of(self._reader().findings())
         return self._rows
 
     def __iter__(self) -> Iterator[Finding]:

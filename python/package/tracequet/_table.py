@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Protocol
 
 from . import _html, _tracequet
 from ._errors import UsageError
 
-if TYPE_CHECKING:
-    from ._trace import Trace
+
+class Source(Protocol):
+    """Where the rows of tables come from: a trace."""
+
+    def _stream(self, table: "Table") -> "_tracequet.Stream":
+        """A new stream over the rows of a table."""
+
+    def _collect(self, table: "Table") -> "_tracequet.Batches":
+        """All rows of a table. What was lost is a `LossWarning`."""
 
 
 class Table:
@@ -19,8 +26,8 @@ class Table:
     `to_arrow` gives, if it is needed twice.
     """
 
-    def __init__(self, trace: "Trace", name: str, schema: "_tracequet.Schema", columns: Optional[List[str]]) -> None:
-        self._trace, self.name, self._schema, self._columns = trace, name, schema, columns
+    def __init__(self, source: Source, name: str, schema: "_tracequet.Schema", columns: Optional[List[str]]) -> None:
+        self._source, self.name, self._schema, self._columns = source, name, schema, columns
 
     @property
     def columns(self) -> List[str]:
@@ -39,7 +46,7 @@ class Table:
         missing = [name for name in columns if name not in self.columns]
         if missing:
             raise UsageError(f"{self.name}: no column {missing[0]}; there are {', '.join(self.columns)}")
-        return Table(self._trace, self.name, self._schema, list(columns))
+        return Table(self._source, self.name, self._schema, list(columns))
 
     def __arrow_c_schema__(self) -> Any:
         if self._columns is None:
@@ -50,11 +57,11 @@ class Table:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """A new stream over all rows. Memory is bounded: some batches wait, whatever the size of the table."""
-        return self._trace._stream(self).__arrow_c_stream__(requested_schema)
+        return self._source._stream(self).__arrow_c_stream__(requested_schema)
 
     def collect(self) -> "_tracequet.Batches":
         """All rows in memory, as Arrow batches. Ctrl+C ends it. What was lost is a `LossWarning`."""
-        return self._trace._collect(self)
+        return self._source._collect(self)
 
     def to_arrow(self) -> Any:
         """All rows as a `pyarrow.Table`. Nothing is copied."""
@@ -85,7 +92,7 @@ class Table:
     def _head(self, rows: int, progress: Optional[Callable[[int, int], None]]) -> List[Dict[str, Any]]:
         is_time = [kind.startswith("Timestamp") for kind in self.types.values()]
         columns = self.columns
-        found = self._trace._stream(self).collect(progress, rows).rows() if rows > 0 else []
+        found = self._source._stream(self).collect(progress, rows).rows() if rows > 0 else []
         return [
             {name: _time(value) if time else value for name, value, time in zip(columns, row, is_time)} for row in found
         ]

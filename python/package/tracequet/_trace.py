@@ -83,7 +83,7 @@ class Trace:
     @property
     def findings(self) -> Findings:
         """What is wrong, by rules: the table `finding`, and as a sequence its rows, the most important first (docs/FINDINGS.md)."""
-        return Findings(self, "finding", self._schema("finding"), None)
+        return Findings(self, self._schema("finding"), self._reader_of_findings)
 
     def explain(self, *, all: bool = False, trace: Optional[str] = None) -> Text:
         """What is wrong, as `tracequet explain` prints it: the most important first, with your own code and the next step. `all`
