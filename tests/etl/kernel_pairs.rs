@@ -15,16 +15,26 @@ fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
 }
 
+/// A recording with a little of each.
+pub fn recording() -> Vec<u8> {
+    let [first, second] = system_calls();
+    file(&[(0, 0x20, first), (1, 0x20, second), (2, 0x20, registry_operations()), (3, 0x20, messages())])
+}
+
 /// A file of buffers: processor, flags, events.
-fn written(buffers: &[(u16, u16, Vec<Vec<u8>>)]) -> Dataset {
+fn file(buffers: &[(u16, u16, Vec<Vec<u8>>)]) -> Vec<u8> {
     let mut writer = Writer::new();
     for (sequence, (processor, flags, events)) in (1..).zip(buffers) {
         let head = Head { processor: *processor, sequence, flags: *flags, ..Head::default() };
         writer = writer.raw(&buffer(&head, events));
     }
+    writer.bytes
+}
+
+fn written(buffers: &[(u16, u16, Vec<Vec<u8>>)]) -> Dataset {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("written.etl");
-    std::fs::write(&path, writer.bytes).expect("room");
+    std::fs::write(&path, file(buffers)).expect("room");
     Dataset::of(&path)
 }
 
@@ -33,11 +43,14 @@ fn ticks(table: &Table, column: &str) -> Vec<Option<i64>> {
     table.signed(column).into_iter().map(|ns| ns.map(|ns| ns / 100 + TICKS)).collect()
 }
 
-#[test]
-fn system_calls_follow_their_threads_from_one_processor_to_another() {
+fn exit(ticks: i64, status: u32) -> Vec<u8> {
+    perf_info(0x0F, 52, 2, ticks, &status.to_le_bytes())
+}
+
+/// System calls on two processors.
+fn system_calls() -> [Vec<Vec<u8>>; 2] {
     const KERNEL: u64 = 0xFFFF_F800_0000_0000;
     let enter = |ticks: i64, routine: u64| perf_info(0x0F, 51, 2, ticks, &(KERNEL + routine).to_le_bytes());
-    let exit = |ticks: i64, status: u32| perf_info(0x0F, 52, 2, ticks, &status.to_le_bytes());
     let first = vec![
         image(3, 1000, 0, KERNEL, r"\SystemRoot\system32\ntoskrnl.exe"),
         process(3, 1000, 50, "app.exe", 259),
@@ -64,6 +77,12 @@ fn system_calls_follow_their_threads_from_one_processor_to_another() {
         exit(1070, 0),
         enter(1080, 0x500),
     ];
+    [first, second]
+}
+
+#[test]
+fn system_calls_follow_their_threads_from_one_processor_to_another() {
+    let [first, second] = system_calls();
     let dataset = written(&[
         (0, 0x20, first),
         (1, 0x20, second),
@@ -98,9 +117,10 @@ fn system_calls_follow_their_threads_from_one_processor_to_another() {
     assert_eq!(dataset.problems().iter().find(|(code, _)| *code == "raw_payload"), Some(&("raw_payload", 1)));
 }
 
-#[test]
-fn operations_on_the_registry_have_times_and_keys() {
-    const KEY: u64 = 0xFFFF_A000_0000_1000;
+const KEY: u64 = 0xFFFF_A000_0000_1000;
+
+/// Operations on the registry, with the control blocks of keys.
+fn registry_operations() -> Vec<Vec<u8>> {
     let operation = |opcode: u8, start: i64, end: i64, status: u32, index: u32, key: u64, name: &str| {
         let payload = [
             start.to_le_bytes().to_vec(),
@@ -110,7 +130,7 @@ fn operations_on_the_registry_have_times_and_keys() {
         ];
         by(system(9, opcode, 2, end, &payload.concat()), 50, 101)
     };
-    let events = vec![
+    vec![
         process(3, 1000, 50, "app.exe", 259),
         thread(3, 1000, 50, 101),
         operation(22, 0, 1005, 0, 0, KEY, r"\REGISTRY\MACHINE\SOFTWARE"),
@@ -122,7 +142,12 @@ fn operations_on_the_registry_have_times_and_keys() {
         operation(22, 0, 1060, 0, 0, KEY, r"\REGISTRY\USER"),
         operation(17, -133_000_000_000_000_000, 1070, 0, 7, KEY, ""),
         operation(25, 0, 1100, 0, 0, KEY + 8, r"\REGISTRY\MACHINE\SYSTEM"),
-    ];
+    ]
+}
+
+#[test]
+fn operations_on_the_registry_have_times_and_keys() {
+    let events = registry_operations();
     let dataset = written(&[(0, 0x20, events)]);
     let table = dataset.table("registry");
     assert_eq!(table.texts("kind"), ["open", "query_value", "enumerate_key"]);
@@ -140,33 +165,43 @@ fn operations_on_the_registry_have_times_and_keys() {
     assert_eq!(ticks(&keys, "delete_ts_ns"), [Some(1050), None, None]);
 }
 
-#[test]
-fn messages_go_from_their_senders_to_their_receivers() {
-    let of = |opcode: u8, ticks: i64, process: u32, thread: u32, payload: &[u8]| {
-        by(system(0x1A, opcode, 0, ticks, payload), process, thread)
-    };
-    let number =
-        |opcode, ticks, process, thread, number: u32| of(opcode, ticks, process, thread, &number.to_le_bytes());
+/// An event of ALPC by a thread.
+fn alpc(opcode: u8, ticks: i64, process: u32, thread: u32, payload: &[u8]) -> Vec<u8> {
+    by(system(0x1A, opcode, 0, ticks, payload), process, thread)
+}
+
+/// One about a message with a number.
+fn message(opcode: u8, ticks: i64, process: u32, thread: u32, number: u32) -> Vec<u8> {
+    alpc(opcode, ticks, process, thread, &number.to_le_bytes())
+}
+
+/// A request and its answer.
+fn messages() -> Vec<Vec<u8>> {
     let port = [1u32.to_le_bytes().as_slice(), b"\\RPC Control\\shop\0"].concat();
-    let first = vec![
-        process(3, 1000, 50, "client.exe", 259),
+    vec![
+        process(3, 1000, 50, "app.exe", 259),
         process(3, 1000, 60, "server.exe", 259),
         thread(3, 1000, 50, 101),
         thread(3, 1000, 60, 201),
-        of(36, 1010, 60, 201, &port),
-        number(33, 1020, 50, 101, 7),
-        number(35, 1021, 50, 101, 7),
-        number(37, 1030, 60, 201, 0),
-        number(34, 1031, 60, 201, 7),
+        alpc(36, 1010, 60, 201, &port),
+        message(33, 1020, 50, 101, 7),
+        message(35, 1021, 50, 101, 7),
+        message(37, 1030, 60, 201, 0),
+        message(34, 1031, 60, 201, 7),
         // The answer has the number of the request.
-        number(33, 1050, 60, 201, 7),
-        number(37, 1060, 50, 101, 0x102),
-        number(34, 1061, 50, 101, 7),
+        message(33, 1050, 60, 201, 7),
+        message(37, 1060, 50, 101, 0x102),
+        message(34, 1061, 50, 101, 7),
         // Received before it was sent: that is another one's.
-        number(34, 1070, 50, 101, 9),
-        number(33, 1080, 50, 101, 8),
-    ];
-    let dataset = written(&[(0, 0x20, first), (0, 0x22, vec![number(34, 1200, 60, 201, 8)])]);
+        message(34, 1070, 50, 101, 9),
+        message(33, 1080, 50, 101, 8),
+    ]
+}
+
+#[test]
+fn messages_go_from_their_senders_to_their_receivers() {
+    let first = messages();
+    let dataset = written(&[(0, 0x20, first), (0, 0x22, vec![message(34, 1200, 60, 201, 8)])]);
     let table = dataset.table("alpc");
     let (starts, ends) = (ticks(&table, "start_ts_ns"), ticks(&table, "end_ts_ns"));
     let (kinds, senders, receivers) =
@@ -192,6 +227,39 @@ fn messages_go_from_their_senders_to_their_receivers() {
         (50, Some(60))
     );
     assert_eq!(table.optional("message_id")[at(1021)], Some(7));
+}
+
+/// Events without a table of their own are decoded to their last byte.
+#[test]
+fn handles_and_compact_switches_are_decoded() {
+    let ids = [7u32.to_le_bytes().to_vec(), 2u16.to_le_bytes().to_vec()].concat();
+    let object = 0xFFFF_A000_0000_2000u64.to_le_bytes();
+    let compact =
+        [1_000i64.to_le_bytes().to_vec(), [9u32; 16].map(u32::to_le_bytes).concat(), vec![8; 16], vec![0x11, 0x22]]
+            .concat();
+    let events = vec![
+        system(0x11, 32, 2, 1010, &[object.as_slice(), &ids, &[0, 0]].concat()),
+        system(0x11, 33, 2, 1011, &[object.as_slice(), &ids].concat()),
+        system(
+            0x11,
+            34,
+            2,
+            1012,
+            &[object.as_slice(), &[1, 0, 0, 0], &ids[..4], &[60, 0, 0, 0, 2, 0, 50, 0, 0, 0]].concat(),
+        ),
+        system(0x11, 37, 2, 1013, &[[2, 0, 0, 0].as_slice(), &utf16("File")].concat()),
+        system(0x11, 39, 2, 1014, &[object.as_slice(), &[50, 0, 0, 0], &ids, &utf16(r"\Device\a")].concat()),
+        perf_info(5, 37, 2, 1015, &compact),
+    ];
+    let dataset = written(&[(0, 0x20, events)]);
+    assert_eq!(dataset.problems(), [("raw_payload", 1)], "the header of the file");
+    let create = dataset.table("event/Windows-Kernel-Object/CreateHandle");
+    assert_eq!((create.numbers("handle"), create.numbers("object_type")), (vec![7], vec![2]));
+    let copied = dataset.table("event/Windows-Kernel-Object/DuplicateHandle");
+    assert_eq!((copied.numbers("target_process_id"), copied.numbers("source_process_id")), (vec![60], vec![50]));
+    assert_eq!(dataset.table("event/Windows-Kernel-Object/HandleDCEnd").texts("name"), [r"\Device\a"]);
+    assert_eq!(dataset.table("event/Windows-Kernel-Thread/CompactCSwitch").signed("first_time_stamp"), [Some(1_000)]);
+    assert_eq!(dataset.table("context_switch").rows(), 0);
 }
 
 /// Kernel events of every group have a provider that is called after it, whether or not the catalogue knows them.

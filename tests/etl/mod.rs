@@ -14,7 +14,7 @@ mod hostile_kernel;
 mod hostile_schemas;
 mod image_ids;
 pub mod interrupts;
-mod kernel_pairs;
+pub mod kernel_pairs;
 mod kernel_tables;
 mod lifetimes;
 mod live;

@@ -12,7 +12,7 @@ use tracequet_trace::time::Clock;
 use super::kernel_images::KernelImages;
 use super::nesting::Nesting;
 use crate::fact::{FactSink, Interrupt};
-use crate::input::{self, Hears, Input};
+use crate::input::{self, Hears, Input, Needs};
 use crate::shared::Shared;
 use crate::tracker::{Cut, GivenUp, Tracker};
 
@@ -32,6 +32,11 @@ pub enum Action {
 }
 
 impl input::Action for Action {
+    fn needs(self) -> Needs {
+        // Of a switch only which thread it is about.
+        if self == Action::Switch { Needs::Header } else { Needs::Fields }
+    }
+
     fn is_reference(self) -> bool {
         matches!(self, Action::Load | Action::Unload | Action::Listed)
     }
