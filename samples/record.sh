@@ -24,7 +24,7 @@ wheel=dotnetcore2 wheel_version=3.1.23
 cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/tracequet
 # Where runtime and program are copied to and run: a recording has their paths in it, and this one says nothing of a machine.
 stage=/tmp/churn
-all="gc-churn server-gc heap stacks events exit-early callbacks subjects measures known lifetimes"
+all="gc-churn server-gc heap stacks events exit-early callbacks subjects measures known awaits async-buffers lifetimes"
 
 say() { echo "record.sh: $*" >&2; }
 die() { say "$@"; exit 1; }
@@ -267,6 +267,12 @@ for name in $only; do
     known)      # with what the program says of itself beside it
       record $name "$clr:0x8000000C038:4" -- known
       grep -E '^(allocation|exception|site|wait) ' "$work/$name.log" > "$out/$name$suffix.truth.txt" || true ;;
+    awaits)     # what `collect --for async` records of runtimes before .NET 11, with what the program says of itself beside it
+      record $name "System.Threading.Tasks.TplEventSource:0xFB:5,Microsoft.AspNetCore.Hosting:0xFFFFFFFFFFFFFFFF:4,$clr:0x38:4" -- awaits
+      grep -E '^(method|blocked|request|work) ' "$work/$name.log" > "$out/$name$suffix.truth.txt" || true ;;
+    async-buffers) # buffers of the async profiler of .NET 11, written by the program, with what is in them beside it
+      record $name "System.Runtime.CompilerServices.AsyncProfilerEventSource:0xFFFFFFFFFFFFFFFF:4,$clr:0x8038:5" -- async-buffers
+      grep -E '^task ' "$work/$name.log" > "$out/$name$suffix.truth.txt" || true ;;
     lifetimes)  # what `collect --for lifetimes` records, with what the program says of itself beside it
       record $name "$clr:0x80000480039:5" GCgen0size=10000000 -- lifetimes
       grep -E '^life ' "$work/$name.log" > "$out/$name$suffix.truth.txt" || true ;;

@@ -527,13 +527,13 @@ fn a_socket_that_nobody_listens_at_is_said_to_be_one() {
 }
 
 /// A file system of half a megabyte.
-struct SmallDisk {
-    path: PathBuf,
+pub struct SmallDisk {
+    pub path: PathBuf,
     _folder: tempfile::TempDir,
 }
 
 impl SmallDisk {
-    fn mount() -> Option<SmallDisk> {
+    pub fn mount() -> Option<SmallDisk> {
         let folder = tempfile::tempdir().ok()?;
         let path = folder.path().join("disk");
         std::fs::create_dir(&path).ok()?;

@@ -213,7 +213,7 @@ fn commands_in_the_documents_exist() {
     let mut help: Vec<(&str, String)> = commands.iter().map(|c| (*c, program(&[c, "--help"]))).collect();
     help.push((
         "dataset",
-        ["list", "remove", "expire", "compact", "verify", "repair"]
+        ["list", "remove", "label", "expire", "compact", "verify", "repair"]
             .map(|c| program(&["dataset", c, "--help"]))
             .concat(),
     ));

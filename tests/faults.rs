@@ -119,6 +119,45 @@ fn a_kill_at_each_step_of_expiry_loses_nothing_else() {
     }
 }
 
+#[test]
+fn a_kill_at_each_step_of_a_change_of_labels_loses_nothing() {
+    if !can_trace("a_kill_at_each_step_of_a_change_of_labels_loses_nothing") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [undisturbed, at] = ["undisturbed", "at"].map(|name| folder.path().join(name));
+    let make = |lake: &Path| {
+        let mut command = Command::new(TRACEQUET);
+        command.args(["convert", "-q", "--append", "--tables", "gc", "--label", "branch=main", "-o"]).arg(lake);
+        command.args(["exit-early.nettrace", "gc-churn.nettrace"].map(sample));
+        assert!(matches!(command.status().unwrap().code(), Some(0 | 2)));
+    };
+    make(&undisturbed);
+    let label = |command: &mut Command, lake: &Path| {
+        let change = ["--all", "--set", "baseline=2026-11", "--unset", "branch"];
+        command.args(["dataset", "label"]).arg(lake).args(change).stdout(Stdio::null()).status().unwrap().success()
+    };
+    let whole = content(&undisturbed);
+    assert!(label(&mut Command::new(TRACEQUET), &undisturbed));
+    let expected = content(&undisturbed);
+    assert!(expected != whole && expected.len() == whole.len());
+    let mut kills = 0;
+    loop {
+        make(&at);
+        let is_done = label(killed_at(kills + 1).arg(TRACEQUET), &at);
+        assert!(label(&mut Command::new(TRACEQUET), &at));
+        assert!(content(&at) == expected, "kill {}", kills + 1);
+        std::fs::remove_dir_all(&at).unwrap();
+        if is_done {
+            break;
+        }
+        kills += 1;
+        assert!(kills < 2000, "it does not end");
+    }
+    // The file, the note and the entry of two recordings, and the summary.
+    assert!(kills >= 8, "{kills} kills");
+}
+
 /// Runs a script with a small file system of `kb` KiB at `$SMALL`, which is empty and gone afterwards. `None` where
 /// mounting is not allowed.
 fn with_small_disk(folder: &Path, kb: u32, script: &str) -> Option<Output> {

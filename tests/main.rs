@@ -11,6 +11,8 @@
 // The fuzz targets ask for libfuzzer's macro: here it is one of tests/fuzzing.rs.
 extern crate self as libfuzzer_sys;
 
+#[cfg(feature = "packed")]
+mod async_tasks;
 mod batches;
 mod bounds;
 mod callback;
@@ -55,9 +57,13 @@ mod collect_faults;
 #[cfg(all(feature = "cli", target_os = "linux"))]
 mod collect_follow;
 #[cfg(all(feature = "cli", target_os = "linux"))]
+mod collect_service;
+#[cfg(all(feature = "cli", target_os = "linux"))]
 mod collect_session;
 #[cfg(feature = "cli")]
 mod compaction;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod comparable;
 #[cfg(feature = "cli")]
 mod convert;
 mod damage;

@@ -132,6 +132,10 @@ fn queries_of_the_documents_give_rows() {
     arguments.push(convert_files(folder.path(), "orders", &[orders], &["--lifetimes"]));
     let keeps = PathBuf::from("samples/keeps.nettrace.zst");
     arguments.push(convert_files(folder.path(), "keeps", &[keeps], &["--lifetimes"]));
+    let awaits = PathBuf::from("samples/awaits.nettrace.zst");
+    arguments.push(convert_files(folder.path(), "awaits", &[awaits], &[]));
+    let buffers = PathBuf::from("samples/async-buffers.nettrace.zst");
+    arguments.push(convert_files(folder.path(), "async-buffers", &[buffers], &[]));
     let machine = folder.path().join("machine.etl");
     std::fs::write(&machine, crate::etl::processes::recording()).unwrap();
     arguments.push(convert_files(folder.path(), "machine", &[machine], &[]));

@@ -35,6 +35,8 @@ static class Program
             case "subjects": Subjects.Run(); break;
             case "measures": Measures.Run(); break;
             case "known": Known.Run(); break;
+            case "awaits": Awaits.Run(); break;
+            case "async-buffers": AsyncBuffers.Run(); break;
             case "lifetimes": Lifetimes.Run(args.Length > 1 ? args[1] : null); break;
             case "stacks": Stacks.Run(Number(args, 1, 40)); break;
             case "exit-early":
@@ -43,7 +45,7 @@ static class Program
                 break;
             default:
                 if (Kinds.Run(mode, args.Length > 1 ? int.Parse(args[1]) : (int?)null, args.Length > 2 ? int.Parse(args[2]) : (int?)null)) break;
-                Console.Error.WriteLine("usage: Churn churn [THREADS] | events | heap [TRACE [KEYWORDS]] | stacks [ROUNDS] | subjects | measures | known | lifetimes [FILE] | exit-early [STEPS] | " + Kinds.Usage);
+                Console.Error.WriteLine("usage: Churn churn [THREADS] | events | heap [TRACE [KEYWORDS]] | stacks [ROUNDS] | subjects | measures | known | awaits | async-buffers | lifetimes [FILE] | exit-early [STEPS] | " + Kinds.Usage);
                 return 2;
         }
         Console.WriteLine(mode + ": collections of generation 0, 1, 2: " + GC.CollectionCount(0) + ", " + GC.CollectionCount(1) + ", " + GC.CollectionCount(2));

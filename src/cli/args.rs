@@ -146,7 +146,7 @@ pub enum Command {
     /// Show what changed between recordings: own methods, heap, findings, metrics
     #[command(long_about = super::diff::ABOUT, after_help = super::diff::EXAMPLES)]
     Diff(DiffArgs),
-    /// List, remove, expire, compact or verify the recordings of a dataset, or repair its summary
+    /// List, remove, label, expire, compact or verify the recordings of a dataset, or repair its summary
     #[command(after_help = super::dataset::EXAMPLES)]
     Dataset(DatasetArgs),
     /// Show which types fill the heap, what they retain, and what keeps an object alive

@@ -115,7 +115,8 @@ pub struct BaselineArgs {
     /// Compare only with the newest N recordings of the baseline, or with --by, those of the newest N values of the label
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub last: Option<u32>,
-    /// Compare only with recordings that began since a date (2026-11-22), or at most some days (14d) before the newest checked one
+    /// Compare only with recordings since a date (2026-11-22), since some days (14d) before the newest checked one, or since the first
+    /// with a label (commit=1a2b3c)
     #[arg(long, value_name = "TIME", value_parser = since)]
     pub since: Option<Since>,
     /// Label whose recordings belong together, such as commit: each value counts as one run
@@ -133,8 +134,11 @@ impl BaselineArgs {
     }
 }
 
-/// Reads `14d` or a date, which may go on with a time.
+/// Reads `14d`, a date, which may go on with a time, or a label.
 fn since(text: &str) -> Result<Since, String> {
+    if text.contains('=') {
+        return super::values::label(text).map(|(name, value)| Since::Label(name, value));
+    }
     if let Some(days) = text.strip_suffix('d').and_then(|days| days.parse().ok()) {
         return Ok(Since::Days(days));
     }
@@ -145,7 +149,11 @@ fn since(text: &str) -> Result<Since, String> {
         && text.get(7..8) == Some("-")
         && is_digits(text.get(8..10))
         && text.get(10..11).is_none_or(|next| next == "T");
-    if is_date { Ok(Since::Moment(text.to_owned())) } else { Err("expected days (14d) or a date (2026-11-22)".into()) }
+    if is_date {
+        Ok(Since::Moment(text.to_owned()))
+    } else {
+        Err("expected days (14d), a date (2026-11-22) or a label (commit=1a2b3c)".into())
+    }
 }
 
 /// Labels that recordings have to have, or not to have.

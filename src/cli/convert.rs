@@ -80,11 +80,7 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
     {
         return refuse("the part is empty, expected --from before --to");
     }
-    let again =
-        args.label.iter().enumerate().find(|(at, (name, _))| args.label.iter().take(*at).any(|(n, _)| n == name));
-    if let Some((_, (name, _))) = again {
-        return refuse(&format!("--label {name} is given twice, expected one value for each name"));
-    }
+    let labels = super::values::labels(&args.label, "--label")?;
     let listed = args.files_from.as_deref().map(listed).transpose()?;
     let from_input = args.files_from.iter().filter(|path| path.as_os_str() == "-").count();
     if args.inputs.iter().filter(|path| path.as_os_str() == "-").count() + from_input > 1 {
@@ -103,7 +99,7 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
     let output = if several { output.layout(DatasetLayout::Hive) } else { output };
     Ok(output
         .inputs(found.inputs)
-        .labels(args.label)
+        .labels(labels)
         .append(args.append)
         .refresh(args.refresh)
         .fail_fast(args.fail_fast)

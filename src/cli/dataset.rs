@@ -1,4 +1,4 @@
-//! `tracequet dataset`: the recordings of a dataset of several: list, remove, expire, compact, verify,
+//! `tracequet dataset`: the recordings of a dataset of several: list, remove, label, expire, compact, verify,
 //! repair.
 
 use std::collections::HashSet;
@@ -17,6 +17,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   tracequet dataset list lake
   tracequet dataset remove lake app-7be25f482ca259f4
+  tracequet dataset label lake --set baseline=2026-11 --where branch=main
   tracequet dataset expire lake --older-than 30d --keep-last 100 --dry-run
   tracequet dataset expire lake --older-than 14d --where branch=main --keep-tables metric,finding
   tracequet dataset compact lake
@@ -36,6 +37,8 @@ pub enum DatasetCommand {
     List(OfDataset),
     /// Remove recordings with all their files
     Remove(RemoveArgs),
+    /// Change the labels of recordings
+    Label(LabelArgs),
     /// Remove old recordings, or all but some of their tables
     Expire(ExpireArgs),
     /// Put the tables of many recordings together in few large files
@@ -74,13 +77,40 @@ pub struct RemoveArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("chosen").required(true).multiple(true))]
+#[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
+pub struct LabelArgs {
+    /// Dataset of several recordings
+    #[arg(value_name = "DATASET")]
+    pub dataset: PathBuf,
+    /// Recordings: their trace_id
+    #[arg(value_name = "KEY", group = "chosen")]
+    pub keys: Vec<String>,
+    /// Recordings with this label (repeat for several)
+    #[arg(long = "where", value_name = "NAME=VALUE", value_parser = super::values::label, group = "chosen")]
+    pub labels: Vec<(String, String)>,
+    /// All recordings, but for those that are still written
+    #[arg(long, group = "chosen", conflicts_with_all = ["keys", "labels"])]
+    pub all: bool,
+    /// Give them this label, in place of one with the same name (repeat for several)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = super::values::label, group = "change")]
+    pub set: Vec<(String, String)>,
+    /// Remove the label with this name (repeat for several)
+    #[arg(long, value_name = "NAME", group = "change")]
+    pub unset: Vec<String>,
+    /// List the recordings that would be changed, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("which").required(true).multiple(true))]
 pub struct ExpireArgs {
     /// Dataset of several recordings
     #[arg(value_name = "DATASET")]
     pub dataset: PathBuf,
     /// Remove recordings that began longer ago than this: 12h, 30d, 8w
-    #[arg(long, value_name = "AGE", value_parser = age, group = "which")]
+    #[arg(long, value_name = "AGE", value_parser = super::values::age, group = "which")]
     pub older_than: Option<Duration>,
     /// Keep this many of the newest recordings, however old they are
     #[arg(long, value_name = "COUNT", group = "which")]
@@ -96,21 +126,13 @@ pub struct ExpireArgs {
     pub dry_run: bool,
 }
 
-/// Reads `12h`, `30d` or `8w`.
-fn age(text: &str) -> Result<Duration, String> {
-    let units = [("h", 3600), ("d", 86_400), ("w", 7 * 86_400)];
-    let found = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?.parse::<u64>().ok()?, seconds)));
-    let seconds = found.and_then(|(number, seconds)| number.checked_mul(*seconds));
-    seconds.map(Duration::from_secs).ok_or_else(|| "expected hours, days or weeks: 12h, 30d, 8w".into())
-}
-
 /// Reads `0`, `30m`, `12h` or `1d`.
 fn grace(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
     let minutes = text.strip_suffix('m').and_then(|number| number.parse::<u64>().ok()).and_then(|n| n.checked_mul(60));
-    let found = minutes.map(Duration::from_secs).map_or_else(|| age(text), Ok);
+    let found = minutes.map(Duration::from_secs).map_or_else(|| super::values::age(text), Ok);
     found.map_err(|_| "expected 0, minutes, hours or days: 30m, 12h, 1d".into())
 }
 
@@ -123,6 +145,7 @@ pub fn run(args: &DatasetArgs) -> anyhow::Result<Outcome> {
             crate::remove(&args.dataset, &args.keys)?;
             Ok(Outcome::Whole)
         }
+        DatasetCommand::Label(args) => label(args),
         DatasetCommand::Expire(args) => expire(args),
         DatasetCommand::Compact(args) => compact(args),
         DatasetCommand::Repair(of) => {
@@ -162,6 +185,21 @@ fn list(dataset: &Dataset, input: &Path) -> anyhow::Result<Outcome> {
     columns.print(&mut out);
     let is_damaged = stored::note_damaged(dataset, input)?;
     Outcome::with_losses(is_damaged).printed(print_result(&out))
+}
+
+fn label(args: &LabelArgs) -> anyhow::Result<Outcome> {
+    let wanted = crate::Relabel {
+        keys: args.keys.clone(),
+        labels: args.labels.iter().cloned().collect(),
+        set: super::values::labels(&args.set, "--set")?,
+        unset: args.unset.iter().cloned().collect(),
+        dry_run: args.dry_run,
+    };
+    let changed = crate::relabel(&args.dataset, &wanted)?;
+    let mut out: String = changed.iter().map(|key| format!("{}\n", clean(key))).collect();
+    let what = if args.dry_run { "would get other labels" } else { "have other labels now" };
+    out.push_str(&format!("{} recordings {what}\n", count(changed.len() as u64)));
+    Outcome::Whole.printed(print_result(&out))
 }
 
 fn expire(args: &ExpireArgs) -> anyhow::Result<Outcome> {

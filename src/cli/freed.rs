@@ -15,3 +15,32 @@ pub fn keep() {
 /// Other allocators decide for themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn keep() {}
+
+/// Has the threads that come share what is kept: of a program whose threads come and go for weeks, each of glibc's arenas would
+/// keep its own.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[allow(unsafe_code, reason = "a setting of the allocator")]
+pub fn share() {
+    // SAFETY: a setting that `mallopt(3)` knows, which it guards by its own locks. Refused, it changes nothing.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
+}
+
+/// Other allocators decide for themselves.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn share() {}
+
+/// Hands what is kept to the system: of a program that does nothing for minutes now.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[allow(unsafe_code, reason = "a function of the allocator")]
+pub fn give_back() {
+    // SAFETY: may be called at any time, `malloc_trim(3)` takes the allocator's own locks.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// Other allocators decide for themselves.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn give_back() {}

@@ -84,7 +84,8 @@ fn converted(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<
     interrupt::end_at_interrupt()?;
     let folder = tempfile::tempdir()?;
     interrupt::remove_at_end(folder.path());
-    let tables = tables.iter().map(|table| (*table).to_owned());
+    // A table of events can only be asked for where there are such events.
+    let tables = tables.iter().filter(|table| !table.starts_with("event/")).map(|table| (*table).to_owned());
     // It is read once, and soon: to compress it would take longer than to read and write more bytes.
     let request = request.output(folder.path().join("dataset")).tables(tables).compression(Compression::None);
     let mut bar = Bar::new(false);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::analyze::check::{LabelTest, Run, latest, runs};
+use crate::analyze::check::{FINGERPRINT_TABLES, LabelTest, Run, latest, runs};
 use crate::analyze::findings::{INFO, WARNING, rules};
 use crate::analyze::metrics::{Missing, Owner, TABLE, definition_of, tables};
 use crate::analyze::samples::median;
@@ -31,7 +31,9 @@ Examples:
   tracequet stats lake --format json | jq '.[] | {trace_id, labels}'";
 
 /// The tables that figures, and what makes runs comparable, are read from.
-const NEEDED: [&str; 6] = ["trace", TABLE, "process", "gc", "event_type", "session_provider"];
+fn needed() -> Vec<&'static str> {
+    std::iter::once(TABLE).chain(FINGERPRINT_TABLES).collect()
+}
 
 #[derive(Debug, Args)]
 pub struct StatsArgs {
@@ -84,8 +86,8 @@ impl Source {
 
     /// The same with more tables, where IN is a recording.
     pub fn open_with(input: &Path, more: &[&str]) -> anyhow::Result<Source> {
-        let mut needed: Vec<&str> = NEEDED.to_vec();
-        needed.extend(more.iter().filter(|name| !NEEDED.contains(name)));
+        let mut needed = needed();
+        needed.extend(more.iter().filter(|name| **name != TABLE && !FINGERPRINT_TABLES.contains(name)));
         let opened = opened::open(input, &needed)?;
         if !opened.is_converted() {
             note_damaged(&opened.dataset, input)?;

@@ -1,6 +1,10 @@
 //! Parses values of options: numbers, addresses, sizes, compressions, providers, names of sessions.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use crate::Compression;
+use crate::trace::error::Error;
 use crate::trace::event::catalog;
 use crate::trace::guid::Guid;
 use crate::trace::reader::etl;
@@ -30,6 +34,26 @@ pub fn label(text: &str) -> Result<(String, String), String> {
         return Err("the name of a label has no blanks, no comma, no ! and no *".into());
     }
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Reads `12h`, `30d` or `8w`.
+pub fn age(text: &str) -> Result<Duration, String> {
+    let units = [("h", 3600), ("d", 86_400), ("w", 7 * 86_400)];
+    let found = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?.parse::<u64>().ok()?, seconds)));
+    let seconds = found.and_then(|(number, seconds)| number.checked_mul(*seconds));
+    seconds.map(Duration::from_secs).ok_or_else(|| "expected hours, days or weeks: 12h, 30d, 8w".into())
+}
+
+/// Labels by their names. One that is given twice with different values is a usage error.
+pub fn labels(given: &[(String, String)], option: &str) -> Result<BTreeMap<String, String>, Error> {
+    let mut labels = BTreeMap::new();
+    for (name, value) in given {
+        if labels.insert(name.clone(), value.clone()).is_some() {
+            let message = format!("{option} {name} is given twice, expected one value for each name");
+            return Err(Error::Usage(message));
+        }
+    }
+    Ok(labels)
 }
 
 /// Reads `zstd`, `zstd:LEVEL`, `snappy` or `none`.

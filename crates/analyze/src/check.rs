@@ -11,7 +11,7 @@ use tracequet_trace::error::Result;
 
 pub use self::baseline::{Baseline, ENOUGH, Since};
 use self::fingerprint::fingerprint;
-pub use self::fingerprint::incomparable;
+pub use self::fingerprint::{TABLES as FINGERPRINT_TABLES, incomparable};
 pub use self::run::Run;
 use self::run::{values, values_known};
 use super::metrics::{Better, Metric, Owner, definition_of, metrics};

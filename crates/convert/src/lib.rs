@@ -40,7 +40,7 @@ pub use batches::{FoundTable, Rows, batches, tables};
 pub use expand::{Expanded, expand};
 pub use growing::{Collected, collect_port};
 pub use identities::Identities;
-pub use lake::{Expire, Expired};
+pub use lake::{Expire, Expired, Relabel};
 pub use names::is_recording_name;
 pub use one::Watch;
 use one::{Conversion, EventRun};
@@ -115,6 +115,11 @@ pub fn expire(dataset: &Path, wanted: &Expire) -> Result<Vec<Expired>> {
 /// `grace`, for readers that have begun. A recording that cannot be read stays as it is.
 pub fn compact(dataset: &Path, grace: std::time::Duration) -> Result<Compacted> {
     lake::compact(dataset, grace)
+}
+
+/// Gives recordings of a dataset of several other labels. Returns the keys of those whose labels are others than before.
+pub fn relabel(dataset: &Path, wanted: &Relabel) -> Result<Vec<String>> {
+    lake::relabel(dataset, wanted)
 }
 
 /// Writes `manifest.json` and `views.sql` of a dataset of several recordings anew, by the entries of the recordings, and removes

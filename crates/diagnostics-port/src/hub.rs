@@ -82,6 +82,28 @@ impl Hub {
         }
     }
 
+    /// The runtime that came last of those that are not forgotten.
+    pub fn newest(&self) -> Option<Cookie> {
+        self.state.0.lock().unwrap_or_else(PoisonError::into_inner).met.last().copied()
+    }
+
+    /// Forgets a runtime that has ended. One that connects again is met again.
+    pub fn forget(&self, cookie: Cookie) {
+        let mut state = self.state.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.met.retain(|met| *met != cookie);
+        state.waiting.remove(&cookie);
+    }
+
+    /// Forgets all but this many, the newest. Returns those that are left, the oldest first.
+    pub fn keep_newest(&self, count: usize) -> Vec<Cookie> {
+        let mut state = self.state.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = state.met.len().saturating_sub(count);
+        for cookie in state.met.drain(..gone).collect::<Vec<_>>() {
+            state.waiting.remove(&cookie);
+        }
+        state.met.clone()
+    }
+
     /// Whether a runtime has a connection for the next command; waits for this time at most.
     pub fn is_connected(&self, cookie: Cookie, limit: Duration) -> bool {
         let state = self.state.0.lock().unwrap_or_else(PoisonError::into_inner);

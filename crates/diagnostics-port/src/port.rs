@@ -206,7 +206,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Begins to listen. The socket file is removed when the server is dropped.
+    /// Begins to listen. A socket that a killed program left there is replaced. The socket file is removed when the server is dropped.
     pub fn bind(port: Port) -> Result<Server> {
         let denied = |source: io::Error| match source.kind() {
             io::ErrorKind::PermissionDenied => Error::Denied { what: port.to_string(), owner: None },
@@ -219,7 +219,18 @@ impl Server {
             if path.as_os_str().len() > MAX_PATH {
                 return Err(Error::TooLong { path: path.to_owned(), limit: MAX_PATH });
             }
-            let listener = std::os::unix::net::UnixListener::bind(path).map_err(denied)?;
+            let bind = || std::os::unix::net::UnixListener::bind(path);
+            let listener = match bind() {
+                // The socket of a program that was killed: no process listens there.
+                Err(error)
+                    if error.kind() == io::ErrorKind::AddrInUse && matches!(port.connect(), Err(Error::Stale(_))) =>
+                {
+                    std::fs::remove_file(path).ok();
+                    bind()
+                }
+                bound => bound,
+            };
+            let listener = listener.map_err(denied)?;
             Ok(Server { listener, port })
         }
         #[cfg(windows)]

@@ -26,6 +26,8 @@ const COLLECT_TRACING_6: u8 = 7;
 const STREAMING: u32 = 0;
 /// Keywords of the rundown that a runtime writes by default.
 const DEFAULT_RUNDOWN: u64 = 0x8002_0139;
+/// A keyword that no method and no module is listed for: the events without one are about the runtime.
+const RUNTIME_ALONE: u64 = 1;
 /// Keyword of the runtime: collect now, and report the heap if GCHeapDump is set, too.
 const GC_HEAP_COLLECT: u64 = 0x80_0000;
 /// How long a runtime that is to dump its heap may take: it answers when the collection is done.
@@ -79,6 +81,9 @@ pub enum Rundown {
     Default,
     /// None.
     Off,
+    /// Only what the runtime says of itself: its version, how it was started, the settings of its collector. Older runtimes than .NET 9
+    /// write none then.
+    Runtime,
     /// These keywords of Microsoft-Windows-DotNETRuntimeRundown.
     Keywords(u64),
 }
@@ -153,7 +158,7 @@ pub fn start_session(target: &Target, request: &SessionRequest) -> Result<Sessio
 /// The commands to try in order, each with what it cannot say of the request.
 fn attempts(request: &SessionRequest) -> Vec<(u8, Vec<&'static str>)> {
     let chosen = matches!(request.rundown, Rundown::Keywords(_));
-    let off = request.rundown == Rundown::Off;
+    let off = matches!(request.rundown, Rundown::Off | Rundown::Runtime);
     let stacks = |compromise: &mut Vec<_>| compromise.extend((!request.stacks).then_some(ALL_STACKS));
     let mut attempts = Vec::new();
     let filtered = request.providers.iter().any(|provider| provider.events != EventFilter::All);
@@ -166,7 +171,7 @@ fn attempts(request: &SessionRequest) -> Vec<(u8, Vec<&'static str>)> {
         attempts.push((COLLECT_TRACING_5, rundown.clone()));
     }
     rundown.extend(filtered.then_some(ALL_EVENTS));
-    if chosen {
+    if chosen || request.rundown == Rundown::Runtime {
         attempts.push((COLLECT_TRACING_4, rundown.clone()));
     }
     rundown.extend(chosen.then_some(WHOLE_RUNDOWN));
@@ -192,7 +197,7 @@ fn message(command: u8, request: &SessionRequest) -> Message {
         message = message.u32(STREAMING);
     }
     message = message.u32(request.buffer_mb).u32(NETTRACE);
-    let wanted = request.rundown != Rundown::Off;
+    let wanted = !matches!(request.rundown, Rundown::Off | Rundown::Runtime);
     message = match command {
         COLLECT_TRACING_2 => message.bool(wanted),
         COLLECT_TRACING_3 => message.bool(wanted).bool(request.stacks),
@@ -200,6 +205,7 @@ fn message(command: u8, request: &SessionRequest) -> Message {
             let keywords = match request.rundown {
                 Rundown::Default => DEFAULT_RUNDOWN,
                 Rundown::Off => 0,
+                Rundown::Runtime => RUNTIME_ALONE,
                 Rundown::Keywords(keywords) => keywords,
             };
             message.u64(keywords).bool(request.stacks)
@@ -211,6 +217,8 @@ fn message(command: u8, request: &SessionRequest) -> Message {
         message = message.u64(provider.keywords).u32(provider.level).string(&provider.name).string(&provider.arguments);
         if has_filters {
             let (enable, ids) = provider.events.parts();
+            // A runtime (.NET 10) that is given an id twice sends no event of the provider at all.
+            let ids: std::collections::BTreeSet<u32> = ids.iter().copied().collect();
             message = message.bool(enable).u32(u32::try_from(ids.len()).unwrap_or(u32::MAX));
             message = ids.iter().fold(message, |message, id| message.u32(*id));
         }
@@ -252,6 +260,7 @@ mod tests {
         };
         assert_eq!(commands(Rundown::Default, true), [(2, 0)]);
         assert_eq!(commands(Rundown::Off, true), [(3, 0), (2, 1)]);
+        assert_eq!(commands(Rundown::Runtime, true), [(5, 0), (3, 0), (2, 1)]);
         assert_eq!(commands(Rundown::Default, false), [(4, 0), (2, 1)]);
         assert_eq!(commands(Rundown::Off, false), [(4, 0), (3, 1), (2, 2)]);
         assert_eq!(commands(Rundown::Keywords(8), true), [(5, 0), (2, 1)]);
@@ -294,6 +303,8 @@ mod tests {
         let whole = |middle: &[u8]| [&begin[..], middle, &providers[..]].concat();
         assert_eq!(payload(2, Rundown::Default, true), whole(&[]));
         assert_eq!(payload(3, Rundown::Off, true), whole(&[0]));
+        assert_eq!(payload(3, Rundown::Runtime, true), whole(&[0]));
+        assert_eq!(payload(5, Rundown::Runtime, true), whole(&[1, 0, 0, 0, 0, 0, 0, 0, 1]));
         assert_eq!(payload(4, Rundown::Default, false), whole(&[1, 0]));
         assert_eq!(payload(5, Rundown::Keywords(0x108), true), whole(&[8, 1, 0, 0, 0, 0, 0, 0, 1]));
         assert_eq!(payload(5, Rundown::Default, true), whole(&[0x39, 1, 2, 0x80, 0, 0, 0, 0, 1]));
@@ -304,6 +315,7 @@ mod tests {
         for (events, tail) in [
             (EventFilter::All, &[0, 0, 0, 0, 0][..]),
             (EventFilter::Only(vec![1, 0x102]), &[1, 2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 0, 0]),
+            (EventFilter::Only(vec![0x102, 1, 0x102]), &[1, 2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 0, 0]),
             (EventFilter::Except(vec![9]), &[0, 1, 0, 0, 0, 9, 0, 0, 0]),
         ] {
             let message = message(COLLECT_TRACING_5, &filtered(Rundown::Off, true, events)).finish().unwrap();

@@ -157,6 +157,7 @@ trackers! {
     messages: kernel::alpc::Messages,
     counters: sources::counters::Counters,
     activities: sources::activities::Activities,
+    async_tasks: sources::async_tasks::AsyncTasks,
     processes: processes::Processes,
 }
 
@@ -284,6 +285,7 @@ impl Normalizer {
     pub fn finish(&mut self, position: u64, sink: &mut impl FactSink) -> Totals {
         self.no_more_gaps(position, sink);
         let sink = &mut Marking { pairs: &mut self.pairs, sink };
+        self.trackers.async_tasks.settle(&mut self.shared, sink);
         self.trackers.cut(&Cut::default(), sink);
         let Shared { runtimes, profiled, callsites, .. } = &mut self.shared;
         profiled.finish(position, runtimes.all(), sink);
@@ -296,8 +298,16 @@ impl Normalizer {
         let collections = profiled.collections();
         callsites.report(position, sink);
         let (nodes, places) = std::mem::take(callsites).finish();
-        let Trackers { methods, il_maps, modules, mappings, assemblies, managed_modules, .. } = &mut self.trackers;
-        let known = code::frames::Known { methods, modules, mappings, assemblies, managed_modules, own: &self.own };
+        let Trackers { methods, async_tasks, il_maps, modules, mappings, assemblies, managed_modules, .. } =
+            &mut self.trackers;
+        let has_logical = places.iter().any(|space| space.is_logical);
+        let names = has_logical.then(|| code::methods::Names::of(methods));
+        if let Some(names) = &names {
+            async_tasks.name(names, sink);
+        }
+        let names = names.as_ref();
+        let known =
+            code::frames::Known { methods, names, modules, mappings, assemblies, managed_modules, own: &self.own };
         let lines = self.symbols.as_mut();
         let lines = lines.map(|symbols| code::lines::Lines::new(symbols, il_maps, managed_modules, methods));
         let frames = code::frames::resolve(nodes, &places, known, lines, position, sink);

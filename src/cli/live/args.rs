@@ -8,7 +8,8 @@ use crate::trace::source::diagnostics::{Presets, parse_event_ids, parse_level};
 use clap::Args;
 
 use super::super::time;
-use super::super::values::{number, size};
+use super::super::values::{age, label, number, size};
+use super::condition::Condition;
 use super::stop_on::StopOn;
 
 /// Where a process is, what is recorded of it, and when the recording ends.
@@ -81,6 +82,28 @@ pub struct LiveArgs {
     /// recording has ended, one file for each table replaces the parts.
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "10s", value_parser = interval, conflicts_with_all = ["etw", "overwrite"])]
     pub follow: Option<Duration>,
+    /// Add the recording to the dataset OUT of several, or create it; the recording appears when it has ended
+    #[arg(long, conflicts_with_all = ["etw", "overwrite", "follow"])]
+    pub append: bool,
+    /// Label the recording; repeatable. Labels are rows of the table trace_label
+    #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
+    pub label: Vec<(String, String)>,
+    /// Record again and again, once in this time: 5m, 1h (with --append and --duration)
+    ///
+    /// A process that is not there is waited for, and found again when it was restarted. SIGTERM ends it when the recording that runs
+    /// is in the dataset. With --when: at most once in this time.
+    #[arg(long, value_name = "TIME", value_parser = interval, requires_all = ["append", "duration"],
+        conflicts_with_all = ["etw", "program", "heap_at_end", "keep", "dry_run", "counters"])]
+    pub every: Option<Duration>,
+    /// Record when this happens (with --every); repeatable: 'gc.pause > 200ms', 'cpu > 80 %', 'working set > 2GB',
+    /// 'exception System.TimeoutException'
+    ///
+    /// Until then a session with only the events that this needs is watched. The recording has the label trigger.
+    #[arg(long, value_name = "CONDITION", value_parser = Condition::parse, requires = "every", conflicts_with = "heap")]
+    pub when: Vec<Condition>,
+    /// Remove recordings with the same labels that are older than this: 12h, 7d (with --every)
+    #[arg(long, value_name = "AGE", value_parser = age, requires = "every")]
+    pub keep_for: Option<Duration>,
     /// Stop when the recording has this size: 500M, 2G
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "etw")]
     pub max_size: Option<u64>,

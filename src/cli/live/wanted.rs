@@ -61,7 +61,7 @@ pub fn request(args: &LiveArgs, providers: Option<&str>) -> Result<SessionReques
         Some(RundownArg::Switch(false)) => Rundown::Off,
         Some(RundownArg::Keywords(keywords)) => Rundown::Keywords(keywords),
         None if wanted.rundown => Rundown::Default,
-        None => Rundown::Off,
+        None => Rundown::Runtime,
     };
     // A dump that lacks objects is of little use, and the program stands still meanwhile anyway.
     let has_heap = args.heap || args.heap_at_end;
@@ -124,6 +124,7 @@ pub fn dry_run(request: &SessionRequest) -> String {
     let rundown = match request.rundown {
         Rundown::Default => "on".to_owned(),
         Rundown::Off => "off".to_owned(),
+        Rundown::Runtime => "of the runtime alone".to_owned(),
         Rundown::Keywords(keywords) => format!("{keywords:#x}"),
     };
     let stacks = if request.stacks { "on" } else { "off" };

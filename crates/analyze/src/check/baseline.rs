@@ -24,6 +24,8 @@ pub enum Since {
     Days(u32),
     /// A moment in UTC, as `2026-11-22` or a longer part of `2026-11-22T05:19:21.000Z`.
     Moment(String),
+    /// The first recording with this label: name and value.
+    Label(String, String),
 }
 
 /// Which runs of a baseline are taken. Without limits, all of them.
@@ -64,6 +66,15 @@ impl Baseline {
         let since = match &self.since {
             Some(Since::Days(days)) => days_before(newest, *days),
             Some(Since::Moment(moment)) => Some(moment.clone()),
+            Some(Since::Label(name, value)) => {
+                let has_it = |run: &&Run| run.labels.get(name) == Some(value) && !run.is_failed;
+                let first = runs.iter().filter(has_it).map(|run| run.start.clone()).min();
+                if first.is_none() {
+                    // Without its begin there is no baseline.
+                    runs.clear();
+                }
+                first
+            }
             None => None,
         };
         // Of runs that could not be read nothing says when they were recorded.
@@ -160,6 +171,9 @@ mod tests {
         assert_eq!(of(Baseline { since: Some(Since::Days(2)), ..Baseline::default() }), "42 51 52");
         let moment = Some(Since::Moment("2026-03-05".to_owned()));
         assert_eq!(of(Baseline { since: moment, ..Baseline::default() }), "51 52");
+        let label = |value: &str| Some(Since::Label("commit".to_owned(), value.to_owned()));
+        assert_eq!(of(Baseline { since: label("c4"), ..Baseline::default() }), "41 42 51 52");
+        assert_eq!(of(Baseline { since: label("none"), ..Baseline::default() }), "", "nothing, and not all of history");
         assert_eq!(days_before("2026-03-01T00:00:00.000Z", 1).as_deref(), Some("2026-02-28T00:00:00.000Z"));
         assert_eq!((days_before("", 1), days_before("2026-13-01", 1)), (None, None));
     }

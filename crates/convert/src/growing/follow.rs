@@ -99,7 +99,7 @@ fn summaries(tables: &[WrittenTable]) -> Vec<TableSummary> {
 }
 
 /// The key of a recording whose bytes are not known yet: no other recording gets it, in any process.
-fn key(name: &Path) -> String {
+pub(super) fn key(name: &Path) -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     let unique = Sha256::digest(format!("{} {} {now}", name.display(), std::process::id()));
     trace_key(name, &hex(&unique))

@@ -11,7 +11,7 @@ use tracequet_trace::source::diagnostics::port::EventFilter;
 use tracequet_trace::source::diagnostics::{Ending, PortRecording, Reason};
 use tracequet_trace::source::{FileIdentity, Input, RecordingPath};
 
-use super::follow;
+use super::{append, follow};
 use crate::alone::into_dataset;
 use crate::hashed::{identity_aside, joined};
 use crate::one::Conversion;
@@ -31,7 +31,7 @@ pub struct Collected {
 }
 
 /// Writes what a process records through its diagnostics port into a dataset, as [`crate::convert`] does with a recording
-/// that is whole, until the session or the process ends. `inputs` of the request are not looked at; `name` is the
+/// that is whole, until the session or the process ends. With [`Convert::append`] it is added to a dataset of several then. `inputs` of the request are not looked at; `name` is the
 /// recording's.
 ///
 /// The session is begun by `start` when everything else was found sound. `watch` sees events as they are converted.
@@ -94,6 +94,7 @@ pub fn collect_port(
     };
     let made = match request.follow {
         Some(every) => follow::into_lake(request, name, every, &mut one),
+        None if request.append => append::into_lake(request, name, &mut one),
         None => into_dataset(request, name, &mut one),
     };
     let summary = made.map_err(|error| rescued(error, begun, name))?;

@@ -1,5 +1,6 @@
 //! A recording that grows while it is converted.
 
+mod append;
 mod follow;
 mod live;
 

@@ -10,6 +10,7 @@ use tracequet_analyze::findings::{self, Findings};
 use tracequet_analyze::heap::HeldWalks;
 use tracequet_analyze::lifetime::{Samples, stored_lifetimes};
 use tracequet_analyze::metrics::{Figures, Missing, definition_of};
+use tracequet_dataset::format::Recorded;
 use tracequet_dataset::table::Tables;
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::table::select::Selection;
@@ -324,8 +325,23 @@ impl TableOutput {
         Ok(written.into_iter().map(TableSummary::from).collect())
     }
 
+    /// The table of labels alone, for a recording whose other tables are there.
+    pub(crate) fn close_labels(mut self, recorded: &Recorded, dataset: &mut dyn TableSink) -> Result<()> {
+        self.add_labels();
+        self.tables.finish();
+        self.write(dataset)?;
+        let (path, sha256) = (&recorded.path, &recorded.sha256);
+        dataset
+            .close_tables(&footer(&Trace { path, sha256, size_bytes: recorded.size_bytes, ..Trace::default() }))
+            .map(drop)
+    }
+
     fn add_recording(&mut self, row: &Trace<'_>) {
         self.tables.add(row);
+        self.add_labels();
+    }
+
+    fn add_labels(&mut self) {
         for (name, value) in &self.labels {
             self.tables.add(&TraceLabel { name, value });
         }

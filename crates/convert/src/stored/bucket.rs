@@ -394,6 +394,39 @@ impl Storage for Bucket {
         Ok(())
     }
 
+    /// The entry comes first, so that of two who do this at once the file is that of the one whose entry is there.
+    fn relabel(&self, key: &str, before: &[u8], entry: &[u8], file: Option<&NewFile>) -> Result<bool> {
+        let name = self.key(&paths::entry(key));
+        let is_put = self.ask(|store| {
+            let Some((there, version)) = read(store, &name, MOST_ENTRY_BYTES)? else { return Ok(false) };
+            if there != before {
+                return Ok(false);
+            }
+            let when = if version.etag.is_some() { When::Unchanged(&version) } else { When::Always };
+            match store.put(&name, entry, when) {
+                Err(failure) if failure.kind == FailureKind::Unsupported => {
+                    self.unconditional.store(true, Ordering::Release);
+                    store.put(&name, entry, When::Always).map(|()| true)
+                }
+                Err(failure) if failure.kind == FailureKind::Changed => {
+                    // It may be our own, written by a request whose answer was lost.
+                    Ok(read(store, &name, MOST_ENTRY_BYTES)?.is_some_and(|(there, _)| there == entry))
+                }
+                result => result.map(|()| true),
+            }
+        })?;
+        if is_put {
+            match file {
+                Some(file) => self.upload(std::slice::from_ref(file))?,
+                None => self.ask(|store| {
+                    let objects = self.objects_of(store, key, std::iter::once(&paths::LABELS.to_owned()))?;
+                    each(&objects, |object| store.delete(&object.key)).map(drop)
+                })?,
+            }
+        }
+        Ok(is_put)
+    }
+
     fn note(&self) -> Option<String> {
         let is_unconditional = self.unconditional.load(Ordering::Acquire);
         is_unconditional.then(|| {

@@ -24,6 +24,10 @@ pub const PACKS: &str = "packed";
 /// What the name of a pack begins with, and how many hexadecimal digits follow. It is the key of no recording: those have a hyphen.
 const PACK: &str = "packed.";
 const PACK_DIGITS: usize = 16;
+
+/// The table of the labels of recordings, which entries have, too.
+pub const LABELS: &str = "trace_label";
+
 /// End of the name of an entry.
 const ENTRY: &str = ".json";
 /// What the names of the folders of recordings begin with.

@@ -23,7 +23,7 @@ use super::recording::{NewFile, NewRecording};
 use super::staging::{self, PART};
 use super::storage::{GRACE, Holds, Listed, Manifest, ReadEntry, Storage, Turn};
 use super::{durable, growing, leftovers, lock};
-use crate::format::{Entry, Pack, paths, tag_of};
+use crate::format::{Entry, Format, Pack, paths, tag_of};
 
 /// A directory with a dataset of several recordings.
 #[derive(Clone, Debug)]
@@ -140,13 +140,29 @@ impl Directory {
 
     fn remove_halves(&self) -> Result<()> {
         let folder = self.entries();
+        let mut others = Vec::new();
         for name in names(&folder)?.into_iter().filter(|name| name.ends_with(paths::HALF)) {
-            let path = folder.join(&name);
             match paths::key_of_half(&name) {
                 Some(key) if fs::symlink_metadata(self.entry_path(key)).is_err() => self.remove_half(key)?,
-                Some(key) => self.remove_unnamed(key)?,
-                // Of a file that was to take the place of another.
-                None => remove_all(&path)?,
+                Some(key) => {
+                    self.settle_labels(key)?;
+                    self.remove_unnamed(key)?;
+                }
+                None => others.push(folder.join(&name)),
+            }
+        }
+        // Of files that were to take the place of others, but for those that a note above has brought there.
+        others.iter().try_for_each(|path| remove_all(path))
+    }
+
+    /// Brings the file of new labels to its place, if the entry of the recording has these labels already: the note is a copy of it.
+    fn settle_labels(&self, key: &str) -> Result<()> {
+        let text = |path: &Path| entries::read_small(path).ok();
+        for format in Format::ALL {
+            let fresh = self.fresh_labels(key, format);
+            if fs::symlink_metadata(&fresh).is_ok() && text(&self.half(key)) == text(&self.entry_path(key)) {
+                let file = NewFile { name: paths::file(paths::LABELS, key, format), path: fresh };
+                self.move_beside(&[file])?;
             }
         }
         Ok(())
@@ -160,13 +176,14 @@ impl Directory {
         remove_all(&self.half(key))
     }
 
-    /// Removes the files of tables that the entry of a recording does not name, and the note that there may be some. An entry that
+    /// Removes the files of tables that the entry of a recording does not name, or says have none, and the note that there may be some. An entry that
     /// is damaged names nothing, and nothing is removed.
     fn remove_unnamed(&self, key: &str) -> Result<()> {
         let entry = self.entry(key)?.and_then(|entry| Entry::parse(key, &entry.ok()?.1).ok());
         if let Some(entry) = entry {
+            let with_files = entry.tables.iter().filter(|table| table.bytes > 0);
             let named: HashSet<PathBuf> =
-                entry.tables.iter().map(|table| self.root.join(paths::folder(&table.name, key))).collect();
+                with_files.map(|table| self.root.join(paths::folder(&table.name, key))).collect();
             for folder in folders::of_recording(&self.root, key)?.iter().filter(|folder| !named.contains(*folder)) {
                 self.remove_folder(folder)?;
             }
@@ -232,6 +249,11 @@ impl Directory {
 
     fn half(&self, key: &str) -> PathBuf {
         self.root.join(paths::half(key))
+    }
+
+    /// Where the file of new labels of a recording waits for its entry.
+    fn fresh_labels(&self, key: &str, format: Format) -> PathBuf {
+        self.fresh(&format!("{key}.labels.{}", format.name()))
     }
 
     /// A name for a file that is to take the place of another. [`Storage::open`] removes what was left behind.
@@ -462,6 +484,29 @@ impl Storage for Directory {
         self.write(&self.half(key), entry)?;
         self.write_entry(key, entry)?;
         self.remove_unnamed(key)
+    }
+
+    /// The new file waits beside the entries, so that the next run can go on where a killed one stopped.
+    fn relabel(&self, key: &str, before: &[u8], entry: &[u8], file: Option<&NewFile>) -> Result<bool> {
+        if !matches!(self.entry(key)?, Some(Ok((_, there))) if there == before) {
+            return Ok(false);
+        }
+        // Fails before anything is changed.
+        folders::of_recording(&self.root, key)?;
+        if let Some(file) = file {
+            self.place(file)?;
+            let format = Format::ALL.into_iter().find(|format| file.name == paths::file(paths::LABELS, key, *format));
+            let format = format.ok_or_else(|| Error::Internal(format!("{} is no file of labels", file.name)))?;
+            if self.durable {
+                let written = File::options().append(true).open(&file.path).and_then(|written| written.sync_all());
+                written.map_err(Error::io(&file.path))?;
+            }
+            move_file(&file.path, &self.fresh_labels(key, format))?;
+        }
+        self.write(&self.half(key), entry)?;
+        self.write_entry(key, entry)?;
+        self.settle_labels(key)?;
+        self.remove_unnamed(key).map(|()| true)
     }
 }
 

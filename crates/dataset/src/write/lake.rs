@@ -14,12 +14,14 @@ use std::time::{Duration, SystemTime};
 
 use tracequet_trace::error::{Error, Result};
 
-use super::dataset_writer::DatasetWriter;
+use super::dataset_writer::{DatasetWriter, Finished};
 use super::entries::read_small;
 use super::recording::{NewFile, NewRecording};
 use super::staging;
 use super::storage::{GRACE, Listed, Manifest, Storage};
-use crate::format::{DamagedEntry, Entry, Format, Line, Pack, Summed, check_size, hash_of, living, paths};
+use crate::format::{
+    DamagedEntry, Entry, Format, Labels, Line, Pack, Status, Summed, TableInfo, check_size, hash_of, living, paths,
+};
 
 /// How often a summary is made again after another writer has written one.
 const ATTEMPTS: u32 = 30;
@@ -381,6 +383,55 @@ impl Lake {
                 .fold(0u64, |sum, table| sum.saturating_add(table.bytes))
         };
         Ok(entry.map(sum))
+    }
+
+    /// Gives a recording other labels. `change` gets those that it has. `write` gets the entry with the new ones, and writes their
+    /// table. Returns whether they are others than before; nothing if the recording is not there, or its entry is damaged. One that
+    /// is still written is an error.
+    pub fn relabel(
+        &self,
+        key: &str,
+        change: impl Fn(&mut Labels),
+        write: impl Fn(&Entry) -> Result<DatasetWriter>,
+    ) -> Result<Option<bool>> {
+        staging::relative(key)?;
+        for attempt in 1..=ATTEMPTS {
+            let turn = self.storage.turn_for(&[])?;
+            let Some(Ok((_, before))) = self.storage.entry(key)? else { return Ok(None) };
+            let Ok(mut entry) = Entry::parse(key, &before) else { return Ok(None) };
+            if entry.recorded.status == Status::Unfinished {
+                let message = format!("{key} is still written: give it labels when it has ended");
+                return Err(Error::Usage(message));
+            }
+            let mut labels = entry.recorded.labels.clone();
+            change(&mut labels);
+            let is_other = labels != entry.recorded.labels;
+            entry.recorded.labels = labels;
+            let (mut file, mut _staging) = (None, None);
+            let mut table = TableInfo::new(paths::LABELS, 0, 0);
+            if !entry.recorded.labels.is_empty() {
+                let Finished { staging, files, .. } = write(&entry)?.finished()?;
+                file = files.into_iter().find(|file| file.table == paths::LABELS);
+                let Some(found) = &file else {
+                    return Err(Error::Internal("labels without a file".into()));
+                };
+                let bytes = std::fs::metadata(&found.path).map_err(Error::io(&found.path))?.len();
+                table = TableInfo::new(paths::LABELS, entry.recorded.labels.len() as u64, bytes);
+                _staging = Some(staging);
+            }
+            match entry.tables.iter_mut().find(|table| table.name == paths::LABELS) {
+                Some(known) => *known = table,
+                None => entry.tables.push(table),
+            }
+            let file = file.map(|file| NewFile::part(file, key, 0));
+            if self.storage.relabel(key, &before, &entry.text(), file.as_ref())? {
+                return Ok(Some(is_other));
+            }
+            drop(turn);
+            std::thread::sleep(Duration::from_millis(u64::from(attempt) * 20));
+        }
+        let message = format!("other writers keep changing the entry of {key}");
+        Err(Error::Io { path: self.storage.shown(), source: std::io::Error::other(message) })
     }
 
     fn take_away(&self, key: &str) -> Result<bool> {

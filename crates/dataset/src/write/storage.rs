@@ -183,6 +183,10 @@ pub trait Storage: Debug + Send + Sync {
     /// Does what a compaction that was killed has left to do, and removes the files whose place was taken longer ago than `grace`.
     fn settle(&self, grace: Duration) -> Result<()>;
 
+    /// Gives a recording other labels: replaces its entry, if that still is `before`, and then the file of its labels. Without a
+    /// file, of which the new entry says that there is none, the old one goes. Returns `false`, and changes nothing, if it has another entry.
+    fn relabel(&self, key: &str, before: &[u8], entry: &[u8], file: Option<&NewFile>) -> Result<bool>;
+
     /// What the user has to know of the storage.
     fn note(&self) -> Option<String> {
         None

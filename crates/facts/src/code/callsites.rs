@@ -43,10 +43,12 @@ pub struct Callsites {
     /// Where the addresses of the nodes are, by process.
     granules: HashSet<(ProcessKey, u64), RandomState>,
     places: HashMap<ProcessKey, u32, RandomState>,
+    /// The same for logical call stacks, whose addresses mean something else.
+    logical_places: HashMap<ProcessKey, u32, RandomState>,
     /// The process of the last stack, and its place.
     last: Option<(ProcessKey, u32)>,
-    /// The process of each place: a process, and one more for each range of its addresses whose code changed.
-    processes: Vec<ProcessKey>,
+    /// Of each place what its addresses are: those of a process, and one more for each range of them whose code changed.
+    spaces: Vec<Space>,
     /// Start of a range whose code changed to its end and the place of stacks since then.
     changes: BTreeMap<(ProcessKey, u64), (u64, u32)>,
     pointer_size: usize,
@@ -59,6 +61,15 @@ pub struct Callsites {
 }
 
 const UNKNOWN: CallsiteId = CallsiteId::MAX;
+
+/// What the addresses of a place are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Space {
+    /// Whose they are.
+    pub process: ProcessKey,
+    /// They are of logical call stacks: places in code that are no return addresses, or ids of methods.
+    pub is_logical: bool,
+}
 
 impl Callsites {
     /// For stacks whose addresses are `pointer_size` bytes wide.
@@ -91,6 +102,30 @@ impl Callsites {
             }
         }
         id
+    }
+
+    /// The number of a logical call stack of a process, the innermost frame first: methods that wait for each other. 0 for an
+    /// empty one.
+    pub fn intern_logical(&mut self, frames: &[u64], process: ProcessKey, ts_ns: i64) -> CallsiteId {
+        if frames.is_empty() {
+            return 0;
+        }
+        let place = match self.logical_places.get(&process) {
+            Some(place) => *place,
+            None => {
+                let place = self.new_place(Space { process, is_logical: true });
+                self.logical_places.insert(process, place);
+                place
+            }
+        };
+        self.make_room();
+        self.cut += u64::from(frames.len() > MAX_DEPTH);
+        let (mut parent, mut depth) = (0, 0);
+        for address in frames.iter().take(MAX_DEPTH).rev() {
+            parent = self.child(parent, place, *address, (process, ts_ns), depth);
+            depth += 1;
+        }
+        parent
     }
 
     /// The reader's keys are void.
@@ -135,7 +170,7 @@ impl Callsites {
                 self.changes.insert((process, end), (old_end, place));
             }
         }
-        let place = self.new_place(process);
+        let place = self.new_place(Space { process, is_logical: false });
         self.changes.insert((process, start), (end, place));
     }
 
@@ -150,7 +185,7 @@ impl Callsites {
         let place = match self.places.get(&process) {
             Some(place) => *place,
             None => {
-                let place = self.new_place(process);
+                let place = self.new_place(Space { process, is_logical: false });
                 self.places.insert(process, place);
                 place
             }
@@ -159,9 +194,9 @@ impl Callsites {
         place
     }
 
-    fn new_place(&mut self, process: ProcessKey) -> u32 {
-        self.processes.push(process);
-        u32::try_from(self.processes.len() - 1).unwrap_or(u32::MAX)
+    fn new_place(&mut self, space: Space) -> u32 {
+        self.spaces.push(space);
+        u32::try_from(self.spaces.len() - 1).unwrap_or(u32::MAX)
     }
 
     /// Forgets what was seen; numbers continue.
@@ -185,10 +220,34 @@ impl Callsites {
         }
     }
 
-    fn walk(&mut self, addresses: &[u8], process: ProcessKey, usual: u32, ts_ns: i64) -> CallsiteId {
+    /// A walk begins with room for its nodes.
+    fn make_room(&mut self) {
         if self.nodes.len() >= MAX_NODES {
             self.start_anew();
         }
+    }
+
+    /// The node of an address below another one.
+    #[inline]
+    fn child(
+        &mut self,
+        parent: CallsiteId,
+        place: u32,
+        address: u64,
+        (process, first_ns): (ProcessKey, i64),
+        depth: u32,
+    ) -> CallsiteId {
+        match self.ids.entry((parent, place, address)) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(free) => {
+                self.granules.insert((process, address >> GRANULE));
+                *free.insert(self.nodes.push(Node { parent, place, address, first_ns, depth }))
+            }
+        }
+    }
+
+    fn walk(&mut self, addresses: &[u8], process: ProcessKey, usual: u32, ts_ns: i64) -> CallsiteId {
+        self.make_room();
         let width = self.pointer_size.max(4);
         let (mut parent, mut depth) = (0, 0);
         let frames = addresses.chunks_exact(width);
@@ -199,13 +258,7 @@ impl Callsites {
                 None => frame.first_chunk::<4>().map_or(0, |b| u64::from(u32::from_le_bytes(*b))),
             };
             let place = self.place(process, usual, address);
-            parent = match self.ids.entry((parent, place, address)) {
-                Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(free) => {
-                    self.granules.insert((process, address >> GRANULE));
-                    *free.insert(self.nodes.push(Node { parent, place, address, first_ns: ts_ns, depth }))
-                }
-            };
+            parent = self.child(parent, place, address, (process, ts_ns), depth);
             depth += 1;
         }
         parent
@@ -224,9 +277,9 @@ impl Callsites {
         }
     }
 
-    /// The nodes, and the process of each of their places.
-    pub fn finish(self) -> (Nodes, Vec<ProcessKey>) {
-        (self.nodes, self.processes)
+    /// The nodes, and what the addresses of each of their places are.
+    pub fn finish(self) -> (Nodes, Vec<Space>) {
+        (self.nodes, self.spaces)
     }
 }
 
@@ -279,7 +332,7 @@ mod tests {
         assert_eq!(ids, [2, 4, 2, 4]);
         let (mut nodes, places) = callsites.finish();
         let part = nodes.next_part().expect("no file").expect("a part");
-        let processes: Vec<_> = part.iter().map(|node| places[node.place as usize].id).collect();
+        let processes: Vec<_> = part.iter().map(|node| places[node.place as usize].process.id).collect();
         assert_eq!(processes, [7, 7, 8, 8]);
     }
 
@@ -310,6 +363,6 @@ mod tests {
             part.iter().map(|node| (node.parent, node.first_ns)).collect::<Vec<_>>(),
             [(0, 1), (1, 1), (1, 4), (1, 7)]
         );
-        assert!(places.iter().all(|place| *place == process));
+        assert!(places.iter().all(|place| *place == Space { process, is_logical: false }));
     }
 }

@@ -7,10 +7,11 @@ use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::reader::ProcessKey;
 use tracequet_trace::reader::symbols::{NativeKey, NativeModule};
 
+use super::callsites::Space;
 use super::code_map::{Around, CodeMap};
 use super::lines::{Line, Lines};
 use super::mappings::Mappings;
-use super::methods::{Code, Methods};
+use super::methods::{Code, FoundBy, Methods, Names};
 use super::modules::{Modules, Pdb};
 use super::nodes::{Node, Nodes};
 use super::own::{OwnCode, Place};
@@ -40,6 +41,8 @@ const KERNEL: u64 = 0xFFFF_8000_0000_0000;
 pub struct Known<'k> {
     /// Managed methods.
     pub methods: &'k Methods,
+    /// The same by address and by id, where there are logical call stacks.
+    pub names: Option<&'k Names<'k>>,
     /// Native modules of an .etl.
     pub modules: &'k Modules,
     /// Files and symbols of a recording of record-trace.
@@ -67,7 +70,7 @@ struct Maps<'k> {
 /// `position` is that of the end of the recording.
 pub fn resolve(
     mut nodes: Nodes,
-    places: &[ProcessKey],
+    places: &[Space],
     known: Known<'_>,
     lines: Option<Lines<'_>>,
     position: u64,
@@ -160,7 +163,7 @@ struct Frames<'k> {
 
 impl Frames<'_> {
     /// The nodes of a part, whose numbers begin behind `base`.
-    fn part(&mut self, part: &[Node], base: CallsiteId, places: &[ProcessKey], sink: &mut impl FactSink) {
+    fn part(&mut self, part: &[Node], base: CallsiteId, places: &[Space], sink: &mut impl FactSink) {
         if self.ids.len() >= MAX_FRAMES {
             self.ids.clear();
             self.groups.clear();
@@ -174,8 +177,8 @@ impl Frames<'_> {
             let Seen { id, group, is_own } = match self.ids.get(&key) {
                 Some(known) => *known,
                 None => {
-                    let process = places.get(node.place as usize).copied().unwrap_or_default();
-                    let new = self.frame(node, process, &mut text, sink);
+                    let space = places.get(node.place as usize).copied().unwrap_or_default();
+                    let new = self.frame(node, space, &mut text, sink);
                     self.ids.insert(key, new);
                     new
                 }
@@ -194,7 +197,7 @@ impl Frames<'_> {
             rows.push(Callsite {
                 callsite_id,
                 parent_callsite_id: node.parent,
-                process_id: places.get(node.place as usize).map_or(0, |process| process.id),
+                process_id: places.get(node.place as usize).map_or(0, |space| space.process.id),
                 address: node.address,
                 depth: node.depth,
                 frame_id: *frame_id,
@@ -212,12 +215,16 @@ impl Frames<'_> {
     }
 
     /// A frame that is new: its row, number and group.
-    fn frame(&mut self, node: &Node, process: ProcessKey, text: &mut String, sink: &mut impl FactSink) -> Seen {
+    fn frame(&mut self, node: &Node, space: Space, text: &mut String, sink: &mut impl FactSink) -> Seen {
+        let process = space.process;
         self.counts.frames += 1;
-        let (row, code, is_framework) = self.maps.frame(node, process, text, &mut self.written);
+        let (row, code, is_framework) = self.maps.frame(node, space, text, &mut self.written);
+        let by_id = row.found_by == Some(FoundBy::MethodId.word());
         let row = Frame { frame_id: u32::try_from(self.counts.frames).unwrap_or(u32::MAX), ..row };
         let mut name = String::new();
         let row = match (self.lines.as_mut(), code) {
+            // No place in the method is known.
+            (Some(_), Some(_)) if by_id => row,
             (Some(lines), Some(code)) => with_line(row, lines.of(process, code, node.address)),
             (Some(lines), None) => with_native_symbols(&self.maps, lines, (node, process), row, &mut name),
             _ => row,
@@ -277,7 +284,7 @@ impl Maps<'_> {
     fn frame<'t>(
         &'t self,
         node: &Node,
-        process: ProcessKey,
+        Space { process, is_logical }: Space,
         text: &'t mut String,
         written: &mut String,
     ) -> (Frame<'t>, Option<&'t Code>, Option<bool>) {
@@ -285,8 +292,15 @@ impl Maps<'_> {
         text.clear();
         written.clear();
         let row = Frame { process_id: process.id, address, ..Frame::default() };
-        let method = self.methods.find_return(process, address, first_ns);
+        let (method, found_by) = match self.known.names.filter(|_| is_logical) {
+            Some(names) => names.find(process, address, first_ns).unzip(),
+            None => (self.methods.find_return(process, address, first_ns), None),
+        };
         if let Some((code, [namespace, name, signature])) = method.and_then(|index| self.known.methods.code(index)) {
+            let offset_bytes = match found_by {
+                Some(FoundBy::MethodId) => 0,
+                _ => address.wrapping_sub(code.start_address),
+            };
             let assembly = self.assembly(process, code.module_id);
             let row = Frame {
                 kind: "managed",
@@ -296,7 +310,8 @@ impl Maps<'_> {
                 tier: code.tier,
                 method_token: code.token,
                 version_id: code.version_id,
-                offset_bytes: address.wrapping_sub(code.start_address),
+                offset_bytes,
+                found_by: found_by.map(FoundBy::word),
                 ..row
             };
             let is_named = !name.is_empty();

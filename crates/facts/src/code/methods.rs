@@ -7,6 +7,7 @@ use tracequet_trace::reader::ProcessKey;
 
 use super::code_map::{CodeMap, Span};
 use super::il_maps::CodeKey;
+use super::written;
 use crate::enum_names;
 use crate::fact::{FactSink, Method};
 use crate::input::{self, Hears, Input, RUNDOWN, RUNTIME};
@@ -152,6 +153,57 @@ impl Methods {
     /// Whether the recording lists methods that were there at its start or its end.
     pub fn has_rundown(&self) -> bool {
         self.has_rundown
+    }
+}
+
+/// How the method of a frame of a logical call stack was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundBy {
+    /// By an address in its code.
+    Address,
+    /// By its id.
+    MethodId,
+}
+
+impl FoundBy {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            FoundBy::Address => "address",
+            FoundBy::MethodId => "method_id",
+        }
+    }
+}
+
+/// Methods by address and by id, for frames of which it is not known which of both they are. No id of a method is an address in
+/// code: it is that of a description in data.
+pub struct Names<'m> {
+    methods: &'m Methods,
+    map: CodeMap,
+    by_id: HashMap<(ProcessKey, u64), usize, RandomState>,
+}
+
+impl<'m> Names<'m> {
+    /// Of all methods that are known by now.
+    pub fn of(methods: &'m Methods) -> Names<'m> {
+        let by_id = methods.code.iter().enumerate().map(|(index, code)| ((code.process, code.method_id), index));
+        Names { methods, map: methods.map(), by_id: by_id.collect() }
+    }
+
+    /// The index of a method, and how it was found.
+    pub fn find(&self, process: ProcessKey, frame: u64, ts_ns: i64) -> Option<(usize, FoundBy)> {
+        let by_address =
+            || self.map.find(process, frame, ts_ns).or_else(|| self.map.find_return(process, frame, ts_ns));
+        let by_id = || self.by_id.get(&(process, frame)).map(|index| (*index, FoundBy::MethodId));
+        by_address().map(|index| (index, FoundBy::Address)).or_else(by_id)
+    }
+
+    /// Appends the name of a method as it was written; false when it is not known.
+    pub fn push(&self, text: &mut String, process: ProcessKey, frame: u64, ts_ns: i64) -> bool {
+        let found = self.find(process, frame, ts_ns).and_then(|(index, _)| self.methods.code(index));
+        let Some((_, [namespace, name, _])) = found.filter(|(_, [_, name, _])| !name.is_empty()) else { return false };
+        written::push(text, namespace, name);
+        true
     }
 }
 

@@ -1,6 +1,8 @@
 //! Conventions of event sources: counters, and work with a start and a stop.
 
 pub mod activities;
+mod async_buffer;
+pub mod async_tasks;
 pub mod counters;
 mod diagnostic_source;
 mod open_work;

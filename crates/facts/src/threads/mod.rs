@@ -1,6 +1,6 @@
 //! Threads: CPU samples, exceptions, waits, the thread pool, and the activities that threads work on.
 
-mod activity_path;
+pub mod activity_path;
 pub mod exceptions;
 pub mod pool;
 pub mod samples;

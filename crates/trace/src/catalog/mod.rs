@@ -48,6 +48,8 @@ sources! {
     "Microsoft-DotNETCore-EventPipe" => "eventpipe",
     "Microsoft-DotNETRuntimeMonoProfiler" => "mono-profiler",
     "Microsoft-Diagnostics-DiagnosticSource" => "diagnostic-source",
+    "System.Runtime.CompilerServices.AsyncProfilerEventSource" => "async-profiler",
+    "System.Runtime.CompilerServices.AsyncProfilerBufferedEventSource" => "async-profiler-preview",
     "ETWClrProfiler" => "etw-clr-profiler",
     "Windows-Kernel-Process" => "kernel-process",
     "Windows-Kernel-Thread" => "kernel-thread",

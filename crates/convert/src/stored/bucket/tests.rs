@@ -491,3 +491,48 @@ fn compactors_of_a_store_wait_for_each_other() {
     assert_eq!(globbed(&store), [1, 2, 3, 4, 5, 6]);
     assert_eq!(rows_of(&store).len(), 3);
 }
+
+#[test]
+fn labels_change_if_the_entry_is_the_one_that_was_read() {
+    let store = Arc::new(Memory::default());
+    let lake = lake(&store);
+    put(&lake, "a", &[]).unwrap();
+    let content = |key: &str| read(store.as_ref(), key, u64::MAX).unwrap().map(|found| found.0);
+    let label = |name: &str| {
+        let change = |labels: &mut tracequet_dataset::format::Labels| {
+            labels.insert(name.to_owned(), "1".to_owned());
+        };
+        lake.relabel("a", change, |_| {
+            let options = DatasetOptions { partition: Some(paths::partition("a")), ..DatasetOptions::default() };
+            let mut part = DatasetWriter::part_of(lake.storage().folder(), Encoders::start(1).unwrap(), options)?;
+            let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]));
+            let (encodings, sorted_by) = (vec![Encoding::Plain], Vec::new());
+            part.table(TableSpec { name: paths::LABELS.into(), schema, encodings, sorted_by })?;
+            part.close_tables(&[])?;
+            Ok(part)
+        })
+    };
+    // Another one changes it between the reading and the writing, once.
+    let others = AtomicU32::new(0);
+    on_write(&store, move |store, key| {
+        if key == "lake/manifest/a.json" && others.fetch_add(1, Ordering::Relaxed) == 0 {
+            let mut other: serde_json::Value = serde_json::from_slice(&entry("a")).unwrap();
+            other["labels"] = serde_json::json!({ "other": "1" });
+            store.set(key, other.to_string().as_bytes());
+        }
+        Ok(())
+    });
+    assert_eq!(label("own").unwrap(), Some(true));
+    let there: serde_json::Value = serde_json::from_slice(&content("lake/manifest/a.json").unwrap()).unwrap();
+    assert_eq!(there["labels"], serde_json::json!({ "other": "1", "own": "1" }));
+    assert!(content("lake/trace_label/trace=a/part-0.parquet").is_some());
+    assert_eq!(label("own").unwrap(), Some(false));
+    // Nothing is written when the entry cannot be.
+    store.delete("lake/trace_label/trace=a/part-0.parquet").unwrap();
+    on_write(
+        &store,
+        |_, key| if key.contains("manifest") { Err(Failure::other("the network is down")) } else { Ok(()) },
+    );
+    assert!(label("more").is_err());
+    assert!(content("lake/trace_label/trace=a/part-0.parquet").is_none());
+}

@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use diagnostics_port::{Cookie, Hub, Port, Target, find, process_info, resume};
+use diagnostics_port::{Cookie, Hub, Port, ProcessInfo, Target, find, process_info, resume};
 
 use crate::error::{Error, Named, Result};
 
@@ -123,6 +123,52 @@ pub fn listen(path: &Path, mut stop: impl FnMut() -> bool) -> Result<Option<Laun
         }
     }
     Ok(None)
+}
+
+/// A port of ours that stays, to which runtimes connect that come and go. One that waits at its start is let go at once.
+pub struct Listener {
+    hub: Arc<Hub>,
+    _socket: RemovedAtEnd,
+}
+
+/// Runtimes that a listener knows, at most.
+const KNOWN: usize = 64;
+
+impl Listener {
+    /// Begins to listen at `path`.
+    pub fn new(path: &Path) -> Result<Listener> {
+        let hub = Arc::new(Hub::listen(Port::from_path(path))?);
+        let weak = Arc::downgrade(&hub);
+        let resume_each = move || {
+            let mut known = Vec::new();
+            while let Some(hub) = weak.upgrade() {
+                if let Some(new) = hub.wait(Duration::from_millis(200), |cookie| !known.contains(cookie)) {
+                    // It may have ended already.
+                    resume(&Target::Reverse(hub.clone(), new)).ok();
+                    known.push(new);
+                    let left = hub.keep_newest(KNOWN);
+                    known.retain(|cookie| left.contains(cookie));
+                }
+            }
+        };
+        std::thread::Builder::new()
+            .name("runtimes".into())
+            .spawn(resume_each)
+            .map_err(Error::io("starting a thread"))?;
+        Ok(Listener { hub, _socket: RemovedAtEnd(path.to_owned()) })
+    }
+
+    /// The runtime that connected last and answers, with what it says of itself; nothing if there is none.
+    pub fn newest(&self) -> Option<(Target, ProcessInfo)> {
+        while let Some(cookie) = self.hub.newest() {
+            let target = Target::Reverse(self.hub.clone(), cookie);
+            match process_info(&target) {
+                Ok(info) => return Some((target, info)),
+                Err(_) => self.hub.forget(cookie),
+            }
+        }
+        None
+    }
 }
 
 impl Launched {

@@ -15,7 +15,7 @@ mod spool;
 
 pub use diagnostics_port as port;
 pub use flush::{dump_heap, flush_types};
-pub use launch::{Launched, exit_text, launch, listen};
+pub use launch::{Launched, Listener, exit_text, launch, listen};
 pub use presets::{
     Preset, Presets, ProviderText, Wanted, merge, parse_clr_events, parse_event_ids, parse_level, parse_provider_texts,
     parse_providers,

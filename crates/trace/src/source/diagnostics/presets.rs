@@ -349,6 +349,7 @@ mod tests {
             "counters",
             "requests",
             "threadpool",
+            "async",
             "database",
             "heap",
             "all",

@@ -41,6 +41,8 @@ pub struct Limits {
     pub spool_bytes: u64,
     /// How long the runtime may go on sending when it was asked to stop: its buffer, and its rundown.
     pub stop_timeout: Duration,
+    /// Whether a recording whose tables cannot be written is saved.
+    pub is_saved: bool,
 }
 
 impl Default for Limits {
@@ -51,6 +53,7 @@ impl Default for Limits {
             keep: None,
             spool_bytes: 8 << 30,
             stop_timeout: Duration::from_secs(60),
+            is_saved: true,
         }
     }
 }
@@ -171,6 +174,7 @@ pub struct PortRecording {
     control: Control,
     reader: Option<SpoolReader>,
     keep: Option<PathBuf>,
+    is_saved: bool,
     compromises: Vec<&'static str>,
     asked: Vec<Provider>,
     /// Ends the session when it is asked to.
@@ -213,6 +217,7 @@ impl PortRecording {
             control,
             reader: Some(reader),
             keep: limits.keep.clone(),
+            is_saved: limits.is_saved,
             compromises,
             asked: request.providers.clone(),
             stopper: Some(stopper),
@@ -251,7 +256,8 @@ impl PortRecording {
     }
 
     /// Saves the recording, whose tables could not be written: ends it and gives the file that it is in, the one that is
-    /// kept anyway or a new one in the system's folder of temporary files. `None` when nothing came, or a part of it is gone.
+    /// kept anyway or a new one in the system's folder of temporary files. `None` when nothing came, a part of it is gone, or it is not
+    /// to be saved.
     pub fn rescue(&mut self, name: &Path) -> Option<Result<PathBuf>> {
         self.control.end_soon();
         if self.ending().bytes == 0 {
@@ -259,6 +265,9 @@ impl PortRecording {
         }
         if let Some(path) = &self.keep {
             return Some(Ok(path.clone()));
+        }
+        if !self.is_saved {
+            return None;
         }
         let is_plain = |c: char| c.is_alphanumeric() || ".-_".contains(c);
         let name: String =

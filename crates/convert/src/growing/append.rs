@@ -1,0 +1,56 @@
+//! A live recording that is added to a dataset of several when it has ended.
+
+use std::path::Path;
+use std::time::Instant;
+
+use tracequet_dataset::format::{AddressType, paths};
+use tracequet_dataset::table::Shape;
+use tracequet_dataset::table::select::Selection;
+use tracequet_dataset::write::{DatasetWriter, Directory, Encoders, Lake, NewRecording};
+use tracequet_trace::error::{Error, Result};
+use tracequet_trace::source::store::Address;
+
+use super::follow::key;
+use crate::alone::OneInput;
+use crate::lake::empty::Empty;
+use crate::lake::head::check_head;
+use crate::lake::{self, described, entries};
+use crate::many::known::Known;
+use crate::one::options;
+use crate::request::Convert;
+use crate::summary::{InputSummary, Summary};
+
+/// Adds a recording to the dataset of a request, wherever that lies. It appears whole or not at all.
+pub(crate) fn into_lake(request: &Convert, name: &Path, one: &mut OneInput<'_>) -> Result<Summary> {
+    let was_there = Address::parse(&request.output).is_some() || request.output.exists();
+    let lake = lake::at(&request.output)?;
+    let made = add(request, name, &lake, one);
+    if made.is_err() && !was_there {
+        Directory::new(&request.output, false).leave(was_there);
+    }
+    made
+}
+
+fn add(request: &Convert, name: &Path, lake: &Lake, one: &mut OneInput<'_>) -> Result<Summary> {
+    let started = Instant::now();
+    let selection = Selection::new(&request.tables)?;
+    let version = check_head(request, lake)?;
+    lake.storage().open()?;
+    Known::of(request, lake.summed(false)?)?;
+    let key = key(name);
+    let empty = Empty::of(request, &selection)?;
+    let mut options = options(request, &[]);
+    let encoders = Encoders::start(options.threads).map_err(Error::io("starting a thread"))?;
+    options.partition = Some(paths::partition(&key));
+    options.elsewhere = std::sync::Arc::new(empty.names().map(str::to_owned).collect());
+    let mut part = DatasetWriter::part_of(lake.storage().folder(), encoders.clone(), options)?;
+    let shape = Shape { trace_id: Some(key.clone()), signed: request.address_type == AddressType::Int64 };
+    let (summary, tables) = one(shape, &selection, &mut part)?;
+    let input = InputSummary { trace_id: key.clone(), ..summary };
+    empty.put(lake, &encoders, version)?;
+    let entry = entries::entry(request, &input, &tables, None);
+    // No other recording has its key.
+    lake.put(&[NewRecording::new(&key, part, &entry, Vec::new())?])?;
+    described::write(request, lake)?;
+    Ok(Summary::of_one(input, tables, request.output.clone(), started))
+}
