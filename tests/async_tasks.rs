@@ -128,6 +128,20 @@ fn what_methods_were_blocked_on_is_what_the_program_says() {
     // Every request of the program has its two waits.
     let query = "SELECT count(*), count(DISTINCT request_start_ts_ns) FROM blocked_on WHERE request_start_ts_ns IS NOT NULL AND kind = 'async'";
     assert_eq!(crate::queries::asked(&python, &dataset, query), "(8, 4)\n");
+    // The same by request: the two waits of each.
+    let query = "SELECT path, printf('%.4f', await_ms), await_method FROM request_time ORDER BY start_ts_ns";
+    let found = crate::queries::asked(&python, &dataset, query);
+    for (request, line) in found.lines().enumerate() {
+        let waits = &expected[2 * request..2 * request + 2];
+        let words: Vec<&str> = line.trim_matches(['(', ')']).split(", ").map(|word| word.trim_matches('\'')).collect();
+        assert_eq!(words[0], format!("/order/{}", request + 1));
+        let sum: f64 = waits.iter().map(|wait| number(&wait[2])).sum();
+        assert!((sum - 10.0..sum + 0.2).contains(&number(words[1])), "{line} {waits:?}");
+        let longest = waits.iter().max_by(|a, b| number(&a[2]).total_cmp(&number(&b[2]))).unwrap();
+        let is_close = (number(&waits[0][2]) - number(&waits[1][2])).abs() < 5.0;
+        assert!(words[2] == longest[0] || is_close, "{line} {waits:?}");
+    }
+    assert_eq!(found.lines().count(), 4);
     let query = "SELECT method, tasks, failed, not_ended FROM async_by_method WHERE method IN ('Order', 'Fails') ORDER BY method";
     assert_eq!(crate::queries::asked(&python, &dataset, query), "('Fails', 1, 1, 0)\n('Order', 5, 0, 0)\n");
 }

@@ -1,15 +1,17 @@
 -- Where the time of each request of HTTP went (request_part has its parts one by one): its samples of the processor, its waits and waits for locks with
 -- the own method in which it waited longest, the pauses of the collector, its queries and calls, and the bytes that it allocated. NULL is what was not recorded, or
 -- cannot be distinguished from other work: the request has no activity id, and went on on another thread. Each share has its basis, as request_part. Shares overlap:
--- a pause may fall into a query. unexplained_ms is the time that no share covers. A request is a row for each source: take one.
--- needs: requests, queries, request_part, thread_activity, metric, session_provider
+-- a pause may fall into a query. await_ms is what its async methods were blocked on (blocked_on), with the method that
+-- awaited longest; it is no share, and does not make unexplained_ms less: that is the time that no share covers. A request is a row for each source: take one.
+-- needs: requests, queries, request_part, thread_activity, metric, session_provider, blocked_on, async_wait
 CREATE OR REPLACE VIEW request_time AS
 WITH part AS MATERIALIZED (FROM request_part),
 recorded AS MATERIALIZED (
     -- Whether there would be events, if there were something.
     SELECT r.trace_id, r.process_id, list_contains(m.cpu, r.trace_id) AS cpu, list_contains(m.wait, r.trace_id) AS wait,
            list_contains(m.lock, r.trace_id) AS lock, list_contains(m.pause, r.trace_id) AS pause, list_contains(m.call, r.trace_id) AS call,
-           list_contains(m.allocation, r.trace_id) AS allocation, list_contains(q.queries, r.trace_id) AS queries
+           list_contains(m.allocation, r.trace_id) AS allocation, list_contains(q.queries, r.trace_id) AS queries,
+           list_contains(w.awaits, r.trace_id) AS awaits
     FROM (SELECT DISTINCT trace_id, process_id FROM requests) r,
          (SELECT list(trace_id) FILTER (name = 'cpu.samples') AS cpu, list(trace_id) FILTER (name = 'wait.count') AS wait,
                  list(trace_id) FILTER (name = 'contention.count') AS lock, list(trace_id) FILTER (name = 'gc.pause.total') AS pause,
@@ -20,7 +22,11 @@ recorded AS MATERIALIZED (
                 UNION ALL
                 SELECT trace_id FROM session_provider
                 WHERE provider_name = 'Microsoft-Diagnostics-DiagnosticSource'
-                  AND regexp_matches(arguments, 'SqlClient|EntityFrameworkCore|\[AS\]'))) q
+                  AND regexp_matches(arguments, 'SqlClient|EntityFrameworkCore|\[AS\]'))) q,
+         (SELECT list(DISTINCT trace_id) AS awaits FROM async_wait) w
+), awaited AS (
+    SELECT trace_id, source, request_start_ts_ns, sum(duration_ms) AS await_ms, arg_max(method, (duration_ms, method)) AS method
+    FROM blocked_on WHERE kind = 'async' AND source IS NOT NULL GROUP BY ALL
 ), covered AS (
     SELECT trace_id, source, request_start_ts_ns, request_thread_id,
            sum(greatest(0, end_ts_ns - greatest(start_ts_ns, coalesce(before_ns, start_ts_ns)))) AS explained_ns
@@ -57,6 +63,7 @@ recorded AS MATERIALIZED (
            CASE WHEN d.wait THEN r.known_by END AS wait_basis, CASE WHEN d.lock THEN r.known_by END AS lock_basis,
            CASE WHEN d.pause THEN 'time' END AS pause_basis,
            CASE WHEN d.queries THEN r.known_by END AS query_basis,
+           CASE WHEN d.awaits AND r.known_by = 'activity' THEN 'activity' END AS await_basis,
            CASE WHEN d.call THEN r.known_by END AS call_basis, CASE WHEN d.allocation THEN r.known_by END AS allocation_basis
     FROM request r LEFT JOIN recorded d ON d.trace_id = r.trace_id AND d.process_id = r.process_id
 )
@@ -80,9 +87,11 @@ SELECT r.trace_id, r.process_id, r.source, r.start_ts, r.start_ts_ns, r.http_met
        CASE WHEN r.allocation_basis IS NOT NULL THEN coalesce(t.allocation_bytes, 0)::BIGINT END AS allocation_bytes, r.allocation_basis,
        CASE WHEN coalesce(r.cpu_basis, r.wait_basis, r.lock_basis, r.pause_basis, r.query_basis, r.call_basis) IS NOT NULL
             THEN (r.duration_ns - coalesce(c.explained_ns, 0)) / 1e6 END AS unexplained_ms,
+       CASE WHEN r.await_basis IS NOT NULL THEN coalesce(b.await_ms, 0) END AS await_ms, b.method AS await_method, r.await_basis,
        r.thread_id, r.activity_id
 FROM share r
 LEFT JOIN total t ON t.trace_id = r.trace_id AND t.source = r.source AND t.request_start_ts_ns = r.start_ts_ns AND t.request_thread_id = r.thread_id
 LEFT JOIN covered c ON c.trace_id = r.trace_id AND c.source = r.source AND c.request_start_ts_ns = r.start_ts_ns AND c.request_thread_id = r.thread_id
+LEFT JOIN awaited b ON b.trace_id = r.trace_id AND b.source = r.source AND b.request_start_ts_ns = r.start_ts_ns
 LEFT JOIN place w ON w.trace_id = r.trace_id AND w.source = r.source AND w.request_start_ts_ns = r.start_ts_ns AND w.request_thread_id = r.thread_id AND w.kind = 'wait'
 LEFT JOIN place l ON l.trace_id = r.trace_id AND l.source = r.source AND l.request_start_ts_ns = r.start_ts_ns AND l.request_thread_id = r.thread_id AND l.kind = 'lock';

@@ -72,8 +72,8 @@ const MAX_NESTED: usize = 1 << 10;
 const MAX_NAMES: usize = 8 << 20;
 /// Addresses of call stacks that tasks keep, together.
 const MAX_FRAMES: usize = 1 << 22;
-/// Frames of a stack to which others are appended.
-const MAX_DEPTH: usize = 1 << 10;
+/// Frames of a stack to which others are appended: each time all of it is looked at.
+const MAX_DEPTH: usize = 1 << 8;
 /// Events of buffers that wait to be put in order, and addresses of stacks in them.
 const MAX_UNSETTLED: usize = 1 << 18;
 const MAX_UNSETTLED_FRAMES: usize = 1 << 21;
@@ -550,7 +550,9 @@ impl AsyncTasks {
             Step::AppendStack { kind, stack } => {
                 let key = key(stack.id);
                 let top = self.thread(of).and_then(|thread| thread.runs.last_mut()).filter(|run| run.key == key);
-                let Some(run) = top else { return };
+                let Some(run) = top.filter(|run| run.frames.len() < MAX_DEPTH && !stack.frames.is_empty()) else {
+                    return;
+                };
                 let (done, mut frames) = (run.done, std::mem::take(&mut run.frames));
                 frames.extend(stack.frames);
                 frames.truncate(MAX_DEPTH);
