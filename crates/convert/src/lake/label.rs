@@ -53,7 +53,17 @@ fn relabel_in(lake: &Lake, wanted: &Relabel) -> Result<Vec<String>> {
     let request = Convert { format, address_type, ..Convert::default() };
     let encoders = Encoders::start(1).map_err(Error::io("starting a thread"))?;
     let mut changed = Vec::new();
-    for (key, labels) in chosen(lake, wanted)? {
+    let chosen = chosen(lake, wanted)?;
+    for (key, labels) in &chosen {
+        let mut other = labels.clone();
+        change(&mut other);
+        if other != *labels && lake.pack_of(key)?.is_some() {
+            let what =
+                format!("{key} is in a pack, and labels of compacted recordings do not change, so nothing is changed");
+            return Err(Error::Usage(what));
+        }
+    }
+    for (key, labels) in chosen {
         let mut other = labels.clone();
         change(&mut other);
         // A store that a killed run left has the entry, and not the file.
