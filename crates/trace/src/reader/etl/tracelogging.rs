@@ -168,7 +168,7 @@ mod tests {
             [text(U32, Text::Hex), text(U64, Text::Hex), AnsiZ]
         );
         // Tags behind a format.
-        assert_eq!(kinds(b"t\0\x88\x84\x81\x00u\0\x08").unwrap(), [U32, U32]);
+        assert_eq!(kinds(b"t\0\x88\x84\x81\x00u\0\x08").unwrap(), [text(U32, Text::Hex), U32]);
     }
 
     #[test]
