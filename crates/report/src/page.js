@@ -13,6 +13,12 @@
     if (text !== undefined) element.textContent = text;
     return element;
   };
+  // The same of SVG.
+  const drawn = (name, attributes) => {
+    const element = document.createElementNS(document.querySelector('svg.axis').namespaceURI, name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    return element;
+  };
   const every = selector => /** @type {HTMLElement[]} */ ([...document.querySelectorAll(selector)]);
   const color = name => getComputedStyle(root).getPropertyValue('--' + name).trim();
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
@@ -41,6 +47,33 @@
     if (ns < 999500) return digits(ns / 1e3) + ' µs';
     if (ns < 999500000) return digits(ns / 1e6) + ' ms';
     return digits(ns / 1e9) + ' s';
+  };
+  // Round times of a part of the axis, as Rust has them for all of it.
+  const longSteps = [1, 2, 5, 10, 20, 30, 60, 120, 180, 360, 720, 1440, 2880, 7200, 14400, 28800].map(minutes => minutes * 60e9);
+  const shortSteps = [...Array(11).keys()].flatMap(zeros => [1, 2, 5].map(digit => digit * 10 ** zeros)).filter(step => step <= 20e9);
+  const tickLabel = (ns, step, end) => {
+    if (ns === 0) return '0';
+    if (step >= 60e9) {
+      const [hours, minutes] = [Math.floor(ns / 3600e9), Math.floor(ns / 60e9) % 60];
+      return [hours ? hours + ' h' : '', minutes ? minutes + ' min' : ''].filter(Boolean).join(' ');
+    }
+    const [unit, name] = end >= 1e9 ? [1e9, 's'] : end >= 1e6 ? [1e6, 'ms'] : end >= 1e3 ? [1e3, 'µs'] : [1, 'ns'];
+    let decimals = 0;
+    for (let least = unit; least > step; least /= 10) decimals++;
+    return (ns / unit).toFixed(decimals) + ' ' + name;
+  };
+  const ticks = (from, to) => {
+    const span = to - from;
+    const step = [...shortSteps, ...longSteps].find(step => span / step < 7) ?? span / 6;
+    const marks = [];
+    for (let tick = Math.ceil(from / step); tick * step <= to && marks.length < 16; tick++) {
+      const share = (tick * step - from) / (span || 1) * 100;
+      const x = share.toFixed(3) + '%';
+      const text = drawn('text', { x, y: '18', class: share < 3 ? 'first' : share > 94 ? 'last' : '' });
+      text.textContent = tickLabel(tick * step, step, to);
+      marks.push(drawn('line', { x1: x, x2: x, y2: '4' }), text);
+    }
+    return marks;
   };
   const shown = { ns: duration, bytes: size, count: whole };
   const percent = (part, all) => (all > 0 ? part / all * 100 : 0).toFixed(1) + ' %';
@@ -133,7 +166,7 @@
   if (lanes) {
     const end = Number(lanes.dataset.end);
     const plots = [...document.querySelectorAll('.plot:not(.fixed) svg')];
-    const axes = [...document.querySelectorAll('.axis')].map(axis => [...axis.children]);
+    const axes = [...document.querySelectorAll('svg.axis')];
     const timed = every('tr[data-t]');
     const tools = make('div', { class: 'tools' });
     const say = make('span', { role: 'status' });
@@ -143,7 +176,7 @@
       from = clamp(low, 0, 1 - width);
       to = from + width;
       for (const svg of plots) svg.setAttribute('viewBox', `${from * 1000} 0 ${width * 1000} 60`);
-      for (const axis of axes) axis.forEach((label, place) => { const ns = (from + width * place / (axis.length - 1)) * end; label.textContent = ns < 1 ? '0' : duration(ns); });
+      for (const axis of axes) axis.replaceChildren(...ticks(from * end, to * end));
       const isAll = width > 0.999999;
       let hidden = 0;
       for (const row of timed) {

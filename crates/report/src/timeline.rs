@@ -385,17 +385,67 @@ impl Timeline<'_> {
     }
 }
 
-/// The axis of time below charts.
-pub(crate) fn axis(end_ns: i64) -> String {
-    let mut out = String::from("<div class=\"axis\">");
-    // An instant has no parts: the same label would stand there again and again.
-    let parts = if end_ns < 6 { 1 } else { 6 };
-    for part in 0..=parts {
-        let ns = (i128::from(end_ns) * i128::from(part) / i128::from(parts)) as i64;
-        let label = if ns == 0 { "0".to_owned() } else { duration(ns) };
-        write!(out, "<span>{label}</span>").ok();
+/// Labels of an axis at most.
+const MAX_TICKS: i64 = 7;
+
+/// Round steps from a minute on, in seconds.
+const LONG_STEPS: [i64; 16] =
+    [60, 120, 300, 600, 1200, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 432_000, 864_000, 1_728_000];
+
+/// The time between the labels of an axis: 1, 2 or 5 with zeros, or what is round in minutes and hours.
+fn tick_step(end_ns: i64) -> i64 {
+    let short = (0..11u32).flat_map(|zeros| [1, 2, 5].map(|digit| digit * 10i64.pow(zeros)));
+    let short = short.filter(|step| *step <= 20_000_000_000);
+    let mut steps = short.chain(LONG_STEPS.map(|seconds| seconds * 1_000_000_000));
+    steps.find(|step| end_ns / step < MAX_TICKS).unwrap_or(end_ns / MAX_TICKS + 1)
+}
+
+/// A time of an axis that ends at `end_ns`, to the digits that its step needs. All labels of an axis have one unit.
+fn tick_label(ns: i64, step: i64, end_ns: i64) -> String {
+    const SECOND: i64 = 1_000_000_000;
+    if ns == 0 {
+        return "0".to_owned();
     }
-    out.push_str("</div>");
+    if step >= 60 * SECOND {
+        let minutes = ns / (60 * SECOND);
+        return match (minutes / 60, minutes % 60) {
+            (0, minutes) => format!("{minutes} min"),
+            (hours, 0) => format!("{hours} h"),
+            (hours, minutes) => format!("{hours} h {minutes} min"),
+        };
+    }
+    let (unit, name) = match end_ns {
+        SECOND.. => (SECOND, "s"),
+        1_000_000.. => (1_000_000, "ms"),
+        1000.. => (1000, "µs"),
+        _ => (1, "ns"),
+    };
+    let (mut decimals, mut least) = (0, unit);
+    while least > step {
+        least /= 10;
+        decimals += 1;
+    }
+    format!("{:.decimals$} {name}", ns as f64 / unit as f64)
+}
+
+/// The axis of time below charts: labels at round times. The script makes others where a part is seen.
+pub(crate) fn axis(end_ns: i64) -> String {
+    let mut out = String::from("<svg class=\"axis\" aria-hidden=\"true\">");
+    let step = tick_step(end_ns);
+    for tick in 0..=end_ns.max(0) / step {
+        let ns = tick * step;
+        let place = ns as f64 * 100.0 / end_ns.max(1) as f64;
+        let class = if ns == 0 {
+            "first"
+        } else if place > 94.0 {
+            "last"
+        } else {
+            ""
+        };
+        let label = tick_label(ns, step, end_ns);
+        write!(out, "<line x1=\"{place:.3}%\" x2=\"{place:.3}%\" y2=\"4\"/><text x=\"{place:.3}%\" y=\"18\" class=\"{class}\">{label}</text>").ok();
+    }
+    out.push_str("</svg>");
     out
 }
 
@@ -437,6 +487,27 @@ fn rate(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn axes_have_round_times() {
+        let labels = |end_ns: i64| {
+            let step = tick_step(end_ns);
+            (0..=end_ns / step).map(|tick| tick_label(tick * step, step, end_ns)).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(labels(1), "0 1 ns");
+        assert_eq!(labels(3_700_000), "0 1 ms 2 ms 3 ms");
+        assert_eq!(labels(1_300_000_000), "0 0.2 s 0.4 s 0.6 s 0.8 s 1.0 s 1.2 s");
+        assert_eq!(labels(17_000_000_000), "0 5 s 10 s 15 s");
+        assert_eq!(labels(125_000_000_000), "0 20 s 40 s 60 s 80 s 100 s 120 s");
+        assert_eq!(labels(400_000_000_000), "0 1 min 2 min 3 min 4 min 5 min 6 min");
+        assert_eq!(labels(5 * 3600 * 1_000_000_000), "0 1 h 2 h 3 h 4 h 5 h");
+        assert_eq!(labels(100 * 60 * 1_000_000_000), "0 20 min 40 min 1 h 1 h 20 min 1 h 40 min");
+        for end_ns in [0, i64::MAX, i64::MAX / 3] {
+            let count = axis(end_ns).matches("<text").count();
+            assert!((1..=MAX_TICKS as usize).contains(&count), "{end_ns}: {count}");
+        }
+        assert!(axis(-5).matches("<text").count() == 1);
+    }
 
     #[test]
     fn times_at_the_edges_fall_into_a_part() {
