@@ -162,9 +162,9 @@ pub use tracequet_analyze as analyze;
 pub use tracequet_convert::inspect::{self, Inspection};
 pub use tracequet_convert::{
     AddressType, Collected, Compacted, Compression, Convert, DatasetLayout, Done, Expanded, Expire, Expired,
-    FailedInput, Format, FoundTable, GRACE, Identities, InputSummary, LeftOut, Progress, Relabel, Rows, SkippedInput,
-    Step, StoredDataset, Summary, TableSummary, Watch, batches, collect_etw, collect_port, compact, convert,
-    convert_each, expand, expire, fetch_dataset, is_recording_name, relabel, remove, repair, tables,
+    FailedInput, Format, FoundTable, GRACE, Identities, InputSummary, KeepWalk, LeftOut, Progress, Relabel, Rows,
+    SkippedInput, Step, StoredDataset, Summary, TableSummary, Watch, batches, collect_etw, collect_port, compact,
+    convert, convert_each, expand, expire, fetch_dataset, is_recording_name, relabel, remove, repair, tables,
 };
 pub use tracequet_dataset as dataset;
 pub use tracequet_dataset::read::{Column, Dataset, Recording, Scan, Table};

@@ -75,7 +75,7 @@ fn a_dump_tells_what_its_recording_tells() {
     let dependents = rows(&recording, "gc_weak_element", ["value_object_id"]);
     let is_dependent = |address: &u64| dependents.contains(&[address.to_string()]);
     let roots = |graph: &HeapGraph| {
-        let mut roots: Vec<u64> = graph.roots.iter().map(|root| graph.addresses[root.node as usize]).collect();
+        let mut roots: Vec<u64> = graph.roots.iter().map(|root| graph.address(root.node)).collect();
         roots.retain(|address| !is_dependent(address));
         roots.sort_unstable();
         roots

@@ -95,7 +95,7 @@ fn ask_recording(recording: &Recording<'_>) {
         && let Ok(retention) = heap::Retention::of(&graph)
     {
         retention.by_type(&graph);
-        if !graph.sizes.is_empty() {
+        if !graph.is_empty() {
             heap::explain(&graph, &retention, 0);
             let _ = lifetime::origins(recording, &graph, By::Own, |_| true);
         }

@@ -216,7 +216,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     }
     if let Some(path) = &args.report {
         let verdict = check_report::text(&findings, &facts, false, PAGE_WIDTH);
-        let html = page_of(source.dataset(), &args.input, None, &verdict)?;
+        let html = page_of(source.dataset(), &args.input, None, &verdict, None)?;
         std::fs::write(path, html).map_err(Error::io(path))?;
     }
     if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()).map(PathBuf::from) {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::KeepWalk;
 use crate::analyze::heap::{
     Explanation, HeapGraph, Retention, Snapshot, Step, TABLES, TypeRow, explain, read, snapshot, snapshots,
 };
@@ -72,7 +73,7 @@ pub struct HeapArgs {
     /// Recording in a dataset of several: its trace_id
     #[arg(long, value_name = "KEY")]
     pub trace: Option<String>,
-    /// Memory limit for the graph: 64 bytes for an object or root, 8 bytes for a reference; a larger heap is refused
+    /// Memory limit for the graph: 48 bytes for an object or root, 8 bytes for a reference; a larger heap is refused
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = values::size)]
     pub memory: u64,
     /// Print one JSON object, with all types
@@ -101,10 +102,14 @@ pub fn run(args: &HeapArgs) -> anyhow::Result<Outcome> {
     let mut tables: Vec<&str> = TABLES.iter().chain(origin_tables).chain(names).copied().collect();
     tables.sort_unstable();
     tables.dedup();
-    let opened = opened::open(&args.input, &tables)?;
+    let mut opened = opened::open_with_walk(&args.input, &tables, KeepWalk::new(args.memory, args.gc))?;
     let recording = opened.dataset.recording(args.trace.as_deref())?;
     let all = snapshots(&recording)?;
-    let graph = read(&recording, &snapshot(&recording, args.gc)?, args.memory)?;
+    let snapshot = snapshot(&recording, args.gc)?;
+    let graph = match opened.walk.take() {
+        Some(walk) => walk.graph(&recording, &snapshot)?,
+        None => read(&recording, &snapshot, args.memory)?,
+    };
     let retention = Retention::of(&graph)?;
     let mut rows = retention.by_type(&graph);
     match args.by {
@@ -115,7 +120,7 @@ pub fn run(args: &HeapArgs) -> anyhow::Result<Outcome> {
     let subject = subject(args, &graph, &retention, &rows)?;
     let origins = match subject.as_ref().and_then(|subject| subject.of_type) {
         Some(row) if has_samples(&recording) => {
-            origins(&recording, &graph, By::Own, |node| **graph.type_name(node) == *row.name)?
+            origins(&recording, &graph, By::Own, |node| graph.type_name(node) == &*row.name)?
         }
         _ => None,
     };
@@ -187,9 +192,9 @@ fn subject<'r>(
         let near = if near.is_empty() { String::new() } else { format!("; there are {}", near.join(", ")) };
         anyhow::bail!("no object of the type {} is on the heap{near}", clean(name));
     };
-    let of_type = |node: &u32| **graph.type_name(*node) == **name;
-    let nodes = (0..graph.sizes.len() as u32).filter(of_type);
-    let largest = nodes.max_by_key(|node| (retention.bytes.get(*node as usize).copied(), std::cmp::Reverse(*node)));
+    let of_type = |node: &u32| graph.type_name(*node) == &**name;
+    let nodes = (0..graph.len()).filter(of_type);
+    let largest = nodes.max_by_key(|node| (retention.bytes(graph, *node), std::cmp::Reverse(*node)));
     let node = largest.ok_or_else(|| anyhow::anyhow!("no object of the type {} is on the heap", clean(name)))?;
     Ok(Some(Subject { explanation: explain(graph, retention, node), of_type: Some(row) }))
 }
@@ -210,7 +215,7 @@ impl Heap<'_> {
         let mut out = format!(
             "Heap in collection {gc_id} (number {gc_number} of the runtime) at {} s: {} of {} in all, {}, {}\n",
             moment(start_ns),
-            counted(graph.sizes.len() as u64, "object", "objects"),
+            counted(graph.len().into(), "object", "objects"),
             size(graph.size_bytes()),
             counted(graph.reference_count, "reference", "references"),
             counted(graph.roots.len() as u64, "object with a root", "objects with roots"),
@@ -373,7 +378,7 @@ impl Heap<'_> {
             "gc_id": graph.snapshot.gc_id, "gc_number": graph.snapshot.gc_number, "start_ts_ns": graph.snapshot.start_ns,
             "complete": graph.snapshot.complete,
             "snapshots": self.all.iter().map(|snapshot| snapshot.gc_id).collect::<Vec<_>>(),
-            "objects": graph.sizes.len(), "size_bytes": graph.size_bytes(), "references": graph.reference_count,
+            "objects": graph.len(), "size_bytes": graph.size_bytes(), "references": graph.reference_count,
             "dependent_handles": graph.dependent_count, "rooted_objects": graph.roots.len(), "weak_roots": graph.weak_roots,
             "unreachable_objects": unreachable, "unreachable_bytes": unreachable_bytes,
             "left_out": {

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::analyze::heap::{self, KeptWalk};
 use crate::dataset::read::Dataset;
 use crate::facts::code::own::OwnCode;
-use crate::{Compression, Convert, DatasetLayout, StoredDataset, convert, expand};
+use crate::{Compression, Convert, DatasetLayout, KeepWalk, StoredDataset, convert, expand};
 use tempfile::TempDir;
 
 use super::interrupt;
@@ -22,6 +23,8 @@ pub struct Opened {
     pub losses: bool,
     /// The copy of what lies in an object store.
     pub stored: Option<StoredDataset>,
+    /// The heap dump that was asked for, when a recording was converted: the dataset has no rows of its objects and references then.
+    pub walk: Option<KeptWalk>,
     /// Where it is, if it is temporary: removed with this.
     folder: Option<TempDir>,
 }
@@ -38,6 +41,11 @@ pub fn open(input: &Path, tables: &[&str]) -> anyhow::Result<Opened> {
     open_as(input, tables, Convert::default())
 }
 
+/// The same for what shows a heap dump: that of a recording is kept in memory.
+pub fn open_with_walk(input: &Path, tables: &[&str], walk: KeepWalk) -> anyhow::Result<Opened> {
+    open_as(input, tables, Convert::default().keep_walk(walk))
+}
+
 /// The same, with source lines by the symbols in these folders, and patterns of own code. A dataset has those of its conversion.
 pub fn open_with_symbols(input: &Path, tables: &[&str], symbols: &[PathBuf], own: OwnCode) -> anyhow::Result<Opened> {
     own_of_recording(input, tables, own, Convert::default().symbols(symbols.iter().cloned()))
@@ -46,6 +54,18 @@ pub fn open_with_symbols(input: &Path, tables: &[&str], symbols: &[PathBuf], own
 /// The same for what shows findings: sampled objects are followed, too.
 pub fn open_explained(input: &Path, tables: &[&str], symbols: &[PathBuf], own: OwnCode) -> anyhow::Result<Opened> {
     own_of_recording(input, tables, own, Convert::default().symbols(symbols.iter().cloned()).lifetimes(LIFETIMES))
+}
+
+/// The same for a page, which shows the last heap dump, too: that of a recording is kept in memory.
+pub fn open_for_page(
+    input: &Path,
+    tables: &[&str],
+    symbols: &[PathBuf],
+    own: OwnCode,
+    walk: KeepWalk,
+) -> anyhow::Result<Opened> {
+    let request = Convert::default().symbols(symbols.iter().cloned()).lifetimes(LIFETIMES).keep_walk(walk);
+    own_of_recording(input, tables, own, request)
 }
 
 fn own_of_recording(input: &Path, tables: &[&str], own: OwnCode, request: Convert) -> anyhow::Result<Opened> {
@@ -60,10 +80,10 @@ fn own_of_recording(input: &Path, tables: &[&str], own: OwnCode, request: Conver
 
 fn open_as(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<Opened> {
     if input.is_dir() {
-        return Ok(Opened { dataset: Dataset::open(input)?, losses: false, stored: None, folder: None });
+        return Ok(Opened { dataset: Dataset::open(input)?, losses: false, stored: None, walk: None, folder: None });
     }
     if let Some(OpenDataset { dataset, stored }) = stored::dataset(input, tables)? {
-        return Ok(Opened { dataset, losses: false, stored, folder: None });
+        return Ok(Opened { dataset, losses: false, stored, walk: None, folder: None });
     }
     converted(input, tables, request.inputs([input]))
 }
@@ -84,8 +104,12 @@ fn converted(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<
     interrupt::end_at_interrupt()?;
     let folder = tempfile::tempdir()?;
     interrupt::remove_at_end(folder.path());
+    // What is kept in memory is not written.
+    let keep = request.kept_walk().cloned();
+    let is_written = |table: &&&str| keep.is_none() || !heap::LARGE_TABLES.contains(*table);
     // A table of events can only be asked for where there are such events.
-    let tables = tables.iter().filter(|table| !table.starts_with("event/")).map(|table| (*table).to_owned());
+    let tables = tables.iter().filter(is_written).filter(|table| !table.starts_with("event/"));
+    let tables = tables.map(|table| (*table).to_owned());
     // It is read once, and soon: to compress it would take longer than to read and write more bytes.
     let request = request.output(folder.path().join("dataset")).tables(tables).compression(Compression::None);
     let mut bar = Bar::new(false);
@@ -93,5 +117,6 @@ fn converted(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<
     let result = convert(&request, &mut |progress| bar.show(&name, progress.position, progress.total));
     bar.clear();
     let losses = result?.inputs.iter().any(|input| input.has_losses());
-    Ok(Opened { dataset: Dataset::open(request.output_path())?, losses, stored: None, folder: Some(folder) })
+    let walk = keep.and_then(|keep| keep.take());
+    Ok(Opened { dataset: Dataset::open(request.output_path())?, losses, stored: None, walk, folder: Some(folder) })
 }

@@ -2,14 +2,22 @@
 
 use std::path::Path;
 
+use crate::analyze::heap::KeptWalk;
 use crate::dataset::read::Dataset;
-use crate::report::{lake, page_after};
+use crate::report::{lake, page_with};
 
-/// The page of one recording of a dataset, or of all where it has several and none is chosen; with a text at its top.
-pub fn page_of(dataset: &Dataset, input: &Path, trace: Option<&str>, verdict: &str) -> anyhow::Result<String> {
+/// The page of one recording of a dataset, or of all where it has several and none is chosen; with a text at its top, and the heap
+/// dump that its conversion kept.
+pub fn page_of(
+    dataset: &Dataset,
+    input: &Path,
+    trace: Option<&str>,
+    verdict: &str,
+    walk: Option<KeptWalk>,
+) -> anyhow::Result<String> {
     if trace.is_none() && dataset.recordings().len() + dataset.failed().len() > 1 {
         let name = input.file_name().map_or_else(|| "dataset".into(), |name| name.to_string_lossy());
         return Ok(lake(dataset, &name, verdict)?);
     }
-    Ok(page_after(&dataset.recording(trace)?, verdict)?)
+    Ok(page_with(&dataset.recording(trace)?, verdict, walk)?)
 }

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use crate::KeepWalk;
 use crate::analyze::diff::{By, Options};
-use crate::report::TABLES;
 use crate::report::changes::{Changes, changes};
+use crate::report::{MAX_HEAP, TABLES};
 use anyhow::Context;
 use clap::Args;
 
@@ -96,8 +97,10 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
     let (html, losses) = match &args.new {
         Some(new) => difference_of(&args.input, new, &args.own)?,
         None => {
-            let opened = opened::open_explained(&args.input, &TABLES, &args.symbols, args.own.patterns())?;
-            (page_of(&opened.dataset, &args.input, args.trace.as_deref(), "")?, opened.losses)
+            let walk = KeepWalk::new(MAX_HEAP, None);
+            let mut opened = opened::open_for_page(&args.input, &TABLES, &args.symbols, args.own.patterns(), walk)?;
+            let walk = opened.walk.take();
+            (page_of(&opened.dataset, &args.input, args.trace.as_deref(), "", walk)?, opened.losses)
         }
     };
     let outcome = Outcome::with_losses(losses);

@@ -9,6 +9,7 @@ use tracequet_dataset::write::Compression;
 use tracequet_facts::code::own::OwnCode;
 
 use super::identities::Identities;
+use super::keep_walk::KeepWalk;
 use super::summary::Done;
 
 /// How the files of a dataset lie in its directory.
@@ -52,6 +53,7 @@ pub struct Convert {
     pub(crate) lifetimes: Option<u64>,
     pub(crate) follow: Option<Duration>,
     pub(crate) identities: Identities,
+    pub(crate) keep_walk: Option<KeepWalk>,
 }
 
 impl Convert {
@@ -162,8 +164,8 @@ impl Convert {
         Convert { strict, ..self }
     }
 
-    /// Fill the table `heap_dominator`, with this limit in bytes of memory for the walks of a recording: 112 for each
-    /// object and root, and 40 for each reference. Beyond that the table stays empty, and a diagnostic says so.
+    /// Fill the table `heap_dominator`, with this limit in bytes of memory for the walks of a recording: some 56 for each
+    /// object, 96 for each root, and 16 for each reference. Beyond that the table stays empty, and a diagnostic says so.
     pub fn dominators(self, dominators: impl Into<Option<u64>>) -> Convert {
         Convert { dominators: dominators.into(), ..self }
     }
@@ -223,6 +225,16 @@ impl Convert {
     /// recordings takes none.
     pub fn identities(self, identities: Identities) -> Convert {
         Convert { identities, ..self }
+    }
+
+    /// Keep the objects and references of a heap dump of the one recording in memory, beside what is written.
+    pub fn keep_walk(self, keep_walk: impl Into<Option<KeepWalk>>) -> Convert {
+        Convert { keep_walk: keep_walk.into(), ..self }
+    }
+
+    /// The heap dump that is kept.
+    pub fn kept_walk(&self) -> Option<&KeepWalk> {
+        self.keep_walk.as_ref()
     }
 
     /// What of the request decides what the tables of a recording hold: recordings that were converted with another one

@@ -224,6 +224,7 @@ impl Collections {
             cells.extend(sizes.into_iter().chain(collection.sizes).map(|bytes| Cell::number(bytes, size)));
             rows.row_at(collection.start_ns, cells);
         }
+        let missing = rows.without_empty();
         let mut note = if shown.len() < self.all.len() {
             let all = count(self.all.len() as u64);
             format!("The {} of {all} collections with the longest pauses, in the order of their starts.", shown.len())
@@ -239,6 +240,9 @@ impl Collections {
         }
         if self.all.iter().any(|collection| collection.touches_gap) {
             note += " Events are lost at the time of some: their pauses and sizes may be missing.";
+        }
+        if !missing.is_empty() && !shown.is_empty() {
+            note += &format!(" Not recorded of any: {}.", missing.join(", "));
         }
         (rows.html("Collections"), note)
     }

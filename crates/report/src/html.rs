@@ -120,6 +120,28 @@ impl Rows {
         self.rows.push((Some(ts_ns), cells));
     }
 
+    /// Whether there is no row.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Takes out the columns in which nothing is recorded, and returns their names.
+    pub(crate) fn without_empty(&mut self) -> Vec<&'static str> {
+        let is_missing = |place: usize| {
+            self.rows.iter().all(|(_, cells)| cells.get(place).is_none_or(|cell| matches!(cell, Cell::Missing)))
+        };
+        let empty: Vec<bool> = (0..self.heads.len()).map(is_missing).collect();
+        let gone =
+            self.heads.iter().zip(&empty).filter(|(_, is_empty)| **is_empty).map(|(head, _)| head.name).collect();
+        let mut kept = empty.iter().map(|is_empty| !is_empty);
+        self.heads.retain(|_| kept.next().unwrap_or(true));
+        for (_, cells) in &mut self.rows {
+            let mut kept = empty.iter().map(|is_empty| !is_empty);
+            cells.retain(|_| kept.next().unwrap_or(true));
+        }
+        gone
+    }
+
     /// The table, in a region that scrolls by itself on a narrow screen.
     pub(crate) fn html(&self, label: &str) -> String {
         let mut out = String::new();
@@ -185,5 +207,15 @@ mod tests {
         let html = rows.html("x");
         assert!(html.contains("<tr><td>–</td><td class=\"n\">–</td></tr>"), "{html}");
         assert!(html.contains("<tr data-t=\"7\"><td>a</td><td data-v=\"0\">0 B</td></tr>"), "{html}");
+    }
+
+    #[test]
+    fn a_column_of_which_nothing_is_recorded_is_taken_out() {
+        let mut rows = Rows::new("t", &[numbers("a", ""), words("b", ""), numbers("c", "")]);
+        rows.row(vec![Cell::Missing, Cell::text(Some("x")), Cell::Missing]);
+        rows.row(vec![Cell::Missing, Cell::Missing, Cell::number(Some(0), |n| n.to_string())]);
+        assert_eq!(rows.without_empty(), ["a"]);
+        assert!(rows.html("x").contains("<tr><td>x</td><td class=\"n\">–</td></tr>"));
+        assert!(rows.without_empty().is_empty());
     }
 }

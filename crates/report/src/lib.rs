@@ -15,6 +15,7 @@ mod follow;
 mod heap_map;
 mod html;
 mod lake;
+mod opened;
 mod owners;
 mod packed;
 mod page;
@@ -31,4 +32,5 @@ mod timeline;
 pub mod units;
 
 pub use lake::lake;
-pub use page::{TABLES, page, page_after};
+pub use page::{TABLES, page, page_after, page_with};
+pub use retained::MAX_HEAP;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use tracequet_analyze::heap::KeptWalk;
 use tracequet_analyze::profile::{self, Profile, Unit, What};
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
@@ -13,6 +14,7 @@ use crate::facts::{Facts, figures, findings, losses};
 use crate::flame::{Flame, Room};
 use crate::heap_map::HeapMap;
 use crate::html::escaped;
+use crate::opened::opened;
 use crate::packed::element;
 use crate::pool::pool;
 use crate::requests::requests;
@@ -25,7 +27,7 @@ use crate::timeline::{Series, Shown, Timeline};
 use crate::units::{count, counted, duration, size};
 
 /// The tables that a page is made of.
-pub const TABLES: [&str; 36] = [
+pub const TABLES: [&str; 38] = [
     "trace",
     "trace_label",
     "process",
@@ -35,7 +37,9 @@ pub const TABLES: [&str; 36] = [
     "gc",
     "gc_pause",
     "gc_heap_stats",
+    "gc_heap",
     "gc_heap_generation",
+    "gc_mark",
     "gc_generation_range",
     "gc_surviving_range",
     "gc_moved_range",
@@ -73,6 +77,11 @@ pub fn page(recording: &Recording<'_>) -> Result<String> {
 
 /// The same with a text above all parts, such as the result of a check. Lines of it that begin with a space belong to the one before.
 pub fn page_after(recording: &Recording<'_>, verdict: &str) -> Result<String> {
+    page_with(recording, verdict, None)
+}
+
+/// The same with the heap dump that the conversion of the recording kept, so that it need not be in the dataset.
+pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk>) -> Result<String> {
     // A recording that is not finished has no table at all: this says why.
     recording.table("trace")?;
     let facts = Facts::read(recording)?;
@@ -141,7 +150,7 @@ pub fn page_after(recording: &Recording<'_>, verdict: &str) -> Result<String> {
     parts.add_or(
         "collections",
         "Collections",
-        collections_part(&collections),
+        collections_part(recording, &collections)?,
         "No collections are recorded. <code>tracequet collect --for gc</code> records them.",
     );
     parts.add_data("stacks", &stacks_data);
@@ -164,7 +173,7 @@ pub fn page_after(recording: &Recording<'_>, verdict: &str) -> Result<String> {
     parts.add_or(
         "retained",
         "Heap dump",
-        retained(recording, &allocated)?,
+        retained(recording, &allocated, walk)?,
         "No heap dump is recorded. <code>tracequet collect --heap</code> records one.",
     );
     parts.add_or(
@@ -381,12 +390,13 @@ fn timeline_part(timeline: &Timeline<'_>) -> Option<String> {
     Some(out)
 }
 
-fn collections_part(collections: &Collections) -> Option<String> {
+fn collections_part(recording: &Recording<'_>, collections: &Collections) -> Result<Option<String>> {
     if collections.all.is_empty() {
-        return None;
+        return Ok(None);
     }
     let (table, note) = collections.table();
-    Some(format!("<p class=\"note\">{}</p>\n{table}", escaped(&note)))
+    let opened = opened(recording, collections)?.unwrap_or_default();
+    Ok(Some(format!("<p class=\"note\">{}</p>\n{table}{opened}", escaped(&note))))
 }
 
 fn heap_part(

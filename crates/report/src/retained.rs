@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use foldhash::fast::RandomState;
-use tracequet_analyze::heap::{self, HeapGraph, Retention, TypeRow};
+use tracequet_analyze::heap::{self, HeapGraph, KeptWalk, Paths, Retention, TypeRow};
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::{Error, Result};
 
 use crate::html::{Cell, Rows, escaped, numbers, words};
 use crate::units::{count, counted, size};
 
-/// Memory of the graph: what a larger one needs is for `tracequet heap`.
-const MAX_MEMORY: u64 = 1 << 30;
+/// Memory of the graph in bytes: a larger one is for `tracequet heap`.
+pub const MAX_HEAP: u64 = 1 << 30;
 
 /// Rows of the table, types with a path, and steps of a path.
 const MAX_TYPES: usize = 100;
@@ -25,16 +25,24 @@ const MAX_BRANCHES: usize = 500;
 const MIN_SHARE: f64 = 0.005;
 const MAX_DEPTH: usize = 40;
 
-/// The part of the page. `None` when the recording has no walk of the heap. `allocated` has the bytes that samples say of types.
+/// The part of the page. `None` when the recording has no walk of the heap. `allocated` has the bytes that samples say of types,
+/// `walk` the objects and references where the dataset has no rows of them.
 pub(crate) fn retained(
     recording: &Recording<'_>,
     allocated: &HashMap<String, u64, RandomState>,
+    walk: Option<KeptWalk>,
 ) -> Result<Option<String>> {
-    if !heap::TABLES.iter().all(|name| recording.tables().any(|table| table.name == *name)) {
+    let is_there = |name: &str| recording.tables().any(|table| table.name == name);
+    let is_kept = |name: &&str| walk.is_some() && heap::LARGE_TABLES.contains(name);
+    if !heap::TABLES.iter().all(|name| is_there(name) || is_kept(name)) {
         return Ok(None);
     }
     let Some(snapshot) = heap::snapshots(recording)?.pop() else { return Ok(None) };
-    let graph = match heap::read(recording, &snapshot, MAX_MEMORY) {
+    let graph = match walk {
+        Some(walk) => walk.graph(recording, &snapshot),
+        None => heap::read(recording, &snapshot, MAX_HEAP),
+    };
+    let graph = match graph {
         Ok(graph) => graph,
         Err(Error::TooLarge(_) | Error::OverMemory(_)) => {
             let objects = counted(snapshot.objects, "object", "objects");
@@ -53,7 +61,7 @@ pub(crate) fn retained(
     let (unreachable, bytes) = retention.unreachable(&graph);
     let mut note = format!(
         "{} of {} in {}, at collection {}.",
-        counted(graph.addresses.len() as u64, "object", "objects"),
+        counted(graph.len().into(), "object", "objects"),
         counted(types.len() as u64, "type", "types"),
         size(all),
         snapshot.gc_id
@@ -97,20 +105,24 @@ fn paths(graph: &HeapGraph, retention: &Retention, by_size: &[&TypeRow]) -> Stri
     let mut largest: HashMap<&str, u32, RandomState> = HashMap::default();
     let wanted: Vec<&str> = by_size.iter().take(MAX_PATHS).map(|row| &*row.name).collect();
     let of_type: Vec<bool> = graph.type_names.iter().map(|name| wanted.contains(&&**name)).collect();
-    let bytes = |node: u32| retention.bytes.get(node as usize).copied().unwrap_or_default();
-    for (node, kind) in (0u32..).zip(&graph.types) {
-        let is_wanted = of_type.get(*kind as usize).copied().unwrap_or_default();
-        if let Some(name) = graph.type_names.get(*kind as usize).filter(|_| is_wanted) {
-            let known = largest.entry(name).or_insert(node);
-            if bytes(node) > bytes(*known) {
-                *known = node;
+    let mut of_types: Vec<Option<(u64, u32)>> = vec![None; of_type.len()];
+    for (node, (kind, _)) in (0u32..).zip(graph.objects()) {
+        let is_wanted = of_type.get(kind as usize).copied().unwrap_or_default();
+        if let Some(known) = of_types.get_mut(kind as usize).filter(|_| is_wanted) {
+            let bytes = retention.bytes(graph, node);
+            if known.is_none_or(|(most, _)| bytes > most) {
+                *known = Some((bytes, node));
             }
         }
     }
+    for (name, found) in graph.type_names.iter().zip(of_types) {
+        largest.extend(found.map(|(_, node)| (&**name, node)));
+    }
+    let all_paths = Paths::of(&graph.references, &graph.root_nodes(), None);
     let mut out = String::from("<div class=\"tree\">\n");
     for (row, name) in by_size.iter().zip(wanted) {
         let Some(node) = largest.get(name) else { continue };
-        let explained = heap::explain(graph, retention, *node);
+        let explained = heap::explain_by(graph, retention, &all_paths, *node);
         write!(
             out,
             "<details><summary>{} <span class=\"figure\">{}</span> {}</summary><ol>",
@@ -167,7 +179,7 @@ fn tree(graph: &HeapGraph, retention: &Retention, all: u64) -> String {
         |node| {
             let mut line = line.borrow_mut();
             let parent = line.last().copied().unwrap_or_default();
-            let kind = graph.types.get(node as usize).copied().unwrap_or_default();
+            let kind = graph.kind(node);
             let has_room = branches.len() < MAX_MERGED && line.len() <= MAX_DEPTH;
             // What has no room is its dominator's.
             let at = match children.get(&(parent, kind)) {
@@ -184,7 +196,7 @@ fn tree(graph: &HeapGraph, retention: &Retention, all: u64) -> String {
                 }
             };
             line.push(at);
-            let bytes = graph.sizes.get(node as usize).copied().unwrap_or_default();
+            let bytes = graph.size(node);
             if let Some(branch) = branches.get_mut(at as usize) {
                 branch.objects += 1;
                 branch.bytes = branch.bytes.saturating_add(bytes);

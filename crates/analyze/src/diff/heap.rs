@@ -47,16 +47,16 @@ impl Walked {
             }
         }
         let mut ways: HashMap<u64, u64, RandomState> = HashMap::default();
-        for (way, size) in heap::ways(graph, retention).into_iter().zip(&graph.sizes) {
+        for (way, (_, size)) in heap::ways(graph, retention).into_iter().zip(graph.objects()) {
             if ways.len() >= MOST_WAYS && !ways.contains_key(&way) {
                 continue;
             }
             let sum = ways.entry(way).or_default();
-            *sum = sum.saturating_add(*size);
+            *sum = sum.saturating_add(size);
         }
         Walked {
             trace_id: trace_id.to_owned(),
-            objects: graph.sizes.len() as u64,
+            objects: graph.len().into(),
             size_bytes: graph.size_bytes(),
             is_whole: graph.snapshot.complete && graph.unresolved.without_object == 0,
             snapshot: graph.snapshot.clone(),
@@ -160,7 +160,7 @@ pub fn held(graph: &HeapGraph, retention: &Retention, type_name: &str, base: &[W
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap::{Csr, Root, explain};
+    use crate::heap::{Addresses, Csr, Objects, Root, explain};
 
     /// A graph of objects in the order of their addresses: type and bytes of each, references, and roots by name.
     fn graph(objects: &[(&str, u64)], edges: &[(u32, u32)], roots: &[(u32, &str)]) -> HeapGraph {
@@ -184,9 +184,8 @@ mod tests {
                 complete: true,
                 objects: objects.len() as u64,
             },
-            addresses: (0..objects.len() as u64).map(|n| n * 1000).collect(),
-            sizes: objects.iter().map(|(_, size)| *size).collect(),
-            types: objects.iter().map(|(name, _)| place(name)).collect(),
+            addresses: Addresses::of((0..objects.len() as u64).map(|n| n * 1000)).unwrap(),
+            objects: Objects::of(objects.iter().map(|(name, size)| (*size, place(name)))),
             references: Csr::of(objects.len() as u32, edges),
             roots: roots.iter().map(root).collect(),
             weak_roots: 0,

@@ -1,29 +1,22 @@
-//! Makes the heap graph from the rows of a walk, wherever they are.
-//!
-//! References are gone through twice, first to count those of each object and then to put them in place, so that the graph
-//! takes 4 bytes a reference and not the 16 of a row.
-#![allow(clippy::indexing_slicing, reason = "every index is a node of the graph, or a place among the types")]
+//! Makes the heap graph from a walk.
+#![allow(clippy::indexing_slicing, reason = "every index is a node of the graph, or a place among the shapes or types")]
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
 use tracequet_trace::error::{Error, Result};
 
+use super::addresses::Addresses;
 use super::csr::{Counted, Csr, NOWHERE};
-use super::graph::{HeapGraph, Unresolved, containing};
+use super::graph::{HeapGraph, Objects, Unresolved};
+use super::limit::Limit;
 use super::roots::Root;
 use super::snapshots::Snapshot;
 use super::texts::Texts;
+use super::walk::{References, Walk};
 
-/// Memory that an object or a root takes at most, from reading it to its retained size.
-pub const BYTES_PER_OBJECT: u64 = 64;
-
-/// Memory that a reference takes, forwards and backwards.
-pub const BYTES_PER_REFERENCE: u64 = 8;
-
-/// Objects are looked up by the part of the heap that they lie in: 64 KiB.
-const PAGE_BITS: u32 = 16;
+/// Stretches of rising addresses that are put in order as they are. A walk has one for each part of each generation.
+const MAX_STRETCHES: usize = 1 << 16;
 
 /// A row of `gc_root`.
 #[derive(Clone, Copy, Debug)]
@@ -35,14 +28,8 @@ pub(super) struct RootRow<'r> {
     pub name: Option<&'r str>,
 }
 
-/// The rows of a walk of the heap. Each can be gone through again and gives the same.
-pub(super) trait WalkRows {
-    /// Address, size and type of each object.
-    fn objects(&self, each: &mut dyn FnMut(u64, u64, u64) -> Result<()>) -> Result<()>;
-    /// Object and target of each reference.
-    fn references(&self, each: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<()>;
-    /// Key and value of each dependent handle.
-    fn dependents(&self, each: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<()>;
+/// What belongs to a walk beside its objects and references.
+pub(super) trait Names {
     /// Roots.
     fn roots(&self, each: &mut dyn FnMut(RootRow<'_>) -> Result<()>) -> Result<()>;
     /// The names of types, in the order of these ids; `None` where it is not known.
@@ -51,206 +38,171 @@ pub(super) trait WalkRows {
     fn method_names(&self, wanted: &mut HashMap<u64, Option<Arc<str>>>) -> Result<()>;
 }
 
-/// Makes the graph of a snapshot.
-pub(super) fn build(rows: &dyn WalkRows, snapshot: &Snapshot, memory: u64) -> Result<HeapGraph> {
-    let walk = Walk { rows, snapshot, memory };
-    let (addresses, sizes, types, type_names) = walk.objects()?;
-    let mut unresolved = Unresolved { repeated_objects: types.1, ..Unresolved::default() };
-    let types = types.0;
-    let pages = Pages::new(&addresses);
-    let (references, dependent_count) = walk.references(&addresses, &pages, &mut unresolved)?;
-    drop(pages);
-    let reference_count = references.1;
-    let (roots, weak_roots) = walk.roots(&addresses, &sizes, reference_count, &mut unresolved)?;
-    Ok(HeapGraph {
+/// Makes the graph of a walk.
+pub(super) fn build(walk: Walk, names: &dyn Names, snapshot: &Snapshot, limit: &Limit) -> Result<HeapGraph> {
+    limit.check(&walk, 0)?;
+    let (addresses, places, repeated_objects) = objects(&walk)?;
+    limit.check_parts(&walk, &addresses)?;
+    let (type_names, kinds) = type_names(names, walk.types())?;
+    let mut shapes = walk.shapes().to_vec();
+    shapes.iter_mut().for_each(|shape| shape.kind = kinds[shape.kind as usize]);
+    let mut unresolved = Unresolved { repeated_objects, ..Unresolved::default() };
+    let (references, [plain, dependent]) = references(&walk, &addresses, &mut unresolved)?;
+    let mut graph = HeapGraph {
         snapshot: snapshot.clone(),
         addresses,
-        sizes,
-        types,
+        objects: Objects::new(shapes, places),
         type_names,
-        references: references.0,
-        roots,
-        weak_roots,
-        reference_count,
-        dependent_count,
+        references,
+        roots: Vec::new(),
+        weak_roots: 0,
+        reference_count: plain + dependent,
+        dependent_count: dependent,
         unresolved,
-    })
+    };
+    roots(&mut graph, names, limit, &walk)?;
+    Ok(graph)
 }
 
-struct Walk<'r> {
-    rows: &'r dyn WalkRows,
-    snapshot: &'r Snapshot,
-    memory: u64,
+/// Part of a walk in which addresses rise.
+struct Stretch {
+    first: u64,
+    last: u64,
+    objects: u32,
 }
 
-/// Addresses, sizes, types with the number of objects that were left out, names of types.
-type Objects = (Vec<u64>, Vec<u64>, (Vec<u32>, u64), Vec<Arc<str>>);
+/// The addresses in their order, the shape of each, and how many objects are left out because they are listed before.
+fn objects(walk: &Walk) -> Result<(Addresses, Vec<u32>, u64)> {
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for (address, _) in walk.objects() {
+        if let Some(stretch) = stretches.last_mut().filter(|stretch| stretch.last < address) {
+            stretch.last = address;
+            stretch.objects += 1;
+            continue;
+        }
+        if stretches.len() == MAX_STRETCHES {
+            return sorted(walk);
+        }
+        stretches.push(Stretch { first: address, last: address, objects: 1 });
+    }
+    let mut order: Vec<usize> = (0..stretches.len()).collect();
+    order.sort_unstable_by_key(|at| stretches[*at].first);
+    if order.windows(2).any(|pair| stretches[pair[0]].last >= stretches[pair[1]].first) {
+        return sorted(walk);
+    }
+    let mut begins = vec![0u32; stretches.len()];
+    let mut count = 0;
+    for at in order {
+        begins[at] = count;
+        count += stretches[at].objects;
+    }
+    let (mut low, mut places) = (vec![0u32; count as usize], vec![0u32; count as usize]);
+    let mut heads: Vec<(u32, u32)> = Vec::new();
+    let mut objects = walk.objects();
+    for (stretch, begin) in stretches.iter().zip(begins) {
+        let mut high = None;
+        for (node, (address, shape)) in (begin..begin + stretch.objects).zip(objects.by_ref()) {
+            low[node as usize] = address as u32;
+            places[node as usize] = shape;
+            let now = (address >> 32) as u32;
+            if high != Some(now) {
+                high = Some(now);
+                heads.push((now, node));
+            }
+        }
+    }
+    heads.sort_unstable_by_key(|(_, node)| *node);
+    heads.dedup_by_key(|(high, _)| *high);
+    Ok((Addresses::with(low, &heads), places, 0))
+}
 
-impl Walk<'_> {
-    /// Fails when this many take more memory than allowed.
-    fn check(&self, objects: u64, references: u64) -> Result<()> {
-        let needed =
-            objects.saturating_mul(BYTES_PER_OBJECT).saturating_add(references.saturating_mul(BYTES_PER_REFERENCE));
-        let is_too_many = objects >= u64::from(u32::MAX) || references >= u64::from(u32::MAX);
-        if needed <= self.memory && !is_too_many {
+/// The same of objects in any order, some of them listed again.
+fn sorted(walk: &Walk) -> Result<(Addresses, Vec<u32>, u64)> {
+    let mut objects: Vec<(u64, u32)> = Vec::with_capacity(usize::try_from(walk.object_count()).unwrap_or_default());
+    objects.extend(walk.objects());
+    // Of those at one address the first one stays.
+    objects.sort_by_key(|(address, _)| *address);
+    objects.dedup_by_key(|(address, _)| *address);
+    let repeated = walk.object_count() - objects.len() as u64;
+    let places = objects.iter().map(|(_, shape)| *shape).collect();
+    let addresses = Addresses::of(objects.iter().map(|(address, _)| *address));
+    Ok((addresses.ok_or_else(|| Error::Internal("addresses that do not rise".into()))?, places, repeated))
+}
+
+/// The names of the types without repetition, and for each place of a type the place of its name.
+fn type_names(names: &dyn Names, ids: &[u64]) -> Result<(Vec<Arc<str>>, Vec<u32>)> {
+    let (mut different, mut places, mut known) = (Vec::new(), Vec::new(), HashMap::<Arc<str>, u32>::new());
+    for (id, name) in ids.iter().zip(names.type_names(ids)?) {
+        let name = name.unwrap_or_else(|| format!("type {id:x}").into());
+        places.push(*known.entry(name.clone()).or_insert_with(|| {
+            different.push(name);
+            different.len() as u32 - 1
+        }));
+    }
+    Ok((different, places))
+}
+
+/// The references by their objects, and how many there are from fields and from handles. They are gone through twice, first to count
+/// those of each object and then to put them in place.
+fn references(walk: &Walk, addresses: &Addresses, unresolved: &mut Unresolved) -> Result<(Csr, [u64; 2])> {
+    let mut counted = Counted::new(addresses.len());
+    let of_both: [&References; 2] = [&walk.references, &walk.dependents];
+    let counts = of_both.map(|references| {
+        let before = counted.edges();
+        references.sources(|source, count| counted.count(addresses.find(source).unwrap_or(NOWHERE), count));
+        counted.edges() - before
+    });
+    let mut filling = counted.by_source().ok_or_else(|| Error::Internal("too many references".into()))?;
+    for references in of_both {
+        let mut runs = references.runs();
+        while let Some((source, count)) = runs.next_run() {
+            let from = addresses.find(source);
+            unresolved.without_object += if from.is_none() { u64::from(count) } else { 0 };
+            while let Some(target_id) = runs.next_target() {
+                let Some(from) = from else { continue };
+                let target = addresses.find(target_id);
+                unresolved.without_target += u64::from(target.is_none() && target_id != 0);
+                filling.add(from, target.unwrap_or(NOWHERE));
+            }
+        }
+    }
+    Ok((filling.finish(), counts))
+}
+
+/// The strong roots, one of each object, and the number of weak ones.
+fn roots(graph: &mut HeapGraph, names: &dyn Names, limit: &Limit, walk: &Walk) -> Result<()> {
+    let mut roots: Vec<Root> = Vec::new();
+    let (mut weak, mut without) = (0, 0);
+    let mut texts = Texts::default();
+    names.roots(&mut |RootRow { object_id: address, kind, flags, root_id, name }| {
+        if address == 0 {
             return Ok(());
         }
-        let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
-        let limit = if is_too_many {
-            "there can be at most 4,294,967,294 of each".to_owned()
-        } else {
-            format!("{} MB are allowed", megabytes(self.memory))
+        if !Root::is_strong(kind, flags) {
+            weak += 1;
+            return Ok(());
+        }
+        let Some(node) = graph.find(address) else {
+            without += 1;
+            return Ok(());
         };
-        Err(Error::OverMemory(format!(
-            "the heap of collection {} has {objects} objects and roots and {references} references or more, which take {} MB \
-             ({BYTES_PER_OBJECT} bytes each and {BYTES_PER_REFERENCE} bytes a reference); {limit}",
-            self.snapshot.gc_id,
-            megabytes(needed),
-        )))
+        let (kind, name) = (texts.keep(kind)?, name.map(|name| texts.keep(name)).transpose()?);
+        roots.push(Root { node, kind, flags, id: root_id, name });
+        if roots.len().is_multiple_of(1 << 12) { limit.check(walk, roots.len() as u64) } else { Ok(()) }
+    })?;
+    let is_stack = |root: &&mut Root| &*root.kind == "stack" && root.name.is_none() && root.id != 0;
+    let mut methods: HashMap<u64, Option<Arc<str>>> =
+        roots.iter_mut().filter(is_stack).map(|root| (root.id, None)).collect();
+    if !methods.is_empty() {
+        names.method_names(&mut methods)?;
     }
-
-    fn objects(&self) -> Result<Objects> {
-        let expected = self.snapshot.objects.min(self.memory / BYTES_PER_OBJECT);
-        self.check(self.snapshot.objects, 0)?;
-        let mut objects: Vec<(u64, u64, u32)> = Vec::with_capacity(usize::try_from(expected).unwrap_or_default());
-        let mut types = HashMap::<u64, u32, RandomState>::default();
-        self.rows.objects(&mut |address, size, kind| {
-            let next = types.len() as u32;
-            objects.push((address, size, *types.entry(kind).or_insert(next)));
-            if objects.len().is_multiple_of(1 << 16) { self.check(objects.len() as u64, 0) } else { Ok(()) }
-        })?;
-        self.check(objects.len() as u64, 0)?;
-        let (names, places) = self.type_names(types)?;
-        objects.sort_unstable_by_key(|(address, ..)| *address);
-        let listed = objects.len();
-        objects.dedup_by_key(|(address, ..)| *address);
-        let repeated = (listed - objects.len()) as u64;
-        let addresses = objects.iter().map(|(address, ..)| *address).collect();
-        let sizes = objects.iter().map(|(_, size, _)| *size).collect();
-        let types = objects.iter().map(|(.., kind)| places[*kind as usize]).collect();
-        Ok((addresses, sizes, (types, repeated), names))
+    for root in roots.iter_mut().filter(is_stack) {
+        root.name = methods.get(&root.id).cloned().flatten();
     }
-
-    /// The names of the types without repetition, and for each place of a type the place of its name.
-    fn type_names(&self, types: HashMap<u64, u32, RandomState>) -> Result<(Vec<Arc<str>>, Vec<u32>)> {
-        let mut ids = vec![0; types.len()];
-        types.into_iter().for_each(|(id, place)| ids[place as usize] = id);
-        let (mut names, mut places, mut known) = (Vec::new(), Vec::new(), HashMap::<Arc<str>, u32>::new());
-        for (id, name) in ids.iter().zip(self.rows.type_names(&ids)?) {
-            let name = name.unwrap_or_else(|| format!("type {id:x}").into());
-            places.push(*known.entry(name.clone()).or_insert_with(|| {
-                names.push(name);
-                names.len() as u32 - 1
-            }));
-        }
-        Ok((names, places))
-    }
-
-    /// The references with their number, and how many of them are those of dependent handles.
-    fn references(&self, addresses: &[u64], pages: &Pages, unresolved: &mut Unresolved) -> Result<((Csr, u64), u64)> {
-        let objects = addresses.len() as u64;
-        let mut counted = Counted::new(addresses.len() as u32);
-        let mut last = (0, NOWHERE);
-        let mut source = |object_id: u64| {
-            // The references of an object follow each other.
-            if last.0 != object_id || last.1 == NOWHERE {
-                last = (object_id, pages.find(addresses, object_id).unwrap_or(NOWHERE));
-            }
-            last.1
-        };
-        self.rows.references(&mut |object, _| {
-            counted.count(source(object));
-            if counted.edges().is_multiple_of(1 << 16) { self.check(objects, counted.edges()) } else { Ok(()) }
-        })?;
-        let strong = counted.edges();
-        self.rows.dependents(&mut |key, _| {
-            counted.count(source(key));
-            if counted.edges().is_multiple_of(1 << 16) { self.check(objects, counted.edges()) } else { Ok(()) }
-        })?;
-        let edges = counted.edges();
-        self.check(objects, edges)?;
-        let mut filling = counted.allocate().ok_or_else(|| Error::Internal("too many references".into()))?;
-        let mut add = |object_id: u64, target_id: u64| -> Result<()> {
-            let from = source(object_id);
-            if from == NOWHERE {
-                unresolved.without_object += 1;
-                return Ok(());
-            }
-            let target = pages.find(addresses, target_id);
-            unresolved.without_target += u64::from(target.is_none() && target_id != 0);
-            filling.add(from, target.unwrap_or(NOWHERE));
-            Ok(())
-        };
-        self.rows.references(&mut add)?;
-        self.rows.dependents(&mut add)?;
-        Ok(((filling.finish(), edges), edges - strong))
-    }
-
-    /// The strong roots, one of each object, and the number of weak ones.
-    fn roots(
-        &self,
-        addresses: &[u64],
-        sizes: &[u64],
-        references: u64,
-        unresolved: &mut Unresolved,
-    ) -> Result<(Vec<Root>, u64)> {
-        let mut roots: Vec<Root> = Vec::new();
-        let mut weak = 0;
-        let mut texts = Texts::default();
-        self.rows.roots(&mut |RootRow { object_id: address, kind, flags, root_id, name }| {
-            if address == 0 {
-                return Ok(());
-            }
-            if !Root::is_strong(kind, flags) {
-                weak += 1;
-                return Ok(());
-            }
-            let Some(node) = containing(addresses, sizes, address) else {
-                unresolved.roots += 1;
-                return Ok(());
-            };
-            let (kind, name) = (texts.keep(kind)?, name.map(|name| texts.keep(name)).transpose()?);
-            roots.push(Root { node, kind, flags, id: root_id, name });
-            let all = (addresses.len() + roots.len()) as u64;
-            if roots.len().is_multiple_of(1 << 12) { self.check(all, references) } else { Ok(()) }
-        })?;
-        let is_stack = |root: &&mut Root| &*root.kind == "stack" && root.name.is_none() && root.id != 0;
-        let mut methods: HashMap<u64, Option<Arc<str>>> =
-            roots.iter_mut().filter(is_stack).map(|root| (root.id, None)).collect();
-        if !methods.is_empty() {
-            self.rows.method_names(&mut methods)?;
-        }
-        for root in roots.iter_mut().filter(is_stack) {
-            root.name = methods.get(&root.id).cloned().flatten();
-        }
-        // One of each object, and those that say most first: paths begin at them where several are as short.
-        roots.sort_by_cached_key(|root| (root.node, root.rank(), root.id));
-        roots.dedup_by_key(|root| root.node);
-        roots.sort_by_key(Root::rank);
-        Ok((roots, weak))
-    }
-}
-
-/// Where the objects of each part of the heap are in the list of addresses.
-struct Pages(HashMap<u64, (u32, u32), RandomState>);
-
-impl Pages {
-    fn new(addresses: &[u64]) -> Pages {
-        let mut pages = HashMap::with_hasher(RandomState::default());
-        let mut first = 0;
-        for page in addresses.chunk_by(|a, b| a >> PAGE_BITS == b >> PAGE_BITS) {
-            let end = first + page.len() as u32;
-            pages.insert(page[0] >> PAGE_BITS, (first, end));
-            first = end;
-        }
-        Pages(pages)
-    }
-
-    /// The object at an address.
-    #[inline]
-    fn find(&self, addresses: &[u64], address: u64) -> Option<u32> {
-        let (first, end) = *self.0.get(&(address >> PAGE_BITS))?;
-        let place = addresses[first as usize..end as usize].binary_search(&address).ok()?;
-        Some(first + place as u32)
-    }
+    // One of each object, and those that say most first: paths begin at them where several are as short.
+    roots.sort_by_cached_key(|root| (root.node, root.rank(), root.id));
+    roots.dedup_by_key(|root| root.node);
+    roots.sort_by_key(Root::rank);
+    (graph.roots, graph.weak_roots, graph.unresolved.roots) = (roots, weak, without);
+    Ok(())
 }

@@ -1,48 +1,79 @@
 //! A graph in two arrays: the targets of all edges, ordered by source, and where those of each source begin.
 #![allow(clippy::indexing_slicing, reason = "every index is the number of a node, checked when the edge was added")]
 
+use super::ranks::Ranks;
+
 /// Stands for a target that is not in the graph.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// A directed graph of nodes `0..n`: compressed sparse rows, 4 bytes a node and 4 bytes an edge.
+/// A directed graph of nodes `0..n`: compressed sparse rows, 4 bytes an edge, and 4 bytes a node that has edges. Half of the objects
+/// of a heap have none: texts, and arrays of numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Csr {
-    /// Where the targets of each node begin; one more at the end.
-    offsets: Vec<u32>,
-    targets: Vec<u32>,
+    nodes: u32,
+    /// The nodes with edges.
+    sources: Ranks,
+    rows: Rows,
 }
 
 impl Csr {
     /// A graph of `nodes` nodes with these edges. Edges whose source is no node are left out, and so are targets.
     pub fn of(nodes: u32, edges: &[(u32, u32)]) -> Csr {
         let mut counted = Counted::new(nodes);
-        edges.iter().for_each(|(source, _)| counted.count(*source));
-        let Some(mut filling) = counted.allocate() else { return Csr::default() };
+        edges.iter().for_each(|(source, _)| counted.count(*source, 1));
+        let Some(mut filling) = counted.by_source() else { return Csr::default() };
         edges.iter().for_each(|(source, target)| filling.add(*source, *target));
         filling.finish()
     }
 
     /// Number of nodes.
     pub fn nodes(&self) -> u32 {
-        self.offsets.len().saturating_sub(1) as u32
+        self.nodes
     }
 
     /// The targets of a node, as often as there are edges.
     pub fn targets(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
-        let (from, to) = self.span(node);
-        self.targets[from as usize..to as usize].iter().copied().filter(|target| *target != NOWHERE)
+        let (from, to) = self.sources.rank(node).map_or((0, 0), |rank| self.rows.span(rank));
+        self.rows.targets[from as usize..to as usize].iter().copied().filter(|target| *target != NOWHERE)
     }
 
-    /// Where the edges of a node begin and end in [`Csr::target`].
+    /// The nodes that have edges.
+    pub(super) fn sources(&self) -> &Ranks {
+        &self.sources
+    }
+
+    /// The edges of each of [`Csr::sources`], by its place among them.
+    pub(super) fn rows(&self) -> &Rows {
+        &self.rows
+    }
+}
+
+/// Lists one behind the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rows {
+    /// Where each begins; one more at the end.
+    offsets: Vec<u32>,
+    targets: Vec<u32>,
+}
+
+impl Rows {
+    /// Where the edges of a row begin and end in [`Rows::target`].
     #[inline]
-    pub(super) fn span(&self, node: u32) -> (u32, u32) {
-        (self.offsets[node as usize], self.offsets[node as usize + 1])
+    pub fn span(&self, row: u32) -> (u32, u32) {
+        (self.offsets[row as usize], self.offsets[row as usize + 1])
     }
 
     /// The target of an edge, or [`NOWHERE`].
     #[inline]
-    pub(super) fn target(&self, edge: u32) -> u32 {
+    pub fn target(&self, edge: u32) -> u32 {
         self.targets[edge as usize]
+    }
+
+    /// The targets of a row.
+    #[inline]
+    pub fn of(&self, row: u32) -> &[u32] {
+        let (from, to) = self.span(row);
+        &self.targets[from as usize..to as usize]
     }
 }
 
@@ -54,13 +85,13 @@ impl Counted {
         Counted(vec![0; nodes as usize + 1], 0)
     }
 
-    /// An edge from a node.
+    /// Edges from a node.
     #[inline]
-    pub fn count(&mut self, source: u32) {
+    pub fn count(&mut self, source: u32, edges: u32) {
         // The last place is kept free for the end.
         if (source as usize) < self.0.len() - 1 {
-            self.0[source as usize] = self.0[source as usize].wrapping_add(1);
-            self.1 += 1;
+            self.0[source as usize] = self.0[source as usize].wrapping_add(edges);
+            self.1 += u64::from(edges);
         }
     }
 
@@ -69,7 +100,7 @@ impl Counted {
         self.1
     }
 
-    /// Room for the edges; `None` when there are more than fit.
+    /// Room for the edges of each node; `None` when there are more than fit.
     pub fn allocate(self) -> Option<Filling> {
         let Counted(mut offsets, edges) = self;
         if edges >= u64::from(u32::MAX) {
@@ -81,30 +112,65 @@ impl Counted {
             end += *place;
             *place = end;
         }
-        Some(Filling(Csr { offsets, targets: vec![NOWHERE; edges as usize] }))
+        Some(Filling(Rows { offsets, targets: vec![NOWHERE; edges as usize] }))
+    }
+
+    /// Room for the edges of each node that has any.
+    pub fn by_source(self) -> Option<FillingCsr> {
+        let Counted(counts, edges) = self;
+        let nodes = counts.len() as u32 - 1;
+        let sources = Ranks::of(nodes, |node| counts[node as usize] > 0);
+        let mut of_sources = Vec::with_capacity(sources.count() as usize + 1);
+        of_sources.extend(counts.iter().copied().filter(|count| *count > 0));
+        drop(counts);
+        of_sources.push(0);
+        let filling = Counted(of_sources, edges).allocate()?;
+        Some(FillingCsr { nodes, sources, filling })
     }
 }
 
 /// The second pass over the same edges: where each leads.
-pub(super) struct Filling(Csr);
+pub(super) struct Filling(Rows);
 
 impl Filling {
     /// An edge. One that was not counted is left out.
     #[inline]
-    pub fn add(&mut self, source: u32, target: u32) {
-        let Csr { offsets, targets } = &mut self.0;
-        let nodes = offsets.len() as u32 - 1;
-        if source >= nodes {
+    pub fn add(&mut self, row: u32, target: u32) {
+        let Rows { offsets, targets } = &mut self.0;
+        if row as usize >= offsets.len() - 1 {
             return;
         }
-        let place = &mut offsets[source as usize];
+        let place = &mut offsets[row as usize];
         if let Some(edge) = place.checked_sub(1) {
             *place = edge;
-            targets[edge as usize] = if target < nodes { target } else { NOWHERE };
+            targets[edge as usize] = target;
+        }
+    }
+
+    pub fn finish(self) -> Rows {
+        self.0
+    }
+}
+
+/// The same for a graph.
+pub(super) struct FillingCsr {
+    nodes: u32,
+    sources: Ranks,
+    filling: Filling,
+}
+
+impl FillingCsr {
+    /// An edge. One that was not counted is left out.
+    #[inline]
+    pub fn add(&mut self, source: u32, target: u32) {
+        if source < self.nodes
+            && let Some(row) = self.sources.rank(source)
+        {
+            self.filling.add(row, if target < self.nodes { target } else { NOWHERE });
         }
     }
 
     pub fn finish(self) -> Csr {
-        self.0
+        Csr { nodes: self.nodes, sources: self.sources, rows: self.filling.finish() }
     }
 }

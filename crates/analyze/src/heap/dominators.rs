@@ -1,24 +1,31 @@
 //! Dominators of a graph with several roots, by SEMI-NCA (Georgiadis, Tarjan and Werneck, "Finding dominators in practice",
 //! 2006), without recursion.
 //!
-//! Nodes get the numbers in which a depth-first search meets them; 0 is a virtual root above all roots. A node's dominator
-//! always has a smaller number than the node, so that sums over the tree are one loop from behind.
+//! Nodes that have edges get the numbers in which a depth-first search meets them; 0 is a virtual root above all roots. A node's
+//! dominator always has a smaller number than the node, so that sums over the tree are one loop from behind. Nodes without edges,
+//! half of a heap, dominate nothing: theirs is the nearest common dominator of what refers to them, found when all others are.
 #![allow(
     clippy::indexing_slicing,
     reason = "every index is a number that the depth-first search gave, or a node of the graph"
 )]
 
-use super::csr::{Counted, Csr, NOWHERE};
+use super::csr::{Counted, Csr, NOWHERE, Rows};
+use super::ranks::Ranks;
 
 /// The dominator tree of a graph.
 #[derive(Clone, Debug)]
 pub struct Dominators {
+    count: u32,
+    /// The nodes with edges.
+    sources: Ranks,
     /// The node of each number; that of 0 means nothing.
     nodes: Vec<u32>,
-    /// The number of each node; 0: no root leads to it.
+    /// The number of each node with edges; 0: no root leads to it.
     numbers: Vec<u32>,
     /// The number of the dominator of each number; that of 0 is 0.
     dominators: Vec<u32>,
+    /// The number of the dominator of each node without edges; [`NOWHERE`]: no root leads to it.
+    leaves: Vec<u32>,
 }
 
 /// What the depth-first search found.
@@ -33,129 +40,231 @@ impl Dominators {
     /// Finds the dominators of all nodes that these roots lead to. A graph and its roots may be damaged in any way: what is
     /// no node is left out. `None` when there are more edges than numbers.
     pub fn of(graph: &Csr, roots: &[u32]) -> Option<Dominators> {
+        let sources = graph.sources();
         let Search { nodes, numbers, parents } = depth_first(graph, roots);
-        let sources = reversed(graph, &nodes, &numbers)?;
+        let reversed = reversed(graph, &nodes, &numbers)?;
         let mut is_root = vec![false; nodes.len()];
         for root in roots.iter().filter(|root| **root < graph.nodes()) {
-            is_root[numbers[*root as usize] as usize] = true;
+            if let Some(rank) = sources.rank(*root) {
+                is_root[numbers[rank as usize] as usize] = true;
+            }
         }
-        let dominators = semi_nca(&sources, &is_root, parents);
-        Some(Dominators { nodes, numbers, dominators })
+        let tree = semi_nca(reversed, &is_root, parents);
+        let leaves = leaves(graph, roots, &nodes, &tree);
+        let dominators = tree.dominators;
+        Some(Dominators { count: graph.nodes(), sources: sources.clone(), nodes, numbers, dominators, leaves })
     }
 
     /// Nodes that a root leads to.
     pub fn reachable(&self) -> u32 {
-        self.nodes.len() as u32 - 1
+        let leaves = self.leaves.iter().filter(|leaf| **leaf != NOWHERE).count();
+        self.nodes.len() as u32 - 1 + leaves as u32
     }
 
     /// Whether a root leads to a node.
     pub fn is_reachable(&self, node: u32) -> bool {
-        self.numbers[node as usize] != 0
+        self.above(node) != NOWHERE
     }
 
     /// The node that dominates this one most closely: `None` for a node that no single node does, and for one that no root
     /// leads to.
     pub fn dominator(&self, node: u32) -> Option<u32> {
-        match self.dominators[self.numbers[node as usize] as usize] {
-            0 => None,
+        match self.above(node) {
+            0 | NOWHERE => None,
             number => Some(self.nodes[number as usize]),
         }
     }
 
+    /// The number of a node that has edges and that a root leads to: one of `1..numbers`.
+    #[inline]
+    pub(super) fn number(&self, node: u32) -> Option<u32> {
+        self.sources.rank(node).map(|rank| self.numbers[rank as usize]).filter(|number| *number != 0)
+    }
+
+    /// One more than the largest number.
+    pub(super) fn numbers(&self) -> u32 {
+        self.nodes.len() as u32
+    }
+
+    /// The node of a number from 1 on.
+    #[inline]
+    pub(super) fn node(&self, number: u32) -> u32 {
+        self.nodes[number as usize]
+    }
+
+    /// The number of a node's dominator: 0 of one that no single node dominates, [`NOWHERE`] of one that no root leads to.
+    #[inline]
+    fn above(&self, node: u32) -> u32 {
+        match self.sources.rank(node) {
+            Some(rank) => match self.numbers[rank as usize] {
+                0 => NOWHERE,
+                number => self.dominators[number as usize],
+            },
+            None => self.leaves[(node - self.sources.before(node)) as usize],
+        }
+    }
+
+    /// All reachable nodes with the numbers of their dominators, each behind all that it dominates.
+    pub(super) fn numbered_from_behind(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let leaves = (0..self.count).filter(|node| !self.sources.has(*node)).zip(&self.leaves);
+        let leaves = leaves.filter(|(_, above)| **above != NOWHERE).map(|(node, above)| (node, *above));
+        leaves.chain((1..self.nodes.len()).rev().map(|number| (self.nodes[number], self.dominators[number])))
+    }
+
     /// All reachable nodes with their dominators, each behind all that it dominates.
     pub fn from_behind(&self) -> impl Iterator<Item = (u32, Option<u32>)> + '_ {
-        (1..self.nodes.len()).rev().map(|number| {
-            let dominator = self.dominators[number] as usize;
-            (self.nodes[number], (dominator != 0).then(|| self.nodes[dominator]))
-        })
+        let above = |number: u32| (number != 0).then(|| self.nodes[number as usize]);
+        self.numbered_from_behind().map(move |(node, number)| (node, above(number)))
     }
 
     /// The reachable nodes in the order of a walk of the dominator tree: `enter` is called for each before those that it
     /// dominates, `leave` behind them.
     pub fn walk(&self, mut enter: impl FnMut(u32), mut leave: impl FnMut(u32)) {
-        let count = self.nodes.len();
-        // Lists of children: the first of each, and the next beside each. 0 ends a list.
-        let (mut first, mut next) = (vec![0u32; count], vec![0u32; count]);
-        for number in (1..count).rev() {
-            let dominator = self.dominators[number] as usize;
-            next[number] = first[dominator];
-            first[dominator] = number as u32;
+        // Lists of children: the first of each number, and the next beside each node. They rise.
+        let mut first = vec![NOWHERE; self.nodes.len()];
+        let mut next = vec![NOWHERE; self.count as usize];
+        for node in (0..self.count).rev() {
+            let above = self.above(node);
+            if above != NOWHERE {
+                next[node as usize] = first[above as usize];
+                first[above as usize] = node;
+            }
         }
         let mut at = first[0];
-        while at != 0 {
-            enter(self.nodes[at as usize]);
-            if first[at as usize] != 0 {
-                at = first[at as usize];
+        while at != NOWHERE {
+            enter(at);
+            if let Some(number) = self.number(at)
+                && first[number as usize] != NOWHERE
+            {
+                at = first[number as usize];
                 continue;
             }
-            while at != 0 {
-                leave(self.nodes[at as usize]);
-                if next[at as usize] != 0 {
+            loop {
+                leave(at);
+                if next[at as usize] != NOWHERE {
                     at = next[at as usize];
                     break;
                 }
-                at = self.dominators[at as usize];
+                at = match self.above(at) {
+                    0 => return,
+                    number => self.nodes[number as usize],
+                };
             }
         }
     }
 }
 
-/// Numbers all nodes that the roots lead to, in the order in which they are met.
+/// Numbers all nodes with edges that the roots lead to, in the order in which they are met.
 fn depth_first(graph: &Csr, roots: &[u32]) -> Search {
-    let count = graph.nodes();
+    let (sources, rows) = (graph.sources(), graph.rows());
     let zero_first = |zero: u32| {
-        let mut list = Vec::with_capacity(count as usize + 1);
+        let mut list = Vec::with_capacity(sources.count() as usize + 1);
         list.push(zero);
         list
     };
-    let mut found = Search { nodes: zero_first(NOWHERE), numbers: vec![0; count as usize], parents: zero_first(0) };
+    let mut found =
+        Search { nodes: zero_first(NOWHERE), numbers: vec![0; sources.count() as usize], parents: zero_first(0) };
     // The edge to follow next, by number.
     let mut edges = zero_first(0);
-    let visit = |node: u32, parent: u32, found: &mut Search, edges: &mut Vec<u32>| {
+    let visit = |node: u32, rank: u32, parent: u32, found: &mut Search, edges: &mut Vec<u32>| {
         let number = found.nodes.len() as u32;
-        found.numbers[node as usize] = number;
+        found.numbers[rank as usize] = number;
         found.nodes.push(node);
         found.parents.push(parent);
-        edges.push(graph.span(node).0);
-        number
+        let (edge, end) = rows.span(rank);
+        edges.push(edge);
+        (number, end)
     };
-    for &root in roots.iter().filter(|root| **root < count) {
-        if found.numbers[root as usize] != 0 {
-            continue;
-        }
-        let mut at = visit(root, 0, &mut found, &mut edges);
+    for &root in roots.iter().filter(|root| **root < graph.nodes()) {
+        let Some(rank) = sources.rank(root).filter(|rank| found.numbers[*rank as usize] == 0) else { continue };
+        let (mut at, mut end) = visit(root, rank, 0, &mut found, &mut edges);
         while at != 0 {
             let edge = edges[at as usize];
-            if edge == graph.span(found.nodes[at as usize]).1 {
+            if edge == end {
                 at = found.parents[at as usize];
+                end = match at {
+                    0 => 0,
+                    at => sources.rank(found.nodes[at as usize]).map_or(0, |rank| rows.span(rank).1),
+                };
                 continue;
             }
             edges[at as usize] += 1;
-            let target = graph.target(edge);
-            if target != NOWHERE && found.numbers[target as usize] == 0 {
-                at = visit(target, at, &mut found, &mut edges);
+            let target = rows.target(edge);
+            if target != NOWHERE
+                && let Some(rank) = sources.rank(target)
+                && found.numbers[rank as usize] == 0
+            {
+                (at, end) = visit(target, rank, at, &mut found, &mut edges);
             }
         }
     }
     found
 }
 
-/// The edges between reachable nodes the other way round, by number.
-fn reversed(graph: &Csr, nodes: &[u32], numbers: &[u32]) -> Option<Csr> {
+/// The edges between nodes with numbers the other way round.
+fn reversed(graph: &Csr, nodes: &[u32], numbers: &[u32]) -> Option<Rows> {
+    let sources = graph.sources();
     let mut counted = Counted::new(nodes.len() as u32);
-    let reachable = || nodes.iter().enumerate().skip(1);
-    for (_, node) in reachable() {
-        graph.targets(*node).for_each(|target| counted.count(numbers[target as usize]));
+    let reachable = || nodes.iter().zip(0u32..).skip(1);
+    let targets = |node: u32| graph.targets(node).filter_map(|target| sources.rank(target));
+    for (node, _) in reachable() {
+        targets(*node).for_each(|rank| counted.count(numbers[rank as usize], 1));
     }
     let mut filling = counted.allocate()?;
-    for (number, node) in reachable() {
-        graph.targets(*node).for_each(|target| filling.add(numbers[target as usize], number as u32));
+    for (node, number) in reachable() {
+        targets(*node).for_each(|rank| filling.add(numbers[rank as usize], number));
     }
     Some(filling.finish())
 }
 
+/// The dominators of the numbers, and long steps towards the root.
+struct Tree {
+    dominators: Vec<u32>,
+    depths: Vec<u32>,
+    jumps: Vec<u32>,
+}
+
+impl Tree {
+    /// The nearest that dominates both.
+    fn common(&self, a: u32, b: u32) -> u32 {
+        let depth = |of: u32| self.depths[of as usize];
+        let (mut low, mut high) = if depth(a) > depth(b) { (a, b) } else { (b, a) };
+        while depth(low) > depth(high) {
+            let jump = self.jumps[low as usize];
+            low = if depth(jump) >= depth(high) { jump } else { self.dominators[low as usize] };
+        }
+        // How far a step leads depends on the depth alone.
+        while low != high {
+            let step =
+                if self.jumps[low as usize] == self.jumps[high as usize] { &self.dominators } else { &self.jumps };
+            (low, high) = (step[low as usize], step[high as usize]);
+        }
+        low
+    }
+}
+
+/// The numbers of the dominators of nodes without edges.
+fn leaves(graph: &Csr, roots: &[u32], nodes: &[u32], tree: &Tree) -> Vec<u32> {
+    let sources = graph.sources();
+    let place = |node: u32| (node - sources.before(node)) as usize;
+    let mut above = vec![NOWHERE; (graph.nodes() - sources.count()) as usize];
+    for root in roots.iter().filter(|root| **root < graph.nodes() && !sources.has(**root)) {
+        above[place(*root)] = 0;
+    }
+    for (node, number) in nodes.iter().zip(0u32..).skip(1) {
+        for target in graph.targets(*node).filter(|target| !sources.has(*target)) {
+            let above = &mut above[place(target)];
+            *above = match *above {
+                NOWHERE => number,
+                other => tree.common(other, number),
+            };
+        }
+    }
+    above
+}
+
 /// The dominator of each number. `sources` are the edges the other way round, `parents` the tree of the search.
-fn semi_nca(sources: &Csr, is_root: &[bool], parents: Vec<u32>) -> Vec<u32> {
+fn semi_nca(sources: Rows, is_root: &[bool], parents: Vec<u32>) -> Tree {
     let count = parents.len();
     let mut dominators = parents.clone();
     // The tree of those that are done already, with shortened paths.
@@ -166,15 +275,16 @@ fn semi_nca(sources: &Csr, is_root: &[bool], parents: Vec<u32>) -> Vec<u32> {
     let mut path = Vec::new();
     for number in (1..count as u32).rev() {
         let mut found = if is_root[number as usize] { 0 } else { dominators[number as usize] };
-        for source in sources.targets(number) {
+        for source in sources.of(number) {
             if found == 0 {
                 break;
             }
-            found = found.min(least_above(source, number + 1, &mut ancestors, &mut least, &mut path));
+            found = found.min(least_above(*source, number + 1, &mut ancestors, &mut least, &mut path));
         }
         semi[number as usize] = found;
         least[number as usize] = found;
     }
+    drop(sources);
     // The way up the tree of dominators goes by long steps (Myers, "An applicative random-access stack", 1983): a list of a
     // million objects would cost a million steps for each object that its end refers to.
     let (mut depths, mut jumps) = (ancestors, least);
@@ -192,7 +302,7 @@ fn semi_nca(sources: &Csr, is_root: &[bool], parents: Vec<u32>) -> Vec<u32> {
         jumps[number] = if is_joined { jumps[jump as usize] } else { dominator };
         depths[number] = depths[dominator as usize] + 1;
     }
-    dominators
+    Tree { dominators, depths, jumps }
 }
 
 /// The least semidominator on the path from `number` up to, and without, the first ancestor below `done`. All numbers from

@@ -1,9 +1,8 @@
 //! Why an object is alive: a shortest path from a root, and the dominators, which every path leads through.
-#![allow(clippy::indexing_slicing, reason = "every index is a node of the graph")]
 
 use std::sync::Arc;
 
-use super::distance::shortest_path;
+use super::distance::Paths;
 use super::graph::HeapGraph;
 use super::roots::Root;
 use super::types::Retention;
@@ -64,18 +63,24 @@ impl Explanation {
 
 /// Says why an object of the graph is alive.
 pub fn explain(graph: &HeapGraph, retention: &Retention, node: u32) -> Explanation {
+    let paths = Paths::of(&graph.references, &graph.root_nodes(), Some(node));
+    explain_by(graph, retention, &paths, node)
+}
+
+/// The same for one of several objects, by the paths to all of them.
+pub fn explain_by(graph: &HeapGraph, retention: &Retention, paths: &Paths, node: u32) -> Explanation {
     let step = |node: u32| Step {
         node,
-        address: graph.addresses[node as usize],
-        type_name: graph.type_name(node).clone(),
-        size_bytes: graph.sizes[node as usize],
-        retained_bytes: retention.bytes[node as usize],
+        address: graph.address(node),
+        type_name: graph.type_names.get(graph.kind(node) as usize).cloned().unwrap_or_default(),
+        size_bytes: graph.size(node),
+        retained_bytes: retention.bytes(graph, node),
     };
-    let shortest = shortest_path(&graph.references, &graph.root_nodes(), node);
+    let shortest = paths.to(node);
     let root = shortest.first().and_then(|first| graph.roots.iter().find(|root| root.node == *first)).cloned();
     let above = |node: &u32| retention.dominators.dominator(*node);
     let mut dominators: Vec<Step> = std::iter::successors(Some(node), above).map(step).collect();
     dominators.reverse();
     let shortest = shortest.into_iter().map(step).collect();
-    Explanation { object: step(node), retained_objects: retention.counts[node as usize], root, shortest, dominators }
+    Explanation { object: step(node), retained_objects: retention.count(node), root, shortest, dominators }
 }

@@ -1,11 +1,13 @@
 //! The objects of a snapshot, their references and roots, in arrays.
-#![allow(clippy::indexing_slicing, reason = "every index is a node of the graph")]
 
 use std::sync::Arc;
 
+use super::addresses::Addresses;
 use super::csr::Csr;
+use super::distance::distances;
 use super::roots::Root;
 use super::snapshots::Snapshot;
+use super::walk::Shape;
 
 /// Contradictions in a walk of the heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,11 +30,9 @@ pub struct HeapGraph {
     /// Of which collection.
     pub snapshot: Snapshot,
     /// Address of each object.
-    pub addresses: Vec<u64>,
-    /// Bytes of each object.
-    pub sizes: Vec<u64>,
-    /// Type of each object: a place in `type_names`.
-    pub types: Vec<u32>,
+    pub addresses: Addresses,
+    /// Bytes and type of each object.
+    pub(crate) objects: Objects,
     /// Names of the types.
     pub type_names: Vec<Arc<str>>,
     /// References, and those from the key to the value of a dependent handle.
@@ -49,10 +49,74 @@ pub struct HeapGraph {
     pub unresolved: Unresolved,
 }
 
+/// Bytes and type of each object: most objects share both with many others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Objects {
+    shapes: Vec<Shape>,
+    /// A place in `shapes` for each node.
+    places: Vec<u32>,
+}
+
+impl Objects {
+    pub(super) fn new(shapes: Vec<Shape>, places: Vec<u32>) -> Objects {
+        Objects { shapes, places }
+    }
+
+    /// Of objects with these bytes and types.
+    #[cfg(test)]
+    pub(crate) fn of(objects: impl Iterator<Item = (u64, u32)>) -> Objects {
+        let shapes: Vec<Shape> = objects.map(|(size, kind)| Shape { size, kind }).collect();
+        Objects { places: (0..shapes.len() as u32).collect(), shapes }
+    }
+
+    #[inline]
+    fn shape(&self, node: u32) -> Shape {
+        let place = self.places.get(node as usize);
+        place.and_then(|place| self.shapes.get(*place as usize)).copied().unwrap_or(Shape { size: 0, kind: u32::MAX })
+    }
+}
+
 impl HeapGraph {
+    /// How many objects there are.
+    pub fn len(&self) -> u32 {
+        self.addresses.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.addresses.is_empty()
+    }
+
+    /// The address of an object; 0 of what is no object.
+    pub fn address(&self, node: u32) -> u64 {
+        self.addresses.get(node).unwrap_or_default()
+    }
+
+    /// The bytes of an object.
+    #[inline]
+    pub fn size(&self, node: u32) -> u64 {
+        self.objects.shape(node).size
+    }
+
+    /// The type of an object: a place in `type_names`.
+    #[inline]
+    pub fn kind(&self, node: u32) -> u32 {
+        self.objects.shape(node).kind
+    }
+
+    /// Type and bytes of each object.
+    pub fn objects(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        (0..self.len()).map(|node| {
+            let Shape { size, kind } = self.objects.shape(node);
+            (kind, size)
+        })
+    }
+
     /// The object at this address, or the one that the address lies in.
     pub fn find(&self, address: u64) -> Option<u32> {
-        containing(&self.addresses, &self.sizes, address)
+        let node = self.addresses.at_or_below(address)?;
+        let offset = address.checked_sub(self.addresses.get(node)?)?;
+        (offset == 0 || offset < self.size(node)).then_some(node)
     }
 
     /// The objects that have roots, in the order of [`HeapGraph::roots`].
@@ -60,20 +124,18 @@ impl HeapGraph {
         self.roots.iter().map(|root| root.node).collect()
     }
 
+    /// References from a root to each object: 1 for a root's own object, 0 when no root leads to it.
+    pub fn distances(&self) -> Vec<u32> {
+        distances(&self.references, &self.root_nodes())
+    }
+
     /// The name of an object's type.
-    pub fn type_name(&self, node: u32) -> &Arc<str> {
-        &self.type_names[self.types[node as usize] as usize]
+    pub fn type_name(&self, node: u32) -> &str {
+        self.type_names.get(self.kind(node) as usize).map_or("", |name| name)
     }
 
     /// The bytes of all objects.
     pub fn size_bytes(&self) -> u64 {
-        self.sizes.iter().fold(0, |sum, size| sum.saturating_add(*size))
+        self.objects().fold(0, |sum, (_, size)| sum.saturating_add(size))
     }
-}
-
-/// The object that holds an address: the last one that begins at or below it, if it reaches as far.
-pub(super) fn containing(addresses: &[u64], sizes: &[u64], address: u64) -> Option<u32> {
-    let place = addresses.partition_point(|start| *start <= address).checked_sub(1)?;
-    let offset = address - addresses[place];
-    (offset == 0 || offset < sizes[place]).then_some(place as u32)
 }

@@ -7,32 +7,28 @@ use foldhash::fast::RandomState;
 use tracequet_facts::fact::{Fact, HeapDominator};
 use tracequet_trace::error::Result;
 
-use super::build::{BYTES_PER_OBJECT, BYTES_PER_REFERENCE, RootRow, WalkRows, build};
+use super::build::{Names, RootRow, build};
 use super::graph::HeapGraph;
+use super::limit::{BYTES_PER_OBJECT, BYTES_PER_REFERENCE, Limit};
 use super::snapshots::Snapshot;
 use super::types::Retention;
+use super::walk::Walk;
 use crate::allowance::Allowance;
 
-/// Memory that a stored object or root takes beside that of the graph, in a list that doubles when it grows.
-const OBJECT_STORED: u64 = 48;
-
-/// The same for a reference: the addresses of its two ends.
-const REFERENCE_STORED: u64 = 32;
+/// Memory of a root that waits for its graph, in a list that doubles when it grows.
+const ROOT_STORED: u64 = 48;
 
 /// The walks of a recording.
 #[derive(Debug)]
 pub struct HeldWalks {
     allowance: Allowance,
-    walks: BTreeMap<u32, Walk>,
+    walks: BTreeMap<u32, Held>,
     names: HashMap<u64, Arc<str>, RandomState>,
 }
 
 #[derive(Debug, Default)]
-struct Walk {
-    /// Address, size, type.
-    objects: Vec<[u64; 3]>,
-    references: Vec<[u64; 2]>,
-    dependents: Vec<[u64; 2]>,
+struct Held {
+    walk: Walk,
     /// Objects with strong roots. The roots are not shown here, so that their kinds are not kept.
     roots: Vec<(u64, bool, u32)>,
 }
@@ -50,35 +46,44 @@ impl HeldWalks {
         }
         match fact {
             Fact::HeapObject(rows) => {
-                for row in rows.iter() {
-                    self.walk(row.gc_id, BYTES_PER_OBJECT + OBJECT_STORED).objects.push([
-                        row.object_id,
-                        row.size_bytes,
-                        row.type_id,
-                    ]);
-                }
+                self.add(
+                    rows,
+                    BYTES_PER_OBJECT,
+                    |row| row.gc_id,
+                    |held, row| {
+                        held.walk.object(row.object_id, row.size_bytes, row.type_id);
+                    },
+                );
             }
             Fact::HeapReference(rows) => {
-                for row in rows.iter() {
-                    let walk = self.walk(row.gc_id, BYTES_PER_REFERENCE + REFERENCE_STORED);
-                    walk.references.push([row.object_id, row.target_object_id]);
-                }
+                self.add(
+                    rows,
+                    BYTES_PER_REFERENCE,
+                    |row| row.gc_id,
+                    |held, row| {
+                        held.walk.references.push(row.object_id, row.target_object_id);
+                    },
+                );
             }
             Fact::GcWeakElement(rows) => {
-                for row in rows.iter() {
-                    let walk = self.walk(row.gc_id, BYTES_PER_REFERENCE + REFERENCE_STORED);
-                    walk.dependents.push([row.key_object_id, row.value_object_id]);
-                }
+                self.add(
+                    rows,
+                    BYTES_PER_REFERENCE,
+                    |row| row.gc_id,
+                    |held, row| {
+                        held.walk.dependents.push(row.key_object_id, row.value_object_id);
+                    },
+                );
             }
             Fact::GcRoot(rows) => {
-                for row in rows.iter() {
-                    let is_static = row.root_kind == "static";
-                    self.walk(row.gc_id, BYTES_PER_OBJECT + OBJECT_STORED).roots.push((
-                        row.object_id,
-                        is_static,
-                        row.root_flags,
-                    ));
-                }
+                self.add(
+                    rows,
+                    BYTES_PER_OBJECT + ROOT_STORED,
+                    |row| row.gc_id,
+                    |held, row| {
+                        held.roots.push((row.object_id, row.root_kind == "static", row.root_flags));
+                    },
+                );
             }
             Fact::Type(rows) => {
                 for row in rows.iter().filter(|row| !row.name.is_empty()) {
@@ -94,9 +99,15 @@ impl HeldWalks {
         }
     }
 
-    fn walk(&mut self, gc_id: u32, bytes: u64) -> &mut Walk {
-        self.allowance.take(bytes);
-        self.walks.entry(gc_id).or_default()
+    /// Adds rows to their walks. Each takes `bytes` of its graph later, beside what it takes now.
+    fn add<R>(&mut self, rows: &[R], bytes: u64, gc_id: impl Fn(&R) -> u32, add: impl Fn(&mut Held, &R)) {
+        for rows in rows.chunk_by(|a, b| gc_id(a) == gc_id(b)) {
+            let Some(id) = rows.first().map(&gc_id) else { continue };
+            let held = self.walks.entry(id).or_default();
+            let before = held.walk.bytes();
+            rows.iter().for_each(|row| add(held, row));
+            self.allowance.take(held.walk.bytes() - before + rows.len() as u64 * bytes);
+        }
     }
 
     /// What is to be said when the walks were too large.
@@ -106,10 +117,10 @@ impl HeldWalks {
 
     /// Calls `each` with the rows of `heap_dominator` of all walks; with none when they were too large.
     pub fn finish(mut self, mut each: impl FnMut(&HeapDominator) -> Result<()>) -> Result<()> {
-        while let Some((gc_id, walk)) = self.walks.pop_first() {
-            let snapshot = Snapshot::stored(gc_id, walk.objects.len() as u64);
-            let graph = build(&Rows { walk: &walk, names: &self.names }, &snapshot, u64::MAX)?;
-            drop(walk);
+        while let Some((gc_id, Held { walk, roots })) = self.walks.pop_first() {
+            let snapshot = Snapshot::stored(gc_id, walk.object_count());
+            let limit = Limit { gc_id, memory: u64::MAX };
+            let graph = build(walk, &Stored { roots: &roots, names: &self.names }, &snapshot, &limit)?;
             dominators(&graph, &mut each)?;
         }
         Ok(())
@@ -119,44 +130,29 @@ impl HeldWalks {
 /// The rows of one walk, in the order of addresses.
 fn dominators(graph: &HeapGraph, each: &mut impl FnMut(&HeapDominator) -> Result<()>) -> Result<()> {
     let retention = Retention::of(graph)?;
-    let address = |node: u32| graph.addresses.get(node as usize).copied().unwrap_or_default();
-    let rows = graph.addresses.iter().zip(&retention.bytes).zip(&retention.counts);
-    let rows = rows.zip(&retention.distances).zip(&retention.outermost).zip(0u32..);
-    for (((((object_id, retained_bytes), retained_count), root_distance), is_outermost), node) in rows {
+    for ((node, object_id), root_distance) in (0..).zip(graph.addresses.iter()).zip(graph.distances()) {
         each(&HeapDominator {
             gc_id: graph.snapshot.gc_id,
-            object_id: *object_id,
-            dominator_id: retention.dominators.dominator(node).map_or(0, address),
-            retained_bytes: *retained_bytes,
-            retained_count: *retained_count,
-            root_distance: *root_distance,
-            is_outermost: *is_outermost,
+            object_id,
+            dominator_id: retention.dominators.dominator(node).map_or(0, |node| graph.address(node)),
+            retained_bytes: retention.bytes(graph, node),
+            retained_count: retention.count(node),
+            root_distance,
+            is_outermost: retention.is_outermost(node),
         })?;
     }
     Ok(())
 }
 
-/// The rows of one walk.
-struct Rows<'w> {
-    walk: &'w Walk,
+/// What is known of a walk while its recording is converted.
+struct Stored<'w> {
+    roots: &'w [(u64, bool, u32)],
     names: &'w HashMap<u64, Arc<str>, RandomState>,
 }
 
-impl WalkRows for Rows<'_> {
-    fn objects(&self, each: &mut dyn FnMut(u64, u64, u64) -> Result<()>) -> Result<()> {
-        self.walk.objects.iter().try_for_each(|[address, size, kind]| each(*address, *size, *kind))
-    }
-
-    fn references(&self, each: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<()> {
-        self.walk.references.iter().try_for_each(|[object, target]| each(*object, *target))
-    }
-
-    fn dependents(&self, each: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<()> {
-        self.walk.dependents.iter().try_for_each(|[key, value]| each(*key, *value))
-    }
-
+impl Names for Stored<'_> {
     fn roots(&self, each: &mut dyn FnMut(RootRow<'_>) -> Result<()>) -> Result<()> {
-        self.walk.roots.iter().try_for_each(|(object_id, is_static, flags)| {
+        self.roots.iter().try_for_each(|(object_id, is_static, flags)| {
             let kind = if *is_static { "static" } else { "other" };
             each(RootRow { object_id: *object_id, kind, flags: *flags, root_id: 0, name: None })
         })

@@ -6,21 +6,51 @@ use std::sync::Arc;
 use tracequet_dataset::read::{Column, Recording, arrow_array::RecordBatch};
 use tracequet_trace::error::Result;
 
-use super::build::{RootRow, WalkRows, build};
+use super::build::{Names, RootRow, build};
 use super::graph::HeapGraph;
+use super::limit::Limit;
 use super::snapshots::{Snapshot, number};
 use super::texts::Texts;
+use super::walk::Walk;
 
 /// The tables that the graph is read from.
 pub const TABLES: [&str; 7] = ["gc", "gc_root", "gc_weak_element", "heap_object", "heap_reference", "method", "type"];
 
+/// Those of them that have a row for each object or reference.
+pub const LARGE_TABLES: [&str; 3] = ["gc_weak_element", "heap_object", "heap_reference"];
+
+/// Rows between two looks at how much memory they take.
+const STEP: u64 = 1 << 16;
+
 /// Reads the graph of a snapshot. `memory` is what it may take in bytes: [`BYTES_PER_OBJECT`] for each object and root, and
-/// [`BYTES_PER_REFERENCE`] for each reference. More is a usage error, before it is allocated.
+/// [`BYTES_PER_REFERENCE`] for each reference. More is an error, before it is allocated.
 ///
 /// [`BYTES_PER_OBJECT`]: super::BYTES_PER_OBJECT
 /// [`BYTES_PER_REFERENCE`]: super::BYTES_PER_REFERENCE
 pub fn read(recording: &Recording<'_>, snapshot: &Snapshot, memory: u64) -> Result<HeapGraph> {
-    build(&Rows { recording, snapshot }, snapshot, memory)
+    let limit = Limit { gc_id: snapshot.gc_id, memory };
+    limit.objects(snapshot.objects)?;
+    let rows = Rows { recording, snapshot };
+    let mut walk = Walk::default();
+    let is_step = |rows: u64| rows.is_multiple_of(STEP);
+    rows.each("heap_object", ["object_id", "size_bytes", "type_id"], |[id, size, kind], row| {
+        walk.object(number(id, row), number(size, row), number(kind, row));
+        if is_step(walk.object_count()) { limit.check(&walk, 0) } else { Ok(()) }
+    })?;
+    rows.each("heap_reference", ["object_id", "target_object_id"], |[object, target], row| {
+        walk.references.push(number(object, row), number(target, row));
+        if is_step(walk.reference_count()) { limit.check(&walk, 0) } else { Ok(()) }
+    })?;
+    rows.each("gc_weak_element", ["key_object_id", "value_object_id"], |[key, value], row| {
+        walk.dependents.push(number(key, row), number(value, row));
+        if is_step(walk.reference_count()) { limit.check(&walk, 0) } else { Ok(()) }
+    })?;
+    build(walk, &rows, snapshot, &limit)
+}
+
+/// Makes the graph of a walk that was kept, with the names and roots of the dataset.
+pub(super) fn of_kept(walk: Walk, recording: &Recording<'_>, snapshot: &Snapshot, limit: &Limit) -> Result<HeapGraph> {
+    build(walk, &Rows { recording, snapshot }, snapshot, limit)
 }
 
 /// The rows of a snapshot in the tables of a recording.
@@ -54,25 +84,7 @@ impl Rows<'_, '_> {
     }
 }
 
-impl WalkRows for Rows<'_, '_> {
-    fn objects(&self, each: &mut dyn FnMut(u64, u64, u64) -> Result<()>) -> Result<()> {
-        self.each("heap_object", ["object_id", "size_bytes", "type_id"], |[id, size, kind], row| {
-            each(number(id, row), number(size, row), number(kind, row))
-        })
-    }
-
-    fn references(&self, each: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<()> {
-        self.each("heap_reference", ["object_id", "target_object_id"], |[object, target], row| {
-            each(number(object, row), number(target, row))
-        })
-    }
-
-    fn dependents(&self, each: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<()> {
-        self.each("gc_weak_element", ["key_object_id", "value_object_id"], |[key, value], row| {
-            each(number(key, row), number(value, row))
-        })
-    }
-
+impl Names for Rows<'_, '_> {
     fn roots(&self, each: &mut dyn FnMut(RootRow<'_>) -> Result<()>) -> Result<()> {
         let columns = ["object_id", "root_kind", "root_flags", "root_id", "name"];
         self.each("gc_root", columns, |[object, kind, flags, id, name], row| {

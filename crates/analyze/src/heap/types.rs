@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use tracequet_trace::error::{Error, Result};
 
-use super::distance;
 use super::dominators::Dominators;
 use super::graph::HeapGraph;
 
@@ -15,14 +14,11 @@ use super::graph::HeapGraph;
 pub struct Retention {
     /// The dominator tree.
     pub dominators: Dominators,
-    /// Bytes of each object and of all that it dominates.
-    pub bytes: Vec<u64>,
-    /// Objects that it dominates, and itself.
-    pub counts: Vec<u32>,
-    /// References from a root: 1 for a root's own object, 0 when no root leads to it.
-    pub distances: Vec<u32>,
-    /// Whether no object of the same type dominates it: the retained bytes of a type are the sum over these.
-    pub outermost: Vec<bool>,
+    /// Bytes of what each number of the tree and all that it dominates have, and how many objects they are.
+    bytes: Vec<u64>,
+    counts: Vec<u32>,
+    /// A bit for each object that an object of its type dominates.
+    inner: Vec<u64>,
 }
 
 /// The objects of a type.
@@ -49,33 +45,51 @@ impl Retention {
         let roots = graph.root_nodes();
         let dominators = Dominators::of(&graph.references, &roots)
             .ok_or_else(|| Error::Internal("more references than numbers".into()))?;
-        let (mut bytes, mut counts) = (graph.sizes.clone(), vec![1u32; graph.sizes.len()]);
-        for (node, dominator) in dominators.from_behind() {
-            if let Some(dominator) = dominator {
-                bytes[dominator as usize] = bytes[dominator as usize].saturating_add(bytes[node as usize]);
-                counts[dominator as usize] += counts[node as usize];
-            }
+        let count = dominators.numbers();
+        let own = |number: u32| if number == 0 { 0 } else { graph.size(dominators.node(number)) };
+        let mut bytes: Vec<u64> = (0..count).map(own).collect();
+        let mut counts = vec![1u32; count as usize];
+        for (node, above) in dominators.numbered_from_behind().filter(|(_, above)| *above != 0) {
+            let (size, objects) = match dominators.number(node) {
+                Some(number) => (bytes[number as usize], counts[number as usize]),
+                None => (graph.size(node), 1),
+            };
+            bytes[above as usize] = bytes[above as usize].saturating_add(size);
+            counts[above as usize] += objects;
         }
-        let mut outermost = vec![true; graph.sizes.len()];
+        let mut inner = vec![0u64; graph.len().div_ceil(64) as usize];
         // Objects of each type on the way from the root of the tree.
         let above = std::cell::RefCell::new(vec![0u32; graph.type_names.len()]);
         dominators.walk(
             |node| {
-                let place = &mut above.borrow_mut()[graph.types[node as usize] as usize];
-                outermost[node as usize] = *place == 0;
+                let place = &mut above.borrow_mut()[graph.kind(node) as usize];
+                inner[node as usize / 64] |= u64::from(*place != 0) << (node % 64);
                 *place += 1;
             },
-            |node| above.borrow_mut()[graph.types[node as usize] as usize] -= 1,
+            |node| above.borrow_mut()[graph.kind(node) as usize] -= 1,
         );
-        let distances = distance::distances(&graph.references, &roots);
-        Ok(Retention { dominators, bytes, counts, distances, outermost })
+        Ok(Retention { dominators, bytes, counts, inner })
+    }
+
+    /// Bytes of an object and of all that it dominates. An object that no root leads to retains itself.
+    pub fn bytes(&self, graph: &HeapGraph, node: u32) -> u64 {
+        self.dominators.number(node).map_or_else(|| graph.size(node), |number| self.bytes[number as usize])
+    }
+
+    /// Objects that an object dominates, and itself.
+    pub fn count(&self, node: u32) -> u32 {
+        self.dominators.number(node).map_or(1, |number| self.counts[number as usize])
+    }
+
+    /// Whether no object of the same type dominates it: the retained bytes of a type are the sum over these.
+    pub fn is_outermost(&self, node: u32) -> bool {
+        self.inner[node as usize / 64] >> (node % 64) & 1 == 0
     }
 
     /// Objects that no root leads to, and their bytes.
     pub fn unreachable(&self, graph: &HeapGraph) -> (u64, u64) {
-        let bytes =
-            self.distances.iter().zip(&graph.sizes).filter(|(distance, _)| **distance == 0).map(|(_, size)| *size);
-        bytes.fold((0, 0), |(count, sum), size| (count + 1, sum.saturating_add(size)))
+        let nodes = (0..graph.len()).filter(|node| !self.dominators.is_reachable(*node));
+        nodes.fold((0, 0), |(count, sum), node| (count + 1, sum.saturating_add(graph.size(node))))
     }
 
     /// The types, those that retain most first.
@@ -89,14 +103,14 @@ impl Retention {
             unreachable: 0,
         };
         let mut rows: Vec<TypeRow> = graph.type_names.iter().map(row).collect();
-        for (node, kind) in graph.types.iter().enumerate() {
-            let row = &mut rows[*kind as usize];
+        for (node, (kind, size)) in (0..).zip(graph.objects()) {
+            let row = &mut rows[kind as usize];
             row.objects += 1;
-            row.size_bytes = row.size_bytes.saturating_add(graph.sizes[node]);
-            row.unreachable += u64::from(self.distances[node] == 0);
-            if self.outermost[node] {
-                row.retained_bytes = row.retained_bytes.saturating_add(self.bytes[node]);
-                row.retained_objects += u64::from(self.counts[node]);
+            row.size_bytes = row.size_bytes.saturating_add(size);
+            row.unreachable += u64::from(!self.dominators.is_reachable(node));
+            if self.is_outermost(node) {
+                row.retained_bytes = row.retained_bytes.saturating_add(self.bytes(graph, node));
+                row.retained_objects += u64::from(self.count(node));
             }
         }
         rows.sort_by(|a, b| (b.retained_bytes, b.size_bytes, &a.name).cmp(&(a.retained_bytes, a.size_bytes, &b.name)));

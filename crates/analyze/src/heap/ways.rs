@@ -36,12 +36,12 @@ pub(crate) fn ways(graph: &HeapGraph, retention: &Retention) -> Vec<u64> {
     // Addresses of handles are others in each recording.
     let named = graph.roots.iter().filter(|root| root.name.is_some());
     let roots: HashMap<u32, u64, RandomState> = named.map(|root| (root.node, hash(&root.describe()))).collect();
-    let mut ways = vec![0; graph.sizes.len()];
+    let mut ways = vec![0; graph.len() as usize];
     retention.dominators.walk(
         |node| {
-            let own = types[graph.types[node as usize] as usize];
+            let own = types[graph.kind(node) as usize];
             ways[node as usize] = match retention.dominators.dominator(node) {
-                Some(above) if types[graph.types[above as usize] as usize] == own => ways[above as usize],
+                Some(above) if types[graph.kind(above) as usize] == own => ways[above as usize],
                 Some(above) => mixed(ways[above as usize], own),
                 None => mixed(roots.get(&node).copied().unwrap_or(1), own),
             };
@@ -78,15 +78,18 @@ pub fn held(graph: &HeapGraph, retention: &Retention, type_name: &str, before: i
     }
     let mut found: BTreeMap<u64, Way> = BTreeMap::new();
     let ways = ways(graph, retention);
-    let nodes = (0u32..).zip(&graph.types).filter(|(_, kind)| of_type[**kind as usize]);
-    for (node, _) in nodes {
+    for (node, (kind, size)) in (0u32..).zip(graph.objects()) {
+        if !of_type[kind as usize] {
+            continue;
+        }
         let Way(objects, bytes, retained, largest) = found.entry(ways[node as usize]).or_insert(Way(0, 0, 0, node));
         *objects += 1;
-        *bytes = bytes.saturating_add(graph.sizes[node as usize]);
-        if retention.outermost[node as usize] {
-            *retained = retained.saturating_add(retention.bytes[node as usize]);
+        *bytes = bytes.saturating_add(size);
+        let of_node = retention.bytes(graph, node);
+        if retention.is_outermost(node) {
+            *retained = retained.saturating_add(of_node);
         }
-        if retention.bytes[node as usize] > retention.bytes[*largest as usize] {
+        if of_node > retention.bytes(graph, *largest) {
             *largest = node;
         }
     }

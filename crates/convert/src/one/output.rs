@@ -7,7 +7,7 @@ use std::path::Path;
 use tracequet_analyze::cohort::stored_cohorts;
 use tracequet_analyze::collection::SpilledCollections;
 use tracequet_analyze::findings::{self, Findings};
-use tracequet_analyze::heap::HeldWalks;
+use tracequet_analyze::heap::{HeldWalks, KeptWalk};
 use tracequet_analyze::lifetime::{Samples, stored_lifetimes};
 use tracequet_analyze::metrics::{Figures, Missing, definition_of};
 use tracequet_dataset::format::Recorded;
@@ -20,6 +20,7 @@ use tracequet_facts::fact::{self, Alpc, ContextSwitch, Fact, FactSink, FileIo, T
 use tracequet_trace::error::{Error, Problem, Result, Severity};
 use tracequet_trace::reader::NO_SUBJECT;
 
+use crate::keep_walk::KeepWalk;
 use crate::request::Convert;
 use crate::summary::{FailedInput, InputSummary, TableSummary};
 
@@ -37,6 +38,8 @@ pub(crate) struct TableOutput {
     findings: Option<(Findings, Option<String>)>,
     /// The walks of the heap, when it was asked what their objects retain.
     walks: Option<HeldWalks>,
+    /// The walk that the caller asked for, and where it goes at the end.
+    kept: Option<(KeptWalk, KeepWalk)>,
     /// The collections with their ranges, when survival over time or lifetimes were asked for.
     collections: Option<SpilledCollections>,
     /// Whether survival over time was.
@@ -56,6 +59,9 @@ impl FactSink for TableOutput {
         }
         if let Some(walks) = &mut self.walks {
             walks.fact(&fact);
+        }
+        if let Some((walk, _)) = &mut self.kept {
+            walk.fact(&fact);
         }
         if let Some(collections) = &mut self.collections {
             collections.fact(&fact);
@@ -101,6 +107,7 @@ impl TableOutput {
         // In one order and each name once, as in the entry of the recording, whatever the order of the options.
         let labels = request.labels.iter().cloned().collect();
         let walks = request.dominators.map(HeldWalks::new);
+        let kept = request.keep_walk.as_ref().map(|keep| (keep.begin(), keep.clone()));
         let collections = request.cohorts.max(request.lifetimes).map(SpilledCollections::new);
         let samples = request.lifetimes.map(Samples::new);
         let (problems, table_ids) = (BTreeMap::new(), Vec::new());
@@ -111,6 +118,7 @@ impl TableOutput {
             problems,
             table_ids,
             walks,
+            kept,
             collections,
             cohorts: request.cohorts.is_some(),
             samples,
@@ -248,6 +256,9 @@ impl TableOutput {
         dataset: &mut dyn TableSink,
         failure: Option<Error>,
     ) -> Result<(InputSummary, Vec<TableSummary>)> {
+        if let Some((walk, keep)) = self.kept.take() {
+            keep.put(walk);
+        }
         if failure.is_none() {
             self.dominators(summary.bytes, dataset)?;
             self.followed(summary.bytes, dataset)?;

@@ -1,0 +1,137 @@
+//! A walk of the heap that is kept while a recording is converted, so that its objects are not written and read again.
+
+use std::collections::BTreeMap;
+
+use tracequet_dataset::read::Recording;
+use tracequet_facts::fact::Fact;
+use tracequet_trace::error::{Error, Result};
+
+use super::graph::HeapGraph;
+use super::limit::Limit;
+use super::read::of_kept;
+use super::snapshots::Snapshot;
+use super::walk::Walk;
+
+/// The objects and references of one walk: that of a collection, or the last one.
+#[derive(Debug)]
+pub struct KeptWalk {
+    memory: u64,
+    wanted: Option<u32>,
+    /// The last collection that has objects, and those behind it, which may get some.
+    walks: BTreeMap<u32, Walk>,
+    last: u32,
+    refused: Option<String>,
+}
+
+impl KeptWalk {
+    /// For a graph that takes at most this many bytes: of a collection by its `gc_id`, or of the last one with a walk.
+    pub fn new(memory: u64, gc_id: Option<u32>) -> KeptWalk {
+        KeptWalk { memory, wanted: gc_id, walks: BTreeMap::new(), last: 0, refused: None }
+    }
+
+    /// Takes what is part of the walk. Beyond the memory nothing is kept.
+    pub fn fact(&mut self, fact: &Fact<'_>) {
+        match fact {
+            Fact::HeapObject(rows) => {
+                if let (None, Some(last)) = (self.wanted, rows.iter().map(|row| row.gc_id).max())
+                    && last > self.last
+                {
+                    self.last = last;
+                    self.walks = self.walks.split_off(&last);
+                }
+                self.add(rows, |row| row.gc_id, |walk, row| walk.object(row.object_id, row.size_bytes, row.type_id));
+            }
+            Fact::HeapReference(rows) => {
+                let add = |walk: &mut Walk, row: &_| {
+                    let tracequet_facts::fact::HeapReference { object_id, target_object_id, .. } = row;
+                    walk.references.push(*object_id, *target_object_id);
+                };
+                self.add(rows, |row| row.gc_id, add);
+            }
+            Fact::GcWeakElement(rows) => {
+                let add = |walk: &mut Walk, row: &_| {
+                    let tracequet_facts::fact::GcWeakElement { key_object_id, value_object_id, .. } = row;
+                    walk.dependents.push(*key_object_id, *value_object_id);
+                };
+                self.add(rows, |row| row.gc_id, add);
+            }
+            _ => {}
+        }
+    }
+
+    fn add<R>(&mut self, rows: &[R], gc_id: impl Fn(&R) -> u32, add: impl Fn(&mut Walk, &R)) {
+        for rows in rows.chunk_by(|a, b| gc_id(a) == gc_id(b)) {
+            let Some(id) = rows.first().map(&gc_id) else { continue };
+            let is_wanted = self.wanted.map_or(id >= self.last, |wanted| wanted == id);
+            if !is_wanted || self.refused.is_some() {
+                continue;
+            }
+            let walk = self.walks.entry(id).or_default();
+            rows.iter().for_each(|row| add(walk, row));
+            if let Err(error) = (Limit { gc_id: id, memory: self.memory }).check(walk, 0) {
+                self.refused = Some(error.to_string());
+                self.walks.clear();
+            }
+        }
+    }
+
+    /// The graph of the walk, with the roots and names of the dataset that was written meanwhile. Fails when it takes more memory than
+    /// is allowed, and when the walk is another one.
+    pub fn graph(mut self, recording: &Recording<'_>, snapshot: &Snapshot) -> Result<HeapGraph> {
+        if let Some(message) = self.refused {
+            return Err(Error::OverMemory(message));
+        }
+        let limit = Limit { gc_id: snapshot.gc_id, memory: self.memory };
+        let walk = self.walks.remove(&snapshot.gc_id);
+        let walk = walk.ok_or_else(|| Error::Internal(format!("no walk of collection {} was kept", snapshot.gc_id)))?;
+        self.walks.clear();
+        of_kept(walk, recording, snapshot, &limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracequet_facts::fact::{GcWeakElement, HeapObject, HeapReference};
+
+    use super::*;
+
+    /// Objects and references of a collection, those of a handle before its objects.
+    fn walk(into: &mut KeptWalk, gc_id: u32, objects: u64) {
+        let weak = GcWeakElement { gc_id, key_object_id: 8, value_object_id: 16, ..GcWeakElement::default() };
+        into.fact(&Fact::GcWeakElement(&[weak]));
+        for number in 0..objects {
+            let object = HeapObject { gc_id, object_id: number * 8, size_bytes: 8, ..HeapObject::default() };
+            let reference = HeapReference { gc_id, object_id: number * 8, ..HeapReference::default() };
+            into.fact(&Fact::HeapObject(&[object]));
+            into.fact(&Fact::HeapReference(&[reference]));
+        }
+    }
+
+    fn kept(walks: &KeptWalk) -> Vec<(u32, u64, u64)> {
+        walks.walks.iter().map(|(gc_id, walk)| (*gc_id, walk.object_count(), walk.reference_count())).collect()
+    }
+
+    #[test]
+    fn the_last_walk_with_objects_is_kept_or_the_one_that_is_asked_for() {
+        let (mut last, mut asked) = (KeptWalk::new(1 << 20, None), KeptWalk::new(1 << 20, Some(3)));
+        for walks in [&mut last, &mut asked] {
+            for (gc_id, objects) in [(1, 5), (3, 7), (4, 0), (6, 9), (8, 0)] {
+                walk(walks, gc_id, objects);
+            }
+            // What comes late for another one is left out.
+            walk(walks, 1, 2);
+        }
+        assert_eq!(kept(&last), [(6, 9, 10), (8, 0, 1)]);
+        assert_eq!(kept(&asked), [(3, 7, 8)]);
+    }
+
+    #[test]
+    fn a_walk_beyond_the_memory_is_refused_with_what_it_takes() {
+        let mut walks = KeptWalk::new(100_000, None);
+        walk(&mut walks, 1, 10_000);
+        assert!(walks.walks.is_empty());
+        assert!(
+            walks.refused.is_some_and(|message| message.contains("100,000") || message.contains("1 MB are allowed"))
+        );
+    }
+}
