@@ -72,7 +72,7 @@ impl Job {
         lake: &Lake,
         schema_version: u32,
         threads: usize,
-        changes: &dyn Fn(&Recorded) -> Option<(Recorded, Option<BTreeSet<String>>)>,
+        changes: &dyn Fn(&Recorded) -> Change,
     ) -> std::result::Result<Option<Made>, NotMade> {
         let coming = self.coming(changes);
         if coming.is_empty() {
@@ -118,7 +118,7 @@ impl Job {
     }
 
     /// Its recordings, in the order of their keys.
-    fn coming(&self, changes: &dyn Fn(&Recorded) -> Option<(Recorded, Option<BTreeSet<String>>)>) -> Vec<Coming<'_>> {
+    fn coming(&self, changes: &dyn Fn(&Recorded) -> Change) -> Vec<Coming<'_>> {
         let mut coming: Vec<Coming<'_>> = Vec::new();
         for entry in &self.singles {
             coming.push(Coming {
@@ -212,6 +212,10 @@ impl Job {
     }
 }
 
+/// What becomes of a recording of a pack: nothing if it is left out, else what its entry says from then on, and the tables that stay
+/// (`None`: all).
+pub(super) type Change = Option<(Recorded, Option<BTreeSet<String>>)>;
+
 type Files = Vec<(PathBuf, PackedFile)>;
 
 /// Merges the tables. Fails with the place of the table.
@@ -275,7 +279,7 @@ fn merge_one(
 }
 
 /// What a recording of a pack keeps in compaction: all.
-pub(super) fn all(recorded: &Recorded) -> Option<(Recorded, Option<BTreeSet<String>>)> {
+pub(super) fn all(recorded: &Recorded) -> Change {
     Some((recorded.clone(), None))
 }
 

@@ -126,14 +126,13 @@ fn entry_of(lake: &Lake, key: &str, schema_version: u32) -> Result<Option<(Entry
     Ok((is_whole && entry.recorded.schema_version == Some(schema_version)).then_some((entry, tag)))
 }
 
+/// Keys of recordings, and the tags of their entries.
+type Tags = Vec<(String, String)>;
+
 /// A job with the entries and packs of a group, and the tags of the entries. Nothing if one is gone.
-fn job_of(
-    lake: &Lake,
-    group: &Group,
-    mut packs: BTreeMap<String, Pack>,
-) -> Result<Option<(Job, Vec<(String, String)>)>> {
+fn job_of(lake: &Lake, group: &Group, mut packs: BTreeMap<String, Pack>) -> Result<Option<(Job, Tags)>> {
     let mut job = Job::default();
-    let mut tags = Vec::new();
+    let mut tags = Tags::new();
     for key in &group.singles {
         let Some(Ok((tag, text))) = lake.storage().entry(key)? else { return Ok(None) };
         let Ok(entry) = Entry::parse(key, &text) else { return Ok(None) };
