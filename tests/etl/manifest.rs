@@ -443,7 +443,7 @@ fn a_directory_of_manifests_is_read_file_by_file() {
     let manifests = folder.path().join("manifests");
     std::fs::create_dir(&manifests).expect("room");
     let request = || Convert::default().inputs([recording.clone()]).manifests([manifests.clone()]);
-    let error = EventManifests::open(&[manifests.clone()]).err().map(|e| e.to_string());
+    let error = EventManifests::open(std::slice::from_ref(&manifests)).err().map(|e| e.to_string());
     assert!(error.is_some_and(|why| why.contains("has no .man, .xml or .tmf")));
     std::fs::write(manifests.join("shop.MAN"), MANIFEST).expect("room");
     std::fs::write(manifests.join("a.xml"), "<a").expect("room");

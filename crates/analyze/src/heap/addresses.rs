@@ -149,7 +149,7 @@ mod tests {
             let mut plain: Vec<u64> = match round % 4 {
                 // Close to each other, as objects are; in few places; anywhere; at the edges.
                 0 => (0..1 + dice.below(400)).map(|_| 0x7f00_0000_0000 + dice.below(4000) * 8).collect(),
-                1 => (0..1 + dice.below(400)).map(|n| (n % 3) << 34 | 0xffff_0000 + dice.below(1 << 17)).collect(),
+                1 => (0..1 + dice.below(400)).map(|n| ((n % 3) << 34) | (0xffff_0000 + dice.below(1 << 17))).collect(),
                 2 => (0..dice.below(60)).map(|_| dice.below(u64::MAX) << 11).collect(),
                 _ => vec![0, 1, 0xffff_ffff, 1 << 32, (1 << 32) + 1, u64::MAX - 1, u64::MAX],
             };

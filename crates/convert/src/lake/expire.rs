@@ -71,7 +71,7 @@ fn expire_at(lake: &Lake, wanted: &Expire, now: SystemTime) -> Result<Vec<Expire
     let mut gone = Vec::new();
     let chosen = chosen(lake, wanted, now)?;
     let keys: Vec<String> = chosen.iter().map(|recorded| recorded.trace_id.clone()).collect();
-    let packed = bytes_in_packs(lake, &keys, &keeps)?;
+    let packed = bytes_in_packs(lake, &keys, keeps)?;
     let went = match (wanted.dry_run, is_whole) {
         (true, _) => None,
         (false, true) => Some(remove_all_after(lake, &keys, keeps)?),

@@ -169,7 +169,7 @@ impl StoredDataset {
 }
 
 /// Gives files of packs that are not in their places the names of these. Returns where they are.
-fn placed(objects: &mut Vec<Object>) -> HashMap<String, String> {
+fn placed(objects: &mut [Object]) -> HashMap<String, String> {
     let there: HashSet<String> = objects.iter().map(|object| object.key.clone()).collect();
     let mut waiting = HashMap::new();
     for object in objects.iter_mut() {
