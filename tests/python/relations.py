@@ -24,10 +24,10 @@ def has(table, *names):
 
 
 def refers(table, column, other, key):
-    """Each number of a column, but for 0, is the key of a row of another table."""
+    """Each number of a column, but for 0 and null, is the key of a row of another table."""
     if has(table, column):
         relations[f"{table}.{column} is in {other}"] = f"""
-            SELECT trace_id, {column} = 0 OR EXISTS (FROM {other} o WHERE o.{key} = t.{column} AND o.trace_id = t.trace_id)
+            SELECT trace_id, coalesce({column}, 0) = 0 OR EXISTS (FROM {other} o WHERE o.{key} = t.{column} AND o.trace_id = t.trace_id)
             FROM {table} t"""
 
 
@@ -125,10 +125,11 @@ relations["callsite.walk_first counts from 1"] = """
     FROM callsite"""
 relations["callsite.address is that of its frame"] = """
     SELECT trace_id, c.address = f.address FROM callsite c JOIN frame f USING (trace_id, frame_id)"""
+# Of a logical call stack the address may be the id of the method.
 relations["frame lies in its method"] = """
     SELECT trace_id, EXISTS (FROM method m WHERE m.trace_id = f.trace_id AND m.process_id = f.process_id
         AND m.method_id = f.method_id AND f.address BETWEEN m.start_address AND m.start_address + m.size_bytes)
-    FROM frame f WHERE kind = 'managed'"""
+    FROM frame f WHERE kind = 'managed' AND found_by IS DISTINCT FROM 'method_id'"""
 relations["frame lies in its module"] = """
     SELECT trace_id, EXISTS (FROM module m WHERE m.trace_id = f.trace_id AND m.process_id IN (f.process_id, 0)
         AND m.module_id = f.module_id AND f.address BETWEEN m.base_address AND m.base_address + m.size_bytes)
