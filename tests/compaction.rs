@@ -193,6 +193,8 @@ fn recordings_of_packs_go_are_reduced_and_come_back() {
 }
 
 /// What a reader has opened before, it finds under the hidden name, and a later run removes that when its time has come.
+/// Not on Windows, which neither opens a directory to set its time nor moves it while a file in it is open.
+#[cfg(unix)]
 #[test]
 fn who_has_begun_to_read_goes_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -371,7 +373,8 @@ fn a_kill_at_each_step_of_a_compaction_loses_nothing_and_doubles_nothing() {
     println!("{all} kills");
 }
 
-/// Two compactors, writers, and who removes, all at once.
+/// Two compactors, writers, and who removes, all at once. Not on Windows, which replaces no file that a reader has open.
+#[cfg(unix)]
 #[test]
 fn compactors_work_beside_each_other_and_beside_writers() {
     let folder = tempfile::tempdir().unwrap();

@@ -72,7 +72,7 @@ mod dataset;
 mod diff;
 #[cfg(feature = "cli")]
 mod docs;
-#[cfg(all(feature = "cli", feature = "packed"))]
+#[cfg(all(feature = "cli", feature = "packed", target_os = "linux"))]
 mod dotnet_tool;
 mod empty_tables;
 mod entries;
