@@ -148,7 +148,7 @@ fn queries_of_the_documents_give_rows() {
     let pairs = folder.path().join("pairs.etl");
     std::fs::write(&pairs, crate::etl::kernel_pairs::recording()).unwrap();
     arguments.push(convert_files(folder.path(), "pairs", &[pairs], &[]));
-    // A log of somebody else's, which is not part of the project.
+    // A third party's log, which is not part of the project.
     let test = "queries_of_the_documents_give_rows: those of slowppt";
     match crate::support::expected::shared_folder(test, "third") {
         Some(shared) => {

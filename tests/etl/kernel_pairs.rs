@@ -69,7 +69,7 @@ fn system_calls() -> [Vec<Vec<u8>>; 2] {
         enter(1045, 0x100),
     ];
     let second = vec![
-        // Nobody knows who runs here yet.
+        // Which thread runs here is not known yet.
         enter(1005, 0x400),
         exit(1008, 0),
         switch(1050, 101, 0),

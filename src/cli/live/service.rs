@@ -278,7 +278,7 @@ impl Service<'_> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let now = format_utc(i64::try_from(now).unwrap_or(i64::MAX));
         match print_note(&format!("{now} {}\n", clean(text))) {
-            // Whoever reads the log has gone: that is no reason to end.
+            // The reader of the log has gone. The service goes on.
             Err(error) if failure::is_closed_pipe(&error) => Ok(()),
             printed => printed,
         }

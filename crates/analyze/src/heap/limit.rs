@@ -25,12 +25,12 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    /// Fails when the graph of so many objects will take more memory than is allowed.
+    /// Fails when the graph of this number of objects will take more memory than is allowed.
     pub fn objects(&self, objects: u64) -> Result<()> {
         self.allows(objects, 0, objects.saturating_mul(BYTES_PER_OBJECT))
     }
 
-    /// Fails when the graph of a walk and of so many roots takes more memory than is allowed.
+    /// Fails when the graph of a walk with this number of roots takes more memory than is allowed.
     pub fn check(&self, walk: &Walk, roots: u64) -> Result<()> {
         let (objects, references) = (walk.object_count().saturating_add(roots), walk.reference_count());
         let sum = |object: u64, reference: u64| {

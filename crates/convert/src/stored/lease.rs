@@ -1,6 +1,6 @@
 //! A lease of a dataset in a store: an object that only one program can make, and that the others wait for.
 //!
-//! Whoever holds it renews it by writing it again. One that stays as it is for [`ABANDONED`], by the clock of the program that waits, is
+//! Its holder renews it by writing it again. One that stays as it is for [`ABANDONED`], by the clock of the program that waits, is
 //! that of a killed program, and another one takes it over, on the condition that it is still the same object. A store without
 //! conditions has no leases: only one program at a time may write to it.
 

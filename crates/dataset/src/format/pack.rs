@@ -201,8 +201,8 @@ impl Pack {
         self.tables.get(usize::try_from(place).ok()?)
     }
 
-    /// The part of a recording in the bytes of the tables that are chosen by their names: by its rows, since nobody counts the bytes
-    /// of one in a file of many.
+    /// The part of a recording in the bytes of the tables that are chosen by their names: by its rows, since the bytes
+    /// of one recording in a file of many are not counted.
     pub fn share(&self, member: &Member, chosen: impl Fn(&str) -> bool) -> u64 {
         let of = |(place, rows): &(u32, u64)| {
             let table = self.table(*place).filter(|table| chosen(&table.name))?;

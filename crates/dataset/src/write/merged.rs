@@ -32,7 +32,7 @@ const MOST_ROWS: usize = 1 << 20;
 const MOST_BYTES: usize = 32 << 20;
 /// Batches that are put together: one of a few rows takes more for its columns than for its values.
 const SMALL_BATCHES: usize = 64;
-/// A file ends with the recording with which it has so many bytes, or inside of one with the row group.
+/// A file ends with the recording with which it reaches this many bytes, or inside of one with the row group.
 const FILE_BYTES: usize = 256 << 20;
 const MOST_FILE_BYTES: usize = 480 << 20;
 

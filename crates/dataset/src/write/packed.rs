@@ -4,7 +4,7 @@
 //! rename: that is the moment in which the dataset changes for readers of entries, who find a file in its place or in the hidden
 //! directory. Then, table by table, the folders of its recordings and of the packs that it replaces move to `.<pack>/old/`, and the folder
 //! of the pack moves to its place. In this order a glob never finds a row twice; one that looks into a table just then may miss rows. Last
-//! go the old entries, and after a while the hidden directory. Whoever does any of this holds the lock of the dataset, and the
+//! go the old entries, and after a while the hidden directory. A program that does any of this holds the lock of the dataset, and the
 //! next run does what a killed one has left.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -86,7 +86,7 @@ pub enum Step {
     Suspend,
     /// What went on last on this thread has ended.
     Complete,
-    /// An exception leaves so many methods of it.
+    /// The number of its methods that an exception leaves.
     Unwind { frames: u32 },
     /// The stack of a task that begins to be.
     CreateStack { kind: Kind, stack: Stack },

@@ -287,7 +287,7 @@ fn entries_that_the_manifest_has_are_not_fetched() {
     store.got.lock().unwrap().clear();
     let again = lake(&store);
     let before = store.keys();
-    // Whoever replaces holds the lease.
+    // A program that replaces files holds the lease.
     on_write(&store, |_, key| match key.ends_with("manifest/.lease") {
         true => Ok(()),
         false => Err(Failure::other(format!("{key} is written"))),
