@@ -191,3 +191,147 @@ fn debug_data_that_says_much_in_few_bytes_takes_little_memory() {
     assert!(matches!(output.status.code(), Some(0 | 2)), "{:?}: {errors}", output.status);
     assert!(out.join("frame.parquet").is_file());
 }
+
+/// A program that says where it lies in memory and what it was called from, with functions as NativeAOT names methods.
+const AOT: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <stdio.h>
+
+void RhpNewFast(void) {
+    void *frames[16];
+    int count = backtrace(frames, 16);
+    Dl_info here;
+    dladdr((void *)RhpNewFast, &here);
+    printf("%lx\n", (unsigned long)here.dli_fbase);
+    for (int at = 0; at < count && frames[at] > here.dli_fbase; at++) printf("%lx\n", (unsigned long)frames[at]);
+}
+void S_P_CoreLib_System_String__Concat_5(void) { RhpNewFast(); putchar('\n'); }
+void App_Shop_Basket__Add(void) { S_P_CoreLib_System_String__Concat_5(); putchar('\n'); }
+void App_Program__Main(void) { App_Shop_Basket__Add(); putchar('\n'); }
+int main(void) { App_Program__Main(); return 0; }
+"#;
+
+/// A recording of NativeAOT of .NET 10: one event says where the program lies, no event lists methods.
+fn aot_recording(module: &[u8], stack: &[u64]) -> Vec<u8> {
+    let kind = |id, provider, event_id, version| Kind { id, provider, event_id, version, name: "" };
+    let kinds =
+        [kind(1, "Microsoft-Windows-DotNETRuntimeRundown", 154, 3), kind(2, "Microsoft-Windows-DotNETRuntime", 80, 1)];
+    let thrown = [utf16z("System.Exception"), utf16z("no"), vec![0; 8 + 4 + 2 + 2]].concat();
+    let row = |metadata_id, sequence, stack_id, payload: &[u8]| Row {
+        metadata_id,
+        sequence,
+        capture_thread: 1,
+        thread: 1,
+        ticks: i64::from(sequence),
+        stack_id,
+        payload: payload.to_vec(),
+        ..Row::default()
+    };
+    let rows = [row(2, 1, 1, &thrown), row(1, 2, 0, module)];
+    Writer::new(Form::V4).metadata(&kinds).stacks(1, &[stack.to_vec()]).events(&rows).end()
+}
+
+/// The event that says where a program of NativeAOT lies.
+fn aot_module(base: u64, path: &str, pdb: ([u8; 16], u32), build_id: &str) -> Vec<u8> {
+    const NATIVE: u32 = 2;
+    [
+        [base, 0].map(u64::to_le_bytes).concat(),
+        [NATIVE, 0].map(u32::to_le_bytes).concat(),
+        utf16z(""),
+        utf16z(path),
+        vec![0; 2 + 16 + 4],
+        utf16z(""),
+        pdb.0.to_vec(),
+        pdb.1.to_le_bytes().to_vec(),
+        utf16z(""),
+        utf16z(build_id),
+    ]
+    .concat()
+}
+
+#[test]
+fn frames_of_native_aot_have_the_names_of_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("aot.c");
+    std::fs::write(&source, AOT).unwrap();
+    let convert = |recording: &[u8], symbols: &Path| {
+        let file = folder.path().join("made.nettrace");
+        std::fs::write(&file, recording).unwrap();
+        Dataset::with(Convert::default().inputs([file]).symbols([symbols]))
+    };
+    // Loaded anywhere, and where the linker put it.
+    for linked in ["-pie", "-no-pie"] {
+        let symbols = folder.path().join(linked);
+        std::fs::create_dir(&symbols).unwrap();
+        let program = symbols.join("app");
+        let [source, program] = [&source, &program].map(|path| path.to_str().unwrap());
+        let form = if linked == "-pie" { "-fPIE" } else { "-fno-pie" };
+        let flags = ["-g", "-O0", form, linked, "-Wl,--build-id", "-o", program, source];
+        let Some(notes) = output("cc", &flags).and_then(|_| output("readelf", &["-n", program])) else {
+            return skip::note("frames_of_native_aot_have_the_names_of_the_program", "no cc or no binutils");
+        };
+        let build_id = notes.split("Build ID: ").nth(1).expect("a build id").split_whitespace().next().unwrap();
+        let said = output(program, &[]).unwrap();
+        let said = said.split_whitespace().map(|line| u64::from_str_radix(line, 16).unwrap());
+        let [base, stack @ ..] = &said.collect::<Vec<u64>>()[..] else { panic!("{linked}: nothing was said") };
+        assert!(stack.len() >= 5, "{linked}: {stack:x?}");
+        let module = aot_module(*base, "/srv/app", ([0; 16], 0), build_id);
+        let dataset = convert(&aot_recording(&module, &stack[..5]), &symbols);
+        let frames = dataset.table("frame");
+        let of = |frames: &crate::support::dataset::Table, address: u64| {
+            let row = frames.numbers("address").iter().position(|at| *at == address).unwrap();
+            (frames.texts("name")[row].clone(), frames.bools("is_framework").get(row).copied())
+        };
+        let names = [
+            ("RhpNewFast", true),
+            ("S_P_CoreLib_System_String__Concat_5", true),
+            ("App_Shop_Basket__Add", false),
+            ("App_Program__Main", false),
+            ("main", true),
+        ];
+        for (address, (name, is_framework)) in stack.iter().zip(names) {
+            assert_eq!(of(&frames, *address), (format!("app!{name}"), Some(is_framework)), "{linked}");
+        }
+        assert!(frames.numbers("module_id").iter().all(|id| id == base));
+        assert!(frames.optional("line").iter().all(Option::is_some) && frames.texts("file")[0].ends_with("aot.c"));
+        // Own code begins below the framework's.
+        let (thrown, sites) = (dataset.table("exception").numbers("callsite_id")[0], dataset.table("callsite"));
+        let place = |id: u64| sites.numbers("callsite_id").iter().position(|at| *at == id).unwrap();
+        let own = sites.numbers("own_callsite_id")[place(thrown)];
+        assert_eq!(sites.numbers("address")[place(own)], stack[2]);
+
+        // Of another build: where they lie is known, and how they would get names.
+        let other = aot_module(*base, "/srv/app", ([0; 16], 0), &build_id.replace(['1', '2', '3'], "e"));
+        let dataset = convert(&aot_recording(&other, &stack[..5]), &symbols);
+        assert!(dataset.table("frame").texts("name").iter().all(|name| name == "app!?"));
+        let messages = dataset.table("diagnostic").texts("message");
+        assert!(messages.iter().any(|message| message.contains("NativeAOT")), "{messages:?}");
+        // No address before the program is in it.
+        let module = aot_module(stack[0] + 1, "/srv/app", ([0; 16], 0), build_id);
+        let dataset = convert(&aot_recording(&module, &stack[..1]), &symbols);
+        assert_eq!(dataset.table("frame").texts("name"), ["[unknown]"]);
+        // The event cut.
+        let module = aot_module(*base, "/srv/app", ([0; 16], 0), build_id);
+        for length in (0..module.len()).step_by(11) {
+            convert(&aot_recording(&module[..length], &stack[..1]), &symbols);
+        }
+    }
+}
+
+#[test]
+fn frames_of_native_aot_of_windows_have_the_names_of_the_pdb() {
+    let symbols = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/native");
+    let truth = std::fs::read_to_string(symbols.join("probe.truth.txt")).unwrap();
+    let rows = truth.lines().filter(|row| !row.starts_with('#')).map(|row| row.split('|').collect::<Vec<_>>());
+    let row = rows.into_iter().find(|row| row[2].contains("probe::run")).expect("a function");
+    let rva = u64::from_str_radix(row[0].trim_start_matches("0x"), 16).unwrap();
+    let id = tracequet::trace::guid::Guid::constant("b3162036-30c3-cf32-4c4c-44205044422e");
+    let module = aot_module(0x7FF6_0000_0000, r"C:\app\probe.exe", (id.0, 1), "");
+    let file = tempfile::NamedTempFile::with_suffix(".nettrace").unwrap();
+    std::fs::write(&file, aot_recording(&module, &[0x7FF6_0000_0000 + rva + 1])).unwrap();
+    let dataset = Dataset::with(Convert::default().inputs([file.path().to_owned()]).symbols([symbols]));
+    let names = dataset.table("frame").texts("name");
+    assert!(names[0].starts_with("probe.exe!probe::run"), "{names:?}");
+}

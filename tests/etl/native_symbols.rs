@@ -137,3 +137,47 @@ fn symbols_that_are_too_large_are_told() {
     let at = diagnostics.texts("code").iter().position(|code| code == "large_symbols").expect("it is reported");
     assert!(diagnostics.texts("message")[at].ends_with("128 MB are not read: probe.pdb"));
 }
+
+/// An image of NGEN in a log that is not merged: only the runtime says which symbols it has. In them names have the token of the
+/// method behind them.
+#[test]
+fn frames_of_an_ngen_image_have_the_names_of_its_native_pdb() {
+    const RUNTIME: Guid = Guid::constant("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4");
+    const ENTRY: u64 = 0x10E0;
+    let utf16z = |text: &str| text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let folder = tempfile::tempdir().unwrap();
+    let mut pdb = std::fs::read(samples().join("probe.pdb")).unwrap();
+    let (plain, with_token) = (b"probe_entry\0", b"Add$#a#6000\0");
+    let places: Vec<usize> = (0..pdb.len()).filter(|at| pdb[*at..].starts_with(plain)).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        // As long as it was, so that nothing behind it moves.
+        pdb[at..at + plain.len()].copy_from_slice(with_token);
+    }
+    std::fs::write(folder.path().join("shop.ni.pdb"), pdb).unwrap();
+    let module = |native: &str, pdb: &str| {
+        let ids = [0xA000u64, 0xB000].map(u64::to_le_bytes).concat();
+        let none = [vec![0; 16 + 4], utf16z("")].concat();
+        let native_pdb = [ID.0.to_vec(), 1u32.to_le_bytes().to_vec(), utf16z(pdb)].concat();
+        let flags = [2u32, 0].map(u32::to_le_bytes).concat();
+        [ids, flags, utf16z(r"C:\shop\shop.dll"), utf16z(native), vec![0; 2], none, native_pdb].concat()
+    };
+    let names = |native: &str, pdb: &str| {
+        let by = By { form: 19, process_id: 5, thread_id: 7, ticks: 1020 };
+        let recording = Writer::file(&[
+            process(3, 1010, 5, "app.exe", 259),
+            thread(3, 1011, 5, 7),
+            image(3, 1012, 5, USER, r"\Device\HarddiskVolume3\Windows\assembly\NativeImages\shop.ni.dll"),
+            event_by(by, RUNTIME.0, 152, 2, &[], &module(native, pdb)),
+            sample(2000, 7, USER + ENTRY, 0),
+            stack_walk(2001, 2000, 7, &[USER + ENTRY + 4]),
+        ]);
+        with_symbols(&recording, folder.path()).table("frame").texts("name")
+    };
+    let image = r"C:\WINDOWS\assembly\NativeImages\shop.ni.dll";
+    assert_eq!(names(image, r"C:\WINDOWS\assembly\NativeImages\shop.ni.pdb"), ["shop.ni.dll!Add"]);
+    assert_eq!(names(image, "shop.ni.pdb"), ["shop.ni.dll!Add"]);
+    // The symbols are those of another image.
+    assert_eq!(names(r"C:\other\shop.ni.dll", "shop.ni.pdb"), ["shop.ni.dll!?"]);
+    assert_eq!(names(r"C:\WINDOWS\assembly\NativeImages\other.ni.dll", "shop.ni.pdb"), ["shop.ni.dll!?"]);
+}

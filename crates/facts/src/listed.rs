@@ -57,6 +57,11 @@ impl<T> Listed<T> {
         self.by_id.remove(&id);
     }
 
+    /// Each thing, in the order of first sight.
+    pub fn each(&self) -> impl Iterator<Item = &T> {
+        self.items.iter()
+    }
+
     /// Everything.
     pub fn take(&mut self) -> Vec<T> {
         self.by_id.clear();

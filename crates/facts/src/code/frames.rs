@@ -14,11 +14,11 @@ use super::mappings::Mappings;
 use super::methods::{Code, FoundBy, Methods, Names};
 use super::modules::{Modules, Pdb};
 use super::nodes::{Node, Nodes};
-use super::own::{OwnCode, Place};
+use super::own::{MadeBy, OwnCode, Place};
 use super::{walk, written};
 use crate::fact::{Callsite, CallsiteId, FactSink, Frame, FrameId};
 use crate::loader::assemblies::Assemblies;
-use crate::loader::managed_modules::ManagedModules;
+use crate::loader::managed_modules::{AotImage, ManagedModules};
 use crate::totals::FrameCounts;
 
 /// Code of the diagnostic that says how many frames have no name, and why.
@@ -55,6 +55,9 @@ pub struct Known<'k> {
     pub own: &'k OwnCode,
 }
 
+/// Paths without their drive and what finds their symbols, by process and file.
+type Precompiled<'k> = HashMap<(ProcessKey, String), Vec<(String, NativeKey<'k>)>, RandomState>;
+
 /// The same, by address.
 struct Maps<'k> {
     known: Known<'k>,
@@ -64,6 +67,11 @@ struct Maps<'k> {
     symbols: CodeMap,
     /// Symbols of native modules, by their index in the map; empty when no symbols are looked for.
     pdbs: Vec<Option<&'k Pdb>>,
+    /// Symbols of images of NGEN as the runtime says them, by process and the name of the file in small letters; empty when no
+    /// symbols are looked for.
+    precompiled: Precompiled<'k>,
+    /// Programs and libraries of NativeAOT, by process and address.
+    aot_images: Vec<AotImage<'k>>,
 }
 
 /// Names the frames of all call stacks, and finds their source lines if they are wanted. Gives rows of `frame` and `callsite`;
@@ -83,6 +91,8 @@ pub fn resolve(
         mappings: known.mappings.map(),
         symbols: known.mappings.symbol_map(),
         pdbs: if lines.is_some() { known.modules.pdbs() } else { Vec::new() },
+        precompiled: if lines.is_some() { precompiled(known.managed_modules) } else { HashMap::default() },
+        aot_images: aot_images(known.managed_modules),
     };
     let mut frames = Frames {
         maps,
@@ -123,11 +133,30 @@ pub fn resolve(
     FrameCounts { with_line, ..frames.counts }
 }
 
+fn precompiled(modules: &ManagedModules) -> Precompiled<'_> {
+    let mut images = Precompiled::default();
+    for (process, path, key) in modules.precompiled() {
+        // `C:\Windows` of the runtime is `\Device\HarddiskVolume3\Windows` or `\Windows` of the kernel.
+        let path = path.split_once(':').map_or(path, |(_, path)| path).to_ascii_lowercase();
+        images.entry((process, file_name(&path).to_owned())).or_default().push((path, key));
+    }
+    images
+}
+
+fn aot_images(modules: &ManagedModules) -> Vec<AotImage<'_>> {
+    let mut images: Vec<AotImage<'_>> = modules.aot_images().collect();
+    images.sort_by_key(|image| (image.process, image.base));
+    images
+}
+
 /// Why frames have no name.
 fn reason(frames: &Frames<'_>, known: Known<'_>) -> String {
     let FrameCounts { in_modules, .. } = frames.counts;
     if known.methods.lost() > 0 {
         return format!("there are {} methods too many to remember", known.methods.lost());
+    }
+    if !frames.maps.aot_images.is_empty() && in_modules > 0 {
+        return format!("{in_modules} are native code; that of NativeAOT has names by the symbols of the program");
     }
     match (known.methods.has_rundown(), in_modules > 0) {
         (false, false) => "the recording has no rundown, which lists the methods".to_owned(),
@@ -229,6 +258,10 @@ impl Frames<'_> {
             (Some(lines), None) => with_native_symbols(&self.maps, lines, (node, process), row, &mut name),
             _ => row,
         };
+        let is_framework = match self.maps.aot_image(node, process) {
+            Some(image) if row.kind == "native" => self.maps.is_framework_of_aot(image, &row),
+            _ => is_framework,
+        };
         self.cut += u64::from(row.name.len() > MAX_NAME);
         let row = Frame {
             name: beginning(row.name),
@@ -326,7 +359,7 @@ impl Maps<'_> {
                 text.extend([assembly.unwrap_or("?"), "!", &format!("0x{:08x}", code.token)]);
             }
             let path = self.known.managed_modules.assembly_of((process, code.module_id)).map(|(_, path)| path);
-            let place = Place { assembly, path, type_name: part(namespace), name: written, is_managed: true };
+            let place = Place { assembly, path, type_name: part(namespace), name: written, made_by: MadeBy::Managed };
             let is_framework = self.known.own.is_framework(&place);
             return (Frame { name: text, is_named, ..row }, Some(code), is_framework);
         }
@@ -351,6 +384,22 @@ impl Maps<'_> {
         }
         let (at, _) = self.module(node, process)?;
         self.known.modules.module(at).map(|(_, path)| path)
+    }
+
+    /// The program or library of NativeAOT at an address. No event has its size: it is less than 4 GB, and a stack that the
+    /// runtime walks has no address out of such files.
+    fn aot_image(&self, node: &Node, process: ProcessKey) -> Option<&AotImage<'_>> {
+        let behind = self.aot_images.partition_point(|image| (image.process, image.base) <= (process, node.address));
+        let image = self.aot_images.get(behind.checked_sub(1)?)?;
+        (image.process == process && node.address - image.base <= u64::from(u32::MAX)).then_some(image)
+    }
+
+    /// Whether the code of a frame in such a file is the framework's.
+    fn is_framework_of_aot(&self, image: &AotImage<'_>, row: &Frame<'_>) -> Option<bool> {
+        let name = row.name.split_once('!').map_or(row.name, |(_, name)| name);
+        let name = if row.is_named { name } else { "" };
+        let place = Place { path: Some(image.path), name, made_by: MadeBy::NativeAot, ..Place::default() };
+        self.known.own.is_framework(&place)
     }
 
     /// The same of an address that is in no method.
@@ -380,6 +429,10 @@ impl Maps<'_> {
             let kind = if is_of_kernel { "kernel" } else { kind };
             return Frame { kind, module_id: base, offset_bytes: address.wrapping_sub(base), name: text, ..row };
         }
+        if let Some(AotImage { base, path, .. }) = self.aot_image(node, process).copied() {
+            text.extend([file_name(path), "!?"]);
+            return Frame { kind, module_id: base, offset_bytes: address.wrapping_sub(base), name: text, ..row };
+        }
         let (kind, name) = match self.methods.around(process, address, first_ns) {
             _ if is_kernel => ("kernel", "[kernel]"),
             Around::Ended => ("unloaded", "[unloaded method]"),
@@ -404,11 +457,26 @@ impl Maps<'_> {
             let offset = node.address.checked_sub(mapping.start())?.checked_add(mapping.file_offset)?;
             return Some((NativeModule { path: &mapping.path, key }, offset));
         }
-        let (at, _) = self.module(node, process)?;
+        let Some((at, _)) = self.module(node, process) else {
+            let AotImage { base, path, key, .. } = *self.aot_image(node, process)?;
+            return Some((NativeModule { path, key: key? }, node.address.checked_sub(base)?));
+        };
         let (base, path) = known.modules.module(at)?;
-        let pdb = (*self.pdbs.get(at)?)?;
-        let key = NativeKey::Pdb { guid: pdb.guid, age: pdb.age, path: pdb.path.as_deref() };
+        let key = match self.pdbs.get(at).copied().flatten() {
+            Some(pdb) => NativeKey::Pdb { guid: pdb.guid, age: pdb.age, path: pdb.path.as_deref() },
+            None => self.precompiled_key(process, path)?,
+        };
         Some((NativeModule { path, key }, node.address.checked_sub(base)?))
+    }
+
+    /// What the runtime says of the symbols of a file that the kernel loaded.
+    fn precompiled_key(&self, process: ProcessKey, path: &str) -> Option<NativeKey<'_>> {
+        if self.precompiled.is_empty() {
+            return None;
+        }
+        let path = path.to_ascii_lowercase();
+        let images = self.precompiled.get(&(process, file_name(&path).to_owned()))?;
+        images.iter().find(|(of_runtime, _)| path.ends_with(of_runtime)).map(|(_, key)| *key)
     }
 
     /// The simple name of the assembly of a module.

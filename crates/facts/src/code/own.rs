@@ -20,8 +20,20 @@ pub struct Place<'p> {
     pub type_name: &'p str,
     /// The method or function, as the frame names it, without arguments.
     pub name: &'p str,
-    /// Whether it is a method of .NET.
-    pub is_managed: bool,
+    /// What made the code.
+    pub made_by: MadeBy,
+}
+
+/// What made code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MadeBy {
+    /// A compiler of native code.
+    #[default]
+    Native,
+    /// The JIT, or a compiler of .NET before it: it is a method of .NET.
+    Managed,
+    /// NativeAOT, which puts methods, their assemblies and the runtime into one file.
+    NativeAot,
 }
 
 /// Folders of what comes with .NET, in small letters and with slashes: the shared framework, packs of references, assemblies of
@@ -79,7 +91,11 @@ impl OwnCode {
         if !self.own.is_empty() {
             return Some(!self.own.iter().any(is_named));
         }
-        if place.is_managed { managed(place) } else { native(place.path?) }
+        match place.made_by {
+            MadeBy::Managed => managed(place),
+            MadeBy::NativeAot => native_aot(place.name),
+            MadeBy::Native => native(place.path?),
+        }
     }
 }
 
@@ -102,6 +118,17 @@ fn managed(place: &Place<'_>) -> Option<bool> {
     // Without an assembly the name of the type is all there is.
     let is_of_framework = NAMESPACES.iter().any(|start| place.type_name.starts_with(start));
     if place.type_name.is_empty() { None } else { Some(is_of_framework) }
+}
+
+/// Methods are called `Assembly_Namespace_Type__Method`, where `System.Private` is `S_P`. What is called otherwise is the runtime,
+/// which is linked into each program, or a library beside it. Source: dotnet/runtime, `NativeAotNameMangler.cs`.
+fn native_aot(name: &str) -> Option<bool> {
+    if name.is_empty() {
+        return None;
+    }
+    let is_of_framework = ["S_P_", "System_", "Microsoft_"].iter().any(|start| name.starts_with(start));
+    let (of, method) = name.split_once("__").unwrap_or_default();
+    Some(is_of_framework || of.is_empty() || method.is_empty())
 }
 
 fn native(path: &str) -> Option<bool> {
@@ -169,7 +196,7 @@ mod tests {
 
     fn managed(assembly: Option<&str>, path: Option<&str>, type_name: &str) -> Option<bool> {
         let name = format!("{type_name}.Run");
-        OwnCode::default().is_framework(&Place { assembly, path, type_name, name: &name, is_managed: true })
+        OwnCode::default().is_framework(&Place { assembly, path, type_name, name: &name, made_by: MadeBy::Managed })
     }
 
     fn native(path: &str) -> Option<bool> {
@@ -193,7 +220,7 @@ mod tests {
         let stub = Place {
             type_name: "dynamicClass",
             name: "dynamicClass.IL_STUB_PInvoke",
-            is_managed: true,
+            made_by: MadeBy::Managed,
             ..Place::default()
         };
         assert_eq!(OwnCode::default().is_framework(&stub), Some(true));
@@ -224,7 +251,8 @@ mod tests {
     fn patterns_decide_before_all_else() {
         let own = |own: &[&str], not_own: &[&str], assembly: &str, name: &str| {
             let texts = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect();
-            let place = Place { assembly: Some(assembly), name, type_name: "T", is_managed: true, ..Place::default() };
+            let place =
+                Place { assembly: Some(assembly), name, type_name: "T", made_by: MadeBy::Managed, ..Place::default() };
             OwnCode { own: texts(own), not_own: texts(not_own) }.is_framework(&place)
         };
         assert_eq!(own(&["shop*"], &[], "Shop.Data", "Shop.Data.A"), Some(false));

@@ -52,6 +52,7 @@ fn event(action: Action, input: &Input<'_>, clock: Option<&Clock>, sink: &mut im
             sink.add(&DiskIo {
                 start_ts_ns: end_ts_ns.saturating_sub(length.unwrap_or_default()),
                 end_ts_ns,
+                duration_ns: length,
                 process_id: input.process_id(),
                 thread_id: input.thread_id(),
                 callsite_id: input.callsite_id,
@@ -67,9 +68,11 @@ fn event(action: Action, input: &Input<'_>, clock: Option<&Clock>, sink: &mut im
             let ticks = input.fields.number("InitialTime").filter(|ticks| *ticks != 0);
             let ticks = ticks.and_then(|ticks| i64::try_from(ticks).ok());
             let start = clock.zip(ticks).and_then(|(clock, ticks)| clock.since_start(ticks));
+            let start = start.filter(|start| *start <= end_ts_ns);
             sink.add(&PageFault {
-                start_ts_ns: start.filter(|start| *start <= end_ts_ns).unwrap_or(end_ts_ns),
+                start_ts_ns: start.unwrap_or(end_ts_ns),
                 end_ts_ns,
+                duration_ns: start.map(|start| end_ts_ns.saturating_sub(start)),
                 process_id: input.process_id(),
                 thread_id: input.thread_id(),
                 callsite_id: input.callsite_id,

@@ -2,7 +2,7 @@
 
 use tracequet_trace::guid::Guid;
 use tracequet_trace::reader::ProcessKey;
-use tracequet_trace::reader::symbols;
+use tracequet_trace::reader::symbols::{self, NativeKey};
 
 use crate::fact::{FactSink, ManagedModule};
 use crate::input::{self, Hears, Input, RUNDOWN, RUNTIME};
@@ -30,6 +30,7 @@ impl input::Action for Action {
 /// A module: its row, but for the text.
 #[derive(Debug)]
 struct Known {
+    process: ProcessKey,
     row: ManagedModule<'static>,
     flags: String,
     path: String,
@@ -37,6 +38,22 @@ struct Known {
     pdb_path: Option<String>,
     native_pdb_path: Option<String>,
     native_build_id: Option<String>,
+}
+
+/// The bit of a module's flags that says that its code was compiled before it ran.
+const NATIVE: u32 = 2;
+
+/// A program or library of NativeAOT: a native file whose code is all that the runtime knows.
+#[derive(Clone, Copy, Debug)]
+pub struct AotImage<'m> {
+    /// The process that has it.
+    pub process: ProcessKey,
+    /// Address of its first page.
+    pub base: u64,
+    /// Where it lies.
+    pub path: &'m str,
+    /// What its symbols are found by, if the recording says it.
+    pub key: Option<NativeKey<'m>>,
 }
 
 /// The modules of a recording.
@@ -51,10 +68,42 @@ impl ManagedModules {
         self.list.get(id).map(|known| (known.row.assembly_id, known.path.as_str()))
     }
 
+    /// The programs and libraries of NativeAOT. Their event has the address of the file as the id of the module, its path,
+    /// and no IL. Source: dotnet/runtime, `nativeaot/Runtime/eventtrace.cpp`.
+    pub fn aot_images(&self) -> impl Iterator<Item = AotImage<'_>> {
+        self.list.each().filter(|known| known.is_aot()).map(|known| AotImage {
+            process: known.process,
+            base: known.row.module_id,
+            path: &known.native_path,
+            key: known.native_key(),
+        })
+    }
+
+    /// Images of NGEN and the like, whose code has a native PDB: process, path, and what finds it.
+    pub fn precompiled(&self) -> impl Iterator<Item = (ProcessKey, &str, NativeKey<'_>)> {
+        let images = self.list.each().filter(|known| !known.path.is_empty() && !known.native_path.is_empty());
+        images.filter_map(|known| Some((known.process, known.native_path.as_str(), known.native_key()?)))
+    }
+
     /// What finds the symbols of a module.
     pub fn symbols_of(&self, id: (ProcessKey, u64)) -> Option<symbols::ManagedModule<'_>> {
         let Known { row, path, pdb_path, .. } = self.list.get(id)?;
         Some(symbols::ManagedModule { path, pdb_guid: row.pdb_guid, pdb_path: pdb_path.as_deref() })
+    }
+}
+
+impl Known {
+    fn is_aot(&self) -> bool {
+        self.row.flags & NATIVE != 0 && self.path.is_empty() && !self.native_path.is_empty() && self.row.module_id != 0
+    }
+
+    fn native_key(&self) -> Option<NativeKey<'_>> {
+        let Known { row, native_pdb_path, native_build_id, .. } = self;
+        if let Some(id) = native_build_id {
+            return Some(NativeKey::LoadedBuildId(id));
+        }
+        let (guid, age) = (row.native_pdb_guid, row.native_pdb_age);
+        (!guid.is_none()).then_some(NativeKey::Pdb { guid, age, path: native_pdb_path.as_deref() })
     }
 }
 
@@ -115,6 +164,7 @@ fn new(input: &Input<'_>) -> Known {
     let text = |name: &str| input.fields.text(name).filter(|text| !text.is_empty()).map(str::to_owned);
     let age = |name: &str, guid: Guid| input.fields.small(name).filter(|_| !guid.is_none());
     Known {
+        process: input.process(),
         row: ManagedModule {
             process_id: input.process_id(),
             module_id: input.number("ModuleID"),

@@ -1,4 +1,4 @@
-//! Names as the C++ compiler of Microsoft decorates them, back to `namespace::class::function`.
+//! Names as the C++ compiler of Microsoft decorates them, back to `namespace::class::function`, and as NGEN does.
 
 /// Names that later parts of a decorated name refer to by a digit.
 const MAX_REFERENCES: usize = 10;
@@ -39,9 +39,35 @@ pub fn plain_name(decorated: &str) -> Option<String> {
     Some(name)
 }
 
+/// The name of a method in the symbols of an NGEN image, which has `$#ASSEMBLY#TOKEN` at its end; any other name as it is. Source:
+/// TraceEvent, `NativeSymbolModule`.
+pub fn without_token(name: &str) -> &str {
+    match name.rsplit_once("$#") {
+        Some((method, rest)) if !method.is_empty() && rest.contains('#') => method,
+        _ => name,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_ngen_lose_their_token() {
+        for (name, expected) in [
+            (
+                "System.String.Concat(System.String, System.String)$#mscorlib#6000545",
+                "System.String.Concat(System.String, System.String)",
+            ),
+            ("Shop.Basket.Add(Int32)$##6000002", "Shop.Basket.Add(Int32)"),
+            ("main", "main"),
+            ("odd$name", "odd$name"),
+            ("odd$#name", "odd$#name"),
+            ("$#mscorlib#6000545", "$#mscorlib#6000545"),
+        ] {
+            assert_eq!(without_token(name), expected);
+        }
+    }
 
     #[test]
     fn plain_names_are_those_of_the_source() {

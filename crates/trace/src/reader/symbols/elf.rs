@@ -13,6 +13,9 @@ use super::spelled::spelled;
 /// Bytes of the compressed sections of a file, expanded, at most. DWARF takes a third of its size when it is compressed.
 const MAX_EXPANDED: u64 = 512 << 20;
 
+/// The smallest page of the systems that load ELF files.
+const PAGE: u64 = 4 << 10;
+
 /// A file.
 pub struct ElfFile {
     /// Place in the file, size and address of what is loaded.
@@ -130,12 +133,24 @@ impl ElfFile {
     }
 
     /// What lies at an offset of the file, which is behind a call.
-    pub fn at(&self, file_offset: u64) -> Option<NativePlace<'_>> {
+    pub fn at_offset(&self, file_offset: u64) -> Option<NativePlace<'_>> {
         let before = file_offset.checked_sub(1)?;
         let mut segments = self.segments.iter().copied();
         let address = segments.find_map(|(at, size, address)| {
             before.checked_sub(at).filter(|within| *within < size).and_then(|within| address.checked_add(within))
         })?;
+        self.at_address(address)
+    }
+
+    /// What lies at a distance from the first page of the file in memory, which is behind a call.
+    pub fn at_distance(&self, distance: u64) -> Option<NativePlace<'_>> {
+        // What is loaded first begins within a page.
+        let first = self.segments.iter().map(|(_, _, address)| *address).min()? & !(PAGE - 1);
+        self.at_address(first.checked_add(distance.checked_sub(1)?)?)
+    }
+
+    /// What lies at the address before the one that is behind a call.
+    fn at_address(&self, address: u64) -> Option<NativePlace<'_>> {
         let found = self.functions.find(address)?;
         let line = self.lines.find(address);
         Some(NativePlace { name: found.name, offset: address - found.start + 1, line })

@@ -30,8 +30,10 @@ pub struct NativeModule<'m> {
 /// What identifies the symbols of a native file.
 #[derive(Clone, Copy, Debug)]
 pub enum NativeKey<'m> {
-    /// Build id of an ELF file, in hexadecimal.
+    /// Build id of an ELF file, in hexadecimal. Places are offsets of the file.
     BuildId(&'m str),
+    /// The same, where places are distances from the beginning of the file in memory.
+    LoadedBuildId(&'m str),
     /// The symbols of a file of Windows.
     Pdb {
         /// Their id.
@@ -52,19 +54,18 @@ pub struct NativeFiles {
 }
 
 impl NativeFiles {
-    /// What lies at an offset of a file (of an ELF file), or at a distance from its beginning in memory (of a file of
-    /// Windows), by what is found in the folders, where the recording says that the file is, and in the system's folder
-    /// of debug files.
+    /// What lies at a place of a file, an offset or a distance as its key says, by what is found in the folders, where the
+    /// recording says that the file is, and in the system's folder of debug files.
     pub fn at(
         &mut self,
         folders: &[PathBuf],
         module: NativeModule<'_>,
-        offset: u64,
+        place: u64,
         budget: &mut Budget,
     ) -> Option<NativePlace<'_>> {
         match module.key {
             #[cfg(feature = "native-symbols")]
-            NativeKey::BuildId(id) => {
+            NativeKey::BuildId(id) | NativeKey::LoadedBuildId(id) => {
                 if id.len() < 4 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                     return None;
                 }
@@ -72,10 +73,12 @@ impl NativeFiles {
                     let found = find_elf(folders, module.path, id, budget);
                     self.by_build_id.insert(id.to_owned(), found);
                 }
-                self.by_build_id.get(id)?.as_ref()?.at(offset)
+                let file = self.by_build_id.get(id)?.as_ref()?;
+                let is_loaded = matches!(module.key, NativeKey::LoadedBuildId(_));
+                if is_loaded { file.at_distance(place) } else { file.at_offset(place) }
             }
             #[cfg(not(feature = "native-symbols"))]
-            NativeKey::BuildId(_) => None,
+            NativeKey::BuildId(_) | NativeKey::LoadedBuildId(_) => None,
             NativeKey::Pdb { guid, age, path } => {
                 if guid.is_none() {
                     return None;
@@ -88,7 +91,7 @@ impl NativeFiles {
                         Some(pdb)
                     })
                 });
-                found.as_mut()?.at(offset)
+                found.as_mut()?.at(place)
             }
         }
     }

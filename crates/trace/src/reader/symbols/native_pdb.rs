@@ -9,7 +9,7 @@ use std::fmt;
 use foldhash::fast::RandomState;
 use nom::Parser;
 
-use super::decorated::plain_name;
+use super::decorated::{plain_name, without_token};
 use super::functions::{FoundFunction, Functions, NativePlace};
 use super::msf::Msf;
 use super::native_lines::Lines;
@@ -302,7 +302,7 @@ fn add_functions(functions: &mut Functions, symbols: &[u8], sections: &[Section]
         let Ok((_, (size, section, offset, name))) = function(content) else { continue };
         let Some(start) = address(sections, section, offset) else { continue };
         let name = String::from_utf8_lossy(name);
-        if !functions.add(start..start.saturating_add(u64::from(size)), &name, module) {
+        if !functions.add(start..start.saturating_add(u64::from(size)), without_token(&name), module) {
             return;
         }
     }
@@ -341,7 +341,8 @@ fn add_public(functions: &mut Functions, stream: &[u8], sections: &[Section], pa
         let end = functions.next_start(*start).map_or(end, |next| end.min(next));
         let name = String::from_utf8_lossy(name);
         let plain = plain_name(&name);
-        functions.add(*start..end, plain.as_deref().unwrap_or(&name), part.map_or(u32::MAX, |part| part.module));
+        let name = plain.as_deref().unwrap_or_else(|| without_token(&name));
+        functions.add(*start..end, name, part.map_or(u32::MAX, |part| part.module));
     }
     functions.sort();
 }

@@ -68,10 +68,12 @@ impl Symbols {
         self.files.get_mut(&module.pdb_guid)?.as_mut()?.line(token, il_offset)
     }
 
-    /// What lies in a native file at an offset of the file, when its key is a build id, or else at a distance from its
-    /// beginning in memory. The place is behind a call.
-    pub fn native(&mut self, module: NativeModule<'_>, offset: u64) -> Option<NativePlace<'_>> {
-        self.native.at(&self.folders, module, offset, &mut self.budget)
+    /// What lies in a native file at an offset of the file, when its key is a [`NativeKey::BuildId`], or else at a distance
+    /// from its beginning in memory. The place is behind a call.
+    ///
+    /// [`NativeKey::BuildId`]: super::NativeKey::BuildId
+    pub fn native(&mut self, module: NativeModule<'_>, place: u64) -> Option<NativePlace<'_>> {
+        self.native.at(&self.folders, module, place, &mut self.budget)
     }
 
     /// Names of modules whose symbols were looked for and not found, in the order of the search.
