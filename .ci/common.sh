@@ -8,6 +8,18 @@ apt_install() {
     { "${get[@]}" update && "${get[@]}" install --no-install-recommends "$@"; }
 }
 
+# Prints the full path of the Python that has the readers of our files: TRACEQUET_PYTHON, or the environment that .ci/packages makes.
+readers_python() {
+  local python=${TRACEQUET_PYTHON:-target/venv/bin/python}
+  for python in "$python" target/venv/bin/python; do
+    if "$python" -c 'import duckdb, pandas, polars, pyarrow, pytz' 2>/dev/null; then
+      "$python" -c 'import os, sys; print(os.path.abspath(sys.executable))'
+      return
+    fi
+  done
+  return 1
+}
+
 # cross TARGET...: gets the standard libraries of other systems from rustup. Where there is no rustup, or its server is out of
 # reach, cross_cargo compiles them from the source of Debian's compiler (-Zbuild-std). TRACEQUET_BUILD_STD=1 takes that way.
 cross() {
