@@ -146,9 +146,8 @@ fn what_methods_were_blocked_on_is_what_the_program_says() {
     assert_eq!(crate::queries::asked(&python, &dataset, query), "('Fails', 1, 1, 0)\n('Order', 5, 0, 0)\n");
 }
 
-/// Below the verbose level the end of a wait is not recorded: the method that awaited goes on.
-#[test]
-fn waits_end_when_the_method_goes_on() {
+/// A recording of TplEventSource of these events: ticks, which of them, payload. All are of thread 9.
+fn tpl(events: &[(i64, u32, Vec<u8>)]) -> Dataset {
     let kind =
         |id, name| Kind { id, provider: "System.Threading.Tasks.TplEventSource", event_id: id, version: 1, name };
     let int = |name| (name, Type::Int);
@@ -160,10 +159,40 @@ fn waits_end_when_the_method_goes_on() {
     writer.described(kind(4, "TraceOperationBegin"), &[int("TaskID"), ("OperationName", Type::String)]);
     writer.described(kind(5, "TraceOperationEnd"), &[int("TaskID"), int("Status")]);
     writer.described(kind(6, "TaskWaitEnd"), &head);
-    let ints = |all: &[u32]| all.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
-    let named = |id: u32, name: &str| {
-        [ints(&[id]), name.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()].concat()
+    writer.metadata(&[Kind { id: THROWN, provider: RUNTIME, event_id: 80, version: 1, name: "" }]);
+    let row = |(number, (ticks, metadata_id, payload)): (usize, &(i64, u32, Vec<u8>))| Row {
+        metadata_id: *metadata_id,
+        sequence: number as u32 + 1,
+        capture_thread: 9,
+        thread: 9,
+        ticks: *ticks,
+        payload: payload.clone(),
+        ..Row::default()
     };
+    let rows: Vec<Row> = events.iter().enumerate().map(row).collect();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), writer.events(&rows).end()).unwrap();
+    Dataset::of(file.path())
+}
+
+/// An exception, in such a recording.
+const THROWN: u32 = 7;
+
+fn ints(all: &[u32]) -> Vec<u8> {
+    all.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+fn utf16z(text: &str) -> Vec<u8> {
+    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+}
+
+fn named(id: u32, name: &str) -> Vec<u8> {
+    [ints(&[id]), utf16z(name)].concat()
+}
+
+/// Below the verbose level the end of a wait is not recorded: the method that awaited goes on.
+#[test]
+fn waits_end_when_the_method_goes_on() {
     // Task 5 awaits 6 and then 7, which 8 awaits, too; a thread waits for 5.
     let events = [
         (10, 4, named(5, "Async: <Load>d__3")),
@@ -182,19 +211,7 @@ fn waits_end_when_the_method_goes_on() {
         (46, 3, ints(&[2])),
         (47, 6, ints(&[1, 0, 5])),
     ];
-    let row = |(number, (ticks, metadata_id, payload)): (usize, &(i64, u32, Vec<u8>))| Row {
-        metadata_id: *metadata_id,
-        sequence: number as u32 + 1,
-        capture_thread: 9,
-        thread: 9,
-        ticks: *ticks,
-        payload: payload.clone(),
-        ..Row::default()
-    };
-    let rows: Vec<Row> = events.iter().enumerate().map(row).collect();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), writer.events(&rows).end()).unwrap();
-    let dataset = Dataset::of(file.path());
+    let dataset = tpl(&events);
     let waits = dataset.table("async_wait");
     let (of, awaited) = (waits.optional("task_id"), waits.numbers("awaited_task_id"));
     let (starts, ends, kinds) = (waits.signed("start_ts_ns"), waits.signed("end_ts_ns"), waits.texts("kind"));
@@ -219,6 +236,52 @@ fn waits_end_when_the_method_goes_on() {
         [10, 20, 44, 5 + 4, 10 + 15].map(Some)
     );
     assert_eq!((tasks.texts("method")[row].as_str(), tasks.texts("outcome")[row].as_str()), ("Load", "failed"));
+}
+
+/// Exceptions of today's runtimes lead to the tasks that await the one that threw.
+#[test]
+fn exceptions_of_tasks_lead_to_the_tasks_that_await_them() {
+    let Some(python) = crate::support::python::python("exceptions_of_tasks_lead_to_the_tasks_that_await_them") else {
+        return;
+    };
+    let thrown = |message: &str| [utf16z("System.Exception"), utf16z(message), vec![0; 8 + 4 + 2 + 2]].concat();
+    // Task 5 awaits 6, which awaits 7; 8 is awaited by none. Where 6 ends, 5 goes on within it.
+    let dataset = tpl(&[
+        (10, 4, named(7, "Task.Delay")),
+        (11, 4, named(6, "Async: <Inner>d__1")),
+        (12, 1, ints(&[1, 0, 7, 2, 6])),
+        (13, 4, named(5, "Async: <Outer>d__0")),
+        (14, 1, ints(&[1, 0, 6, 2, 5])),
+        (15, 4, named(8, "Async: <Other>d__2")),
+        (18, THROWN, thrown("of none")),
+        (20, 2, ints(&[6, 2])),
+        (21, THROWN, thrown("of Inner")),
+        (25, 2, ints(&[5, 2])),
+        (26, THROWN, thrown("of Outer")),
+        (28, 3, ints(&[2])),
+        (30, 3, ints(&[2])),
+        (40, 2, ints(&[8, 2])),
+        (41, THROWN, thrown("of Other")),
+        (42, 3, ints(&[2])),
+        (43, THROWN, thrown("of none")),
+    ]);
+    let query = "SELECT e.message, array_to_string(c.callers, ' < ') FROM exception e \
+                 ASOF JOIN async_callsite a ON a.trace_id = e.trace_id AND a.thread_id = e.thread_id AND e.ts_ns >= a.start_ts_ns \
+                 JOIN async_callers c ON c.trace_id = a.trace_id AND c.source = a.source AND c.task_id = a.task_id \
+                 WHERE e.ts_ns < a.end_ts_ns ORDER BY e.ts_ns";
+    assert_eq!(
+        crate::queries::asked(&python, &dataset, query),
+        "('of Inner', 'Inner < Outer')\n('of Outer', 'Outer')\n('of Other', 'Other')\n"
+    );
+    // A task that is its own caller, by ids that are given out again: the chain ends.
+    let dataset = tpl(&[
+        (10, 4, named(5, "Async: <A>d__1")),
+        (11, 4, named(6, "Async: <B>d__1")),
+        (12, 1, ints(&[1, 0, 5, 2, 6])),
+        (13, 1, ints(&[1, 0, 6, 2, 5])),
+    ]);
+    let found = crate::queries::asked(&python, &dataset, "SELECT max(len(callers)) <= 101 FROM async_callers");
+    assert_eq!(found, "(True,)\n");
 }
 
 // ---- buffers of the async profiler

@@ -1,5 +1,11 @@
 //! What a merged log says of the symbols of modules, written as Windows 11 does: up to four events for each listing of an image.
 
+use std::path::Path;
+
+use tracequet::Convert;
+use tracequet::trace::guid::Guid;
+use tracequet::trace::reader::symbols::PortablePdb;
+
 use super::writer::*;
 use crate::support::dataset::Dataset;
 
@@ -101,4 +107,57 @@ fn image_ids_of_a_real_log_are_decoded() {
         ("PdbId", 9_207, "full"),
     ];
     assert_eq!(found, expected);
+}
+
+/// A runtime that does not say which symbols its modules have: the log does.
+#[test]
+fn lines_are_found_by_the_symbols_that_the_log_names() {
+    const RUNDOWN: Guid = Guid::constant("a669021c-c450-4609-a035-5af59af4df18");
+    const BASE: u64 = 0x7FFD_0001_0000;
+    const CODE: u64 = 0x7FFE_0000_1000;
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+    let mut symbols = PortablePdb::of_file(std::fs::read(samples.join("Churn.pdb")).unwrap(), None).unwrap();
+    let id = symbols.guid();
+    let (token, file, line) = (1..99)
+        .map(|row| 0x0600_0000 + row)
+        .find_map(|token| symbols.line(token, None).map(|(file, line)| (token, file.to_owned(), line)))
+        .expect("a method with a line");
+    let utf16z = |text: &str| text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let by = |ticks| By { form: 19, process_id: PROCESS, thread_id: 7, ticks };
+    let module = |path: &str| {
+        let numbers = [[0xA000u64, 0xB000].map(u64::to_le_bytes).concat(), vec![0; 8]].concat();
+        [numbers, utf16z(path), utf16z(""), vec![0; 2]].concat()
+    };
+    let code = [0x100u32, token, 0].map(u32::to_le_bytes).concat();
+    let names = ["Some", "Method", "void ()"].map(utf16z).concat();
+    let method = [[0xC000u64, 0xA000, CODE].map(u64::to_le_bytes).concat(), code, names, vec![0; 2]].concat();
+    let said = |path: &str, named: Vec<Vec<u8>>| {
+        let mut events = vec![
+            process(3, 1000, PROCESS, "app.exe", 259),
+            thread(3, 1001, PROCESS, 7),
+            image(10, 1010, PROCESS, BASE, r"\Device\HarddiskVolume3\app\Churn.dll"),
+            sample(2000, 7, CODE + 8, 0),
+            stack_walk(2001, 2000, 7, &[CODE + 8]),
+            event_by(by(3000), RUNDOWN.0, 154, 1, &[], &module(path)),
+            event_by(by(3001), RUNDOWN.0, 144, 1, &[], &method),
+        ];
+        events.extend(named);
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("written.etl");
+        std::fs::write(&path, Writer::file(&events)).expect("room");
+        let dataset = Dataset::with(Convert::default().inputs([path]).symbols([&samples]));
+        let frames = dataset.table("frame");
+        assert!(frames.texts("name")[0].starts_with("Some.Method"), "{:?}", frames.texts("name"));
+        (frames.texts("file")[0].clone(), frames.optional("line")[0])
+    };
+    let (found, none) = ((file, Some(u64::from(line))), (String::new(), None));
+    let il = [id.0.as_slice(), &1u32.to_le_bytes(), b"Churn.pdb\0"].concat();
+    let own = pdb_id_of(1010, PROCESS, BASE, (id.0, 1, "Churn.pdb"));
+    assert_eq!(said(r"C:\App\Churn.dll", vec![about(37, 2, 1010, BASE, &il)]), found);
+    assert_eq!(said(r"C:\App\Churn.dll", vec![own.clone(), debug_entry(1010, BASE, 7, [0x100, 0x504D])]), found);
+    // Symbols of native code, of another file, of another build, and none.
+    assert_eq!(said(r"C:\App\Churn.dll", vec![own]), none);
+    assert_eq!(said(r"C:\Other\Churn.dll", vec![about(37, 2, 1010, BASE, &il)]), none);
+    assert_eq!(said(r"C:\App\Churn.dll", vec![il_pdb(1010, BASE, 9, "Churn.pdb")]), none);
+    assert_eq!(said(r"C:\App\Churn.dll", Vec::new()), none);
 }

@@ -14,8 +14,6 @@ from common import Dataset, connect, finish
 inspections = {of["path"]: of for of in json.loads(Path(sys.argv[2]).read_text())}
 connection = connect(Dataset(sys.argv[1]))
 NO_SUBJECT = 2**32 - 1
-# Inspection does not read the logical call stacks of the async profiler; frames that only these have are all named.
-LOGICAL = "(SELECT count(*) FROM frame f WHERE f.trace_id = trace.trace_id AND f.found_by IS NOT NULL)"
 ABOUT = {
     "event_count": "event_count",
     "dropped_events": "dropped_event_count",
@@ -27,8 +25,8 @@ ABOUT = {
     "processor_count": "processor_count",
     "sampling_ns": "sampling_ns",
     "clock_frequency": "clock_frequency",
-    "frame_count": f"frame_count - {LOGICAL}",
-    "named_frame_count": f"named_frame_count - {LOGICAL}",
+    "frame_count": "frame_count",
+    "named_frame_count": "named_frame_count",
 }
 
 

@@ -49,6 +49,11 @@ pub trait Action: Copy + 'static {
         false
     }
 
+    /// Whether its event has call stacks in its fields.
+    fn has_callsites(self) -> bool {
+        false
+    }
+
     /// Whether it is only wanted where source lines are.
     fn is_for_lines(self) -> bool {
         false
@@ -94,6 +99,8 @@ pub struct Traits {
     pub is_reference: bool,
     /// See [`Action::needs_others`].
     pub needs_others: bool,
+    /// See [`Action::has_callsites`].
+    pub has_callsites: bool,
     /// See [`Action::is_for_lines`].
     pub is_for_lines: bool,
 }
@@ -105,6 +112,7 @@ impl Traits {
             needs: action.needs(),
             is_reference: action.is_reference(),
             needs_others: action.needs_others(),
+            has_callsites: action.has_callsites(),
             is_for_lines: action.is_for_lines(),
         }
     }

@@ -247,6 +247,11 @@ impl Normalizer {
         self.handlers_of(id).any(|handler| handler.traits.is_reference)
     }
 
+    /// Whether events of a type have call stacks in their fields.
+    pub fn has_callsites(&self, id: TypeId) -> bool {
+        self.handlers_of(id).any(|handler| handler.traits.has_callsites)
+    }
+
     /// Whether rows of one process follow from events of others, too: what a thread does ends when another one runs.
     pub fn needs_others(&self, id: TypeId) -> bool {
         self.handlers_of(id).any(|handler| handler.traits.needs_others)
@@ -309,7 +314,7 @@ impl Normalizer {
         let known =
             code::frames::Known { methods, names, modules, mappings, assemblies, managed_modules, own: &self.own };
         let lines = self.symbols.as_mut();
-        let lines = lines.map(|symbols| code::lines::Lines::new(symbols, il_maps, managed_modules, methods));
+        let lines = lines.map(|symbols| code::lines::Lines::new(symbols, il_maps, (managed_modules, modules), methods));
         let frames = code::frames::resolve(nodes, &places, known, lines, position, sink);
         self.trackers.finish(position, sink);
         self.trackers.report_given_up(position, sink);

@@ -38,7 +38,7 @@ pub fn frame_names(recording: &RecordingPath, manifests: &EventManifests) -> Res
 struct Names {
     normalizer: Normalizer,
     clock: Option<Clock>,
-    /// By kind, whether its events say what addresses and ids mean.
+    /// By kind, whether its events say what addresses and ids mean, or have call stacks in their fields.
     says_more: Vec<bool>,
     facts: Facts,
 }
@@ -73,7 +73,8 @@ impl EventVisitor for Names {
     }
 
     fn event_type(&mut self, id: TypeId, info: &EventInfo) -> bool {
-        let says_more = self.normalizer.event_type(id, info) && self.normalizer.is_reference(id);
+        let is_heard = self.normalizer.event_type(id, info);
+        let says_more = is_heard && (self.normalizer.is_reference(id) || self.normalizer.has_callsites(id));
         self.says_more.push(says_more);
         true
     }

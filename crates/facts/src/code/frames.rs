@@ -15,6 +15,7 @@ use super::methods::{Code, FoundBy, Methods, Names};
 use super::modules::{Modules, Pdb};
 use super::nodes::{Node, Nodes};
 use super::own::{MadeBy, OwnCode, Place};
+use super::paths::{file_name, of_runtime};
 use super::{walk, written};
 use crate::fact::{Callsite, CallsiteId, FactSink, Frame, FrameId};
 use crate::loader::assemblies::Assemblies;
@@ -136,8 +137,7 @@ pub fn resolve(
 fn precompiled(modules: &ManagedModules) -> Precompiled<'_> {
     let mut images = Precompiled::default();
     for (process, path, key) in modules.precompiled() {
-        // `C:\Windows` of the runtime is `\Device\HarddiskVolume3\Windows` or `\Windows` of the kernel.
-        let path = path.split_once(':').map_or(path, |(_, path)| path).to_ascii_lowercase();
+        let path = of_runtime(path);
         images.entry((process, file_name(&path).to_owned())).or_default().push((path, key));
     }
     images
@@ -504,12 +504,4 @@ fn part(text: &str) -> &str {
 fn first_bytes(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     end.and_then(|end| text.get(..end)).unwrap_or(text)
-}
-
-/// The part of a path behind its folders.
-fn file_name(path: &str) -> &str {
-    // Of a long one the end is looked at.
-    let start = (path.len().saturating_sub(2 * MAX_NAME)..=path.len()).find(|start| path.is_char_boundary(*start));
-    let path = start.and_then(|start| path.get(start..)).unwrap_or(path);
-    path.rsplit(['/', '\\']).next().unwrap_or(path)
 }

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::reader::ProcessKey;
-use tracequet_trace::reader::symbols::{NativeModule, NativePlace, Symbols};
+use tracequet_trace::reader::symbols::{ManagedModule, NativeModule, NativePlace, Symbols};
 
 use super::il_maps::{CodeKey, IlMaps};
 use super::methods::{Code, Methods};
+use super::modules::{Modules, Pdb};
+use super::paths::{file_name, of_runtime};
 use crate::fact::FactSink;
 use crate::loader::managed_modules::ManagedModules;
 
@@ -42,6 +44,8 @@ pub struct Lines<'k> {
     symbols: &'k mut Symbols,
     maps: &'k IlMaps,
     modules: &'k ManagedModules,
+    /// Symbols that the kernel's log names: paths in small letters, by process and file.
+    logged: HashMap<(ProcessKey, String), Vec<(String, &'k Pdb)>, RandomState>,
     /// How many pieces of code have the same key.
     versions: HashMap<CodeKey, u32, RandomState>,
     frames: u64,
@@ -53,9 +57,19 @@ pub struct Lines<'k> {
 
 impl<'k> Lines<'k> {
     /// With what is known at the end of a recording.
-    pub fn new(symbols: &'k mut Symbols, maps: &'k IlMaps, modules: &'k ManagedModules, methods: &Methods) -> Self {
+    pub fn new(
+        symbols: &'k mut Symbols,
+        maps: &'k IlMaps,
+        (modules, native): (&'k ManagedModules, &'k Modules),
+        methods: &Methods,
+    ) -> Self {
         let versions = methods.versions();
-        Lines { symbols, maps, modules, versions, frames: 0, found: 0, by_method: 0, native: 0 }
+        let mut logged: HashMap<_, Vec<_>, _> = HashMap::default();
+        for (process, path, pdb) in native.of_il() {
+            let path = path.to_ascii_lowercase();
+            logged.entry((process, file_name(&path).to_owned())).or_default().push((path, pdb));
+        }
+        Lines { symbols, maps, modules, logged, versions, frames: 0, found: 0, by_method: 0, native: 0 }
     }
 
     /// The line of a method's code at an address, which is behind a call.
@@ -65,7 +79,14 @@ impl<'k> Lines<'k> {
         let native = address.wrapping_sub(code.start_address).saturating_sub(1);
         let is_only = || self.versions.get(&key).is_none_or(|count| *count == 1);
         let il_offset = self.maps.il_offset(key, native, is_only);
-        let module = self.modules.symbols_of((process, code.module_id))?;
+        let mut module = self.modules.symbols_of((process, code.module_id))?;
+        if module.pdb_guid.is_none() && !self.logged.is_empty() {
+            let path = of_runtime(module.path);
+            let logged = self.logged.get(&(process, file_name(&path).to_owned()));
+            if let Some((_, pdb)) = logged.and_then(|files| files.iter().find(|(file, _)| file.ends_with(&path))) {
+                module = ManagedModule { pdb_guid: pdb.guid, pdb_path: pdb.path.as_deref(), ..module };
+            }
+        }
         let (file, line) = self.symbols.line(module, code.token, il_offset)?;
         let kind = if il_offset.is_some() { "exact" } else { "method" };
         self.found += 1;

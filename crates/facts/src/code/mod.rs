@@ -11,6 +11,7 @@ pub mod methods;
 pub mod modules;
 mod nodes;
 pub mod own;
+mod paths;
 pub mod types;
 mod walk;
 pub mod written;

@@ -146,6 +146,15 @@ impl Modules {
         self.symbols().into_iter().map(|symbols| symbols.own).collect()
     }
 
+    /// The symbols of the IL of modules that are portable, or may be: process, path, and what identifies them.
+    pub fn of_il(&self) -> Vec<(ProcessKey, &str, &Pdb)> {
+        let known = self.list.iter().zip(self.symbols()).filter_map(|(module, symbols)| {
+            let own = symbols.own.filter(|_| symbols.portable_stamp.is_some());
+            Some((module.process, module.path.as_str(), symbols.il.or(own)?))
+        });
+        known.collect()
+    }
+
     fn symbols(&self) -> Vec<Symbols<'_>> {
         // When modules appear in each place, in the order of time.
         let mut places: HashMap<(u64, u64), Vec<i64>, RandomState> = HashMap::default();

@@ -57,6 +57,10 @@ impl input::Action for Action {
     fn needs(self) -> Needs {
         if self == Action::Buffer { Needs::Header } else { Needs::Fields }
     }
+
+    fn has_callsites(self) -> bool {
+        self == Action::Buffer
+    }
 }
 
 /// Tasks that are followed, at most; waits that go on; threads; processes with a profiler.
