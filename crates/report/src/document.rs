@@ -7,6 +7,31 @@ use sha2::{Digest, Sha256};
 use crate::html::escaped;
 use crate::packed::base64;
 
+/// Beside its colour an area of a chart has lines of its own: by the class of the colour, a square of 6 units.
+const ETCHES: [(&str, &str); 6] = [
+    ("g1", "M-1 1L1 -1M-1 7L7 -1M5 7L7 5"),
+    ("g2", "M0 3H6"),
+    ("lo", "M-1 5L1 7M-1 -1L7 7M5 -1L7 1"),
+    ("ot", "M2 3h1.6"),
+    ("bg", "M3 0V6"),
+    ("po", "M-1 -1L7 7M-1 7L7 -1"),
+];
+
+/// The patterns that the style refers to.
+fn patterns() -> String {
+    let mut out = String::from("<svg class=\"patterns\" width=\"0\" height=\"0\" aria-hidden=\"true\">");
+    for (class, lines) in ETCHES {
+        write!(
+            out,
+            "<pattern id=\"etch-{class}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><rect class=\"{class}\" width=\"6\" height=\"6\"/>\
+             <path class=\"etch\" d=\"{lines}\"/></pattern>"
+        )
+        .ok();
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
 /// What makes the page look as it does, and what improves it: as they stand in the repository.
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -119,6 +144,7 @@ pub(crate) fn document(title: &str, head: &str, parts: Vec<Part>) -> String {
         hash(STYLE),
     )
     .ok();
+    out.push_str(&patterns());
     writeln!(out, "<header>\n<h1>{name}</h1>\n{head}</header>\n<nav aria-label=\"Parts\"><ul>").ok();
     for part in &parts {
         writeln!(out, "<li><a href=\"#{}\">{}</a></li>", part.id, part.title).ok();

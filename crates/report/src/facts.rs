@@ -112,7 +112,32 @@ impl Facts {
             writeln!(out, "<div{class}><dt>{}</dt>{values}</div>", escaped(name)).ok();
         }
         out.push_str("</dl>\n");
+        if let Some(lost) = self.lost() {
+            let lost = escaped(&lost);
+            writeln!(
+                out,
+                "<p><span class=\"verdict warning\">incomplete</span> {lost} <a href=\"#losses\">Losses</a></p>"
+            )
+            .ok();
+        }
         out
+    }
+
+    /// What the recording lacks, as a sentence; `None` when every event was read.
+    fn lost(&self) -> Option<String> {
+        match (self.status.as_str(), self.dropped, self.is_complete) {
+            ("failed", ..) => Some("The recording could not be read.".to_owned()),
+            ("ok", 0, true) => None,
+            (_, dropped, is_complete) => {
+                let lost = if dropped > 0 {
+                    format!("{} lost. ", counted(dropped, "event is", "events are"))
+                } else {
+                    String::new()
+                };
+                let end = if is_complete { "" } else { "The recording is cut off, or its end is missing. " };
+                Some(format!("{lost}{end}What is missing makes figures too low."))
+            }
+        }
     }
 }
 
@@ -269,19 +294,7 @@ pub(crate) fn figures(recording: &Recording<'_>) -> Result<Option<String>> {
 /// What was lost, damaged or not understood.
 pub(crate) fn losses(recording: &Recording<'_>, facts: &Facts) -> Result<String> {
     let mut out = String::new();
-    let line = match (facts.status.as_str(), facts.dropped, facts.is_complete) {
-        ("failed", ..) => "The recording could not be read.".to_owned(),
-        (_, 0, true) if facts.status == "ok" => "Nothing was lost: every event was read.".to_owned(),
-        (_, dropped, is_complete) => {
-            let lost = if dropped > 0 {
-                format!("{} lost. ", counted(dropped, "event is", "events are"))
-            } else {
-                String::new()
-            };
-            let end = if is_complete { "" } else { "The recording is cut off, or its end is missing. " };
-            format!("{lost}{end}What is missing makes figures too low: the rows below say what and where.")
-        }
-    };
+    let line = facts.lost().unwrap_or_else(|| "Nothing was lost: every event was read.".to_owned());
     writeln!(out, "<p>{}</p>", escaped(&line)).ok();
     let heads = [
         words("severity", "info: nothing is missing"),

@@ -1,4 +1,4 @@
-//! The collections with the longest pauses, opened: their generations, heaps, marking and ranges.
+//! The collections with the longest pauses, opened: their generations, heaps, marking, joins and ranges.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -9,6 +9,7 @@ use tracequet_trace::error::Result;
 
 use crate::collections::{Collection, Collections, GENERATIONS};
 use crate::html::{Cell, Rows, escaped, numbers, words};
+use crate::joins::{self, Joins};
 use crate::read::each;
 use crate::units::{counted, duration, moment, size};
 
@@ -46,6 +47,7 @@ struct Opened {
     heaps: BTreeMap<u64, Heap>,
     /// By the kind of roots: bytes, and time on the heap that took longest.
     marks: BTreeMap<String, [Option<u64>; 2]>,
+    joins: Joins,
 }
 
 impl Opened {
@@ -67,7 +69,7 @@ pub(crate) fn opened(recording: &Recording<'_>, collections: &Collections) -> Re
     let mut out = String::new();
     for collection in &longest {
         let Some(opened) = found.get(&collection.gc_id) else { continue };
-        let tables = tables(collection.gc_id, opened);
+        let tables = tables(collection, opened);
         if tables.is_empty() {
             continue;
         }
@@ -84,7 +86,7 @@ pub(crate) fn opened(recording: &Recording<'_>, collections: &Collections) -> Re
         )
         .ok();
     }
-    let head = "<h3>Opened</h3>\n<p class=\"note\">Those with the longest pauses: what became of each generation, what kept memory alive, and the heaps.</p>\n";
+    let head = "<h3>The longest, opened</h3>\n<p class=\"note\">What became of each generation, what kept memory alive, the heaps, and the phases between the joins at which they wait for each other.</p>\n";
     Ok((!out.is_empty()).then(|| format!("{head}<div class=\"tree\">\n{out}</div>\n")))
 }
 
@@ -140,11 +142,17 @@ fn read(recording: &Recording<'_>, found: &mut HashMap<u32, Opened, RandomState>
             (heap.compact_reason, heap.conditions) = (row.word(2).map(str::to_owned), row.word(3).map(str::to_owned));
         }
     })?;
+    each(recording, "gc_join", &joins::COLUMNS, |row| {
+        if let Some(opened) = found.get_mut(&key(row.number(0))) {
+            opened.joins.add(row);
+        }
+    })?;
     Ok(())
 }
 
 /// The tables of a collection; empty when nothing of it is recorded.
-fn tables(gc_id: u32, opened: &Opened) -> String {
+fn tables(collection: &Collection, opened: &Opened) -> String {
+    let gc_id = collection.gc_id;
     let mut out = String::new();
     let [stayed, stayed_bytes, moved, moved_bytes] = opened.ranges.map(Option::unwrap_or_default);
     if stayed + moved > 0 {
@@ -207,6 +215,8 @@ fn tables(gc_id: u32, opened: &Opened) -> String {
         ]);
     }
     out += &html(rows, &format!("Heaps of collection {gc_id}"));
+    let rows = opened.joins.rows(format!("opened-{gc_id}-joins"), collection.start_ns);
+    out += &html(rows, &format!("Phases of collection {gc_id}"));
     out
 }
 

@@ -23,10 +23,10 @@
   const color = name => getComputedStyle(root).getPropertyValue('--' + name).trim();
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
-  // A colour and what it means.
-  const entry = (name, word) => {
-    const [whole, swatch] = [make('span'), make('i')];
-    swatch.style.background = `var(--${name})`;
+  // A colour with its lines, or with the look of its texts, and what it means.
+  const entry = (name, word, look = '', etch = 0) => {
+    const [whole, swatch] = [make('span', { class: look }), make('i', { class: 'e' + etch })];
+    swatch.style.backgroundColor = `var(--${name})`;
     whole.append(swatch, word);
     return whole;
   };
@@ -171,12 +171,19 @@
     const tools = make('div', { class: 'tools' });
     const say = make('span', { role: 'status' });
     let [from, to] = [0, 1];
+    // The charts are stretched, the lines of their areas are not.
+    const unstretch = () => {
+      const pixels = document.querySelector('.plot')?.clientWidth || 1000;
+      for (const pattern of document.querySelectorAll('pattern')) pattern.setAttribute('patternTransform', `scale(${(to - from) * 1000 / pixels} 1)`);
+    };
+    new ResizeObserver(unstretch).observe(lanes);
     const show = (low, high) => {
       const width = clamp(high - low, 1e-6, 1);
       from = clamp(low, 0, 1 - width);
       to = from + width;
       for (const svg of plots) svg.setAttribute('viewBox', `${from * 1000} 0 ${width * 1000} 60`);
       for (const axis of axes) axis.replaceChildren(...ticks(from * end, to * end));
+      unstretch();
       const isAll = width > 0.999999;
       let hidden = 0;
       for (const row of timed) {
@@ -478,7 +485,7 @@
     const kinds = new Set(plain.name.slice(1).map(name => plain.kinds[name]));
     for (const [kind, word] of isChange ? [['more', '+ more now'], ['same', '= within 5 %'], ['less', '− less now']]
       : [['own', 'own code'], ['platform', 'framework'], ['native', 'native'], ['kernel', 'kernel'], ['unknown', 'not known']].filter(([kind]) => kinds.has(KINDS.indexOf(kind)))) {
-      legend.append(entry(kind, word), ' ');
+      legend.append(entry(kind, word, kind), ' ');
     }
     const widths = make('select', { 'aria-label': 'what widths mean' });
     widths.append(make('option', { value: 'both' }, 'width: before and now together'), make('option', { value: 'now' }, 'width: now'), make('option', { value: 'before' }, 'width: before'));
@@ -541,7 +548,9 @@
       }
       const rows = boxes.reduce((most, box) => Math.max(most, box.depth + 1), 1);
       const [context] = sharp(canvas, rows * ROW);
-      context.font = '12px system-ui, "DejaVu Sans", sans-serif';
+      // Beside its colour a kind has a look of its texts, as the legend has.
+      const fonts = ['', '600 ', '', 'italic ', 'italic 600 '].map(look => look + '12px system-ui, "DejaVu Sans", sans-serif');
+      context.font = fonts[0];
       context.textBaseline = 'middle';
       const fills = KINDS.map(color);
       const [mark, text, accent] = [color('mark'), color('box'), color('accent')];
@@ -571,6 +580,7 @@
           context.rect(x, y, w - 3, ROW);
           context.clip();
           context.fillStyle = node === 0 || hasHits && !isHit ? color('text') : text;
+          context.font = (!isChange && node !== 0 && fonts[tree.kinds[name]]) || fonts[0];
           const sign = !isChange || node === 0 ? '' : change > 0 ? '+ ' : change < 0 ? '− ' : '= ';
           context.fillText(sign + fitting(context, formsOf(name), w - 8 - (sign ? 12 : 0)), x + 4, y + ROW / 2);
           context.restore();
@@ -673,6 +683,17 @@
   const STATES = ['nothing of the heap', 'survived in place', 'moved here', 'moved away', 'freed', 'not collected', 'new', 'stayed while others moved'];
   const STATE_COLORS = [null, 'in-place', 'moved', 'away', 'freed', 'kept', 'new', 'stayed'];
   const GENERATIONS = ['generation 0', 'generation 1', 'generation 2', 'large objects', 'pinned objects', 'frozen', '', 'unknown generation'];
+  // Beside each colour the map has lines, as the areas of charts: none, rising, level, falling, dots, upright, crossed.
+  const STATE_ETCHES = [0, 0, 1, 3, 4, 2, 5, 6];
+  const GENERATION_ETCHES = [0, 1, 2, 3, 6, 5, 4, 4];
+  const ETCHES = ['', 'M-1 1L1-1M-1 9L9-1M7 9L9 7', 'M0 4H8', 'M-1 7L1 9M-1-1L9 9M7-1L9 1', 'M3 3h2v2h-2z', 'M4 0V8', 'M-1-1L9 9M-1 9L9-1'];
+  const etched = (context, etch) => {
+    const small = make('canvas', { width: 8, height: 8 });
+    const lines = small.getContext('2d');
+    lines.strokeStyle = color('etch');
+    lines.stroke(new Path2D(ETCHES[etch]));
+    return context.createPattern(small, 'repeat');
+  };
   const GENERATION_COLORS = ['g0', 'g1', 'g2', 'lo', 'po', 'bg', 'ot', 'ot'];
 
   // Ranges of all collections, by which an address is followed as `tracequet survived --follow` does.
@@ -859,6 +880,8 @@
       const colors = isState ? STATE_COLORS.map(name => name && rgb(color(name))) : GENERATION_COLORS.map(name => rgb(color(name)));
       const page = rgb(color('panel'));
       const image = new ImageData(columns, bins);
+      const etches = isState ? STATE_ETCHES : GENERATION_ETCHES;
+      const masks = [];
       let drawn = 0;
       for (let column = 0; column < columns; column++) {
         for (let row = 0; row < bins; row++) {
@@ -871,6 +894,8 @@
           const at = (row * columns + column) * 4;
           for (let channel = 0; channel < 3; channel++) image.data[at + channel] = fill[channel] * part + page[channel] * (1 - part);
           image.data[at + 3] = 255;
+          const etch = isEmpty ? 0 : etches[isState ? state : cell >> 3 & 7];
+          if (etch) (masks[etch] ??= new ImageData(columns, bins)).data[at + 3] = 255;
           drawn += isEmpty ? 0 : 1;
         }
       }
@@ -885,12 +910,27 @@
         context.fillRect(column * each, 0, Math.max(each - 0.5, 0.5), STRIP);
       }
       // Rows that follow each other are drawn together.
-      for (let row = 0; row < bins;) {
-        let next = row + 1;
-        while (next < bins && !isGap[next]) next++;
-        context.drawImage(small, 0, row, columns, next - row, 0, tops[row], width, (next - row) * height);
-        row = next;
-      }
+      const lay = (onto, cells) => {
+        for (let row = 0; row < bins;) {
+          let next = row + 1;
+          while (next < bins && !isGap[next]) next++;
+          onto.drawImage(cells, 0, row, columns, next - row, 0, tops[row], width, (next - row) * height);
+          row = next;
+        }
+      };
+      lay(context, small);
+      masks.forEach((mask, etch) => {
+        const layer = make('canvas', { width: canvas.width, height: canvas.height });
+        const over = layer.getContext('2d');
+        over.scale(canvas.width / width, canvas.height / bottom);
+        over.imageSmoothingEnabled = false;
+        small.getContext('2d').putImageData(mask, 0, 0);
+        lay(over, small);
+        over.globalCompositeOperation = 'source-in';
+        over.fillStyle = etched(over, etch);
+        over.fillRect(0, 0, width, bottom);
+        context.drawImage(layer, 0, 0, width, bottom);
+      });
       if (each > 6) {
         context.fillStyle = color('page');
         for (let column = 1; column < columns; column++) context.fillRect(column * each - 0.5, 0, 1, bottom);
@@ -913,10 +953,10 @@
       }
       legend.textContent = '';
       // Only what the map has.
-      const entries = isState ? STATES.map((word, state) => [STATE_COLORS[state], word]).filter((_, state) => state && present[0].has(state))
-        : GENERATIONS.map((word, generation) => [GENERATION_COLORS[generation], word]).filter(([, word], generation) => word && present[1].has(generation));
-      for (const [name, word] of entries) {
-        legend.append(entry(name, word), ' ');
+      const [names, meanings] = isState ? [STATE_COLORS, STATES] : [GENERATION_COLORS, GENERATIONS];
+      for (const [value, word] of meanings.entries()) {
+        const isShown = isState ? value && present[0].has(value) : word && present[1].has(value);
+        if (isShown) legend.append(entry(names[value], word, '', etches[value]), ' ');
       }
       canvas.dataset.drawn = String(drawn);
     };

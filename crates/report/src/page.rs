@@ -27,7 +27,7 @@ use crate::timeline::{Series, Shown, Timeline};
 use crate::units::{count, counted, duration, size};
 
 /// The tables that a page is made of.
-pub const TABLES: [&str; 38] = [
+pub const TABLES: [&str; 40] = [
     "trace",
     "trace_label",
     "process",
@@ -40,6 +40,7 @@ pub const TABLES: [&str; 38] = [
     "gc_heap",
     "gc_heap_generation",
     "gc_mark",
+    "gc_join",
     "gc_generation_range",
     "gc_surviving_range",
     "gc_moved_range",
@@ -58,6 +59,7 @@ pub const TABLES: [&str; 38] = [
     "thread_pool",
     "thread_pool_work",
     "activity",
+    "thread_activity",
     "counter",
     "method",
     "method_compilation",

@@ -9,6 +9,7 @@ use tracequet_trace::error::Result;
 use crate::collections::Pause;
 use crate::html::{Cell, Rows, escaped, numbers, words};
 use crate::read::each;
+use crate::spent::{Asked, spent};
 use crate::subjects::{Groups, rows_note};
 use crate::timeline::{Highest, Line, Series};
 use crate::units::{count, counted, duration, moment};
@@ -30,6 +31,9 @@ const SIDES: [&str; 2] = ["server", "client"];
 const MAX_DURATIONS: usize = 4 << 20;
 const MAX_SLOWEST: usize = 30;
 
+/// Requests of a source in which a route is looked for.
+const MAX_LOOKED_AT: u64 = 100;
+
 /// Bytes of fields that are looked at.
 const MAX_FIELDS: usize = 16 << 10;
 
@@ -42,6 +46,7 @@ struct Route {
 }
 
 struct Slow {
+    asked: Asked,
     start_ns: i64,
     duration_ns: u64,
     side: usize,
@@ -62,15 +67,23 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
     let source = |provider: Option<&str>, name: Option<&str>| {
         SOURCES.iter().position(|(known, of, _)| provider == Some(*known) && name == Some(*of))
     };
-    each(recording, "activity", &["provider_name", "name"], |row| {
-        if let Some(found) = source(row.text(0), row.text(1)).and_then(|place| rows.get_mut(place)) {
+    let mut has_route = [false; SOURCES.len()];
+    each(recording, "activity", &["provider_name", "name", "start_fields", "end_fields"], |row| {
+        let Some(place) = source(row.text(0), row.text(1)) else { return };
+        if let (Some(found), Some(has_route)) = (rows.get_mut(place), has_route.get_mut(place)) {
             *found += 1;
+            if !*has_route && *found <= MAX_LOOKED_AT {
+                *has_route = !route(row.text(2).unwrap_or_default(), row.text(3).unwrap_or_default()).is_empty();
+            }
         }
     })?;
-    // Of each side the source that has most; of two with as many the better one.
+    // Of each side a source that says the route, of these the one that has most; of two with as many the better one.
     let chosen = [SERVER, CLIENT].map(|side| {
         let of_side = SOURCES.iter().zip(rows).enumerate().filter(|(_, ((.., of), rows))| *of == side && *rows > 0);
-        of_side.min_by_key(|(place, (_, rows))| (std::cmp::Reverse(*rows), *place)).map(|(place, _)| place)
+        let says_route = |place: usize| has_route.get(place).copied().unwrap_or_default();
+        of_side
+            .min_by_key(|(place, (_, rows))| (!says_route(*place), std::cmp::Reverse(*rows), *place))
+            .map(|(place, _)| place)
     });
     if chosen.iter().all(Option::is_none) {
         return Ok(None);
@@ -80,8 +93,20 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
     let mut highest = Highest::new(end_ns);
     let mut slowest: Vec<Slow> = Vec::new();
     let (mut held, mut left_out, mut open) = (0usize, 0u64, 0u64);
-    let columns =
-        ["provider_name", "name", "start_ts_ns", "duration_ns", "result", "status_code", "start_fields", "end_fields"];
+    let columns = [
+        "provider_name",
+        "name",
+        "start_ts_ns",
+        "duration_ns",
+        "result",
+        "status_code",
+        "start_fields",
+        "end_fields",
+        "process_id",
+        "thread_id",
+        "end_thread_id",
+        "activity_id",
+    ];
     each(recording, "activity", &columns, |row| {
         let Some(place) = source(row.text(0), row.text(1)).filter(|place| chosen.contains(&Some(*place))) else {
             return;
@@ -107,7 +132,15 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
         }
         let rank = slowest.partition_point(|slow| slow.duration_ns >= duration_ns);
         if rank < MAX_SLOWEST {
-            slowest.insert(rank, Slow { start_ns, duration_ns, side, route, status: row.number(5) });
+            let asked = Asked {
+                process: row.number(8).unwrap_or_default(),
+                thread: row.number(9).unwrap_or_default(),
+                is_of_thread: row.number(9) == row.number(10),
+                activity: row.word(11).map(str::to_owned),
+                start_ns,
+                end_ns: start_ns.saturating_add(duration_ns.min(i64::MAX as u64) as i64),
+            };
+            slowest.insert(rank, Slow { asked, start_ns, duration_ns, side, route, status: row.number(5) });
             slowest.truncate(MAX_SLOWEST);
         }
     })?;
@@ -158,11 +191,19 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
         words("side", "server or client"),
         words("route", "Method and path"),
         numbers("took", "From its start to its end"),
-        numbers("in pauses", "Of this the time in which all managed threads were stopped"),
+        numbers("CPU", "By the samples of the threads that worked for it"),
+        numbers("waits", "Of these threads, but for locks"),
+        numbers("locks", "Waits of these threads for locks"),
+        numbers("calls", "Requests of HttpClient that it made; together, of those at the same time"),
+        numbers("in pauses", "The time in which all managed threads were stopped"),
         numbers("status", "Of HTTP"),
     ];
+    let asked: Vec<Asked> = slowest.iter().map(|slow| slow.asked.clone()).collect();
+    let client = chosen.get(CLIENT).copied().flatten().and_then(|place| SOURCES.get(place));
+    let spent = spent(recording, &asked, client.map(|(provider, name, _)| (*provider, *name)))?;
     let mut slow = Rows::new("slowest-table", &heads);
-    for request in &slowest {
+    for (request, spent) in slowest.iter().zip(spent) {
+        let time = |ns: Option<u64>| Cell::number(ns, |ns| duration(ns.min(i64::MAX as u64) as i64));
         slow.row_at(
             request.start_ns,
             vec![
@@ -170,6 +211,10 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
                 Cell::text(SIDES.get(request.side).copied()),
                 Cell::text(Some(&request.route)),
                 Cell::number(Some(request.duration_ns), |ns| duration(ns as i64)),
+                time(spent.cpu_ns),
+                time(spent.wait_ns),
+                time(spent.lock_ns),
+                time(spent.call_ns),
                 Cell::number(Some(stopped(pauses, request)), |ns| duration(ns as i64)),
                 Cell::number(request.status, |status| status.to_string()),
             ],
@@ -177,7 +222,12 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
     }
     let mut html = format!("<p class=\"note\">{}</p>\n{}", escaped(&note), table.html("Requests by route"));
     if !slowest.is_empty() {
-        write!(html, "<h3>The slowest</h3>\n{}", slow.html("The slowest requests")).ok();
+        let gone = slow.without_empty();
+        let gone = gone.iter().filter(|name| **name != "status").copied().collect::<Vec<_>>().join(", ");
+        let gone = if gone.is_empty() { gone } else { format!(" Not recorded: {gone}.") };
+        let note = "What they spent their time on, by the threads that worked for them. Shares overlap: a pause may fall into a wait.";
+        write!(html, "<h3>The slowest</h3>\n<p class=\"note\">{note}{gone}</p>\n{}", slow.html("The slowest requests"))
+            .ok();
     }
     let most = slowest.first().map_or(0, |slow| slow.duration_ns);
     let words = format!("of each moment the slowest that began; at most {}", duration(most as i64));

@@ -96,6 +96,8 @@ pub(crate) fn threads(recording: &Recording<'_>, end_ns: i64) -> Result<Option<T
     for ((process, thread), times) in &rows {
         let name = match processes.get(process) {
             Some(name) => format!("{name} ({process})"),
+            // Threads that the recording says no process of.
+            None if *process == u64::from(u32::MAX) => "unknown process".to_owned(),
             None => process.to_string(),
         };
         table.row(vec![

@@ -319,7 +319,13 @@ impl Timeline<'_> {
             .ok();
         }
         svg.push_str("</svg>");
-        let mut legend = vec![("g0", "gen 0"), ("g1", "gen 1"), ("g2", "gen 2"), ("bg", "background"), ("ot", "other")];
+        let mut legend = vec![
+            ("g0", "gen 0"),
+            ("g1", "gen 1"),
+            ("g2", "gen 2"),
+            ("bg", "background"),
+            ("ot", "not for a collection"),
+        ];
         legend.retain(|(class, _)| marks.keys().any(|(_, drawn)| drawn == class));
         lane("Pauses", &words, &legend, &svg)
     }
