@@ -44,11 +44,14 @@ fn lies_in(path: &str, outer: &str) -> bool {
     path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '$']))
 }
 
+/// A request, and the times in which a thread worked for it, in order.
+type Worked = (usize, Vec<(i64, i64)>);
+
 /// The times in which threads worked for requests.
 #[derive(Debug, Default)]
 struct Times {
-    /// By process and thread: requests with times of them, in order.
-    of_threads: HashMap<(u64, u64), Vec<(usize, Vec<(i64, i64)>)>, RandomState>,
+    /// By process and thread.
+    of_threads: HashMap<(u64, u64), Vec<Worked>, RandomState>,
     /// Activities that lie in requests.
     activities: HashMap<String, Vec<usize>, RandomState>,
 }
