@@ -68,10 +68,19 @@ def copied(pack_path, lake, target, copies, first):
             ORDER BY k.new, file_row_number) TO '{path}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 65536)""")
         rows = duckdb.sql(f"SELECT count(*) FROM '{path}'").fetchall()[0][0]
         table["files"] = [{"rows": rows, "bytes": path.stat().st_size}]
-    pack.update(pack=new_name, replaces=[], recordings=[member[3] for member in members])
+    recordings = [member[3] for member in members]
+    tags = sorted(hashlib.sha256(member[0].encode()).hexdigest()[:16] for member in members)
+    hashes = sorted(recorded["sha256"][:16] for recorded, _, _ in recordings)
+    starts = [recorded["start"] for recorded, _, _ in recordings]
+    index = {**pack["index"], "recordings": len(members), "version": recordings[0][0]["version"], "begin": [min(starts), max(starts)],
+             "keys": "".join(tags), "hashes": "".join(hashes)}
+    head = {**pack, "pack": new_name, "replaces": [], "index": index}
+    del head["recordings"]
+    compact = {"separators": (",", ":")}
+    lines = ",\n".join(json.dumps(recording, **compact) for recording in recordings)
     entry = target / "manifest" / "packed" / f"{new_name}.json"
     entry.parent.mkdir(parents=True, exist_ok=True)
-    entry.write_text(json.dumps(pack, separators=(",", ":")) + "\n")
+    entry.write_text(json.dumps(head, **compact)[:-1] + f',"recordings":[\n{lines}\n]}}\n')
     return [member[0] for member in members]
 
 
@@ -124,8 +133,8 @@ def main():
         rules = folder / "rules.toml"
         rules.write_text(RULES)
         [pack] = (lake / "manifest" / "packed").glob("*.json")
-        print("| recordings | packs | files | MB | list: s | append one: s | CPU s | check: s | peak MB | one recording: s | a commit: s | findings: s |")
-        print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+        print("| recordings | packs | files | MB | list: s | append one: s | CPU s | check: s | peak MB | check --since LABEL: s | one recording: s | a commit: s | findings: s |")
+        print("|---:" * 13 + "|")
         for turn, count in enumerate(int(count) for count in arguments.counts.split(",")):
             target = folder / f"of-{count}"
             for table in lake.iterdir():
@@ -144,10 +153,11 @@ def main():
                 one.write_bytes(changed((SAMPLES / arguments.sample).read_bytes(), 30_000 + 10 * count + turn))
                 appended.append(run([program, "convert", "-q", "--append", "--tables", arguments.tables, "--label", "branch=main", "--label", "commit=new", one, "-o", target]))
             appended = [statistics.median(column) for column in zip(*appended)]
-            checked = timed([program, "check", target, "--rules", rules, "--new", "commit=new", "--baseline", "commit=c1"])
+            checked = timed([program, "check", target, "--rules", rules, "--new", "commit=new", "--baseline", "branch=main", "--last", "20", "--since", "400d"])
+            since = timed([program, "check", target, "--rules", rules, "--new", "commit=new", "--baseline", "branch=main,commit!=new", "--since", "commit=c1", "--last", "20"])
             answers = [asked(query) for query in questions(target, keys[len(keys) // 2]).values()]
             print(f"| {len(keys):,} | {packs} | {number:,} | {size:,.0f} | {listed[0]:.2f} | {appended[0]:.2f} | {appended[1]:.2f} | {checked[0]:.2f} "
-                  f"| {checked[2]:.0f} | {' | '.join(f'{seconds:.3f}' for seconds in answers)} |", flush=True)
+                  f"| {checked[2]:.0f} | {since[0]:.2f} | {' | '.join(f'{seconds:.3f}' for seconds in answers)} |", flush=True)
             shutil.rmtree(target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

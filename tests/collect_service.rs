@@ -236,6 +236,30 @@ fn old_recordings_go_and_others_stay() {
     }
 }
 
+/// A compaction that fails is a line of the log, and tried again later.
+#[test]
+fn recordings_are_compacted_now_and_then() {
+    for runtime in each_runtime("collect --compact-at").iter().take(1) {
+        let program = Program::start(runtime, &["steps", "60000", "10"]);
+        let (folder, lake, pid) = (Folder::new(), Folder::new(), program.id().to_string());
+        let out = lake.text("lake");
+        let how = ["-p", &pid, "--duration", "300ms", "--every", "1s", "-o", &out, "--append", "--compact-at", "2"];
+        // Instead of the file that a compaction locks.
+        let in_the_way = lake.path("lake").join("manifest/.packing");
+        std::fs::create_dir_all(&in_the_way).unwrap();
+        let service = Service::start(&folder, &how);
+        wait_until("it says that it cannot", || service.log().contains("were not compacted"));
+        assert!(service.log().contains("recorded "), "{}", service.log());
+        std::fs::remove_dir(&in_the_way).unwrap();
+        wait_until("it compacts", || service.log().contains(" files became "));
+        let (code, log) = service.end();
+        assert_eq!(code, Some(2), "{log}");
+        let said = text(&run(&["dataset", "verify", &out]));
+        assert!(said.contains(" 0 wrong"), "{said}");
+        assert!(std::fs::read_dir(lake.path("lake").join("manifest/packed")).unwrap().count() >= 1, "{log}");
+    }
+}
+
 #[test]
 fn a_trigger_makes_a_recording_and_not_too_many() {
     for runtime in each_runtime("collect --when").iter().take(1) {

@@ -254,6 +254,64 @@ fn what_cannot_be_read_stays_as_it_is() {
     assert!(refused.code == Some(1) && refused.err.contains("only Parquet files are compacted"), "{}", refused.err);
 }
 
+/// By the entry, by the table, and by a query, also of those that are compacted again.
+#[test]
+fn labels_of_compacted_recordings_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let [lake, plain] = ["lake", "plain"].map(|name| folder.path().join(name));
+    const TABLES: [&str; 4] = ["--tables", "gc,gc_pause,metric", "--label", "branch=main"];
+    for lake in [&lake, &plain] {
+        append(lake, &SAMPLES[..3], &TABLES);
+    }
+    done("compact", &lake, &["--grace", "0"]);
+    for lake in [&lake, &plain] {
+        append(lake, &SAMPLES[3..], &TABLES);
+    }
+    let same = |what: &str| {
+        assert!(rows(&lake) == rows(&plain), "{what}");
+        assert_eq!(globbed(&lake), sums(&rows(&lake)), "{what}");
+        let verified = dataset("verify", &lake, &[]);
+        assert_eq!(verified.code, Some(0), "{what}: {}", verified.out);
+        assert_eq!(done("list", &lake, &[]), done("list", &plain, &[]), "{what}");
+    };
+    let keys: Vec<String> = Dataset::open(&lake).unwrap().recordings().iter().map(|r| r.trace_id.clone()).collect();
+    let packed: Vec<&String> = keys.iter().filter(|key| !lake.join(format!("manifest/{key}.json")).exists()).collect();
+    assert_eq!((keys.len(), packed.len()), (5, 3));
+    let pack = || std::fs::read_dir(lake.join("manifest/packed")).unwrap().next().unwrap().unwrap().file_name();
+    let before = pack();
+    for more in [
+        &["--set", "baseline=2026-11", packed[1]][..],
+        &["--set", "n=1", "--unset", "branch", packed[0], &keys[4]],
+        &["--set", "n=2", "--where", "branch=main"],
+        &["--unset", "n", "--unset", "branch", "--unset", "baseline", "--all"],
+        &["--set", "branch=main", "--all"],
+        &["--set", "baseline=2026-12", packed[2]],
+    ] {
+        let planned = done("label", &lake, &[more, &["--dry-run"]].concat());
+        let [said, plainly] = [&lake, &plain].map(|lake| done("label", lake, more));
+        assert_eq!(said, plainly, "{more:?}");
+        assert_eq!(planned.replace("would get", "have").lines().count(), said.lines().count(), "{more:?}");
+        same(&format!("{more:?}"));
+    }
+    assert!(pack() != before, "another pack has taken its place");
+    let now = pack();
+    assert!(done("label", &lake, &["--set", "branch=main", "--all"]).starts_with("0 recordings"));
+    assert_eq!(pack(), now, "nothing is written for labels that are there");
+    // A baseline that begins with a label, before and after another compaction.
+    let rules = folder.path().join("rules.toml");
+    std::fs::write(&rules, "rules = [\"gc.count >= 0\", \"gc.count <= baseline * 1000\"]\n").unwrap();
+    let checked = |lake: &Path| {
+        let since = ["--new", "branch=none", "--baseline", "branch=main", "--since", "baseline=2026-12", "--json"];
+        let run = run(&[&["check", text(lake), "--rules", text(&rules)], &since[..]].concat());
+        (run.code, run.out, run.err)
+    };
+    let expected = checked(&plain);
+    assert_eq!(checked(&lake), expected);
+    done("compact", &lake, &["--grace", "0"]);
+    same("compacted again");
+    assert_eq!(checked(&lake), expected);
+}
+
 #[test]
 fn a_damaged_entry_of_a_pack_is_named() {
     let folder = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::analyze::check::{Baseline, Finding, LabelTest, Run, Since, Verdict, check, compare, incomparable};
+use crate::analyze::check::{Baseline, Finding, LabelTest, Since, Verdict, check, compare, incomparable};
 use crate::analyze::rules;
 use crate::report::TABLES;
 use crate::trace::error::Error;
@@ -189,12 +189,10 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
         Some(labels) => source.labelled(&labels.0)?,
         None => source.latest()?,
     };
-    let is_new = |run: &Run| new.iter().any(|new| new.trace_id == run.trace_id);
-    let base: Vec<Run> = match &args.baseline {
-        Some(labels) => source.labelled(&labels.0)?.into_iter().filter(|run| !is_new(run)).collect(),
-        None => Vec::new(),
+    let (base, notes) = match &args.baseline {
+        Some(labels) => args.limits.wanted().read(source.dataset(), &labels.0, &new)?,
+        None => Default::default(),
     };
-    let (base, notes) = args.limits.wanted().of(base, &new);
     for note in notes {
         print_note(&format!("tracequet: {}\n", clean(&note)))?;
     }

@@ -1,20 +1,22 @@
 //! Compares runs with rules and with other runs. Runs are the samples, not the events within a run.
 
 mod baseline;
+mod candidate;
 mod fingerprint;
 mod run;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use tracequet_dataset::read::Dataset;
 use tracequet_trace::error::Result;
 
 pub use self::baseline::{Baseline, ENOUGH, Since};
-use self::fingerprint::fingerprint;
+use self::candidate::{Candidate, candidates};
+pub use self::candidate::{LabelTest, labelled};
 pub use self::fingerprint::{TABLES as FINGERPRINT_TABLES, incomparable};
 pub use self::run::Run;
 use self::run::{values, values_known};
-use super::metrics::{Better, Metric, Owner, definition_of, metrics};
+use super::metrics::{Better, Metric, Owner, definition_of};
 use super::rules::{Amount, Bound, Compare, Rule, matches};
 use super::samples::{Shift, least_chance, mann_whitney, median, runs_needed, shift, tails};
 
@@ -27,59 +29,10 @@ pub const FALSE_ALARMS: f64 = 0.02;
 /// The runs of a dataset that have all of these labels, and one of these keys if there are some. Recordings that could not be
 /// read are among them, and all of which the entry is damaged.
 pub fn runs(dataset: &Dataset, wanted: &[LabelTest], keys: Option<&[String]>) -> Result<Vec<Run>> {
-    let is_wanted = |trace_id: &String, labels: &BTreeMap<String, String>| {
-        labelled(labels, wanted) && keys.is_none_or(|keys| keys.contains(trace_id))
-    };
-    let mut found = Vec::new();
-    for recording in dataset.each_recording() {
-        let info = recording.info();
-        if !is_wanted(&info.trace_id, &info.labels) {
-            continue;
-        }
-        found.push(Run {
-            trace_id: info.trace_id.clone(),
-            start: info.start.clone(),
-            labels: info.labels.clone(),
-            has_losses: info.dropped_events > 0 || !info.complete || info.status == "losses",
-            is_failed: false,
-            is_damaged: false,
-            fingerprint: fingerprint(&recording)?,
-            metrics: metrics(&recording)?,
-        });
-    }
-    found.extend(dataset.failed().iter().filter(|info| is_wanted(&info.trace_id, &info.labels)).map(|info| Run {
-        trace_id: info.trace_id.clone(),
-        start: String::new(),
-        labels: info.labels.clone(),
-        has_losses: true,
-        is_failed: true,
-        is_damaged: false,
-        fingerprint: BTreeMap::new(),
-        metrics: Vec::new(),
-    }));
-    found.extend(dataset.damaged().iter().map(|damaged| Run {
-        trace_id: damaged.key.clone(),
-        start: String::new(),
-        labels: BTreeMap::new(),
-        has_losses: true,
-        is_failed: true,
-        is_damaged: true,
-        fingerprint: BTreeMap::new(),
-        metrics: Vec::new(),
-    }));
-    Ok(found)
-}
-
-/// A label that recordings have to have, or not to have: name, whether they have to, and the value, where `*` stands for
-/// anything.
-pub type LabelTest = (String, bool, String);
-
-/// Whether labels pass all tests.
-pub fn labelled(labels: &BTreeMap<String, String>, wanted: &[LabelTest]) -> bool {
-    wanted.iter().all(|(name, equal, value)| {
-        let own = labels.get(name).map_or("", String::as_str);
-        matches(value, own) == *equal
-    })
+    let keys: Option<HashSet<&str>> = keys.map(|keys| keys.iter().map(String::as_str).collect());
+    let is_of_keys =
+        |one: &Candidate<'_>| one.is_damaged() || keys.as_ref().is_none_or(|keys| keys.contains(one.trace_id));
+    candidates(dataset, wanted).iter().filter(|one| is_of_keys(one)).map(|one| one.run(dataset)).collect()
 }
 
 /// The keys of the newest recording and of those with the same labels, or of it alone when it has none. Of recordings

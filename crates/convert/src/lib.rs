@@ -119,6 +119,11 @@ pub fn compact(dataset: &Path, grace: std::time::Duration) -> Result<Compacted> 
     lake::compact(dataset, grace)
 }
 
+/// How many recordings of a dataset of several have files of their own, which [`compact`] may put together.
+pub fn unpacked(dataset: &Path) -> Result<usize> {
+    lake::unpacked(dataset)
+}
+
 /// Gives recordings of a dataset of several other labels. Returns the keys of those whose labels are others than before.
 pub fn relabel(dataset: &Path, wanted: &Relabel) -> Result<Vec<String>> {
     lake::relabel(dataset, wanted)

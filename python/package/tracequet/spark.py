@@ -513,19 +513,24 @@ def _describe(output: str) -> None:
         known["rows"] += rows
         known["bytes"] += size
 
+    packs: List[Dict[str, Any]] = []
     for pack in _packs(_entry_files(output)):
+        packs.append({"name": pack["pack"], "recordings": len(pack["recordings"])})
         for table in pack["tables"]:
             for file in table["files"]:
                 add(table["name"], file["rows"], file["bytes"])
     for entry in _entries(output):
-        for table in entry.pop("tables", []):
-            add(table["name"], table["rows"], table["bytes"])
         last = entry
+        if "tables" not in entry:
+            # It is in a pack, which is named as a whole.
+            continue
+        for table in entry.pop("tables"):
+            add(table["name"], table["rows"], table["bytes"])
         (failed if entry.get("status") == "failed" else inputs).append(entry)
     if not last:
         return
     text = {"tool": "tracequet", "version": last.get("version"), "schema_version": last.get("schema_version")}
-    more = {"layout": "hive", "format": "parquet", "inputs": inputs, "failed": failed, "tables": list(tables.values())}
+    more = {"layout": "hive", "format": "parquet", "inputs": inputs, "failed": failed, "packs": packs, "tables": list(tables.values())}
     system, root = _stores.store(output)
     with system.open_output_stream(f"{root.rstrip('/')}/{_format.MANIFEST}") as sink:
         sink.write(json.dumps({**text, **more}, indent=2).encode())

@@ -104,6 +104,9 @@ pub struct LiveArgs {
     /// Remove recordings with the same labels that are older than this: 12h, 7d (with --every)
     #[arg(long, value_name = "AGE", value_parser = age, requires = "every")]
     pub keep_for: Option<Duration>,
+    /// Compact the dataset when so many recordings have files of their own; 0: never (with --every) [default: 256]
+    #[arg(long, value_name = "COUNT", requires = "every")]
+    pub compact_at: Option<usize>,
     /// Stop when the recording has this size: 500M, 2G
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "etw")]
     pub max_size: Option<u64>,

@@ -25,8 +25,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const MOST_FAILURES: u32 = 10;
 /// How often it is looked whether it was asked to end.
 const LOOK: Duration = Duration::from_millis(100);
-/// How often old recordings are removed, at most.
+/// How often old recordings are removed, and others compacted, at most.
 const TIDY: Duration = Duration::from_secs(3600);
+/// Recordings with files of their own from which on they are compacted.
+const UNPACKED: usize = 256;
 /// The label with the condition that made a recording.
 const TRIGGER: &str = "trigger";
 
@@ -51,6 +53,7 @@ pub fn run(session: &Session, convert: &Convert, every: Duration) -> anyhow::Res
         listener,
         health: Health::default(),
         tidied: None,
+        compacted: None,
         said: String::new(),
     };
     service.run()?;
@@ -83,8 +86,9 @@ struct Service<'s> {
     interrupts: Arc<Mutex<Interrupts>>,
     listener: Option<Listener>,
     health: Health,
-    /// When old recordings were removed last.
+    /// When old recordings were removed last, and others compacted.
     tidied: Option<Instant>,
+    compacted: Option<Instant>,
     /// What was said last, which is not repeated.
     said: String,
 }
@@ -111,6 +115,7 @@ impl Service<'_> {
                 Round::Recorded(begun) => {
                     (wait, failures) = (FIRST_WAIT, 0);
                     self.tidy()?;
+                    self.compact()?;
                     freed::give_back();
                     self.rest(self.every.saturating_sub(begun.elapsed()));
                     continue;
@@ -260,6 +265,31 @@ impl Service<'_> {
             Err(error) => {
                 self.health.failures += 1;
                 self.warn(&format!("old recordings were not removed: {error}"))
+            }
+        }
+    }
+
+    /// Puts recordings together that have files of their own, when there are many of them. What goes wrong is said, and tried again later.
+    fn compact(&mut self) -> anyhow::Result<()> {
+        let most = self.session.live.compact_at.unwrap_or(UNPACKED);
+        if most == 0 || self.compacted.is_some_and(|compacted| compacted.elapsed() < TIDY.min(self.every * 16)) {
+            return Ok(());
+        }
+        let lake = self.convert.output_path();
+        let done = match crate::unpacked(lake) {
+            Ok(unpacked) if unpacked < most => return Ok(()),
+            Ok(_) => crate::compact(lake, crate::GRACE),
+            Err(error) => Err(error),
+        };
+        self.compacted = Some(Instant::now());
+        match done {
+            Ok(done) => {
+                let what = counted(done.recordings, "recording", "recordings");
+                self.say(&format!("compacted {what}: {} files became {}", done.files.0, done.files.1))
+            }
+            Err(error) => {
+                self.health.failures += 1;
+                self.warn(&format!("recordings were not compacted: {error}"))
             }
         }
     }

@@ -1,15 +1,21 @@
 //! Which runs are the baseline: the newest of those that can be compared.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
+use tracequet_dataset::read::Dataset;
+use tracequet_trace::error::Result;
 use tracequet_trace::time::{format_utc, system_time_to_utc_ns};
 
+use super::candidate::{Candidate, LabelTest, candidates};
 use super::fingerprint::incomparable;
 use super::run::Run;
 
 /// Runs that lost something, or are not comparable, are left out of a baseline while this many others remain: fewer show no difference
 /// to be significant.
 pub const ENOUGH: usize = 4;
+
+/// For each run that is wanted so many are looked at before comparable ones are given up.
+const LOOKED_AT: usize = 10;
 
 /// Runs that are named one by one when they are left out.
 const NAMED: usize = 3;
@@ -43,43 +49,114 @@ pub struct Baseline {
 impl Baseline {
     /// The runs of `all` that new runs are compared with, and what was left out, in sentences.
     pub fn of(&self, all: Vec<Run>, new: &[Run]) -> (Vec<Run>, Vec<String>) {
-        let mut runs = self.since(all, new);
-        let mut notes = Vec::new();
-        for (what, is_good) in [
-            ("have losses or could not be read", (&|run: &Run| !run.has_losses) as &dyn Fn(&Run) -> bool),
-            ("are not comparable with the new runs", &|run: &Run| {
-                incomparable(new, std::slice::from_ref(run)).is_none()
-            }),
-        ] {
-            let good = runs.iter().filter(|run| is_good(run)).count();
-            if good < runs.len() && good >= ENOUGH {
-                let (kept, left_out): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| is_good(run));
-                notes.push(sentence(what, &left_out, new));
-                runs = kept;
-            }
-        }
-        (self.last(runs), notes)
+        let candidates: Vec<Candidate<'_>> = all.iter().map(Candidate::of).collect();
+        let read = |one: &Candidate<'_>| Ok(all.iter().find(|run| run.trace_id == one.trace_id).cloned());
+        self.chosen(candidates, new, read).unwrap_or_default()
     }
 
-    fn since(&self, mut runs: Vec<Run>, new: &[Run]) -> Vec<Run> {
+    /// The same of the recordings of a dataset with these labels, but for the new ones. With [`Baseline::last`] the newest are read one
+    /// after the other until there are enough, and not all of history.
+    pub fn read(&self, dataset: &Dataset, wanted: &[LabelTest], new: &[Run]) -> Result<(Vec<Run>, Vec<String>)> {
+        let keys: HashSet<&str> = new.iter().map(|run| run.trace_id.as_str()).collect();
+        let mut all = candidates(dataset, wanted);
+        all.retain(|one| !keys.contains(one.trace_id));
+        self.chosen(all, new, |one| one.run(dataset).map(Some))
+    }
+
+    fn chosen<'c>(
+        &self,
+        all: Vec<Candidate<'c>>,
+        new: &[Run],
+        read: impl Fn(&Candidate<'c>) -> Result<Option<Run>>,
+    ) -> Result<(Vec<Run>, Vec<String>)> {
+        let mut all = self.since(all, new);
+        if self.last.is_some() {
+            all.sort_by(|a, b| (b.start, b.trace_id).cmp(&(a.start, a.trace_id)));
+        }
+        let mut notes = Vec::new();
+        let good = all.iter().filter(|one| !one.has_losses).count();
+        if good < all.len() && good >= ENOUGH {
+            // Only of those that would have been taken.
+            let most = self.last.map_or(usize::MAX, |last| last.saturating_mul(LOOKED_AT));
+            let lost: Vec<&str> = all.iter().take(most).filter(|one| one.has_losses).map(|one| one.trace_id).collect();
+            all.retain(|one| !one.has_losses);
+            if !lost.is_empty() {
+                notes.push(sentence("have losses or could not be read", &lost, None));
+            }
+        }
+        let runs = self.read_newest(all, new, read)?;
+        let is_good = |run: &Run| incomparable(new, std::slice::from_ref(run)).is_none();
+        let good = runs.iter().filter(|run| is_good(run)).count();
+        let runs = if good < runs.len() && good >= ENOUGH {
+            let (kept, left_out): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| is_good(run));
+            let why = left_out.iter().find_map(|run| incomparable(new, std::slice::from_ref(run)));
+            let keys: Vec<&str> = left_out.iter().map(|run| run.trace_id.as_str()).collect();
+            notes.push(sentence("are not comparable with the new runs", &keys, why));
+            kept
+        } else {
+            runs
+        };
+        Ok((self.last(runs), notes))
+    }
+
+    /// Reads runs: all, or of the newest first as many as `last` asks for of those that are comparable. It stops when so many
+    /// others were looked at that the comparable ones, if there are any, are long ago.
+    fn read_newest<'c>(
+        &self,
+        all: Vec<Candidate<'c>>,
+        new: &[Run],
+        read: impl Fn(&Candidate<'c>) -> Result<Option<Run>>,
+    ) -> Result<Vec<Run>> {
+        let Some(last) = self.last else {
+            return all.iter().filter_map(|one| read(one).transpose()).collect();
+        };
+        let wanted = last.max(ENOUGH);
+        let (mut runs, mut comparable, mut values, mut looked_at) =
+            (Vec::new(), 0usize, BTreeSet::new(), BTreeSet::new());
+        for one in &all {
+            let value = self.by.as_ref().map(|label| one.label(label).unwrap_or_default());
+            let is_enough = match value {
+                // Older runs of a value that is taken belong to it.
+                Some(value) => !values.contains(value) && values.len() >= last && comparable >= ENOUGH,
+                None => comparable >= wanted,
+            };
+            let units = if value.is_some() { looked_at.len() } else { runs.len() };
+            let is_too_old = units >= wanted.saturating_mul(LOOKED_AT) && value.is_none_or(|v| !looked_at.contains(v));
+            match (is_enough || is_too_old, value) {
+                (true, None) => break,
+                (true, Some(_)) => continue,
+                (false, _) => {}
+            }
+            let Some(run) = read(one)? else { continue };
+            looked_at.extend(value);
+            if incomparable(new, std::slice::from_ref(&run)).is_none() {
+                comparable += 1;
+                values.extend(value);
+            }
+            runs.push(run);
+        }
+        Ok(runs)
+    }
+
+    fn since<'c>(&self, mut all: Vec<Candidate<'c>>, new: &[Run]) -> Vec<Candidate<'c>> {
         let newest = new.iter().map(|run| run.start.as_str()).max().unwrap_or_default();
         let since = match &self.since {
             Some(Since::Days(days)) => days_before(newest, *days),
             Some(Since::Moment(moment)) => Some(moment.clone()),
             Some(Since::Label(name, value)) => {
-                let has_it = |run: &&Run| run.labels.get(name) == Some(value) && !run.is_failed;
-                let first = runs.iter().filter(has_it).map(|run| run.start.clone()).min();
+                let has_it = |one: &&Candidate<'_>| one.label(name) == Some(value) && !one.is_failed;
+                let first = all.iter().filter(has_it).map(|one| one.start.to_owned()).min();
                 if first.is_none() {
                     // Without its begin there is no baseline.
-                    runs.clear();
+                    all.clear();
                 }
                 first
             }
             None => None,
         };
         // Of runs that could not be read nothing says when they were recorded.
-        runs.retain(|run| since.as_ref().is_none_or(|since| run.is_failed || run.start >= *since));
-        runs
+        all.retain(|one| since.as_ref().is_none_or(|since| one.is_failed || one.start >= since.as_str()));
+        all
     }
 
     fn last(&self, mut runs: Vec<Run>) -> Vec<Run> {
@@ -104,12 +181,11 @@ impl Baseline {
     }
 }
 
-fn sentence(what: &str, left_out: &[Run], new: &[Run]) -> String {
-    let named: Vec<&str> = left_out.iter().take(NAMED).map(|run| run.trace_id.as_str()).collect();
+/// `left_out` are keys.
+fn sentence(what: &str, left_out: &[&str], why: Option<String>) -> String {
+    let named: Vec<&str> = left_out.iter().take(NAMED).copied().collect();
     let more = left_out.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let why =
-        left_out.iter().filter(|run| !run.has_losses).find_map(|run| incomparable(new, std::slice::from_ref(run)));
     let why = why.map_or_else(String::new, |why| format!(" ({})", why.trim_start_matches("not comparable: ")));
     format!("runs of the baseline that {what} are left out: {}{more}{why}", named.join(", "))
 }

@@ -42,6 +42,12 @@ pub(crate) fn compact_in(lake: &Lake, limits: &Limits, grace: Duration) -> Resul
     Ok(done)
 }
 
+/// Recordings that have files of their own, and that a compaction may put together: none in a dataset of Arrow IPC.
+pub(crate) fn unpacked(dataset: &Path) -> Result<usize> {
+    let lake = at(dataset)?;
+    Ok(if head_of(&lake)?.0 == Format::Parquet { lake.storage().list()?.len() } else { 0 })
+}
+
 /// Threads that merge tables.
 pub(super) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get()).min(4)

@@ -14,7 +14,8 @@ use crate::summary::{FailedInput, InputSummary, TableSummary};
 
 /// The text of the file of a dataset of one recording.
 pub(crate) fn of_one(request: &Convert, input: &InputSummary, tables: &[TableSummary]) -> String {
-    let lists = Lists { inputs: vec![recording(request, input)], failed: Vec::new(), tables: list(tables) };
+    let lists =
+        Lists { inputs: vec![recording(request, input)], failed: Vec::new(), packs: Vec::new(), tables: list(tables) };
     flat(&head(request, Layout::Flat), &lists)
 }
 

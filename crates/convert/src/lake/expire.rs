@@ -1,12 +1,11 @@
 //! Lets old recordings of a dataset of several go: whole, or but for the tables that are to stay.
 
-use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use tracequet_dataset::compact::reduce;
-use tracequet_dataset::format::{Pack, Recorded, Status};
+use tracequet_dataset::format::{Recorded, Status};
 use tracequet_dataset::table::select::{Selection, without_groups};
 use tracequet_dataset::write::Lake;
 use tracequet_trace::error::{Error, Result};
@@ -70,7 +69,7 @@ fn expire_at(lake: &Lake, wanted: &Expire, now: SystemTime) -> Result<Vec<Expire
     let (format, address_type) = head_of(lake)?;
     let mut gone = Vec::new();
     let chosen = chosen(lake, wanted, now)?;
-    let keys: Vec<String> = chosen.iter().map(|recorded| recorded.trace_id.clone()).collect();
+    let keys: Vec<String> = chosen.iter().map(|old| old.key.clone()).collect();
     let packed = bytes_in_packs(lake, &keys, keeps)?;
     let went = match (wanted.dry_run, is_whole) {
         (true, _) => None,
@@ -80,8 +79,7 @@ fn expire_at(lake: &Lake, wanted: &Expire, now: SystemTime) -> Result<Vec<Expire
             None
         }
     };
-    for recorded in chosen {
-        let (key, start) = (recorded.trace_id, recorded.start.unwrap_or_default());
+    for Old { start, key } in chosen {
         let bytes = match (packed.get(&key), &went) {
             // Another program may have removed it meanwhile.
             (_, Some(went)) => went.get(&key).copied(),
@@ -103,18 +101,18 @@ fn expire_at(lake: &Lake, wanted: &Expire, now: SystemTime) -> Result<Vec<Expire
 /// Of the recordings that are in packs, the part of each in the bytes of the tables that `keeps` is not true of.
 fn bytes_in_packs(lake: &Lake, keys: &[String], keeps: impl Fn(&str) -> bool) -> Result<HashMap<String, u64>> {
     let mut bytes = HashMap::new();
-    let mut packs: HashMap<String, Option<Pack>> = HashMap::new();
+    let mut packs: BTreeMap<String, Vec<&String>> = BTreeMap::new();
     for key in keys {
-        let Some(name) = lake.pack_of(key)? else { continue };
-        let pack = match packs.entry(name) {
-            Slot::Occupied(known) => known.into_mut(),
-            Slot::Vacant(free) => {
-                let found = lake.pack(free.key())?.and_then(|found| found.ok());
-                free.insert(found)
+        if let Some(name) = lake.pack_of(key)? {
+            packs.entry(name).or_default().push(key);
+        }
+    }
+    for (name, keys) in packs {
+        let Some(Ok(pack)) = lake.pack(&name)? else { continue };
+        for key in keys {
+            if let Some((_, member)) = pack.member(key) {
+                bytes.insert(key.clone(), pack.share(member, |table| !keeps(table)));
             }
-        };
-        if let Some((pack, (_, member))) = pack.as_ref().and_then(|pack| Some((pack, pack.member(key)?))) {
-            bytes.insert(key.clone(), pack.share(member, |table| !keeps(table)));
         }
     }
     Ok(bytes)
@@ -135,8 +133,15 @@ fn remove_all_after(lake: &Lake, keys: &[String], keeps: impl Fn(&str) -> bool +
     Ok(bytes)
 }
 
+/// A recording that goes.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Old {
+    start: String,
+    key: String,
+}
+
 /// The recordings that go, the oldest first.
-fn chosen(lake: &Lake, wanted: &Expire, now: SystemTime) -> Result<Vec<Recorded>> {
+fn chosen(lake: &Lake, wanted: &Expire, now: SystemTime) -> Result<Vec<Old>> {
     if !wanted.dry_run {
         lake.storage().open()?;
     }
@@ -144,16 +149,22 @@ fn chosen(lake: &Lake, wanted: &Expire, now: SystemTime) -> Result<Vec<Recorded>
     let has_labels = |recorded: &Recorded| {
         wanted.labels.iter().all(|(name, value)| recorded.labels.get(name).is_some_and(|own| own == value))
     };
-    let mut all: Vec<Recorded> = summed.recordings().iter().filter_map(|line| line.recorded()).collect();
-    all.retain(|recorded| recorded.status != Status::Unfinished && recorded.start.is_some() && has_labels(recorded));
-    all.sort_by(|a, b| (&a.start, &a.trace_id).cmp(&(&b.start, &b.trace_id)));
+    let mut all = Vec::new();
+    let mut add = |recorded: &Recorded| {
+        if let (true, Some(start)) = (recorded.status != Status::Unfinished && has_labels(recorded), &recorded.start) {
+            all.push(Old { start: start.clone(), key: recorded.trace_id.clone() });
+        }
+    };
+    summed.recordings().iter().filter_map(|line| line.recorded()).for_each(|recorded| add(&recorded));
+    lake.each_pack(summed.packs(), |pack| pack.members.iter().for_each(|member| add(&member.recorded)))?;
+    all.sort();
     all.truncate(all.len().saturating_sub(wanted.keep_last.unwrap_or_default()));
     if let Some(age) = wanted.older_than {
         let since_1970 = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         // An age from before 1970 is that of no recording.
         let limit = since_1970.checked_sub(age).and_then(|limit| i64::try_from(limit.as_nanos()).ok());
         let limit = limit.map(format_utc);
-        all.retain(|recorded| limit.is_some() && recorded.start < limit);
+        all.retain(|old| limit.as_ref().is_some_and(|limit| old.start < *limit));
     }
     Ok(all)
 }

@@ -4,18 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use tracequet_dataset::format::{AddressType, Entry, Status, paths};
+use tracequet_dataset::compact::relabel as relabel_packed;
+use tracequet_dataset::format::{AddressType, PackHead, Recorded, Status, paths};
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::{Shape, Tables};
-use tracequet_dataset::write::{DatasetWriter, Encoders, Lake};
+use tracequet_dataset::write::{DatasetOptions, DatasetWriter, Encoders, Lake, Shelf};
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::time::Clock;
 
+use super::compact::threads;
 use super::described;
 use super::head::head_of;
 use super::located::at;
 use crate::one::{TableOutput, options};
 use crate::request::Convert;
+
+/// How often a recording is looked for that others compact meanwhile.
+const ATTEMPTS: usize = 10;
 
 /// Which recordings get other labels, and which.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +37,7 @@ pub struct Relabel {
     pub dry_run: bool,
 }
 
-/// Gives recordings other labels, each in one step: its entry, and then the file of its labels. Returns the keys of those whose labels
+/// Gives recordings other labels, each in one step: its entry, and then the file of its labels; those of a pack together. Returns the keys of those whose labels
 /// are others than before. Fails when a key is that of no recording. When it fails, those before it have their new labels.
 pub(crate) fn relabel(dataset: &Path, wanted: &Relabel) -> Result<Vec<String>> {
     relabel_in(&at(dataset)?, wanted)
@@ -54,26 +59,48 @@ fn relabel_in(lake: &Lake, wanted: &Relabel) -> Result<Vec<String>> {
     let encoders = Encoders::start(1).map_err(Error::io("starting a thread"))?;
     let mut changed = Vec::new();
     let chosen = chosen(lake, wanted)?;
-    for (key, labels) in &chosen {
-        let mut other = labels.clone();
-        change(&mut other);
-        if other != *labels && lake.pack_of(key)?.is_some() {
-            let what =
-                format!("{key} is in a pack, and labels of compacted recordings do not change, so nothing is changed");
-            return Err(Error::Usage(what));
-        }
-    }
+    let mut left = Vec::new();
     for (key, labels) in chosen {
         let mut other = labels.clone();
         change(&mut other);
         // A store that a killed run left has the entry, and not the file.
         let is_done = other == labels && lake.storage().puts_together();
-        if wanted.dry_run || is_done {
-            changed.extend((other != labels).then_some(key));
-        } else if lake.relabel(&key, change, |entry| write(&request, lake, entry, &encoders))? == Some(true) {
-            changed.push(key);
+        match wanted.dry_run || is_done {
+            true => changed.extend((other != labels).then_some(key)),
+            false => left.push(key),
         }
     }
+    // One that comes into a pack meanwhile has no entry of its own any more.
+    for _ in 0..ATTEMPTS {
+        let mut shelf = Shelf::new(lake.storage().folder());
+        let mut write_packed = |recorded: &Recorded| {
+            let part = |options| DatasetWriter::part_beside(&mut shelf, encoders.clone(), options);
+            write(&request, recorded, part)
+        };
+        let packed = relabel_packed(lake, &left, threads(), &change, &mut write_packed)?;
+        let mut gone = Vec::new();
+        for key in left {
+            if let Some(is_other) = packed.get(&key) {
+                changed.extend(is_other.then_some(key));
+                continue;
+            }
+            let part = |options| DatasetWriter::part_of(lake.storage().folder(), encoders.clone(), options);
+            match lake.relabel(&key, change, |entry| write(&request, &entry.recorded, part))? {
+                Some(is_other) => changed.extend(is_other.then_some(key)),
+                None => gone.push(key),
+            }
+        }
+        left = Vec::new();
+        for key in gone {
+            if lake.pack_of(&key)?.is_some() {
+                left.push(key);
+            }
+        }
+        if left.is_empty() {
+            break;
+        }
+    }
+    changed.sort();
     if !wanted.dry_run {
         // Also when nothing changed: a killed run may have stopped before this.
         described::write(&request, lake)?;
@@ -86,6 +113,14 @@ fn chosen(lake: &Lake, wanted: &Relabel) -> Result<Vec<(String, BTreeMap<String,
     let summed = lake.summed(false)?;
     let all = summed.recordings().iter().chain(summed.failed()).filter_map(|line| line.recorded());
     let mut found: BTreeMap<String, _> = all.map(|one| (one.trace_id, (one.status, one.labels))).collect();
+    // Of packs only those are read that can have one of them.
+    let is_asked =
+        |head: &&Arc<PackHead>| wanted.keys.is_empty() || wanted.keys.iter().any(|key| head.index.has_key(key));
+    let packs: Vec<_> = summed.packs().iter().filter(is_asked).cloned().collect();
+    lake.each_pack(&packs, |pack| {
+        let all = pack.members.iter().map(|member| &member.recorded);
+        found.extend(all.map(|one| (one.trace_id.clone(), (one.status, one.labels.clone()))));
+    })?;
     if let Some(missing) = wanted.keys.iter().find(|key| !found.contains_key(*key)) {
         let shown = lake.storage().shown();
         return Err(Error::Usage(format!("{}: there is no recording {missing}", shown.display())));
@@ -97,9 +132,13 @@ fn chosen(lake: &Lake, wanted: &Relabel) -> Result<Vec<(String, BTreeMap<String,
     Ok(found.into_iter().map(|(key, (_, labels))| (key, labels)).collect())
 }
 
-/// Writes the labels of an entry as the table that the recording gets.
-fn write(request: &Convert, lake: &Lake, entry: &Entry, encoders: &Arc<Encoders>) -> Result<DatasetWriter> {
-    let key = &entry.recorded.trace_id;
+/// Writes the labels of a recording as the table that it gets, into what `part` makes.
+fn write(
+    request: &Convert,
+    recorded: &Recorded,
+    part: impl FnOnce(DatasetOptions) -> Result<DatasetWriter>,
+) -> Result<DatasetWriter> {
+    let key = &recorded.trace_id;
     let shape = Shape { trace_id: Some(key.clone()), signed: request.address_type == AddressType::Int64 };
     // Neither matters for a table without times and addresses.
     let clock = Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1 };
@@ -107,9 +146,9 @@ fn write(request: &Convert, lake: &Lake, entry: &Entry, encoders: &Arc<Encoders>
     let mut options = options(request, &[]);
     options.partition = Some(paths::partition(key));
     options.elsewhere = Arc::new(tables.specs().iter().map(|spec| spec.name.clone()).collect());
-    let mut part = DatasetWriter::part_of(lake.storage().folder(), encoders.clone(), options)?;
-    let request = Convert { labels: entry.recorded.labels.clone().into_iter().collect(), ..request.clone() };
-    TableOutput::new(tables, &request).close_labels(&entry.recorded, &mut part)?;
+    let mut part = part(options)?;
+    let request = Convert { labels: recorded.labels.clone().into_iter().collect(), ..request.clone() };
+    TableOutput::new(tables, &request).close_labels(recorded, &mut part)?;
     Ok(part)
 }
 

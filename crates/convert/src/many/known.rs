@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use tracequet_dataset::format::{DamagedEntry, Line, OtherVersion, Recorded, Summed, VERSION, paths};
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
+use tracequet_dataset::write::Lake;
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::FileIdentity;
 use tracequet_trace::source::store::shown;
@@ -22,8 +23,8 @@ pub(crate) struct Known {
     summed: Summed,
     /// The first bytes of hashes, in their order, and places in the sum.
     by_hash: Vec<(u64, usize)>,
-    /// The same for recordings whose store gave a tag, by their address. Made when the first is asked for.
-    tagged: OnceLock<HashMap<PathBuf, usize>>,
+    /// Those whose store gave a tag, by their address. Made when the first is asked for.
+    tagged: OnceLock<HashMap<PathBuf, Recorded>>,
     /// Places in the sum of those that could not be read, by where their files are and by their hashes.
     failed_at: HashMap<PathBuf, Vec<usize>>,
     failed_as: HashMap<String, Vec<usize>>,
@@ -75,54 +76,65 @@ impl Known {
     }
 
     /// The tag that the object at an address had when it was converted.
-    pub(crate) fn tag(&self, address: &Path) -> Option<String> {
-        self.at(address)?.etag
+    pub(crate) fn tag(&self, lake: &Lake, address: &Path) -> Option<String> {
+        self.at(lake, address)?.etag.clone()
     }
 
     /// The outcome for an object with an unchanged tag, if it is not to be converted again.
-    pub(crate) fn unchanged(&self, request: &Convert, address: &Path) -> Option<SkippedInput> {
-        self.at(address).and_then(|recorded| skipped(&recorded, request, address))
+    pub(crate) fn unchanged(&self, lake: &Lake, request: &Convert, address: &Path) -> Option<SkippedInput> {
+        self.at(lake, address).and_then(|recorded| skipped(recorded, request, address))
     }
 
-    fn at(&self, address: &Path) -> Option<Recorded> {
+    fn at(&self, lake: &Lake, address: &Path) -> Option<&Recorded> {
         let tagged = self.tagged.get_or_init(|| {
-            let lines =
-                self.summed.recordings().iter().enumerate().filter(|(_, line)| line.text().contains("\"etag\""));
-            let recorded = lines.filter_map(|(place, line)| Some((line.recorded()?, place)));
-            recorded.filter(|(one, _)| one.etag.is_some()).map(|(one, place)| (one.path.into(), place)).collect()
+            let lines = self.summed.recordings().iter().filter(|line| line.text().contains("\"etag\""));
+            let mut all: Vec<Recorded> = lines.filter_map(Line::recorded).collect();
+            let packs: Vec<_> = self.summed.packs().iter().filter(|head| head.index.has_etags).cloned().collect();
+            // What cannot be read now is fetched, and then known by its hash.
+            let _ = lake.each_pack(&packs, |pack| all.extend(pack.members.iter().map(|one| one.recorded.clone())));
+            let with_tag = all.into_iter().filter(|one| one.etag.is_some());
+            with_tag.map(|one| (PathBuf::from(&one.path), one)).collect()
         });
-        self.summed.recordings().get(*tagged.get(address)?)?.recorded()
+        tagged.get(address)
     }
 
     /// The recording with this content.
-    fn with_hash(&self, sha256: &str) -> Option<Recorded> {
+    fn with_hash(&self, lake: &Lake, sha256: &str) -> Result<Option<Recorded>> {
         if sha256.is_empty() {
-            return None;
+            return Ok(None);
         }
         let own = begin(sha256);
         let first = self.by_hash.partition_point(|(begin, _)| *begin < own);
         let alike = self.by_hash.iter().skip(first).take_while(|(begin, _)| *begin == own);
         let is_it = |place: &usize| self.summed.recordings().get(*place).is_some_and(|line| line.sha256() == sha256);
-        self.summed.recordings().get(alike.map(|(_, place)| *place).find(is_it)?)?.recorded()
+        let own = alike.map(|(_, place)| *place).find(is_it).and_then(|place| self.summed.recordings().get(place));
+        match own.and_then(Line::recorded) {
+            Some(recorded) => Ok(Some(recorded)),
+            None => lake.packed_with_hash(self.summed.packs(), sha256),
+        }
     }
 
     /// Whether a recording with other content has this key.
-    pub(crate) fn is_taken(&self, key: &str, sha256: &str) -> bool {
+    pub(crate) fn is_taken(&self, lake: &Lake, key: &str, sha256: &str) -> Result<bool> {
         let find = |lines: &'_ [Line]| lines.binary_search_by(|line| line.key().cmp(key)).ok();
         let is_other = |lines: &[Line]| find(lines).and_then(|at| lines.get(at)).is_some_and(|l| l.sha256() != sha256);
-        is_other(self.summed.recordings()) || is_other(self.summed.failed())
+        if is_other(self.summed.recordings()) || is_other(self.summed.failed()) {
+            return Ok(true);
+        }
+        let packed = lake.packed_with_key(self.summed.packs(), key)?;
+        Ok(packed.is_some_and(|one| one.sha256 != sha256))
     }
 
     /// What is to be done with a recording. One that failed before is tried again: its file may have been repaired, or
     /// was still being written. One whose entry is damaged gets another.
-    pub(crate) fn plan(&self, request: &Convert, path: &Path, identity: &FileIdentity) -> Plan {
+    pub(crate) fn plan(&self, lake: &Lake, request: &Convert, path: &Path, identity: &FileIdentity) -> Result<Plan> {
         let same_file = self.failed_at.get(path).into_iter().chain(self.failed_as.get(&identity.sha256)).flatten();
         let same_file: BTreeSet<usize> = same_file.copied().collect();
         let failed = same_file.iter().filter_map(|place| self.summed.failed().get(*place));
         let mut replaced: Vec<String> = failed.map(|line| line.key().to_owned()).collect();
-        if let Some(recorded) = self.with_hash(&identity.sha256) {
+        if let Some(recorded) = self.with_hash(lake, &identity.sha256)? {
             if let Some(skipped) = skipped(&recorded, request, path) {
-                return Plan::Skip(skipped);
+                return Ok(Plan::Skip(skipped));
             }
             replaced.push(recorded.trace_id);
         }
@@ -130,7 +142,7 @@ impl Known {
         if self.damaged.contains(&key) {
             replaced.push(key);
         }
-        Plan::Convert(replaced)
+        Ok(Plan::Convert(replaced))
     }
 
     /// The recording that could not be read with this key and this content.
@@ -144,15 +156,16 @@ impl Known {
     /// again, keeps them. `key` is that of the recording.
     pub(crate) fn with_own_labels<'r>(
         &self,
+        lake: &Lake,
         request: &'r Convert,
         key: &str,
         identity: &FileIdentity,
-    ) -> Cow<'r, Convert> {
-        let recorded = self.with_hash(&identity.sha256).or_else(|| self.failed(key, &identity.sha256));
-        match recorded.map(|recorded| recorded.labels).filter(|own| *own != labels(request)) {
+    ) -> Result<Cow<'r, Convert>> {
+        let recorded = self.with_hash(lake, &identity.sha256)?.or_else(|| self.failed(key, &identity.sha256));
+        Ok(match recorded.map(|recorded| recorded.labels).filter(|own| *own != labels(request)) {
             Some(own) => Cow::Owned(Convert { labels: own.into_iter().collect(), ..request.clone() }),
             None => Cow::Borrowed(request),
-        }
+        })
     }
 }
 

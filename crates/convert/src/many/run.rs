@@ -355,7 +355,7 @@ impl Run<'_> {
         });
         if here.is_none()
             && hashed.is_ok()
-            && let Some(skipped) = self.known.unchanged(self.request, &recording.name())
+            && let Some(skipped) = self.known.unchanged(&self.lake, self.request, &recording.name())
         {
             return Ok(Made::known(skipped));
         }
@@ -367,17 +367,17 @@ impl Run<'_> {
         };
         if let Some(first) = self.hashes.earlier(index, &identity.sha256) {
             let name = self.recordings.get(first).map(|(_, recording)| recording.name()).unwrap_or_default();
-            let trace_id = self.key(first, &name, &identity.sha256);
+            let trace_id = self.key(first, &name, &identity.sha256)?;
             let skipped = SkippedInput { path: path.to_owned(), trace_id, differs: false, other_labels: false };
             return Ok(Made::known(skipped));
         }
-        let replaced = match self.known.plan(self.request, path, &identity) {
+        let replaced = match self.known.plan(&self.lake, self.request, path, &identity)? {
             Plan::Skip(skipped) => return Ok(Made::known(skipped)),
             Plan::Convert(replaced) => replaced,
         };
         let _share = self.memory.take(identity.size_bytes);
-        let key = self.key(index, path, &identity.sha256);
-        let request = &*self.known.with_own_labels(self.request, &key, &identity);
+        let key = self.key(index, path, &identity.sha256)?;
+        let request = &*self.known.with_own_labels(&self.lake, self.request, &key, &identity)?;
         let make = || DatasetWriter::part_of(self.lake.storage().folder(), self.encoders.clone(), self.options(&key));
         let mut part = Late::new(&make);
         let input = self.input(index);
@@ -440,10 +440,10 @@ impl Run<'_> {
         }
         let mut input = FailedInput::of(path, &error);
         if !identity.sha256.is_empty() {
-            input.trace_id = self.key(index, &input.path, &identity.sha256);
+            input.trace_id = self.key(index, &input.path, &identity.sha256)?;
             input.identity = identity;
         }
-        let request = &*self.known.with_own_labels(self.request, &input.trace_id, &input.identity);
+        let request = &*self.known.with_own_labels(&self.lake, self.request, &input.trace_id, &input.identity)?;
         if replaced.iter().all(|old| *old == input.trace_id)
             && self.known.failed(&input.trace_id, &input.identity.sha256).is_some()
             && let Some(tables) = failed::known(request, &input, &self.lake, self.options.format)?
@@ -463,17 +463,17 @@ impl Run<'_> {
     /// The tag of what the dataset has of a recording that comes from a store, if it need not be fetched for anything else.
     fn known_tag(&self, recording: &RecordingPath) -> Option<String> {
         let path = recording.name();
-        self.known.unchanged(self.request, &path)?;
-        self.known.tag(&path)
+        self.known.unchanged(&self.lake, self.request, &path)?;
+        self.known.tag(&self.lake, &path)
     }
 
     /// The key of a recording: that of its name and its hash, unless it belongs to a recording with other content.
-    fn key(&self, index: usize, path: &Path, sha256: &str) -> String {
+    fn key(&self, index: usize, path: &Path, sha256: &str) -> Result<String> {
         let key = trace_key(path, sha256);
-        match self.known.is_taken(&key, sha256) || self.hashes.is_taken(index, &key, sha256) {
+        Ok(match self.known.is_taken(&self.lake, &key, sha256)? || self.hashes.is_taken(index, &key, sha256) {
             true => whole_key(path, sha256),
             false => key,
-        }
+        })
     }
 
     fn options(&self, key: &str) -> DatasetOptions {

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tracequet_dataset::format::paths::{self, ENTRIES, MANIFEST, NO_RECORDING, VIEWS, key_of, table_of};
-use tracequet_dataset::format::{DamagedEntry, Entry, Format, MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES, Pack, tag_of};
+use tracequet_dataset::format::{
+    DamagedEntry, Entry, Format, MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES, Pack, PackHead, Recorded, tag_of,
+};
 use tracequet_dataset::write::{Holds, Listed, Manifest, NewFile, NewRecording, ReadEntry, Storage, Turn, read_small};
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::{Address, Failure, FailureKind, Object, Store, When, each, open, read};
@@ -136,7 +138,7 @@ impl Bucket {
         }
         for name in &dead {
             let Some(Ok((_, text))) = self.entry(name)? else { continue };
-            let Ok(old) = Pack::parse(name, &text) else { continue };
+            let Ok(old) = Pack::<Recorded>::parse(name, &text) else { continue };
             for table in old.tables {
                 let names = (0u32..).zip(&table.files).map(|(number, _)| paths::packed(&table.name, name, number));
                 let names: Vec<String> = names.collect();
@@ -239,6 +241,16 @@ impl Storage for Bucket {
 
     fn entry(&self, key: &str) -> Result<Option<ReadEntry>> {
         self.ask(|_| self.read_entry(key))
+    }
+
+    fn pack_head(&self, name: &str) -> Result<Option<std::result::Result<Vec<u8>, DamagedEntry>>> {
+        let key = self.key(&paths::entry(name));
+        self.ask(|store| match store.head(&key, HEAD) {
+            Ok(bytes) if bytes.contains(&b'\n') => Ok(Some(Ok(bytes))),
+            Ok(_) => Ok(self.read_entry(name)?.map(|entry| entry.map(|(_, text)| text))),
+            Err(failure) if failure.kind == FailureKind::Missing => Ok(None),
+            Err(failure) => Err(failure),
+        })
     }
 
     fn has(&self, names: &[String]) -> Result<Vec<bool>> {
@@ -375,7 +387,7 @@ impl Storage for Bucket {
     fn take_pack_away(&self, name: &str) -> Result<bool> {
         let Some(entry) = self.entry(name)? else { return Ok(false) };
         let (_, text) = entry.map_err(|damaged| damaged.at(&self.shown()))?;
-        let pack = Pack::parse(name, &text).map_err(|damaged| damaged.at(&self.shown()))?;
+        let pack = PackHead::parse(name, &text).map_err(|damaged| damaged.at(&self.shown()))?;
         self.ask(|store| {
             store.delete(&self.key(&paths::entry(name)))?;
             let objects = self.objects_of(store, name, pack.tables.iter().map(|table| &table.name))?;
@@ -387,7 +399,7 @@ impl Storage for Bucket {
     fn settle(&self, _: Duration) -> Result<()> {
         for name in self.begun()? {
             let Some(Ok((_, text))) = self.entry(&name)? else { continue };
-            if let Ok(pack) = Pack::parse(&name, &text) {
+            if let Ok(pack) = Pack::<Recorded>::parse(&name, &text) {
                 self.take_places(&pack, &[])?;
             }
         }
@@ -437,6 +449,9 @@ impl Storage for Bucket {
         })
     }
 }
+
+/// Bytes of an entry of a pack that mostly have its first line: 32 for each of 8,192 recordings, and its tables.
+const HEAD: u64 = 512 << 10;
 
 /// Entries that are in memory at once.
 const AT_ONCE: usize = 256;

@@ -5,7 +5,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use tracequet_dataset::format::paths::{self, ENTRIES, MANIFEST, NO_RECORDING, key_of, table_of};
-use tracequet_dataset::format::{MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES, Pack};
+use tracequet_dataset::format::{MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES, PackHead};
+use tracequet_dataset::write::pack_head;
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::{Address, Failure, Object, Store, each, open, read};
 
@@ -29,8 +30,8 @@ pub struct StoredDataset {
     objects: Vec<Object>,
     /// Where files of packs are that are not in their places yet.
     waiting: HashMap<String, String>,
-    /// The packs of recordings that are in one.
-    packs: HashMap<String, String>,
+    /// The packs.
+    packs: Vec<PackHead>,
     folder: Folder,
 }
 
@@ -62,14 +63,13 @@ impl StoredDataset {
         let folder = Folder::new()?;
         let path = folder.path().join(MANIFEST);
         std::fs::write(&path, manifest).map_err(Error::io(path))?;
-        let packs = HashMap::new();
+        let packs = Vec::new();
         let mut dataset = StoredDataset { store, address, objects, waiting, packs, folder };
         dataset.copy(|name| key_of_entry(name).is_some() || pack_of_entry(name).is_some())?;
         for name in dataset.objects.iter().filter_map(|object| pack_of_entry(&object.key)) {
             // One that is damaged is named when the dataset is opened.
-            let text = std::fs::read(dataset.path().join(paths::entry(name))).unwrap_or_default();
-            let members = Pack::parse(name, &text).map(|pack| pack.members).unwrap_or_default();
-            dataset.packs.extend(members.into_iter().map(|member| (member.recorded.trace_id, name.to_owned())));
+            let head = pack_head(dataset.path(), name).and_then(|line| PackHead::parse(name, &line.ok()?).ok());
+            dataset.packs.extend(head);
         }
         Ok(Some(dataset))
     }
@@ -110,7 +110,7 @@ impl StoredDataset {
     /// Copies all tables of one recording.
     pub fn copy_recording(&self, trace_id: &str) -> Result<()> {
         // In a dataset of one recording its name is in no path.
-        let pack = self.packs.get(trace_id).map(String::as_str);
+        let pack = self.packs.iter().find(|head| head.index.has_key(trace_id)).map(|head| head.pack.as_str());
         let is_wanted = |trace: &str| trace == trace_id || trace == NO_RECORDING || Some(trace) == pack;
         self.copy(|name| key_of(name).is_none_or(is_wanted) && table_of(name).is_some())
     }

@@ -1,6 +1,6 @@
 //! Makes the files and the entry of one pack.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use tracequet_trace::error::{Error, Result};
 
 use super::merge::{Failed, Input, Part, merge};
 use crate::format::{Entry, Format, Member, Pack, PackedFile, PackedTable, Recorded, paths};
-use crate::write::{Lake, NewFile, Workspace};
+use crate::write::{Lake, NewFile, Staging, Workspace};
 
 /// What becomes one pack.
 #[derive(Debug, Default)]
@@ -18,6 +18,17 @@ pub(super) struct Job {
     pub(super) singles: Vec<Entry>,
     /// Packs whose place the new one takes.
     pub(super) packs: Vec<Pack>,
+    /// Labels that take the place of those that recordings of packs have, by their keys.
+    pub(super) labels: BTreeMap<String, NewLabels>,
+}
+
+/// The labels of a recording in a file of their own.
+#[derive(Debug, Default)]
+pub(super) struct NewLabels {
+    /// The file, and the directory that it is in; nothing if there is no label.
+    pub(super) file: Option<(PathBuf, Arc<Staging>)>,
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
 }
 
 /// A pack that was made, and its files, which lie in a hidden directory until they are put into the dataset.
@@ -62,6 +73,10 @@ struct TableJob<'j> {
     name: &'j str,
     inputs: Vec<Input>,
     parts: Vec<Part>,
+    /// Files of this machine that inputs are, by their names.
+    fresh: HashMap<String, PathBuf>,
+    /// Whether it has the rows of a pack as they are.
+    is_as_it_was: bool,
 }
 
 impl Job {
@@ -105,7 +120,7 @@ impl Job {
         let replaces = self.packs.iter().map(|pack| pack.name.clone()).collect();
         let pack = Pack::new(schema_version, replaces, tables.collect(), members);
         // What would not be read is not written.
-        Pack::parse(&pack.name, &pack.text())
+        Pack::<Recorded>::parse(&pack.name, &pack.text())
             .map_err(|damaged| Error::Internal(format!("a pack: {}", damaged.what)))?;
         let mut placed = Vec::new();
         for (name, files) in names.iter().zip(files) {
@@ -137,6 +152,9 @@ impl Job {
                 for (table, rows) in &member.rows {
                     tables.extend(pack.table(*table).map(|table| (table.name.as_str(), *rows)));
                 }
+                if let Some(new) = self.labels.get(member.key()) {
+                    tables.insert(paths::LABELS, new.rows);
+                }
                 if let Some(stay) = stay {
                     tables.retain(|name, _| stay.contains(*name));
                 }
@@ -149,7 +167,7 @@ impl Job {
 
     /// Where the rows of a table lie, in the order of the recordings.
     fn table_job<'j>(&'j self, name: &'j str, coming: &[Coming<'j>]) -> TableJob<'j> {
-        let (mut inputs, mut parts) = (Vec::new(), Vec::new());
+        let (mut inputs, mut parts, mut fresh) = (Vec::new(), Vec::new(), HashMap::new());
         // Of each pack: the place of its first file among the inputs, where each file begins, and where the rows of each recording do.
         let mut packs: Vec<(usize, Vec<u64>, Vec<u64>)> = Vec::new();
         for pack in &self.packs {
@@ -175,6 +193,13 @@ impl Job {
             let rows = one.tables.get(name).copied().unwrap_or_default();
             match one.from {
                 _ if rows == 0 => {}
+                Origin::Pack(..) if name == paths::LABELS && self.labels.contains_key(&one.recorded.trace_id) => {
+                    let Some(new) = self.labels.get(&one.recorded.trace_id) else { continue };
+                    let file = paths::file(name, &one.recorded.trace_id, Format::Parquet);
+                    fresh.extend(new.file.iter().map(|(path, _)| (file.clone(), path.clone())));
+                    parts.push(Part { member, input: inputs.len(), rows: 0..rows });
+                    inputs.push(Input { name: file, rows, bytes: new.bytes, is_shared: false });
+                }
                 Origin::Single(entry) => {
                     let bytes = entry.tables.iter().find(|table| table.name == name).map_or(0, |table| table.bytes);
                     let file = paths::file(name, &entry.recorded.trace_id, Format::Parquet);
@@ -195,7 +220,10 @@ impl Job {
                 }
             }
         }
-        TableJob { name, inputs, parts }
+        let taken: u64 = parts.iter().map(|part| part.rows.end.saturating_sub(part.rows.start)).sum();
+        let is_of_pack = self.packs.len() == 1 && inputs.iter().all(|input| input.is_shared);
+        let is_as_it_was = is_of_pack && taken == inputs.iter().map(|input| input.rows).sum::<u64>();
+        TableJob { name, inputs, parts, fresh, is_as_it_was }
     }
 
     fn not_made(&self, job: Option<&TableJob<'_>>, failed: Failed) -> NotMade {
@@ -269,13 +297,45 @@ fn merge_one(
 ) -> std::result::Result<Files, Failed> {
     // Copies of files that lie elsewhere; they go with the folder.
     let copies = folder.join(format!("copies-{number}"));
-    let fetch = |name: &str| lake.storage().fetched(name, &copies);
+    let fetch = |name: &str| match job.fresh.get(name) {
+        Some(path) => Ok(path.clone()),
+        None => lake.storage().fetched(name, &copies),
+    };
     let stem = folder.join(format!("table-{number}"));
-    let merged = merge(job.name, &job.inputs, &job.parts, &stem, schema_version, &fetch);
+    let merged = match job.is_as_it_was {
+        true => linked(job, &stem, &fetch),
+        false => merge(job.name, &job.inputs, &job.parts, &stem, schema_version, &fetch),
+    };
     match std::fs::remove_dir_all(&copies) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Failed::Other(Error::Io { path: copies, source: e })),
         _ => merged,
     }
+}
+
+/// The files of a table that stays as it is, under other names: the same bytes, where the file system gives a file several names, and
+/// else a copy.
+fn linked(
+    job: &TableJob<'_>,
+    stem: &Path,
+    fetch: &dyn Fn(&str) -> Result<PathBuf>,
+) -> std::result::Result<Files, Failed> {
+    let mut files = Files::with_capacity(job.inputs.len());
+    for (number, input) in job.inputs.iter().enumerate() {
+        let of_input = |error| Failed::Input(number, error);
+        let from = fetch(&input.name).map_err(of_input)?;
+        let to = PathBuf::from(format!("{}-as-it-was-{number}", stem.display()));
+        if std::fs::hard_link(&from, &to).is_err() {
+            std::fs::copy(&from, &to).map_err(|error| of_input(Error::io(&from)(error)))?;
+        }
+        let bytes = std::fs::metadata(&to).map_err(|error| of_input(Error::io(&from)(error)))?.len();
+        if bytes != input.bytes {
+            let what = format!("has {bytes} bytes");
+            let expected = format!("{} bytes", input.bytes);
+            return Err(of_input(Error::Dataset { path: from, what, expected }));
+        }
+        files.push((to, PackedFile { rows: input.rows, bytes }));
+    }
+    Ok(files)
 }
 
 /// What a recording of a pack keeps in compaction: all.

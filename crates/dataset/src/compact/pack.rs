@@ -1,12 +1,12 @@
 //! Compacts a dataset: makes one pack after the other until all is well.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tracequet_trace::error::{Error, Result};
 
 use super::job::{Job, NotMade, all};
 use super::plan::{Group, Known, Limits, Single, next};
-use crate::format::{Entry, Pack, Status};
+use crate::format::{Entry, Pack, PackHead, Status};
 use crate::write::Lake;
 
 /// How often a pack is made again because its recordings were removed or converted again meanwhile.
@@ -46,13 +46,8 @@ pub fn compact(lake: &Lake, schema_version: u32, limits: &Limits) -> Result<Comp
     let mut failures = 0;
     loop {
         let (singles, packs) = candidates(lake, schema_version, &done.left_out)?;
-        let known = packs.iter().map(|(name, pack)| Known {
-            bytes: pack.tables.iter().map(|table| table.bytes()).sum(),
-            name: name.clone(),
-            recordings: pack.members.len(),
-        });
-        let Some(group) = next(singles, known.collect(), limits) else { return Ok(done) };
-        let Some((job, tags)) = job_of(lake, &group, packs)? else { continue };
+        let Some(group) = next(singles, packs, limits) else { return Ok(done) };
+        let Some((job, tags)) = job_of(lake, &group)? else { continue };
         let made = match job.make(lake, schema_version, limits.threads, &all) {
             Ok(Some(made)) => made,
             Ok(None) => return Ok(done),
@@ -94,11 +89,11 @@ fn add_up(done: &mut Compacted, job: &Job, pack: &Pack) {
 }
 
 /// What can be compacted: recordings of this version that were read to their end, and packs.
-fn candidates(lake: &Lake, schema_version: u32, left_out: &[LeftOut]) -> Result<(Vec<Single>, BTreeMap<String, Pack>)> {
+fn candidates(lake: &Lake, schema_version: u32, left_out: &[LeftOut]) -> Result<(Vec<Single>, Vec<Known>)> {
     let is_left_out = |key: &str| left_out.iter().any(|one| one.key == key);
     let summed = lake.summed(false)?;
     let mut singles = Vec::new();
-    for line in summed.recordings().iter().filter(|line| line.pack().is_none() && !is_left_out(line.key())) {
+    for line in summed.recordings().iter().filter(|line| !is_left_out(line.key())) {
         let Some(entry) = entry_of(lake, line.key(), schema_version)?.map(|(entry, _)| entry) else { continue };
         singles.push(Single {
             start: entry.recorded.start.unwrap_or_default(),
@@ -106,16 +101,13 @@ fn candidates(lake: &Lake, schema_version: u32, left_out: &[LeftOut]) -> Result<
             bytes: entry.tables.iter().map(|table| table.bytes).sum(),
         });
     }
-    let mut packs = BTreeMap::new();
-    let living: std::collections::BTreeSet<&str> = summed.recordings().iter().filter_map(|line| line.pack()).collect();
-    for name in living.into_iter().filter(|name| !is_left_out(name)) {
-        if let Some(Ok(pack)) = lake.pack(name)?
-            && pack.schema_version == schema_version
-        {
-            packs.insert(name.to_owned(), pack);
-        }
-    }
-    Ok((singles, packs))
+    let of_now = summed.packs().iter().filter(|head| head.schema_version == schema_version && !is_left_out(&head.pack));
+    let known = |head: &Arc<PackHead>| Known {
+        bytes: head.files().1,
+        name: head.pack.clone(),
+        recordings: head.index.recordings,
+    };
+    Ok((singles, of_now.map(known).collect()))
 }
 
 /// The entry of a recording that can be compacted, and its tag.
@@ -130,7 +122,7 @@ fn entry_of(lake: &Lake, key: &str, schema_version: u32) -> Result<Option<(Entry
 type Tags = Vec<(String, String)>;
 
 /// A job with the entries and packs of a group, and the tags of the entries. Nothing if one is gone.
-fn job_of(lake: &Lake, group: &Group, mut packs: BTreeMap<String, Pack>) -> Result<Option<(Job, Tags)>> {
+fn job_of(lake: &Lake, group: &Group) -> Result<Option<(Job, Tags)>> {
     let mut job = Job::default();
     let mut tags = Tags::new();
     for key in &group.singles {
@@ -139,6 +131,12 @@ fn job_of(lake: &Lake, group: &Group, mut packs: BTreeMap<String, Pack>) -> Resu
         job.singles.push(entry);
         tags.push((key.clone(), tag));
     }
-    job.packs = group.packs.iter().filter_map(|name| packs.remove(name)).collect();
+    for name in &group.packs {
+        match lake.pack(name)? {
+            Some(Ok(pack)) => job.packs.push(pack),
+            Some(Err(damaged)) => return Err(damaged.at(&lake.storage().shown())),
+            None => return Ok(None),
+        }
+    }
     Ok(Some((job, tags)))
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tracequet_trace::error::{Error, Result};
 
-use super::job::{Job, whole};
-use crate::format::{Pack, Recorded};
-use crate::write::Lake;
+use super::job::{Job, NewLabels, whole};
+use crate::format::{DamagedEntry, Labels, Pack, Recorded, paths};
+use crate::write::{DatasetWriter, Lake};
 
 /// How often a pack is looked for again that others have rewritten.
 const ATTEMPTS: usize = 30;
@@ -14,12 +14,61 @@ const ATTEMPTS: usize = 30;
 /// What becomes of a recording: see [`Job::make`].
 type Change<'c> = &'c dyn Fn(&Pack, &Recorded) -> Option<(Recorded, Option<BTreeSet<String>>)>;
 
+/// Adds to a job what it needs for the recordings of its pack that are changed. Returns whether there is something to do.
+type Prepare<'c> = &'c mut dyn FnMut(&mut Job, &[&str]) -> Result<bool>;
+
 /// Removes recordings of packs. Those that are in none are left as they are. Returns the keys of those that were there.
 pub fn take_out(lake: &Lake, keys: &[String], threads: usize) -> Result<BTreeSet<String>> {
     let gone: BTreeSet<&str> = keys.iter().map(String::as_str).collect();
     let change =
         |_: &Pack, recorded: &Recorded| (!gone.contains(recorded.trace_id.as_str())).then(|| (recorded.clone(), None));
-    rewrite(lake, keys, threads, &change)
+    rewrite(lake, keys, threads, &change, &mut |_, _| Ok(true))
+}
+
+/// Gives recordings of packs other labels. Those that are in none are left as they are. `change` gets the labels that one has. `write`
+/// gets what its entry says from then on, and writes the table of its labels. A pack whose recordings get other labels is made again, with all
+/// other files as they are. Returns the keys of those that were there, each with whether its labels are others than before.
+pub fn relabel(
+    lake: &Lake,
+    keys: &[String],
+    threads: usize,
+    change: &dyn Fn(&mut Labels),
+    write: &mut dyn FnMut(&Recorded) -> Result<DatasetWriter>,
+) -> Result<BTreeMap<String, bool>> {
+    let wanted: BTreeSet<&str> = keys.iter().map(String::as_str).collect();
+    let changed = |recorded: &Recorded| {
+        let mut recorded = recorded.clone();
+        if wanted.contains(recorded.trace_id.as_str()) {
+            change(&mut recorded.labels);
+        }
+        recorded
+    };
+    let mut others = BTreeMap::new();
+    let mut prepare = |job: &mut Job, here: &[&str]| {
+        job.labels.clear();
+        let Some(pack) = job.packs.first() else { return Ok(false) };
+        for key in here {
+            let Some((_, member)) = pack.member(key) else { continue };
+            let recorded = changed(&member.recorded);
+            let is_other = recorded.labels != member.recorded.labels;
+            others.insert((*key).to_owned(), is_other);
+            if !is_other {
+                continue;
+            }
+            let rows = recorded.labels.len() as u64;
+            let (mut file, mut bytes) = (None, 0);
+            if rows > 0 {
+                let (path, staging) = write(&recorded)?.only_file(paths::LABELS)?;
+                bytes = std::fs::metadata(&path).map_err(Error::io(&path))?.len();
+                file = Some((path, staging));
+            }
+            job.labels.insert((*key).to_owned(), NewLabels { file, rows, bytes });
+        }
+        Ok(!job.labels.is_empty())
+    };
+    let there = rewrite(lake, keys, threads, &|_, recorded| Some((changed(recorded), None)), &mut prepare)?;
+    others.retain(|key, _| there.contains(key));
+    Ok(others)
 }
 
 /// Removes all tables of recordings of packs but those that `keeps` is true of, as if they had been converted with these alone. Returns
@@ -52,7 +101,7 @@ pub fn reduce(
         recorded.options.get_or_insert_default().tables = stay.iter().cloned().collect();
         Some((recorded, Some(stay)))
     };
-    rewrite(lake, &reduced, threads, &change)?;
+    rewrite(lake, &reduced, threads, &change, &mut |_, _| Ok(true))?;
     Ok(lost)
 }
 
@@ -67,7 +116,13 @@ fn pack_with(lake: &Lake, key: &str) -> Result<Option<Pack>> {
 }
 
 /// Writes the packs again that have recordings with these keys, each once.
-fn rewrite(lake: &Lake, keys: &[String], threads: usize, change: Change<'_>) -> Result<BTreeSet<String>> {
+fn rewrite(
+    lake: &Lake,
+    keys: &[String],
+    threads: usize,
+    change: Change<'_>,
+    prepare: Prepare<'_>,
+) -> Result<BTreeSet<String>> {
     let mut done = BTreeSet::new();
     let mut left: BTreeSet<&str> = BTreeSet::new();
     for key in keys {
@@ -86,13 +141,20 @@ fn rewrite(lake: &Lake, keys: &[String], threads: usize, change: Change<'_>) -> 
             continue;
         };
         let here: Vec<&str> = left.iter().copied().filter(|key| pack.member(key).is_some()).collect();
+        if here.is_empty() {
+            // Its index has a key that it does not have.
+            return Err(DamagedEntry::new(&pack.name, "its index is of other recordings").at(&lake.storage().shown()));
+        }
         let (name, schema_version) = (pack.name.clone(), pack.schema_version);
-        let job = Job { singles: Vec::new(), packs: vec![pack] };
+        let mut job = Job { packs: vec![pack], ..Job::default() };
+        let is_wanted = prepare(&mut job, &here)?;
         let change = |recorded: &Recorded| change(job.packs.first()?, recorded);
-        let made = whole(job.make(lake, schema_version, threads, &change))?;
-        let is_done = match made {
-            Some(made) => lake.put_pack(&made.pack, &[], &made.files)?,
-            None => lake.remove_pack(&name)?,
+        let is_done = match is_wanted {
+            false => true,
+            true => match whole(job.make(lake, schema_version, threads, &change))? {
+                Some(made) => lake.put_pack(&made.pack, &[], &made.files)?,
+                None => lake.remove_pack(&name)?,
+            },
         };
         if is_done {
             for key in here {

@@ -138,8 +138,7 @@ pub struct Recorded {
 impl Recorded {
     /// Whether its key and its hash can be written into a manifest as they are.
     pub(super) fn has_plain_names(&self) -> bool {
-        let is_plain = |text: &str| !text.contains(|c: char| matches!(c, '"' | '\\') || c.is_control());
-        paths::is_key(&self.trace_id) && is_plain(&self.trace_id) && is_plain(&self.sha256)
+        has_plain_names(&self.trace_id, &self.sha256)
     }
 
     /// What is wrong with it, if it lacks what a recording of its status has.
@@ -203,6 +202,12 @@ impl Entry {
         text.push(b'\n');
         text
     }
+}
+
+/// Whether a key and a hash can be written into a manifest as they are.
+pub fn has_plain_names(key: &str, sha256: &str) -> bool {
+    let is_plain = |text: &str| !text.contains(|c: char| matches!(c, '"' | '\\') || c.is_control());
+    paths::is_key(key) && is_plain(key) && is_plain(sha256)
 }
 
 /// The hash of the recording that an entry is of, whatever else is in it.

@@ -8,7 +8,7 @@ use tracequet_trace::error::{Error, Result};
 use super::entry::{Recorded, TableInfo};
 use super::words::{AddressType, Format, Layout};
 
-/// Larger manifests are neither read nor written: 300 bytes for each of 900,000 recordings.
+/// Larger manifests are neither read nor written: 300 bytes for each of 900,000 recordings that are in no pack.
 pub const MOST_MANIFEST_BYTES: u64 = 256 << 20;
 /// Who writes datasets.
 pub const TOOL: &str = "tracequet";
@@ -80,14 +80,26 @@ impl Head {
     }
 }
 
+/// Recordings whose tables lie together, as a manifest has them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackInfo {
+    /// The name.
+    pub name: String,
+    /// How many they are; 0 of a pack whose place another one has taken.
+    pub recordings: usize,
+}
+
 /// What a manifest lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lists {
-    /// The recordings.
+    /// The recordings, but for those of packs.
     pub inputs: Vec<Recorded>,
     /// Those of several that could not be read.
     #[serde(default)]
     pub failed: Vec<Recorded>,
+    /// The packs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packs: Vec<PackInfo>,
     /// The tables, with the rows and bytes of all recordings.
     pub tables: Vec<TableInfo>,
 }

@@ -12,15 +12,19 @@ mod entry;
 mod manifest;
 mod options;
 mod pack;
+mod pack_head;
 pub mod paths;
 mod summed;
 mod tag;
 mod words;
 
-pub use entry::{DamagedEntry, Entry, Labels, MOST_ENTRY_BYTES, ProblemCount, Recorded, Status, TableInfo, hash_of};
-pub use manifest::{Head, Lists, MOST_MANIFEST_BYTES, TOOL, VERSION, check_size, flat, is_ours};
+pub use entry::{
+    DamagedEntry, Entry, Labels, MOST_ENTRY_BYTES, ProblemCount, Recorded, Status, TableInfo, has_plain_names, hash_of,
+};
+pub use manifest::{Head, Lists, MOST_MANIFEST_BYTES, PackInfo, TOOL, VERSION, check_size, flat, is_ours};
 pub use options::Options;
-pub use pack::{Member, Pack, PackedFile, PackedTable, living};
+pub use pack::{Member, OfPack, Pack, recorded_with};
+pub use pack_head::{Index, PackHead, PackedFile, PackedTable, living};
 pub use summed::{Line, OtherVersion, Summed};
 pub use tag::tag_of;
 pub use words::{AddressType, Format, Layout};

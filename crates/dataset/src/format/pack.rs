@@ -2,67 +2,56 @@
 //!
 //! A pack never changes. Its name is a hash of what it says, so that another one has another name, and `replaces` lists those whose
 //! place it takes. It stands for the entries of its recordings: where one of them has an entry of its own, that is left over.
+//!
+//! The file is one object of JSON. Its first line, the [`PackHead`], has all but the recordings, and tags by which one is looked for: who
+//! adds a recording reads these lines alone. Then each recording has a line of its own.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::entry::{DamagedEntry, MOST_ENTRY_BYTES, Recorded, Status};
+use super::pack_head::{Index, PackHead, PackedTable, head_and_body};
 use super::paths;
 use super::tag::tag_of;
 
-/// A file of a table of a pack.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PackedFile {
-    /// Rows.
-    pub rows: u64,
-    /// Bytes.
-    pub bytes: u64,
-}
+/// What is read of a recording of a pack: all that its entry said ([`Recorded`]), or less.
+pub trait OfPack: DeserializeOwned {
+    /// Its key.
+    fn key(&self) -> &str;
 
-/// A table of a pack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PackedTable {
-    /// Its name.
-    pub name: String,
-    /// Its files, `part-0` first. None if no recording has rows of it.
-    pub files: Vec<PackedFile>,
-}
+    /// What is wrong with it as a recording of a pack whose tables are of this version.
+    fn wrong_in_pack(&self, schema_version: u32) -> Option<&'static str>;
 
-impl PackedTable {
-    /// Rows of all its files.
-    pub fn rows(&self) -> u64 {
-        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.rows))
-    }
-
-    /// Bytes of all its files.
-    pub fn bytes(&self) -> u64 {
-        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))
+    /// The index of a pack with these recordings, if enough of them is known.
+    fn index(_members: &[Member<Self>]) -> Option<Index> {
+        None
     }
 }
 
 /// A recording of a pack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct Member<R = Recorded> {
     /// What its entry said.
-    pub recorded: Recorded,
+    pub recorded: R,
     /// The tables that it has, with rows or without, by their places among those of the pack. Most recordings have the same ones.
     pub tables: Arc<[u32]>,
     /// Those of which it has rows, and how many, in the order of the places.
     pub rows: Vec<(u32, u64)>,
 }
 
-impl Member {
+impl<R: OfPack> Member<R> {
     /// Its key.
     pub fn key(&self) -> &str {
-        &self.recorded.trace_id
+        self.recorded.key()
     }
 }
 
 /// Recordings whose tables lie together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pack {
+pub struct Pack<R = Recorded> {
     /// Its name, by its content.
     pub name: String,
     /// The version of the tables.
@@ -72,7 +61,7 @@ pub struct Pack {
     /// The tables, in the order of their names.
     pub tables: Vec<PackedTable>,
     /// The recordings, in the order of their keys. In each table, the rows of one follow those of the one before.
-    pub members: Vec<Member>,
+    pub members: Vec<Member<R>>,
 }
 
 /// A recording as it is written: what its entry said, the place of its set of tables, and places of tables and rows in turn.
@@ -88,18 +77,9 @@ impl Pack {
 
     /// The text of the entry.
     pub fn text(&self) -> Vec<u8> {
-        #[derive(Serialize)]
-        struct Text<'p> {
-            pack: &'p str,
-            schema_version: u32,
-            replaces: &'p [String],
-            tables: &'p [PackedTable],
-            sets: &'p [&'p [u32]],
-            recordings: Vec<Written<&'p Recorded>>,
-        }
         let mut places: BTreeMap<&[u32], u32> = BTreeMap::new();
         let mut sets: Vec<&[u32]> = Vec::new();
-        let mut recordings = Vec::with_capacity(self.members.len());
+        let mut lines = Vec::new();
         for member in &self.members {
             let next = u32::try_from(sets.len()).unwrap_or(u32::MAX);
             let set = *places.entry(&member.tables).or_insert_with(|| {
@@ -107,65 +87,50 @@ impl Pack {
                 next
             });
             let rows = member.rows.iter().flat_map(|(table, rows)| [u64::from(*table), *rows]).collect();
-            recordings.push((&member.recorded, set, rows));
+            let written: Written<&Recorded> = (&member.recorded, set, rows);
+            lines.extend_from_slice(if lines.is_empty() { b"\n" } else { b",\n" });
+            lines.extend(serde_json::to_vec(&written).unwrap_or_default());
         }
-        let text = Text {
-            pack: &self.name,
+        let head = PackHead {
+            pack: self.name.clone(),
             schema_version: self.schema_version,
-            replaces: &self.replaces,
-            tables: &self.tables,
-            sets: &sets,
-            recordings,
+            replaces: self.replaces.clone(),
+            tables: self.tables.clone(),
+            sets: sets.into_iter().map(Vec::from).collect(),
+            index: Index::of(self.members.iter().map(|member| &member.recorded)),
         };
-        let mut text = serde_json::to_vec(&text).unwrap_or_default();
-        text.push(b'\n');
-        text
+        [head.line(), lines, b"\n]}\n".to_vec()].concat()
     }
+}
 
+impl<R: OfPack> Pack<R> {
     /// Reads the entry of the pack `name`. Files are found and removed by the names in it, so none may lead anywhere else.
-    pub fn parse(name: &str, bytes: &[u8]) -> Result<Pack, DamagedEntry> {
+    pub fn parse(name: &str, bytes: &[u8]) -> Result<Pack<R>, DamagedEntry> {
         #[derive(Deserialize)]
-        struct Text {
-            pack: String,
-            schema_version: u32,
-            replaces: Vec<String>,
-            tables: Vec<PackedTable>,
-            sets: Vec<Vec<u32>>,
-            recordings: Vec<Written<Recorded>>,
+        #[serde(bound = "R: OfPack")]
+        struct Body<R> {
+            recordings: Vec<Written<R>>,
         }
         let wrong = |what: String| DamagedEntry::new(name, what);
         if bytes.len() as u64 > MOST_ENTRY_BYTES {
             return Err(DamagedEntry::too_large(name));
         }
-        let text: Text = serde_json::from_slice(bytes).map_err(|e| wrong(e.to_string()))?;
-        if text.pack != name || !paths::is_pack(name) || !text.replaces.iter().all(|one| paths::is_pack(one)) {
-            return Err(wrong(format!("it says that it is {:?}, or replaces something else than packs", text.pack)));
+        let PackHead { pack, schema_version, replaces, tables, sets, index } = PackHead::parse(name, bytes)?;
+        let Body::<R> { recordings } = serde_json::from_slice(bytes).map_err(|e| wrong(e.to_string()))?;
+        if recordings.len() != index.recordings {
+            return Err(wrong("its index is of other recordings".into()));
         }
-        if !text.tables.is_sorted_by(|a, b| a.name < b.name) {
-            return Err(wrong("its tables are not in the order of their names".into()));
-        }
-        if let Some(table) = text.tables.iter().find(|table| !paths::is_table(&table.name)) {
-            return Err(wrong(format!("{:?} is not the name of a table", table.name)));
-        }
-        let count = text.tables.len();
-        let is_set = |set: &Vec<u32>| {
-            set.is_sorted_by(|a, b| a < b)
-                && set.last().is_none_or(|last| usize::try_from(*last).is_ok_and(|l| l < count))
-        };
-        if !text.sets.iter().all(is_set) {
-            return Err(wrong("a recording has a table that is not there".into()));
-        }
-        let sets: Vec<Arc<[u32]>> = text.sets.into_iter().map(Arc::from).collect();
+        let count = tables.len();
+        let sets: Vec<Arc<[u32]>> = sets.into_iter().map(Arc::from).collect();
         let mut sums = vec![0u64; count];
-        let mut members = Vec::with_capacity(text.recordings.len());
-        for (recorded, set, flat) in text.recordings {
-            let key = recorded.trace_id.clone();
-            let of_key = |what: &str| wrong(format!("{key}: {what}"));
-            let tables = usize::try_from(set).ok().and_then(|set| sets.get(set)).ok_or_else(|| of_key("no tables"))?;
+        let mut members = Vec::with_capacity(recordings.len());
+        for (recorded, set, flat) in recordings {
+            let of_key = |what: &str| wrong(format!("{}: {what}", recorded.key()));
+            let of_set = usize::try_from(set).ok().and_then(|set| sets.get(set)).ok_or_else(|| of_key("no tables"))?;
             let mut rows = Vec::with_capacity(flat.len() / 2);
             for pair in flat.chunks(2) {
                 let &[table, count] = pair else { return Err(of_key("a table without its rows")) };
-                let place = u32::try_from(table).ok().filter(|place| tables.binary_search(place).is_ok());
+                let place = u32::try_from(table).ok().filter(|place| of_set.binary_search(place).is_ok());
                 let place = place.ok_or_else(|| of_key("rows of a table that it does not have"))?;
                 let sum = usize::try_from(place).ok().and_then(|place| sums.get_mut(place));
                 let sum = sum.ok_or_else(|| of_key("rows of a table that is not there"))?;
@@ -175,23 +140,25 @@ impl Pack {
             if !rows.is_sorted_by(|(a, _), (b, _)| a < b) || rows.iter().any(|(_, count)| *count == 0) {
                 return Err(of_key("its tables are not in order, or have no rows"));
             }
-            if let Some(what) = recorded.wrong_in_pack(text.schema_version) {
+            if let Some(what) = recorded.wrong_in_pack(schema_version) {
                 return Err(of_key(what));
             }
-            members.push(Member { recorded, tables: tables.clone(), rows });
+            members.push(Member { tables: of_set.clone(), rows, recorded });
         }
         if !members.is_sorted_by(|a, b| a.key() < b.key()) {
             return Err(wrong("its recordings are not in the order of their keys".into()));
         }
-        if let Some((table, _)) = text.tables.iter().zip(&sums).find(|(table, sum)| table.rows() != **sum) {
+        if R::index(&members).is_some_and(|own| own != index) {
+            return Err(wrong("its index is of other recordings".into()));
+        }
+        if let Some((table, _)) = tables.iter().zip(&sums).find(|(table, sum)| table.rows() != **sum) {
             return Err(wrong(format!("{}: its files have other rows than its recordings", table.name)));
         }
-        let Text { pack, schema_version, replaces, tables, .. } = text;
         Ok(Pack { name: pack, schema_version, replaces, tables, members })
     }
 
     /// The recording with a key, and its place.
-    pub fn member(&self, key: &str) -> Option<(usize, &Member)> {
+    pub fn member(&self, key: &str) -> Option<(usize, &Member<R>)> {
         let place = self.members.binary_search_by(|member| member.key().cmp(key)).ok()?;
         Some((place, self.members.get(place)?))
     }
@@ -203,7 +170,7 @@ impl Pack {
 
     /// The part of a recording in the bytes of the tables that are chosen by their names: by its rows, since the bytes
     /// of one recording in a file of many are not counted.
-    pub fn share(&self, member: &Member, chosen: impl Fn(&str) -> bool) -> u64 {
+    pub fn share(&self, member: &Member<R>, chosen: impl Fn(&str) -> bool) -> u64 {
         let of = |(place, rows): &(u32, u64)| {
             let table = self.table(*place).filter(|table| chosen(&table.name))?;
             let share = u128::from(table.bytes()) * u128::from(*rows) / u128::from(table.rows().max(1));
@@ -213,14 +180,24 @@ impl Pack {
     }
 }
 
-/// Of packs, those that no other one has replaced.
-pub fn living(packs: Vec<Pack>) -> Vec<Pack> {
-    let gone: HashSet<String> = packs.iter().flat_map(|pack| pack.replaces.iter().cloned()).collect();
-    packs.into_iter().filter(|pack| !gone.contains(&pack.name)).collect()
+/// Reads a recording of the pack `name` in the bytes of its entry, without reading the others: the one whose line has `text`, such as its
+/// hash, and of which `is_it` is true.
+pub fn recorded_with(name: &str, bytes: &[u8], text: &str, is_it: impl Fn(&Recorded) -> bool) -> Option<Recorded> {
+    let head = PackHead::parse(name, bytes).ok()?;
+    let body = std::str::from_utf8(head_and_body(bytes)?.1).ok()?;
+    let lines = body.match_indices(text).filter_map(|(place, _)| {
+        let begin = body.get(..place)?.rfind('\n').map_or(0, |end| end + 1);
+        let line = body.get(begin..)?.lines().next()?;
+        serde_json::from_str::<Written<Recorded>>(line.trim_end_matches(',')).ok()
+    });
+    lines.map(|(recorded, ..)| recorded).find(|one| one.wrong_in_pack(head.schema_version).is_none() && is_it(one))
 }
 
-impl Recorded {
-    /// What is wrong with it as a recording of a pack whose tables are of this version.
+impl OfPack for Recorded {
+    fn key(&self) -> &str {
+        &self.trace_id
+    }
+
     fn wrong_in_pack(&self, schema_version: u32) -> Option<&'static str> {
         if !self.has_plain_names() {
             return Some("invalid key or hash");
@@ -233,10 +210,15 @@ impl Recorded {
         }
         self.lacks()
     }
+
+    fn index(members: &[Member]) -> Option<Index> {
+        Some(Index::of(members.iter().map(|member| &member.recorded)))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::pack_head::PackedFile;
     use super::*;
 
     fn recorded(key: &str) -> Recorded {
@@ -277,13 +259,13 @@ mod tests {
         let pack = pack();
         assert!(paths::is_pack(&pack.name), "{}", pack.name);
         let text = pack.text();
-        assert_eq!(Pack::parse(&pack.name, &text).unwrap(), pack);
+        assert_eq!(Pack::<Recorded>::parse(&pack.name, &text).unwrap(), pack);
         assert_eq!(pack.member("b-1").unwrap().0, 1);
         assert!(pack.member("b").is_none());
         assert_eq!(pack.share(&pack.members[0], |name| name == "gc"), 90);
         assert_eq!(pack.share(&pack.members[0], |_| true), 140);
         for size in 0..text.len() - 1 {
-            assert!(Pack::parse(&pack.name, &text[..size]).is_err(), "{size}");
+            assert!(Pack::<Recorded>::parse(&pack.name, &text[..size]).is_err(), "{size}");
         }
     }
 
@@ -310,16 +292,7 @@ mod tests {
         ] {
             let other = text.replacen(from, to, 1);
             assert_ne!(other, text, "{from}");
-            assert!(Pack::parse(&pack.name, other.as_bytes()).is_err(), "{from} {to}");
+            assert!(Pack::<Recorded>::parse(&pack.name, other.as_bytes()).is_err(), "{from} {to}");
         }
-    }
-
-    #[test]
-    fn a_pack_that_was_replaced_is_gone() {
-        let new = pack();
-        let old =
-            Pack { name: "packed.0123456789abcdef".into(), replaces: vec!["packed.0000000000000000".into()], ..pack() };
-        let older = Pack { name: "packed.0000000000000000".into(), replaces: Vec::new(), ..pack() };
-        assert_eq!(living(vec![older, new.clone(), old]), [new]);
     }
 }

@@ -2,7 +2,7 @@
 //! recording reads the entries that are new and not all of them.
 //!
 //! The lists of the file have a line for each item. A line of a recording is its entry without the tables, with a tag that shows
-//! whether the entry is still the one that was summed up; of a recording of a pack that is the name of the pack. A file that this program would write in other words (an older
+//! whether the entry is still the one that was summed up. Recordings of packs have no lines: a pack has one, with their number. A file that this program would write in other words (an older
 //! version, another program) is no error: then all entries are read.
 
 use std::collections::BTreeMap;
@@ -12,9 +12,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{DamagedEntry, Entry, Recorded, Status, TableInfo};
-use super::manifest::{Head, TOOL, VERSION};
-use super::pack::Pack;
-use super::paths;
+use super::manifest::{Head, PackInfo, TOOL, VERSION};
+use super::pack_head::PackHead;
 use super::tag::tag_of;
 use super::words::Layout;
 
@@ -33,12 +32,14 @@ pub struct OtherVersion {
 #[derive(Clone, Debug)]
 pub struct Summed {
     schema_version: u32,
-    /// In the order of their keys.
+    /// Those that are in no pack, in the order of their keys.
     recordings: Vec<Line>,
     /// Those that could not be read, too.
     failed: Vec<Line>,
-    /// The names of packs, in order: all that there are, those that others have replaced among them.
-    packs: Vec<String>,
+    /// The packs, in the order of their names: all that there are. Those that others have replaced have no recordings.
+    packs: Vec<PackInfo>,
+    /// Those that no other one has replaced.
+    heads: Vec<Arc<PackHead>>,
     tables: BTreeMap<String, (u64, u64)>,
     damaged: Vec<DamagedEntry>,
     other_version: Option<OtherVersion>,
@@ -79,7 +80,7 @@ struct Written<'m> {
     #[serde(borrow)]
     failed: Vec<Parts<'m>>,
     #[serde(default)]
-    packs: Vec<String>,
+    packs: Vec<PackInfo>,
     tables: Vec<TableInfo>,
 }
 
@@ -91,6 +92,7 @@ impl Summed {
             recordings: Vec::new(),
             failed: Vec::new(),
             packs: Vec::new(),
+            heads: Vec::new(),
             tables: BTreeMap::new(),
             damaged: Vec::new(),
             other_version: None,
@@ -111,9 +113,7 @@ impl Summed {
         summed.recordings = lines(&written.inputs)?;
         summed.failed = lines(&written.failed)?;
         let in_order = |lines: &[Line]| lines.is_sorted_by(|a, b| a.key() < b.key());
-        let are_in_packs =
-            summed.recordings.iter().filter_map(Line::pack).all(|pack| written.packs.iter().any(|one| one == pack));
-        if !in_order(&summed.recordings) || !in_order(&summed.failed) || !are_in_packs {
+        if !in_order(&summed.recordings) || !in_order(&summed.failed) {
             return None;
         }
         summed.packs = written.packs;
@@ -131,38 +131,41 @@ impl Summed {
         }
     }
 
-    /// Says which packs there are. It comes before what is in them.
-    pub fn set_packs(&mut self, packs: &[String]) {
-        self.packs = packs.to_vec();
-    }
-
-    /// The names of the packs that there were.
-    pub fn packs(&self) -> &[String] {
-        &self.packs
-    }
-
-    /// Adds the recordings of a pack that no other one has replaced.
-    pub fn add_pack(&mut self, pack: &Pack) {
-        let is_of_now = pack.schema_version == self.schema_version;
-        let mut added = Vec::with_capacity(pack.members.len());
-        for member in &pack.members {
-            if !is_of_now {
-                self.note_version(&member.recorded);
-            }
-            match Line::new(if is_of_now { &pack.name } else { "" }, &member.recorded) {
-                Some(line) => added.push(line),
-                None => self.damaged.push(DamagedEntry::new(&pack.name, "invalid key or hash")),
-            }
-        }
-        for table in &pack.tables {
+    /// Says which packs there are, by their names in order, and adds the tables of those that no other one has replaced.
+    pub fn add_packs(&mut self, names: &[String], living: Vec<Arc<PackHead>>) {
+        let of = |name: &String| living.iter().find(|head| head.pack == *name);
+        let info = |name: &String| PackInfo {
+            name: name.clone(),
+            recordings: of(name).map_or(0, |head| head.index.recordings),
+        };
+        self.packs = names.iter().map(info).collect();
+        for table in living.iter().flat_map(|head| &head.tables) {
             self.add_table(&table.name, table.rows(), table.bytes());
         }
-        self.recordings.append(&mut added);
-        self.recordings.sort_by(|a, b| a.key().cmp(b.key()));
-        if self.recordings.windows(2).any(|pair| matches!(pair, [a, b] if a.key() == b.key())) {
-            self.recordings.dedup_by(|a, b| a.key() == b.key());
-            self.damaged.push(DamagedEntry::new(&pack.name, "it has a recording that another pack has"));
+        self.set_heads(living);
+    }
+
+    /// The same, of packs that are summed up already.
+    pub fn set_heads(&mut self, living: Vec<Arc<PackHead>>) {
+        if let Some(head) = living.iter().find(|head| head.schema_version != self.schema_version) {
+            self.note_version(&head.pack, &head.index.version, head.schema_version);
         }
+        self.heads = living;
+    }
+
+    /// Whether these are the names of the packs that there were, in order.
+    pub fn has_packs(&self, names: &[String]) -> bool {
+        self.packs.iter().map(|pack| &pack.name).eq(names)
+    }
+
+    /// The packs that no other one has replaced.
+    pub fn packs(&self) -> &[Arc<PackHead>] {
+        &self.heads
+    }
+
+    /// The pack that has a recording with this key.
+    pub fn pack_of(&self, key: &str) -> Option<&Arc<PackHead>> {
+        self.heads.iter().find(|head| head.index.has_key(key))
     }
 
     /// Adds an entry that cannot be read.
@@ -182,7 +185,7 @@ impl Summed {
         // Tables of another version make the next run read this one again.
         let is_of_now = schema_version == self.schema_version;
         if !is_of_now {
-            self.note_version(recorded);
+            self.note_version(key, &recorded.version, schema_version);
         }
         let line = Line::new(if is_of_now { tag } else { "" }, recorded);
         let line = line.ok_or_else(|| DamagedEntry::new(key, "invalid key or hash"))?;
@@ -203,17 +206,17 @@ impl Summed {
         *bytes = bytes.saturating_add(more_bytes);
     }
 
-    fn note_version(&mut self, recorded: &Recorded) {
+    fn note_version(&mut self, key: &str, version: &str, schema_version: u32) {
         self.other_version.get_or_insert_with(|| OtherVersion {
-            key: recorded.trace_id.clone(),
-            version: recorded.version.clone(),
-            schema_version: recorded.schema_version.unwrap_or_default(),
+            key: key.to_owned(),
+            version: version.to_owned(),
+            schema_version,
         });
     }
 
-    /// How many entries they are, without those that are damaged.
+    /// How many recordings there are, without those whose entries are damaged.
     pub fn len(&self) -> usize {
-        self.recordings.len() + self.failed.len()
+        self.packs.iter().fold(self.recordings.len() + self.failed.len(), |sum, pack| sum + pack.recordings)
     }
 
     /// Whether there are none.
@@ -221,7 +224,7 @@ impl Summed {
         self.len() == 0
     }
 
-    /// The recordings, in the order of their keys.
+    /// The recordings that are in no pack, in the order of their keys.
     pub fn recordings(&self) -> &[Line] {
         &self.recordings
     }
@@ -310,11 +313,6 @@ impl Line {
     pub fn tag(&self) -> &str {
         let [_, tag, _] = &self.parts;
         self.source.get(tag.clone()).unwrap_or_default()
-    }
-
-    /// The pack that it is in, if it is in one.
-    pub fn pack(&self) -> Option<&str> {
-        Some(self.tag()).filter(|tag| paths::is_pack(tag))
     }
 
     /// Its hash; empty if it is not known.

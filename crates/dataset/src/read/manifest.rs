@@ -2,91 +2,16 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use tracequet_trace::error::{Error, Result};
 
+use super::brief::{Brief, FailedRecording, RecordingInfo, SharedLabels};
 use super::described::{Described, described};
 use super::packed_rows::PackedRows;
-use crate::format::{
-    DamagedEntry, Format, Head, Labels, Layout, Lists, MOST_MANIFEST_BYTES, Recorded, Status, TableInfo, paths,
-};
+use crate::format::{DamagedEntry, Format, Head, Layout, Lists, MOST_MANIFEST_BYTES, Pack, Status, TableInfo, paths};
 use crate::table::schema::SCHEMA_VERSION;
-
-/// A recording, as the dataset has it.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct RecordingInfo {
-    /// Its key: the column `trace_id` of a dataset of several.
-    pub trace_id: String,
-    /// The file that was converted; `-` was standard input.
-    pub path: PathBuf,
-    /// Size of that file in bytes.
-    pub size_bytes: u64,
-    /// SHA-256 of that file in hexadecimal; empty when it was no regular file.
-    pub sha256: String,
-    /// Events that were read.
-    pub events: u64,
-    /// Events that are known to be lost, a lower bound.
-    pub dropped_events: u64,
-    /// Whether the recording reached its end mark.
-    pub complete: bool,
-    /// When it began, as `2026-11-22T05:19:21.000Z`.
-    pub start: String,
-    /// `ok`, or `losses` when something of it was lost, damaged or not decoded. `unfinished` while it is being written
-    /// (`collect --follow`), and when its recorder was killed.
-    pub status: String,
-    /// What it was labelled with.
-    pub labels: Labels,
-}
-
-/// A recording of several that could not be read.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct FailedRecording {
-    /// Its key.
-    pub trace_id: String,
-    /// The file.
-    pub path: PathBuf,
-    /// What was wrong, where, and what was expected.
-    pub error: String,
-    /// What it was labelled with.
-    pub labels: Labels,
-}
-
-/// What [`Recorded`] says of a recording that was read, and of one that was not.
-enum Outcome {
-    Converted(RecordingInfo),
-    Failed(FailedRecording),
-}
-
-impl From<Recorded> for Outcome {
-    fn from(recorded: Recorded) -> Outcome {
-        let Recorded { trace_id, sha256, path, size_bytes, labels, .. } = recorded;
-        let path = PathBuf::from(path);
-        if recorded.status == Status::Failed {
-            return Outcome::Failed(FailedRecording {
-                trace_id,
-                path,
-                error: recorded.error.unwrap_or_default(),
-                labels,
-            });
-        }
-        Outcome::Converted(RecordingInfo {
-            trace_id,
-            path,
-            size_bytes,
-            sha256,
-            events: recorded.events.unwrap_or_default(),
-            dropped_events: recorded.dropped_events.unwrap_or_default(),
-            complete: recorded.complete.unwrap_or_default(),
-            start: recorded.start.unwrap_or_default(),
-            status: recorded.status.name().to_owned(),
-            labels,
-        })
-    }
-}
 
 #[derive(Clone, Debug)]
 pub(super) struct Manifest {
@@ -99,9 +24,18 @@ pub(super) struct Manifest {
     pub damaged: Vec<DamagedEntry>,
     /// Of each recording that has an entry: places of its tables among all, and whether it has rows of them.
     own: HashMap<String, Vec<(usize, bool)>>,
-    /// The packs, and of each recording in one, which it is and its place there.
+    /// The packs, and of each of the `recordings` the pack that it is in and its place there, if it is in one.
     packs: Arc<Vec<PackedRows>>,
-    packed: HashMap<String, (usize, u32)>,
+    packed: Arc<Vec<Option<(u32, u32)>>>,
+}
+
+/// What is made of a pack: what it says of its recordings, and where their rows lie.
+struct TakenPack {
+    name: String,
+    schema_version: u32,
+    tables: Vec<TableInfo>,
+    rows: PackedRows,
+    recordings: Vec<RecordingInfo>,
 }
 
 impl Manifest {
@@ -131,7 +65,8 @@ impl Manifest {
         if layout == Layout::Flat && lists.inputs.len() != 1 {
             return Err(wrong(format!("a flat layout with {} recordings", lists.inputs.len()), "one recording"));
         }
-        let (recordings, failed) = outcomes(lists.inputs.into_iter().chain(lists.failed));
+        let mut labels = SharedLabels::default();
+        let (recordings, failed) = outcomes(lists.inputs.into_iter().chain(lists.failed).map(Brief::from), &mut labels);
         let tables = lists.tables;
         let mut manifest = Manifest {
             format,
@@ -142,7 +77,7 @@ impl Manifest {
             damaged: Vec::new(),
             own: HashMap::new(),
             packs: Arc::default(),
-            packed: HashMap::new(),
+            packed: Arc::default(),
         };
         if layout == Layout::Hive {
             manifest.take_entries(root)?;
@@ -158,11 +93,19 @@ impl Manifest {
 
     /// The entries of the recordings are what counts: the summary is written at the end of a run, and others may add.
     fn take_entries(&mut self, root: &Path) -> Result<()> {
-        let Described { packs, entries, mut damaged } = described(root)?;
+        let mut labels = SharedLabels::default();
+        let take = |pack: Pack<Brief>| TakenPack {
+            rows: PackedRows::of(&pack),
+            tables: pack.tables.iter().map(|t| TableInfo::new(t.name.clone(), t.rows(), t.bytes())).collect(),
+            name: pack.name,
+            schema_version: pack.schema_version,
+            recordings: pack.members.into_iter().map(|member| member.recorded.converted(&mut labels)).collect(),
+        };
+        let Described { packs, entries, mut damaged } = described(root, take)?;
         if entries.is_empty() && packs.is_empty() && damaged.is_empty() {
             return Ok(());
         }
-        let mut recorded = Vec::new();
+        let mut briefs = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut tables: Vec<TableInfo> = Vec::new();
         let mut add = |table: TableInfo| -> usize {
@@ -180,17 +123,14 @@ impl Manifest {
             place
         };
         let mut found = Vec::with_capacity(packs.len());
-        for pack in packs {
+        let mut all = Vec::new();
+        for (number, pack) in (0u32..).zip(packs) {
             check_version(root, &pack.name, pack.schema_version)?;
-            for table in &pack.tables {
-                add(TableInfo::new(table.name.clone(), table.rows(), table.bytes()));
+            for table in pack.tables {
+                add(table);
             }
-            let rows = PackedRows::of(&pack);
-            for (number, member) in (0u32..).zip(pack.members) {
-                self.packed.insert(member.recorded.trace_id.clone(), (found.len(), number));
-                recorded.push(member.recorded);
-            }
-            found.push(rows);
+            all.extend((0u32..).zip(pack.recordings).map(|(place, info)| (info, Some((number, place)))));
+            found.push(pack.rows);
         }
         self.packs = Arc::new(found);
         for entry in entries {
@@ -200,33 +140,47 @@ impl Manifest {
                 (add(table), has_rows)
             });
             self.own.insert(entry.recorded.trace_id.clone(), own.collect());
-            recorded.push(entry.recorded);
+            briefs.push(Brief::from(entry.recorded));
         }
+        let (own, failed) = outcomes(briefs.into_iter(), &mut labels);
+        self.failed = failed;
+        all.extend(own.into_iter().map(|info| (info, None)));
         if !self.packs.is_empty() {
-            recorded.sort_by(|a, b| a.trace_id.cmp(&b.trace_id));
+            all.sort_by(|(a, _), (b, _)| a.trace_id.cmp(&b.trace_id));
         }
-        (self.recordings, self.failed) = outcomes(recorded.into_iter());
+        let packed: Vec<Option<(u32, u32)>> = all.iter().map(|(_, place)| *place).collect();
+        self.packed = Arc::new(packed);
+        self.recordings = all.into_iter().map(|(info, _)| info).collect();
         self.tables = tables;
         self.damaged.append(&mut damaged);
         Ok(())
     }
 
+    /// The pack that a recording is in, and its place there.
+    fn packed(&self, trace_id: &str) -> Option<(&PackedRows, u32)> {
+        if self.packs.is_empty() {
+            return None;
+        }
+        let place = self.recordings.binary_search_by(|info| info.trace_id.as_str().cmp(trace_id)).ok()?;
+        let (pack, member) = self.packed.get(place).copied().flatten()?;
+        Some((self.packs.get(usize::try_from(pack).ok()?)?, member))
+    }
+
     /// The pack that a recording is in.
     pub fn pack_of(&self, trace_id: &str) -> Option<&PackedRows> {
-        self.packs.get(self.packed.get(trace_id)?.0)
+        Some(self.packed(trace_id)?.0)
     }
 
     /// The rows of a recording in a table of the pack that it is in, if it has some.
     pub fn rows_in_pack(&self, trace_id: &str, table: &str) -> Option<(&PackedRows, Range<u64>)> {
-        let (pack, member) = self.packed.get(trace_id)?;
-        let pack = self.packs.get(*pack)?;
-        Some((pack, pack.rows(*member, table).filter(|rows| !rows.is_empty())?))
+        let (pack, member) = self.packed(trace_id)?;
+        Some((pack, pack.rows(member, table).filter(|rows| !rows.is_empty())?))
     }
 
     /// Whether a recording has rows of a table, by its entry. `None` if it has no entry, or if that does not name the table.
     pub fn has_rows(&self, trace_id: &str, table: &str) -> Option<bool> {
-        if let Some((pack, member)) = self.packed.get(trace_id) {
-            return self.packs.get(*pack)?.rows(*member, table).map(|rows| !rows.is_empty());
+        if let Some((pack, member)) = self.packed(trace_id) {
+            return pack.rows(member, table).map(|rows| !rows.is_empty());
         }
         let own = self.own.get(trace_id)?;
         let place = self.tables.iter().position(|known| known.name == table)?;
@@ -246,12 +200,12 @@ fn check_version(root: &Path, key: &str, schema_version: u32) -> Result<()> {
 }
 
 /// The recordings that were read, and those that were not.
-fn outcomes(recorded: impl Iterator<Item = Recorded>) -> (Vec<RecordingInfo>, Vec<FailedRecording>) {
+fn outcomes(all: impl Iterator<Item = Brief>, labels: &mut SharedLabels) -> (Vec<RecordingInfo>, Vec<FailedRecording>) {
     let (mut recordings, mut failed) = (Vec::new(), Vec::new());
-    for recorded in recorded {
-        match recorded.into() {
-            Outcome::Converted(recording) => recordings.push(recording),
-            Outcome::Failed(recording) => failed.push(recording),
+    for brief in all {
+        match brief.status {
+            Status::Failed => failed.push(brief.failed(labels)),
+            _ => recordings.push(brief.converted(labels)),
         }
     }
     (recordings, failed)

@@ -4,6 +4,7 @@
 //! dataset (flat) or one for each recording (hive). What is below reads both formats and both layouts alike.
 
 mod arrow_file;
+mod brief;
 mod column;
 mod described;
 mod footers;
@@ -22,9 +23,9 @@ pub use arrow_array;
 pub use arrow_schema;
 
 pub use crate::format::{DamagedEntry, Format, Layout, TableInfo};
+pub use brief::{FailedRecording, RecordingInfo};
 pub use column::Column;
 pub use footers::Footers;
-pub use manifest::{FailedRecording, RecordingInfo};
 pub use open::{Dataset, Recording};
 pub use table::{Batches, Scan, Table};
 pub use verify::{Files, Found, TableFile, What};

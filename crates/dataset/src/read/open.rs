@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use tracequet_trace::error::{Error, Named, Result};
 
+use super::brief::{FailedRecording, RecordingInfo};
 use super::footers::Footers;
-use super::manifest::{FailedRecording, Manifest, RecordingInfo};
+use super::manifest::Manifest;
 use super::packed_rows::PackedRows;
 use super::table::{Piece, Table};
 use crate::format::paths::{self, NO_RECORDING};
@@ -94,10 +95,12 @@ impl Dataset {
         let mut damaged = self.damaged().iter();
         let damaged = damaged.find(|d| trace_id.is_none_or(|wanted| d.key == wanted || is_named(&d.key, wanted)));
         let found = match trace_id {
-            Some(wanted) => all.iter().find(|recording| recording.trace_id == wanted).or_else(|| {
-                let mut named = all.iter().filter(|recording| is_named(&recording.trace_id, wanted));
-                named.next().filter(|_| named.next().is_none() && damaged.is_none())
-            }),
+            Some(wanted) => {
+                in_order(all, wanted).or_else(|| all.iter().find(|one| one.trace_id == wanted)).or_else(|| {
+                    let mut named = all.iter().filter(|recording| is_named(&recording.trace_id, wanted));
+                    named.next().filter(|_| named.next().is_none() && damaged.is_none())
+                })
+            }
             None => all.first().filter(|_| all.len() == 1 && damaged.is_none()),
         };
         if let Some(info) = found {
@@ -114,6 +117,12 @@ impl Dataset {
         let message = format!("{}: {what}, expected one of {}{more}", self.root.display(), listed.join(", "));
         Err(Error::NotFound { what: Named::Recording, message })
     }
+}
+
+/// The recording with a key, among those that are in the order of their keys.
+fn in_order<'d>(all: &'d [RecordingInfo], key: &str) -> Option<&'d RecordingInfo> {
+    let found = all.binary_search_by(|recording| recording.trace_id.as_str().cmp(key)).ok()?;
+    all.get(found)
 }
 
 /// One recording of a dataset.

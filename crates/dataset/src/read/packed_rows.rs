@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::format::{Pack, PackedFile};
+use crate::format::{OfPack, Pack, PackedFile};
 
 /// Of a pack, what is needed to find rows.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ struct Rows {
 }
 
 impl PackedRows {
-    pub(super) fn of(pack: &Pack) -> PackedRows {
+    pub(super) fn of<R: OfPack>(pack: &Pack<R>) -> PackedRows {
         let mut tables: Vec<Rows> = Vec::with_capacity(pack.tables.len());
         for (place, table) in (0u32..).zip(&pack.tables) {
             tables.push(Rows { place, files: table.files.clone(), members: Vec::new(), ends: Vec::new() });

@@ -8,7 +8,7 @@ use super::described::{Described, described};
 use super::open::Dataset;
 use super::table::Table;
 use crate::format::paths::{self, NO_RECORDING};
-use crate::format::{Entry, Format, Head, Layout, Lists, Pack, Recorded, Status, TableInfo, VERSION};
+use crate::format::{Entry, Format, Head, Layout, Lists, Pack, PackedTable, Recorded, Status, TableInfo, VERSION};
 use crate::table::views;
 use crate::write::{read_manifest, read_small};
 
@@ -70,6 +70,8 @@ struct Summary {
     tables: BTreeMap<String, (u64, u64)>,
     /// Keys of entries that are damaged. A manifest may have them, from before.
     damaged: BTreeSet<String>,
+    /// Recordings of each pack.
+    packs: BTreeMap<String, usize>,
 }
 
 impl Summary {
@@ -82,14 +84,13 @@ impl Summary {
         self.recordings.insert(entry.recorded.trace_id.clone(), entry.recorded);
     }
 
-    fn add_pack(&mut self, pack: Pack) {
-        for table in &pack.tables {
+    fn add_pack(&mut self, name: String, tables: &[PackedTable], recordings: usize) {
+        for table in tables {
             let (rows, bytes) = self.tables.entry(table.name.clone()).or_default();
             *rows = rows.saturating_add(table.rows());
             *bytes = bytes.saturating_add(table.bytes());
         }
-        let recorded = pack.members.into_iter().map(|member| member.recorded);
-        self.recordings.extend(recorded.map(|recorded| (recorded.trace_id.clone(), recorded)));
+        self.packs.insert(name, recordings);
     }
 
     /// What is not as a manifest says.
@@ -105,6 +106,11 @@ impl Summary {
         }
         if !self.damaged.is_empty() {
             return None;
+        }
+        // One that another pack has replaced may be named, too.
+        let living = lists.packs.iter().filter(|pack| pack.recordings > 0);
+        if !living.map(|pack| (&pack.name, &pack.recordings)).eq(self.packs.iter()) {
+            return Some("does not match the packs".into());
         }
         let tables: BTreeMap<&str, (u64, u64)> =
             lists.tables.iter().map(|table| (table.name.as_str(), (table.rows, table.bytes))).collect();
@@ -140,7 +146,8 @@ impl Dataset {
         }
         let mut without_rows = BTreeSet::new();
         let mut all = Summary::default();
-        let Described { packs, entries, damaged } = described(self.path())?;
+        let Described { packs, entries, damaged } =
+            described(self.path(), |pack: Pack| (pack.name, pack.tables, pack.members.len()))?;
         for damaged in damaged {
             let name = paths::entry(&damaged.key);
             let mends = match paths::is_pack(&damaged.key) {
@@ -152,17 +159,17 @@ impl Dataset {
             all.damaged.insert(damaged.key.clone());
             files.unlisted.insert(damaged.key);
         }
-        for pack in packs {
-            files.others.insert(paths::entry(&pack.name));
+        for (name, packed, recordings) in packs {
+            files.others.insert(paths::entry(&name));
             let mut tables = Vec::new();
-            for table in &pack.tables {
+            for table in &packed {
                 for (number, file) in (0u32..).zip(&table.files) {
                     let info = TableInfo::new(table.name.clone(), file.rows, file.bytes);
-                    tables.push(TableFile::new(paths::packed(&table.name, &pack.name, number), &info));
+                    tables.push(TableFile::new(paths::packed(&table.name, &name, number), &info));
                 }
             }
-            files.recordings.insert(pack.name.clone(), tables);
-            all.add_pack(pack);
+            files.recordings.insert(name.clone(), tables);
+            all.add_pack(name, &packed, recordings);
         }
         for entry in entries {
             let key = entry.recorded.trace_id.clone();

@@ -77,6 +77,14 @@ impl DatasetWriter {
         Ok(DatasetWriter::growing_in(staging, encoders, options, Some(prefix)))
     }
 
+    /// Ends a dataset of this table alone. Returns its file, and the directory that it is in.
+    pub(crate) fn only_file(self, table: &str) -> Result<(PathBuf, Arc<Staging>)> {
+        let Finished { staging, files, .. } = self.finished()?;
+        let file = files.into_iter().find(|file| file.table == table);
+        let file = file.ok_or_else(|| Error::Internal(format!("no file of the table {table}")))?;
+        Ok((file.path, staging))
+    }
+
     fn growing_in(
         staging: Arc<Staging>,
         encoders: Arc<Encoders>,

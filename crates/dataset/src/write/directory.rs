@@ -361,6 +361,10 @@ impl Storage for Directory {
         Ok(entries::read(&self.root, key).map(|entry| entry.map(|text| (tag_of(&text), text))))
     }
 
+    fn pack_head(&self, name: &str) -> Result<Option<entries::EntryBytes>> {
+        Ok(entries::pack_head(&self.root, name))
+    }
+
     fn has(&self, names: &[String]) -> Result<Vec<bool>> {
         Ok(names.iter().map(|name| self.root.join(name).is_file()).collect())
     }

@@ -1,7 +1,7 @@
 //! Entries in a directory, `manifest/<key>.json`, and other small files there.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
 use tracequet_trace::error::{Error, Result};
@@ -29,10 +29,12 @@ fn read_up_to(bytes: u64, path: &Path) -> std::io::Result<Vec<u8>> {
 /// The bytes of an entry, or why they cannot be read.
 pub type EntryBytes = std::result::Result<Vec<u8>, DamagedEntry>;
 
-/// The recordings of a dataset: key and entry, in the order of keys. None if it has no folder of entries.
-pub fn entries(root: &Path) -> Result<Vec<(String, EntryBytes)>> {
+/// The recordings of a dataset that have an entry of their own, but for some keys: key and entry, in the order of keys. None if it has
+/// no folder of entries.
+pub fn entries_but(root: &Path, is_out: impl Fn(&str) -> bool) -> Result<Vec<(String, EntryBytes)>> {
     let names = names(&root.join(paths::ENTRIES))?;
-    let mut keys: Vec<String> = names.iter().filter_map(|name| paths::key_of_entry(name).map(str::to_owned)).collect();
+    let keys = names.iter().filter_map(|name| paths::key_of_entry(name)).filter(|key| !is_out(key));
+    let mut keys: Vec<String> = keys.map(str::to_owned).collect();
     keys.sort();
     let entry = |key: String| {
         let entry = read(root, &key)?;
@@ -47,6 +49,24 @@ pub fn read(root: &Path, key: &str) -> Option<EntryBytes> {
         Ok(bytes) => Some(Ok(bytes)),
         Err(e) if e.kind() == ErrorKind::NotFound => None,
         Err(e) => Some(Err(DamagedEntry::new(key, e.to_string()))),
+    }
+}
+
+/// The first line of the entry of a pack, with its end; nothing if it is not there.
+pub fn pack_head(root: &Path, name: &str) -> Option<EntryBytes> {
+    let path = root.join(paths::entry(name));
+    let read = || {
+        if !fs::metadata(&path)?.is_file() {
+            return Err(std::io::Error::other("is no file"));
+        }
+        let mut line = Vec::new();
+        BufReader::with_capacity(1 << 16, File::open(&path)?.take(MOST_ENTRY_BYTES)).read_until(b'\n', &mut line)?;
+        Ok(line)
+    };
+    match read() {
+        Ok(bytes) => Some(Ok(bytes)),
+        Err(e) if e.kind() == ErrorKind::NotFound => None,
+        Err(e) => Some(Err(DamagedEntry::new(name, e.to_string()))),
     }
 }
 

@@ -9,7 +9,7 @@
 //! [`Storage`] does them.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tracequet_trace::error::{Error, Result};
@@ -20,11 +20,15 @@ use super::recording::{NewFile, NewRecording};
 use super::staging;
 use super::storage::{GRACE, Listed, Manifest, Storage};
 use crate::format::{
-    DamagedEntry, Entry, Format, Labels, Line, Pack, Status, Summed, TableInfo, check_size, hash_of, living, paths,
+    DamagedEntry, Entry, Format, Labels, Line, Pack, PackHead, Recorded, Status, Summed, TableInfo, check_size,
+    hash_of, living, paths, recorded_with,
 };
 
 /// How often a summary is made again after another writer has written one.
 const ATTEMPTS: u32 = 30;
+
+/// Texts of packs that are kept in memory, since the next question may be about the same one.
+const TEXTS: usize = 4;
 
 /// A dataset of several recordings.
 #[derive(Debug)]
@@ -34,6 +38,10 @@ pub struct Lake {
     schema_version: u32,
     /// What was summed up last.
     last: Mutex<Option<Last>>,
+    /// First lines of packs, which never change, by their names.
+    heads: Mutex<HashMap<String, Arc<PackHead>>>,
+    /// Entries of packs, the one that was asked for last at the end.
+    texts: Mutex<Vec<(String, Arc<Vec<u8>>)>>,
 }
 
 /// A sum, and the text of the manifest that it begins with, if it does with one.
@@ -64,7 +72,8 @@ impl Put {
 impl Lake {
     /// The dataset in a storage. Nothing is read or written yet. `schema_version` is that of the tables of this program.
     pub fn of(storage: impl Storage + 'static, schema_version: u32) -> Lake {
-        Lake { storage: Box::new(storage), schema_version, last: Mutex::default() }
+        let (last, heads, texts) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Lake { storage: Box::new(storage), schema_version, last, heads, texts }
     }
 
     /// Where it lies.
@@ -97,13 +106,20 @@ impl Lake {
 
     fn sum_with(&self, manifest: Option<&Manifest>, packs: &[String]) -> Result<Summed> {
         let listed = self.storage.list()?;
+        let (heads, damaged) = self.heads_of(packs)?;
+        // Those that are damaged are in no sum, so that they are read each time.
+        let names: Vec<String> = heads.iter().map(|head| head.pack.clone()).collect();
+        let living = living(heads, |head| (&head.pack, &head.replaces));
+        let is_packed = |one: &&Listed| living.iter().any(|head| head.index.has_key(&one.key));
+        let listed: Vec<&Listed> = listed.iter().filter(|one| !is_packed(one)).collect();
         let (text, written) = manifest.map_or((None, None), |found| (found.text.as_ref().ok(), found.written));
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let before = last.take().filter(|last| last.manifest.as_ref() == text).map(|last| last.summed);
         let parsed = || text.and_then(|text| Summed::parse(text, self.schema_version));
         let mut known = None;
         for summed in before.into_iter().chain(std::iter::once_with(parsed).flatten()) {
-            if summed.packs() == packs
+            if damaged.is_empty()
+                && summed.has_packs(&names)
                 && let Some(fresh) = self.fresh(&summed, &listed, written)?
             {
                 known = Some((summed, fresh));
@@ -111,11 +127,15 @@ impl Lake {
             }
         }
         let (mut summed, fresh) = match known {
-            Some(known) => known,
-            None => {
-                let summed = self.sum_of_packs(packs)?;
-                let fresh = listed.iter().filter(|one| pack_in(&summed, &one.key).is_none()).collect();
+            Some((mut summed, fresh)) => {
+                summed.set_heads(living);
                 (summed, fresh)
+            }
+            None => {
+                let mut summed = Summed::new(self.schema_version);
+                summed.add_packs(&names, living);
+                damaged.into_iter().for_each(|damaged| summed.add_damaged(damaged));
+                (summed, listed)
             }
         };
         self.storage.read(&fresh, &mut |key, entry| match entry {
@@ -127,51 +147,110 @@ impl Lake {
         Ok(summed)
     }
 
-    fn sum_of_packs(&self, names: &[String]) -> Result<Summed> {
-        let mut summed = Summed::new(self.schema_version);
-        let mut packs = Vec::with_capacity(names.len());
+    /// The first lines of packs, and those that are damaged. Those that are removed meanwhile are left out: then all of it is done again.
+    fn heads_of(&self, names: &[String]) -> Result<(Vec<Arc<PackHead>>, Vec<DamagedEntry>)> {
+        let (mut heads, mut damaged) = (Vec::with_capacity(names.len()), Vec::new());
+        let mut known = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|name, _| names.binary_search(name).is_ok());
         for name in names {
-            match self.pack(name)? {
-                Some(Ok(pack)) => packs.push(pack),
-                Some(Err(damaged)) => summed.add_damaged(damaged),
-                // Removed meanwhile: then all of this is done again.
+            if let Some(head) = known.get(name) {
+                heads.push(head.clone());
+                continue;
+            }
+            match self.storage.pack_head(name)?.map(|text| text.and_then(|text| PackHead::parse(name, &text))) {
+                Some(Ok(head)) => {
+                    let head = Arc::new(head);
+                    known.insert(name.clone(), head.clone());
+                    heads.push(head);
+                }
+                Some(Err(error)) => damaged.push(error),
                 None => {}
             }
         }
-        // Without those that are damaged, so that these are read each time.
-        summed.set_packs(&packs.iter().map(|pack| pack.name.clone()).collect::<Vec<_>>());
-        living(packs).iter().for_each(|pack| summed.add_pack(pack));
-        Ok(summed)
+        Ok((heads, damaged))
+    }
+
+    /// The text of the entry of a pack; nothing if it is not there.
+    fn pack_text(&self, name: &str) -> Result<Option<std::result::Result<Arc<Vec<u8>>, DamagedEntry>>> {
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = texts.iter().position(|(known, _)| known == name) {
+            let found = texts.remove(place);
+            let text = found.1.clone();
+            texts.push(found);
+            return Ok(Some(Ok(text)));
+        }
+        let text = match self.storage.entry(name)? {
+            Some(Ok((_, text))) => Arc::new(text),
+            Some(Err(damaged)) => return Ok(Some(Err(damaged))),
+            None => return Ok(None),
+        };
+        if texts.len() >= TEXTS {
+            texts.remove(0);
+        }
+        texts.push((name.to_owned(), text.clone()));
+        Ok(Some(Ok(text)))
+    }
+
+    /// What is said of the recording of a pack with this content. `packs` are those of a sum.
+    pub fn packed_with_hash(&self, packs: &[Arc<PackHead>], sha256: &str) -> Result<Option<Recorded>> {
+        let is_it = |one: &Recorded| one.sha256 == sha256;
+        for head in packs.iter().filter(|head| head.index.has_hash(sha256)) {
+            if let Some(Ok(text)) = self.pack_text(&head.pack)?
+                && let Some(found) = recorded_with(&head.pack, &text, sha256, is_it)
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What is said of the recording of a pack with this key. `packs` are those of a sum.
+    pub fn packed_with_key(&self, packs: &[Arc<PackHead>], key: &str) -> Result<Option<Recorded>> {
+        let is_it = |one: &Recorded| one.trace_id == key;
+        for head in packs.iter().filter(|head| head.index.has_key(key)) {
+            if let Some(Ok(text)) = self.pack_text(&head.pack)?
+                && let Some(found) = recorded_with(&head.pack, &text, key, is_it)
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// The entry of a pack; nothing if it is not there.
     pub fn pack(&self, name: &str) -> Result<Option<std::result::Result<Pack, DamagedEntry>>> {
         let entry = self.storage.entry(name)?;
-        Ok(entry.map(|entry| entry.and_then(|(_, text)| Pack::parse(name, &text))))
+        Ok(entry.map(|entry| entry.and_then(|(_, text)| Pack::<Recorded>::parse(name, &text))))
+    }
+
+    /// Reads the packs of a sum, one after the other, and hands each on. Those that are damaged, or removed meanwhile, are left out.
+    pub fn each_pack(&self, packs: &[Arc<PackHead>], mut each: impl FnMut(&Pack)) -> Result<()> {
+        for head in packs {
+            if let Some(Ok(pack)) = self.pack(&head.pack)? {
+                each(&pack);
+            }
+        }
+        Ok(())
     }
 
     /// The entries that a sum does not have, if those that it has are as they were.
     fn fresh<'l>(
         &self,
         summed: &Summed,
-        listed: &'l [Listed],
+        listed: &[&'l Listed],
         written: Option<SystemTime>,
     ) -> Result<Option<Vec<&'l Listed>>> {
         let (mut recordings, mut failed) = (summed.recordings().iter().peekable(), summed.failed().iter().peekable());
         let mut fresh = Vec::new();
-        for one in listed {
-            // Those of packs have no entry of their own, or one that is left over.
-            while recordings.next_if(|line| line.pack().is_some() && line.key() < one.key.as_str()).is_some() {}
+        for &one in listed {
             // All are in the order of keys, so that one that is gone is still the next in the end.
             let is_it = |line: &&Line| line.key() == one.key;
             match recordings.next_if(is_it).or_else(|| failed.next_if(is_it)) {
                 None => fresh.push(one),
-                Some(line) if line.pack().is_some() => {}
                 Some(line) if self.is_same(one, line.tag(), written)? => {}
                 Some(_) => return Ok(None),
             }
         }
-        while recordings.next_if(|line| line.pack().is_some()).is_some() {}
         Ok((recordings.peek().is_none() && failed.peek().is_none()).then_some(fresh))
     }
 
@@ -258,10 +337,8 @@ impl Lake {
 
     /// The outcome for a recording whose key has an entry, or is in a pack.
     fn there(&self, new: &NewRecording) -> Result<Option<Put>> {
-        if self.pack_of(new.key())?.is_some() {
-            let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            let line = last.as_ref().and_then(|last| line_of(&last.summed, new.key()));
-            return Ok(Some(Put::beside(line.map(Line::sha256), new)));
+        if let Some(there) = self.packed_with_key(&self.living_packs()?, new.key())? {
+            return Ok(Some(Put::beside(Some(&there.sha256), new)));
         }
         let entry = self.storage.entry(new.key())?;
         Ok(entry.map(|entry| Put::beside(entry.ok().and_then(|(_, there)| hash_of(&there)).as_deref(), new)))
@@ -306,19 +383,12 @@ impl Lake {
 
     /// The pack that a recording is in, if it is in one.
     pub fn pack_of(&self, key: &str) -> Result<Option<String>> {
-        let packs = self.storage.packs()?;
-        if packs.is_empty() {
-            return Ok(None);
-        }
-        let of_last = |last: &Option<Last>| {
-            let last = last.as_ref().filter(|last| last.summed.packs() == packs)?;
-            Some(pack_in(&last.summed, key).map(str::to_owned))
-        };
-        let known = of_last(&self.last.lock().unwrap_or_else(PoisonError::into_inner));
-        match known {
-            Some(known) => Ok(known),
-            None => Ok(pack_in(&self.summed(false)?, key).map(str::to_owned)),
-        }
+        Ok(self.living_packs()?.into_iter().find(|head| head.index.has_key(key)).map(|head| head.pack.clone()))
+    }
+
+    fn living_packs(&self) -> Result<Vec<Arc<PackHead>>> {
+        let (heads, _) = self.heads_of(&self.storage.packs()?)?;
+        Ok(living(heads, |head| (&head.pack, &head.replaces)))
     }
 
     /// Puts a pack into the place of recordings and packs, if these are still there as they were: `entries` are the tags of the entries
@@ -464,17 +534,6 @@ impl Lake {
         }
         those_there(tables.iter().flat_map(|table| of_formats(table, paths::NO_RECORDING)).collect())
     }
-}
-
-/// The line of a recording.
-fn line_of<'s>(summed: &'s Summed, key: &str) -> Option<&'s Line> {
-    let place = summed.recordings().binary_search_by(|line| line.key().cmp(key)).ok()?;
-    summed.recordings().get(place)
-}
-
-/// The pack that a recording is in.
-fn pack_in<'s>(summed: &'s Summed, key: &str) -> Option<&'s str> {
-    line_of(summed, key)?.pack()
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use super::folders::{self, refuse_link, remove_all};
 use super::pack_places::{NEW, OLD, hidden_in};
 use super::recording::NewFile;
 use super::staging;
-use crate::format::{Pack, paths};
+use crate::format::{Pack, Recorded, paths};
 
 /// A directory with a dataset, and the lock of it held.
 pub(super) struct Packs<'d> {
@@ -152,7 +152,7 @@ impl Packs<'_> {
             match entries::read(self.root, &name) {
                 Some(entry) if is_begun => {
                     // A damaged entry says nothing of what has to move.
-                    if let Ok(pack) = entry.and_then(|text| Pack::parse(&name, &text)) {
+                    if let Ok(pack) = entry.and_then(|text| Pack::<Recorded>::parse(&name, &text)) {
                         self.take_places(&pack)?;
                     }
                 }

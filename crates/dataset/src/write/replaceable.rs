@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use tracequet_trace::error::{Error, Result};
 
-use super::entries::{entries, names, read_manifest};
+use super::entries::{entries_but, names, pack_head, read_manifest};
 use super::pack_places;
-use crate::format::{Format, Pack, PackedTable, is_ours, paths};
+use crate::format::{Format, PackHead, PackedTable, is_ours, paths};
 
 /// Refuses to replace `target` unless it is a dataset of ours, or empty, and contains no input. `shown` is its name for
 /// people.
@@ -76,13 +76,13 @@ fn files(root: &Path, manifest: &Names, max_parts: usize) -> HashSet<PathBuf> {
     for Table { name } in &manifest.tables {
         files.extend(Format::ALL.map(|format| paths::flat(name, format).into()));
     }
-    let entries = entries(root).unwrap_or_default();
+    let entries = entries_but(root, |_| false).unwrap_or_default();
     let folder = Path::new(paths::ENTRIES);
     if !entries.is_empty() || root.join(folder).is_dir() {
         files.extend([paths::LOCK, pack_places::LOCK].map(|name| folder.join(name)));
     }
     for name in pack_places::names_in(root).unwrap_or_default() {
-        let pack = super::entries::read(root, &name).and_then(|entry| Pack::parse(&name, &entry.ok()?).ok());
+        let pack = pack_head(root, &name).and_then(|line| PackHead::parse(&name, &line.ok()?).ok());
         files.insert(paths::entry(&name).into());
         for PackedTable { name: table, .. } in pack.into_iter().flat_map(|pack| pack.tables) {
             files.insert(paths::file(&table, &name, Format::Parquet).into());

@@ -16,7 +16,7 @@ pub(super) const PART: &str = "recording";
 
 /// The hidden directory of a dataset in the making. Dropped, it leaves nothing behind.
 #[derive(Debug)]
-pub(super) struct Staging {
+pub(crate) struct Staging {
     target: PathBuf,
     overwrite: bool,
     inputs: Vec<PathBuf>,

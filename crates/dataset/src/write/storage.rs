@@ -116,6 +116,9 @@ pub trait Storage: Debug + Send + Sync {
     /// The entry of a recording.
     fn entry(&self, key: &str) -> Result<Option<ReadEntry>>;
 
+    /// The first line of the entry of a pack and its end, and maybe more; nothing if it is not there.
+    fn pack_head(&self, name: &str) -> Result<Option<std::result::Result<Vec<u8>, DamagedEntry>>>;
+
     /// Which of these files there are.
     fn has(&self, names: &[String]) -> Result<Vec<bool>>;
 

@@ -51,7 +51,18 @@ fn summed(store: &Memory) -> Vec<String> {
     let (bytes, _) = read(store, "lake/manifest.json", u64::MAX).unwrap().unwrap();
     let manifest: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     let inputs = manifest["inputs"].as_array().unwrap().iter();
-    inputs.map(|input| input["trace_id"].as_str().unwrap().to_owned()).collect()
+    let packs = manifest["packs"].as_array().into_iter().flatten();
+    let packed = packs.flat_map(|pack| {
+        let name = pack["name"].as_str().unwrap();
+        let (text, _) = read(store, &format!("lake/{}", paths::entry(name)), u64::MAX).unwrap().unwrap();
+        let pack: tracequet_dataset::format::Pack = tracequet_dataset::format::Pack::parse(name, &text).unwrap();
+        pack.members.into_iter().map(|member| member.recorded.trace_id).collect::<Vec<_>>()
+    });
+    let packed: Vec<String> = packed.collect();
+    let own = inputs.map(|input| input["trace_id"].as_str().unwrap().to_owned());
+    let mut all: Vec<String> = own.chain(packed).collect();
+    all.sort();
+    all
 }
 
 fn on_write(store: &Memory, at: impl Fn(&Memory, &str) -> std::result::Result<(), Failure> + Send + Sync + 'static) {

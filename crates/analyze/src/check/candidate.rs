@@ -1,0 +1,95 @@
+//! Recordings that a question is about, before anything but their entries is read.
+
+use std::collections::BTreeMap;
+
+use tracequet_dataset::read::{Dataset, RecordingInfo};
+use tracequet_trace::error::Result;
+
+use super::fingerprint::fingerprint;
+use super::run::Run;
+use crate::metrics::metrics;
+use crate::rules::matches;
+
+/// A label that recordings have to have, or not to have: name, whether they have to, and the value, where `*` stands for
+/// anything.
+pub type LabelTest = (String, bool, String);
+
+/// Whether labels pass all tests.
+pub fn labelled(labels: &BTreeMap<String, String>, wanted: &[LabelTest]) -> bool {
+    wanted.iter().all(|(name, equal, value)| {
+        let own = labels.get(name).map_or("", String::as_str);
+        matches(value, own) == *equal
+    })
+}
+
+/// What its entry says of a recording.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate<'d> {
+    pub(super) trace_id: &'d str,
+    /// When it began, as text that sorts; empty where that is not known.
+    pub(super) start: &'d str,
+    /// Its labels; nothing if its entry is damaged.
+    labels: Option<&'d BTreeMap<String, String>>,
+    /// Whether something of it was lost, damaged or not decoded.
+    pub(super) has_losses: bool,
+    pub(super) is_failed: bool,
+}
+
+/// The recordings of a dataset that have all of these labels. Those that could not be read are among them, and all of which the entry is
+/// damaged.
+pub(super) fn candidates<'d>(dataset: &'d Dataset, wanted: &[LabelTest]) -> Vec<Candidate<'d>> {
+    let read = dataset.recordings().iter().map(|info| Candidate {
+        trace_id: &info.trace_id,
+        start: &info.start,
+        labels: Some(&info.labels),
+        has_losses: has_losses(info),
+        is_failed: false,
+    });
+    let failed = |trace_id, labels| Candidate { trace_id, start: "", labels, has_losses: true, is_failed: true };
+    let unread = dataset.failed().iter().map(|info| failed(&info.trace_id, Some(&*info.labels)));
+    let damaged = dataset.damaged().iter().map(|damaged| failed(&damaged.key, None));
+    let has_labels = |one: &Candidate<'_>| one.labels.is_none_or(|labels| labelled(labels, wanted));
+    read.chain(unread).chain(damaged).filter(has_labels).collect()
+}
+
+fn has_losses(info: &RecordingInfo) -> bool {
+    info.dropped_events > 0 || !info.complete || info.status == "losses"
+}
+
+impl<'d> Candidate<'d> {
+    /// That of a run.
+    pub(super) fn of(run: &'d Run) -> Candidate<'d> {
+        let Run { trace_id, start, labels, has_losses, is_failed, is_damaged, .. } = run;
+        let labels = (!is_damaged).then_some(labels);
+        Candidate { trace_id, start, labels, has_losses: *has_losses, is_failed: *is_failed }
+    }
+
+    /// Whether its entry is damaged.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.labels.is_none()
+    }
+
+    /// The value of a label.
+    pub(super) fn label(&self, name: &str) -> Option<&'d str> {
+        self.labels?.get(name).map(String::as_str)
+    }
+
+    /// Reads what makes it comparable, and its figures.
+    pub(super) fn run(&self, dataset: &Dataset) -> Result<Run> {
+        let (mut marks, mut figures) = (BTreeMap::new(), Vec::new());
+        if !self.is_failed {
+            let recording = dataset.recording(Some(self.trace_id))?;
+            (marks, figures) = (fingerprint(&recording)?, metrics(&recording)?);
+        }
+        Ok(Run {
+            trace_id: self.trace_id.to_owned(),
+            start: self.start.to_owned(),
+            labels: self.labels.cloned().unwrap_or_default(),
+            has_losses: self.has_losses,
+            is_failed: self.is_failed,
+            is_damaged: self.is_damaged(),
+            fingerprint: marks,
+            metrics: figures,
+        })
+    }
+}

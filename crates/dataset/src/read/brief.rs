@@ -1,0 +1,159 @@
+//! What a question needs to know of a recording, from its entry. Of a hundred thousand recordings the rest would be most of the work.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::format::{Labels, OfPack, Recorded, Status, has_plain_names};
+
+/// A recording, as the dataset has it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RecordingInfo {
+    /// Its key: the column `trace_id` of a dataset of several.
+    pub trace_id: String,
+    /// The file that was converted; `-` was standard input.
+    pub path: PathBuf,
+    /// Size of that file in bytes.
+    pub size_bytes: u64,
+    /// SHA-256 of that file in hexadecimal; empty when it was no regular file.
+    pub sha256: String,
+    /// Events that were read.
+    pub events: u64,
+    /// Events that are known to be lost, a lower bound.
+    pub dropped_events: u64,
+    /// Whether the recording reached its end mark.
+    pub complete: bool,
+    /// When it began, as `2026-11-22T05:19:21.000Z`.
+    pub start: String,
+    /// `ok`, or `losses` when something of it was lost, damaged or not decoded. `unfinished` while it is being written
+    /// (`collect --follow`), and when its recorder was killed.
+    pub status: String,
+    /// What it was labelled with. Recordings with the same labels share them.
+    pub labels: Arc<Labels>,
+}
+
+/// A recording of several that could not be read.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FailedRecording {
+    /// Its key.
+    pub trace_id: String,
+    /// The file.
+    pub path: PathBuf,
+    /// What was wrong, where, and what was expected.
+    pub error: String,
+    /// What it was labelled with.
+    pub labels: Arc<Labels>,
+}
+
+/// A part of [`Recorded`].
+#[derive(Debug, Deserialize)]
+pub(super) struct Brief {
+    trace_id: String,
+    #[serde(default)]
+    sha256: String,
+    #[serde(default)]
+    path: String,
+    #[serde(default)]
+    size_bytes: u64,
+    #[serde(default)]
+    start: Option<String>,
+    #[serde(default)]
+    pub(super) status: Status,
+    #[serde(default)]
+    events: Option<u64>,
+    #[serde(default)]
+    dropped_events: Option<u64>,
+    #[serde(default)]
+    complete: Option<bool>,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    labels: Labels,
+    #[serde(default)]
+    schema_version: Option<u32>,
+}
+
+/// Labels that several recordings have.
+#[derive(Debug, Default)]
+pub(super) struct SharedLabels(HashSet<Arc<Labels>>);
+
+impl SharedLabels {
+    fn of(&mut self, labels: Labels) -> Arc<Labels> {
+        if let Some(known) = self.0.get(&labels) {
+            return known.clone();
+        }
+        let labels = Arc::new(labels);
+        self.0.insert(labels.clone());
+        labels
+    }
+}
+
+impl From<Recorded> for Brief {
+    fn from(recorded: Recorded) -> Brief {
+        let Recorded { trace_id, sha256, path, size_bytes, start, status, .. } = recorded;
+        let Recorded { events, dropped_events, complete, error, labels, schema_version, .. } = recorded;
+        Brief {
+            trace_id,
+            sha256,
+            path,
+            size_bytes,
+            start,
+            status,
+            events,
+            dropped_events,
+            complete,
+            error,
+            labels,
+            schema_version,
+        }
+    }
+}
+
+impl Brief {
+    /// Of a recording that was read.
+    pub(super) fn converted(self, labels: &mut SharedLabels) -> RecordingInfo {
+        RecordingInfo {
+            trace_id: self.trace_id,
+            path: PathBuf::from(self.path),
+            size_bytes: self.size_bytes,
+            sha256: self.sha256,
+            events: self.events.unwrap_or_default(),
+            dropped_events: self.dropped_events.unwrap_or_default(),
+            complete: self.complete.unwrap_or_default(),
+            start: self.start.unwrap_or_default(),
+            status: self.status.name().to_owned(),
+            labels: labels.of(self.labels),
+        }
+    }
+
+    /// Of one that could not be read.
+    pub(super) fn failed(self, labels: &mut SharedLabels) -> FailedRecording {
+        FailedRecording {
+            trace_id: self.trace_id,
+            path: PathBuf::from(self.path),
+            error: self.error.unwrap_or_default(),
+            labels: labels.of(self.labels),
+        }
+    }
+}
+
+impl OfPack for Brief {
+    fn key(&self) -> &str {
+        &self.trace_id
+    }
+
+    fn wrong_in_pack(&self, schema_version: u32) -> Option<&'static str> {
+        let is_whole = self.events.is_some() && self.dropped_events.is_some() && self.complete.is_some();
+        match self {
+            _ if !has_plain_names(&self.trace_id, &self.sha256) => Some("invalid key or hash"),
+            _ if self.schema_version != Some(schema_version) => Some("it has another schema_version"),
+            _ if matches!(self.status, Status::Failed | Status::Unfinished) => Some("it is not a whole recording"),
+            _ if !is_whole => Some("it has no events, dropped_events or complete"),
+            _ => None,
+        }
+    }
+}
