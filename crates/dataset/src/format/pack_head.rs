@@ -111,7 +111,7 @@ impl Index {
 
     fn is_good(&self) -> bool {
         let is_good = |tags: &str| {
-            tags.len() % DIGITS == 0
+            tags.len().is_multiple_of(DIGITS)
                 && tags.bytes().all(|byte| byte.is_ascii_hexdigit())
                 && tags.as_bytes().chunks(DIGITS).is_sorted()
         };
