@@ -51,7 +51,8 @@ fn summed(store: &Memory) -> Vec<String> {
     let (bytes, _) = read(store, "lake/manifest.json", u64::MAX).unwrap().unwrap();
     let manifest: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     let inputs = manifest["inputs"].as_array().unwrap().iter();
-    let packs = manifest["packs"].as_array().into_iter().flatten();
+    // One that another has replaced is named until it is deleted, with no recordings.
+    let packs = manifest["packs"].as_array().into_iter().flatten().filter(|pack| pack["recordings"] != 0);
     let packed = packs.flat_map(|pack| {
         let name = pack["name"].as_str().unwrap();
         let (text, _) = read(store, &format!("lake/{}", paths::entry(name)), u64::MAX).unwrap().unwrap();
@@ -472,7 +473,7 @@ fn a_store_that_fails_in_the_middle_of_a_compaction_loses_nothing() {
             expected.sort_unstable();
             assert_eq!(globbed(&store), expected, "{what} {at}");
             assert!(!store.keys().iter().any(|key| key.ends_with(".lease")), "{what} {at}");
-            assert_eq!(summed(&store), rows.into_keys().collect::<Vec<_>>());
+            assert_eq!(summed(&store), rows.into_keys().collect::<Vec<_>>(), "{what} {at}");
             if outcome.is_ok() {
                 break;
             }
