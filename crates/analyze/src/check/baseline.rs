@@ -54,7 +54,7 @@ impl Baseline {
         self.chosen(candidates, new, read).unwrap_or_default()
     }
 
-    /// The same of the recordings of a dataset with these labels, but for the new ones. With [`Baseline::last`] the newest are read one
+    /// The same of the recordings of a dataset with these labels, but for the new ones. With `Baseline::last` the newest are read one
     /// after the other until there are enough, and not all of history.
     pub fn read(&self, dataset: &Dataset, wanted: &[LabelTest], new: &[Run]) -> Result<(Vec<Run>, Vec<String>)> {
         let keys: HashSet<&str> = new.iter().map(|run| run.trace_id.as_str()).collect();
