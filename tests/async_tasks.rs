@@ -146,6 +146,20 @@ fn what_methods_were_blocked_on_is_what_the_program_says() {
     assert_eq!(crate::queries::asked(&python, &dataset, query), "('Fails', 1, 1, 0)\n('Order', 5, 0, 0)\n");
 }
 
+/// Events of a thread: ticks, metadata id, payload.
+fn rows_of(events: &[(i64, u32, Vec<u8>)], thread: u64) -> Vec<Row> {
+    let row = |(number, (ticks, metadata_id, payload)): (usize, &(i64, u32, Vec<u8>))| Row {
+        metadata_id: *metadata_id,
+        sequence: number as u32 + 1,
+        capture_thread: thread,
+        thread,
+        ticks: *ticks,
+        payload: payload.clone(),
+        ..Row::default()
+    };
+    events.iter().enumerate().map(row).collect()
+}
+
 /// A recording of TplEventSource of these events: ticks, which of them, payload. All are of thread 9.
 fn tpl(events: &[(i64, u32, Vec<u8>)]) -> Dataset {
     let kind =
@@ -160,16 +174,7 @@ fn tpl(events: &[(i64, u32, Vec<u8>)]) -> Dataset {
     writer.described(kind(5, "TraceOperationEnd"), &[int("TaskID"), int("Status")]);
     writer.described(kind(6, "TaskWaitEnd"), &head);
     writer.metadata(&[Kind { id: THROWN, provider: RUNTIME, event_id: 80, version: 1, name: "" }]);
-    let row = |(number, (ticks, metadata_id, payload)): (usize, &(i64, u32, Vec<u8>))| Row {
-        metadata_id: *metadata_id,
-        sequence: number as u32 + 1,
-        capture_thread: 9,
-        thread: 9,
-        ticks: *ticks,
-        payload: payload.clone(),
-        ..Row::default()
-    };
-    let rows: Vec<Row> = events.iter().enumerate().map(row).collect();
+    let rows = rows_of(events, 9);
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), writer.events(&rows).end()).unwrap();
     Dataset::of(file.path())
@@ -452,16 +457,7 @@ fn method(id: u64, start: u64, size: u32, name: &str) -> Vec<u8> {
 
 /// A recording of some events: ticks, metadata id, payload.
 fn recording(events: &[(i64, u32, Vec<u8>)]) -> Vec<u8> {
-    let row = |(number, (ticks, metadata_id, payload)): (usize, &(i64, u32, Vec<u8>))| Row {
-        metadata_id: *metadata_id,
-        sequence: number as u32 + 1,
-        capture_thread: 1,
-        thread: 1,
-        ticks: *ticks,
-        payload: payload.clone(),
-        ..Row::default()
-    };
-    let rows: Vec<Row> = events.iter().enumerate().map(row).collect();
+    let rows = rows_of(events, 1);
     Writer::new(Form::V4).metadata(&[BUFFER, METHOD_LOAD]).events(&rows).end()
 }
 

@@ -98,6 +98,15 @@ fn sums(rows: &BTreeMap<(String, String), Vec<String>>) -> BTreeMap<String, u64>
     sums
 }
 
+/// Checks that a compacted dataset is whole and has the rows and recordings of one that was never compacted.
+fn same(lake: &Path, plain: &Path, what: &str) {
+    assert!(rows(lake) == rows(plain), "{what}");
+    assert_eq!(globbed(lake), sums(&rows(lake)), "{what}");
+    let verified = dataset("verify", lake, &[]);
+    assert_eq!(verified.code, Some(0), "{what}: {}", verified.out);
+    assert_eq!(done("list", lake, &[]), done("list", plain, &[]), "{what}");
+}
+
 #[test]
 fn compacted_recordings_have_the_same_rows() {
     let folder = tempfile::tempdir().unwrap();
@@ -152,13 +161,7 @@ fn recordings_of_packs_go_are_reduced_and_come_back() {
     // Small packs and recordings come together.
     done("compact", &lake, &["--grace", "0"]);
     assert_eq!(std::fs::read_dir(lake.join("manifest/packed")).unwrap().count(), 1);
-    let same = |what: &str| {
-        assert!(rows(&lake) == rows(&plain), "{what}");
-        assert_eq!(globbed(&lake), sums(&rows(&lake)), "{what}");
-        let verified = dataset("verify", &lake, &[]);
-        assert_eq!(verified.code, Some(0), "{what}: {}", verified.out);
-        assert_eq!(done("list", &lake, &[]), done("list", &plain, &[]), "{what}");
-    };
+    let same = |what: &str| same(&lake, &plain, what);
     same("compacted again");
     let keys: Vec<String> = Dataset::open(&lake).unwrap().recordings().iter().map(|r| r.trace_id.clone()).collect();
     for lake in [&lake, &plain] {
@@ -269,13 +272,7 @@ fn labels_of_compacted_recordings_change() {
     for lake in [&lake, &plain] {
         append(lake, &SAMPLES[3..], &TABLES);
     }
-    let same = |what: &str| {
-        assert!(rows(&lake) == rows(&plain), "{what}");
-        assert_eq!(globbed(&lake), sums(&rows(&lake)), "{what}");
-        let verified = dataset("verify", &lake, &[]);
-        assert_eq!(verified.code, Some(0), "{what}: {}", verified.out);
-        assert_eq!(done("list", &lake, &[]), done("list", &plain, &[]), "{what}");
-    };
+    let same = |what: &str| same(&lake, &plain, what);
     let keys: Vec<String> = Dataset::open(&lake).unwrap().recordings().iter().map(|r| r.trace_id.clone()).collect();
     let packed: Vec<&String> = keys.iter().filter(|key| !lake.join(format!("manifest/{key}.json")).exists()).collect();
     assert_eq!((keys.len(), packed.len()), (5, 3));

@@ -41,6 +41,12 @@ fn utf16z(text: &str) -> Vec<u8> {
     text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
 }
 
+/// An event of thread 1 at the tick of its number.
+fn row(metadata_id: u32, sequence: u32, stack_id: u32, payload: Vec<u8>) -> Row {
+    let ticks = i64::from(sequence);
+    Row { metadata_id, sequence, capture_thread: 1, thread: 1, ticks, stack_id, payload, ..Row::default() }
+}
+
 /// A recording whose file is mapped at `BASE` with this build id, with a sample of each stack.
 fn recording(path: &Path, build_id: &str, stacks: &[Vec<u64>]) -> Vec<u8> {
     let kind = |id, name| Kind { id, provider: SYSTEM, event_id: id, version: 0, name };
@@ -49,16 +55,6 @@ fn recording(path: &Path, build_id: &str, stacks: &[Vec<u64>]) -> Vec<u8> {
     let mapping = [number(&[BASE, BASE + 0x10_0000, 0, 7]), utf16z(path.to_str().unwrap())].concat();
     let json = format!("{{\"type\": \"ELF\", \"build_id\": \"{build_id}\"}}");
     let metadata = [number(&[7]), utf16z(&json)].concat();
-    let row = |metadata_id, sequence, stack_id, payload: Vec<u8>| Row {
-        metadata_id,
-        sequence,
-        capture_thread: 1,
-        thread: 1,
-        ticks: i64::from(sequence),
-        stack_id,
-        payload,
-        ..Row::default()
-    };
     let mut rows = vec![row(1, 1, 0, mapping), row(2, 2, 0, metadata)];
     let samples = (1..=stacks.len() as u32).map(|id| row(3, id + 2, id, 2u32.to_le_bytes().to_vec()));
     rows.extend(samples);
@@ -219,17 +215,7 @@ fn aot_recording(module: &[u8], stack: &[u64]) -> Vec<u8> {
     let kinds =
         [kind(1, "Microsoft-Windows-DotNETRuntimeRundown", 154, 3), kind(2, "Microsoft-Windows-DotNETRuntime", 80, 1)];
     let thrown = [utf16z("System.Exception"), utf16z("no"), vec![0; 8 + 4 + 2 + 2]].concat();
-    let row = |metadata_id, sequence, stack_id, payload: &[u8]| Row {
-        metadata_id,
-        sequence,
-        capture_thread: 1,
-        thread: 1,
-        ticks: i64::from(sequence),
-        stack_id,
-        payload: payload.to_vec(),
-        ..Row::default()
-    };
-    let rows = [row(2, 1, 1, &thrown), row(1, 2, 0, module)];
+    let rows = [row(2, 1, 1, thrown), row(1, 2, 0, module.to_vec())];
     Writer::new(Form::V4).metadata(&kinds).stacks(1, &[stack.to_vec()]).events(&rows).end()
 }
 

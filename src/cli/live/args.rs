@@ -104,7 +104,7 @@ pub struct LiveArgs {
     /// Remove recordings with the same labels that are older than this: 12h, 7d (with --every)
     #[arg(long, value_name = "AGE", value_parser = age, requires = "every")]
     pub keep_for: Option<Duration>,
-    /// Compact the dataset when so many recordings have files of their own; 0: never (with --every) [default: 256]
+    /// Compact the dataset once this many recordings are not compacted yet; 0: never (with --every) [default: 256]
     #[arg(long, value_name = "COUNT", requires = "every")]
     pub compact_at: Option<usize>,
     /// Stop when the recording has this size: 500M, 2G

@@ -25,9 +25,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const MOST_FAILURES: u32 = 10;
 /// How often it is looked whether it was asked to end.
 const LOOK: Duration = Duration::from_millis(100);
-/// How often old recordings are removed, and others compacted, at most.
+/// The shortest time between two removals of old recordings, and between two compactions.
 const TIDY: Duration = Duration::from_secs(3600);
-/// Recordings with files of their own from which on they are compacted.
+/// The number of recordings that are not compacted yet at which a compaction starts.
 const UNPACKED: usize = 256;
 /// The label with the condition that made a recording.
 const TRIGGER: &str = "trigger";
@@ -86,8 +86,9 @@ struct Service<'s> {
     interrupts: Arc<Mutex<Interrupts>>,
     listener: Option<Listener>,
     health: Health,
-    /// When old recordings were removed last, and others compacted.
+    /// When old recordings were removed last.
     tidied: Option<Instant>,
+    /// When the last compaction ended, or failed.
     compacted: Option<Instant>,
     /// What was said last, which is not repeated.
     said: String,
@@ -269,7 +270,7 @@ impl Service<'_> {
         }
     }
 
-    /// Puts recordings together that have files of their own, when there are many of them. What goes wrong is said, and tried again later.
+    /// Compacts the dataset when it has many recordings that are not compacted yet. A failure is logged; a later round tries again.
     fn compact(&mut self) -> anyhow::Result<()> {
         let most = self.session.live.compact_at.unwrap_or(UNPACKED);
         if most == 0 || self.compacted.is_some_and(|compacted| compacted.elapsed() < TIDY.min(self.every * 16)) {

@@ -14,7 +14,7 @@ use super::run::Run;
 /// to be significant.
 pub const ENOUGH: usize = 4;
 
-/// For each run that is wanted so many are looked at before comparable ones are given up.
+/// Runs that are read for each run that is wanted. When none of them is comparable, older ones are not read.
 const LOOKED_AT: usize = 10;
 
 /// Runs that are named one by one when they are left out.
@@ -47,15 +47,8 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// The runs of `all` that new runs are compared with, and what was left out, in sentences.
-    pub fn of(&self, all: Vec<Run>, new: &[Run]) -> (Vec<Run>, Vec<String>) {
-        let candidates: Vec<Candidate<'_>> = all.iter().map(Candidate::of).collect();
-        let read = |one: &Candidate<'_>| Ok(all.iter().find(|run| run.trace_id == one.trace_id).cloned());
-        self.chosen(candidates, new, read).unwrap_or_default()
-    }
-
-    /// The same of the recordings of a dataset with these labels, but for the new ones. With `Baseline::last` the newest are read one
-    /// after the other until there are enough, and not all of history.
+    /// The recordings of a dataset with these labels that new runs are compared with, without the new runs, and what was left out, in
+    /// sentences. With `Baseline::last` the newest recordings are read one after the other until there are enough.
     pub fn read(&self, dataset: &Dataset, wanted: &[LabelTest], new: &[Run]) -> Result<(Vec<Run>, Vec<String>)> {
         let keys: HashSet<&str> = new.iter().map(|run| run.trace_id.as_str()).collect();
         let mut all = candidates(dataset, wanted);
@@ -99,8 +92,8 @@ impl Baseline {
         Ok((self.last(runs), notes))
     }
 
-    /// Reads runs: all, or of the newest first as many as `last` asks for of those that are comparable. It stops when so many
-    /// others were looked at that the comparable ones, if there are any, are long ago.
+    /// Reads the runs. With `last` it begins with the newest, and stops when there are enough comparable runs, or when `LOOKED_AT` runs were
+    /// read for each that is wanted.
     fn read_newest<'c>(
         &self,
         all: Vec<Candidate<'c>>,
@@ -222,6 +215,15 @@ mod tests {
         let mut keys: Vec<&str> = runs.iter().map(|run| run.trace_id.as_str()).collect();
         keys.sort_unstable();
         keys
+    }
+
+    impl Baseline {
+        /// What `read` gives for runs that are in memory.
+        fn of(&self, all: Vec<Run>, new: &[Run]) -> (Vec<Run>, Vec<String>) {
+            let candidates: Vec<Candidate<'_>> = all.iter().map(Candidate::of).collect();
+            let read = |one: &Candidate<'_>| Ok(all.iter().find(|run| run.trace_id == one.trace_id).cloned());
+            self.chosen(candidates, new, read).unwrap()
+        }
     }
 
     /// Five commits of two runs each, a day apart.

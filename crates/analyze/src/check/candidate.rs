@@ -58,6 +58,7 @@ fn has_losses(info: &RecordingInfo) -> bool {
 
 impl<'d> Candidate<'d> {
     /// That of a run.
+    #[cfg(test)]
     pub(super) fn of(run: &'d Run) -> Candidate<'d> {
         let Run { trace_id, start, labels, has_losses, is_failed, is_damaged, .. } = run;
         let labels = (!is_damaged).then_some(labels);

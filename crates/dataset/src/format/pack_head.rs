@@ -27,7 +27,7 @@ pub struct PackedFile {
 pub struct PackedTable {
     /// Its name.
     pub name: String,
-    /// Its files, `part-0` first. None if no recording has rows of it.
+    /// Its files, `part-0` first. Empty if no recording has rows of it.
     pub files: Vec<PackedFile>,
 }
 
@@ -123,7 +123,7 @@ impl Index {
     }
 }
 
-/// The first digits of a hash. One that is none has a tag, too.
+/// The tag of a hash: its first digits. A text that is not hexadecimal has the tag of its bytes.
 fn hash_tag(sha256: &str) -> String {
     match sha256.get(..DIGITS).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit())) {
         Some(digits) => digits.to_owned(),

@@ -191,25 +191,27 @@ impl Lake {
         Ok(Some(Ok(text)))
     }
 
-    /// What is said of the recording of a pack with this content. `packs` are those of a sum.
+    /// What the entry of its pack says of the recording with this content. `packs` are those of a sum.
     pub fn packed_with_hash(&self, packs: &[Arc<PackHead>], sha256: &str) -> Result<Option<Recorded>> {
-        let is_it = |one: &Recorded| one.sha256 == sha256;
-        for head in packs.iter().filter(|head| head.index.has_hash(sha256)) {
-            if let Some(Ok(text)) = self.pack_text(&head.pack)?
-                && let Some(found) = recorded_with(&head.pack, &text, sha256, is_it)
-            {
-                return Ok(Some(found));
-            }
-        }
-        Ok(None)
+        self.packed(packs, sha256, |head| head.index.has_hash(sha256), |one| one.sha256 == sha256)
     }
 
-    /// What is said of the recording of a pack with this key. `packs` are those of a sum.
+    /// What the entry of its pack says of the recording with this key. `packs` are those of a sum.
     pub fn packed_with_key(&self, packs: &[Arc<PackHead>], key: &str) -> Result<Option<Recorded>> {
-        let is_it = |one: &Recorded| one.trace_id == key;
-        for head in packs.iter().filter(|head| head.index.has_key(key)) {
-            if let Some(Ok(text)) = self.pack_text(&head.pack)?
-                && let Some(found) = recorded_with(&head.pack, &text, key, is_it)
+        self.packed(packs, key, |head| head.index.has_key(key), |one| one.trace_id == key)
+    }
+
+    /// The recording of which `is_it` is true and whose line has `text`, in one of the packs that may have it.
+    fn packed(
+        &self,
+        packs: &[Arc<PackHead>],
+        text: &str,
+        may_have: impl Fn(&PackHead) -> bool,
+        is_it: impl Fn(&Recorded) -> bool,
+    ) -> Result<Option<Recorded>> {
+        for head in packs.iter().filter(|head| may_have(head)) {
+            if let Some(Ok(entry)) = self.pack_text(&head.pack)?
+                && let Some(found) = recorded_with(&head.pack, &entry, text, &is_it)
             {
                 return Ok(Some(found));
             }
