@@ -10,8 +10,8 @@ apt_install() {
 
 # Prints the full path of the Python that has the readers of our files: TRACEQUET_PYTHON, or the environment that .ci/packages makes.
 readers_python() {
-  local python=${TRACEQUET_PYTHON:-target/venv/bin/python}
-  for python in "$python" target/venv/bin/python; do
+  local python
+  for python in ${TRACEQUET_PYTHON:+"$TRACEQUET_PYTHON"} target/venv/bin/python; do
     if "$python" -c 'import duckdb, pandas, polars, pyarrow, pytz' 2>/dev/null; then
       "$python" -c 'import os, sys; print(os.path.abspath(sys.executable))'
       return

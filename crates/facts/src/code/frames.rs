@@ -15,7 +15,7 @@ use super::methods::{Code, FoundBy, Methods, Names};
 use super::modules::{Modules, Pdb};
 use super::nodes::{Node, Nodes};
 use super::own::{MadeBy, OwnCode, Place};
-use super::paths::{file_name, of_runtime};
+use super::paths::{Files, file_name, of_runtime};
 use super::{walk, written};
 use crate::fact::{Callsite, CallsiteId, FactSink, Frame, FrameId};
 use crate::loader::assemblies::Assemblies;
@@ -56,9 +56,6 @@ pub struct Known<'k> {
     pub own: &'k OwnCode,
 }
 
-/// Paths without their drive and what finds their symbols, by process and file.
-type Precompiled<'k> = HashMap<(ProcessKey, String), Vec<(String, NativeKey<'k>)>, RandomState>;
-
 /// The same, by address.
 struct Maps<'k> {
     known: Known<'k>,
@@ -68,9 +65,8 @@ struct Maps<'k> {
     symbols: CodeMap,
     /// Symbols of native modules, by their index in the map; empty when no symbols are looked for.
     pdbs: Vec<Option<&'k Pdb>>,
-    /// Symbols of images of NGEN as the runtime says them, by process and the name of the file in small letters; empty when no
-    /// symbols are looked for.
-    precompiled: Precompiled<'k>,
+    /// Symbols of images of NGEN as the runtime says them, by paths without their drive; empty when no symbols are looked for.
+    precompiled: Files<NativeKey<'k>>,
     /// Programs and libraries of NativeAOT, by process and address.
     aot_images: Vec<AotImage<'k>>,
 }
@@ -92,7 +88,7 @@ pub fn resolve(
         mappings: known.mappings.map(),
         symbols: known.mappings.symbol_map(),
         pdbs: if lines.is_some() { known.modules.pdbs() } else { Vec::new() },
-        precompiled: if lines.is_some() { precompiled(known.managed_modules) } else { HashMap::default() },
+        precompiled: if lines.is_some() { precompiled(known.managed_modules) } else { Files::default() },
         aot_images: aot_images(known.managed_modules),
     };
     let mut frames = Frames {
@@ -134,11 +130,10 @@ pub fn resolve(
     FrameCounts { with_line, ..frames.counts }
 }
 
-fn precompiled(modules: &ManagedModules) -> Precompiled<'_> {
-    let mut images = Precompiled::default();
+fn precompiled(modules: &ManagedModules) -> Files<NativeKey<'_>> {
+    let mut images = Files::default();
     for (process, path, key) in modules.precompiled() {
-        let path = of_runtime(path);
-        images.entry((process, file_name(&path).to_owned())).or_default().push((path, key));
+        images.add(process, of_runtime(path), key);
     }
     images
 }
@@ -475,8 +470,7 @@ impl Maps<'_> {
             return None;
         }
         let path = path.to_ascii_lowercase();
-        let images = self.precompiled.get(&(process, file_name(&path).to_owned()))?;
-        images.iter().find(|(of_runtime, _)| path.ends_with(of_runtime)).map(|(_, key)| *key)
+        self.precompiled.find(process, &path, |of_runtime| path.ends_with(of_runtime)).copied()
     }
 
     /// The simple name of the assembly of a module.

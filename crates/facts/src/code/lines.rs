@@ -10,7 +10,7 @@ use tracequet_trace::reader::symbols::{ManagedModule, NativeModule, NativePlace,
 use super::il_maps::{CodeKey, IlMaps};
 use super::methods::{Code, Methods};
 use super::modules::{Modules, Pdb};
-use super::paths::{file_name, of_runtime};
+use super::paths::{Files, of_runtime};
 use crate::fact::FactSink;
 use crate::loader::managed_modules::ManagedModules;
 
@@ -44,8 +44,8 @@ pub struct Lines<'k> {
     symbols: &'k mut Symbols,
     maps: &'k IlMaps,
     modules: &'k ManagedModules,
-    /// Symbols that the kernel's log names: paths in small letters, by process and file.
-    logged: HashMap<(ProcessKey, String), Vec<(String, &'k Pdb)>, RandomState>,
+    /// Symbols that the kernel's log names.
+    logged: Files<&'k Pdb>,
     /// How many pieces of code have the same key.
     versions: HashMap<CodeKey, u32, RandomState>,
     frames: u64,
@@ -64,10 +64,9 @@ impl<'k> Lines<'k> {
         methods: &Methods,
     ) -> Self {
         let versions = methods.versions();
-        let mut logged: HashMap<_, Vec<_>, _> = HashMap::default();
+        let mut logged = Files::default();
         for (process, path, pdb) in native.of_il() {
-            let path = path.to_ascii_lowercase();
-            logged.entry((process, file_name(&path).to_owned())).or_default().push((path, pdb));
+            logged.add(process, path.to_ascii_lowercase(), pdb);
         }
         Lines { symbols, maps, modules, logged, versions, frames: 0, found: 0, by_method: 0, native: 0 }
     }
@@ -82,8 +81,7 @@ impl<'k> Lines<'k> {
         let mut module = self.modules.symbols_of((process, code.module_id))?;
         if module.pdb_guid.is_none() && !self.logged.is_empty() {
             let path = of_runtime(module.path);
-            let logged = self.logged.get(&(process, file_name(&path).to_owned()));
-            if let Some((_, pdb)) = logged.and_then(|files| files.iter().find(|(file, _)| file.ends_with(&path))) {
+            if let Some(pdb) = self.logged.find(process, &path, |file| file.ends_with(&path)) {
                 module = ManagedModule { pdb_guid: pdb.guid, pdb_path: pdb.path.as_deref(), ..module };
             }
         }

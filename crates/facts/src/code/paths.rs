@@ -1,5 +1,10 @@
 //! Paths of files, as the runtime and as the kernel of Windows write them.
 
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use tracequet_trace::reader::ProcessKey;
+
 /// Bytes of a path that are looked at for the name of the file, at its end.
 const MAX_END: usize = 8 << 10;
 
@@ -15,4 +20,32 @@ pub fn file_name(path: &str) -> &str {
 /// `\Device\HarddiskVolume3\Windows` or `\Windows` there.
 pub fn of_runtime(path: &str) -> String {
     path.split_once(':').map_or(path, |(_, path)| path).to_ascii_lowercase()
+}
+
+/// What is known of files, by process and path. Paths are in small letters.
+#[derive(Debug)]
+pub struct Files<T>(HashMap<(ProcessKey, String), Vec<(String, T)>, RandomState>);
+
+impl<T> Default for Files<T> {
+    fn default() -> Self {
+        Files(HashMap::default())
+    }
+}
+
+impl<T> Files<T> {
+    /// Adds a file.
+    pub fn add(&mut self, process: ProcessKey, path: String, known: T) {
+        self.0.entry((process, file_name(&path).to_owned())).or_default().push((path, known));
+    }
+
+    /// The first file with the name of `path` of whose own path `is_same` is true.
+    pub fn find(&self, process: ProcessKey, path: &str, is_same: impl Fn(&str) -> bool) -> Option<&T> {
+        let files = self.0.get(&(process, file_name(path).to_owned()))?;
+        files.iter().find(|(own, _)| is_same(own)).map(|(_, known)| known)
+    }
+
+    /// Whether there are no files.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
