@@ -10,6 +10,7 @@ use tracequet::dataset::read::Dataset;
 use tracequet::report::{TABLES, page};
 use tracequet::{Convert, convert};
 
+use crate::etl::profiler::Reports;
 use crate::support::dataset::rows;
 use crate::support::files::sample;
 use crate::support::program::run;
@@ -290,6 +291,69 @@ fn allocations_and_exceptions_of_the_page_are_those_of_the_tables() {
         raw(&shown, 3).iter().map(|n| number(n)).sum::<u64>(),
         waits.iter().map(|[ns, _]| number(ns)).sum::<u64>()
     );
+}
+
+#[test]
+fn asynchronous_work_of_the_page_is_what_the_program_says() {
+    let (_folder, dataset, html) = made(sample("awaits.nettrace.zst"));
+    let recording = dataset.recording(None).unwrap();
+    let shown = table(&html, "tasks-table");
+    let of = |method: &str, column: usize| {
+        let row = shown.iter().find(|row| row[0].1 == method).unwrap_or_else(|| panic!("no {method} in {shown:?}"));
+        number(row[column].0.as_ref().unwrap())
+    };
+    // Five orders and one that fails, by the program (samples/awaits.truth.txt).
+    assert_eq!([of("Order", 3), of("Order", 8), of("Order", 9)], [5, 0, 0]);
+    assert_eq!([of("Fails", 3), of("Fails", 8), of("Fails", 9)], [1, 0, 1]);
+    let tasks = rows(&recording, "async_task", ["method", "waiting_ns"]);
+    let waited: u64 = tasks.iter().filter(|[method, _]| method == "Order").map(|[_, ns]| number(ns)).sum();
+    assert!(waited > 0);
+    assert_eq!(of("Order", 4), waited);
+    // What waits for Task.Delay and not for another method: the program says how long each of these waits was.
+    let truth = std::fs::read_to_string(sample("awaits.truth.txt")).unwrap();
+    let stated = truth.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let stated: Vec<_> = stated.filter(|words| words.first() == Some(&"blocked")).collect();
+    assert!(stated.len() > 5, "{truth}");
+    let shown = table(&html, "awaits-table");
+    for method in ["Stock", "Pay"] {
+        let of_method: Vec<_> = stated.iter().filter(|words| words[1] == method).collect();
+        let found: Vec<_> = shown.iter().filter(|row| row[0].1 == method && row[2].1 == "async").collect();
+        let times: u64 = found.iter().map(|row| number(row[3].0.as_ref().unwrap())).sum();
+        assert_eq!(times, of_method.len() as u64, "{shown:?}");
+        let ms = found.iter().map(|row| number(row[4].0.as_ref().unwrap()) as f64 / 1e6).sum::<f64>();
+        let stated: f64 = of_method.iter().map(|words| words[3].parse::<f64>().unwrap()).sum();
+        assert!((stated - 5.0 * of_method.len() as f64..stated + 1.0).contains(&ms), "{method}: {ms} of {stated}");
+    }
+    // The outer method waits for others that wait themselves.
+    assert!(!shown.iter().any(|row| row[0].1 == "Order" && row[2].1 == "async"), "{shown:?}");
+}
+
+#[test]
+fn of_three_hundred_processes_the_one_with_most_collections_is_shown() {
+    const CHOSEN: u32 = 1000 + 150;
+    let mut reports = Reports::new();
+    for process_id in 1000..1300 {
+        reports.of(process_id, 19);
+        for number in 1..=if process_id == CHOSEN { 5 } else { 2 } {
+            let start = 0x7F_0000_0000 + u64::from(process_id) * 0x1_0000;
+            reports.started(number, 0, false).survived(&[[start, u64::from(process_id)]]).finished(number);
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("machine.etl");
+    std::fs::write(&path, reports.bytes()).unwrap();
+    let (_folder, dataset, html) = made(path);
+    let recording = dataset.recording(None).unwrap();
+    let processes = rows(&recording, "gc", ["process_id", "process_id"]);
+    assert_eq!(processes.len(), 299 * 2 + 5);
+    // The head names eight of them, by their events; what is drawn is of one, and says so.
+    assert!(html.contains("<dd>292 more, with fewer events</dd>"), "{}", html.split("</dl>").next().unwrap());
+    assert!(
+        html.contains(&format!("process {CHOSEN}, which has most collections; 299 other processes have some, too"))
+    );
+    assert_eq!(table(&html, "collections-table").len(), 5);
+    let survived: u64 = raw(&table(&html, "survival-table"), 3).iter().map(|bytes| number(bytes)).sum();
+    assert_eq!(survived, 5 * u64::from(CHOSEN));
 }
 
 /// A text as a page shows it.

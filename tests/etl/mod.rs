@@ -24,7 +24,7 @@ mod memory;
 mod native_symbols;
 mod packed;
 pub mod processes;
-mod profiler;
+pub mod profiler;
 mod profiler_joined;
 #[cfg(target_os = "linux")]
 mod profiler_retold;

@@ -30,6 +30,7 @@ use self::picture::Picture;
 use super::lifetime::{Lifetime, found_lifetimes};
 use super::{HeldTexts, held};
 pub use judge::{Finding, Verdict};
+pub use queries::query_text;
 pub use score::{INFO, WARNING, score};
 
 /// The rule that looks at sampled objects that were followed, and the tables that they are followed in.

@@ -29,6 +29,7 @@ mod sites;
 mod spent;
 mod subjects;
 mod survival;
+mod tasks;
 mod threads;
 mod timeline;
 pub mod units;

@@ -22,12 +22,13 @@ use crate::retained::retained;
 use crate::sites;
 use crate::subjects::{self, STACKS, Subject};
 use crate::survival::fragmentation;
+use crate::tasks::tasks;
 use crate::threads::threads;
 use crate::timeline::{Series, Shown, Timeline};
 use crate::units::{count, counted, duration, size};
 
 /// The tables that a page is made of.
-pub const TABLES: [&str; 40] = [
+pub const TABLES: [&str; 42] = [
     "trace",
     "trace_label",
     "process",
@@ -60,6 +61,8 @@ pub const TABLES: [&str; 40] = [
     "thread_pool_work",
     "activity",
     "thread_activity",
+    "async_task",
+    "async_wait",
     "counter",
     "method",
     "method_compilation",
@@ -189,6 +192,12 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
         "Requests",
         requests.map(|requests| requests.html),
         "No requests are recorded. <code>tracequet collect --for requests</code> records them.",
+    );
+    parts.add_or(
+        "async",
+        "Asynchronous work",
+        tasks(recording)?,
+        "No tasks are recorded. <code>tracequet collect --for async</code> records them.",
     );
     parts.add_or(
         "exceptions",

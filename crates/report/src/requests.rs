@@ -1,5 +1,6 @@
 //! Requests of HTTP by route, and the slowest of them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::Value;
@@ -9,7 +10,7 @@ use tracequet_trace::error::Result;
 use crate::collections::Pause;
 use crate::html::{Cell, Rows, escaped, numbers, words};
 use crate::read::each;
-use crate::spent::{Asked, spent};
+use crate::spent::{Asked, Sources, is_query, spent};
 use crate::subjects::{Groups, rows_note};
 use crate::timeline::{Highest, Line, Series};
 use crate::units::{count, counted, duration, moment};
@@ -36,6 +37,9 @@ const MAX_LOOKED_AT: u64 = 100;
 
 /// Bytes of fields that are looked at.
 const MAX_FIELDS: usize = 16 << 10;
+
+/// Sources of queries that are distinguished.
+const MAX_QUERY_SOURCES: usize = 1000;
 
 #[derive(Debug, Default)]
 struct Route {
@@ -68,7 +72,13 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
         SOURCES.iter().position(|(known, of, _)| provider == Some(*known) && name == Some(*of))
     };
     let mut has_route = [false; SOURCES.len()];
+    // Who reports queries of databases, and how many.
+    let mut queries: BTreeMap<(String, String), u64> = BTreeMap::new();
     each(recording, "activity", &["provider_name", "name", "start_fields", "end_fields"], |row| {
+        if is_query(row.text(2), row.text(3)) && queries.len() < MAX_QUERY_SOURCES {
+            let source = (row.text(0).unwrap_or_default().to_owned(), row.text(1).unwrap_or_default().to_owned());
+            *queries.entry(source).or_default() += 1;
+        }
         let Some(place) = source(row.text(0), row.text(1)) else { return };
         if let (Some(found), Some(has_route)) = (rows.get_mut(place), has_route.get_mut(place)) {
             *found += 1;
@@ -194,13 +204,20 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
         numbers("CPU", "By the samples of the threads that worked for it"),
         numbers("waits", "Of these threads, but for locks"),
         numbers("locks", "Waits of these threads for locks"),
+        numbers("queries", "Of databases, on these threads; together, of those at the same time"),
         numbers("calls", "Requests of HttpClient that it made; together, of those at the same time"),
         numbers("in pauses", "The time in which all managed threads were stopped"),
         numbers("status", "Of HTTP"),
     ];
     let asked: Vec<Asked> = slowest.iter().map(|slow| slow.asked.clone()).collect();
     let client = chosen.get(CLIENT).copied().flatten().and_then(|place| SOURCES.get(place));
-    let spent = spent(recording, &asked, client.map(|(provider, name, _)| (*provider, *name)))?;
+    // Where several report the same queries, those of the one that reports most.
+    let queried = queries.iter().max_by_key(|(source, queries)| (**queries, std::cmp::Reverse(*source)));
+    let sources = Sources {
+        client: client.map(|(provider, name, _)| (*provider, *name)),
+        queries: queried.map(|((provider, name), _)| (provider.as_str(), name.as_str())),
+    };
+    let spent = spent(recording, &asked, &sources)?;
     let mut slow = Rows::new("slowest-table", &heads);
     for (request, spent) in slowest.iter().zip(spent) {
         let time = |ns: Option<u64>| Cell::number(ns, |ns| duration(ns.min(i64::MAX as u64) as i64));
@@ -214,6 +231,7 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
                 time(spent.cpu_ns),
                 time(spent.wait_ns),
                 time(spent.lock_ns),
+                time(spent.query_ns),
                 time(spent.call_ns),
                 Cell::number(Some(stopped(pauses, request)), |ns| duration(ns as i64)),
                 Cell::number(request.status, |status| status.to_string()),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use tracequet_analyze::findings::query_text;
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
 
@@ -36,7 +37,22 @@ pub(crate) struct Spent {
     pub cpu_ns: Option<u64>,
     pub wait_ns: Option<u64>,
     pub lock_ns: Option<u64>,
+    pub query_ns: Option<u64>,
     pub call_ns: Option<u64>,
+}
+
+/// Who reports them: provider and name of the activities; `None` when they are not recorded.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sources<'s> {
+    /// Calls of HTTP.
+    pub client: Option<(&'s str, &'s str)>,
+    /// Queries of databases.
+    pub queries: Option<(&'s str, &'s str)>,
+}
+
+/// Whether the fields of an activity are those of a query.
+pub(crate) fn is_query(start: Option<&str>, end: Option<&str>) -> bool {
+    query_text(start.unwrap_or_default(), end.unwrap_or_default()).is_some()
 }
 
 /// Whether an activity lies in another one, or is it: ids of EventSource are paths such as `//1/34/2`.
@@ -121,17 +137,17 @@ impl Times {
     }
 }
 
-/// What each of the requests spent its time on. `client` is who reports the calls of HTTP: provider and name.
-pub(crate) fn spent(recording: &Recording<'_>, asked: &[Asked], client: Option<(&str, &str)>) -> Result<Vec<Spent>> {
+/// What each of the requests spent its time on.
+pub(crate) fn spent(recording: &Recording<'_>, asked: &[Asked], sources: &Sources<'_>) -> Result<Vec<Spent>> {
     let times = Times::read(recording, asked)?;
-    let mut sums = vec![[0u64; 4]; asked.len()];
+    let mut sums = vec![[0u64; 5]; asked.len()];
     let mut add = |sum: usize, place: usize, ns: i64| {
         if let Some(sum) = sums.get_mut(place).and_then(|sums| sums.get_mut(sum)) {
             *sum = sum.saturating_add(ns.max(0) as u64);
         }
     };
     let end = |place: usize| asked.get(place).map_or(0, |request| request.end_ns);
-    let mut recorded = [false; 4];
+    let mut recorded = [false; 5];
     recorded[0] = samples(recording, &times, |place, ns| add(0, place, ns))?;
     for (sum, table) in [(1, "wait"), (2, "contention")] {
         let mut rows = 0u64;
@@ -145,7 +161,28 @@ pub(crate) fn spent(recording: &Recording<'_>, asked: &[Asked], client: Option<(
             *recorded = rows > 0;
         }
     }
-    if let Some((provider, name)) = client {
+    if let Some((provider, name)) = sources.queries {
+        recorded[4] = true;
+        let columns = [
+            "provider_name",
+            "name",
+            "start_ts_ns",
+            "end_ts_ns",
+            "process_id",
+            "thread_id",
+            "start_fields",
+            "end_fields",
+        ];
+        each(recording, "activity", &columns, |row| {
+            if row.text(0) != Some(provider) || row.text(1) != Some(name) || !is_query(row.text(6), row.text(7)) {
+                return;
+            }
+            let (Some(from), Some(to)) = (row.signed(2), row.signed(3)) else { return };
+            let thread = (row.number(4).unwrap_or_default(), row.number(5).unwrap_or_default());
+            times.at(thread, from).for_each(|place| add(4, place, to.min(end(place)).saturating_sub(from)));
+        })?;
+    }
+    if let Some((provider, name)) = sources.client {
         recorded[3] = true;
         let columns = ["provider_name", "name", "start_ts_ns", "end_ts_ns", "activity_id"];
         each(recording, "activity", &columns, |row| {
@@ -164,11 +201,11 @@ pub(crate) fn spent(recording: &Recording<'_>, asked: &[Asked], client: Option<(
         })?;
     }
     let of = asked.iter().zip(&sums).map(|(request, sums)| {
-        let [cpu_ns, wait_ns, lock_ns, call_ns] = std::array::from_fn(|sum| {
+        let [cpu_ns, wait_ns, lock_ns, call_ns, query_ns] = std::array::from_fn(|sum| {
             let is_recorded = recorded.get(sum).copied().unwrap_or_default() && request.is_known();
             sums.get(sum).copied().filter(|_| is_recorded)
         });
-        Spent { cpu_ns, wait_ns, lock_ns, call_ns }
+        Spent { cpu_ns, wait_ns, lock_ns, query_ns, call_ns }
     });
     Ok(of.collect())
 }

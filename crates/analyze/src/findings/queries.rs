@@ -80,7 +80,7 @@ struct Sent {
 impl Queries {
     /// An activity. One without the text of a command is no query.
     pub(super) fn see(&mut self, query: &Query<'_>) {
-        if let Some(text) = text_of(query.start_fields, query.end_fields) {
+        if let Some(text) = query_text(query.start_fields, query.end_fields) {
             self.seen(query, without_values(&text));
         }
     }
@@ -261,7 +261,7 @@ fn with_the_list<'s>(
 }
 
 /// The text of a command in the fields of an activity, as the view `queries` finds it.
-fn text_of(start: &str, end: &str) -> Option<String> {
+pub fn query_text(start: &str, end: &str) -> Option<String> {
     let may_have = |text: &str| ["ommandText", "db.query.text", "db.statement"].iter().any(|key| text.contains(key));
     if !may_have(start) && !may_have(end) {
         return None;

@@ -1,0 +1,205 @@
+//! Asynchronous work: tasks by method, and what they waited for.
+
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::RandomState;
+use tracequet_dataset::read::Recording;
+use tracequet_trace::error::Result;
+
+use crate::html::{Cell, Rows, escaped, numbers, words};
+use crate::read::each;
+use crate::subjects::{Groups, rows_note};
+use crate::units::{count, counted, duration};
+
+/// Tasks whose methods are known, and tasks that are known to wait.
+const MAX_TASKS: usize = 1 << 20;
+
+/// What a task or a method without a name is called.
+const UNNAMED: &str = "(not recorded)";
+
+/// A task: process, whether the async profiler reports it, number.
+type Task = (u64, bool, u64);
+
+#[derive(Debug, Default)]
+struct Work {
+    tasks: u64,
+    running_ns: Option<u64>,
+    waiting_ns: Option<u64>,
+    longest_ns: Option<u64>,
+    thread_switches: u64,
+    not_ended: u64,
+    failed: u64,
+}
+
+#[derive(Debug, Default)]
+struct Waited {
+    times: u64,
+    total_ns: Option<u64>,
+    longest_ns: Option<u64>,
+    not_ended: u64,
+}
+
+/// Adds to a sum that is not known yet.
+fn add(sum: &mut Option<u64>, value: Option<u64>) {
+    *sum = value.map(|value| sum.unwrap_or_default().saturating_add(value)).or(*sum);
+}
+
+fn is_of_profiler(source: Option<&str>) -> bool {
+    source == Some("async_profiler")
+}
+
+/// The part. `None` when no task is recorded.
+pub(crate) fn tasks(recording: &Recording<'_>) -> Result<Option<String>> {
+    let mut groups: Groups<Work> = Groups::new();
+    let mut methods: HashMap<Task, String, RandomState> = HashMap::default();
+    let (mut rows, mut reported) = (0u64, [false; 2]);
+    let columns = [
+        "process_id",
+        "task_id",
+        "source",
+        "kind",
+        "method",
+        "running_ns",
+        "waiting_ns",
+        "created_ts_ns",
+        "end_ts_ns",
+        "thread_switch_count",
+        "outcome",
+    ];
+    each(recording, "async_task", &columns, |row| {
+        rows += 1;
+        let is_profiler = is_of_profiler(row.text(2));
+        if let Some(reported) = reported.get_mut(usize::from(is_profiler)) {
+            *reported = true;
+        }
+        let method = row.word(4);
+        if let Some(method) = method.filter(|_| methods.len() < MAX_TASKS) {
+            let task = (row.number(0).unwrap_or_default(), is_profiler, row.number(1).unwrap_or_default());
+            methods.insert(task, method.to_owned());
+        }
+        let source = row.text(2).unwrap_or_default();
+        let work = groups.of([method.unwrap_or(UNNAMED), row.text(3).unwrap_or_default(), source]);
+        work.tasks += 1;
+        add(&mut work.running_ns, row.number(5));
+        add(&mut work.waiting_ns, row.number(6));
+        let end_ns = row.signed(8);
+        if let Some((from, to)) = row.signed(7).zip(end_ns) {
+            work.longest_ns = work.longest_ns.max(Some(to.saturating_sub(from).max(0) as u64));
+        }
+        work.thread_switches += row.number(9).unwrap_or_default();
+        work.not_ended += u64::from(end_ns.is_none());
+        work.failed += u64::from(row.text(10) == Some("failed"));
+    })?;
+    let waits = waits(recording, &methods)?;
+    if rows == 0 && waits.is_none() {
+        return Ok(None);
+    }
+    let mut html = String::new();
+    if rows > 0 {
+        let heads = [
+            words("method", "Of a chain of async methods the outermost one"),
+            words("kind", "What runs it: runtime, state_machine (by the C# compiler), or task (a work item)"),
+            words("by", "Who reports it: tpl (TplEventSource) or async_profiler (.NET 11)"),
+            numbers("tasks", "How many there were"),
+            numbers("waiting", "How long they had no thread: they awaited something, or waited for a worker"),
+            numbers("running", "How long they had a thread after they first waited"),
+            numbers("longest", "From creation to end"),
+            numbers("switches", "How often they went on on another thread"),
+            numbers("not ended", "Of which the end is not in the recording"),
+            numbers("failed", "Of which the outcome is a failure"),
+        ];
+        let mut table = Rows::new("tasks-table", &heads);
+        let (largest, of) = groups.largest(|work| work.waiting_ns.unwrap_or_default());
+        let time = |ns: Option<u64>| Cell::number(ns, |ns| duration(ns.min(i64::MAX as u64) as i64));
+        for (names, work) in &largest {
+            let name = |place: usize| Cell::text(names.get(place).map(String::as_str).filter(|name| !name.is_empty()));
+            table.row(vec![
+                name(0),
+                name(1),
+                name(2),
+                Cell::number(Some(work.tasks), count),
+                time(work.waiting_ns),
+                time(work.running_ns),
+                time(work.longest_ns),
+                Cell::number(Some(work.thread_switches), count),
+                Cell::number(Some(work.not_ended), count),
+                Cell::number(Some(work.failed), count),
+            ]);
+        }
+        let mut note = rows_note(largest.len(), of, ["kind by method", "kinds by method"], "the longest waits");
+        note += " The time that a method runs before it first waits is in none of them.";
+        if reported == [true; 2] {
+            note += " Both sources may report the same work: take one.";
+        }
+        html += &format!("<p class=\"note\">{}</p>\n{}", escaped(&note), table.html("Asynchronous work by method"));
+    }
+    html += &waits.unwrap_or_default();
+    Ok(Some(html))
+}
+
+/// What tasks waited for that does not itself wait for another task, as the view `blocked_on` has it. `None` when no wait is recorded.
+fn waits(recording: &Recording<'_>, methods: &HashMap<Task, String, RandomState>) -> Result<Option<String>> {
+    let mut waiting: HashSet<Task, RandomState> = HashSet::default();
+    each(recording, "async_wait", &["process_id", "source", "task_id"], |row| {
+        if let Some(task) = row.number(2).filter(|_| waiting.len() < MAX_TASKS) {
+            waiting.insert((row.number(0).unwrap_or_default(), is_of_profiler(row.text(1)), task));
+        }
+    })?;
+    let mut groups: Groups<Waited> = Groups::new();
+    let mut rows = 0u64;
+    let columns = ["process_id", "source", "task_id", "awaited_task_id", "kind", "duration_ns"];
+    each(recording, "async_wait", &columns, |row| {
+        let of = |number: Option<u64>| {
+            number.map(|number| (row.number(0).unwrap_or_default(), is_of_profiler(row.text(1)), number))
+        };
+        let (task, awaited) = (of(row.number(2)), of(row.number(3)));
+        if awaited.is_some_and(|awaited| waiting.contains(&awaited)) {
+            return;
+        }
+        rows += 1;
+        let name = |task: Option<Task>| task.and_then(|task| methods.get(&task)).map_or(UNNAMED, String::as_str);
+        let waited = groups.of([name(task), name(awaited), row.text(4).unwrap_or_default()]);
+        waited.times += 1;
+        let ns = row.number(5);
+        add(&mut waited.total_ns, ns);
+        waited.longest_ns = waited.longest_ns.max(ns);
+        waited.not_ended += u64::from(ns.is_none());
+    })?;
+    if rows == 0 {
+        return Ok(None);
+    }
+    let heads = [
+        words("method", "Of the task that waited"),
+        words("waited for", "The task at the end of the chain that it waited for"),
+        words("kind", "async, or blocking: a thread stood still in Task.Wait, Task.Result and the like"),
+        numbers("waits", "How many"),
+        numbers("together", "Their sum"),
+        numbers("longest", "The longest of them"),
+        numbers("not ended", "Of which the end is not in the recording"),
+    ];
+    let mut table = Rows::new("awaits-table", &heads);
+    let (largest, of) = groups.largest(|waited| waited.total_ns.unwrap_or_default());
+    let time = |ns: Option<u64>| Cell::number(ns, |ns| duration(ns.min(i64::MAX as u64) as i64));
+    for (names, waited) in &largest {
+        let name = |place: usize| Cell::text(names.get(place).map(String::as_str));
+        table.row(vec![
+            name(0),
+            name(1),
+            name(2),
+            Cell::number(Some(waited.times), count),
+            time(waited.total_ns),
+            time(waited.longest_ns),
+            Cell::number(Some(waited.not_ended), count),
+        ]);
+    }
+    let note = format!(
+        "{} for something that does not wait for another task. {}",
+        counted(rows, "wait", "waits"),
+        rows_note(largest.len(), of, ["kind", "kinds"], "the most time")
+    );
+    Ok(Some(format!(
+        "<h3>What it waited for</h3>\n<p class=\"note\">{}</p>\n{}",
+        escaped(&note),
+        table.html("What asynchronous work waited for")
+    )))
+}
