@@ -126,6 +126,31 @@ def test_a_dataset_opens_in_either_format_and_layout(tmp_path, dataset, lake):
         tracequet.open(tmp_path / "cut")["gc"].to_arrow()
 
 
+def test_a_compacted_dataset_has_the_same_rows(tmp_path):
+    lake, ids = tmp_path / "lake", []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tracequet.LossWarning)
+        tracequet.convert([CHURN, SAMPLES / "events.nettrace", SAMPLES / "server-gc.nettrace", SAMPLES / "callbacks.corprof"], lake)
+
+    def tables():
+        trace = tracequet.open(lake)
+        found = {name: trace[name].to_arrow() for name in trace.tables}
+        ids.append(sorted(str(recording) for recording in trace.recordings))
+        # The rows of a recording keep their order, whichever recording comes first.
+        return {name: sorted(str(row) for row in table.to_pylist()) for name, table in found.items()}, trace
+
+    before, _ = tables()
+    assert len(before) > 40 and sum(map(len, before.values())) > 1000
+    done = tracequet._commands.run(["dataset", "compact", str(lake), "--grace", "0"])
+    assert done.returncode == 0 and list((lake / "manifest" / "packed").iterdir())
+    after, trace = tables()
+    assert ids[0] == ids[1] and len(ids[0]) == 4
+    assert before.keys() == after.keys()
+    for name, rows in before.items():
+        assert after[name] == rows, name
+    assert trace.sql("SELECT count(*) FROM gc").fetchall() == [(len(before["gc"]),)]
+
+
 def test_recordings_are_hashed_once(tmp_path):
     """Their keys have digits of the hash. A file that says it did not change keeps its key, whatever its last byte is."""
     paths = [tmp_path / "a.nettrace", tmp_path / "b.nettrace"]

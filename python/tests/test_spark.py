@@ -227,6 +227,17 @@ def test_a_job_makes_a_dataset_that_every_reader_knows(spark, night, tmp_path):
     assert sorted(again.values()) == ["converted", "failed"] + ["skipped"] * 5
     assert len(tracequet.open(lake).recordings) == 5
     assert rows
+    # The same of a dataset that was compacted: nothing is converted again, and the rows are there once.
+    sums = {name: spark.read.parquet(f"{lake}/{name}").count() for name in ("gc", "gc_surviving_range", "metric", "trace")}
+    assert all(sums.values())
+    done = tracequet._commands.run(["dataset", "compact", str(lake), "--grace", "0"])
+    assert done.returncode == 0 and list((lake / "manifest" / "packed").iterdir())
+    assert {name: spark.read.parquet(f"{lake}/{name}").count() for name in sums} == sums
+    check = spark.read.parquet(f"{lake}/gc").groupBy("trace_id").count().collect()
+    assert rows["gc-churn.nettrace"]["trace_id"] in {row["trace_id"]: row["count"] for row in check if row["count"] == 19}
+    again = [row["status"] for row in tracequet.spark.convert(spark, str(night), str(lake)).collect()]
+    assert sorted(again) == ["failed"] + ["skipped"] * 5
+    assert load(spark, "gc", lake).count() == sums["gc"]
 
 
 def executors():
