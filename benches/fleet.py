@@ -64,7 +64,7 @@ def copied(pack_path, lake, target, copies, first):
         assert len(table["files"]) == 1
         path = folder / "part-0.parquet"
         connection.execute(f"""COPY (SELECT k.new AS trace_id, t.* EXCLUDE (trace_id, file_row_number)
-            FROM read_parquet('{source}', file_row_number = true) t JOIN keys k ON k.old = t.trace_id
+            FROM read_parquet('{source}', file_row_number = true, hive_partitioning = false) t JOIN keys k ON k.old = t.trace_id
             ORDER BY k.new, file_row_number) TO '{path}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 65536)""")
         rows = duckdb.sql(f"SELECT count(*) FROM '{path}'").fetchall()[0][0]
         table["files"] = [{"rows": rows, "bytes": path.stat().st_size}]

@@ -256,6 +256,55 @@ fn a_full_disk_in_mid_batch_costs_the_recordings_that_had_no_room() {
     assert!(refused >= 3 && partly >= 1, "{refused} refused, {partly} with some recordings");
 }
 
+/// A compaction needs room for what it writes beside what is there. Without it the dataset stays as it was.
+#[test]
+fn a_full_disk_in_mid_compaction_changes_nothing() {
+    const TEST: &str = "a_full_disk_in_mid_compaction_changes_nothing";
+    let folder = tempfile::tempdir().unwrap();
+    let old = folder.path().join("old");
+    let mut made = Command::new(TRACEQUET);
+    made.args(["convert", "--quiet", "--append"])
+        .args(["events-3.1", "gc-churn-3.1", "gc-churn"].map(|name| sample(&format!("{name}.nettrace"))));
+    assert_eq!(made.arg("-o").arg(&old).output().unwrap().status.code(), Some(0));
+    let size: usize = files(&old).values().map(|bytes| bytes.len().next_multiple_of(4096) + 4096).sum();
+    let expected = folder.path().join("expected");
+    std::fs::create_dir(&expected).unwrap();
+    let copied = Command::new("cp").arg("-r").arg(old.join(".")).arg(&expected).status().unwrap();
+    let compact = Command::new(TRACEQUET).args(["dataset", "compact", "--grace", "0"]).arg(&expected).output().unwrap();
+    assert!(copied.success() && compact.status.success(), "{compact:?}");
+    let (mut refused, mut is_enough) = (0, false);
+    // From what the old dataset has no room in, in steps.
+    for kb in (0..400).map(|step| (size / 2048) as u32 + 24 * step) {
+        let script = format!(
+            "cp -r {old:?} \"$SMALL/lake\" 2>/dev/null || {{ echo small; exit 0; }}\n\
+             compact() {{ \"$TRACEQUET\" dataset compact --grace 0 \"$SMALL/lake\" >/dev/null; }}\n\
+             compact; echo \"code $?\"; \"$TRACEQUET\" dataset verify \"$SMALL/lake\" >/dev/null; echo \"verified $?\"\n\
+             diff -r -x .lock -x .packing {old:?} \"$SMALL/lake\" >/dev/null && echo old\n\
+             mount -o remount,size=40000k \"$SMALL\"\n\
+             compact; echo \"then $?\"; diff -r -x .lock -x .packing {expected:?} \"$SMALL/lake\" && echo same",
+        );
+        let Some(output) = with_small_disk(folder.path(), kb, &script) else {
+            assert_eq!(refused, 0, "with {kb} KiB");
+            return skip(TEST, "mounting is not allowed here");
+        };
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let said: Vec<&str> = said.lines().collect();
+        if said == ["small"] {
+            continue;
+        }
+        if said[0] == "code 0" {
+            assert_eq!(said, ["code 0", "verified 0", "then 0", "same"], "with {kb} KiB: {errors}");
+            is_enough = true;
+            break;
+        }
+        assert_eq!(said, ["code 1", "verified 0", "old", "then 0", "same"], "with {kb} KiB: {errors}");
+        assert!(errors.contains("No space left on device"), "with {kb} KiB: {errors}");
+        refused += 1;
+    }
+    assert!(refused >= 2 && is_enough, "{refused} refused");
+}
+
 /// A recorder that still writes.
 #[test]
 fn a_recording_that_is_being_written_is_told_and_read_again_later() {

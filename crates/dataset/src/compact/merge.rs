@@ -223,7 +223,7 @@ impl Sources<'_> {
             for batch in Table::of_file(self.table, path.clone(), Format::Parquet).scan().batches().map_err(of_input)? {
                 let batch = batch.map_err(of_input)?;
                 read = read.saturating_add(batch.num_rows() as u64);
-                merged.add(batch)?;
+                merged.add(batch).map_err(|error| of_columns(input, &found.name, error))?;
             }
             return if read == found.rows { Ok(()) } else { Err(of_input(wrong_rows(path, read, found.rows))) };
         };
@@ -247,10 +247,21 @@ impl Sources<'_> {
                 cursor.rest = Some(batch.slice(wanted, batch.num_rows() - wanted));
             }
             cursor.next = cursor.next.saturating_add(wanted as u64);
-            merged.add(batch.slice(0, wanted))?;
+            merged.add(batch.slice(0, wanted)).map_err(|error| of_columns(input, &found.name, error))?;
         }
         self.cursor = Some(cursor);
         Ok(())
+    }
+}
+
+/// What was wrong when rows of a file were added: its columns, or something else.
+fn of_columns(input: usize, name: &str, error: Error) -> Failed {
+    match error {
+        Error::Internal(what) => {
+            let expected = "the columns that the other files of its table have".into();
+            Failed::Input(input, Error::Dataset { path: name.into(), what, expected })
+        }
+        _ => Failed::Other(error),
     }
 }
 
