@@ -319,10 +319,11 @@ fn asynchronous_work_of_the_page_is_what_the_program_says() {
         let of_method: Vec<_> = stated.iter().filter(|words| words[1] == method).collect();
         let found: Vec<_> = shown.iter().filter(|row| row[0].1 == method && row[2].1 == "async").collect();
         let times: u64 = found.iter().map(|row| number(row[3].0.as_ref().unwrap())).sum();
-        assert_eq!(times, of_method.len() as u64, "{shown:?}");
-        let ms = found.iter().map(|row| number(row[4].0.as_ref().unwrap()) as f64 / 1e6).sum::<f64>();
-        let stated: f64 = of_method.iter().map(|words| words[3].parse::<f64>().unwrap()).sum();
-        assert!((stated - 5.0 * of_method.len() as f64..stated + 1.0).contains(&ms), "{method}: {ms} of {stated}");
+        // And one of the order with which the program warms up.
+        assert_eq!(times, of_method.len() as u64 + 1, "{shown:?}");
+        let ms = found.iter().map(|row| number(row[5].0.as_ref().unwrap()) as f64 / 1e6).fold(0.0, f64::max);
+        let stated = of_method.iter().map(|words| words[3].parse::<f64>().unwrap()).fold(0.0, f64::max);
+        assert!((stated - 5.0..stated + 0.1).contains(&ms), "{method}: {ms} of {stated}");
     }
     // The outer method waits for others that wait themselves.
     assert!(!shown.iter().any(|row| row[0].1 == "Order" && row[2].1 == "async"), "{shown:?}");
@@ -831,6 +832,13 @@ fn a_dataset_of_several_recordings_has_a_page_and_a_check_adds_its_result() {
     let shown = [2, 4].map(|place| of_count[place].0.as_ref().unwrap().parse::<f64>().unwrap());
     assert_eq!(shown.to_vec(), counts);
     assert!(html.contains("&lt;b&gt;fork&lt;/b&gt;") && !html.contains("<b>fork"));
+    assert!(html.contains("Collections (gc.count)"));
+    // A recording that does not say when it was made is not the first one of 1970.
+    let made = run(&["convert", "--quiet", "--append", "samples/heap-10.gcdump", "-o", &lake]);
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    let dated = run(&["report", &lake]).out;
+    assert_eq!(table(&dated, "recordings-table").len(), 3);
+    assert!(!dated.contains("1970-01-01"), "{}", dated.split("</dl>").next().unwrap());
     // One of them has a page of its own; a check writes its result above the page.
     let trace = &dataset.recordings()[0].trace_id;
     assert!(run(&["report", &lake, "--trace", trace]).out.contains("<section id=\"collections\">"));

@@ -21,21 +21,29 @@ const MAX_CHARTS: usize = 40;
 const MAX_ROWS: usize = 200;
 const MAX_LABELS: usize = 6;
 
-/// Figures that stand first.
-const FIRST: [&str; 12] = [
-    "gc.pause.max",
-    "gc.pause.p99",
-    "gc.pause.share",
-    "gc.count",
-    "heap.size.max",
-    "allocation.rate",
-    "allocation.bytes",
-    "request.server.p50",
-    "request.server.p99",
-    "exception.count",
-    "contention.duration",
-    "lost.events",
+/// Figures that stand first, and what they are.
+const FIRST: [(&str, &str); 12] = [
+    ("gc.pause.max", "Longest pause"),
+    ("gc.pause.p99", "99 % of pauses are shorter"),
+    ("gc.pause.share", "Share of the time in pauses"),
+    ("gc.count", "Collections"),
+    ("heap.size.max", "Largest heap"),
+    ("allocation.rate", "Allocated per second"),
+    ("allocation.bytes", "Allocated"),
+    ("request.server.p50", "Half of the requests are faster"),
+    ("request.server.p99", "99 % of requests are faster"),
+    ("exception.count", "Exceptions"),
+    ("contention.duration", "Waited for locks"),
+    ("lost.events", "Lost events"),
 ];
+
+/// What stands above the chart of a figure.
+fn title(name: &str) -> String {
+    match FIRST.iter().find(|(first, _)| *first == name) {
+        Some((_, words)) => format!("{words} ({name})"),
+        None => name.to_owned(),
+    }
+}
 
 /// Makes the page of all recordings of a dataset, with a text above its parts, such as the result of a check.
 pub fn lake(dataset: &Dataset, name: &str, verdict: &str) -> Result<String> {
@@ -59,8 +67,8 @@ pub fn lake(dataset: &Dataset, name: &str, verdict: &str) -> Result<String> {
     parts.add("recordings", "Recordings", recordings(&all, &found));
     parts.add_missing();
     let mut head = String::from("<dl class=\"facts\">\n");
-    let first = read.first().map_or("", |run| run.start.as_str());
-    let last = read.last().map_or("", |run| run.start.as_str());
+    let starts = || read.iter().map(|run| run.start.as_str()).filter(|start| is_known(start));
+    let (first, last) = (starts().next().unwrap_or_default(), starts().next_back().unwrap_or_default());
     for (name, value) in [
         ("Recordings", count(all.len() as u64)),
         ("First", moment(first)),
@@ -97,6 +105,11 @@ fn findings(dataset: &Dataset) -> Result<Found> {
         })?;
     }
     Ok(found)
+}
+
+/// Whether a moment is more than the one at which clocks begin, which stands where a recording does not say when it was made.
+fn is_known(start: &str) -> bool {
+    !start.is_empty() && !start.starts_with("1970-01-01T00:00:00")
 }
 
 /// A moment as other pages have it: `2026-11-21 01:42:42 UTC` of `2026-11-21T01:42:42.601Z`.
@@ -170,7 +183,7 @@ fn trends(read: &[&Run]) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     let mut known: BTreeSet<&str> = BTreeSet::new();
     let others = read.iter().flat_map(|run| &run.metrics).map(|metric| metric.name.as_str());
-    for name in FIRST.into_iter().chain(others.filter(|name| !name.contains('['))) {
+    for name in FIRST.map(|(name, _)| name).into_iter().chain(others.filter(|name| !name.contains('['))) {
         if known.insert(name) && read.iter().filter(|run| value_of(run, name).is_some()).count() > 1 {
             names.push(name);
         }
@@ -221,7 +234,7 @@ fn trends(read: &[&Run]) -> Option<String> {
                 is_step: true,
             };
             let line = Line { name: String::new(), words: String::new(), class: "c0", points, is_step: false };
-            charts += &lines(name, &words, read.len() as i64 - 1, None, &[band(low), band(high), line], &[]);
+            charts += &lines(&title(name), &words, read.len() as i64 - 1, None, &[band(low), band(high), line], &[]);
         }
     }
     let charts = charts.replace("class=\"plot\"", "class=\"plot fixed\"");
@@ -244,8 +257,11 @@ fn by_label(read: &[&Run]) -> Option<String> {
     if values.is_empty() {
         return None;
     }
-    let metrics: Vec<&str> =
-        FIRST.into_iter().filter(|name| read.iter().any(|run| value_of(run, name).is_some())).collect();
+    let metrics: Vec<&str> = FIRST
+        .map(|(name, _)| name)
+        .into_iter()
+        .filter(|name| read.iter().any(|run| value_of(run, name).is_some()))
+        .collect();
     let mut out = String::new();
     for (place, (name, of)) in values.iter().take(MAX_LABELS).enumerate() {
         let mut heads = vec![words("value", "Of the label"), numbers("recordings", "With it")];
@@ -291,7 +307,7 @@ fn recordings(all: &[Run], found: &Found) -> String {
         let rules: Vec<String> = of.iter().take(3).map(|(rule, ..)| rule.replace('_', " ")).collect();
         table.row(vec![
             Cell::text(Some(cut(&run.trace_id, 200))),
-            Cell::text(Some(&moment(&run.start))),
+            Cell::text(Some(moment(&run.start)).filter(|_| is_known(&run.start)).as_deref()),
             Cell::text(Some(&labels.join(", "))),
             Cell::text(Some(state)),
             Cell::number(Some(warnings as u64).filter(|_| !run.is_failed), count),
