@@ -237,7 +237,6 @@ def test_a_job_makes_a_dataset_that_every_reader_knows(spark, night, tmp_path):
     assert rows["gc-churn.nettrace"]["trace_id"] in {row["trace_id"]: row["count"] for row in check if row["count"] == 19}
     again = [row["status"] for row in tracequet.spark.convert(spark, str(night), str(lake)).collect()]
     assert sorted(again) == ["failed"] + ["skipped"] * 5
-    assert load(spark, "gc", lake).count() == sums["gc"]
 
 
 def executors():
