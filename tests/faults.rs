@@ -275,7 +275,7 @@ fn a_full_disk_in_mid_compaction_loses_nothing() {
     assert!(copied.success() && compact.status.success(), "{compact:?}");
     let (mut refused, mut kept, mut is_enough) = (0, 0, false);
     // From what the old dataset has no room in, in steps.
-    for kb in (0..400).map(|step| (size / 2048) as u32 + 24 * step) {
+    for kb in (0..100).map(|step| (size / 2048) as u32 + 96 * step) {
         let script = format!(
             "cp -r {old:?} \"$SMALL/lake\" 2>/dev/null || {{ echo small; exit 0; }}\n\
              compact() {{ \"$TRACEQUET\" dataset compact --grace 0 \"$SMALL/lake\" >/dev/null; }}\n\
