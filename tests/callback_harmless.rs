@@ -156,7 +156,9 @@ impl Drop for Mounted {
 #[test]
 fn a_full_disk_costs_records_and_not_the_program() {
     for runtime in each_runtime("a full disk") {
-        for (kind, megabytes) in [("tmpfs", 2), ("tmpfs", 9), ("ext2", 4), ("ext2", 12)] {
+        // Each takes some seconds: an old runtime fills the larger disk of one kind, a new one that of the other.
+        let disks = if runtime.is_old() { [("tmpfs", 9), ("ext2", 4)] } else { [("tmpfs", 2), ("ext2", 12)] };
+        for (kind, megabytes) in disks {
             let Some(disk) = Mounted::new(kind, megabytes) else { continue };
             let output = disk.path().join("app.corprof");
             let settings = [("TRACEQUET_OUTPUT", output.to_str().expect("UTF-8")), ("TRACEQUET_OBJECTS", "record")];

@@ -1,6 +1,6 @@
 //! Proof on real runtimes: every object and root that callbacks name lies where the bounds and the ranges say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use tracequet::facts::fact::{GcId, NON_GC_HEAP};
 
@@ -43,26 +43,27 @@ fn objects_lie_in_the_bounds_and_those_of_a_full_collection_in_its_ranges() {
                 .map(|b| (b.gc_id, b.range_start, b.range_length, b.generation)),
         );
         let survivors = survivors(&facts);
-        let is_full =
-            |gc: GcId| facts.collections.iter().any(|c| c.gc_id == gc && c.complete && c.generation == Some(2));
+        let full = facts.collections.iter().filter(|c| c.complete && c.generation == Some(2));
+        let full: HashSet<GcId> = full.map(|c| c.gc_id).collect();
         let (mut frozen, mut in_full) = (0, 0);
         for (gc, (object, ..)) in facts.walks.iter().copied().zip(facts.objects.iter().copied()) {
             let generation = find(&bounds, gc, object);
             assert!(generation.is_some(), "{}: {object:#x} of collection {gc} is in no bounds", runtime.name);
             let never_collected = generation == Some(NON_GC_HEAP);
             frozen += u64::from(never_collected);
-            if is_full(gc) {
+            if full.contains(&gc) {
                 let is_survivor = find(&survivors, gc, object).is_some();
                 assert_ne!(is_survivor, never_collected, "{}: {object:#x} of {gc}, {generation:?}", runtime.name);
                 in_full += 1;
             }
         }
+        let methods: HashSet<u64> = facts.methods.iter().map(|method| method.0).collect();
         let (mut stack, mut named) = (0u64, 0);
         for (gc, object, kind, _, root_id) in facts.roots.iter().copied().filter(|root| root.1 != 0) {
             assert!(find(&bounds, gc, object).is_some(), "{}: a root {object:#x} in no bounds", runtime.name);
             if kind == "stack" && root_id != 0 {
                 stack += 1;
-                named += u64::from(facts.methods.iter().any(|m| m.0 == root_id));
+                named += u64::from(methods.contains(&root_id));
             }
         }
         println!(
