@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use tracequet_trace::error::is_unseen;
 
+use crate::units::span;
+
 /// Characters of a text that a cell shows at most.
 pub(crate) const MAX_SHOWN: usize = 240;
 
@@ -75,7 +77,12 @@ impl Cell {
         value.map_or(Cell::Missing, |value| Cell::Number(value.to_string(), show(value)))
     }
 
-    /// The same with a sign.
+    /// Nanoseconds that may be missing.
+    pub(crate) fn span(ns: Option<u64>) -> Cell {
+        Cell::number(ns, span)
+    }
+
+    /// A number with a sign, likewise.
     pub(crate) fn signed(value: Option<i64>, show: impl Fn(i64) -> String) -> Cell {
         value.map_or(Cell::Missing, |value| Cell::Number(value.to_string(), show(value)))
     }

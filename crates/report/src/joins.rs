@@ -105,7 +105,7 @@ impl Joins {
         let mut joins: Vec<(&u64, &Join)> = self.0.iter().collect();
         joins.sort_by_key(|(number, join)| (join.last_ns, join.first_ns, **number));
         let mut before_ns = start_ns;
-        let time = |ns: Option<u64>| Cell::number(ns, |ns| duration(ns.min(i64::MAX as u64) as i64));
+        let time = Cell::span;
         for (number, join) in joins {
             let since = |from: i64| Some(join.last_ns.saturating_sub(from)).filter(|ns| *ns >= 0);
             rows.row(vec![

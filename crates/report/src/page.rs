@@ -25,7 +25,7 @@ use crate::survival::fragmentation;
 use crate::tasks::tasks;
 use crate::threads::threads;
 use crate::timeline::{Series, Shown, Timeline};
-use crate::units::{count, counted, duration, size};
+use crate::units::{count, counted, size, span};
 
 /// The tables that a page is made of.
 pub const TABLES: [&str; 42] = [
@@ -321,7 +321,7 @@ fn graph(
     room: &mut Room,
 ) -> Result<Graph> {
     let (unit, show): (&str, fn(u64) -> String) = match profile.unit {
-        Unit::Nanoseconds => ("ns", |ns| duration(ns.min(i64::MAX as u64) as i64)),
+        Unit::Nanoseconds => ("ns", span),
         Unit::Bytes => ("bytes", size),
         _ => ("count", count),
     };

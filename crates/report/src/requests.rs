@@ -170,7 +170,7 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
     let (mut largest, of) = groups.largest(|route| route.total_ns);
     for (names, route) in &mut largest {
         route.durations.sort_unstable();
-        let time = |value: Option<u64>| Cell::number(value, |ns| duration(ns.min(i64::MAX as u64) as i64));
+        let time = Cell::span;
         let at = |percent: usize| time(percentile(&route.durations, percent));
         table.row(vec![
             Cell::text(names.first().map(String::as_str)),
@@ -220,7 +220,7 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
     let spent = spent(recording, &asked, &sources)?;
     let mut slow = Rows::new("slowest-table", &heads);
     for (request, spent) in slowest.iter().zip(spent) {
-        let time = |ns: Option<u64>| Cell::number(ns, |ns| duration(ns.min(i64::MAX as u64) as i64));
+        let time = Cell::span;
         slow.row_at(
             request.start_ns,
             vec![

@@ -9,7 +9,7 @@ use crate::owners::Owners;
 use crate::read::each;
 use crate::subjects::{Groups, Subject, rows_note};
 use crate::timeline::Series;
-use crate::units::{count, duration};
+use crate::units::{count, span};
 
 /// Waits of a kind, or methods that were compiled.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ const OF_LOCKS: [&str; 3] =
 fn table(groups: Groups<Waited>, [id, title]: [&'static str; 2], heads: &[Head], kinds: [&str; 2]) -> (String, String) {
     let mut table = Rows::new(id, heads);
     let (largest, of) = groups.largest(|waited| waited.total_ns);
-    let time = |ns: u64| duration(ns.min(i64::MAX as u64) as i64);
+    let time = span;
     for (names, waited) in &largest {
         let mut names = names.iter().map(|name| Cell::text(Some(name)));
         let mut row: Vec<Cell> = names.by_ref().take(2).collect();

@@ -9,7 +9,7 @@ use tracequet_trace::error::Result;
 use crate::html::{Cell, Rows, escaped, numbers, words};
 use crate::read::each;
 use crate::subjects::{Groups, rows_note};
-use crate::units::{count, counted, duration};
+use crate::units::{count, counted};
 
 /// Tasks whose methods are known, and tasks that are known to wait.
 const MAX_TASKS: usize = 1 << 20;
@@ -110,7 +110,7 @@ pub(crate) fn tasks(recording: &Recording<'_>) -> Result<Option<String>> {
         ];
         let mut table = Rows::new("tasks-table", &heads);
         let (largest, of) = groups.largest(|work| work.waiting_ns.unwrap_or_default());
-        let time = |ns: Option<u64>| Cell::number(ns, |ns| duration(ns.min(i64::MAX as u64) as i64));
+        let time = Cell::span;
         for (names, work) in &largest {
             let name = |place: usize| Cell::text(names.get(place).map(String::as_str).filter(|name| !name.is_empty()));
             table.row(vec![
@@ -179,7 +179,7 @@ fn waits(recording: &Recording<'_>, methods: &HashMap<Task, String, RandomState>
     ];
     let mut table = Rows::new("awaits-table", &heads);
     let (largest, of) = groups.largest(|waited| waited.total_ns.unwrap_or_default());
-    let time = |ns: Option<u64>| Cell::number(ns, |ns| duration(ns.min(i64::MAX as u64) as i64));
+    let time = Cell::span;
     for (names, waited) in &largest {
         let name = |place: usize| Cell::text(names.get(place).map(String::as_str));
         table.row(vec![

@@ -9,7 +9,7 @@ use tracequet_trace::error::Result;
 use crate::html::{Cell, Rows, cut, escaped, numbers, words};
 use crate::read::each;
 use crate::timeline::{BUCKETS, Line};
-use crate::units::{count, counted, duration};
+use crate::units::{count, counted};
 
 /// Threads that are kept, and rows of the table.
 const MAX_THREADS: usize = 64 << 10;
@@ -92,7 +92,7 @@ pub(crate) fn threads(recording: &Recording<'_>, end_ns: i64) -> Result<Option<T
         numbers("runs", "How often it came to a processor"),
     ];
     let mut table = Rows::new("threads-table", &heads);
-    let time = |ns: u64| Cell::number(Some(ns), |ns| duration(ns.min(i64::MAX as u64) as i64));
+    let time = |ns: u64| Cell::span(Some(ns));
     for ((process, thread), times) in &rows {
         let name = match processes.get(process) {
             Some(name) => format!("{name} ({process})"),

@@ -56,6 +56,11 @@ pub fn duration(ns: i64) -> String {
     format!("{sign}{} {unit}", three_digits(value))
 }
 
+/// The same of a number without a sign.
+pub(crate) fn span(ns: u64) -> String {
+    duration(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
 /// A moment since the start in seconds, to the microsecond: `12.345678`.
 pub fn moment(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
