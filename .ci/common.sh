@@ -32,12 +32,6 @@ cross() {
   cross_options=(-Zbuild-std=std,panic_unwind)
 }
 
-# Options of cargo that leave the crates of the project without optimisation, where its tests do not damage recordings byte by byte.
-unoptimised=()
-for crate in trace facts dataset analyze convert; do
-  unoptimised+=(--config "profile.dev.package.tracequet-$crate.opt-level=0")
-done
-
 # cross_cargo COMMAND OPTION...: cargo for the targets of `cross`.
 cross_cargo() {
   if [ ${#cross_options[@]} = 0 ]; then

@@ -31,8 +31,8 @@ QUESTIONS = {
 
 
 def run(arguments):
-    """Runs a program; seconds on the clock, seconds of processors, megabytes at the peak. The peak is measured by `time`: the system
-    counts for a program what the one had that started it, and a Python with a DuckDB has more than most."""
+    """Runs a program; seconds on the clock, seconds of processors, megabytes at the peak. The peak is measured by `time`: ru_maxrss
+    of a program is at least that of the process that started it, and this one has DuckDB in memory."""
     with tempfile.NamedTemporaryFile("r") as peak:
         began = time.monotonic()
         command = ["/usr/bin/time", "--quiet", "--format=%M", f"--output={peak.name}", *arguments]

@@ -21,7 +21,7 @@ fn sample(name: &str) -> Dataset {
 }
 
 /// What a program wrote down: the lines of one kind, as words without the first one.
-fn stated(name: &str, kind: &str) -> Vec<Vec<String>> {
+pub fn stated(name: &str, kind: &str) -> Vec<Vec<String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name);
     let text = std::fs::read_to_string(path).expect("what the program says");
     let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();

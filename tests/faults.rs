@@ -158,9 +158,9 @@ fn a_kill_at_each_step_of_a_change_of_labels_loses_nothing() {
     assert!(kills >= 8, "{kills} kills");
 }
 
-/// Runs a script with a small file system of `kb` KiB at `$SMALL`, which is empty and gone afterwards. `None` where
-/// mounting is not allowed.
-fn with_small_disk(folder: &Path, kb: u32, script: &str) -> Option<Output> {
+/// Runs a script with a small file system of `kb` KiB at `$SMALL`, which is empty and gone afterwards: the lines that it prints, and its
+/// errors. `None` where mounting is not allowed.
+fn with_small_disk(folder: &Path, kb: u32, script: &str) -> Option<(Vec<String>, String)> {
     let small = folder.join("small");
     std::fs::create_dir_all(&small).unwrap();
     let whole = format!("mount -t tmpfs -o size={kb}k none \"$SMALL\" 2>/dev/null || exit 77\n{script}\nexit 0");
@@ -169,7 +169,10 @@ fn with_small_disk(folder: &Path, kb: u32, script: &str) -> Option<Output> {
     command.stdin(Stdio::null());
     let output = ends("a conversion to a small disk", || command.output()).ok()?;
     match output.status.code() {
-        Some(0) => Some(output),
+        Some(0) => {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            Some((text(&output.stdout).lines().map(str::to_owned).collect(), text(&output.stderr)))
+        }
         // The shell's own word for it (77), or unshare's: no namespaces are allowed here.
         Some(77 | 1) => None,
         _ => panic!("{:?}: {}", output.status, String::from_utf8_lossy(&output.stderr)),
@@ -191,13 +194,10 @@ fn a_full_disk_leaves_what_was_there_and_nothing_else() {
              ls -A \"$SMALL\"; diff -r {old:?} \"$SMALL/out\" >/dev/null && echo old",
             input = sample("gc-churn.nettrace"),
         );
-        let Some(output) = with_small_disk(folder.path(), (size / 1024) as u32 + 64 + more, &script) else {
+        let Some((said, errors)) = with_small_disk(folder.path(), (size / 1024) as u32 + 64 + more, &script) else {
             assert_eq!(refused, 0, "with {more} KiB");
             return skip("a_full_disk_leaves_what_was_there_and_nothing_else", "mounting is not allowed here");
         };
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        let said: Vec<&str> = said.lines().collect();
         if said[0] == "code 0" {
             assert_eq!(said, ["code 0", "out"], "with {more} KiB");
             last = more;
@@ -236,14 +236,12 @@ fn a_full_disk_in_mid_batch_costs_the_recordings_that_had_no_room() {
              add; echo \"then $?\"; \"$TRACEQUET\" dataset verify \"$SMALL/lake\" >/dev/null; echo \"verified $?\"\n\
              diff -r -x .lock {expected:?} \"$SMALL/lake\" && echo same",
         );
-        let Some(output) = with_small_disk(folder.path(), kb, &script) else {
+        let Some((said, errors)) = with_small_disk(folder.path(), kb, &script) else {
             assert_eq!(refused, 0, "with {kb} KiB");
             return skip(TEST, "mounting is not allowed here");
         };
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        let said: Vec<&str> = said.lines().collect();
-        let [code, there, then, verified, all] = said[..] else { panic!("with {kb} KiB: {said:?} {errors}") };
+        let lines: Vec<&str> = said.iter().map(String::as_str).collect();
+        let [code, there, then, verified, all] = lines[..] else { panic!("with {kb} KiB: {said:?} {errors}") };
         assert_eq!((then, verified, all), ("then 0", "verified 0", "same"), "with {kb} KiB: {errors}");
         if code == "code 0" {
             assert_eq!(there, "there 3");
@@ -284,13 +282,10 @@ fn a_full_disk_in_mid_compaction_loses_nothing() {
              mount -o remount,size=40000k \"$SMALL\"\n\
              compact; echo \"then $?\"; diff -r -x .lock -x .packing {expected:?} \"$SMALL/lake\" && echo same",
         );
-        let Some(output) = with_small_disk(folder.path(), kb, &script) else {
+        let Some((said, errors)) = with_small_disk(folder.path(), kb, &script) else {
             assert_eq!(refused, 0, "with {kb} KiB");
             return skip(TEST, "mounting is not allowed here");
         };
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        let said: Vec<&str> = said.lines().collect();
         if said == ["small"] {
             continue;
         }
@@ -375,11 +370,10 @@ fn a_full_place_for_temporary_files_is_said_at_once() {
          cat {recording:?} | TMPDIR=\"$SMALL\" \"$TRACEQUET\" convert --quiet - -o {out:?}; echo \"code $?\"\nls -A \"$SMALL\"",
         out = folder.path().join("out"),
     );
-    let Some(output) = with_small_disk(folder.path(), 64, &script) else {
+    let Some((said, errors)) = with_small_disk(folder.path(), 64, &script) else {
         return skip("a_full_place_for_temporary_files_is_said_at_once", "mounting is not allowed here");
     };
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "code 1\nother\n", "{errors}");
+    assert_eq!(said, ["code 1", "other"], "{errors}");
     assert!(errors.contains("No space left on device"), "{errors}");
     assert_eq!(names(folder.path()), ["machine.etl", "small"], "no dataset, whole or half");
 }

@@ -10,6 +10,7 @@ use tracequet::dataset::read::Dataset;
 use tracequet::report::{TABLES, page};
 use tracequet::{Convert, convert};
 
+use crate::async_tasks::stated;
 use crate::etl::profiler::Reports;
 use crate::support::dataset::rows;
 use crate::support::files::sample;
@@ -310,19 +311,17 @@ fn asynchronous_work_of_the_page_is_what_the_program_says() {
     assert!(waited > 0);
     assert_eq!(of("Order", 4), waited);
     // What waits for Task.Delay and not for another method: the program says how long each of these waits was.
-    let truth = std::fs::read_to_string(sample("awaits.truth.txt")).unwrap();
-    let stated = truth.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let stated: Vec<_> = stated.filter(|words| words.first() == Some(&"blocked")).collect();
-    assert!(stated.len() > 5, "{truth}");
+    let stated = stated("awaits.truth.txt", "blocked");
+    assert!(stated.len() > 5, "{stated:?}");
     let shown = table(&html, "awaits-table");
     for method in ["Stock", "Pay"] {
-        let of_method: Vec<_> = stated.iter().filter(|words| words[1] == method).collect();
+        let of_method: Vec<_> = stated.iter().filter(|words| words[0] == method).collect();
         let found: Vec<_> = shown.iter().filter(|row| row[0].1 == method && row[2].1 == "async").collect();
         let times: u64 = found.iter().map(|row| number(row[3].0.as_ref().unwrap())).sum();
         // And one of the order with which the program warms up.
         assert_eq!(times, of_method.len() as u64 + 1, "{shown:?}");
         let ms = found.iter().map(|row| number(row[5].0.as_ref().unwrap()) as f64 / 1e6).fold(0.0, f64::max);
-        let stated = of_method.iter().map(|words| words[3].parse::<f64>().unwrap()).fold(0.0, f64::max);
+        let stated = of_method.iter().map(|words| words[2].parse::<f64>().unwrap()).fold(0.0, f64::max);
         assert!((stated - 5.0..stated + 0.1).contains(&ms), "{method}: {ms} of {stated}");
     }
     // The outer method waits for others that wait themselves.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::html::{Cell, Rows, numbers, words};
-use crate::read::Row;
+use crate::read::{Row, add};
 use crate::units::{count, duration};
 
 /// Columns of `gc_join` that are read, after the collection.
@@ -74,17 +74,12 @@ impl Joins {
         of.first_ns = of.first_ns.min(start_ns);
         let is_last = start_ns >= of.last_ns;
         of.last_ns = of.last_ns.max(start_ns);
-        let add = |sum: &mut Option<u64>| {
-            if let Some(ns) = row.number(2) {
-                *sum = Some(sum.unwrap_or_default().saturating_add(ns));
-            }
-        };
         if row.text(4) == Some("alone") {
-            add(&mut of.alone_ns);
+            add(&mut of.alone_ns, row.number(2));
             of.last_heap = if is_last { row.number(3) } else { of.last_heap };
         } else {
             of.waits += 1;
-            add(&mut of.waited_ns);
+            add(&mut of.waited_ns, row.number(2));
             of.longest_ns = of.longest_ns.max(row.number(2));
         }
     }
@@ -105,7 +100,6 @@ impl Joins {
         let mut joins: Vec<(&u64, &Join)> = self.0.iter().collect();
         joins.sort_by_key(|(number, join)| (join.last_ns, join.first_ns, **number));
         let mut before_ns = start_ns;
-        let time = Cell::span;
         for (number, join) in joins {
             let since = |from: i64| Some(join.last_ns.saturating_sub(from)).filter(|ns| *ns >= 0);
             rows.row(vec![
@@ -113,10 +107,10 @@ impl Joins {
                 Cell::signed(since(start_ns), duration),
                 Cell::signed(since(before_ns), duration),
                 Cell::number(Some(join.waits), count),
-                time(join.waited_ns),
-                time(join.longest_ns),
+                Cell::span(join.waited_ns),
+                Cell::span(join.longest_ns),
                 Cell::number(join.last_heap, |heap| heap.to_string()),
-                time(join.alone_ns),
+                Cell::span(join.alone_ns),
             ]);
             before_ns = join.last_ns.saturating_add(join.alone_ns.unwrap_or_default().min(i64::MAX as u64) as i64);
         }

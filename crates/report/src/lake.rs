@@ -107,7 +107,7 @@ fn findings(dataset: &Dataset) -> Result<Found> {
     Ok(found)
 }
 
-/// Whether a moment is more than the one at which clocks begin, which stands where a recording does not say when it was made.
+/// Whether a recording says when it was made. One that does not has the start 1970-01-01T00:00:00.
 fn is_known(start: &str) -> bool {
     !start.is_empty() && !start.starts_with("1970-01-01T00:00:00")
 }
@@ -183,7 +183,7 @@ fn trends(read: &[&Run]) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     let mut known: BTreeSet<&str> = BTreeSet::new();
     let others = read.iter().flat_map(|run| &run.metrics).map(|metric| metric.name.as_str());
-    for name in FIRST.map(|(name, _)| name).into_iter().chain(others.filter(|name| !name.contains('['))) {
+    for name in FIRST.iter().map(|(name, _)| *name).chain(others.filter(|name| !name.contains('['))) {
         if known.insert(name) && read.iter().filter(|run| value_of(run, name).is_some()).count() > 1 {
             names.push(name);
         }
@@ -258,8 +258,8 @@ fn by_label(read: &[&Run]) -> Option<String> {
         return None;
     }
     let metrics: Vec<&str> = FIRST
-        .map(|(name, _)| name)
-        .into_iter()
+        .iter()
+        .map(|(name, _)| *name)
         .filter(|name| read.iter().any(|run| value_of(run, name).is_some()))
         .collect();
     let mut out = String::new();
@@ -307,7 +307,7 @@ fn recordings(all: &[Run], found: &Found) -> String {
         let rules: Vec<String> = of.iter().take(3).map(|(rule, ..)| rule.replace('_', " ")).collect();
         table.row(vec![
             Cell::text(Some(cut(&run.trace_id, 200))),
-            Cell::text(Some(moment(&run.start)).filter(|_| is_known(&run.start)).as_deref()),
+            Cell::text(is_known(&run.start).then(|| moment(&run.start)).as_deref()),
             Cell::text(Some(&labels.join(", "))),
             Cell::text(Some(state)),
             Cell::number(Some(warnings as u64).filter(|_| !run.is_failed), count),

@@ -10,7 +10,7 @@ use tracequet_trace::error::Result;
 use crate::collections::{Collection, Collections, GENERATIONS};
 use crate::html::{Cell, Rows, escaped, numbers, words};
 use crate::joins::{self, Joins};
-use crate::read::each;
+use crate::read::{add, each};
 use crate::units::{counted, duration, moment, size};
 
 /// Collections that can be opened, and heaps of each.
@@ -19,13 +19,6 @@ const MAX_HEAPS: usize = 64;
 
 /// Kinds of roots of a collection; the runtime has some ten.
 const MAX_KINDS: usize = 32;
-
-/// A sum of what is recorded.
-fn add(sum: &mut Option<u64>, more: Option<u64>) {
-    if let Some(more) = more {
-        *sum = Some(sum.unwrap_or_default().saturating_add(more));
-    }
-}
 
 /// A generation of all heaps: before, after, free afterwards, come in, survived, of these pinned, budget.
 type Generation = [Option<u64>; 7];

@@ -55,3 +55,10 @@ pub(crate) fn each(
     }
     Ok(true)
 }
+
+/// Adds to a sum, which is `None` until something is recorded.
+pub(crate) fn add(sum: &mut Option<u64>, more: Option<u64>) {
+    if let Some(more) = more {
+        *sum = Some(sum.unwrap_or_default().saturating_add(more));
+    }
+}

@@ -1,6 +1,5 @@
 //! Requests of HTTP by route, and the slowest of them.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::Value;
@@ -38,9 +37,6 @@ const MAX_LOOKED_AT: u64 = 100;
 /// Bytes of fields that are looked at.
 const MAX_FIELDS: usize = 16 << 10;
 
-/// Sources of queries that are distinguished.
-const MAX_QUERY_SOURCES: usize = 1000;
-
 #[derive(Debug, Default)]
 struct Route {
     durations: Vec<u64>,
@@ -72,12 +68,11 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
         SOURCES.iter().position(|(known, of, _)| provider == Some(*known) && name == Some(*of))
     };
     let mut has_route = [false; SOURCES.len()];
-    // Who reports queries of databases, and how many.
-    let mut queries: BTreeMap<(String, String), u64> = BTreeMap::new();
+    // How many queries of databases each source reports.
+    let mut queries: Groups<u64> = Groups::new();
     each(recording, "activity", &["provider_name", "name", "start_fields", "end_fields"], |row| {
-        if is_query(row.text(2), row.text(3)) && queries.len() < MAX_QUERY_SOURCES {
-            let source = (row.text(0).unwrap_or_default().to_owned(), row.text(1).unwrap_or_default().to_owned());
-            *queries.entry(source).or_default() += 1;
+        if is_query(row.text(2), row.text(3)) {
+            *queries.of([row.text(0).unwrap_or_default(), row.text(1).unwrap_or_default()]) += 1;
         }
         let Some(place) = source(row.text(0), row.text(1)) else { return };
         if let (Some(found), Some(has_route)) = (rows.get_mut(place), has_route.get_mut(place)) {
@@ -170,8 +165,7 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
     let (mut largest, of) = groups.largest(|route| route.total_ns);
     for (names, route) in &mut largest {
         route.durations.sort_unstable();
-        let time = Cell::span;
-        let at = |percent: usize| time(percentile(&route.durations, percent));
+        let at = |percent: usize| Cell::span(percentile(&route.durations, percent));
         table.row(vec![
             Cell::text(names.first().map(String::as_str)),
             Cell::text(names.get(1).map(String::as_str)),
@@ -181,7 +175,7 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
             at(95),
             at(99),
             at(100),
-            time(Some(route.total_ns).filter(|_| !route.durations.is_empty())),
+            Cell::span(Some(route.total_ns).filter(|_| !route.durations.is_empty())),
         ]);
     }
     let mut note = rows_note(largest.len(), of, ["route", "routes"], "the most time");
@@ -212,28 +206,28 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
     let asked: Vec<Asked> = slowest.iter().map(|slow| slow.asked.clone()).collect();
     let client = chosen.get(CLIENT).copied().flatten().and_then(|place| SOURCES.get(place));
     // Where several report the same queries, those of the one that reports most.
-    let queried = queries.iter().max_by_key(|(source, queries)| (**queries, std::cmp::Reverse(*source)));
+    let (queried, _) = queries.largest(|queries| *queries);
+    let queried = queried.first().and_then(|(source, _)| source.first().zip(source.get(1)));
     let sources = Sources {
         client: client.map(|(provider, name, _)| (*provider, *name)),
-        queries: queried.map(|((provider, name), _)| (provider.as_str(), name.as_str())),
+        queries: queried.map(|(provider, name)| (provider.as_str(), name.as_str())),
     };
     let spent = spent(recording, &asked, &sources)?;
     let mut slow = Rows::new("slowest-table", &heads);
     for (request, spent) in slowest.iter().zip(spent) {
-        let time = Cell::span;
         slow.row_at(
             request.start_ns,
             vec![
                 Cell::signed(Some(request.start_ns), moment),
                 Cell::text(SIDES.get(request.side).copied()),
                 Cell::text(Some(&request.route)),
-                Cell::number(Some(request.duration_ns), |ns| duration(ns as i64)),
-                time(spent.cpu_ns),
-                time(spent.wait_ns),
-                time(spent.lock_ns),
-                time(spent.query_ns),
-                time(spent.call_ns),
-                Cell::number(Some(stopped(pauses, request)), |ns| duration(ns as i64)),
+                Cell::span(Some(request.duration_ns)),
+                Cell::span(spent.cpu_ns),
+                Cell::span(spent.wait_ns),
+                Cell::span(spent.lock_ns),
+                Cell::span(spent.query_ns),
+                Cell::span(spent.call_ns),
+                Cell::span(Some(stopped(pauses, request))),
                 Cell::number(request.status, |status| status.to_string()),
             ],
         );

@@ -9,7 +9,7 @@ use crate::owners::Owners;
 use crate::read::each;
 use crate::subjects::{Groups, Subject, rows_note};
 use crate::timeline::Series;
-use crate::units::{count, span};
+use crate::units::count;
 
 /// Waits of a kind, or methods that were compiled.
 #[derive(Debug, Default)]
@@ -44,14 +44,13 @@ const OF_LOCKS: [&str; 3] =
 fn table(groups: Groups<Waited>, [id, title]: [&'static str; 2], heads: &[Head], kinds: [&str; 2]) -> (String, String) {
     let mut table = Rows::new(id, heads);
     let (largest, of) = groups.largest(|waited| waited.total_ns);
-    let time = span;
     for (names, waited) in &largest {
         let mut names = names.iter().map(|name| Cell::text(Some(name)));
         let mut row: Vec<Cell> = names.by_ref().take(2).collect();
         row.extend([
             Cell::number(Some(waited.count), count),
-            Cell::number(waited.total(), time),
-            Cell::number(waited.longest_ns, time),
+            Cell::span(waited.total()),
+            Cell::span(waited.longest_ns),
         ]);
         row.extend(names);
         table.row(row);

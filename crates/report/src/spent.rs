@@ -7,7 +7,7 @@ use tracequet_analyze::findings::query_text;
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
 
-use crate::read::each;
+use crate::read::{Row, each};
 
 /// Times of threads that are kept.
 const MAX_TIMES: usize = 1 << 20;
@@ -149,41 +149,43 @@ pub(crate) fn spent(recording: &Recording<'_>, asked: &[Asked], sources: &Source
     let end = |place: usize| asked.get(place).map_or(0, |request| request.end_ns);
     let mut recorded = [false; 5];
     recorded[0] = samples(recording, &times, |place, ns| add(0, place, ns))?;
+    // A row with process, thread, start and end belongs to the requests that its thread works for at its start.
+    let mut add_row = |sum: usize, row: &Row<'_>| {
+        let (Some(from), Some(to)) = (row.signed(2), row.signed(3)) else { return };
+        let thread = (row.number(0).unwrap_or_default(), row.number(1).unwrap_or_default());
+        times.at(thread, from).for_each(|place| add(sum, place, to.min(end(place)).saturating_sub(from)));
+    };
     for (sum, table) in [(1, "wait"), (2, "contention")] {
         let mut rows = 0u64;
         each(recording, table, &["process_id", "thread_id", "start_ts_ns", "end_ts_ns"], |row| {
             rows += 1;
-            let (Some(from), Some(to)) = (row.signed(2), row.signed(3)) else { return };
-            let thread = (row.number(0).unwrap_or_default(), row.number(1).unwrap_or_default());
-            times.at(thread, from).for_each(|place| add(sum, place, to.min(end(place)).saturating_sub(from)));
+            add_row(sum, row);
         })?;
         if let Some(recorded) = recorded.get_mut(sum) {
             *recorded = rows > 0;
         }
     }
     if let Some((provider, name)) = sources.queries {
-        recorded[4] = true;
+        recorded[3] = true;
         let columns = [
-            "provider_name",
-            "name",
-            "start_ts_ns",
-            "end_ts_ns",
             "process_id",
             "thread_id",
+            "start_ts_ns",
+            "end_ts_ns",
+            "provider_name",
+            "name",
             "start_fields",
             "end_fields",
         ];
         each(recording, "activity", &columns, |row| {
-            if row.text(0) != Some(provider) || row.text(1) != Some(name) || !is_query(row.text(6), row.text(7)) {
-                return;
+            let is_of_source = row.text(4) == Some(provider) && row.text(5) == Some(name);
+            if is_of_source && is_query(row.text(6), row.text(7)) {
+                add_row(3, row);
             }
-            let (Some(from), Some(to)) = (row.signed(2), row.signed(3)) else { return };
-            let thread = (row.number(4).unwrap_or_default(), row.number(5).unwrap_or_default());
-            times.at(thread, from).for_each(|place| add(4, place, to.min(end(place)).saturating_sub(from)));
         })?;
     }
     if let Some((provider, name)) = sources.client {
-        recorded[3] = true;
+        recorded[4] = true;
         let columns = ["provider_name", "name", "start_ts_ns", "end_ts_ns", "activity_id"];
         each(recording, "activity", &columns, |row| {
             if row.text(0) != Some(provider) || row.text(1) != Some(name) {
@@ -195,13 +197,13 @@ pub(crate) fn spent(recording: &Recording<'_>, asked: &[Asked], sources: &Source
                 // A call does not call itself.
                 let is_itself = row.text(4) == request.activity.as_deref();
                 if !is_itself && (request.start_ns..=request.end_ns).contains(&from) {
-                    add(3, *place, to.min(request.end_ns).saturating_sub(from));
+                    add(4, *place, to.min(request.end_ns).saturating_sub(from));
                 }
             }
         })?;
     }
     let of = asked.iter().zip(&sums).map(|(request, sums)| {
-        let [cpu_ns, wait_ns, lock_ns, call_ns, query_ns] = std::array::from_fn(|sum| {
+        let [cpu_ns, wait_ns, lock_ns, query_ns, call_ns] = std::array::from_fn(|sum| {
             let is_recorded = recorded.get(sum).copied().unwrap_or_default() && request.is_known();
             sums.get(sum).copied().filter(|_| is_recorded)
         });

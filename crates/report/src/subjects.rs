@@ -10,7 +10,7 @@ use tracequet_trace::error::Result;
 
 use crate::html::{Cell, Head, Rows, cut, numbers, words};
 use crate::owners::Owners;
-use crate::read::{Row, each};
+use crate::read::{Row, add, each};
 use crate::timeline::Series;
 use crate::units::{count, counted, moment, size};
 
@@ -122,7 +122,7 @@ pub(crate) fn allocations(recording: &Recording<'_>, end_ns: i64) -> Result<(Sub
         });
         let (sum, bytes) = (groups.of([name]), row.number(4));
         sum.samples += 1;
-        sum.bytes = bytes.map(|bytes| sum.bytes.unwrap_or_default().saturating_add(bytes)).or(sum.bytes);
+        add(&mut sum.bytes, bytes);
         sum.objects = row.real(5).map(|objects| sum.objects.unwrap_or_default() + objects).or(sum.objects);
         over_time.add(0, row.signed(6).unwrap_or_default(), bytes.unwrap_or_default());
     })?;

@@ -7,14 +7,14 @@ use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
 
 use crate::html::{Cell, Rows, escaped, numbers, words};
-use crate::read::each;
+use crate::read::{Row, add, each};
 use crate::subjects::{Groups, rows_note};
 use crate::units::{count, counted};
 
-/// Tasks whose methods are known, and tasks that are known to wait.
+/// Tasks whose methods are kept, and tasks that are known to wait for others.
 const MAX_TASKS: usize = 1 << 20;
 
-/// What a task or a method without a name is called.
+/// What stands for the method of a task where it is not known.
 const UNNAMED: &str = "(not recorded)";
 
 /// A task: process, whether the async profiler reports it, number.
@@ -39,24 +39,20 @@ struct Waited {
     not_ended: u64,
 }
 
-/// Adds to a sum that is not known yet.
-fn add(sum: &mut Option<u64>, value: Option<u64>) {
-    *sum = value.map(|value| sum.unwrap_or_default().saturating_add(value)).or(*sum);
-}
-
-fn is_of_profiler(source: Option<&str>) -> bool {
-    source == Some("async_profiler")
+/// The task of a number in a row that begins with process and source.
+fn task(row: &Row<'_>, number: Option<u64>) -> Option<Task> {
+    Some((row.number(0).unwrap_or_default(), row.text(1) == Some("async_profiler"), number?))
 }
 
 /// The part. `None` when no task is recorded.
 pub(crate) fn tasks(recording: &Recording<'_>) -> Result<Option<String>> {
     let mut groups: Groups<Work> = Groups::new();
     let mut methods: HashMap<Task, String, RandomState> = HashMap::default();
-    let (mut rows, mut reported) = (0u64, [false; 2]);
+    let (mut rows, mut sources) = (0u64, HashSet::new());
     let columns = [
         "process_id",
-        "task_id",
         "source",
+        "task_id",
         "kind",
         "method",
         "running_ns",
@@ -68,16 +64,12 @@ pub(crate) fn tasks(recording: &Recording<'_>) -> Result<Option<String>> {
     ];
     each(recording, "async_task", &columns, |row| {
         rows += 1;
-        let is_profiler = is_of_profiler(row.text(2));
-        if let Some(reported) = reported.get_mut(usize::from(is_profiler)) {
-            *reported = true;
-        }
-        let method = row.word(4);
-        if let Some(method) = method.filter(|_| methods.len() < MAX_TASKS) {
-            let task = (row.number(0).unwrap_or_default(), is_profiler, row.number(1).unwrap_or_default());
+        let (task, method) = (task(row, row.number(2)), row.word(4));
+        sources.extend(task.map(|(_, is_of_profiler, _)| is_of_profiler));
+        if let Some((task, method)) = task.zip(method).filter(|_| methods.len() < MAX_TASKS) {
             methods.insert(task, method.to_owned());
         }
-        let source = row.text(2).unwrap_or_default();
+        let source = row.text(1).unwrap_or_default();
         let work = groups.of([method.unwrap_or(UNNAMED), row.text(3).unwrap_or_default(), source]);
         work.tasks += 1;
         add(&mut work.running_ns, row.number(5));
@@ -110,7 +102,6 @@ pub(crate) fn tasks(recording: &Recording<'_>) -> Result<Option<String>> {
         ];
         let mut table = Rows::new("tasks-table", &heads);
         let (largest, of) = groups.largest(|work| work.waiting_ns.unwrap_or_default());
-        let time = Cell::span;
         for (names, work) in &largest {
             let name = |place: usize| Cell::text(names.get(place).map(String::as_str).filter(|name| !name.is_empty()));
             table.row(vec![
@@ -118,9 +109,9 @@ pub(crate) fn tasks(recording: &Recording<'_>) -> Result<Option<String>> {
                 name(1),
                 name(2),
                 Cell::number(Some(work.tasks), count),
-                time(work.waiting_ns),
-                time(work.running_ns),
-                time(work.longest_ns),
+                Cell::span(work.waiting_ns),
+                Cell::span(work.running_ns),
+                Cell::span(work.longest_ns),
                 Cell::number(Some(work.thread_switches), count),
                 Cell::number(Some(work.not_ended), count),
                 Cell::number(Some(work.failed), count),
@@ -128,7 +119,7 @@ pub(crate) fn tasks(recording: &Recording<'_>) -> Result<Option<String>> {
         }
         let mut note = rows_note(largest.len(), of, ["kind by method", "kinds by method"], "the longest waits");
         note += " The time that a method runs before it first waits is in none of them.";
-        if reported == [true; 2] {
+        if sources.len() > 1 {
             note += " Both sources may report the same work: take one.";
         }
         html += &format!("<p class=\"note\">{}</p>\n{}", escaped(&note), table.html("Asynchronous work by method"));
@@ -141,18 +132,13 @@ pub(crate) fn tasks(recording: &Recording<'_>) -> Result<Option<String>> {
 fn waits(recording: &Recording<'_>, methods: &HashMap<Task, String, RandomState>) -> Result<Option<String>> {
     let mut waiting: HashSet<Task, RandomState> = HashSet::default();
     each(recording, "async_wait", &["process_id", "source", "task_id"], |row| {
-        if let Some(task) = row.number(2).filter(|_| waiting.len() < MAX_TASKS) {
-            waiting.insert((row.number(0).unwrap_or_default(), is_of_profiler(row.text(1)), task));
-        }
+        waiting.extend(task(row, row.number(2)).filter(|_| waiting.len() < MAX_TASKS));
     })?;
     let mut groups: Groups<Waited> = Groups::new();
     let mut rows = 0u64;
     let columns = ["process_id", "source", "task_id", "awaited_task_id", "kind", "duration_ns"];
     each(recording, "async_wait", &columns, |row| {
-        let of = |number: Option<u64>| {
-            number.map(|number| (row.number(0).unwrap_or_default(), is_of_profiler(row.text(1)), number))
-        };
-        let (task, awaited) = (of(row.number(2)), of(row.number(3)));
+        let (task, awaited) = (task(row, row.number(2)), task(row, row.number(3)));
         if awaited.is_some_and(|awaited| waiting.contains(&awaited)) {
             return;
         }
@@ -179,7 +165,6 @@ fn waits(recording: &Recording<'_>, methods: &HashMap<Task, String, RandomState>
     ];
     let mut table = Rows::new("awaits-table", &heads);
     let (largest, of) = groups.largest(|waited| waited.total_ns.unwrap_or_default());
-    let time = Cell::span;
     for (names, waited) in &largest {
         let name = |place: usize| Cell::text(names.get(place).map(String::as_str));
         table.row(vec![
@@ -187,8 +172,8 @@ fn waits(recording: &Recording<'_>, methods: &HashMap<Task, String, RandomState>
             name(1),
             name(2),
             Cell::number(Some(waited.times), count),
-            time(waited.total_ns),
-            time(waited.longest_ns),
+            Cell::span(waited.total_ns),
+            Cell::span(waited.longest_ns),
             Cell::number(Some(waited.not_ended), count),
         ]);
     }
