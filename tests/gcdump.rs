@@ -30,7 +30,7 @@ fn dataset(folder: &Path, recording: &Path, name: &str) -> Result<(Dataset, Summ
 fn graph(dataset: &Dataset) -> (HeapGraph, Retention) {
     let recording = dataset.recording(None).unwrap();
     let graph = read(&recording, &snapshot(&recording, None).unwrap(), 1 << 30).unwrap();
-    let retention = Retention::of(&graph).unwrap();
+    let retention = Retention::of(&graph);
     (graph, retention)
 }
 
@@ -64,7 +64,7 @@ fn a_dump_tells_what_its_recording_tells() {
     let ((found, _), (expected, retention)) = (graph(&dump), graph(&recording));
     let by_type = |graph: &HeapGraph| {
         let mut types: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-        for row in Retention::of(graph).unwrap().by_type(graph) {
+        for row in Retention::of(graph).by_type(graph) {
             let sums = types.entry(plain(&row.name)).or_default();
             *sums = (sums.0 + row.objects, sums.1 + row.size_bytes);
         }
@@ -81,7 +81,7 @@ fn a_dump_tells_what_its_recording_tells() {
         roots
     };
     assert_eq!(roots(&found), roots(&expected));
-    assert_eq!(Retention::of(&found).unwrap().unreachable(&found), retention.unreachable(&expected));
+    assert_eq!(Retention::of(&found).unreachable(&found), retention.unreachable(&expected));
     let fields =
         |graph: &HeapGraph| graph.roots.iter().filter(|root| &*root.kind == "static" && root.name.is_some()).count();
     assert!(fields(&found) > 200, "{}", fields(&found));

@@ -85,7 +85,7 @@ impl Plain {
 fn graph_of(dataset: &Dataset) -> (HeapGraph, Retention) {
     let recording = dataset.recording(None).unwrap();
     let graph = read(&recording, &snapshot(&recording, None).unwrap(), 1 << 30).unwrap();
-    let retention = Retention::of(&graph).unwrap();
+    let retention = Retention::of(&graph);
     (graph, retention)
 }
 

@@ -793,7 +793,7 @@ fn a_heap_dump_has_its_types_and_what_keeps_them() {
     let recording = dataset.recording(None).unwrap();
     let snapshot = tracequet::analyze::heap::snapshot(&recording, None).unwrap();
     let graph = tracequet::analyze::heap::read(&recording, &snapshot, 1 << 30).unwrap();
-    let retention = tracequet::analyze::heap::Retention::of(&graph).unwrap();
+    let retention = tracequet::analyze::heap::Retention::of(&graph);
     let expected: HashMap<String, [u64; 3]> = retention
         .by_type(&graph)
         .iter()

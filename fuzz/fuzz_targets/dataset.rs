@@ -92,8 +92,8 @@ fn ask_recording(recording: &Recording<'_>) {
     let _ = lifetime::growth(recording, By::Type, [0, i64::MAX], |_| true);
     if let Ok(snapshot) = heap::snapshot(recording, None)
         && let Ok(graph) = heap::read(recording, &snapshot, 64 << 20)
-        && let Ok(retention) = heap::Retention::of(&graph)
     {
+        let retention = heap::Retention::of(&graph);
         retention.by_type(&graph);
         if !graph.is_empty() {
             heap::explain(&graph, &retention, 0);

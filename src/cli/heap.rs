@@ -110,7 +110,7 @@ pub fn run(args: &HeapArgs) -> anyhow::Result<Outcome> {
         Some(walk) => walk.graph(&recording, &snapshot)?,
         None => read(&recording, &snapshot, args.memory)?,
     };
-    let retention = Retention::of(&graph)?;
+    let retention = Retention::of(&graph);
     let mut rows = retention.by_type(&graph);
     match args.by {
         OrderArg::Retained => {}

@@ -39,7 +39,7 @@ pub fn change(
 ) -> Result<HeapChange, Error> {
     let graph_of = |(recording, snapshot): &(Recording<'_>, Snapshot)| {
         let graph = read(recording, snapshot, memory)?;
-        let retention = Retention::of(&graph)?;
+        let retention = Retention::of(&graph);
         Ok::<_, Error>((Walked::of(&recording.info().trace_id, &graph, &retention), graph, retention))
     };
     let base: Vec<Walked> = base.iter().map(|walk| Ok(graph_of(walk)?.0)).collect::<Result<_, Error>>()?;

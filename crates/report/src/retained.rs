@@ -52,7 +52,7 @@ pub(crate) fn retained(
         }
         Err(other) => return Err(other),
     };
-    let retention = Retention::of(&graph)?;
+    let retention = Retention::of(&graph);
     let types = retention.by_type(&graph);
     let mut by_size: Vec<&TypeRow> = types.iter().collect();
     by_size.sort_by(|a, b| b.retained_bytes.cmp(&a.retained_bytes).then_with(|| a.name.cmp(&b.name)));

@@ -209,7 +209,7 @@ mod tests {
     }
 
     fn walked(graph: &HeapGraph) -> (Walked, Retention) {
-        let retention = Retention::of(graph).unwrap();
+        let retention = Retention::of(graph);
         (Walked::of("app", graph, &retention), retention)
     }
 

@@ -38,7 +38,7 @@ pub(super) fn name_holders(recording: &Recording<'_>, found: &mut [Finding]) -> 
             Err(Error::TooLarge(_) | Error::OverMemory(_)) => continue,
             Err(error) => return Err(error),
         };
-        let retention = Retention::of(&graph)?;
+        let retention = Retention::of(&graph);
         let leaked = found.iter().find(|f| of_interest(f) && f.process_id == process && f.rule == RULES[0]);
         let leaked = leaked.and_then(|finding| finding.subject.clone());
         let Some((name, held)) = holder(&graph, &retention, leaked.as_deref()) else { continue };

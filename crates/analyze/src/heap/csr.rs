@@ -68,13 +68,6 @@ impl Rows {
     pub fn target(&self, edge: u32) -> u32 {
         self.targets[edge as usize]
     }
-
-    /// The targets of a row.
-    #[inline]
-    pub fn of(&self, row: u32) -> &[u32] {
-        let (from, to) = self.span(row);
-        &self.targets[from as usize..to as usize]
-    }
 }
 
 /// The first pass over the edges: how many each node has.
@@ -100,77 +93,49 @@ impl Counted {
         self.1
     }
 
-    /// Room for the edges of each node; `None` when there are more than fit.
-    pub fn allocate(self) -> Option<Filling> {
-        let Counted(mut offsets, edges) = self;
+    /// Room for the edges of each node that has any; `None` when there are more than fit.
+    pub fn by_source(self) -> Option<Filling> {
+        let Counted(counts, edges) = self;
         if edges >= u64::from(u32::MAX) {
             return None;
         }
-        // Each node's place holds the end of its edges; filling from behind turns it into their beginning.
-        let mut end = 0;
-        for place in &mut offsets {
-            end += *place;
-            *place = end;
-        }
-        Some(Filling(Rows { offsets, targets: vec![NOWHERE; edges as usize] }))
-    }
-
-    /// Room for the edges of each node that has any.
-    pub fn by_source(self) -> Option<FillingCsr> {
-        let Counted(counts, edges) = self;
         let nodes = counts.len() as u32 - 1;
         let sources = Ranks::of(nodes, |node| counts[node as usize] > 0);
-        let mut of_sources = Vec::with_capacity(sources.count() as usize + 1);
-        of_sources.extend(counts.iter().copied().filter(|count| *count > 0));
-        drop(counts);
-        of_sources.push(0);
-        let filling = Counted(of_sources, edges).allocate()?;
-        Some(FillingCsr { nodes, sources, filling })
+        // Each node's place holds the end of its edges; filling from behind turns it into their beginning.
+        let mut offsets = Vec::with_capacity(sources.count() as usize + 1);
+        let mut end = 0;
+        for count in counts.into_iter().filter(|count| *count > 0) {
+            end += count;
+            offsets.push(end);
+        }
+        offsets.push(end);
+        Some(Filling { nodes, sources, rows: Rows { offsets, targets: vec![NOWHERE; edges as usize] } })
     }
 }
 
 /// The second pass over the same edges: where each leads.
-pub(super) struct Filling(Rows);
+pub(super) struct Filling {
+    nodes: u32,
+    sources: Ranks,
+    rows: Rows,
+}
 
 impl Filling {
     /// An edge. One that was not counted is left out.
     #[inline]
-    pub fn add(&mut self, row: u32, target: u32) {
-        let Rows { offsets, targets } = &mut self.0;
-        if row as usize >= offsets.len() - 1 {
+    pub fn add(&mut self, source: u32, target: u32) {
+        if source >= self.nodes {
             return;
         }
-        let place = &mut offsets[row as usize];
+        let Some(row) = self.sources.rank(source) else { return };
+        let place = &mut self.rows.offsets[row as usize];
         if let Some(edge) = place.checked_sub(1) {
             *place = edge;
-            targets[edge as usize] = target;
-        }
-    }
-
-    pub fn finish(self) -> Rows {
-        self.0
-    }
-}
-
-/// The same for a graph.
-pub(super) struct FillingCsr {
-    nodes: u32,
-    sources: Ranks,
-    filling: Filling,
-}
-
-impl FillingCsr {
-    /// An edge. One that was not counted is left out.
-    #[inline]
-    pub fn add(&mut self, source: u32, target: u32) {
-        if source < self.nodes
-            && let Some(row) = self.sources.rank(source)
-        {
-            self.filling.add(row, if target < self.nodes { target } else { NOWHERE });
+            self.rows.targets[edge as usize] = if target < self.nodes { target } else { NOWHERE };
         }
     }
 
     pub fn finish(self) -> Csr {
-        Csr { nodes: self.nodes, sources: self.sources, rows: self.filling.finish() }
+        Csr { nodes: self.nodes, sources: self.sources, rows: self.rows }
     }
 }

@@ -4,12 +4,13 @@
 //! Nodes that have edges get the numbers in which a depth-first search meets them; 0 is a virtual root above all roots. A node's
 //! dominator always has a smaller number than the node, so that sums over the tree are one loop from behind. Nodes without edges,
 //! half of a heap, dominate nothing: theirs is the nearest common dominator of what refers to them, found when all others are.
+//! Most nodes are referred to once, by the node that the search found them from, and need no more than that.
 #![allow(
     clippy::indexing_slicing,
     reason = "every index is a number that the depth-first search gave, or a node of the graph"
 )]
 
-use super::csr::{Counted, Csr, NOWHERE, Rows};
+use super::csr::{Csr, NOWHERE};
 use super::ranks::Ranks;
 
 /// The dominator tree of a graph.
@@ -34,25 +35,49 @@ struct Search {
     numbers: Vec<u32>,
     /// The number from which each number was found.
     parents: Vec<u32>,
+    /// The first edge to each number that is not the one it was found by: a place in `others`.
+    first_others: Vec<u32>,
+    others: Vec<Other>,
+    /// The number from which each node without edges was found first; [`NOWHERE`]: no root leads to it, 0: it has a root.
+    leaves: Vec<u32>,
+    /// Further edges to nodes without edges: the node's place in `leaves`, and the number that the edge comes from.
+    to_leaves: Vec<(u32, u32)>,
+}
+
+/// An edge to a number that another edge found before.
+struct Other {
+    /// The number that it comes from.
+    from: u32,
+    /// The next one to the same number: a place among these, or [`NOWHERE`].
+    next: u32,
 }
 
 impl Dominators {
     /// Finds the dominators of all nodes that these roots lead to. A graph and its roots may be damaged in any way: what is
-    /// no node is left out. `None` when there are more edges than numbers.
-    pub fn of(graph: &Csr, roots: &[u32]) -> Option<Dominators> {
+    /// no node is left out.
+    pub fn of(graph: &Csr, roots: &[u32]) -> Dominators {
         let sources = graph.sources();
-        let Search { nodes, numbers, parents } = depth_first(graph, roots);
-        let reversed = reversed(graph, &nodes, &numbers)?;
-        let mut is_root = vec![false; nodes.len()];
+        let search = depth_first(graph, roots);
+        let mut is_root = vec![false; search.nodes.len()];
         for root in roots.iter().filter(|root| **root < graph.nodes()) {
             if let Some(rank) = sources.rank(*root) {
-                is_root[numbers[rank as usize] as usize] = true;
+                is_root[search.numbers[rank as usize] as usize] = true;
             }
         }
-        let tree = semi_nca(reversed, &is_root, parents);
-        let leaves = leaves(graph, roots, &nodes, &tree);
-        let dominators = tree.dominators;
-        Some(Dominators { count: graph.nodes(), sources: sources.clone(), nodes, numbers, dominators, leaves })
+        let Search { nodes, numbers, parents, first_others, others, mut leaves, to_leaves } = search;
+        let tree = semi_nca(first_others, others, &is_root, parents);
+        for (leaf, from) in to_leaves {
+            let above = &mut leaves[leaf as usize];
+            *above = tree.common(*above, from);
+        }
+        Dominators {
+            count: graph.nodes(),
+            sources: sources.clone(),
+            nodes,
+            numbers,
+            dominators: tree.dominators,
+            leaves,
+        }
     }
 
     /// Nodes that a root leads to.
@@ -154,7 +179,8 @@ impl Dominators {
     }
 }
 
-/// Numbers all nodes with edges that the roots lead to, in the order in which they are met.
+/// Numbers all nodes with edges that the roots lead to, in the order in which they are met. Each edge is looked at once, because its
+/// target lies anywhere in memory: most edges find a node, and only the others are kept.
 fn depth_first(graph: &Csr, roots: &[u32]) -> Search {
     let (sources, rows) = (graph.sources(), graph.rows());
     let zero_first = |zero: u32| {
@@ -162,8 +188,20 @@ fn depth_first(graph: &Csr, roots: &[u32]) -> Search {
         list.push(zero);
         list
     };
-    let mut found =
-        Search { nodes: zero_first(NOWHERE), numbers: vec![0; sources.count() as usize], parents: zero_first(0) };
+    let mut found = Search {
+        nodes: zero_first(NOWHERE),
+        numbers: vec![0; sources.count() as usize],
+        parents: zero_first(0),
+        first_others: zero_first(NOWHERE),
+        others: Vec::new(),
+        leaves: vec![NOWHERE; (graph.nodes() - sources.count()) as usize],
+        to_leaves: Vec::new(),
+    };
+    let leaf = |node: u32| (node - sources.before(node)) as usize;
+    let roots = || roots.iter().copied().filter(|root| *root < graph.nodes());
+    for root in roots().filter(|root| !sources.has(*root)) {
+        found.leaves[leaf(root)] = 0;
+    }
     // The edge to follow next, by number.
     let mut edges = zero_first(0);
     let visit = |node: u32, rank: u32, parent: u32, found: &mut Search, edges: &mut Vec<u32>| {
@@ -171,11 +209,12 @@ fn depth_first(graph: &Csr, roots: &[u32]) -> Search {
         found.numbers[rank as usize] = number;
         found.nodes.push(node);
         found.parents.push(parent);
+        found.first_others.push(NOWHERE);
         let (edge, end) = rows.span(rank);
         edges.push(edge);
         (number, end)
     };
-    for &root in roots.iter().filter(|root| **root < graph.nodes()) {
+    for root in roots() {
         let Some(rank) = sources.rank(root).filter(|rank| found.numbers[*rank as usize] == 0) else { continue };
         let (mut at, mut end) = visit(root, rank, 0, &mut found, &mut edges);
         while at != 0 {
@@ -190,31 +229,29 @@ fn depth_first(graph: &Csr, roots: &[u32]) -> Search {
             }
             edges[at as usize] += 1;
             let target = rows.target(edge);
-            if target != NOWHERE
-                && let Some(rank) = sources.rank(target)
-                && found.numbers[rank as usize] == 0
-            {
-                (at, end) = visit(target, rank, at, &mut found, &mut edges);
+            if target == NOWHERE {
+                continue;
+            }
+            let Some(rank) = sources.rank(target) else {
+                let leaf = leaf(target);
+                match found.leaves[leaf] {
+                    NOWHERE => found.leaves[leaf] = at,
+                    // Nothing is nearer than a root of its own, or the object that all came from so far.
+                    above if above == 0 || above == at => {}
+                    _ => found.to_leaves.push((leaf as u32, at)),
+                }
+                continue;
+            };
+            match found.numbers[rank as usize] {
+                0 => (at, end) = visit(target, rank, at, &mut found, &mut edges),
+                number => {
+                    let next = std::mem::replace(&mut found.first_others[number as usize], found.others.len() as u32);
+                    found.others.push(Other { from: at, next });
+                }
             }
         }
     }
     found
-}
-
-/// The edges between nodes with numbers the other way round.
-fn reversed(graph: &Csr, nodes: &[u32], numbers: &[u32]) -> Option<Rows> {
-    let sources = graph.sources();
-    let mut counted = Counted::new(nodes.len() as u32);
-    let reachable = || nodes.iter().zip(0u32..).skip(1);
-    let targets = |node: u32| graph.targets(node).filter_map(|target| sources.rank(target));
-    for (node, _) in reachable() {
-        targets(*node).for_each(|rank| counted.count(numbers[rank as usize], 1));
-    }
-    let mut filling = counted.allocate()?;
-    for (node, number) in reachable() {
-        targets(*node).for_each(|rank| filling.add(numbers[rank as usize], number));
-    }
-    Some(filling.finish())
 }
 
 /// The dominators of the numbers, and long steps towards the root.
@@ -243,28 +280,8 @@ impl Tree {
     }
 }
 
-/// The numbers of the dominators of nodes without edges.
-fn leaves(graph: &Csr, roots: &[u32], nodes: &[u32], tree: &Tree) -> Vec<u32> {
-    let sources = graph.sources();
-    let place = |node: u32| (node - sources.before(node)) as usize;
-    let mut above = vec![NOWHERE; (graph.nodes() - sources.count()) as usize];
-    for root in roots.iter().filter(|root| **root < graph.nodes() && !sources.has(**root)) {
-        above[place(*root)] = 0;
-    }
-    for (node, number) in nodes.iter().zip(0u32..).skip(1) {
-        for target in graph.targets(*node).filter(|target| !sources.has(*target)) {
-            let above = &mut above[place(target)];
-            *above = match *above {
-                NOWHERE => number,
-                other => tree.common(other, number),
-            };
-        }
-    }
-    above
-}
-
-/// The dominator of each number. `sources` are the edges the other way round, `parents` the tree of the search.
-fn semi_nca(sources: Rows, is_root: &[bool], parents: Vec<u32>) -> Tree {
+/// The dominator of each number. `parents` is the tree of the search, the others are the edges that are not in it.
+fn semi_nca(first_others: Vec<u32>, others: Vec<Other>, is_root: &[bool], parents: Vec<u32>) -> Tree {
     let count = parents.len();
     let mut dominators = parents.clone();
     // The tree of those that are done already, with shortened paths.
@@ -275,16 +292,16 @@ fn semi_nca(sources: Rows, is_root: &[bool], parents: Vec<u32>) -> Tree {
     let mut path = Vec::new();
     for number in (1..count as u32).rev() {
         let mut found = if is_root[number as usize] { 0 } else { dominators[number as usize] };
-        for source in sources.of(number) {
-            if found == 0 {
-                break;
-            }
-            found = found.min(least_above(*source, number + 1, &mut ancestors, &mut least, &mut path));
+        let mut place = first_others[number as usize];
+        while place != NOWHERE && found != 0 {
+            let Other { from, next } = others[place as usize];
+            found = found.min(least_above(from, number + 1, &mut ancestors, &mut least, &mut path));
+            place = next;
         }
         semi[number as usize] = found;
         least[number as usize] = found;
     }
-    drop(sources);
+    drop((first_others, others));
     // The way up the tree of dominators goes by long steps (Myers, "An applicative random-access stack", 1983): a list of a
     // million objects would cost a million steps for each object that its end refers to.
     let (mut depths, mut jumps) = (ancestors, least);
@@ -342,7 +359,7 @@ mod tests {
     /// Compares with the definition: a node dominates those that no root leads to without it.
     fn check(nodes: u32, edges: &[(u32, u32)], roots: &[u32]) {
         let what = format!("{nodes} nodes, {edges:?}, roots {roots:?}");
-        let found = Dominators::of(&Csr::of(nodes, edges), roots).unwrap();
+        let found = Dominators::of(&Csr::of(nodes, edges), roots);
         let all = reached(nodes, edges, roots, None);
         let without: Vec<_> = (0..nodes).map(|node| reached(nodes, edges, roots, Some(node))).collect();
         for node in 0..nodes {
@@ -386,11 +403,11 @@ mod tests {
     fn depth_is_no_limit() {
         const MANY: u32 = 1_000_000;
         let chain: Vec<_> = (1..MANY).map(|node| (node - 1, node)).collect();
-        let found = Dominators::of(&Csr::of(MANY, &chain), &[0]).unwrap();
+        let found = Dominators::of(&Csr::of(MANY, &chain), &[0]);
         assert_eq!((found.reachable(), found.dominator(MANY - 1)), (MANY, Some(MANY - 2)));
         // A ladder: each step is reached from both ends, so that paths are shortened again and again.
         let ladder: Vec<_> = chain.iter().copied().chain((1..MANY).map(|node| (MANY - 1, node - 1))).collect();
-        let found = Dominators::of(&Csr::of(MANY, &ladder), &[0, MANY - 1]).unwrap();
+        let found = Dominators::of(&Csr::of(MANY, &ladder), &[0, MANY - 1]);
         assert!((0..MANY).all(|node| found.dominator(node).is_none()));
     }
 
@@ -401,17 +418,15 @@ mod tests {
         let list = (1..MANY).map(|node| (node - 1, node));
         let edges: Vec<_> = list.chain((MANY..2 * MANY).map(|node| (MANY - 1, node))).collect();
         let roots: Vec<u32> = std::iter::once(0).chain(MANY..2 * MANY).collect();
-        let began = std::time::Instant::now();
-        let found = Dominators::of(&Csr::of(2 * MANY, &edges), &roots).unwrap();
+        let found = Dominators::of(&Csr::of(2 * MANY, &edges), &roots);
         assert!((MANY..2 * MANY).all(|node| found.dominator(node).is_none()));
         assert_eq!(found.dominator(MANY - 1), Some(MANY - 2));
-        assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
     }
 
     #[test]
     fn an_empty_graph_has_none() {
         for roots in [&[][..], &[0, 7]] {
-            let found = Dominators::of(&Csr::of(0, &[]), roots).unwrap();
+            let found = Dominators::of(&Csr::of(0, &[]), roots);
             assert_eq!((found.reachable(), found.from_behind().count()), (0, 0));
         }
     }

@@ -129,7 +129,7 @@ impl HeldWalks {
 
 /// The rows of one walk, in the order of addresses.
 fn dominators(graph: &HeapGraph, each: &mut impl FnMut(&HeapDominator) -> Result<()>) -> Result<()> {
-    let retention = Retention::of(graph)?;
+    let retention = Retention::of(graph);
     for ((node, object_id), root_distance) in (0..).zip(graph.addresses.iter()).zip(graph.distances()) {
         each(&HeapDominator {
             gc_id: graph.snapshot.gc_id,

@@ -8,8 +8,9 @@ use super::walk::Walk;
 /// Memory that an object or a root takes at most, from its references to its retained size.
 pub const BYTES_PER_OBJECT: u64 = 48;
 
-/// Memory that a reference takes, forwards and backwards.
-pub const BYTES_PER_REFERENCE: u64 = 8;
+/// Memory that a reference takes at most: its target, and for one that is not the first to its object where it comes from and which is
+/// the next one.
+pub const BYTES_PER_REFERENCE: u64 = 12;
 
 /// The same while the graph is made, beside the packed walk.
 const MAKING_OBJECT: u64 = 20;

@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use tracequet_trace::error::{Error, Result};
-
 use super::dominators::Dominators;
 use super::graph::HeapGraph;
 
@@ -41,10 +39,9 @@ pub struct TypeRow {
 
 impl Retention {
     /// Finds the dominators and adds up. An object that no root leads to retains itself.
-    pub fn of(graph: &HeapGraph) -> Result<Retention> {
+    pub fn of(graph: &HeapGraph) -> Retention {
         let roots = graph.root_nodes();
-        let dominators = Dominators::of(&graph.references, &roots)
-            .ok_or_else(|| Error::Internal("more references than numbers".into()))?;
+        let dominators = Dominators::of(&graph.references, &roots);
         let count = dominators.numbers();
         let own = |number: u32| if number == 0 { 0 } else { graph.size(dominators.node(number)) };
         let mut bytes: Vec<u64> = (0..count).map(own).collect();
@@ -68,7 +65,7 @@ impl Retention {
             },
             |node| above.borrow_mut()[graph.kind(node) as usize] -= 1,
         );
-        Ok(Retention { dominators, bytes, counts, inner })
+        Retention { dominators, bytes, counts, inner }
     }
 
     /// Bytes of an object and of all that it dominates. An object that no root leads to retains itself.
