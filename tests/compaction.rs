@@ -148,6 +148,61 @@ fn compacted_recordings_have_the_same_rows() {
     }
 }
 
+/// What is read of many recordings at once is what is read of each alone, wherever their rows lie.
+#[test]
+fn recordings_that_are_read_together_have_their_own_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let [lake, plain] = ["lake", "plain"].map(|name| folder.path().join(name));
+    append(&lake, &SAMPLES[..4], &["--tables", "trace,process,gc,method,cpu_sample,event_type,metric"]);
+    done("compact", &lake, &["--grace", "0"]);
+    append(&lake, &SAMPLES[4..], &["--tables", "trace,gc,method"]);
+    let set = Dataset::open(&lake).unwrap();
+    let keys: Vec<&str> = set.recordings().iter().map(|info| info.trace_id.as_str()).collect();
+    let shown = |batches: Vec<tracequet::dataset::read::arrow_array::RecordBatch>| -> Vec<String> {
+        let rows =
+            batches.iter().flat_map(|batch| (0..batch.num_rows()).map(|row| format!("{:?}", batch.slice(row, 1))));
+        rows.collect()
+    };
+    let mut compared = 0;
+    // Each choice of five recordings, in turn and the other way round.
+    for choice in 1..32u32 {
+        let mut chosen: Vec<&str> = (0..5).filter(|at| choice >> at & 1 == 1).map(|at| keys[at]).collect();
+        if choice % 2 == 0 {
+            chosen.reverse();
+        }
+        for (table, column) in [("gc", "gc_id"), ("method", "method_id"), ("cpu_sample", "ts_ns"), ("metric", "name")] {
+            let mut together = vec![Vec::new(); chosen.len()];
+            let have = set
+                .each_batch(
+                    table,
+                    &chosen,
+                    |_| Ok(vec![column]),
+                    |place, batch| {
+                        together[place].push(batch.clone());
+                        Ok(())
+                    },
+                )
+                .unwrap();
+            for ((key, found), has_it) in chosen.iter().zip(together).zip(have) {
+                let alone = set.recording(Some(key)).unwrap().table(table);
+                assert_eq!(has_it, alone.is_ok(), "{table} of {key}");
+                let alone =
+                    alone.map(|table| table.scan().columns([column]).batches().unwrap().map(Result::unwrap).collect());
+                let alone = shown(alone.unwrap_or_default());
+                assert!(shown(found) == alone, "{table} of {key} among {chosen:?}");
+                compared += alone.len();
+            }
+        }
+    }
+    assert!(compared > 10_000, "{compared} rows");
+    // The figures, and what makes recordings comparable, are read so.
+    append(&plain, &SAMPLES[..4], &["--tables", "trace,process,gc,method,cpu_sample,event_type,metric"]);
+    append(&plain, &SAMPLES[4..], &["--tables", "trace,gc,method"]);
+    let stats = |lake: &Path| run(&["stats", text(lake), "--json"]);
+    let (packed, apart) = (stats(&lake), stats(&plain));
+    assert!(packed.out.len() > 10_000 && packed.out == apart.out && packed.code == apart.code, "{}", packed.err);
+}
+
 #[test]
 fn recordings_of_packs_go_are_reduced_and_come_back() {
     let folder = tempfile::tempdir().unwrap();

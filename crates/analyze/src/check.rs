@@ -32,7 +32,8 @@ pub fn runs(dataset: &Dataset, wanted: &[LabelTest], keys: Option<&[String]>) ->
     let keys: Option<HashSet<&str>> = keys.map(|keys| keys.iter().map(String::as_str).collect());
     let is_of_keys =
         |one: &Candidate<'_>| one.is_damaged() || keys.as_ref().is_none_or(|keys| keys.contains(one.trace_id));
-    candidates(dataset, wanted).iter().filter(|one| is_of_keys(one)).map(|one| one.run(dataset)).collect()
+    let chosen: Vec<Candidate<'_>> = candidates(dataset, wanted).into_iter().filter(is_of_keys).collect();
+    candidate::read(&chosen, dataset)
 }
 
 /// The keys of the newest recording and of those with the same labels, or of it alone when it has none. Of recordings

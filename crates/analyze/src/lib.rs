@@ -33,7 +33,7 @@ fn held(recording: &Recording<'_>, table: &str, rows: u64, bytes: u64) -> Result
 
 /// Counts the texts of a table that are copied: a file of some kilobytes can repeat a long one as often as it likes.
 struct HeldTexts<'r> {
-    recording: &'r Recording<'r>,
+    recording: Recording<'r>,
     table: &'static str,
     bytes: u64,
     most: u64,
@@ -43,8 +43,8 @@ struct HeldTexts<'r> {
 const MAX_TEXT: u64 = 256 << 20;
 
 impl<'r> HeldTexts<'r> {
-    fn of(recording: &'r Recording<'r>, table: &'static str) -> HeldTexts<'r> {
-        HeldTexts { recording, table, bytes: 0, most: recording.max_held().min(MAX_TEXT) }
+    fn of(recording: &Recording<'r>, table: &'static str) -> HeldTexts<'r> {
+        HeldTexts { recording: *recording, table, bytes: 0, most: recording.max_held().min(MAX_TEXT) }
     }
 
     /// With a bound of their own.

@@ -9,7 +9,8 @@ mod rows;
 mod seen;
 mod types;
 
-use tracequet_dataset::read::{Column, Recording};
+use tracequet_dataset::read::arrow_array::RecordBatch;
+use tracequet_dataset::read::{Column, Dataset, Recording};
 use tracequet_trace::error::{Error, Result};
 
 use super::{HeldTexts, held};
@@ -30,19 +31,55 @@ const MAX_TEXT: u64 = 64 << 20;
 /// All figures of a recording: the rows of its table `metric`, or, where that was left out, what the other tables give.
 /// Counts and sums of empty sets are 0 where such events were recorded. Otherwise there is no value, but the reason.
 pub fn metrics(recording: &Recording<'_>) -> Result<Vec<Metric>> {
-    if recording.table(TABLE).is_ok() { stored(recording) } else { computed(recording) }
+    let Ok(table) = recording.table(TABLE) else { return computed(recording) };
+    let mut stored = Stored::of(recording);
+    for batch in table.scan().columns(COLUMNS).batches()? {
+        stored.add(&batch?)?;
+    }
+    Ok(stored.found)
 }
 
-fn stored(recording: &Recording<'_>) -> Result<Vec<Metric>> {
-    let (mut found, mut texts) = (Vec::new(), HeldTexts::of(recording, TABLE).up_to(MAX_TEXT));
-    let columns = ["name", "key", "value", "missing", "observation_count", "worst", "scope", "process_id", "source"];
-    for batch in recording.table(TABLE)?.scan().columns(columns).batches()? {
-        let batch = batch?;
-        let column = |name| Column::of(&batch, name);
+/// The same of recordings with these keys, in their order.
+pub(crate) fn metrics_of_all(dataset: &Dataset, keys: &[&str]) -> Result<Vec<Vec<Metric>>> {
+    let recordings = keys.iter().map(|key| dataset.recording(Some(key))).collect::<Result<Vec<_>>>()?;
+    let mut stored: Vec<Stored<'_>> = recordings.iter().map(Stored::of).collect();
+    let have = dataset.each_batch(
+        TABLE,
+        keys,
+        |_| Ok(COLUMNS.to_vec()),
+        |place, batch| stored.get_mut(place).map_or(Ok(()), |stored| stored.add(batch)),
+    )?;
+    let figures = |((recording, stored), has_them): ((&Recording<'_>, Stored<'_>), bool)| match has_them {
+        true => Ok(stored.found),
+        false => computed(recording),
+    };
+    recordings.iter().zip(stored).zip(have).map(figures).collect()
+}
+
+/// The columns of figures.
+const COLUMNS: [&str; 9] =
+    ["name", "key", "value", "missing", "observation_count", "worst", "scope", "process_id", "source"];
+
+/// The figures of a recording, as the rows of its table `metric` come.
+struct Stored<'r> {
+    recording: Recording<'r>,
+    found: Vec<Metric>,
+    texts: HeldTexts<'r>,
+}
+
+impl<'r> Stored<'r> {
+    fn of(recording: &Recording<'r>) -> Stored<'r> {
+        let texts = HeldTexts::of(recording, TABLE).up_to(MAX_TEXT);
+        Stored { recording: *recording, found: Vec::new(), texts }
+    }
+
+    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        let column = |name| Column::of(batch, name);
         let (name, key, value) = (column("name")?, column("key")?, column("value")?);
         let (observations, worst) = (column("observation_count")?, column("worst")?);
         let (missing, source) = (column("missing")?, column("source")?);
         let (scope, process) = (column("scope")?, column("process_id")?);
+        let Stored { recording, found, texts } = self;
         for row in 0..batch.num_rows() {
             let (name, key) = (name.text(row).unwrap_or_default(), key.text(row));
             texts.count(name.len() + key.map_or(0, str::len))?;
@@ -57,14 +94,11 @@ fn stored(recording: &Recording<'_>) -> Result<Vec<Metric>> {
             });
         }
         if found.len() > MAX_METRICS {
-            return Err(Error::TooLarge(format!(
-                "the recording {} has more than {MAX_METRICS} rows of {TABLE}",
-                recording.info().trace_id
-            )));
+            let key = &recording.info().trace_id;
+            return Err(Error::TooLarge(format!("the recording {key} has more than {MAX_METRICS} rows of {TABLE}")));
         }
-        held(recording, TABLE, found.len() as u64, 256)?;
+        held(recording, TABLE, found.len() as u64, 256)
     }
-    Ok(found)
 }
 
 /// What the recording says of the events that figures and findings are made of; nothing seen yet.

@@ -6,7 +6,7 @@ use tracequet_dataset::read::Dataset;
 use tracequet_trace::error::Result;
 use tracequet_trace::time::{format_utc, system_time_to_utc_ns};
 
-use super::candidate::{Candidate, LabelTest, candidates};
+use super::candidate::{Candidate, LabelTest, candidates, read};
 use super::fingerprint::incomparable;
 use super::run::Run;
 
@@ -53,14 +53,14 @@ impl Baseline {
         let keys: HashSet<&str> = new.iter().map(|run| run.trace_id.as_str()).collect();
         let mut all = candidates(dataset, wanted);
         all.retain(|one| !keys.contains(one.trace_id));
-        self.chosen(all, new, |one| one.run(dataset).map(Some))
+        self.chosen(all, new, |some| read(some, dataset))
     }
 
     fn chosen<'c>(
         &self,
         all: Vec<Candidate<'c>>,
         new: &[Run],
-        read: impl Fn(&Candidate<'c>) -> Result<Option<Run>>,
+        read: impl Fn(&[Candidate<'c>]) -> Result<Vec<Run>>,
     ) -> Result<(Vec<Run>, Vec<String>)> {
         let mut all = self.since(all, new);
         if self.last.is_some() {
@@ -98,15 +98,13 @@ impl Baseline {
         &self,
         all: Vec<Candidate<'c>>,
         new: &[Run],
-        read: impl Fn(&Candidate<'c>) -> Result<Option<Run>>,
+        read: impl Fn(&[Candidate<'c>]) -> Result<Vec<Run>>,
     ) -> Result<Vec<Run>> {
-        let Some(last) = self.last else {
-            return all.iter().filter_map(|one| read(one).transpose()).collect();
-        };
+        let Some(last) = self.last else { return read(&all) };
         let wanted = last.max(ENOUGH);
         let (mut runs, mut comparable, mut values, mut looked_at) =
             (Vec::new(), 0usize, BTreeSet::new(), BTreeSet::new());
-        for one in &all {
+        for (place, one) in all.iter().enumerate() {
             let value = self.by.as_ref().map(|label| one.label(label).unwrap_or_default());
             let is_enough = match value {
                 // Older runs of a value that is taken belong to it.
@@ -120,13 +118,14 @@ impl Baseline {
                 (true, Some(_)) => continue,
                 (false, _) => {}
             }
-            let Some(run) = read(one)? else { continue };
             looked_at.extend(value);
-            if incomparable(new, std::slice::from_ref(&run)).is_none() {
-                comparable += 1;
-                values.extend(value);
+            for run in read(all.get(place..=place).unwrap_or_default())? {
+                if incomparable(new, std::slice::from_ref(&run)).is_none() {
+                    comparable += 1;
+                    values.extend(value);
+                }
+                runs.push(run);
             }
-            runs.push(run);
         }
         Ok(runs)
     }
@@ -221,7 +220,8 @@ mod tests {
         /// What `read` gives for runs that are in memory.
         fn of(&self, all: Vec<Run>, new: &[Run]) -> (Vec<Run>, Vec<String>) {
             let candidates: Vec<Candidate<'_>> = all.iter().map(Candidate::of).collect();
-            let read = |one: &Candidate<'_>| Ok(all.iter().find(|run| run.trace_id == one.trace_id).cloned());
+            let of = |one: &Candidate<'_>| all.iter().find(|run| run.trace_id == one.trace_id).cloned();
+            let read = |some: &[Candidate<'_>]| Ok(some.iter().filter_map(of).collect());
             self.chosen(candidates, new, read).unwrap()
         }
     }

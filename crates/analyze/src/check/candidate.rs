@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use tracequet_dataset::read::{Dataset, RecordingInfo};
 use tracequet_trace::error::Result;
 
-use super::fingerprint::fingerprint;
+use super::fingerprint::fingerprints;
 use super::run::Run;
-use crate::metrics::metrics;
+use crate::metrics::metrics_of_all;
 use crate::rules::matches;
 
 /// A label that recordings have to have, or not to have: name, whether they have to, and the value, where `*` stands for
@@ -74,23 +74,24 @@ impl<'d> Candidate<'d> {
     pub(super) fn label(&self, name: &str) -> Option<&'d str> {
         self.labels?.get(name).map(String::as_str)
     }
+}
 
-    /// Reads what makes it comparable, and its figures.
-    pub(super) fn run(&self, dataset: &Dataset) -> Result<Run> {
-        let (mut marks, mut figures) = (BTreeMap::new(), Vec::new());
-        if !self.is_failed {
-            let recording = dataset.recording(Some(self.trace_id))?;
-            (marks, figures) = (fingerprint(&recording)?, metrics(&recording)?);
+/// Reads what makes recordings comparable, and their figures.
+pub(super) fn read(candidates: &[Candidate<'_>], dataset: &Dataset) -> Result<Vec<Run>> {
+    let keys: Vec<&str> = candidates.iter().filter(|one| !one.is_failed).map(|one| one.trace_id).collect();
+    let mut known = fingerprints(dataset, &keys)?.into_iter().zip(metrics_of_all(dataset, &keys)?);
+    let run = |one: &Candidate<'_>| {
+        let (fingerprint, metrics) = if one.is_failed { Default::default() } else { known.next().unwrap_or_default() };
+        Run {
+            trace_id: one.trace_id.to_owned(),
+            start: one.start.to_owned(),
+            labels: one.labels.cloned().unwrap_or_default(),
+            has_losses: one.has_losses,
+            is_failed: one.is_failed,
+            is_damaged: one.is_damaged(),
+            fingerprint,
+            metrics,
         }
-        Ok(Run {
-            trace_id: self.trace_id.to_owned(),
-            start: self.start.to_owned(),
-            labels: self.labels.cloned().unwrap_or_default(),
-            has_losses: self.has_losses,
-            is_failed: self.is_failed,
-            is_damaged: self.is_damaged(),
-            fingerprint: marks,
-            metrics: figures,
-        })
-    }
+    };
+    Ok(candidates.iter().map(run).collect())
 }

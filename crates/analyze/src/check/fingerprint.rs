@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracequet_dataset::read::{Column, Recording};
+use tracequet_dataset::read::arrow_array::RecordBatch;
+use tracequet_dataset::read::{Column, Dataset, Table};
 use tracequet_trace::error::Result;
 
 use super::run::Run;
@@ -22,84 +23,55 @@ const ENOUGH_COLLECTIONS: usize = 8;
 /// Tables that a fingerprint is made of.
 pub const TABLES: [&str; 7] = ["trace", "process", "gc", "gc_tuning", "event_type", "session_provider", SETTINGS];
 
+/// The columns of a table, and what a value of each is called; of several columns all together.
+type Asked = (&'static [&'static str], &'static str);
+
+const ASKED: [(&str, &[Asked]); 6] = [
+    (
+        "trace",
+        &[(&["container"], "container"), (&["processor_count"], "processors"), (&["pointer_size"], "pointer size")],
+    ),
+    (
+        "process",
+        &[
+            (&["os"], "system"),
+            (&["arch"], "architecture"),
+            (&["runtime_version"], "runtime version"),
+            (&["runtime_version", "startup_flags"], FLAGS),
+        ],
+    ),
+    ("gc", &[(&["heap_count"], HEAPS)]),
+    (
+        SETTINGS,
+        &[
+            (&["hard_limit"], "GC heap hard limit"),
+            (&["bit_settings", "loh_threshold", "gen0_min_budget_config", "gen0_max_budget_config"], "GC settings"),
+        ],
+    ),
+    ("event_type", &[(&["provider_name"], "providers")]),
+    ("session_provider", &[(&["provider_name", "keywords", "level", "arguments", "event_ids"], "what was asked for")]),
+];
+
 /// Container, processors, width, system, runtime, mode, heaps, limits and DATAS of the collector, the providers that were recorded,
-/// and what was asked of them where `tracequet collect` recorded it.
-pub(super) fn fingerprint(recording: &Recording<'_>) -> Result<BTreeMap<&'static str, String>> {
-    // The columns of a table, and what a value of each is called; of several columns all together.
-    type Asked = (&'static [&'static str], &'static str);
-    const ASKED: [(&str, &[Asked]); 6] = [
-        (
-            "trace",
-            &[(&["container"], "container"), (&["processor_count"], "processors"), (&["pointer_size"], "pointer size")],
-        ),
-        (
-            "process",
-            &[
-                (&["os"], "system"),
-                (&["arch"], "architecture"),
-                (&["runtime_version"], "runtime version"),
-                (&["runtime_version", "startup_flags"], FLAGS),
-            ],
-        ),
-        ("gc", &[(&["heap_count"], HEAPS)]),
-        (
-            SETTINGS,
-            &[
-                (&["hard_limit"], "GC heap hard limit"),
-                (&["bit_settings", "loh_threshold", "gen0_min_budget_config", "gen0_max_budget_config"], "GC settings"),
-            ],
-        ),
-        ("event_type", &[(&["provider_name"], "providers")]),
-        (
-            "session_provider",
-            &[(&["provider_name", "keywords", "level", "arguments", "event_ids"], "what was asked for")],
-        ),
-    ];
-    let mut found = BTreeMap::new();
-    // Each table is opened once: with many recordings that is most of the work.
+/// and what was asked of them where `tracequet collect` recorded it: of the recordings with these keys, in their order.
+pub(super) fn fingerprints(dataset: &Dataset, keys: &[&str]) -> Result<Vec<BTreeMap<&'static str, String>>> {
+    let mut found: Vec<BTreeMap<&'static str, String>> = vec![BTreeMap::new(); keys.len()];
     for (table, asked) in ASKED {
-        let is_of_settings = table == SETTINGS;
-        let Ok(table) = recording.table(table) else { continue };
-        let mut asked = asked.to_vec();
-        if is_of_settings {
-            // What a recording describes itself may have other fields.
-            let schema = table.scan().batches()?.schema();
-            asked.retain(|(columns, _)| columns.iter().all(|name| schema.field_with_name(name).is_ok()));
-        }
-        let mut values: Vec<BTreeSet<String>> = vec![BTreeSet::new(); asked.len()];
-        let columns: BTreeSet<&str> = asked.iter().flat_map(|(columns, _)| columns.iter().copied()).collect();
-        for batch in table.scan().columns(columns).batches()? {
-            let batch = batch?;
-            for ((columns, name), values) in asked.iter().zip(&mut values) {
-                let all =
-                    columns.iter().map(|name| Ok((*name, Column::of(&batch, name)?))).collect::<Result<Vec<_>>>()?;
-                for row in 0..batch.num_rows() {
-                    let text =
-                        |(name, column): &(&str, Column<'_>)| match column.text(row) {
-                            Some(text) => (!text.is_empty()).then(|| text.to_owned()),
-                            None => column.number(row).filter(|number| *number > 0 || is_of_settings).map(|number| {
-                                match *name {
-                                    "keywords" => format!("{number:#x}"),
-                                    _ => number.to_string(),
-                                }
-                            }),
-                        };
-                    let mut words: Vec<String> = all.iter().filter_map(text).collect();
-                    if *name == FLAGS && !words.is_empty() {
-                        // One event has both, so that a runtime of which the version is known has these flags, and no others.
-                        words = vec![words.get(1).cloned().unwrap_or_else(|| "none".to_owned())];
-                    }
-                    if !words.is_empty() {
-                        values.insert(words.join(":"));
-                    }
-                }
+        let mut values: Vec<Vec<BTreeSet<String>>> = vec![vec![BTreeSet::new(); asked.len()]; keys.len()];
+        let have = dataset.each_batch(
+            table,
+            keys,
+            |found| columns(found, asked),
+            |place, batch| values.get_mut(place).map_or(Ok(()), |values| add(table, asked, batch, values)),
+        )?;
+        for ((found, values), _) in found.iter_mut().zip(values).zip(have).filter(|(_, has_it)| *has_it) {
+            for ((_, name), values) in asked.iter().zip(values) {
+                found.insert(*name, values.into_iter().collect::<Vec<_>>().join(", "));
             }
         }
-        for ((_, name), values) in asked.iter().zip(values) {
-            found.insert(*name, values.into_iter().collect::<Vec<_>>().join(", "));
-        }
     }
-    if let Some(is_on) = has_datas(recording)? {
+    for (found, is_on) in found.iter_mut().zip(datas(dataset, keys)?) {
+        let Some(is_on) = is_on else { continue };
         found.insert("DATAS", if is_on { "on" } else { "off" }.to_owned());
         if is_on {
             // It changes the number of heaps as it goes.
@@ -109,28 +81,85 @@ pub(super) fn fingerprint(recording: &Recording<'_>) -> Result<BTreeMap<&'static
     Ok(found)
 }
 
-/// Whether the collector adapts its heaps to the application (DATAS), which only its tuning events say; nothing where there were too
-/// few collections for one.
-fn has_datas(recording: &Recording<'_>) -> Result<Option<bool>> {
-    if let Ok(table) = recording.table("gc_tuning") {
-        for batch in table.scan().columns(["event_name"]).batches()? {
-            let batch = batch?;
-            let names = Column::of(&batch, "event_name")?;
-            let is_of_datas = |name: &str| name.starts_with("SizeAdaptation") || name.starts_with("HeapCount");
-            if (0..batch.num_rows()).any(|row| names.text(row).is_some_and(is_of_datas)) {
-                return Ok(Some(true));
+/// The columns that are asked for. What a recording describes itself may have other fields.
+fn columns(table: &Table, asked: &[Asked]) -> Result<Vec<&'static str>> {
+    let all: BTreeSet<&str> = asked.iter().flat_map(|(columns, _)| columns.iter().copied()).collect();
+    let mut all: Vec<&str> = all.into_iter().collect();
+    if table.name() == SETTINGS {
+        let schema = table.scan().batches()?.schema();
+        all.retain(|name| schema.field_with_name(name).is_ok());
+    }
+    Ok(all)
+}
+
+/// Adds what a batch of a table says.
+fn add(table: &str, asked: &[Asked], batch: &RecordBatch, values: &mut [BTreeSet<String>]) -> Result<()> {
+    let is_of_settings = table == SETTINGS;
+    let is_there = |name: &&str| batch.schema_ref().field_with_name(name).is_ok();
+    for ((columns, name), values) in asked.iter().zip(values) {
+        if is_of_settings && !columns.iter().all(is_there) {
+            continue;
+        }
+        let all = columns.iter().map(|name| Ok((*name, Column::of(batch, name)?))).collect::<Result<Vec<_>>>()?;
+        let mut last = String::new();
+        for row in 0..batch.num_rows() {
+            let text = |(name, column): &(&str, Column<'_>)| match column.text(row) {
+                Some(text) => (!text.is_empty()).then(|| text.to_owned()),
+                None => column.number(row).filter(|number| *number > 0 || is_of_settings).map(|number| match *name {
+                    "keywords" => format!("{number:#x}"),
+                    _ => number.to_string(),
+                }),
+            };
+            // Most rows say what the one before says.
+            if let [(_, column)] = all.as_slice()
+                && row > 0
+                && column.text(row).is_some_and(|text| text == last)
+            {
+                continue;
+            }
+            let mut words: Vec<String> = all.iter().filter_map(text).collect();
+            if *name == FLAGS && !words.is_empty() {
+                // One event has both, so that a runtime of which the version is known has these flags, and no others.
+                words = vec![words.get(1).cloned().unwrap_or_else(|| "none".to_owned())];
+            }
+            if !words.is_empty() {
+                last = words.join(":");
+                if !values.contains(&last) {
+                    values.insert(last.clone());
+                }
             }
         }
     }
-    let Ok(table) = recording.table("gc") else { return Ok(None) };
-    let mut collections = 0;
-    for batch in table.scan().columns(["generation"]).batches()? {
-        let batch = batch?;
-        let generation = Column::of(&batch, "generation")?;
+    Ok(())
+}
+
+/// Whether the collector adapts its heaps to the application (DATAS), which only its tuning events say; nothing where there were too
+/// few collections for one.
+fn datas(dataset: &Dataset, keys: &[&str]) -> Result<Vec<Option<bool>>> {
+    let mut is_on = vec![false; keys.len()];
+    let of_tuning = |_: &Table| Ok(vec!["event_name"]);
+    dataset.each_batch("gc_tuning", keys, of_tuning, |place, batch| {
+        let names = Column::of(batch, "event_name")?;
+        let is_of_datas = |name: &str| name.starts_with("SizeAdaptation") || name.starts_with("HeapCount");
+        if (0..batch.num_rows()).any(|row| names.text(row).is_some_and(is_of_datas)) {
+            is_on.iter_mut().skip(place).take(1).for_each(|is_on| *is_on = true);
+        }
+        Ok(())
+    })?;
+    let mut collections = vec![0; keys.len()];
+    let of_gc = |_: &Table| Ok(vec!["generation"]);
+    dataset.each_batch("gc", keys, of_gc, |place, batch| {
+        let generation = Column::of(batch, "generation")?;
         // Full ones report it only when they change something.
-        collections += (0..batch.num_rows()).filter(|row| generation.number(*row).is_some_and(|g| g < 2)).count();
-    }
-    Ok((collections >= ENOUGH_COLLECTIONS).then_some(false))
+        let ephemeral = (0..batch.num_rows()).filter(|row| generation.number(*row).is_some_and(|g| g < 2)).count();
+        collections.iter_mut().skip(place).take(1).for_each(|collections| *collections += ephemeral);
+        Ok(())
+    })?;
+    let of_one = |(is_on, collections): (bool, usize)| match is_on {
+        true => Some(true),
+        false => (collections >= ENOUGH_COLLECTIONS).then_some(false),
+    };
+    Ok(is_on.into_iter().zip(collections).map(of_one).collect())
 }
 
 /// Why runs cannot be compared, if they cannot.

@@ -16,6 +16,7 @@ mod pages;
 pub(crate) mod parquet_file;
 mod table;
 mod thrift;
+mod together;
 mod verify;
 mod wanted;
 

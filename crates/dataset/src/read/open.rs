@@ -1,5 +1,6 @@
 //! A dataset and its recordings: which tables there are, and where their files lie.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use tracequet_trace::error::{Error, Named, Result};
@@ -213,13 +214,24 @@ impl Dataset {
         Piece::of_dataset(&self.root, self.name(trace_id, table))
     }
 
-    fn table_of(&self, name: &str, pieces: Vec<Piece>) -> Table {
+    pub(super) fn table_of(&self, name: &str, pieces: Vec<Piece>) -> Table {
         Table::new(name, pieces, self.format(), self.footers.clone())
     }
 
     /// Where the rows of a recording lie that is in a pack. Nothing if it is in none, or has no rows.
     fn pieces_in_pack(&self, trace_id: &str, table: &str) -> Option<Vec<Piece>> {
-        let (pack, rows) = self.manifest.rows_in_pack(trace_id, table)?;
+        let (pack, rows) = self.rows_in_pack(trace_id, table)?;
+        let pieces = self.pieces_of_rows(pack, table, &rows);
+        (!pieces.is_empty()).then_some(pieces)
+    }
+
+    /// The pack that a recording is in, and its rows in a table there.
+    pub(super) fn rows_in_pack(&self, trace_id: &str, table: &str) -> Option<(&PackedRows, Range<u64>)> {
+        self.manifest.rows_in_pack(trace_id, table)
+    }
+
+    /// Where these rows of a table of a pack lie.
+    pub(super) fn pieces_of_rows(&self, pack: &PackedRows, table: &str, rows: &Range<u64>) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut begin = 0u64;
         for (number, file) in (0u32..).zip(pack.files(table)) {
@@ -230,7 +242,7 @@ impl Dataset {
             }
             begin = end;
         }
-        (!pieces.is_empty()).then_some(pieces)
+        pieces
     }
 
     fn no_rows_of_pack(&self, trace_id: &str, table: &str) -> Option<Vec<Piece>> {
