@@ -117,6 +117,27 @@ fn old_recordings_go_whole() {
 }
 
 #[test]
+fn a_recording_that_does_not_say_when_it_began_is_not_old() {
+    let lake = Lake::new(&[]);
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/heap-10.gcdump");
+    let sample = sample.to_str().unwrap();
+    let added = lake.recordings.run(&["convert", "-q", "--tables", FEW, sample, "-o", "lake", "--append"]);
+    assert!(added.code.is_some_and(|code| code != 1), "{}", added.err);
+    let entries = std::fs::read_dir(lake.at("manifest")).unwrap().map(|entry| entry.unwrap().path());
+    let of_dump: Vec<PathBuf> = entries.filter(|path| path.to_str().unwrap().contains("heap-10")).collect();
+    let entry: Value = serde_json::from_slice(&std::fs::read(&of_dump[0]).unwrap()).unwrap();
+    assert_eq!((of_dump.len(), entry.get("start")), (1, None), "{entry}");
+    let listed = lake.run("list", &[]);
+    assert!(listed.out.contains("heap-10") && !listed.out.contains("1970"), "{}", listed.out);
+    for wanted in [&["--older-than", "1d"][..], &["--keep-last", "0"]] {
+        let expired = lake.run("expire", wanted);
+        assert!(expired.code == Some(0) && !expired.out.contains("heap-10"), "{}{}", expired.out, expired.err);
+    }
+    assert_eq!(lake.run("list", &[]).out.lines().count(), 2, "it is the only one that is left");
+    assert_eq!(lake.run("verify", &[]).code, Some(0));
+}
+
+#[test]
 fn figures_stay_when_rows_go() {
     let lake = Lake::new(&[]);
     let whole = content(&lake.recordings.at("lake"));

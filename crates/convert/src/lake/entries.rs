@@ -85,7 +85,7 @@ fn recording(request: &Convert, input: &InputSummary) -> Recorded {
         sha256: input.identity.sha256.clone(),
         path: input.path.display().to_string(),
         size_bytes: input.identity.size_bytes,
-        start: Some(tracequet_trace::time::format_utc(input.info.clock.sync_utc_ns)),
+        start: input.info.start_known.then(|| tracequet_trace::time::format_utc(input.info.clock.sync_utc_ns)),
         status: input.status(),
         events: Some(input.events),
         dropped_events: Some(input.dropped_events),
