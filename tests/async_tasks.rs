@@ -142,6 +142,15 @@ fn what_methods_were_blocked_on_is_what_the_program_says() {
         assert!(words[2] == longest[0] || is_close, "{line} {waits:?}");
     }
     assert_eq!(found.lines().count(), 4);
+    // Where another source reports the same requests, they awaited the same.
+    let query = "CREATE TABLE once AS FROM activity;
+        CREATE OR REPLACE VIEW activity AS FROM once UNION ALL SELECT * REPLACE ('Microsoft-AspNetCore-Server-Kestrel' AS provider_name)
+        FROM once WHERE provider_name = 'Microsoft.AspNetCore.Hosting';
+        SELECT DISTINCT count(*), printf('%.4f', sum(await_ms)) FROM request_time GROUP BY source";
+    let sums: f64 = found.lines().map(|line| number(line.split(", ").nth(1).unwrap().trim_matches('\''))).sum();
+    let of_both = crate::queries::asked(&python, &dataset, query);
+    let of_both = of_both.trim().strip_prefix("(4, '").and_then(|rest| rest.strip_suffix("')"));
+    assert!((number(of_both.expect("the same of both")) - sums).abs() < 0.001, "{of_both:?} {sums}");
     let query = "SELECT method, tasks, failed, not_ended FROM async_by_method WHERE method IN ('Order', 'Fails') ORDER BY method";
     assert_eq!(crate::queries::asked(&python, &dataset, query), "('Fails', 1, 1, 0)\n('Order', 5, 0, 0)\n");
 }

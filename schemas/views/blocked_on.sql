@@ -35,7 +35,7 @@ WITH RECURSIVE task AS MATERIALIZED (
 )
 SELECT l.trace_id, l.process_id, l.source AS reported_by, l.kind, l.task_id, l.awaited_task_id, l.start_ts_ns, l.duration_ns / 1e6 AS duration_ms,
        a.method AS awaited, coalesce(c.methods[1], s.own_method, s.written_name) AS method, c.methods[-1] AS root_method, c.methods AS chain,
-       r.source, r.start_ts_ns AS request_start_ts_ns, l.thread_id, l.end_thread_id, l.callsite_id, l.touches_gap
+       r.source, r.start_ts_ns AS request_start_ts_ns, l.thread_id, l.end_thread_id, l.callsite_id, l.activity_path, l.touches_gap
 FROM leaf l
 LEFT JOIN task a ON a.trace_id = l.trace_id AND a.process_id = l.process_id AND a.source = l.source AND a.task_id = l.awaited_task_id
 LEFT JOIN chain c ON c.nth = l.nth

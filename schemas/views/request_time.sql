@@ -24,9 +24,24 @@ recorded AS MATERIALIZED (
                 WHERE provider_name = 'Microsoft-Diagnostics-DiagnosticSource'
                   AND regexp_matches(arguments, 'SqlClient|EntityFrameworkCore|\[AS\]'))) q,
          (SELECT list(DISTINCT trace_id) AS awaits FROM async_wait) w
+), awaiting AS MATERIALIZED (
+    SELECT row_number() OVER () AS nth, trace_id, process_id, start_ts_ns, duration_ms, method, activity_path
+    FROM blocked_on WHERE kind = 'async' AND source IS NOT NULL
+), outer_request AS MATERIALIZED (
+    SELECT r.trace_id, r.process_id, r.source, r.start_ts_ns, r.end_ts_ns, a.activity_path
+    FROM requests r
+    JOIN (SELECT DISTINCT trace_id, process_id, activity_id, activity_path FROM thread_activity WHERE activity_path IS NOT NULL) a
+        ON a.trace_id = r.trace_id AND a.process_id = r.process_id AND a.activity_id = r.activity_id
+    WHERE r.side = 'server' AND r.end_ts_ns IS NOT NULL
 ), awaited AS (
+    -- Of each source the request that began last, of those in which the wait lies.
     SELECT trace_id, source, request_start_ts_ns, sum(duration_ms) AS await_ms, arg_max(method, (duration_ms, method)) AS method
-    FROM blocked_on WHERE kind = 'async' AND source IS NOT NULL GROUP BY ALL
+    FROM (SELECT w.nth, w.trace_id, w.duration_ms, w.method, r.source, max(r.start_ts_ns) AS request_start_ts_ns
+          FROM awaiting w JOIN outer_request r
+              ON r.trace_id = w.trace_id AND r.process_id = w.process_id AND w.start_ts_ns BETWEEN r.start_ts_ns AND r.end_ts_ns
+              AND (w.activity_path = r.activity_path OR starts_with(w.activity_path, r.activity_path || '/'))
+          GROUP BY ALL)
+    GROUP BY ALL
 ), covered AS (
     SELECT trace_id, source, request_start_ts_ns, request_thread_id,
            sum(greatest(0, end_ts_ns - greatest(start_ts_ns, coalesce(before_ns, start_ts_ns)))) AS explained_ns
