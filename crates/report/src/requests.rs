@@ -138,6 +138,7 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
         let rank = slowest.partition_point(|slow| slow.duration_ns >= duration_ns);
         if rank < MAX_SLOWEST {
             let asked = Asked {
+                is_server: side == SERVER,
                 process: row.number(8).unwrap_or_default(),
                 thread: row.number(9).unwrap_or_default(),
                 is_of_thread: row.number(9) == row.number(10),
@@ -200,16 +201,21 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
         numbers("locks", "Waits of these threads for locks"),
         numbers("queries", "Of databases, on these threads; together, of those at the same time"),
         numbers("calls", "Requests of HttpClient that it made; together, of those at the same time"),
+        numbers("awaits", "What its async methods waited for, together; may lie in the others"),
         numbers("in pauses", "The time in which all managed threads were stopped"),
         numbers("status", "Of HTTP"),
     ];
     let asked: Vec<Asked> = slowest.iter().map(|slow| slow.asked.clone()).collect();
-    let client = chosen.get(CLIENT).copied().flatten().and_then(|place| SOURCES.get(place));
+    let source_of = |side: usize| {
+        let source = chosen.get(side).copied().flatten().and_then(|place| SOURCES.get(place));
+        source.map(|(provider, name, _)| (*provider, *name))
+    };
     // Where several report the same queries, those of the one that reports most.
     let (queried, _) = queries.largest(|queries| *queries);
     let queried = queried.first().and_then(|(source, _)| source.first().zip(source.get(1)));
     let sources = Sources {
-        client: client.map(|(provider, name, _)| (*provider, *name)),
+        server: source_of(SERVER),
+        client: source_of(CLIENT),
         queries: queried.map(|(provider, name)| (provider.as_str(), name.as_str())),
     };
     let spent = spent(recording, &asked, &sources)?;
@@ -227,6 +233,7 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
                 Cell::span(spent.lock_ns),
                 Cell::span(spent.query_ns),
                 Cell::span(spent.call_ns),
+                Cell::span(spent.await_ns),
                 Cell::span(Some(stopped(pauses, request))),
                 Cell::number(request.status, |status| status.to_string()),
             ],
@@ -237,7 +244,7 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
         let gone = slow.without_empty();
         let gone = gone.iter().filter(|name| **name != "status").copied().collect::<Vec<_>>().join(", ");
         let gone = if gone.is_empty() { gone } else { format!(" Not recorded: {gone}.") };
-        let note = "What they spent their time on, by the threads that worked for them. Shares overlap: a pause may fall into a wait.";
+        let note = "What they spent their time on, by the threads that worked for them. Shares overlap: a pause may fall into a wait, and a query may be awaited.";
         write!(html, "<h3>The slowest</h3>\n<p class=\"note\">{note}{gone}</p>\n{}", slow.html("The slowest requests"))
             .ok();
     }

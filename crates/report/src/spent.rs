@@ -8,6 +8,7 @@ use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
 
 use crate::read::{Row, each};
+use crate::tasks::{LEAF, each_leaf};
 
 /// Times of threads that are kept.
 const MAX_TIMES: usize = 1 << 20;
@@ -15,6 +16,8 @@ const MAX_TIMES: usize = 1 << 20;
 /// A request that is asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
+    /// Whether it came in.
+    pub is_server: bool,
     pub process: u64,
     pub thread: u64,
     /// Whether its thread also ended it.
@@ -39,11 +42,15 @@ pub(crate) struct Spent {
     pub lock_ns: Option<u64>,
     pub query_ns: Option<u64>,
     pub call_ns: Option<u64>,
+    /// What its async methods awaited, which may lie in the others.
+    pub await_ns: Option<u64>,
 }
 
 /// Who reports them: provider and name of the activities; `None` when they are not recorded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sources<'s> {
+    /// Requests that came in.
+    pub server: Option<(&'s str, &'s str)>,
     /// Calls of HTTP.
     pub client: Option<(&'s str, &'s str)>,
     /// Queries of databases.
@@ -68,8 +75,17 @@ type Worked = (usize, Vec<(i64, i64)>);
 struct Times {
     /// By process and thread.
     of_threads: HashMap<(u64, u64), Vec<Worked>, RandomState>,
-    /// Activities that lie in requests.
-    activities: HashMap<String, Vec<usize>, RandomState>,
+    /// Activities that lie in requests, and their paths.
+    activities: HashMap<String, Inner, RandomState>,
+    /// The path of the activity of each request.
+    paths: Vec<Option<String>>,
+}
+
+/// An activity that lies in requests.
+#[derive(Debug, Default)]
+struct Inner {
+    requests: Vec<usize>,
+    path: Option<String>,
 }
 
 impl Times {
@@ -106,8 +122,11 @@ impl Times {
                     let key = (request.process, row.number(1).unwrap_or_default());
                     times.add(key, place, (from.max(request.start_ns), to.min(request.end_ns)));
                     let of = times.activities.entry(row.text(4).unwrap_or_default().to_owned()).or_default();
-                    if !of.contains(&place) {
-                        of.push(place);
+                    if !of.requests.contains(&place) {
+                        of.requests.push(place);
+                    }
+                    if of.path.is_none() {
+                        of.path = row.word(5).map(str::to_owned);
                     }
                 }
             }
@@ -115,6 +134,7 @@ impl Times {
         for requests in times.of_threads.values_mut() {
             requests.iter_mut().for_each(|(_, times)| times.sort_unstable());
         }
+        times.paths = paths;
         Ok(times)
     }
 
@@ -140,14 +160,14 @@ impl Times {
 /// What each of the requests spent its time on.
 pub(crate) fn spent(recording: &Recording<'_>, asked: &[Asked], sources: &Sources<'_>) -> Result<Vec<Spent>> {
     let times = Times::read(recording, asked)?;
-    let mut sums = vec![[0u64; 5]; asked.len()];
+    let mut sums = vec![[0u64; 6]; asked.len()];
     let mut add = |sum: usize, place: usize, ns: i64| {
         if let Some(sum) = sums.get_mut(place).and_then(|sums| sums.get_mut(sum)) {
             *sum = sum.saturating_add(ns.max(0) as u64);
         }
     };
     let end = |place: usize| asked.get(place).map_or(0, |request| request.end_ns);
-    let mut recorded = [false; 5];
+    let mut recorded = [false; 6];
     recorded[0] = samples(recording, &times, |place, ns| add(0, place, ns))?;
     // A row with process, thread, start and end belongs to the requests that its thread works for at its start.
     let mut add_row = |sum: usize, row: &Row<'_>| {
@@ -192,7 +212,7 @@ pub(crate) fn spent(recording: &Recording<'_>, asked: &[Asked], sources: &Source
                 return;
             }
             let (Some(from), Some(to)) = (row.signed(2), row.signed(3)) else { return };
-            for place in row.text(4).and_then(|id| times.activities.get(id)).into_iter().flatten() {
+            for place in row.text(4).and_then(|id| times.activities.get(id)).iter().flat_map(|of| &of.requests) {
                 let Some(request) = asked.get(*place) else { continue };
                 // A call does not call itself.
                 let is_itself = row.text(4) == request.activity.as_deref();
@@ -202,14 +222,63 @@ pub(crate) fn spent(recording: &Recording<'_>, asked: &[Asked], sources: &Source
             }
         })?;
     }
+    recorded[5] = awaits(recording, asked, &times, sources.server, |place, ns| add(5, place, ns))?;
     let of = asked.iter().zip(&sums).map(|(request, sums)| {
-        let [cpu_ns, wait_ns, lock_ns, query_ns, call_ns] = std::array::from_fn(|sum| {
+        let [cpu_ns, wait_ns, lock_ns, query_ns, call_ns, await_ns] = std::array::from_fn(|sum| {
             let is_recorded = recorded.get(sum).copied().unwrap_or_default() && request.is_known();
             sums.get(sum).copied().filter(|_| is_recorded)
         });
-        Spent { cpu_ns, wait_ns, lock_ns, query_ns, call_ns }
+        // Only activities say whose an await is.
+        let await_ns = await_ns.filter(|_| request.is_server && request.activity.is_some());
+        Spent { cpu_ns, wait_ns, lock_ns, query_ns, call_ns, await_ns }
     });
     Ok(of.collect())
+}
+
+/// Adds what the async methods of requests that came in awaited, as the view `request_time` does: a wait belongs to the request in whose
+/// activity it lies, and of those that lie in each other to the one that began last. Returns whether a wait is recorded.
+fn awaits(
+    recording: &Recording<'_>,
+    asked: &[Asked],
+    times: &Times,
+    server: Option<(&str, &str)>,
+    mut add: impl FnMut(usize, i64),
+) -> Result<bool> {
+    let mut is_recorded = false;
+    each(recording, "async_wait", &["start_ts_ns"], |_| is_recorded = true)?;
+    let Some((provider, name)) = server.filter(|_| is_recorded) else { return Ok(is_recorded) };
+    // Of each request those that lie in it: when they ran, and the path of their activity.
+    let mut inner: Vec<Vec<(i64, i64, &str)>> = vec![Vec::new(); asked.len()];
+    let columns = ["provider_name", "name", "start_ts_ns", "end_ts_ns", "activity_id", "process_id"];
+    each(recording, "activity", &columns, |row| {
+        let (Some(from), Some(to), Some(id)) = (row.signed(2), row.signed(3), row.text(4)) else { return };
+        let Some(of) = times.activities.get(id).filter(|_| row.text(0) == Some(provider) && row.text(1) == Some(name))
+        else {
+            return;
+        };
+        for place in &of.requests {
+            if let (Some(request), Some(inner), Some(path)) = (asked.get(*place), inner.get_mut(*place), &of.path) {
+                let is_inner =
+                    from > request.start_ns && from <= request.end_ns && row.number(5) == Some(request.process);
+                inner.extend(is_inner.then_some((from, to, path.as_str())));
+            }
+        }
+    })?;
+    each_leaf(recording, &["kind", "start_ts_ns", "duration_ns", "activity_path"], |row, _| {
+        let (Some("async"), Some(ts_ns), Some(path)) = (row.text(LEAF), row.signed(LEAF + 1), row.word(LEAF + 3))
+        else {
+            return;
+        };
+        for (place, ((request, own), inner)) in asked.iter().zip(&times.paths).zip(&inner).enumerate() {
+            let lies_in_it = |from: i64, to: i64, outer: &str| (from..=to).contains(&ts_ns) && lies_in(path, outer);
+            let is_its = own.as_ref().is_some_and(|own| lies_in_it(request.start_ns, request.end_ns, own));
+            let is_of_process = row.number(0) == Some(request.process) && request.is_server;
+            if is_of_process && is_its && !inner.iter().any(|(from, to, outer)| lies_in_it(*from, *to, outer)) {
+                add(place, row.signed(LEAF + 2).unwrap_or_default());
+            }
+        }
+    })?;
+    Ok(true)
 }
 
 /// Adds the time of CPU samples. A sample of the runtime's sampler stands for the time up to halfway to the samples of its thread before

@@ -18,7 +18,7 @@ const MAX_TASKS: usize = 1 << 20;
 const UNNAMED: &str = "(not recorded)";
 
 /// A task: process, whether the async profiler reports it, number.
-type Task = (u64, bool, u64);
+pub(crate) type Task = (u64, bool, u64);
 
 #[derive(Debug, Default)]
 struct Work {
@@ -128,25 +128,39 @@ pub(crate) fn tasks(recording: &Recording<'_>) -> Result<Option<String>> {
     Ok(Some(html))
 }
 
-/// What tasks waited for that does not itself wait for another task, as the view `blocked_on` has it. `None` when no wait is recorded.
-fn waits(recording: &Recording<'_>, methods: &HashMap<Task, String, RandomState>) -> Result<Option<String>> {
+/// Columns of [`each_leaf`] before those that are asked for.
+pub(crate) const LEAF: usize = 4;
+
+/// Calls `take` with each wait for something that does not itself wait for another task, and with who waited for whom.
+pub(crate) fn each_leaf(
+    recording: &Recording<'_>,
+    columns: &[&str],
+    mut take: impl FnMut(&Row<'_>, (Option<Task>, Option<Task>)),
+) -> Result<()> {
+    let known: [&str; LEAF] = ["process_id", "source", "task_id", "awaited_task_id"];
     let mut waiting: HashSet<Task, RandomState> = HashSet::default();
     each(recording, "async_wait", &["process_id", "source", "task_id"], |row| {
         waiting.extend(task(row, row.number(2)).filter(|_| waiting.len() < MAX_TASKS));
     })?;
+    each(recording, "async_wait", &[&known[..], columns].concat(), |row| {
+        let (task, awaited) = (task(row, row.number(2)), task(row, row.number(3)));
+        if awaited.is_none_or(|awaited| !waiting.contains(&awaited)) {
+            take(row, (task, awaited));
+        }
+    })?;
+    Ok(())
+}
+
+/// What tasks waited for that does not itself wait for another task, as the view `blocked_on` has it. `None` when no wait is recorded.
+fn waits(recording: &Recording<'_>, methods: &HashMap<Task, String, RandomState>) -> Result<Option<String>> {
     let mut groups: Groups<Waited> = Groups::new();
     let mut rows = 0u64;
-    let columns = ["process_id", "source", "task_id", "awaited_task_id", "kind", "duration_ns"];
-    each(recording, "async_wait", &columns, |row| {
-        let (task, awaited) = (task(row, row.number(2)), task(row, row.number(3)));
-        if awaited.is_some_and(|awaited| waiting.contains(&awaited)) {
-            return;
-        }
+    each_leaf(recording, &["kind", "duration_ns"], |row, (task, awaited)| {
         rows += 1;
         let name = |task: Option<Task>| task.and_then(|task| methods.get(&task)).map_or(UNNAMED, String::as_str);
-        let waited = groups.of([name(task), name(awaited), row.text(4).unwrap_or_default()]);
+        let waited = groups.of([name(task), name(awaited), row.text(LEAF).unwrap_or_default()]);
         waited.times += 1;
-        let ns = row.number(5);
+        let ns = row.number(LEAF + 1);
         add(&mut waited.total_ns, ns);
         waited.longest_ns = waited.longest_ns.max(ns);
         waited.not_ended += u64::from(ns.is_none());
