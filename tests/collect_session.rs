@@ -36,3 +36,89 @@ fn what_was_asked_for_says_what_no_events_mean() {
         assert_eq!(figure(&again, "exception.count"), (None, "not_seen".into()), "{}", runtime.name);
     }
 }
+
+/// A control group, in the layout that this system has.
+#[cfg(target_os = "linux")]
+struct Group(Vec<std::path::PathBuf>);
+
+#[cfg(target_os = "linux")]
+impl Group {
+    /// One that allows this much, with a process in it. `None` where groups cannot be made.
+    fn of(process: u32, memory_bytes: u64, cpu_millicores: u64) -> Option<Group> {
+        let name = format!("tracequet-test-{process}");
+        let (memory, cpu, quota) =
+            (memory_bytes.to_string(), format!("{} 100000", cpu_millicores * 100), cpu_millicores * 100);
+        let quota = quota.to_string();
+        // Where a group is mounted, and its files with what is written to them.
+        type Mount<'t> = (&'t str, &'t [(&'t str, &'t str)]);
+        let layouts: [&[Mount<'_>]; 2] = [
+            &[("", &[("memory.max", &memory), ("cpu.max", &cpu)])],
+            &[("memory", &[("memory.limit_in_bytes", &memory)]), ("cpu", &[("cpu.cfs_quota_us", &quota)])],
+        ];
+        layouts.iter().find_map(|layout| {
+            let mut group = Group(Vec::new());
+            for (mount, limits) in layout.iter() {
+                let folder = std::path::Path::new("/sys/fs/cgroup").join(mount).join(&name);
+                std::fs::create_dir(&folder).ok()?;
+                group.0.push(folder.clone());
+                for (file, limit) in limits.iter() {
+                    // A file that would be made is no limit.
+                    let mut file = std::fs::OpenOptions::new().write(true).open(folder.join(file)).ok()?;
+                    std::io::Write::write_all(&mut file, limit.as_bytes()).ok()?;
+                }
+                std::fs::write(folder.join("cgroup.procs"), process.to_string()).ok()?;
+            }
+            Some(group)
+        })
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Group {
+    fn drop(&mut self) {
+        // The process is in them until it has ended.
+        for folder in &self.0 {
+            let gone = |_: &u32| std::fs::remove_dir(folder).is_ok() || !folder.exists();
+            (0..100).find(|attempt| {
+                gone(attempt) || {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    false
+                }
+            });
+        }
+    }
+}
+
+/// What a container allows belongs to what makes runs comparable.
+#[cfg(target_os = "linux")]
+#[test]
+fn limits_of_control_groups_are_recorded() {
+    const TEST: &str = "limits_of_control_groups_are_recorded";
+    let Some(runtime) = each_runtime(TEST).first() else { return };
+    // It can be removed when the program has ended.
+    let mut group = None;
+    let program = Program::start(runtime, &["steps", "60000", "10"]);
+    let (folder, pid) = (Folder::new(), program.id().to_string());
+    let collect = |name: &str| {
+        let out = folder.text(name);
+        let output = run(&["collect", "-p", &pid, "--for", "gc", "--duration", "1", "-o", &out]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        let trace = Table::open(&folder.path(name).join("trace.parquet"));
+        let stats = run(&["stats", &out, "--json"]);
+        let all: serde_json::Value = serde_json::from_slice(&stats.stdout).expect("JSON");
+        let fingerprint = all[0]["fingerprint"]["limits of the container"].as_str().map(str::to_owned);
+        let limits = (trace.optional("memory_limit_bytes")[0], trace.optional("cpu_limit_millicores")[0]);
+        (trace.bools("cgroup_known")[0], limits, fingerprint)
+    };
+    let (is_known, limits, said) = collect("free");
+    assert_eq!(said.as_deref().unwrap_or_default().is_empty(), !is_known, "{limits:?}");
+    if group.insert(Group::of(program.id(), 1 << 30, 750)).is_none() {
+        return crate::support::skip::note(TEST, "no control group can be made here without root");
+    }
+    let limited = collect("limited");
+    let expected = "1073741824 bytes and 750 millicores".to_owned();
+    assert_eq!(limited, (true, (Some(1 << 30), Some(750)), Some(expected.clone())));
+    assert_ne!(said, Some(expected));
+    let compared = run(&["compare", &folder.text("limited"), &folder.text("free")]);
+    assert!(text(&compared).contains("not comparable: limits of the container"), "{}", text(&compared));
+}

@@ -59,7 +59,7 @@ def test_a_dataset_in_a_store_answers_as_that_of_a_directory(s3, bucket, tmp_pat
         assert ours[0] in (0, 2, 3) and len(ours[1]) > 100 or question[1:] == ["verify"], (question, ours)
     # The verdicts stand on figures, and runs are known by what makes them comparable.
     said = json.loads(answer(s3, ["stats", "--json"], stored, tmp_path)[1])
-    assert len(said) == 3 and all(run["fingerprint"]["container"] and len(run["metrics"]) > 20 for run in said)
+    assert len(said) == 3 and all(run["fingerprint"]["format"] and len(run["metrics"]) > 20 for run in said)
 
 
 def test_a_dataset_of_one_recording_answers_alike(s3, bucket, tmp_path):

@@ -18,6 +18,7 @@
 //! has an [`Owner`]: links are refused, the kernel is asked who listens, and the process id in the answer is compared.
 
 mod candidate;
+mod cgroup;
 mod command;
 mod error;
 mod find;
@@ -36,6 +37,7 @@ mod target;
 mod wait;
 
 pub use candidate::Candidate;
+pub use cgroup::CgroupLimits;
 pub use command::{ProcessInfo, attach_profiler, process_info, resume};
 pub use error::{Error, Result};
 pub use find::{candidates, find};

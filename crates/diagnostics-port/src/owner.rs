@@ -55,9 +55,9 @@ mod linux {
         }
     }
 
-    /// Who began to listen at the other end.
+    /// Who began to listen at the other end, or connected from there.
     #[allow(unsafe_code, reason = "a call of the system that the standard library has not")]
-    fn peer(stream: &UnixStream) -> std::io::Result<libc::ucred> {
+    pub(crate) fn peer(stream: &UnixStream) -> std::io::Result<libc::ucred> {
         let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
         let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).unwrap_or_default();
         // SAFETY: the descriptor is open while `stream` is borrowed, and the system writes `length` bytes at most.
@@ -68,6 +68,9 @@ mod linux {
         if result == 0 { Ok(peer) } else { Err(std::io::Error::last_os_error()) }
     }
 }
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::peer;
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {

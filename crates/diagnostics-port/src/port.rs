@@ -5,6 +5,9 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::cgroup::CgroupLimits;
+#[cfg(target_os = "linux")]
+use crate::cgroup::cgroup_limits;
 use crate::error::{Error, Result};
 use crate::frame;
 use crate::owner::Owner;
@@ -110,6 +113,20 @@ impl Connection {
             Ok((self, payload))
         });
         answer.unwrap_or_else(|| Err(Error::Silent { what: command.into(), seconds: limit.as_secs() }))
+    }
+
+    /// What the control groups of the process at the other end allow it; `None` where that cannot be known.
+    pub fn cgroup_limits(&self) -> Option<CgroupLimits> {
+        #[cfg(target_os = "linux")]
+        {
+            let process =
+                u32::try_from(crate::owner::peer(&self.stream).ok()?.pid).ok().filter(|process| *process != 0)?;
+            // The kernel names it by our own namespace, which has to be the one that /proc shows.
+            let own = std::fs::read_link("/proc/self").ok()?;
+            (own.to_str()?.parse() == Ok(std::process::id())).then(|| cgroup_limits(process))?
+        }
+        #[cfg(not(target_os = "linux"))]
+        None
     }
 
     /// Closes both directions, so that a thread that reads from it meets the end. (On Windows that thread stays until the

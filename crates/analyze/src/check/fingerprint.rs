@@ -17,6 +17,9 @@ const HEAPS: &str = "GC heaps";
 /// The event in which a runtime says how its collector is set up.
 const SETTINGS: &str = "event/Microsoft-Windows-DotNETRuntimeRundown/GCSettingsRundown";
 
+/// What the control groups of the process allow it.
+const LIMITS: &str = "limits of the container";
+
 /// Collections of which one at least reports DATAS, where that is on.
 const ENOUGH_COLLECTIONS: usize = 8;
 
@@ -29,7 +32,12 @@ type Asked = (&'static [&'static str], &'static str);
 const ASKED: [(&str, &[Asked]); 6] = [
     (
         "trace",
-        &[(&["container"], "container"), (&["processor_count"], "processors"), (&["pointer_size"], "pointer size")],
+        &[
+            (&["container"], "format"),
+            (&["processor_count"], "processors"),
+            (&["cgroup_known", "memory_limit_bytes", "cpu_limit_millicores"], LIMITS),
+            (&["pointer_size"], "pointer size"),
+        ],
     ),
     (
         "process",
@@ -52,7 +60,7 @@ const ASKED: [(&str, &[Asked]); 6] = [
     ("session_provider", &[(&["provider_name", "keywords", "level", "arguments", "event_ids"], "what was asked for")]),
 ];
 
-/// Container, processors, width, system, runtime, mode, heaps, limits and DATAS of the collector, the providers that were recorded,
+/// Format, processors, limits, width, system, runtime, mode, heaps, limits and DATAS of the collector, the providers that were recorded,
 /// and what was asked of them where `tracequet collect` recorded it: of the recordings with these keys, in their order.
 pub(super) fn fingerprints(dataset: &Dataset, keys: &[&str]) -> Result<Vec<BTreeMap<&'static str, String>>> {
     let mut found: Vec<BTreeMap<&'static str, String>> = vec![BTreeMap::new(); keys.len()];
@@ -107,6 +115,8 @@ fn add(table: &str, asked: &[Asked], batch: &RecordBatch, values: &mut [BTreeSet
                 Some(text) => (!text.is_empty()).then(|| text.to_owned()),
                 None => column.number(row).filter(|number| *number > 0 || is_of_settings).map(|number| match *name {
                     "keywords" => format!("{number:#x}"),
+                    "memory_limit_bytes" => format!("{number} bytes"),
+                    "cpu_limit_millicores" => format!("{number} millicores"),
                     _ => number.to_string(),
                 }),
             };
@@ -118,6 +128,10 @@ fn add(table: &str, asked: &[Asked], batch: &RecordBatch, values: &mut [BTreeSet
                 continue;
             }
             let mut words: Vec<String> = all.iter().filter_map(text).collect();
+            if *name == LIMITS && !words.is_empty() {
+                words.remove(0);
+                words = vec![if words.is_empty() { "none".to_owned() } else { words.join(" and ") }];
+            }
             if *name == FLAGS && !words.is_empty() {
                 // One event has both, so that a runtime of which the version is known has these flags, and no others.
                 words = vec![words.get(1).cloned().unwrap_or_else(|| "none".to_owned())];

@@ -86,6 +86,7 @@ pub fn collect_port(
             let (name, keywords, level) = (provider.name.clone(), provider.keywords, provider.level);
             Asked { name, keywords, level, arguments: provider.arguments.clone(), filter, ids: ids.to_vec() }
         }));
+        run.limited(recording.cgroup());
         let hashing = recording.kept().and_then(|path| identity_aside(&RecordingPath::of_file(path)));
         let identity = joined(hashing).filter(|identity| !identity.sha256.is_empty());
         let identity = identity.unwrap_or(FileIdentity { size_bytes: ended.bytes, ..FileIdentity::default() });

@@ -12,6 +12,7 @@ use tracequet_trace::event::{Decoding, Event, EventInfo, EventVisitor, Resolved}
 use tracequet_trace::reader::symbols::Symbols;
 use tracequet_trace::reader::{End, NO_SUBJECT, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId};
 use tracequet_trace::source::FileIdentity;
+use tracequet_trace::source::diagnostics::port::CgroupLimits;
 
 use super::chosen::Chosen;
 use super::conversion::Conversion;
@@ -99,6 +100,13 @@ impl<'r> EventRun<'r> {
                 event_filter: asked.filter,
                 event_ids: Some(ids.as_str()).filter(|text| !text.is_empty()),
             });
+        }
+    }
+
+    /// What the control groups of the process allow it, where that is known.
+    pub(crate) fn limited(&mut self, limits: Option<CgroupLimits>) {
+        if let Some(state) = &mut self.state {
+            state.out.limited(limits);
         }
     }
 

@@ -19,6 +19,7 @@ use tracequet_facts::ProblemSummary;
 use tracequet_facts::fact::{self, Alpc, ContextSwitch, Fact, FactSink, FileIo, Trace, TraceLabel};
 use tracequet_trace::error::{Error, Problem, Result, Severity};
 use tracequet_trace::reader::NO_SUBJECT;
+use tracequet_trace::source::diagnostics::port::CgroupLimits;
 
 use crate::keep_walk::KeepWalk;
 use crate::request::Convert;
@@ -48,6 +49,8 @@ pub(crate) struct TableOutput {
     samples: Option<Samples>,
     /// OS ids of the processes whose rows are wanted, where rows of others come as well; `None`: all.
     only: Option<BTreeSet<u64>>,
+    /// What the control groups of the process allow it, where that is known.
+    limits: Option<CgroupLimits>,
 }
 
 impl FactSink for TableOutput {
@@ -126,7 +129,13 @@ impl TableOutput {
             selection: Selection::default(),
             figures: None,
             findings: None,
+            limits: None,
         }
+    }
+
+    /// What the control groups of the process allow it.
+    pub(crate) fn limited(&mut self, limits: Option<CgroupLimits>) {
+        self.limits = limits;
     }
 
     /// Rows of this process are wanted, where not all are.
@@ -284,6 +293,9 @@ impl TableOutput {
             pointer_size: info.pointer_size,
             process_id: info.process_id,
             processor_count: info.processor_count,
+            cgroup_known: self.limits.is_some(),
+            memory_limit_bytes: self.limits.and_then(|limits| limits.memory_bytes),
+            cpu_limit_millicores: self.limits.and_then(|limits| limits.cpu_millicores),
             sampling_ns: info.sampling_ns,
             duration_ns: summary.last_ns.saturating_sub(summary.first_ns),
             event_count: summary.events,

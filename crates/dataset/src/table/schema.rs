@@ -10,7 +10,7 @@ use tracequet_trace::error::{Error, Result};
 use crate::table_spec::{Encoding, TableSpec};
 
 /// Version of the set of tables and columns; grows with every change to them.
-pub const SCHEMA_VERSION: u32 = 10;
+pub const SCHEMA_VERSION: u32 = 11;
 
 /// One table, as its file declares it. (What only the generator of code needs of the file is left out.)
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use diagnostics_port::{Provider, Session, SessionRequest, Target, start_session, stop_session};
+use diagnostics_port::{CgroupLimits, Provider, Session, SessionRequest, Target, start_session, stop_session};
 
 use super::spool::{SpoolReader, SpoolWriter, spool};
 use crate::error::{Error, Result};
@@ -177,6 +177,7 @@ pub struct PortRecording {
     is_saved: bool,
     compromises: Vec<&'static str>,
     asked: Vec<Provider>,
+    cgroup: Option<CgroupLimits>,
     /// Ends the session when it is asked to.
     stopper: Option<JoinHandle<()>>,
     started: Instant,
@@ -195,6 +196,7 @@ impl PortRecording {
             }
         })?;
         let Session { id, connection, compromises } = session;
+        let cgroup = connection.cgroup_limits();
         let control = Control { shared: Arc::default(), spool: writer };
         let close = connection.closer();
         let pump = {
@@ -220,6 +222,7 @@ impl PortRecording {
             is_saved: limits.is_saved,
             compromises,
             asked: request.providers.clone(),
+            cgroup,
             stopper: Some(stopper),
             started,
         })
@@ -248,6 +251,11 @@ impl PortRecording {
     /// What was asked of which providers.
     pub fn asked(&self) -> &[Provider] {
         &self.asked
+    }
+
+    /// What the control groups of the process allowed it when the recording began; `None` where that is not known.
+    pub fn cgroup(&self) -> Option<CgroupLimits> {
+        self.cgroup
     }
 
     /// How long ago it began.
