@@ -88,7 +88,10 @@ impl Dominators {
 
     /// Whether a root leads to a node.
     pub fn is_reachable(&self, node: u32) -> bool {
-        self.above(node) != NOWHERE
+        match self.sources.rank(node) {
+            Some(rank) => self.numbers[rank as usize] != 0,
+            None => self.above(node) != NOWHERE,
+        }
     }
 
     /// The node that dominates this one most closely: `None` for a node that no single node does, and for one that no root

@@ -154,6 +154,12 @@ impl<'d> Recording<'d> {
         })
     }
 
+    /// Whether it has the table, and no rows in it, by its entry.
+    pub(super) fn has_no_rows(&self, table: &str) -> bool {
+        let is_finished = self.info.status != Status::Unfinished.name();
+        is_finished && self.dataset.manifest.has_rows(&self.info.trace_id, table) == Some(false)
+    }
+
     /// Finds the file of a table; it is opened by [`super::Scan::batches`]. If the recording is one of several and has
     /// no rows of the table, that is the file without rows which the dataset has for all recordings.
     pub fn table(&self, name: &str) -> Result<Table> {

@@ -46,7 +46,12 @@ impl Dataset {
                 have.push(true);
                 continue;
             }
-            let found = self.recording(Some(key))?.table(table).ok();
+            let recording = self.recording(Some(key))?;
+            if recording.has_no_rows(table) {
+                have.push(true);
+                continue;
+            }
+            let found = recording.table(table).ok();
             have.push(found.is_some());
             if let Some(found) = found {
                 for batch in found.scan().columns(columns(&found)?).batches()? {
