@@ -62,7 +62,7 @@ impl Group {
                 std::fs::create_dir(&folder).ok()?;
                 group.0.push(folder.clone());
                 for (file, limit) in limits.iter() {
-                    // A file that would be made is no limit.
+                    // Without `create`: a new file with this name would limit nothing.
                     let mut file = std::fs::OpenOptions::new().write(true).open(folder.join(file)).ok()?;
                     std::io::Write::write_all(&mut file, limit.as_bytes()).ok()?;
                 }
@@ -95,8 +95,8 @@ impl Drop for Group {
 fn limits_of_control_groups_are_recorded() {
     const TEST: &str = "limits_of_control_groups_are_recorded";
     let Some(runtime) = each_runtime(TEST).first() else { return };
-    // It can be removed when the program has ended.
-    let mut group = None;
+    // Declared before the program, so that it is removed after the program has ended.
+    let group;
     let program = Program::start(runtime, &["steps", "60000", "10"]);
     let (folder, pid) = (Folder::new(), program.id().to_string());
     let collect = |name: &str| {
@@ -112,7 +112,8 @@ fn limits_of_control_groups_are_recorded() {
     };
     let (is_known, limits, said) = collect("free");
     assert_eq!(said.as_deref().unwrap_or_default().is_empty(), !is_known, "{limits:?}");
-    if group.insert(Group::of(program.id(), 1 << 30, 750)).is_none() {
+    group = Group::of(program.id(), 1 << 30, 750);
+    if group.is_none() {
         return crate::support::skip::note(TEST, "no control group can be made here without root");
     }
     let limited = collect("limited");

@@ -52,10 +52,12 @@ fn duckdb_pyarrow_polars_and_pandas_read_every_table() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let mut arguments = vec![schema(at)];
-    for sample in ["gc-churn", "gc-churn-3.1", "heap-10", "stacks", "events", "events-3.1", "exit-early"] {
+    for sample in
+        ["gc-churn", "gc-churn-3.1", "server-gc", "heap", "heap-10", "stacks", "events", "events-3.1", "exit-early"]
+    {
         arguments.push(convert(at, &format!("{sample}-parquet"), &[sample], &[]));
     }
-    for sample in ["heap-10", "events"] {
+    for sample in ["gc-churn", "heap-10", "stacks", "events"] {
         arguments.push(convert(at, &format!("{sample}-arrow"), &[sample], &["--format", "arrow"]));
     }
     let two = &["gc-churn", "events"];

@@ -129,7 +129,7 @@ def outputs(document, datasets, absent, failures):
     return count
 
 
-# On so many datasets each query runs, and on those behind them those that had no rows yet.
+# Every query runs on the first datasets, this many. On the others only the queries run that have found no rows so far.
 EVERYTHING_ON = 8
 
 

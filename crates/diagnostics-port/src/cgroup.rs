@@ -22,7 +22,7 @@ mod linux {
 
     use super::CgroupLimits;
 
-    /// A limit of memory from here on is none: version 1 says the largest number of whole pages.
+    /// Memory limits from this on mean "unlimited": version 1 writes the largest multiple of the page size then.
     const NO_MEMORY_LIMIT: u64 = 1 << 62;
 
     /// The limits of a process; `None` when its groups cannot be seen from here.
@@ -78,7 +78,7 @@ mod linux {
                 let limit = number(&text).filter(|limit| *limit < NO_MEMORY_LIMIT);
                 self.limits.memory_bytes = least(self.limits.memory_bytes, limit);
             }
-            // "max" and -1 are no numbers: without limit.
+            // "max" and -1 do not parse as numbers: they mean "unlimited".
             let of_both = read("cpu.max").map(|text| {
                 let mut words = text.split_whitespace().map(number);
                 (words.next().flatten(), words.next().flatten())
@@ -164,7 +164,7 @@ mod linux {
             let own = [("proc/7/cgroup", "0::/../other\n"), ("proc/7/root/sys/fs/cgroup/memory.max", "2000\n")];
             assert_eq!(limits(&own), of(Some(2000), None));
             assert_eq!((limits(&[]), limits(&[("proc/7/cgroup", "nonsense")])), (None, None));
-            // Numbers that are none, and a period of nothing.
+            // A negative limit, and a period of 0.
             let odd = [
                 ("proc/7/cgroup", "0::/a\n"),
                 ("sys/fs/cgroup/a/memory.max", "-5\n"),

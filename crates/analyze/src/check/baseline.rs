@@ -104,7 +104,7 @@ impl Baseline {
         let wanted = last.max(ENOUGH);
         let (mut runs, mut comparable, mut values, mut looked_at) =
             (Vec::new(), 0usize, BTreeSet::new(), BTreeSet::new());
-        for (place, one) in all.iter().enumerate() {
+        for one in &all {
             let value = self.by.as_ref().map(|label| one.label(label).unwrap_or_default());
             let is_enough = match value {
                 // Older runs of a value that is taken belong to it.
@@ -119,7 +119,7 @@ impl Baseline {
                 (false, _) => {}
             }
             looked_at.extend(value);
-            for run in read(all.get(place..=place).unwrap_or_default())? {
+            for run in read(std::slice::from_ref(one))? {
                 if incomparable(new, std::slice::from_ref(&run)).is_none() {
                     comparable += 1;
                     values.extend(value);

@@ -60,8 +60,8 @@ const ASKED: [(&str, &[Asked]); 6] = [
     ("session_provider", &[(&["provider_name", "keywords", "level", "arguments", "event_ids"], "what was asked for")]),
 ];
 
-/// Format, processors, limits, width, system, runtime, mode, heaps, limits and DATAS of the collector, the providers that were recorded,
-/// and what was asked of them where `tracequet collect` recorded it: of the recordings with these keys, in their order.
+/// What makes the recordings with these keys comparable, in their order: format, processors, limits of the container, width, system, runtime,
+/// mode, heaps, limits and DATAS of the collector, the providers that were recorded, and what `tracequet collect` asked of them.
 pub(super) fn fingerprints(dataset: &Dataset, keys: &[&str]) -> Result<Vec<BTreeMap<&'static str, String>>> {
     let mut found: Vec<BTreeMap<&'static str, String>> = vec![BTreeMap::new(); keys.len()];
     for (table, asked) in ASKED {
