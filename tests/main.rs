@@ -167,6 +167,7 @@ mod shared;
 mod shrink;
 mod silent_damage;
 mod sink;
+mod small_recordings;
 mod subjects;
 mod support;
 mod tasks;

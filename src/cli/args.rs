@@ -263,6 +263,9 @@ pub struct ConvertArgs {
     /// Number of recordings to convert at the same time; 0: as many as processors. The output does not depend on it
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub jobs: usize,
+    /// Write the tables of small recordings together in few files, as dataset compact does; for datasets of several recordings
+    #[arg(long)]
+    pub pack: bool,
     /// Memory for recordings converted at the same time: 500MB, 2GB [default: half of the free memory]
     #[arg(long, value_name = "BYTES", value_parser = values::size)]
     pub memory: Option<u64>,

@@ -97,7 +97,7 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
     }
     let output = output(args.output)?;
     let output = if several { output.layout(DatasetLayout::Hive) } else { output };
-    Ok(output
+    let request = output
         .inputs(found.inputs)
         .labels(labels)
         .append(args.append)
@@ -109,7 +109,14 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
         .processes(args.process)
         .manifests(args.manifest)
         .from_ns(args.from)
-        .to_ns(args.to))
+        .to_ns(args.to)
+        .pack(args.pack);
+    if args.pack && !request.is_of_several() {
+        return refuse(
+            "--pack is for datasets of several recordings, expected --append, --layout hive or more recordings",
+        );
+    }
+    Ok(request)
 }
 
 /// Bytes and names of a list, at most: each name takes some hundred bytes as long as the program runs.

@@ -47,6 +47,7 @@ pub struct Convert {
     pub(crate) refresh: bool,
     pub(crate) fail_fast: bool,
     pub(crate) jobs: usize,
+    pub(crate) pack: bool,
     pub(crate) memory: Option<u64>,
     pub(crate) dominators: Option<u64>,
     pub(crate) cohorts: Option<u64>,
@@ -213,6 +214,12 @@ impl Convert {
     /// on it.
     pub fn jobs(self, jobs: usize) -> Convert {
         Convert { jobs, ..self }
+    }
+
+    /// Write the tables of small recordings of a dataset of several together in few Parquet files, as [`crate::compact`] would make
+    /// of them.
+    pub fn pack(self, pack: bool) -> Convert {
+        Convert { pack, ..self }
     }
 
     /// Bytes of memory that recordings converted side by side are meant to keep to: fewer run at once when they would need

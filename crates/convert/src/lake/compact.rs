@@ -4,16 +4,19 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use tracequet_dataset::compact::{Compacted, Limits, compact as compact_lake, take_out};
-use tracequet_dataset::format::Format;
+use tracequet_dataset::compact::{
+    Compacted, HeldRecording, Limits, PackOptions, compact as compact_lake, put_held as put_as_packs, take_out,
+};
+use tracequet_dataset::format::{Format, TableInfo};
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
-use tracequet_dataset::write::{Lake, NewRecording, Put};
+use tracequet_dataset::write::{Compression, Lake, NewRecording, Put};
 use tracequet_trace::error::{Error, Result};
 
 use super::described;
 use super::head::head_of;
 use super::located::at;
 use crate::request::Convert;
+use crate::summary::TableSummary;
 
 /// How often a recording is looked for that others compact meanwhile.
 const ATTEMPTS: usize = 10;
@@ -87,4 +90,16 @@ pub(crate) fn put(lake: &Lake, recordings: &[NewRecording]) -> Result<Vec<Put>> 
         take_out(lake, &replaced, threads())?;
     }
     lake.put(recordings)
+}
+
+/// Puts recordings whose rows are in memory into a dataset, as packs.
+pub(crate) fn put_held(
+    lake: &Lake,
+    recordings: &[HeldRecording],
+    compression: Compression,
+) -> Result<(Vec<Put>, Vec<TableSummary>)> {
+    let options = PackOptions { schema_version: SCHEMA_VERSION, compression, threads: threads() };
+    let (puts, tables) = put_as_packs(lake, recordings, options)?;
+    let summary = |TableInfo { name, rows, bytes, .. }| TableSummary { name, rows, bytes };
+    Ok((puts, tables.into_iter().map(summary).collect()))
 }

@@ -21,8 +21,16 @@ pub(crate) fn of_one(request: &Convert, input: &InputSummary, tables: &[TableSum
 
 /// The entry of a recording in a dataset of several. `etag` is that of the object that it was read from, if it was one.
 pub(crate) fn entry(request: &Convert, input: &InputSummary, tables: &[TableSummary], etag: Option<&str>) -> Vec<u8> {
-    let etag = etag.map(str::to_owned);
-    of_tables(Recorded { etag, options: Some(request.options()), ..recording(request, input) }, tables)
+    of_tables(with_options(request, input, etag), tables)
+}
+
+/// The same without its tables, for a recording of a pack.
+pub(crate) fn recorded(request: &Convert, input: &InputSummary, etag: Option<&str>) -> Recorded {
+    of_now(with_options(request, input, etag))
+}
+
+fn with_options(request: &Convert, input: &InputSummary, etag: Option<&str>) -> Recorded {
+    Recorded { etag: etag.map(str::to_owned), options: Some(request.options()), ..recording(request, input) }
 }
 
 /// The entry of a recording that could not be read.
@@ -97,8 +105,12 @@ fn recording(request: &Convert, input: &InputSummary) -> Recorded {
 }
 
 fn of_tables(recorded: Recorded, tables: &[TableSummary]) -> Vec<u8> {
-    let recorded = Recorded { version: VERSION.to_owned(), schema_version: Some(SCHEMA_VERSION), ..recorded };
-    Entry { recorded, tables: list(tables) }.text()
+    Entry { recorded: of_now(recorded), tables: list(tables) }.text()
+}
+
+/// What this version has written.
+fn of_now(recorded: Recorded) -> Recorded {
+    Recorded { version: VERSION.to_owned(), schema_version: Some(SCHEMA_VERSION), ..recorded }
 }
 
 /// The labels of the recordings of a request, as entries have them.

@@ -10,7 +10,7 @@ mod label;
 mod located;
 pub(crate) mod mend;
 
-pub(crate) use compact::{compact, put, unpacked};
+pub(crate) use compact::{compact, put, put_held, unpacked};
 pub(crate) use expire::expire;
 pub use expire::{Expire, Expired};
 pub use label::Relabel;

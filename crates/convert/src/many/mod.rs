@@ -5,7 +5,9 @@ mod hashes;
 pub(crate) mod known;
 mod late;
 mod memory;
+mod packs;
 mod run;
+mod small;
 mod together;
 
 pub(crate) use run::run;

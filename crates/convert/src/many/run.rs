@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
-use tracequet_dataset::format::AddressType;
-use tracequet_dataset::format::paths;
+use tracequet_dataset::compact::HeldRecording;
+use tracequet_dataset::format::{AddressType, Format, paths};
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::write::{DatasetOptions, DatasetWriter, Directory, Encoders, Lake, NewRecording, Put, Shelf};
@@ -20,6 +20,8 @@ use super::hashes::Hashes;
 use super::known::{Known, Plan};
 use super::late::Late;
 use super::memory::{Budget, Memory};
+use super::packs::{self, Arrival, Came, Held};
+use super::small::{Grown, Small};
 use super::together::Ready;
 use super::{failed, together};
 use crate::hashed::{identity_of, stamp, trace_key, whole_key};
@@ -28,7 +30,7 @@ use crate::lake::head::check_head;
 use crate::lake::{self, described, entries};
 use crate::one::{options, read_one};
 use crate::request::{Convert, Progress, Step};
-use crate::stored::{Ahead, Came, Fetches};
+use crate::stored::{self, Ahead, Fetches};
 use crate::summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary, elapsed_ns};
 
 /// Converts all inputs of a request into a dataset of several recordings.
@@ -39,6 +41,11 @@ pub(crate) fn run(
     watch: &mut dyn FnMut(Step<'_>),
 ) -> Result<Summary> {
     let started = Instant::now();
+    if request.pack && request.format != Format::Parquet {
+        return Err(Error::Usage(
+            "only Parquet files have the rows of many recordings: --pack is not for Arrow files".into(),
+        ));
+    }
     let selection = Selection::new(&request.tables)?;
     let manifests = EventManifests::open(&request.manifests)?;
     // Without `append` all of it grows in a hidden directory, which takes its name at the end.
@@ -78,6 +85,7 @@ pub(crate) fn run(
         known,
         memory: Memory::new(request.memory),
         room: together::room(),
+        held: request.pack.then(Held::default),
         options,
         hashes: Hashes::default(),
         next: AtomicUsize::new(0),
@@ -141,6 +149,8 @@ struct Run<'b> {
     memory: Memory,
     /// Room for recordings that wait to be put.
     room: Budget,
+    /// The rows that are in memory until there are enough of them for a pack, where packs are made.
+    held: Option<Held>,
     /// How the files of a recording are written.
     options: DatasetOptions,
     hashes: Hashes,
@@ -195,6 +205,10 @@ enum Made {
     Known(Box<Outcome>),
     /// A recording to put into it, and the outcome when that is done.
     New(Box<(NewRecording, Outcome)>),
+    /// The same of one whose rows are in memory, so many bytes.
+    Held(Box<HeldRecording>, u64, Box<Outcome>),
+    /// Nothing, since nothing more is to be done.
+    Nothing,
 }
 
 impl Made {
@@ -205,6 +219,20 @@ impl Made {
 
 /// A recording to put into the dataset, which input it is, and the outcome.
 type Finished<'b> = Ready<'b, (usize, Outcome)>;
+
+/// The same of recordings that come into packs, and inputs that do not.
+type Arrived = Arrival<(usize, Box<Outcome>)>;
+
+/// Wakes those that wait for a recording whose thread panics.
+struct StopAtPanic<'h>(Option<&'h Held>);
+
+impl Drop for StopAtPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.inspect(|held| held.stop());
+        }
+    }
+}
 
 enum Message {
     Progress(Progress),
@@ -232,13 +260,19 @@ impl Run<'_> {
             let own = sender.clone();
             let thread = std::thread::Builder::new().name("put".into());
             let mut started = thread.spawn_scoped(scope, move || self.put_as_they_come(&to_put, &own)).map(|_| ());
+            let (arrived, to_pack) = channel();
+            if let (Some(held), true) = (&self.held, started.is_ok()) {
+                let own = sender.clone();
+                let thread = std::thread::Builder::new().name("pack".into());
+                started = thread.spawn_scoped(scope, move || self.put_packs(held, &to_pack, &own)).map(|_| ());
+            }
             for job in 0..self.jobs.min(self.recordings.len()).max(1) {
                 if started.is_err() {
                     break;
                 }
-                let (own, finished) = (sender.clone(), finished.clone());
+                let (own, finished, arrived) = (sender.clone(), finished.clone(), arrived.clone());
                 let thread = std::thread::Builder::new().name(format!("job-{job}"));
-                let spawned = thread.spawn_scoped(scope, move || self.work(&own, &finished)).map(|_| ());
+                let spawned = thread.spawn_scoped(scope, move || self.work(&own, &finished, &arrived)).map(|_| ());
                 if job > 0 && spawned.is_err() {
                     // Those that were started do the rest.
                     break;
@@ -248,7 +282,7 @@ impl Run<'_> {
             if let Err(source) = started {
                 broken = Some(Error::Io { path: self.request.output.clone(), source });
             }
-            drop((sender, finished));
+            drop((sender, finished, arrived));
             for message in receiver {
                 match message {
                     Message::Progress(progress) => watch(Step::Progress(progress)),
@@ -267,12 +301,23 @@ impl Run<'_> {
         broken.map_or(Ok(done), Err)
     }
 
-    fn work<'s>(&'s self, messages: &Sender<Message>, finished: &Sender<Finished<'s>>) {
+    fn work<'s>(&'s self, messages: &Sender<Message>, finished: &Sender<Finished<'s>>, arrived: &Sender<Arrived>) {
+        let _waking = StopAtPanic(self.held.as_ref());
         let mut failures = Shelf::new(self.lake.storage().folder());
         while !self.stopped.load(Ordering::Acquire) {
             let index = self.next.fetch_add(1, Ordering::AcqRel);
             let Some((_, recording)) = self.recordings.get(index) else { return };
-            let message = match self.one(index, recording, messages, &mut failures) {
+            let made = self.one(index, recording, messages, &mut failures);
+            if let (Some(_), Ok(Made::Known(_) | Made::New(_))) = (&self.held, &made) {
+                // Where nothing is received any more the batch was stopped, which is said elsewhere; here and below.
+                let _ = arrived.send((index, Came::Apart));
+            }
+            let message = match made {
+                Ok(Made::Held(recording, bytes, outcome)) => {
+                    let _ = arrived.send((index, Came::Held(recording, bytes, (index, outcome))));
+                    continue;
+                }
+                Ok(Made::Nothing) => return,
                 Ok(Made::New(made)) => {
                     let (new, outcome) = *made;
                     if self.lake.storage().puts_together() {
@@ -296,6 +341,7 @@ impl Run<'_> {
     /// Nothing more is begun.
     fn broken(&self, error: Error) -> Message {
         self.stopped.store(true, Ordering::Release);
+        self.held.as_ref().inspect(|held| held.stop());
         Message::Broken(error)
     }
 
@@ -307,6 +353,18 @@ impl Run<'_> {
             let _ = messages.send(self.broken(error));
         };
         together::put(|recordings| lake::put(&self.lake, recordings), finished, done, broken);
+    }
+
+    fn put_packs(&self, held: &Held, arrived: &Receiver<Arrived>, messages: &Sender<Message>) {
+        let _waking = StopAtPanic(Some(held));
+        let done = |(index, outcome): (usize, Box<Outcome>), put, tables| {
+            let outcome = Outcome { tables, ..outcome.after(put) };
+            let _ = messages.send(Message::Done(index, Box::new(outcome)));
+        };
+        let put_pack = |recordings: &[HeldRecording]| lake::put_held(&self.lake, recordings, self.options.compression);
+        if let Err(error) = packs::put(self.recordings.len(), held, arrived, put_pack, done) {
+            let _ = messages.send(self.broken(error));
+        }
     }
 
     /// Puts a recording by itself.
@@ -345,13 +403,13 @@ impl Run<'_> {
         let mut before = None;
         let key_of = |sha256: &str| trace_key(&recording.name(), sha256);
         let hashed = self.hashes.publish(index, key_of, || match self.ahead.take(index, &|r| self.known_tag(r))? {
-            Came::Here(recording) => {
+            stored::Came::Here(recording) => {
                 before = stamp(recording.file());
                 let identity = identity_of(&recording);
                 here = Some(recording);
                 identity
             }
-            Came::Same => Ok(FileIdentity::default()),
+            stored::Came::Same => Ok(FileIdentity::default()),
         });
         if here.is_none()
             && hashed.is_ok()
@@ -375,11 +433,14 @@ impl Run<'_> {
             Plan::Skip(skipped) => return Ok(Made::known(skipped)),
             Plan::Convert(replaced) => replaced,
         };
+        if self.held.as_ref().is_some_and(|held| !held.enter(index)) {
+            return Ok(Made::Nothing);
+        }
         let _share = self.memory.take(identity.size_bytes);
         let key = self.key(index, path, &identity.sha256)?;
         let request = &*self.known.with_own_labels(&self.lake, self.request, &key, &identity)?;
         let make = || DatasetWriter::part_of(self.lake.storage().folder(), self.encoders.clone(), self.options(&key));
-        let mut part = Late::new(&make);
+        let (mut part, mut small) = (Late::new(&make), Small::new(&make));
         let input = self.input(index);
         let mut progress = |position, total, events| {
             let _ = messages.send(Message::Progress(Progress { input, position, total, events }));
@@ -391,7 +452,7 @@ impl Run<'_> {
             &self.manifests,
             recording,
             (shape, &self.selection),
-            &mut part,
+            if self.held.is_some() { &mut small } else { &mut part },
             &mut progress,
             identified,
         );
@@ -403,18 +464,28 @@ impl Run<'_> {
                     what: "the file changed while it was read".into(),
                     expected: "a recording that is not being written".into(),
                 };
-                drop(part);
+                drop((part, small));
                 self.failed((index, recording, FileIdentity::default()), error, replaced, failures)
             }
             Ok((summary, tables)) => {
                 let input = InputSummary { trace_id: key.clone(), ..summary };
+                let files = match self.held.is_some().then(|| small.into_grown()) {
+                    Some(Grown::Small(tables, bytes)) => {
+                        let recorded = entries::recorded(request, &input, recording.etag());
+                        let outcome = Outcome { done: Done::Converted(input), tables: Vec::new(), failure: None };
+                        let held = HeldRecording { recorded, tables, replaced };
+                        return Ok(Made::Held(Box::new(held), bytes, Box::new(outcome)));
+                    }
+                    Some(Grown::Large(files)) => files,
+                    None => part.into_dataset()?,
+                };
                 let entry = entries::entry(request, &input, &tables, recording.etag());
-                let new = NewRecording::new(&key, part.into_dataset()?, &entry, replaced)?;
+                let new = NewRecording::new(&key, files, &entry, replaced)?;
                 let outcome = Outcome { done: Done::Converted(input), tables, failure: None };
                 Ok(Made::New(Box::new((new, outcome))))
             }
             Err(error) => {
-                drop(part);
+                drop((part, small));
                 self.failed((index, recording, identity), error, replaced, failures)
             }
         }

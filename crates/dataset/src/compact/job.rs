@@ -1,15 +1,15 @@
-//! Makes the files and the entry of one pack.
+//! Makes one pack of recordings and packs of a dataset.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tracequet_trace::error::{Error, Result};
 
+use super::made::{Files, Made, each_table};
 use super::merge::{Failed, Input, Part, merge};
-use crate::format::{Entry, Format, Member, Pack, PackedFile, PackedTable, Recorded, paths};
-use crate::write::{Lake, NewFile, Staging, Workspace};
+use crate::format::{Entry, Format, Pack, PackedFile, Recorded, paths};
+use crate::write::{Lake, Staging, Workspace};
 
 /// What becomes one pack.
 #[derive(Debug, Default)]
@@ -29,14 +29,6 @@ pub(super) struct NewLabels {
     pub(super) file: Option<(PathBuf, Arc<Staging>)>,
     pub(super) rows: u64,
     pub(super) bytes: u64,
-}
-
-/// A pack that was made, and its files, which lie in a hidden directory until they are put into the dataset.
-#[derive(Debug)]
-pub(super) struct Made {
-    pub(super) pack: Pack,
-    pub(super) files: Vec<NewFile>,
-    _workspace: Workspace,
 }
 
 /// Which recording or pack cannot be read, and why; or what else went wrong.
@@ -97,39 +89,11 @@ impl Job {
         let names: Vec<&str> = names.into_iter().collect();
         let jobs: Vec<TableJob<'_>> = names.iter().map(|name| self.table_job(name, &coming)).collect();
         let workspace = Workspace::inside(lake.storage().folder())?;
-        let files = merge_all(lake, &jobs, workspace.path(), schema_version, threads)
-            .map_err(|(job, failed)| self.not_made(jobs.get(job), failed))?;
-        let tables = names.iter().zip(&files).map(|(name, files)| PackedTable {
-            name: (*name).to_owned(),
-            files: files.iter().map(|(_, file)| *file).collect(),
-        });
-        let mut sets: BTreeSet<Arc<[u32]>> = BTreeSet::new();
-        let mut members = Vec::with_capacity(coming.len());
-        for one in coming {
-            let places: Vec<(u32, u64)> = one
-                .tables
-                .iter()
-                .filter_map(|(name, rows)| Some((u32::try_from(names.binary_search(name).ok()?).ok()?, *rows)))
-                .collect();
-            let set: Arc<[u32]> = places.iter().map(|(place, _)| *place).collect();
-            let tables = sets.get(&set).cloned().unwrap_or_else(|| set.clone());
-            sets.insert(set);
-            let rows = places.into_iter().filter(|(_, rows)| *rows > 0).collect();
-            members.push(Member { recorded: one.recorded, tables, rows });
-        }
+        let make = |number: usize, job: &TableJob<'_>| merge_one(lake, job, workspace.path(), number, schema_version);
+        let files = each_table(&jobs, threads, make).map_err(|(job, failed)| self.not_made(jobs.get(job), failed))?;
         let replaces = self.packs.iter().map(|pack| pack.name.clone()).collect();
-        let pack = Pack::new(schema_version, replaces, tables.collect(), members);
-        // What would not be read is not written.
-        Pack::<Recorded>::parse(&pack.name, &pack.text())
-            .map_err(|damaged| Error::Internal(format!("a pack: {}", damaged.what)))?;
-        let mut placed = Vec::new();
-        for (name, files) in names.iter().zip(files) {
-            let numbered = (0u32..).zip(files);
-            placed.extend(
-                numbered.map(|(number, (path, _))| NewFile { name: paths::packed(name, &pack.name, number), path }),
-            );
-        }
-        Ok(Some(Made { pack, files: placed, _workspace: workspace }))
+        let members = coming.into_iter().map(|one| (one.recorded, one.tables));
+        Ok(Some(Made::of(schema_version, replaces, &names, files, members, workspace)?))
     }
 
     /// Its recordings, in the order of their keys.
@@ -243,50 +207,6 @@ impl Job {
 /// What becomes of a recording of a pack: nothing if it is left out, else what its entry says from then on, and the tables that stay
 /// (`None`: all).
 pub(super) type Change = Option<(Recorded, Option<BTreeSet<String>>)>;
-
-type Files = Vec<(PathBuf, PackedFile)>;
-
-/// Merges the tables. Fails with the place of the table.
-fn merge_all(
-    lake: &Lake,
-    jobs: &[TableJob<'_>],
-    folder: &Path,
-    schema_version: u32,
-    threads: usize,
-) -> std::result::Result<Vec<Files>, (usize, Failed)> {
-    let next = AtomicUsize::new(0);
-    let outcomes: Mutex<BTreeMap<usize, std::result::Result<Files, Failed>>> = Mutex::default();
-    let work = || {
-        loop {
-            let number = next.fetch_add(1, Ordering::AcqRel);
-            let Some(job) = jobs.get(number) else { return };
-            let outcome = merge_one(lake, job, folder, number, schema_version);
-            if outcome.is_err() {
-                next.store(jobs.len(), Ordering::Release);
-            }
-            outcomes.lock().unwrap_or_else(PoisonError::into_inner).insert(number, outcome);
-        }
-    };
-    std::thread::scope(|scope| {
-        for number in 1..threads.min(jobs.len()) {
-            let thread = std::thread::Builder::new().name(format!("merge-{number}"));
-            // Where no thread can be made, those that there are do it.
-            if thread.spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
-    let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut files = Vec::with_capacity(jobs.len());
-    for (number, outcome) in outcomes {
-        files.push(outcome.map_err(|failed| (number, failed))?);
-    }
-    match files.len() == jobs.len() {
-        true => Ok(files),
-        false => Err((0, Failed::Other(Error::Internal("a thread that merges tables is gone".into())))),
-    }
-}
 
 fn merge_one(
     lake: &Lake,

@@ -65,7 +65,12 @@ pub enum Put {
 impl Put {
     /// Of a recording whose key another one has, which was made of what has the hash `there`.
     fn beside(there: Option<&str>, new: &NewRecording) -> Put {
-        if there.is_some() && there == new.sha256() { Put::WasThere } else { Put::IsTaken }
+        Put::where_there(there, new.sha256())
+    }
+
+    /// The same, by the hashes of what both were made of.
+    pub(crate) fn where_there(there: Option<&str>, new: Option<&str>) -> Put {
+        if there.is_some() && there == new { Put::WasThere } else { Put::IsTaken }
     }
 }
 
@@ -409,6 +414,28 @@ impl Lake {
             }
         }
         self.storage.put_pack(pack, files).map(|()| true)
+    }
+
+    /// Adds a pack of recordings that the dataset does not have. If it has some, nothing is changed, and their keys are returned, each
+    /// with the hash of what it was made of.
+    pub fn add_pack(&self, pack: &Pack, files: &[NewFile]) -> Result<HashMap<String, Option<String>>> {
+        self.storage.prepare_pack(pack, files)?;
+        let _turn = self.storage.turn_for(&[])?;
+        self.storage.settle(GRACE)?;
+        let living = self.living_packs()?;
+        let entries: Vec<String> = pack.members.iter().map(|member| paths::entry(member.key())).collect();
+        let mut found = HashMap::new();
+        for (member, has_entry) in pack.members.iter().zip(self.storage.has(&entries)?) {
+            if let Some(packed) = self.packed_with_key(&living, member.key())? {
+                found.insert(packed.trace_id, Some(packed.sha256));
+            } else if has_entry && let Some(entry) = self.storage.entry(member.key())? {
+                found.insert(member.key().to_owned(), entry.ok().and_then(|(_, text)| hash_of(&text)));
+            }
+        }
+        if found.is_empty() {
+            self.storage.put_pack(pack, files)?;
+        }
+        Ok(found)
     }
 
     /// Removes a pack with all its recordings. Returns whether it was there.

@@ -1,6 +1,6 @@
-//! A table of many recordings in Parquet files, made of the rows of other files.
+//! A table of many recordings in Parquet files, made of the rows of other files or of rows in memory.
 //!
-//! Row groups that are large enough are copied as they are: their bytes, and what the footer says of them. The others are made of
+//! Row groups of files that are large enough are copied as they are: their bytes, and what the footer says of them. The others are made of
 //! batches, recording by recording.
 
 use std::fs::File;
@@ -15,12 +15,14 @@ use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, RowGroupMetaData};
+use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use tracequet_trace::error::{Error, Result};
 
+use super::first_rows::{FirstRows, varied};
 use super::measure::Meter;
 use super::order::Order;
-use super::{Encoding, TableSpec, failure, properties};
+use super::{Compression, Encoding, TableSpec, failure, properties};
 use crate::format::{PackedFile, VERSION};
 
 /// A row group ends with the recording with which it has as many rows, or as many bytes as a batch: a question about one recording
@@ -42,7 +44,7 @@ pub struct MergedTable {
     stem: PathBuf,
     spec: TableSpec,
     order: Order,
-    properties: parquet::file::properties::WriterProperties,
+    properties: WriterProperties,
     schema_version: u32,
     file: Option<Open>,
     done: Vec<(PathBuf, PackedFile)>,
@@ -87,6 +89,33 @@ impl MergedTable {
             schema,
         };
         let properties = properties::merged_properties(&spec, like)?;
+        MergedTable::begin(spec, stem, properties, schema_version)
+    }
+
+    /// A table whose rows are all in memory. Its encodings are chosen by them: the batches of each recording.
+    pub fn of_rows<'b>(
+        spec: &TableSpec,
+        stem: PathBuf,
+        recordings: impl Iterator<Item = &'b [RecordBatch]> + Clone,
+        compression: Compression,
+        schema_version: u32,
+    ) -> Result<MergedTable> {
+        let spec = TableSpec { schema: merged_schema(&spec.schema), ..spec.clone() };
+        let mut first = FirstRows { sizes: vec![0; spec.schema.fields().len()], varied: Vec::new() };
+        let rows = |batches: &&[RecordBatch]| batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+        // The recording with most rows shows how varied a column is, as in a dataset of it alone.
+        if let Some(longest) = recordings.clone().max_by_key(rows) {
+            first.varied = varied(longest.iter());
+        }
+        let mut meter = Meter::default();
+        for batch in recordings.flatten() {
+            first.sizes.iter_mut().zip(meter.measure(batch)).for_each(|(sum, size)| *sum += size);
+        }
+        let properties = properties::packed_properties(&spec, compression, &first)?;
+        MergedTable::begin(spec, stem, properties, schema_version)
+    }
+
+    fn begin(spec: TableSpec, stem: PathBuf, properties: WriterProperties, schema_version: u32) -> Result<MergedTable> {
         let order = Order::of(&spec)?;
         Ok(MergedTable {
             stem,

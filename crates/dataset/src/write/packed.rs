@@ -107,6 +107,10 @@ impl Packs<'_> {
             remove_all(&self.entry(key))?;
         }
         self.sync_folder(&self.root.join(paths::ENTRIES));
+        if !is_there(&old) {
+            // It has taken the place of nothing that readers may have begun to read.
+            return remove_all(&hidden);
+        }
         // Without this folder all is done; the time of the hidden directory is from now on when that was.
         remove_all(&new)?;
         make_folder(&hidden)?;

@@ -26,8 +26,35 @@ pub(super) fn writer_properties(
     compression: Compression,
     first: &FirstRows,
 ) -> Result<WriterProperties> {
+    let columns = columns_of(spec)?;
+    let sorting = sorting_columns(spec, &columns)?;
+    Ok(by_first_rows(spec, &columns, compression, first)?.set_sorting_columns(sorting).build())
+}
+
+/// The same of a table with rows of many recordings, which is sorted by these first.
+pub(super) fn packed_properties(
+    spec: &TableSpec,
+    compression: Compression,
+    first: &FirstRows,
+) -> Result<WriterProperties> {
+    let columns = columns_of(spec)?;
+    let sorting = by_recording(sorting_columns(spec, &columns)?, &columns);
+    Ok(by_first_rows(spec, &columns, compression, first)?.set_sorting_columns(sorting).build())
+}
+
+/// The Parquet columns of a table.
+fn columns_of(spec: &TableSpec) -> Result<SchemaDescriptor> {
     let refused = |error: ParquetError| Error::Internal(format!("table {}: {error}", spec.name));
-    let columns = ArrowSchemaConverter::new().convert(&spec.schema).map_err(refused)?;
+    ArrowSchemaConverter::new().convert(&spec.schema).map_err(refused)
+}
+
+/// All but the order of the rows.
+fn by_first_rows(
+    spec: &TableSpec,
+    columns: &SchemaDescriptor,
+    compression: Compression,
+    first: &FirstRows,
+) -> Result<WriterPropertiesBuilder> {
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
         // "version" is a word of the format: some readers ignore the statistics of a file whose writer they cannot parse.
@@ -62,13 +89,12 @@ pub(super) fn writer_properties(
             builder = builder.set_column_statistics_enabled(column.path().clone(), EnabledStatistics::Page);
         }
     }
-    Ok(builder.set_sorting_columns(sorting_columns(spec, &columns)?).build())
+    Ok(builder)
 }
 
 /// The writer properties of a table that is made of other files: each column is encoded as in `like`, a row group of one of them.
 pub(super) fn merged_properties(spec: &TableSpec, like: &RowGroupMetaData) -> Result<WriterProperties> {
-    let refused = |error: ParquetError| Error::Internal(format!("table {}: {error}", spec.name));
-    let columns = ArrowSchemaConverter::new().convert(&spec.schema).map_err(refused)?;
+    let columns = columns_of(spec)?;
     let is_snappy = like.columns().iter().any(|column| column.compression() == Codec::SNAPPY);
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
@@ -95,11 +121,17 @@ pub(super) fn merged_properties(spec: &TableSpec, like: &RowGroupMetaData) -> Re
             builder = builder.set_column_statistics_enabled(column.path().clone(), EnabledStatistics::Page);
         }
     }
-    let mut sorting = sorting_columns(spec, &columns)?.unwrap_or_default();
+    let sorting = by_recording(sorting_columns(spec, &columns)?, &columns);
+    Ok(builder.set_sorting_columns(sorting).build())
+}
+
+/// The order of a table with rows of many recordings: these first, each in its own order.
+fn by_recording(own: Option<Vec<SortingColumn>>, columns: &SchemaDescriptor) -> Option<Vec<SortingColumn>> {
+    let mut sorting = own.unwrap_or_default();
     if columns.num_columns() > 0 && columns.column(0).path().string() == "trace_id" {
         sorting.insert(0, SortingColumn { column_idx: 0, descending: false, nulls_first: false });
     }
-    Ok(builder.set_sorting_columns(Some(sorting).filter(|sorting| !sorting.is_empty())).build())
+    Some(sorting).filter(|sorting| !sorting.is_empty())
 }
 
 fn codec(compression: Compression) -> Result<Codec> {

@@ -1,0 +1,124 @@
+//! The rows of a recording, in memory as long as they are few, and in files of their own from then on.
+
+use arrow_array::RecordBatch;
+use tracequet_dataset::write::{DatasetWriter, HeldTables, TableId, TableSink, TableSpec, WrittenTable};
+use tracequet_trace::error::Result;
+
+/// With more bytes of rows the files of a recording are large enough by themselves.
+const MOST_BYTES: u64 = 32 << 20;
+
+/// A sink for a recording of which only its rows show whether it is small.
+pub(crate) struct Small<'m> {
+    make: &'m dyn Fn() -> Result<DatasetWriter>,
+    held: HeldTables,
+    bytes: u64,
+    apart: Option<DatasetWriter>,
+}
+
+/// What it has become.
+pub(crate) enum Grown {
+    /// Its tables, and their bytes in memory.
+    Small(HeldTables, u64),
+    /// Its files.
+    Large(DatasetWriter),
+}
+
+impl<'m> Small<'m> {
+    /// One for whose files `make` is called when they are needed.
+    pub(crate) fn new(make: &'m dyn Fn() -> Result<DatasetWriter>) -> Small<'m> {
+        Small { make, held: HeldTables::default(), bytes: 0, apart: None }
+    }
+
+    pub(crate) fn into_grown(self) -> Grown {
+        match self.apart {
+            Some(apart) => Grown::Large(apart),
+            None => Grown::Small(self.held, self.bytes),
+        }
+    }
+
+    /// Writes what is in memory into files, where its tables have the same ids.
+    fn move_apart(&mut self) -> Result<()> {
+        let mut apart = (self.make)()?;
+        for table in std::mem::take(&mut self.held).into_tables() {
+            let id = apart.table(table.spec)?;
+            for batch in table.batches {
+                apart.write(id, batch)?;
+            }
+        }
+        self.apart = Some(apart);
+        Ok(())
+    }
+}
+
+impl TableSink for Small<'_> {
+    fn table(&mut self, spec: TableSpec) -> Result<TableId> {
+        match &mut self.apart {
+            Some(apart) => apart.table(spec),
+            None => self.held.table(spec),
+        }
+    }
+
+    fn write(&mut self, table: TableId, batch: RecordBatch) -> Result<()> {
+        if self.apart.is_none() {
+            self.bytes = self.bytes.saturating_add(batch.get_array_memory_size() as u64);
+            if self.bytes > MOST_BYTES {
+                self.move_apart()?;
+            }
+        }
+        match &mut self.apart {
+            Some(apart) => apart.write(table, batch),
+            None => self.held.write(table, batch),
+        }
+    }
+
+    fn close_tables(&mut self, metadata: &[(String, String)]) -> Result<Vec<WrittenTable>> {
+        match &mut self.apart {
+            Some(apart) => apart.close_tables(metadata),
+            None => self.held.close_tables(metadata),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::UInt64Array;
+    use tracequet_dataset::write::{DatasetOptions, Encoders, Encoding};
+
+    use super::*;
+
+    fn written(batches: usize) -> (bool, Vec<(String, u64)>) {
+        let folder = tempfile::tempdir().unwrap();
+        let encoders = Encoders::start(1).unwrap();
+        let make = || DatasetWriter::part_of(folder.path(), encoders.clone(), DatasetOptions::default());
+        let mut sink = Small::new(&make);
+        let rows = Arc::new(UInt64Array::from(vec![7; 1 << 20])) as _;
+        let batch = RecordBatch::try_from_iter([("n", rows)]).unwrap();
+        let spec = |name: &str| TableSpec {
+            name: name.into(),
+            schema: batch.schema(),
+            encodings: vec![Encoding::Plain],
+            sorted_by: Vec::new(),
+        };
+        let (first, second) = (sink.table(spec("a")).unwrap(), sink.table(spec("b")).unwrap());
+        sink.write(second, batch.slice(0, 3)).unwrap();
+        for _ in 0..batches {
+            sink.write(first, batch.clone()).unwrap();
+        }
+        // One that comes when the others are in files already.
+        let third = sink.table(spec("c")).unwrap();
+        sink.write(third, batch.slice(0, 1)).unwrap();
+        let closed = sink.close_tables(&[]).unwrap();
+        let rows = closed.into_iter().map(|table| (table.name, table.rows)).collect();
+        (matches!(sink.into_grown(), Grown::Large(_)), rows)
+    }
+
+    /// Each batch has 8 MB.
+    #[test]
+    fn many_rows_are_written_apart_with_those_before() {
+        let rows = |n: u64| [("a", n << 20), ("b", 3), ("c", 1)].map(|(name, rows)| (name.to_owned(), rows)).to_vec();
+        assert_eq!(written(1), (false, rows(1)));
+        assert_eq!(written(5), (true, rows(5)));
+    }
+}
