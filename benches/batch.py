@@ -3,7 +3,7 @@
 
 In FOLDER (which needs some 4 GB; nothing is left there) it makes recordings of about 1 MB out of samples/subjects.nettrace, each with another
 process id and time, converts 10, 100 and 1,000 of them into a growing dataset, adds one, and asks DuckDB three questions over all.
-Then 200 small recordings with one job and with two, in turn; then the --large files together. Prints Markdown. The Python needs duckdb.
+Then 200 small recordings with one job and with two, in turn; 300 with files of their own and with --pack; then the --large files together. Prints Markdown. The Python needs duckdb.
 """
 
 import argparse
@@ -121,6 +121,22 @@ def side_by_side(program, folder):
     shutil.rmtree(small)
 
 
+def packed(program, folder, count):
+    """The same recordings with files of their own, which are compacted, and written together."""
+    recordings = made(folder / f"of-{count}", count, ["subjects.nettrace"])
+    print(f"\n| {count:,} recordings | s | CPU ms each | peak MB | files | MB |\n|---|---:|---:|---:|---:|---:|")
+    for tables in ([], ["--tables", "figures"]):
+        for pack in ([], ["--pack"]):
+            lake = folder / f"packed-{count}-{len(tables)}-{len(pack)}"
+            steps = {" ".join(["convert", *tables, *pack]): ["convert", "-q", "--append", "--jobs", "0", *tables, *pack, recordings, "-o", lake]}
+            if not pack:
+                steps["dataset compact"] = ["dataset", "compact", lake, "--grace", "0"]
+            for name, arguments in steps.items():
+                seconds, cpu, peak = run([program, *arguments])
+                number, size = files_of(lake)
+                print(f"| `{name}` | {seconds:.1f} | {cpu / count * 1e3:.0f} | {peak:.0f} | {number:,} | {size:,.1f} |", flush=True)
+
+
 def large(program, folder, recordings):
     size = sum(Path(path).stat().st_size for path in recordings) / 1e6
     print(f"\n{len(recordings)} large recordings, {size:,.0f} MB as they are:\n")
@@ -146,6 +162,7 @@ def main():
         if counts:
             growing(arguments.program, folder, counts)
             side_by_side(arguments.program, folder)
+            packed(arguments.program, folder, min(300, max(counts)))
         if arguments.large:
             large(arguments.program, folder, arguments.large)
     finally:

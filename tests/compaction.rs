@@ -313,8 +313,6 @@ fn what_cannot_be_read_stays_as_it_is() {
 }
 
 /// By the entry, by the table, and by a query, also of those that are compacted again.
-// Was not tried on Windows yet.
-#[cfg(unix)]
 #[test]
 fn labels_of_compacted_recordings_change() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::dataset::Table;
 use crate::support::files::files;
-use crate::support::program::{Run, command, run};
+use crate::support::program::{Run, command, finished, run};
 #[cfg(target_os = "linux")]
 use crate::support::skip::can_trace;
 
@@ -45,7 +45,7 @@ impl Recordings {
 
     /// Runs the program in the folder, so that the paths of recordings are the same in each.
     pub fn run(&self, arguments: &[&str]) -> Run {
-        command(arguments).current_dir(self.folder.path()).output().unwrap().into()
+        finished(command(arguments).current_dir(self.folder.path())).into()
     }
 
     pub fn convert(&self, out: &str, more: &[&str]) -> Run {

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+#[cfg(target_os = "linux")]
 use tracequet::dataset::read::Dataset;
 
 use crate::compaction::{rows, same};

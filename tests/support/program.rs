@@ -27,5 +27,15 @@ impl From<Output> for Run {
 
 /// Runs the program to its end.
 pub fn run(arguments: &[&str]) -> Run {
-    command(arguments).output().expect("the program starts").into()
+    finished(&mut command(arguments)).into()
+}
+
+/// Waits for what a command gives. Wine now and then fails to start one of many programs, with an "Internal error": it gets another try.
+pub fn finished(command: &mut Command) -> Output {
+    const INTERNAL_ERROR: i32 = 1359;
+    let output = match command.output() {
+        Err(error) if cfg!(windows) && error.raw_os_error() == Some(INTERNAL_ERROR) => command.output(),
+        output => output,
+    };
+    output.expect("the program starts")
 }
