@@ -2,7 +2,7 @@
 """Kills programs that work on one dataset: killed_lake.py TRACEQUET FOLDER [--minutes 10] [--writers 4] [--each 100] [--seed 1]
 
 In FOLDER (which needs some 2 GB; nothing is left there) it makes small recordings out of samples/, for each of four writers its own. A writer
-appends them a few at a time, every third one with the label keep=no, and begins again from the first when it has done all: those that went
+appends them a few at a time, every second one with --pack, every third one with the label keep=no, and begins again from the first when it has done all: those that went
 come back. Beside them one program compacts, one expires the recordings with keep=no, and one removes a recording and adds it again.
 Each of these processes is killed (SIGKILL) after a random time, most of them before they are done. Meanwhile a reader asks for rows that a
 glob over the files finds twice, and whether the entries can be read.
@@ -66,7 +66,8 @@ class Roles:
                 for keep in ("yes", "no"):
                     chosen = [path for path in few if (path.name.count("keep-no") == 1) == (keep == "no")]
                     if chosen:
-                        done &= self.run("append", append(self.lake, chosen, keep), dice)
+                        more = ["--pack"] if number % 2 else []
+                        done &= self.run(" ".join(["append", *more]), append(self.lake, chosen, keep, *more), dice)
                 at += len(few) if done else 0
 
     def repeat(self, role, arguments, pause):
@@ -114,8 +115,8 @@ def keys_of(pack):
         return []
 
 
-def append(lake, recordings, keep):
-    return ["convert", "-q", "--append", "--tables", TABLES, "--label", f"keep={keep}", "-o", lake, *recordings]
+def append(lake, recordings, keep, *more):
+    return ["convert", "-q", "--append", *more, "--tables", TABLES, "--label", f"keep={keep}", "-o", lake, *recordings]
 
 
 def made(folder, writer, count):

@@ -283,4 +283,23 @@ mod tests {
         let there = bytes(&recordings());
         assert_eq!(bytes(&recordings().into_iter().rev().collect::<Vec<_>>()), there);
     }
+
+    /// A program that adds a pack moves its files when the entry is there. One that takes a recording out of the pack just then, or when
+    /// the other was killed, reads no file that is about to move.
+    #[test]
+    fn a_pack_is_in_its_place_before_it_is_rewritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let lake = lake(folder.path());
+        let recordings = [held("a-1", &[("gc", numbers(&[1]))]), held("b-1", &[("gc", numbers(&[2, 3]))])];
+        put_held(&lake, &recordings, OPTIONS).unwrap();
+        let [name] = &lake.storage().packs().unwrap()[..] else { panic!("one pack") };
+        let place = crate::format::paths::folder("gc", name);
+        let waiting = folder.path().join(crate::format::paths::hidden(name)).join("new").join(&place);
+        std::fs::create_dir_all(waiting.parent().unwrap()).unwrap();
+        std::fs::rename(folder.path().join(&place), &waiting).unwrap();
+        lake.settled().unwrap();
+        assert!(folder.path().join(&place).is_dir() && !waiting.exists());
+        take_out(&lake, &["a-1".to_owned()], 1).unwrap();
+        assert_eq!(packs(&lake, "gc"), [vec![("b-1".to_owned(), 2)]]);
+    }
 }

@@ -48,6 +48,9 @@ pub fn compact(lake: &Lake, schema_version: u32, limits: &Limits) -> Result<Comp
         let (singles, packs) = candidates(lake, schema_version, &done.left_out)?;
         let Some(group) = next(singles, packs, limits) else { return Ok(done) };
         let Some((job, tags)) = job_of(lake, &group)? else { continue };
+        if !job.packs.is_empty() {
+            lake.settled()?;
+        }
         let made = match job.make(lake, schema_version, limits.threads, &all) {
             Ok(Some(made)) => made,
             Ok(None) => return Ok(done),

@@ -148,6 +148,7 @@ fn rewrite(
         let (name, schema_version) = (pack.name.clone(), pack.schema_version);
         let mut job = Job { packs: vec![pack], ..Job::default() };
         let is_wanted = prepare(&mut job, &here)?;
+        lake.settled()?;
         let change = |recorded: &Recorded| change(job.packs.first()?, recorded);
         let is_done = match is_wanted {
             false => true,

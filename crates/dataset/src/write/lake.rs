@@ -416,6 +416,13 @@ impl Lake {
         self.storage.put_pack(pack, files).map(|()| true)
     }
 
+    /// Waits until the files of all packs that have entries are in their places. Who rewrites packs calls this before it reads them: from
+    /// then on only it moves their files.
+    pub(crate) fn settled(&self) -> Result<()> {
+        let _turn = self.storage.turn_for(&[])?;
+        self.storage.settle(GRACE)
+    }
+
     /// Adds a pack of recordings that the dataset does not have. If it has some, nothing is changed, and their keys are returned, each
     /// with the hash of what it was made of.
     pub fn add_pack(&self, pack: &Pack, files: &[NewFile]) -> Result<HashMap<String, Option<String>>> {
