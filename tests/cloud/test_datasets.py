@@ -127,6 +127,19 @@ def test_a_dataset_is_compacted_and_its_recordings_are_labelled_skipped_and_remo
     assert keys[0] not in listed and keys[1] in listed and "0 wrong" in s3("dataset", "verify", lake).out
 
 
+def test_small_recordings_come_as_a_pack(s3, bucket):
+    plain, lake, whole = (f"{bucket.address}/{name}" for name in ("plain", "lake", "whole"))
+    s3("convert", *GIVEN, "-o", plain, "--append")
+    s3("convert", *GIVEN, "-o", lake, "--append", "--pack", "--jobs", "2")
+    s3("convert", *GIVEN, "-o", whole, "--pack")
+    for packed in ("lake", "whole"):
+        at = f"{bucket.address}/{packed}"
+        assert len(bucket.keys(f"{packed}/manifest/packed/")) == 1 and not bucket.keys(f"{packed}/.packs/")
+        assert s3("dataset", "list", at).out == s3("dataset", "list", plain).out and "0 wrong" in s3("dataset", "verify", at).out
+        assert s3("stats", at).out == s3("stats", plain).out
+    assert set(s3("convert", *GIVEN, "-o", lake, "--append", "--pack", "--json").outcomes().values()) == {"skipped"}
+
+
 def test_writers_at_once_lose_nothing(s3, bucket, tmp_path):
     lake = f"{bucket.address}/lake"
     given = []

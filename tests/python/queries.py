@@ -10,6 +10,7 @@ The first line of a query may say `-- of NAME`: what it gives on the dataset NAM
 `--absent=NAME` among the datasets: this one is not on the machine.
 """
 
+import functools
 import json
 import os
 import re
@@ -25,6 +26,12 @@ from common import Dataset, blocks, connect, finish, statements
 
 OF = re.compile(r"-- of (\S+)\n")
 ABSENT = "--absent="
+
+
+@functools.cache
+def connected(dataset):
+    """One connection for all questions about a dataset: to bind its views takes a while."""
+    return connect(dataset)
 
 
 def of_one(dataset, recording):
@@ -54,7 +61,7 @@ def compare_recordings(document, several, alone, failures):
     queries = [(heading, sql) for heading, sql in blocks(document.read_text(), "sql") if "read_parquet" not in sql]
     for recording in several.manifest["inputs"]:
         key = recording["trace_id"]
-        flat = connect(alone[key])
+        flat = connected(alone[key])
         os.chdir(several.path)
         one = of_one(several, key)
         for heading, sql in queries:
@@ -101,7 +108,6 @@ def shown(connection, sql):
 def outputs(document, datasets, absent, failures):
     """What stands behind queries of one dataset is what they give."""
     named = {dataset.path.name: dataset for dataset in datasets}
-    connections = {}
     text = document.read_text()
     count = 0
 
@@ -114,9 +120,7 @@ def outputs(document, datasets, absent, failures):
         count += 1
         if of[1] in absent:
             return match[0]
-        if of[1] not in connections:
-            connections[of[1]] = connect(named[of[1]])
-        gives = shown(connections[of[1]], sql)
+        gives = shown(connected(named[of[1]]), sql)
         if gives != stands and "UPDATE_DOCS" not in os.environ:
             failures.append(f"{document.name}: {sql}gives\n{gives}and the document says\n{stands}")
         return f"```sql\n{sql}```\n\n```text\n{gives}```\n"
@@ -144,12 +148,14 @@ def run_queries(document, datasets, absent, failures):
         count += compare_recordings(document, several, alone, failures)
     answered = set()
     for place, dataset in enumerate(datasets):
-        connection = connect(dataset)
+        # What has rows and no error on eight recordings binds on the others, too.
+        is_whole = place < EVERYTHING_ON or dataset.hive
+        wanted = [(number, query) for number, query in enumerate(queries) if is_whole or number not in answered]
+        if not wanted:
+            continue
+        connection = connected(dataset)
         os.chdir(dataset.path)
-        for number, (heading, sql) in enumerate(queries):
-            # What has rows and no error on eight recordings binds on the others, too.
-            if number in answered and place >= EVERYTHING_ON and not dataset.hive:
-                continue
+        for number, (heading, sql) in wanted:
             where = f"{document.name}, '{heading}', on {dataset.path.name}"
             try:
                 for statement in statements(sql):
@@ -187,7 +193,7 @@ def check_views(document, datasets, failures):
     more than the recording. What is about recordings themselves may be joined by them."""
     views, planned = 0, 0
     for dataset in datasets:
-        connection = connect(dataset)
+        connection = connected(dataset)
         os.chdir(dataset.path)
         name = dataset.path.name
         wide = connection.execute("SELECT DISTINCT table_name, column_name FROM duckdb_columns() WHERE data_type IN ('HUGEINT', 'UHUGEINT')")

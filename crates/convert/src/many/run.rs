@@ -42,9 +42,9 @@ pub(crate) fn run(
 ) -> Result<Summary> {
     let started = Instant::now();
     if request.pack && request.format != Format::Parquet {
-        return Err(Error::Usage(
-            "only Parquet files have the rows of many recordings: --pack is not for Arrow files".into(),
-        ));
+        let message =
+            "only Parquet files hold the rows of many recordings, so small ones cannot be packed as Arrow files";
+        return Err(Error::Usage(message.into()));
     }
     let selection = Selection::new(&request.tables)?;
     let manifests = EventManifests::open(&request.manifests)?;
