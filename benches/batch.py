@@ -3,7 +3,8 @@
 
 In FOLDER (which needs some 4 GB; nothing is left there) it makes recordings of about 1 MB out of samples/subjects.nettrace, each with another
 process id and time, converts 10, 100 and 1,000 of them into a growing dataset, adds one, and asks DuckDB three questions over all.
-Then 200 small recordings with one job and with two, in turn; 300 with files of their own and with --pack; then the --large files together. Prints Markdown. The Python needs duckdb.
+Then 200 small recordings with one job and with two, in turn; 300 with files of their own and with --pack; then the --large
+files together. Prints Markdown. The Python needs duckdb.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 """Kills programs that work on one dataset: killed_lake.py TRACEQUET FOLDER [--minutes 10] [--writers 4] [--each 100] [--seed 1]
 
 In FOLDER (which needs some 2 GB; nothing is left there) it makes small recordings out of samples/, for each of four writers its own. A writer
-appends them a few at a time, every second one with --pack, every third one with the label keep=no, and begins again from the first when it has done all: those that went
-come back. Beside them one program compacts, one expires the recordings with keep=no, and one removes a recording and adds it again.
+appends them a few at a time, and begins again from the first when it has done all: those that went come back. Every second writer uses --pack,
+and every third recording has the label keep=no. Beside them one program compacts, one expires the recordings with keep=no, and one removes a recording and adds it again.
 Each of these processes is killed (SIGKILL) after a random time, most of them before they are done. Meanwhile a reader asks for rows that a
 glob over the files finds twice, and whether the entries can be read.
 

@@ -13,10 +13,10 @@ use tracequet_trace::error::Result;
 
 use crate::summary::TableSummary;
 
-/// A pack has so many bytes of rows, with those of its last recording, or so many recordings.
+/// A pack ends with the recording with which its rows reach this many bytes, or with this many recordings.
 const PACK_BYTES: u64 = 128 << 20;
 const PACK_RECORDINGS: usize = 1024;
-/// With so many bytes of rows in memory, only the recording is begun that comes next.
+/// While the rows in memory take more bytes than this, only the first input that has not arrived may begin.
 const MOST_BYTES: u64 = 192 << 20;
 
 /// What is in memory.
@@ -36,7 +36,7 @@ struct State {
 
 /// What became of an input.
 pub(crate) enum Came<T> {
-    /// Its rows are in memory, so many bytes. `T` is what the caller knows it by.
+    /// A recording with its rows, the bytes that they take in memory, and what the caller identifies it by.
     Held(Box<HeldRecording>, u64, T),
     /// It comes into no pack: it is large, failed, or known already.
     Apart,
@@ -73,8 +73,8 @@ struct Coming<T> {
     own: Vec<T>,
 }
 
-/// Puts recordings into the dataset by `put_pack`, until all `inputs` have arrived. Says of each its outcome, of the first of a pack
-/// with the tables that were written. Behind an error nothing is put.
+/// Puts recordings into the dataset by `put_pack`, until all `inputs` have arrived. `done` gets the outcome of each recording; the first of
+/// a pack comes with the tables that were written. After an error nothing more is put.
 pub(crate) fn put<T>(
     inputs: usize,
     held: &Held,

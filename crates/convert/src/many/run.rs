@@ -205,7 +205,7 @@ enum Made {
     Known(Box<Outcome>),
     /// A recording to put into it, and the outcome when that is done.
     New(Box<(NewRecording, Outcome)>),
-    /// The same of one whose rows are in memory, so many bytes.
+    /// A recording with its rows in memory, the bytes that they take, and the outcome when it is in the dataset.
     Held(Box<HeldRecording>, u64, Box<Outcome>),
     /// Nothing, since nothing more is to be done.
     Nothing,

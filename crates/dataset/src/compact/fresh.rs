@@ -59,17 +59,16 @@ pub fn put_held(lake: &Lake, recordings: &[HeldRecording], options: PackOptions)
             let there = lake.add_pack(&made.pack, &made.files)?;
             if there.is_empty() {
                 for table in &made.pack.tables {
-                    let info = TableInfo::new(&table.name, table.rows(), table.bytes());
                     let sum = written.entry(table.name.clone()).or_insert_with(|| TableInfo::new(&table.name, 0, 0));
-                    sum.rows = sum.rows.saturating_add(info.rows);
-                    sum.bytes = sum.bytes.saturating_add(info.bytes);
+                    sum.rows = sum.rows.saturating_add(table.rows());
+                    sum.bytes = sum.bytes.saturating_add(table.bytes());
                 }
                 break;
             }
             coming.retain(|(place, one)| {
                 let Some(sha256) = there.get(&one.recorded.trace_id) else { return true };
                 if let Some(put) = puts.get_mut(*place) {
-                    *put = Put::where_there(sha256.as_deref(), Some(&one.recorded.sha256));
+                    *put = Put::beside(sha256.as_deref(), Some(&one.recorded.sha256));
                 }
                 false
             });
@@ -86,8 +85,8 @@ pub fn put_held(lake: &Lake, recordings: &[HeldRecording], options: PackOptions)
 /// Recordings, each with its place among those that are put.
 type Coming<'r> = Vec<(usize, &'r HeldRecording)>;
 
-/// Recordings whose tables have the same columns, in the order of their keys: all that agree with the first one and those that came to
-/// it, then the same of the rest.
+/// Groups of recordings whose tables have the same columns, each in the order of keys. A recording joins the first group with whose
+/// columns those of its tables agree.
 fn by_columns(mut rest: Coming<'_>) -> Vec<Coming<'_>> {
     let mut groups = Vec::new();
     while !rest.is_empty() {

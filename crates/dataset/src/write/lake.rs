@@ -63,13 +63,8 @@ pub enum Put {
 }
 
 impl Put {
-    /// Of a recording whose key another one has, which was made of what has the hash `there`.
-    fn beside(there: Option<&str>, new: &NewRecording) -> Put {
-        Put::where_there(there, new.sha256())
-    }
-
-    /// The same, by the hashes of what both were made of.
-    pub(crate) fn where_there(there: Option<&str>, new: Option<&str>) -> Put {
+    /// Of a recording whose key another one has, by the hashes of the files that both were made of.
+    pub(crate) fn beside(there: Option<&str>, new: Option<&str>) -> Put {
         if there.is_some() && there == new { Put::WasThere } else { Put::IsTaken }
     }
 }
@@ -320,7 +315,7 @@ impl Lake {
                 replaces |= self.take_away(old)?;
             }
             if let Some(sha256) = keys.get(new.key()) {
-                outcomes.push(Put::beside(*sha256, new));
+                outcomes.push(Put::beside(*sha256, new.sha256()));
                 continue;
             }
             if let Some(there) = self.there(new)? {
@@ -345,10 +340,10 @@ impl Lake {
     /// The outcome for a recording whose key has an entry, or is in a pack.
     fn there(&self, new: &NewRecording) -> Result<Option<Put>> {
         if let Some(there) = self.packed_with_key(&self.living_packs()?, new.key())? {
-            return Ok(Some(Put::beside(Some(&there.sha256), new)));
+            return Ok(Some(Put::beside(Some(&there.sha256), new.sha256())));
         }
         let entry = self.storage.entry(new.key())?;
-        Ok(entry.map(|entry| Put::beside(entry.ok().and_then(|(_, there)| hash_of(&there)).as_deref(), new)))
+        Ok(entry.map(|entry| Put::beside(entry.ok().and_then(|(_, there)| hash_of(&there)).as_deref(), new.sha256())))
     }
 
     /// Whether a recording would only take its own place, with the same entry: a file that cannot be read is tried at each run, and
@@ -416,15 +411,15 @@ impl Lake {
         self.storage.put_pack(pack, files).map(|()| true)
     }
 
-    /// Waits until the files of all packs that have entries are in their places. Who rewrites packs calls this before it reads them: from
-    /// then on only it moves their files.
+    /// Waits until the files of all packs are in their places. A rewrite of packs calls this before it reads them, so that no other program
+    /// moves a file while it is opened.
     pub(crate) fn settled(&self) -> Result<()> {
         let _turn = self.storage.turn_for(&[])?;
         self.storage.settle(GRACE)
     }
 
-    /// Adds a pack of recordings that the dataset does not have. If it has some, nothing is changed, and their keys are returned, each
-    /// with the hash of what it was made of.
+    /// Adds a pack if the dataset has none of its recordings. Otherwise it changes nothing, and returns the keys of those that it has, each
+    /// with the hash of the file that it was made of.
     pub fn add_pack(&self, pack: &Pack, files: &[NewFile]) -> Result<HashMap<String, Option<String>>> {
         self.storage.prepare_pack(pack, files)?;
         let _turn = self.storage.turn_for(&[])?;
