@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::many::content;
 use crate::support::files::files;
 use crate::support::files::sample;
+use crate::support::killed::killed_at;
 use crate::support::patience::ends;
 use crate::support::skip::{can_trace, skip};
 
@@ -17,6 +18,9 @@ const TRACEQUET: &str = env!("CARGO_BIN_EXE_tracequet");
 /// old one.
 const FEW: [&str; 5] = ["convert", "--quiet", "--overwrite", "--tables", "gc,gc_pause"];
 const ALL: [&str; 3] = ["convert", "--quiet", "--overwrite"];
+
+/// The calls of a commit to one dataset, which makes few directories and syncs what it wrote.
+const COMMIT: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,fsync,fdatasync";
 
 fn convert(how: &[&str], recording: &Path, out: &Path) {
     let status = Command::new(TRACEQUET).args(how).arg("-o").arg(out).arg(recording).status().unwrap();
@@ -30,15 +34,6 @@ fn names(folder: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
-}
-
-/// A command that is killed when it enters one of the calls of a commit for the `nth` time.
-fn killed_at(nth: usize) -> Command {
-    const STEPS: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,fsync,fdatasync";
-    let mut command = Command::new("strace");
-    command.args(["-f", "-qq", "-o", "/dev/null", "-e"]).arg(format!("trace={STEPS}"));
-    command.arg("-e").arg(format!("inject={STEPS}:signal=SIGKILL:when={nth}"));
-    command
 }
 
 #[test]
@@ -58,9 +53,9 @@ fn a_kill_at_each_step_of_the_commit_leaves_the_old_dataset_or_the_new_one() {
     loop {
         convert(&FEW, &sample("events.nettrace"), &out);
         assert_eq!(names(&at), ["out"], "what a kill left is removed by the next conversion");
-        let mut command = killed_at(kills + 1);
-        command.arg(TRACEQUET).args(FEW).arg("-o").arg(&out);
-        let status = command.arg(sample("gc-churn.nettrace")).stdout(Stdio::null()).status().unwrap();
+        let mut command = killed_at(COMMIT, kills + 1);
+        command.args(FEW).arg("-o").arg(&out);
+        let status = command.arg(sample("gc-churn.nettrace")).status().unwrap();
         let there = files(&out);
         assert!(there == old || there == new, "kill {}: {:?}", kills + 1, names(&at));
         if status.success() {
@@ -103,7 +98,7 @@ fn a_kill_at_each_step_of_expiry_loses_nothing_else() {
         loop {
             make(&at);
             assert!(content(&at) == whole, "kill {kills}");
-            let is_done = expire(killed_at(kills + 1).arg(TRACEQUET), &at);
+            let is_done = expire(&mut killed_at(COMMIT, kills + 1), &at);
             assert!(expire(&mut Command::new(TRACEQUET), &at));
             assert!(content(&at) == expected, "kill {}", kills + 1);
             std::fs::remove_dir_all(&at).unwrap();
@@ -144,7 +139,7 @@ fn a_kill_at_each_step_of_a_change_of_labels_loses_nothing() {
     let mut kills = 0;
     loop {
         make(&at);
-        let is_done = label(killed_at(kills + 1).arg(TRACEQUET), &at);
+        let is_done = label(&mut killed_at(COMMIT, kills + 1), &at);
         assert!(label(&mut Command::new(TRACEQUET), &at));
         assert!(content(&at) == expected, "kill {}", kills + 1);
         std::fs::remove_dir_all(&at).unwrap();

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use crate::support::dataset::Table;
 use crate::support::fake_runtime::{Answers, start};
 use crate::support::files::{files, sample};
+use crate::support::killed::{NAMES, killed_at};
 use crate::support::live::{Folder, ended, run, text, tracequet};
 use crate::support::patience::wait_for;
 use crate::support::skip::{can_trace, skip};
@@ -277,13 +278,10 @@ fn a_full_disk_under_parts_is_told_and_what_was_published_stays() {
 }
 
 /// What a recorder leaves that is killed at its `nth` step, and how it ended.
-fn killed_at(folder: &Folder, nth: usize) -> Output {
-    const STEPS: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir";
+fn left_by_kill(folder: &Folder, nth: usize) -> Output {
     let (port, out) = (folder.path("port"), folder.path("out"));
-    let mut collect = Command::new("strace");
-    collect.args(["-f", "-qq", "-o", "/dev/null", "-e"]).arg(format!("trace={STEPS}"));
-    collect.arg("-e").arg(format!("inject={STEPS}:signal=SIGKILL:when={nth}"));
-    collect.arg(env!("CARGO_BIN_EXE_tracequet")).args(["collect", "--tables", "gc,event/A", "--follow=1s"]);
+    let mut collect = killed_at(NAMES, nth);
+    collect.args(["collect", "--tables", "gc,event/A", "--follow=1s"]);
     let collect = collect
         .arg("--port")
         .arg(&port)
@@ -323,7 +321,7 @@ fn a_kill_at_any_step_of_a_part_leaves_what_was_published() {
     while kills == begun {
         let one = |nth: usize| {
             let folder = Folder::new();
-            let output = killed_at(&folder, nth);
+            let output = left_by_kill(&folder, nth);
             let out = folder.path("out");
             if out.join("manifest.json").is_file() {
                 let list = run(&["dataset", "list", &out.to_string_lossy()]);

@@ -9,6 +9,8 @@ use serde_json::Value;
 
 use crate::support::dataset::Table;
 use crate::support::files::files;
+#[cfg(target_os = "linux")]
+use crate::support::killed::{NAMES, killed_at};
 use crate::support::program::{Run, command, finished, run};
 #[cfg(target_os = "linux")]
 use crate::support::skip::can_trace;
@@ -384,7 +386,6 @@ fn a_kill_at_any_step_and_a_second_run_give_the_same_dataset() {
     if !can_trace("a_kill_at_any_step_and_a_second_run_give_the_same_dataset") {
         return;
     }
-    const STEPS: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir";
     let recordings = Recordings::new();
     let few = ["convert", "-q", "--tables", "gc", "traces", "gone/1.nettrace", "gone/2.nettrace", "--append", "-o"];
     recordings.run(&[&few[..], &["expected"]].concat());
@@ -392,11 +393,9 @@ fn a_kill_at_any_step_and_a_second_run_give_the_same_dataset() {
     let (mut kills, mut step) = (0, 1);
     loop {
         let out = format!("lake{step}");
-        let mut killed = std::process::Command::new("strace");
-        killed.args(["-f", "-qq", "-o", "/dev/null", "-e"]).arg(format!("trace={STEPS}"));
-        killed.arg("-e").arg(format!("inject={STEPS}:signal=SIGKILL:when={step}"));
-        killed.arg(env!("CARGO_BIN_EXE_tracequet")).args(few).arg(&out).current_dir(recordings.folder.path());
-        let status = killed.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+        let mut killed = killed_at(NAMES, step);
+        killed.args(few).arg(&out).current_dir(recordings.folder.path());
+        let status = killed.stderr(Stdio::null()).status().unwrap();
         if recordings.at(&out).exists() {
             // What is there is readable at any time.
             if let Ok(lake) = tracequet::dataset::read::Dataset::open(recordings.at(&out)) {

@@ -17,6 +17,8 @@ pub mod fake_runtime;
 pub mod files;
 pub mod imports;
 #[cfg(all(feature = "cli", target_os = "linux"))]
+pub mod killed;
+#[cfg(all(feature = "cli", target_os = "linux"))]
 pub mod live;
 pub mod mutate;
 pub mod patience;
