@@ -9,6 +9,8 @@ use tracequet::dataset::read::{Column, Dataset};
 
 use crate::many::content;
 use crate::support::files::{files, sample};
+#[cfg(all(target_os = "linux", feature = "packed"))]
+use crate::support::killed::{NAMES, killed_at};
 use crate::support::program::{Run, run};
 use crate::support::python::python;
 #[cfg(all(target_os = "linux", feature = "packed"))]
@@ -383,17 +385,6 @@ fn a_damaged_entry_of_a_pack_is_named() {
     assert!(whole == content(&lake));
 }
 
-/// A command that is killed when it enters one of the calls that change names for the `nth` time.
-#[cfg(all(target_os = "linux", feature = "packed"))]
-fn killed_at(nth: usize) -> Command {
-    const STEPS: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir";
-    let mut command = Command::new("strace");
-    command.args(["-f", "-qq", "-o", "/dev/null", "-e"]).arg(format!("trace={STEPS}"));
-    command.arg("-e").arg(format!("inject={STEPS}:signal=SIGKILL:when={nth}")).arg(env!("CARGO_BIN_EXE_tracequet"));
-    command.stdout(std::process::Stdio::null());
-    command
-}
-
 #[cfg(all(target_os = "linux", feature = "packed"))]
 fn copy(from: &Path, to: &Path) {
     if to.exists() {
@@ -443,7 +434,7 @@ fn a_kill_at_each_step_of_a_compaction_loses_nothing_and_doubles_nothing() {
         let mut kills = 0;
         loop {
             copy(lake, &at);
-            let mut killed = killed_at(kills + 1);
+            let mut killed = killed_at(NAMES, kills + 1);
             let is_done = killed.args(["dataset", what]).arg(&at).args(more).status().unwrap().success();
             // Of several packs and recordings each goes by itself.
             let now = rows(&at);

@@ -4,15 +4,17 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-#[cfg(target_os = "linux")]
 use tracequet::dataset::read::Dataset;
 
 use crate::compaction::{rows, same};
 use crate::many::{FEW, Recordings, content};
 use crate::support::files::sample;
+#[cfg(target_os = "linux")]
+use crate::support::killed::{NAMES, killed_at};
 use crate::support::program::{Run, command, run};
 #[cfg(target_os = "linux")]
 use crate::support::skip::can_trace;
+use crate::support::writer::{Form, Kind, Row, Type, Writer};
 
 const SAMPLES: [&str; 6] = [
     "events.nettrace",
@@ -76,6 +78,65 @@ fn small_recordings_have_the_rows_that_they_have_by_themselves() {
     assert_eq!(compacted.code, Some(0), "{}", compacted.err);
     assert_eq!(packs(&at("mixed")), (vec![6], 0));
     same(&at("mixed"), &at("plain"), "compacted");
+}
+
+/// Checks that there are files for each view, and returns how many views there are.
+fn views_with_files(lake: &Path) -> usize {
+    let script = std::fs::read_to_string(lake.join("views.sql")).unwrap();
+    let globs: Vec<&str> =
+        script.split("read_parquet('").skip(1).map(|rest| rest.split('\'').next().unwrap()).collect();
+    for glob in &globs {
+        let folder = lake.join(glob.strip_suffix("/*/*.parquet").expect("a glob of parts"));
+        assert!(std::fs::read_dir(&folder).is_ok_and(|parts| parts.count() > 0), "{glob}");
+    }
+    globs.len()
+}
+
+/// A script of views that reads files that are not there is refused as a whole, and a table without rows is a table.
+#[test]
+fn a_kind_of_event_without_events_has_a_file_in_a_pack() {
+    let folder = tempfile::tempdir().unwrap();
+    let [recording, pack, plain, mixed] = ["a.nettrace", "pack", "plain", "mixed"].map(|name| folder.path().join(name));
+    let kind = |id, name| Kind { id, provider: "A", event_id: id, version: 0, name };
+    let event = Row { metadata_id: 2, sequence: 1, payload: 7u64.to_le_bytes().to_vec(), ..Row::default() };
+    let mut writer = Writer::new(Form::V6);
+    writer.described(kind(1, "Never"), &[("number", Type::Long)]).described(kind(2, "Once"), &[("number", Type::Long)]);
+    std::fs::write(&recording, writer.threads(&[(0, 1, 1)]).events(&[event]).end()).unwrap();
+    let convert = |out: &Path, recording: &Path, more: &[&str]| {
+        let [recording, out] = [recording, out].map(|path| path.to_str().unwrap());
+        let made = run(&[&["convert", "-q", "--append", "-o", out, recording][..], more].concat());
+        assert!(matches!(made.code, Some(0 | 2)), "{}", made.err);
+    };
+    let dataset = |command: &str, lake: &Path, more: &[&str]| {
+        let run = run(&[&["dataset", command, lake.to_str().unwrap()][..], more].concat());
+        assert_eq!(run.code, Some(0), "{command}: {} {}", run.out, run.err);
+        run.out
+    };
+    let tables = |lake: &Path| {
+        assert!(dataset("verify", lake, &[]).ends_with(" 0 wrong\n"));
+        let all = rows(lake);
+        let never = all.iter().filter(|((_, table), _)| table.contains("Never"));
+        assert_eq!(never.map(|(_, rows)| rows.len()).collect::<Vec<_>>(), [0], "{:?}", all.keys());
+        views_with_files(lake)
+    };
+    convert(&plain, &recording, &[]);
+    let views = tables(&plain);
+    convert(&pack, &recording, &["--pack"]);
+    assert_eq!(tables(&pack), views);
+    // A compaction of files of their own, and one of a pack and others; a single recording is not compacted.
+    for (lake, more) in [(&plain, &[][..]), (&mixed, &["--pack"])] {
+        convert(lake, &recording, more);
+        convert(lake, &sample("exit-early.nettrace"), &[]);
+        let compacted = dataset("compact", lake, &["--grace", "0"]);
+        assert!(compacted.contains("compacted") && !compacted.starts_with('0'), "{compacted}");
+        let with_others = tables(lake);
+        assert!(with_others > views);
+        // The file stays as it is when the other recording goes.
+        let others = Dataset::open(lake).unwrap();
+        let other = others.recordings().iter().map(|one| one.trace_id.clone()).find(|key| key.starts_with("exit"));
+        dataset("remove", lake, &[&other.unwrap()]);
+        tables(lake);
+    }
 }
 
 #[test]
@@ -169,7 +230,6 @@ fn a_kill_at_any_step_of_a_pack_and_a_second_run_give_the_same_dataset() {
     if !can_trace("a_kill_at_any_step_of_a_pack_and_a_second_run_give_the_same_dataset") {
         return;
     }
-    const STEPS: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir";
     let recordings = Recordings::new();
     let few = ["convert", "-q", "--tables", "gc,event_type", "traces", "--append", "--pack", "-o"];
     recordings.run(&[&few[..], &["expected"]].concat());
@@ -177,11 +237,9 @@ fn a_kill_at_any_step_of_a_pack_and_a_second_run_give_the_same_dataset() {
     let (mut kills, mut step) = (0, 1);
     loop {
         let out = format!("lake{step}");
-        let mut killed = std::process::Command::new("strace");
-        killed.args(["-f", "-qq", "-o", "/dev/null", "-e"]).arg(format!("trace={STEPS}"));
-        killed.arg("-e").arg(format!("inject={STEPS}:signal=SIGKILL:when={step}"));
-        killed.arg(env!("CARGO_BIN_EXE_tracequet")).args(few).arg(&out).current_dir(recordings.at("."));
-        let status = killed.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+        let mut killed = killed_at(NAMES, step);
+        killed.args(few).arg(&out).current_dir(recordings.at("."));
+        let status = killed.stderr(Stdio::null()).status().unwrap();
         if Dataset::open(recordings.at(&out)).is_ok() {
             // What is there is whole at any time.
             for (name, found) in rows(&recordings.at(&out)) {

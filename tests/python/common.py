@@ -22,9 +22,9 @@ class Dataset:
         self.rows = {table["name"]: table["rows"] for table in self.manifest["tables"]}
 
     def files(self, table):
-        """The files of a table: one, or one for each recording."""
+        """The files of a table: one, or those of each recording or pack."""
         if self.hive:
-            return sorted((self.path / table).glob(f"trace=*/part-0.{self.format}"))
+            return sorted((self.path / table).glob(f"trace=*/part-*.{self.format}"))
         return [self.path / f"{table}.{self.format}"]
 
 

@@ -91,8 +91,9 @@ for table in there:
         row, known = f"row({', '.join(order)})", " AND ".join(f"{name} IS NOT NULL" for name in order)
         files = [str(file) for file in dataset.files(table)]
         relations[f"{table} is sorted by {', '.join(order)}"] = f"""
-            SELECT trace_id, coalesce(lag({row}) OVER (PARTITION BY trace_id ORDER BY file_row_number) <= {row}, true)
-            FROM read_parquet({files}, file_row_number = true) WHERE {known}"""
+            SELECT trace_id,
+                coalesce(lag({row}) OVER (PARTITION BY trace_id ORDER BY filename, file_row_number) <= {row}, true)
+            FROM read_parquet({files}, filename = true, file_row_number = true) WHERE {known}"""
 
 for table, key in [("gc", "gc_id"), ("callsite", "callsite_id"), ("frame", "frame_id")]:
     relations[f"{table}.{key} counts from 1"] = f"""

@@ -1,6 +1,5 @@
 //! Compacts a dataset of several recordings, and takes recordings out of packs where they are to go.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,9 +16,6 @@ use super::head::head_of;
 use super::located::at;
 use crate::request::Convert;
 use crate::summary::TableSummary;
-
-/// How often a recording is looked for that others compact meanwhile.
-const ATTEMPTS: usize = 10;
 
 /// Puts the tables of many recordings together in few files. The files that were there stay under a hidden name for `grace`.
 pub(crate) fn compact(dataset: &Path, grace: Duration) -> Result<Compacted> {
@@ -54,33 +50,6 @@ pub(crate) fn unpacked(dataset: &Path) -> Result<usize> {
 /// Threads that merge tables.
 pub(super) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get()).min(4)
-}
-
-/// Removes recordings, those of packs too. Returns the keys of those that were there.
-pub(super) fn remove_all(lake: &Lake, keys: &[String]) -> Result<BTreeSet<String>> {
-    let mut gone = BTreeSet::new();
-    let mut left = keys.to_vec();
-    // One that comes into a pack meanwhile has no entry of its own any more.
-    for _ in 0..ATTEMPTS {
-        gone.extend(take_out(lake, &left, threads())?);
-        for key in &left {
-            if !gone.contains(key) && lake.remove(key)? {
-                gone.insert(key.clone());
-            }
-        }
-        left.retain(|key| !gone.contains(key));
-        let mut packed = Vec::new();
-        for key in left {
-            if lake.pack_of(&key)?.is_some() {
-                packed.push(key);
-            }
-        }
-        if packed.is_empty() {
-            break;
-        }
-        left = packed;
-    }
-    Ok(gone)
 }
 
 /// Puts recordings into a dataset. Those that they replace go first, if they are in packs.

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use tracequet_dataset::compact::reduce;
+use tracequet_dataset::compact::{reduce, remove_recordings};
 use tracequet_dataset::format::{Recorded, Status};
 use tracequet_dataset::table::select::{Selection, without_groups};
 use tracequet_dataset::write::Lake;
 use tracequet_trace::error::{Error, Result};
 use tracequet_trace::time::format_utc;
 
-use super::compact::{remove_all, threads};
+use super::compact::threads;
 use super::described;
 use super::head::head_of;
 use super::located::at;
@@ -128,7 +128,7 @@ fn remove_all_after(lake: &Lake, keys: &[String], keeps: impl Fn(&str) -> bool +
             bytes.insert(key.clone(), own);
         }
     }
-    let gone = remove_all(lake, keys)?;
+    let gone = remove_recordings(lake, keys, threads())?;
     bytes.retain(|key, _| gone.contains(key));
     Ok(bytes)
 }

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use tracequet_dataset::compact::remove_recordings;
 use tracequet_dataset::format::{AddressType, Format, Head, Layout, is_ours, paths};
 use tracequet_dataset::read::{Table, arrow_schema::DataType};
 use tracequet_dataset::table::schema;
 use tracequet_dataset::write::{Holds, Lake};
 use tracequet_trace::error::{Error, Result};
 
-use super::compact::remove_all;
+use super::compact::threads;
 use super::described;
 use super::head::{head_of, not_several};
 use super::located::at;
@@ -19,7 +20,7 @@ pub(crate) fn remove(dataset: &Path, keys: &[String]) -> Result<()> {
     let lake = at(dataset)?;
     let (format, address_type) = head_of(&lake)?;
     lake.storage().open()?;
-    let gone = remove_all(&lake, keys)?;
+    let gone = remove_recordings(&lake, keys, threads())?;
     if let Some(key) = keys.iter().find(|key| !gone.contains(*key)) {
         return Err(Error::Usage(format!("{}: there is no recording {key}", lake.storage().shown().display())));
     }

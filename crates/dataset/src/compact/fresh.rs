@@ -9,7 +9,7 @@ use tracequet_trace::error::{Error, Result};
 
 use super::made::{Files, Made, each_table};
 use super::merge::Failed;
-use super::take_out::take_out;
+use super::take_out::remove_recordings;
 use crate::format::{Recorded, TableInfo};
 use crate::write::{Compression, HeldTable, HeldTables, Lake, MergedTable, Put, Workspace, merged_schema};
 
@@ -43,10 +43,7 @@ pub struct PackOptions {
 pub fn put_held(lake: &Lake, recordings: &[HeldRecording], options: PackOptions) -> Result<(Vec<Put>, Vec<TableInfo>)> {
     let replaced: Vec<String> = recordings.iter().flat_map(|one| &one.replaced).cloned().collect();
     if !replaced.is_empty() {
-        take_out(lake, &replaced, options.threads)?;
-        for key in &replaced {
-            lake.remove(key)?;
-        }
+        remove_recordings(lake, &replaced, options.threads)?;
     }
     let mut ordered: Vec<(usize, &HeldRecording)> = recordings.iter().enumerate().collect();
     ordered.sort_by_key(|(_, one)| &one.recorded.trace_id);
@@ -142,7 +139,14 @@ fn make(lake: &Lake, coming: &[(usize, &HeldRecording)], options: PackOptions) -
 /// Writes a table of several recordings, one after the other.
 fn write(parts: &[&HeldTable], stem: PathBuf, options: PackOptions) -> Result<Files> {
     let with_rows = || parts.iter().filter(|table| !table.batches.is_empty());
-    let Some(first) = with_rows().next() else { return Ok(Files::new()) };
+    let Some(first) = with_rows().next() else {
+        return match parts.first().filter(|table| MergedTable::has_file_without_rows(&table.spec.name)) {
+            Some(HeldTable { spec, .. }) => {
+                MergedTable::without_rows(&spec.name, stem, &spec.schema, options.schema_version)
+            }
+            None => Ok(Files::new()),
+        };
+    };
     let rows = with_rows().map(|table| table.batches.as_slice());
     let mut merged = MergedTable::of_rows(&first.spec, stem, rows, options.compression, options.schema_version)?;
     for table in with_rows() {
@@ -161,6 +165,7 @@ mod tests {
     use arrow_array::types::Int32Type;
     use arrow_array::{ArrayRef, DictionaryArray, RecordBatch, StringArray, UInt64Array};
 
+    use super::super::take_out;
     use super::*;
     use crate::table_spec::{Encoding, TableSpec};
     use crate::write::{Directory, TableSink};

@@ -9,7 +9,7 @@ use tracequet_trace::error::{Error, Result};
 use super::made::{Files, Made, each_table};
 use super::merge::{Failed, Input, Part, merge};
 use crate::format::{Entry, Format, Pack, PackedFile, Recorded, paths};
-use crate::write::{Lake, Staging, Workspace};
+use crate::write::{Lake, MergedTable, Staging, Workspace};
 
 /// What becomes one pack.
 #[derive(Debug, Default)]
@@ -183,6 +183,19 @@ impl Job {
                     }
                 }
             }
+        }
+        if inputs.is_empty() && MergedTable::has_file_without_rows(name) {
+            // Its columns are those of a file without rows.
+            let single = coming.iter().find_map(|one| match one.from {
+                Origin::Single(entry) => {
+                    entry.tables.iter().find(|table| table.name == name).filter(|table| table.bytes > 0).map(|table| {
+                        let name = paths::file(name, &entry.recorded.trace_id, Format::Parquet);
+                        Input { name, rows: 0, bytes: table.bytes, is_shared: false }
+                    })
+                }
+                Origin::Pack(..) => None,
+            });
+            inputs.extend(single);
         }
         let taken: u64 = parts.iter().map(|part| part.rows.end.saturating_sub(part.rows.start)).sum();
         let is_of_pack = self.packs.len() == 1 && inputs.iter().all(|input| input.is_shared);

@@ -82,9 +82,15 @@ pub(super) fn merge(
 ) -> std::result::Result<Vec<(PathBuf, PackedFile)>, Failed> {
     // The file with most rows shows how columns are best encoded; among equals the first.
     let longest = parts.iter().rev().max_by_key(|part| part.rows.end.saturating_sub(part.rows.start));
-    let Some(longest) = longest.map(|part| part.input) else { return Ok(Vec::new()) };
     let mut sources =
         Sources { table, inputs, fetch, groups: HashMap::new(), cursor: None, footers: Footers::default() };
+    let Some(longest) = longest.map(|part| part.input) else {
+        if inputs.is_empty() || !MergedTable::has_file_without_rows(table) {
+            return Ok(Vec::new());
+        }
+        let schema = sources.groups(0)?.footer.schema();
+        return Ok(MergedTable::without_rows(table, stem.to_owned(), schema, schema_version)?);
+    };
     let mut merged = sources.begin(longest, stem, schema_version)?;
     let (mut at, mut row) = (0, parts.first().map_or(0, |part| part.rows.start));
     while let Some(part) = parts.get(at) {

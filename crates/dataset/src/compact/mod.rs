@@ -15,4 +15,4 @@ mod take_out;
 pub use fresh::{HeldRecording, PackOptions, put_held};
 pub use pack::{Compacted, LeftOut, compact};
 pub use plan::Limits;
-pub use take_out::{reduce, relabel, take_out};
+pub use take_out::{reduce, relabel, remove_recordings, take_out};

@@ -8,7 +8,7 @@ use super::job::{Job, NewLabels, whole};
 use crate::format::{DamagedEntry, Labels, Pack, Recorded, paths};
 use crate::write::{DatasetWriter, Lake};
 
-/// How often a pack is looked for again that others have rewritten.
+/// How often recordings and packs are looked for again that others have changed.
 const ATTEMPTS: usize = 30;
 
 /// What becomes of a recording: see [`Job::make`].
@@ -23,6 +23,32 @@ pub fn take_out(lake: &Lake, keys: &[String], threads: usize) -> Result<BTreeSet
     let change =
         |_: &Pack, recorded: &Recorded| (!gone.contains(recorded.trace_id.as_str())).then(|| (recorded.clone(), None));
     rewrite(lake, keys, threads, &change, &mut |_, _| Ok(true))
+}
+
+/// Removes recordings, with files of their own or in packs. Returns the keys of those that were there.
+pub fn remove_recordings(lake: &Lake, keys: &[String], threads: usize) -> Result<BTreeSet<String>> {
+    let mut gone = BTreeSet::new();
+    let mut left = keys.to_vec();
+    // One that comes into a pack meanwhile has no entry of its own any more.
+    for _ in 0..ATTEMPTS {
+        gone.extend(take_out(lake, &left, threads)?);
+        for key in &left {
+            if !gone.contains(key) && lake.remove(key)? {
+                gone.insert(key.clone());
+            }
+        }
+        let mut packed = Vec::new();
+        for key in left.into_iter().filter(|key| !gone.contains(key)) {
+            if lake.pack_of(&key)?.is_some() {
+                packed.push(key);
+            }
+        }
+        if packed.is_empty() {
+            break;
+        }
+        left = packed;
+    }
+    Ok(gone)
 }
 
 /// Gives recordings of packs other labels. Those that are in none are left as they are. `change` gets the labels that one has. `write`

@@ -115,6 +115,26 @@ impl MergedTable {
         MergedTable::begin(spec, stem, properties, schema_version)
     }
 
+    /// Whether a pack has a file of a table of which no recording has rows: of a kind of event. Of other tables the dataset has one.
+    pub fn has_file_without_rows(name: &str) -> bool {
+        name.starts_with("event/")
+    }
+
+    /// The file of a table without rows, which has its columns.
+    pub fn without_rows(
+        name: &str,
+        stem: PathBuf,
+        schema: &SchemaRef,
+        schema_version: u32,
+    ) -> Result<Vec<(PathBuf, PackedFile)>> {
+        let schema = merged_schema(schema);
+        let encodings = vec![Encoding::Plain; schema.fields().len()];
+        let spec = TableSpec { name: name.to_owned(), encodings, sorted_by: Vec::new(), schema };
+        let mut table = MergedTable::begin(spec, stem, WriterProperties::builder().build(), schema_version)?;
+        table.open()?;
+        table.finish()
+    }
+
     fn begin(spec: TableSpec, stem: PathBuf, properties: WriterProperties, schema_version: u32) -> Result<MergedTable> {
         let order = Order::of(&spec)?;
         Ok(MergedTable {

@@ -80,7 +80,8 @@ impl Packs<'_> {
         // The entry of a recording goes last, so that one without has nothing left.
         let left: Vec<_> = pack.members.iter().filter(|member| is_there(&self.entry(member.key()))).collect();
         for member in &left {
-            for table in member.rows.iter().filter_map(|(place, _)| pack.table(*place)) {
+            // With rows or without: a kind of event without events had a file, too.
+            for table in member.tables.iter().filter_map(|place| pack.table(*place)) {
                 away.entry(staging::relative(&table.name)?).or_default().push(paths::partition(member.key()));
             }
         }
