@@ -144,6 +144,8 @@ mod order;
 mod outcome;
 #[cfg(feature = "packed")]
 mod packing;
+#[cfg(all(feature = "cli", target_os = "linux"))]
+mod processors;
 mod queries;
 // On Wine there is no Python with the readers, and the files are the same bytes.
 #[cfg(all(feature = "cli", unix))]

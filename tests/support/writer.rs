@@ -367,6 +367,7 @@ fn string(out: &mut Vec<u8>, text: &str) {
     out.extend(text.bytes());
 }
 
-fn utf16(out: &mut Vec<u8>, text: &str) {
+/// A text as UTF-16 with a zero behind it.
+pub fn utf16(out: &mut Vec<u8>, text: &str) {
     text.encode_utf16().chain([0]).for_each(|unit| out.extend(unit.to_le_bytes()));
 }

@@ -3,8 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use tracequet_dataset::table::EventRoute;
-use tracequet_dataset::table::event::Decoded;
+use tracequet_dataset::table::{EventRoute, MAX_SHORT, NotExact, ShortPayload};
 use tracequet_facts::fact::{self, FactSink};
 use tracequet_facts::{Normalizer, Totals};
 use tracequet_trace::error::{Problem, Result, Severity};
@@ -21,9 +20,6 @@ use super::output::TableOutput;
 use super::process_filter::ProcessFilter;
 use super::threads::ThreadCounts;
 use crate::summary::{InputSummary, TableSummary};
-
-/// Short payloads of one event type that are reported one by one.
-const MAX_SHORT: u64 = 100;
 
 /// What is counted for one kind of event.
 #[derive(Default)]
@@ -128,6 +124,7 @@ impl<'r> EventRun<'r> {
     /// Hands what is ready to the sink.
     fn write_ready(&mut self) {
         let Some(state) = &mut self.state else { return };
+        count_not_exact(&mut self.kinds, &mut state.out);
         if let Err(e) = state.out.write(self.conversion.dataset) {
             self.course.fail(e);
         }
@@ -138,6 +135,8 @@ impl<'r> EventRun<'r> {
         let Some(state) = self.state.as_mut().filter(|_| self.conversion.dataset.is_due()) else { return Ok(()) };
         self.normalizer.settle(self.published_ns, &mut state.out);
         self.published_ns = self.course.span().1;
+        state.out.tables.finish_events();
+        count_not_exact(&mut self.kinds, &mut state.out);
         state.out.tables.finish();
         state.out.write(self.conversion.dataset)?;
         self.conversion.dataset.publish()
@@ -187,23 +186,9 @@ impl<'r> EventRun<'r> {
         if kind.has_facts {
             self.normalizer.event(event, callsite, out);
         }
-        let counts = &mut kind.counts;
-        counts.add(raw);
+        kind.counts.add(raw);
         if let Some(route) = &kind.route {
-            match out.tables.event(route, event, callsite) {
-                Decoded::Raw => counts.raw += 1,
-                Decoded::Fit(fit) => {
-                    counts.longer += u64::from(fit.surplus > 0);
-                    counts.replaced += u64::from(fit.replaced);
-                    if let Some(short) = fit.short {
-                        counts.shorter += 1;
-                        if counts.shorter <= MAX_SHORT {
-                            let problem = short_payload(event.info, short.0, raw);
-                            out.problem(&problem);
-                        }
-                    }
-                }
-            }
+            out.tables.event(route, event, callsite);
         }
         if out.tables.has_ready() {
             self.write_ready();
@@ -228,6 +213,8 @@ impl<'r> EventRun<'r> {
             self.normalizer.counted(thread.process(), counts.events, counts.first_ns, counts.last_ns);
         }
         let totals = self.normalizer.finish(end.bytes, &mut out);
+        out.tables.finish_events();
+        count_not_exact(&mut self.kinds, &mut out);
         for (info, kind) in resolved.kinds.iter().zip(&self.kinds) {
             report_kind(info, kind, &mut out);
         }
@@ -283,17 +270,29 @@ impl<'r> EventRun<'r> {
     }
 }
 
-fn short_payload(info: &EventInfo, field: usize, raw: &RawEvent<'_>) -> Problem {
-    let fields = info.plan(raw.payload).map(|plan| plan.fields.as_slice()).unwrap_or_default();
-    let field = fields.get(field).map_or("its rows", |f| f.name.as_str());
+/// Counts the events that columns do not hold whole, and reports the first that end too early.
+fn count_not_exact(kinds: &mut [Kind], out: &mut TableOutput) {
+    for found in out.tables.take_not_exact() {
+        let Some(kind) = kinds.get_mut(found.event_type.0 as usize) else { continue };
+        let counts = &mut kind.counts;
+        let room = (MAX_SHORT as u64).saturating_sub(counts.shorter);
+        for short in found.first_shorter.iter().take(room as usize) {
+            out.problem(&short_payload(&found, short));
+        }
+        counts.raw += found.raw;
+        counts.longer += found.longer;
+        counts.replaced += found.replaced;
+        counts.shorter += found.shorter;
+    }
+}
+
+fn short_payload(found: &NotExact, short: &ShortPayload) -> Problem {
+    let (info, ShortPayload { offset, bytes, field }) = (&found.info, short);
     let message = format!(
-        "{}/{} version {}: the payload of {} bytes ends before the end of {field}; it is kept raw beside the fields before",
-        info.provider,
-        info.name,
-        info.event_type.version,
-        raw.payload.len()
+        "{}/{} version {}: the payload of {bytes} bytes ends before the end of {field}; it is kept raw beside the fields before",
+        info.provider, info.name, info.event_type.version,
     );
-    Problem::new(Severity::DataLoss, "short_payload", raw.offset, message)
+    Problem::new(Severity::DataLoss, "short_payload", *offset, message)
 }
 
 /// The row of a kind of event, and what there is to say of its decoding.
@@ -323,7 +322,7 @@ fn report_kind(info: &EventInfo, kind: &Kind, out: &mut TableOutput) {
         counts.replaced,
         format!("{what}: text that is not valid Unicode was replaced; see raw_payload"),
     );
-    let folded = counts.shorter.saturating_sub(MAX_SHORT);
+    let folded = counts.shorter.saturating_sub(MAX_SHORT as u64);
     let message = format!("{what}: too many kinds of events for tables; its payloads are left out");
     say(Severity::DataLoss, "too_many_event_tables", without_table, message);
     let message = format!("{what}: too many fields for columns; the last ones are only in raw_payload");

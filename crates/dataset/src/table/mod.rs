@@ -3,7 +3,9 @@
 pub mod batches;
 pub mod builders;
 pub mod columns;
-pub mod event;
+mod decoders;
+mod event_layout;
+mod event_rows;
 pub mod names;
 pub mod payload;
 pub mod schema;
@@ -11,6 +13,7 @@ pub mod select;
 mod shape;
 mod signed;
 pub mod time_columns;
+mod undecoded;
 pub mod unique_names;
 pub mod views;
 
@@ -25,9 +28,13 @@ use crate::table_spec::TableSpec;
 use batches::Batches;
 pub use batches::ReadyBatch;
 use builders::FactTables;
-use event::EventTable;
+use decoders::{Batch, DecodedBatch, Decoders};
+use event_layout::{EventLayout, Mapping};
+use event_rows::EventRows;
 use select::Selection;
 pub use shape::Shape;
+use undecoded::Undecoded;
+pub use undecoded::{MAX_SHORT, NotExact, ShortPayload};
 
 /// Bytes that all payload tables hold together before the large ones are handed on.
 const PAYLOAD_BYTES: usize = 16 << 20;
@@ -51,21 +58,33 @@ pub struct Tables {
     clock: Clock,
     pointer_size: u8,
     shape: Shape,
+    /// Of the events that wait to be decoded.
     payload_bytes: usize,
     columns_left: usize,
+    decoders: Decoders,
+    not_exact: Vec<NotExact>,
+    /// What batches of events were in, to be used again.
+    emptied: Option<Undecoded>,
 }
 
+/// A payload table.
 struct EventSlot {
-    table: EventTable,
+    layout: Arc<EventLayout>,
+    mappings: Arc<Vec<Arc<Mapping>>>,
+    events: Undecoded,
+    /// What the next batch is decoded into, once there was one.
+    rows: Option<EventRows>,
     number: usize,
     /// A hash of its columns, where that is a part of its name.
-    layout: Option<String>,
+    digest: Option<String>,
 }
 
 /// Where the events of one type go.
 pub struct EventRoute {
     slot: usize,
-    mapping: event::Mapping,
+    /// Place among the mappings of the table.
+    mapping: u32,
+    lacks_columns: bool,
 }
 
 impl Tables {
@@ -87,6 +106,9 @@ impl Tables {
             shape,
             payload_bytes: 0,
             columns_left: MAX_COLUMNS,
+            decoders: Decoders::new(clock),
+            not_exact: Vec::new(),
+            emptied: None,
         })
     }
 
@@ -113,7 +135,20 @@ impl Tables {
     /// Makes everything ready that there is, complete batch or not.
     pub fn finish(&mut self) {
         self.facts.flush(&mut self.batches);
+        self.finish_events();
+    }
+
+    /// Makes ready what there is in payload tables.
+    pub fn finish_events(&mut self) {
         self.flush_events(0);
+        while let Some(decoded) = self.taken() {
+            self.made(decoded);
+        }
+    }
+
+    /// What is to be said of the events that were decoded since this was called last.
+    pub fn take_not_exact(&mut self) -> Vec<NotExact> {
+        std::mem::take(&mut self.not_exact)
     }
 
     /// Where events of a type go; a table is made when there is none with their layout. `None` when it is not wanted.
@@ -123,41 +158,51 @@ impl Tables {
         }
         let mut key = (info.provider.clone(), info.event_type.event_id, info.name.clone());
         let mut made = None;
-        let mut layout = None;
+        let mut digest = None;
         if self.shape.trace_id.is_some() && matches!(info.decoding, Decoding::Described(_)) {
             // Among several recordings a name must mean the same columns in each. Ids of such events are given out as
             // a process runs, and say nothing.
             key.1 = 0;
-            let table = EventTable::new(info, self.pointer_size, self.columns_left.min(MAX_EVENT_COLUMNS));
-            layout = Some(table.layout());
-            made = Some(table);
+            let layout = EventLayout::new(info, self.pointer_size, self.columns_left.min(MAX_EVENT_COLUMNS));
+            digest = Some(layout.digest());
+            made = Some(layout);
         }
         for slot in self.names.tables_of(&key) {
             if let Some(found) = self.events.get_mut(slot)
-                && found.layout == layout
-                && let Some(mapping) = found.table.mapping(info)
+                && found.digest == digest
+                && let Some(mapping) = found.layout.mapping(info)
             {
-                return Ok(Some(EventRoute { slot, mapping }));
+                return Ok(Some(found.route(slot, mapping)));
             }
         }
         if self.events.len() >= MAX_EVENT_TABLES {
             return Ok(None);
         }
         let most = self.columns_left.min(MAX_EVENT_COLUMNS);
-        let mut table = made.unwrap_or_else(|| EventTable::new(info, self.pointer_size, most));
-        let Some(mapping) = table.mapping(info) else {
+        let layout = made.unwrap_or_else(|| EventLayout::new(info, self.pointer_size, most));
+        let Some(mapping) = layout.mapping(info) else {
             return Err(Error::Internal(format!("{}/{}: the layout does not fit its own table", key.0, key.2)));
         };
-        self.columns_left -= table.leaves().min(self.columns_left);
+        self.columns_left -= layout.leaves().min(self.columns_left);
         let slot = self.events.len();
-        let name = self.names.add(&key, info.event_type.version, slot, layout.as_deref());
-        let (schema, encodings) = table.schema()?;
+        let name = self.names.add(&key, info.event_type.version, slot, digest.as_deref());
+        let (schema, encodings) = layout.schema()?;
         let sorted_by = vec!["ts_ns".to_owned()];
         let mut spec = TableSpec { name, schema: Arc::new(schema), encodings, sorted_by };
         self.shape.apply(&mut spec);
-        self.events.push(EventSlot { table, number: self.batches.specs.len(), layout });
+        let number = self.batches.specs.len();
+        let mut made = EventSlot {
+            layout: Arc::new(layout),
+            mappings: Arc::default(),
+            events: Undecoded::default(),
+            rows: None,
+            number,
+            digest,
+        };
+        let route = made.route(slot, mapping);
+        self.events.push(made);
         self.batches.specs.push(spec);
-        Ok(Some(EventRoute { slot, mapping }))
+        Ok(Some(route))
     }
 
     /// Whether events of a kind are wanted, so that having no route for them means that there are too many tables.
@@ -167,7 +212,7 @@ impl Tables {
 
     /// Whether the events of a route have fields for which there are no columns.
     pub fn lacks_columns(&self, route: &EventRoute) -> bool {
-        route.mapping.left_out > 0
+        route.lacks_columns
     }
 
     /// Name of the table of a route.
@@ -177,36 +222,72 @@ impl Tables {
     }
 
     /// Adds an event to its payload table.
-    pub fn event(&mut self, route: &EventRoute, event: &Event<'_>, callsite: u32) -> event::Decoded {
-        let Some(slot) = self.events.get_mut(route.slot) else { return event::Decoded::Raw };
-        let before = slot.table.size().1;
-        let decoded = slot.table.push(event, &route.mapping, &self.clock, callsite);
-        self.payload_bytes += slot.table.size().1 - before;
-        if slot.table.is_full() {
-            slot.flush(&mut self.batches, &mut self.payload_bytes);
+    #[inline]
+    pub fn event(&mut self, route: &EventRoute, event: &Event<'_>, callsite: u32) {
+        let Some(slot) = self.events.get_mut(route.slot) else { return };
+        let before = slot.events.bytes();
+        slot.events.push(event, route.mapping, slot.layout.columns.len(), callsite);
+        self.payload_bytes += slot.events.bytes() - before;
+        if slot.events.is_full() {
+            self.flush_event(route.slot);
         } else if self.payload_bytes > PAYLOAD_BYTES {
             // The large ones: many batches of a few rows would take more than their rows do.
             let average = self.payload_bytes / self.events.len().max(1);
             self.flush_events(average);
         }
-        decoded
     }
 
     /// Hands on the payload tables of at least this many bytes.
     fn flush_events(&mut self, least: usize) {
-        for slot in self.events.iter_mut().filter(|slot| slot.table.size().1 >= least) {
-            slot.flush(&mut self.batches, &mut self.payload_bytes);
+        for slot in 0..self.events.len() {
+            if self.events.get(slot).is_some_and(|slot| slot.events.bytes() >= least) {
+                self.flush_event(slot);
+            }
+        }
+    }
+
+    fn flush_event(&mut self, number: usize) {
+        let Some(slot) = self.events.get_mut(number).filter(|slot| slot.events.len() > 0) else { return };
+        self.payload_bytes = self.payload_bytes.saturating_sub(slot.events.bytes());
+        let batch = Batch {
+            slot: number,
+            layout: slot.layout.clone(),
+            mappings: slot.mappings.clone(),
+            events: std::mem::replace(&mut slot.events, self.emptied.take().unwrap_or_default()),
+            rows: slot.rows.take().unwrap_or_else(|| EventRows::new(&slot.layout)),
+        };
+        self.decoders.decode(batch);
+        while self.decoders.is_full() {
+            let Some(decoded) = self.taken() else { break };
+            self.made(decoded);
+        }
+    }
+
+    /// The next batch on its way.
+    fn taken(&mut self) -> Option<DecodedBatch> {
+        self.decoders.take().unwrap_or_else(|error| {
+            self.batches.failed = Some(error);
+            None
+        })
+    }
+
+    /// Makes a batch ready that was decoded.
+    fn made(&mut self, decoded: DecodedBatch) {
+        self.not_exact.extend(decoded.not_exact);
+        self.emptied = Some(decoded.events);
+        if let Some(slot) = self.events.get_mut(decoded.slot) {
+            slot.rows.get_or_insert(decoded.rows);
+            self.batches.push(slot.number, decoded.arrays, decoded.row_count);
         }
     }
 }
 
 impl EventSlot {
-    fn flush(&mut self, batches: &mut Batches, payload_bytes: &mut usize) {
-        let (rows, bytes) = self.table.size();
-        if rows > 0 {
-            *payload_bytes = payload_bytes.saturating_sub(bytes);
-            batches.push(self.number, self.table.finish(), rows);
-        }
+    fn route(&mut self, slot: usize, mapping: Mapping) -> EventRoute {
+        let mappings = Arc::make_mut(&mut self.mappings);
+        let lacks_columns = mapping.left_out > 0;
+        mappings.push(Arc::new(mapping));
+        EventRoute { slot, mapping: mappings.len() as u32 - 1, lacks_columns }
     }
 }
 

@@ -1,0 +1,162 @@
+//! The threads that make rows of events, a batch at a time, and the order in which the batches come back.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use arrow_array::ArrayRef;
+use tracequet_trace::error::{Error, Result};
+use tracequet_trace::time::Clock;
+
+use super::event_layout::{EventLayout, Mapping};
+use super::event_rows::EventRows;
+use super::undecoded::{NotExact, Undecoded};
+
+/// Batches that are on their way at any time. A batch is taken back when this many are behind it, whenever it is ready, so that the
+/// order of batches does not depend on the threads.
+const ON_THE_WAY: usize = 4;
+
+/// Bytes of them: a single batch may be larger.
+const MAX_BYTES: usize = 16 << 20;
+
+/// Threads at most: they have about as much to do as the one that reads.
+const MAX_THREADS: usize = 2;
+
+/// Batches of fewer rows are decoded at once: to hand them over takes longer.
+const FEW_ROWS: usize = 1 << 10;
+
+/// A batch of events of one table, with all that is needed to decode it.
+pub(super) struct Batch {
+    /// The table's place among the payload tables.
+    pub(super) slot: usize,
+    pub(super) layout: Arc<EventLayout>,
+    pub(super) mappings: Arc<Vec<Arc<Mapping>>>,
+    pub(super) events: Undecoded,
+    pub(super) rows: EventRows,
+}
+
+/// A batch of rows, and what they were made with.
+pub(super) struct DecodedBatch {
+    pub(super) slot: usize,
+    pub(super) arrays: Vec<ArrayRef>,
+    pub(super) row_count: usize,
+    pub(super) not_exact: Vec<NotExact>,
+    /// Without events, and without rows.
+    pub(super) events: Undecoded,
+    pub(super) rows: EventRows,
+}
+
+/// The threads, and the batches on their way.
+pub(super) struct Decoders {
+    clock: Clock,
+    threads: Vec<Decoder>,
+    /// Threads that may be started.
+    left: usize,
+    /// The thread that gets the next batch.
+    next: usize,
+    /// With the bytes of each.
+    on_the_way: VecDeque<(usize, OnTheWay)>,
+    bytes: usize,
+}
+
+struct Decoder {
+    batches: Sender<Batch>,
+    decoded: Receiver<DecodedBatch>,
+    thread: JoinHandle<()>,
+}
+
+enum OnTheWay {
+    /// Decoded at once.
+    Here(Box<DecodedBatch>),
+    /// The next one that this thread gives back.
+    With(usize),
+}
+
+impl Batch {
+    fn decode(mut self, clock: &Clock) -> DecodedBatch {
+        let row_count = self.events.len();
+        let not_exact = self.events.decode(&mut self.rows, &self.layout, &self.mappings, clock);
+        let arrays = self.rows.finish();
+        DecodedBatch { slot: self.slot, arrays, row_count, not_exact, events: self.events, rows: self.rows }
+    }
+}
+
+impl Decoders {
+    /// Threads are started when there is something for them.
+    pub(super) fn new(clock: Clock) -> Decoders {
+        let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let left = (processors / 2).min(MAX_THREADS);
+        Decoders { clock, threads: Vec::new(), left, next: 0, on_the_way: VecDeque::new(), bytes: 0 }
+    }
+
+    /// Begins to decode a batch.
+    pub(super) fn decode(&mut self, batch: Batch) {
+        let bytes = batch.events.bytes();
+        let thread = if batch.events.len() < FEW_ROWS { None } else { self.thread() };
+        let sent = match thread.and_then(|thread| Some((thread, self.threads.get(thread)?))) {
+            Some((thread, decoder)) => decoder.batches.send(batch).map(|()| thread).map_err(|back| Box::new(back.0)),
+            None => Err(Box::new(batch)),
+        };
+        let on_the_way = match sent {
+            Ok(thread) => OnTheWay::With(thread),
+            Err(batch) => OnTheWay::Here(Box::new(batch.decode(&self.clock))),
+        };
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.on_the_way.push_back((bytes, on_the_way));
+    }
+
+    /// Whether batches have to be taken before more are decoded.
+    pub(super) fn is_full(&self) -> bool {
+        self.on_the_way.len() > ON_THE_WAY || self.bytes > MAX_BYTES
+    }
+
+    /// The next decoded batch; waits until it is ready. `None` when none is on its way.
+    pub(super) fn take(&mut self) -> Result<Option<DecodedBatch>> {
+        let Some((bytes, next)) = self.on_the_way.pop_front() else { return Ok(None) };
+        self.bytes -= bytes.min(self.bytes);
+        match next {
+            OnTheWay::Here(decoded) => Ok(Some(*decoded)),
+            OnTheWay::With(thread) => {
+                let decoded = self.threads.get(thread).and_then(|thread| thread.decoded.recv().ok());
+                decoded.map(Some).ok_or_else(|| Error::Internal("a decoding thread panicked".into()))
+            }
+        }
+    }
+
+    /// The thread that gets the next batch; there is none on a single processor.
+    fn thread(&mut self) -> Option<usize> {
+        if self.left > 0 {
+            self.left -= 1;
+            self.start();
+        }
+        let thread = self.next;
+        self.next = (thread + 1) % self.threads.len().max(1);
+        (thread < self.threads.len()).then_some(thread)
+    }
+
+    fn start(&mut self) {
+        let ((batches, queue), (done, decoded), clock) = (channel::<Batch>(), channel(), self.clock);
+        let work = move || {
+            for batch in queue {
+                if done.send(batch.decode(&clock)).is_err() {
+                    break;
+                }
+            }
+        };
+        let named = std::thread::Builder::new().name(format!("decode-{}", self.threads.len()));
+        if let Ok(thread) = named.spawn(work) {
+            self.threads.push(Decoder { batches, decoded, thread });
+        }
+    }
+}
+
+impl Drop for Decoders {
+    fn drop(&mut self) {
+        for Decoder { batches, decoded, thread } in self.threads.drain(..) {
+            drop((batches, decoded));
+            // A panic was reported when its batch did not come back.
+            let _ = thread.join();
+        }
+    }
+}

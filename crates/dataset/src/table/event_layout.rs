@@ -1,0 +1,209 @@
+//! The columns of payload tables: one table per event, the union of its versions, header columns first.
+
+use std::collections::HashMap;
+
+use arrow_schema::{DataType, Field, Schema};
+use sha2::{Digest, Sha256};
+use tracequet_trace::error::Result;
+use tracequet_trace::event::plan::{Node, Plan, PlanField};
+use tracequet_trace::event::rows::RowLayout;
+use tracequet_trace::event::{Decoding, EventInfo};
+
+use super::payload::{PayloadColumn, leaves, snake_case};
+use super::schema::{EVENT_HEADER, of};
+use super::unique_names::UniqueNames;
+use crate::table_spec::Encoding;
+
+/// The columns of the table of one event.
+pub(super) struct EventLayout {
+    names: Vec<String>,
+    unique: UniqueNames,
+    /// Columns of a name, and of the same name with a number.
+    by_name: HashMap<String, Vec<usize>>,
+    /// The columns, without values.
+    pub(super) columns: Vec<PayloadColumn>,
+    /// Columns of Parquet that the fields may become.
+    max_leaves: usize,
+}
+
+/// How events of one type go into their table: where each field's column is.
+pub(super) struct Mapping {
+    /// The type.
+    pub(super) info: EventInfo,
+    /// Column of each field of the plan; `None` when they are the first columns in order.
+    pub(super) places: Option<Vec<usize>>,
+    /// The fields that are decoded: without rows that are in another table, and without fields that have no column.
+    pub(super) plan: Plan,
+    /// Fields behind those of the plan, for which there are no columns.
+    pub(super) left_out: usize,
+    pub(super) rows: Option<RowLayout>,
+}
+
+/// All plans that an event's table has to hold: every version of the catalogue, or the recording's own.
+fn plans(info: &EventInfo, pointer_size: u8) -> Vec<Plan> {
+    match &info.decoding {
+        Decoding::Described(plan) => vec![plan.clone()],
+        Decoding::Raw(_) => Vec::new(),
+        Decoding::Catalogue { .. } => {
+            let versions = info.catalogue.into_iter().flat_map(|c| c.versions(info.event_type.event_id));
+            let mut plans: Vec<Plan> = versions.filter_map(|v| v.plan(pointer_size).ok()).collect();
+            // The newest version gives the order of columns.
+            plans.reverse();
+            plans
+        }
+    }
+}
+
+/// The plan without its rows, when these are in a separate table.
+fn without_rows(mut plan: Plan, info: &EventInfo) -> Plan {
+    if info.rows_only_there() {
+        plan.fields.retain(|f| !matches!(f.node, Node::List(..)));
+    }
+    plan
+}
+
+impl EventLayout {
+    /// For an event: the union of all versions that its provider is known to have. Its fields become `max_leaves` columns of
+    /// Parquet at most.
+    pub(super) fn new(info: &EventInfo, pointer_size: u8, max_leaves: usize) -> EventLayout {
+        let mut table = EventLayout {
+            names: Vec::new(),
+            unique: UniqueNames::default(),
+            by_name: HashMap::new(),
+            columns: Vec::new(),
+            max_leaves,
+        };
+        for plan in plans(info, pointer_size) {
+            let mut plan = without_rows(plan, info);
+            table.cut(&mut plan);
+            if table.leaves() < max_leaves {
+                table.grow(&plan);
+            }
+        }
+        table
+    }
+
+    /// Eight digits of a hash of the names and types of the fields' columns.
+    pub(super) fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        for (name, column) in self.names.iter().zip(&self.columns) {
+            hash.update(format!("{name} {}\n", column.data_type()));
+        }
+        hash.finalize().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Columns of Parquet that the fields become.
+    pub(super) fn leaves(&self) -> usize {
+        self.columns.iter().map(PayloadColumn::leaves).sum()
+    }
+
+    /// Takes the fields off a plan that there are no columns for. Returns how many.
+    fn cut(&self, plan: &mut Plan) -> usize {
+        let mut left = self.max_leaves;
+        let fits = |field: &&PlanField| left.checked_sub(leaves(&field.node)).map(|rest| left = rest).is_some();
+        let kept = plan.fields.iter().take_while(fits).count();
+        let cut = plan.fields.len() - kept;
+        if cut > 0 {
+            plan.fields.truncate(kept);
+            plan.narrow_booleans = None;
+        }
+        cut
+    }
+
+    /// The columns of the fields of a plan, in their order; `None` when one has no column.
+    pub(super) fn places(&self, plan: &Plan) -> Option<Vec<usize>> {
+        let mut placed = vec![false; self.columns.len()];
+        let mut places = Vec::new();
+        for field in plan.fields.iter().filter(|f| !matches!(f.node, Node::Padding(_))) {
+            places.push(self.place(&column_name(field), &PayloadColumn::new(&field.node), &mut placed)?);
+        }
+        Some(places)
+    }
+
+    /// Gives each field of a plan a column that has none.
+    fn grow(&mut self, plan: &Plan) {
+        let mut placed = vec![false; self.columns.len()];
+        for field in plan.fields.iter().filter(|f| !matches!(f.node, Node::Padding(_))) {
+            let (name, fresh) = (column_name(field), PayloadColumn::new(&field.node));
+            match self.place(&name, &fresh, &mut placed).and_then(|index| self.columns.get_mut(index)) {
+                Some(column) if fresh.width() > column.width() => *column = fresh,
+                Some(_) => {}
+                None => {
+                    self.add_column(name, fresh);
+                    placed.push(true);
+                }
+            }
+        }
+    }
+
+    /// The column that a field goes into: the same name in one plan twice is two columns; in two versions it is one, if the types
+    /// agree. `placed` says which columns have a field already.
+    fn place(&self, name: &str, fresh: &PayloadColumn, placed: &mut [bool]) -> Option<usize> {
+        let mut known = self.by_name.get(name).into_iter().flatten().copied();
+        let found = known.find(|index| {
+            placed.get(*index) == Some(&false) && self.columns.get(*index).is_some_and(|c| agree(c, fresh))
+        })?;
+        *placed.get_mut(found)? = true;
+        Some(found)
+    }
+
+    fn add_column(&mut self, name: String, column: PayloadColumn) {
+        let name = self.unique.add(name);
+        // `value_2` is also found by those who look for `value`.
+        let base = name.rsplit_once('_').filter(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+        for name in [Some(name.as_str()), base.map(|(base, _)| base)].into_iter().flatten() {
+            self.by_name.entry(name.to_owned()).or_default().push(self.columns.len());
+        }
+        self.names.push(name);
+        self.columns.push(column);
+    }
+
+    /// How events of a type go into the table; `None` when their layout is another one.
+    pub(super) fn mapping(&self, info: &EventInfo) -> Option<Mapping> {
+        let plan = match &info.decoding {
+            Decoding::Described(plan) | Decoding::Catalogue { plan, .. } => plan.clone(),
+            Decoding::Raw(_) => Plan::default(),
+        };
+        let rows = if info.rows_only_there() { RowLayout::new(&plan, &[]) } else { None };
+        let mut plan = if rows.is_some() { without_rows(plan, info) } else { plan };
+        let left_out = self.cut(&mut plan);
+        let places = self.places(&plan)?;
+        if matches!(info.decoding, Decoding::Described(_)) && places.len() != self.columns.len() {
+            return None;
+        }
+        let in_order = places.iter().copied().eq(0..places.len());
+        let info = info.clone();
+        Some(Mapping { info, places: (!in_order).then_some(places), plan, left_out, rows })
+    }
+
+    /// The columns of the file and their encodings.
+    pub(super) fn schema(&self) -> Result<(Schema, Vec<Encoding>)> {
+        let header = of(EVENT_HEADER)?;
+        let mut fields: Vec<Field> = header.arrow()?.fields().iter().map(|f| f.as_ref().clone()).collect();
+        let mut encodings: Vec<Encoding> = header.columns.iter().map(|c| c.encoding).collect();
+        for (name, column) in self.names.iter().zip(&self.columns) {
+            fields.push(Field::new(name, column.data_type(), true));
+            encodings.push(column.encoding());
+        }
+        fields.push(Field::new("raw_payload", DataType::Binary, true));
+        fields.push(Field::new("decode_problem", DataType::Utf8, true));
+        encodings.extend([Encoding::Plain, Encoding::Dictionary]);
+        Ok((Schema::new(fields), encodings))
+    }
+}
+
+/// The name of a field's column, if no other has it.
+fn column_name(field: &PlanField) -> String {
+    let plain = snake_case(&field.name);
+    let header = of(EVENT_HEADER).map_or(&[][..], |header| &header.columns);
+    let taken = header.iter().any(|c| c.name == plain) || plain == "raw_payload" || plain == "decode_problem";
+    if taken { format!("payload_{plain}") } else { plain }
+}
+
+/// Whether values of both kinds fit one column.
+fn agree(a: &PayloadColumn, b: &PayloadColumn) -> bool {
+    match (a.width(), b.width()) {
+        (Some((signed, _)), Some((other, _))) => signed == other,
+        _ => a.data_type() == b.data_type(),
+    }
+}

@@ -1,0 +1,208 @@
+//! Events of a payload table as they were recorded, until there is a batch of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tracequet_facts::fact::{CallsiteId, EventHeader};
+use tracequet_trace::event::{Event, EventInfo};
+use tracequet_trace::guid::Guid;
+use tracequet_trace::reader::TypeId;
+use tracequet_trace::time::Clock;
+
+use super::event_layout::{EventLayout, Mapping};
+use super::event_rows::{Decoded, EventRows};
+
+/// Rows and bytes after which a batch is handed on.
+const BATCH_ROWS: usize = 16 << 10;
+const BATCH_BYTES: usize = 2 << 20;
+/// An estimate of the bytes of a row beside its payload: in the header columns, and in each column of the payload.
+const HEADER_BYTES: usize = 96;
+const FIELD_BYTES: usize = 4;
+/// Rows whose headers go into the columns together.
+const HEADERS: usize = 256;
+
+/// Short payloads of a kind of event that are described one by one.
+pub const MAX_SHORT: usize = 100;
+
+/// Events of one table, in the order in which they came.
+#[derive(Default)]
+pub(super) struct Undecoded {
+    rows: Vec<Row>,
+    payloads: Vec<u8>,
+    labels: String,
+    /// About what the rows will take as columns.
+    bytes: usize,
+}
+
+/// An event. Its payload and its labels begin where those of the event before it end.
+struct Row {
+    ts_ns: i64,
+    process_id: u64,
+    thread_id: u64,
+    offset: u64,
+    payload_len: usize,
+    labels_len: usize,
+    activity_id: Guid,
+    related_activity_id: Guid,
+    event_type: TypeId,
+    processor: u32,
+    callsite_id: CallsiteId,
+    /// Place among the mappings of the table.
+    mapping: u32,
+}
+
+/// What is to be said of the events of one kind in a batch that their columns do not hold whole.
+#[derive(Clone, Debug)]
+pub struct NotExact {
+    /// The kind.
+    pub event_type: TypeId,
+    /// What is known of it.
+    pub info: EventInfo,
+    /// Events that are kept raw.
+    pub raw: u64,
+    /// Events with bytes behind the last field.
+    pub longer: u64,
+    /// Events with text that was replaced.
+    pub replaced: u64,
+    /// Events that end too early.
+    pub shorter: u64,
+    /// The first [`MAX_SHORT`] of them.
+    pub first_shorter: Vec<ShortPayload>,
+}
+
+/// A payload that ends too early.
+#[derive(Clone, Debug)]
+pub struct ShortPayload {
+    /// Where it stands in the recording.
+    pub offset: u64,
+    /// Its bytes.
+    pub bytes: usize,
+    /// The field that is not whole.
+    pub field: String,
+}
+
+impl Undecoded {
+    /// Adds an event, which goes into `columns` columns.
+    #[inline]
+    pub(super) fn push(&mut self, event: &Event<'_>, mapping: u32, columns: usize, callsite_id: CallsiteId) {
+        let raw = event.raw;
+        self.rows.push(Row {
+            ts_ns: event.ts_ns,
+            process_id: event.thread.process_id,
+            thread_id: event.thread.thread_id,
+            offset: raw.offset,
+            payload_len: raw.payload.len(),
+            labels_len: raw.labels.json.len(),
+            activity_id: raw.labels.activity_id,
+            related_activity_id: raw.labels.related_activity_id,
+            event_type: raw.event_type,
+            processor: raw.processor,
+            callsite_id,
+            mapping,
+        });
+        self.payloads.extend_from_slice(raw.payload);
+        self.labels.push_str(&raw.labels.json);
+        self.bytes += HEADER_BYTES + columns * FIELD_BYTES + raw.payload.len() + raw.labels.json.len();
+    }
+
+    /// Whether the batch is large enough to be handed on.
+    pub(super) fn is_full(&self) -> bool {
+        self.rows.len() >= BATCH_ROWS || self.bytes >= BATCH_BYTES
+    }
+
+    /// Rows so far.
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// About what the rows so far will take as columns.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Makes rows of the events; there are none afterwards. Returns what is to be said of them, by kind.
+    pub(super) fn decode(
+        &mut self,
+        rows: &mut EventRows,
+        layout: &EventLayout,
+        mappings: &[Arc<Mapping>],
+        clock: &Clock,
+    ) -> Vec<NotExact> {
+        let mut not_exact: BTreeMap<u32, NotExact> = BTreeMap::new();
+        let (mut payloads, mut labels) = (self.payloads.as_slice(), self.labels.as_str());
+        let mut headers: Vec<EventHeader<'_>> = Vec::with_capacity(HEADERS.min(self.rows.len()));
+        for chunk in self.rows.chunks(HEADERS) {
+            headers.clear();
+            for row in chunk {
+                let Some(mapping) = mappings.get(row.mapping as usize) else { continue };
+                let (own, rest) = labels.split_at_checked(row.labels_len).unwrap_or_default();
+                labels = rest;
+                headers.push(EventHeader {
+                    ts_ns: row.ts_ns,
+                    process_id: row.process_id,
+                    thread_id: row.thread_id,
+                    processor: (row.processor != u32::MAX).then_some(row.processor),
+                    event_version: mapping.info.event_type.version,
+                    activity_id: row.activity_id,
+                    related_activity_id: row.related_activity_id,
+                    callsite_id: row.callsite_id,
+                    labels: (!own.is_empty()).then_some(own),
+                });
+            }
+            rows.headers(&headers, clock);
+            for row in chunk {
+                let Some(mapping) = mappings.get(row.mapping as usize) else { continue };
+                let (payload, rest) = payloads.split_at_checked(row.payload_len).unwrap_or_default();
+                payloads = rest;
+                let decoded = rows.payload(layout, mapping, payload);
+                if !matches!(decoded, Decoded::Fit(fit) if fit.is_exact()) {
+                    let known = not_exact.entry(row.event_type.0).or_insert_with(|| NotExact::none(row, mapping));
+                    known.add(decoded, row, payload);
+                }
+            }
+        }
+        self.clear();
+        not_exact.into_values().collect()
+    }
+
+    fn clear(&mut self) {
+        self.rows.clear();
+        self.payloads.clear();
+        self.labels.clear();
+        // A single payload may be larger than all others.
+        self.payloads.shrink_to(2 * BATCH_BYTES);
+        self.labels.shrink_to(BATCH_BYTES);
+        self.bytes = 0;
+    }
+}
+
+impl NotExact {
+    fn none(row: &Row, mapping: &Mapping) -> NotExact {
+        NotExact {
+            event_type: row.event_type,
+            info: mapping.info.clone(),
+            raw: 0,
+            longer: 0,
+            replaced: 0,
+            shorter: 0,
+            first_shorter: Vec::new(),
+        }
+    }
+
+    #[cold]
+    fn add(&mut self, decoded: Decoded, row: &Row, payload: &[u8]) {
+        let Decoded::Fit(fit) = decoded else {
+            self.raw += 1;
+            return;
+        };
+        self.longer += u64::from(fit.surplus > 0);
+        self.replaced += u64::from(fit.replaced);
+        let Some(short) = fit.short else { return };
+        self.shorter += 1;
+        if self.first_shorter.len() < MAX_SHORT {
+            let fields = self.info.plan(payload).map(|plan| plan.fields.as_slice()).unwrap_or_default();
+            let field = fields.get(short.0).map_or("its rows", |field| field.name.as_str()).to_owned();
+            self.first_shorter.push(ShortPayload { offset: row.offset, bytes: payload.len(), field });
+        }
+    }
+}
