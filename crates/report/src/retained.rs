@@ -104,19 +104,8 @@ pub(crate) fn retained(
 fn paths(graph: &HeapGraph, retention: &Retention, by_size: &[&TypeRow]) -> String {
     let mut largest: HashMap<&str, u32, RandomState> = HashMap::default();
     let wanted: Vec<&str> = by_size.iter().take(MAX_PATHS).map(|row| &*row.name).collect();
-    let of_type: Vec<bool> = graph.type_names.iter().map(|name| wanted.contains(&&**name)).collect();
-    let mut of_types: Vec<Option<(u64, u32)>> = vec![None; of_type.len()];
-    for (node, (kind, _)) in (0u32..).zip(graph.objects()) {
-        let is_wanted = of_type.get(kind as usize).copied().unwrap_or_default();
-        if let Some(known) = of_types.get_mut(kind as usize).filter(|_| is_wanted) {
-            let bytes = retention.bytes(graph, node);
-            if known.is_none_or(|(most, _)| bytes > most) {
-                *known = Some((bytes, node));
-            }
-        }
-    }
-    for (name, found) in graph.type_names.iter().zip(of_types) {
-        largest.extend(found.map(|(_, node)| (&**name, node)));
+    for (name, found) in graph.type_names.iter().zip(retention.largest_by_type(graph)) {
+        largest.extend(found.filter(|_| wanted.contains(&&**name)).map(|(node, _)| (&**name, node)));
     }
     let all_paths = Paths::of(&graph.references, &graph.root_nodes(), None);
     let mut out = String::from("<div class=\"tree\">\n");
@@ -164,6 +153,7 @@ fn paths(graph: &HeapGraph, retention: &Retention, by_size: &[&TypeRow]) -> Stri
 struct Branch {
     kind: u32,
     parent: u32,
+    depth: usize,
     /// Of its objects, and then of all below, too.
     bytes: u64,
     objects: u64,
@@ -174,38 +164,30 @@ struct Branch {
 fn tree(graph: &HeapGraph, retention: &Retention, all: u64) -> String {
     let mut branches = vec![Branch { kind: u32::MAX, ..Branch::default() }];
     let mut children: HashMap<(u32, u32), u32, RandomState> = HashMap::default();
-    let line = std::cell::RefCell::new(vec![0u32]);
-    retention.dominators.walk(
-        |node| {
-            let mut line = line.borrow_mut();
-            let parent = line.last().copied().unwrap_or_default();
-            let kind = graph.kind(node);
-            let has_room = branches.len() < MAX_MERGED && line.len() <= MAX_DEPTH;
-            // What has no room is its dominator's.
-            let at = match children.get(&(parent, kind)) {
-                Some(known) => *known,
-                None if !has_room => parent,
-                None => {
-                    let new = branches.len() as u32;
-                    branches.push(Branch { kind, parent, ..Branch::default() });
-                    if let Some(parent) = branches.get_mut(parent as usize) {
-                        parent.children.push(new);
-                    }
-                    children.insert((parent, kind), new);
-                    new
+    retention.dominators.fold_down(0u32, |node, parent| {
+        let kind = graph.kind(node);
+        let depth = branches.get(parent as usize).map_or(0, |parent| parent.depth) + 1;
+        let has_room = branches.len() < MAX_MERGED && depth <= MAX_DEPTH;
+        // What has no room is its dominator's.
+        let at = match children.get(&(parent, kind)) {
+            Some(known) => *known,
+            None if !has_room => parent,
+            None => {
+                let new = branches.len() as u32;
+                branches.push(Branch { kind, parent, depth, ..Branch::default() });
+                if let Some(parent) = branches.get_mut(parent as usize) {
+                    parent.children.push(new);
                 }
-            };
-            line.push(at);
-            let bytes = graph.size(node);
-            if let Some(branch) = branches.get_mut(at as usize) {
-                branch.objects += 1;
-                branch.bytes = branch.bytes.saturating_add(bytes);
+                children.insert((parent, kind), new);
+                new
             }
-        },
-        |_| {
-            line.borrow_mut().pop();
-        },
-    );
+        };
+        if let Some(branch) = branches.get_mut(at as usize) {
+            branch.objects += 1;
+            branch.bytes = branch.bytes.saturating_add(graph.size(node));
+        }
+        at
+    });
     // What is above stands before what is below.
     for at in (1..branches.len()).rev() {
         let (bytes, parent) = branches.get(at).map_or((0, 0), |branch| (branch.bytes, branch.parent));

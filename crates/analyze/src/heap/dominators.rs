@@ -132,52 +132,28 @@ impl Dominators {
         }
     }
 
-    /// All reachable nodes with the numbers of their dominators, each behind all that it dominates.
-    pub(super) fn numbered_from_behind(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    /// The number of the dominator of a number from 1 on: 0 of one that no single node dominates.
+    #[inline]
+    pub(super) fn above_number(&self, number: u32) -> u32 {
+        self.dominators[number as usize]
+    }
+
+    /// The nodes without edges that a root leads to, in their order, with the numbers of their dominators.
+    pub(super) fn leaves(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let leaves = (0..self.count).filter(|node| !self.sources.has(*node)).zip(&self.leaves);
-        let leaves = leaves.filter(|(_, above)| **above != NOWHERE).map(|(node, above)| (node, *above));
-        leaves.chain((1..self.nodes.len()).rev().map(|number| (self.nodes[number], self.dominators[number])))
+        leaves.filter(|(_, above)| **above != NOWHERE).map(|(node, above)| (node, *above))
     }
 
-    /// All reachable nodes with their dominators, each behind all that it dominates.
-    pub fn from_behind(&self) -> impl Iterator<Item = (u32, Option<u32>)> + '_ {
-        let above = |number: u32| (number != 0).then(|| self.nodes[number as usize]);
-        self.numbered_from_behind().map(move |(node, number)| (node, above(number)))
-    }
-
-    /// The reachable nodes in the order of a walk of the dominator tree: `enter` is called for each before those that it
-    /// dominates, `leave` behind them.
-    pub fn walk(&self, mut enter: impl FnMut(u32), mut leave: impl FnMut(u32)) {
-        // Lists of children: the first of each number, and the next beside each node. They rise.
-        let mut first = vec![NOWHERE; self.nodes.len()];
-        let mut next = vec![NOWHERE; self.count as usize];
-        for node in (0..self.count).rev() {
-            let above = self.above(node);
-            if above != NOWHERE {
-                next[node as usize] = first[above as usize];
-                first[above as usize] = node;
-            }
+    /// Calls `each` for all reachable nodes, each behind the one that dominates it most closely, with what was returned for that
+    /// one: `top` for a node that no single node dominates.
+    pub fn fold_down<T: Copy>(&self, top: T, mut each: impl FnMut(u32, T) -> T) {
+        let mut made = Vec::with_capacity(self.nodes.len());
+        made.push(top);
+        for (node, above) in self.nodes.iter().zip(&self.dominators).skip(1) {
+            made.push(each(*node, made[*above as usize]));
         }
-        let mut at = first[0];
-        while at != NOWHERE {
-            enter(at);
-            if let Some(number) = self.number(at)
-                && first[number as usize] != NOWHERE
-            {
-                at = first[number as usize];
-                continue;
-            }
-            loop {
-                leave(at);
-                if next[at as usize] != NOWHERE {
-                    at = next[at as usize];
-                    break;
-                }
-                at = match self.above(at) {
-                    0 => return,
-                    number => self.nodes[number as usize],
-                };
-            }
+        for (node, above) in self.leaves() {
+            each(node, made[above as usize]);
         }
     }
 }
@@ -376,15 +352,13 @@ mod tests {
             let by_definition: Vec<u32> = (0..nodes).filter(dominates).collect();
             assert_eq!(by_tree, by_definition, "{node}: {what}");
         }
-        let mut entered = 0;
-        let mut depth = 0i64;
-        found.walk(|_| entered += 1, |_| depth += 1);
-        assert_eq!((entered, depth), (found.reachable(), i64::from(found.reachable())), "{what}");
         let mut seen = vec![false; nodes as usize];
-        for (node, dominator) in found.from_behind() {
-            seen[node as usize] = true;
-            assert!(dominator.is_none_or(|dominator| !seen[dominator as usize]), "{what}");
-        }
+        found.fold_down(None, |node, above| {
+            assert!(!std::mem::replace(&mut seen[node as usize], true), "{what}");
+            assert_eq!(above, found.dominator(node), "{what}");
+            Some(node)
+        });
+        assert_eq!(seen, all, "{what}");
     }
 
     #[test]
@@ -430,7 +404,7 @@ mod tests {
     fn an_empty_graph_has_none() {
         for roots in [&[][..], &[0, 7]] {
             let found = Dominators::of(&Csr::of(0, &[]), roots);
-            assert_eq!((found.reachable(), found.from_behind().count()), (0, 0));
+            assert_eq!((found.reachable(), found.leaves().count()), (0, 0));
         }
     }
 }

@@ -104,12 +104,16 @@ impl HeapGraph {
         self.objects.shape(node).kind
     }
 
+    /// Type and bytes of an object.
+    #[inline]
+    pub(super) fn object(&self, node: u32) -> (u32, u64) {
+        let Shape { size, kind } = self.objects.shape(node);
+        (kind, size)
+    }
+
     /// Type and bytes of each object.
     pub fn objects(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        (0..self.len()).map(|node| {
-            let Shape { size, kind } = self.objects.shape(node);
-            (kind, size)
-        })
+        (0..self.len()).map(|node| self.object(node))
     }
 
     /// The object at this address, or the one that the address lies in.

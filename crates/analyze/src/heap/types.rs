@@ -12,11 +12,18 @@ use super::graph::HeapGraph;
 pub struct Retention {
     /// The dominator tree.
     pub dominators: Dominators,
-    /// Bytes of what each number of the tree and all that it dominates have, and how many objects they are.
-    bytes: Vec<u64>,
-    counts: Vec<u32>,
+    /// Of each number of the tree.
+    sums: Vec<Sum>,
     /// A bit for each object that an object of its type dominates.
     inner: Vec<u64>,
+}
+
+/// What an object and all that it dominates have, and its type.
+#[derive(Clone, Copy, Debug)]
+struct Sum {
+    bytes: u64,
+    objects: u32,
+    kind: u32,
 }
 
 /// The objects of a type.
@@ -42,40 +49,42 @@ impl Retention {
     pub fn of(graph: &HeapGraph) -> Retention {
         let roots = graph.root_nodes();
         let dominators = Dominators::of(&graph.references, &roots);
-        let count = dominators.numbers();
-        let own = |number: u32| if number == 0 { 0 } else { graph.size(dominators.node(number)) };
-        let mut bytes: Vec<u64> = (0..count).map(own).collect();
-        let mut counts = vec![1u32; count as usize];
-        for (node, above) in dominators.numbered_from_behind().filter(|(_, above)| *above != 0) {
-            let (size, objects) = match dominators.number(node) {
-                Some(number) => (bytes[number as usize], counts[number as usize]),
-                None => (graph.size(node), 1),
-            };
-            bytes[above as usize] = bytes[above as usize].saturating_add(size);
-            counts[above as usize] += objects;
+        let mut sums = Vec::with_capacity(dominators.numbers() as usize);
+        sums.push(Sum { bytes: 0, objects: 0, kind: u32::MAX });
+        sums.extend((1..dominators.numbers()).map(|number| {
+            let (kind, bytes) = graph.object(dominators.node(number));
+            Sum { bytes, objects: 1, kind }
+        }));
+        let mut add = |above: u32, bytes: u64, objects: u32| {
+            let sum = &mut sums[above as usize];
+            sum.bytes = sum.bytes.saturating_add(bytes);
+            sum.objects += objects;
+            *sum
+        };
+        for (node, above) in dominators.leaves() {
+            add(above, graph.size(node), 1);
         }
-        let mut inner = vec![0u64; graph.len().div_ceil(64) as usize];
-        // Objects of each type on the way from the root of the tree.
-        let above = std::cell::RefCell::new(vec![0u32; graph.type_names.len()]);
-        dominators.walk(
-            |node| {
-                let place = &mut above.borrow_mut()[graph.kind(node) as usize];
-                inner[node as usize / 64] |= u64::from(*place != 0) << (node % 64);
-                *place += 1;
-            },
-            |node| above.borrow_mut()[graph.kind(node) as usize] -= 1,
-        );
-        Retention { dominators, bytes, counts, inner }
+        // What a number dominates has larger numbers.
+        for number in (1..dominators.numbers()).rev() {
+            let Sum { bytes, objects, .. } = add(number, 0, 0);
+            add(dominators.above_number(number), bytes, objects);
+        }
+        let inner = inner(graph, &dominators, &sums);
+        Retention { dominators, sums, inner }
+    }
+
+    fn sum(&self, node: u32) -> Option<Sum> {
+        self.dominators.number(node).map(|number| self.sums[number as usize])
     }
 
     /// Bytes of an object and of all that it dominates. An object that no root leads to retains itself.
     pub fn bytes(&self, graph: &HeapGraph, node: u32) -> u64 {
-        self.dominators.number(node).map_or_else(|| graph.size(node), |number| self.bytes[number as usize])
+        self.sum(node).map_or_else(|| graph.size(node), |sum| sum.bytes)
     }
 
     /// Objects that an object dominates, and itself.
     pub fn count(&self, node: u32) -> u32 {
-        self.dominators.number(node).map_or(1, |number| self.counts[number as usize])
+        self.sum(node).map_or(1, |sum| sum.objects)
     }
 
     /// Whether no object of the same type dominates it: the retained bytes of a type are the sum over these.
@@ -105,12 +114,86 @@ impl Retention {
             row.objects += 1;
             row.size_bytes = row.size_bytes.saturating_add(size);
             row.unreachable += u64::from(!self.dominators.is_reachable(node));
-            if self.is_outermost(node) {
-                row.retained_bytes = row.retained_bytes.saturating_add(self.bytes(graph, node));
-                row.retained_objects += u64::from(self.count(node));
-            }
         }
+        self.each(graph, |node, Sum { bytes, objects, kind }| {
+            if self.is_outermost(node) {
+                let row = &mut rows[kind as usize];
+                row.retained_bytes = row.retained_bytes.saturating_add(bytes);
+                row.retained_objects += u64::from(objects);
+            }
+        });
         rows.sort_by(|a, b| (b.retained_bytes, b.size_bytes, &a.name).cmp(&(a.retained_bytes, a.size_bytes, &b.name)));
         rows
     }
+
+    /// Of each type the object that retains most, the first of several, and how much that is; `None` for a type without objects.
+    pub fn largest_by_type(&self, graph: &HeapGraph) -> Vec<Option<(u32, u64)>> {
+        let mut largest: Vec<Option<(u32, u64)>> = vec![None; graph.type_names.len()];
+        self.each(graph, |node, Sum { bytes, kind, .. }| {
+            let known = &mut largest[kind as usize];
+            if known.is_none_or(|(first, most)| (bytes, first) > (most, node)) {
+                *known = Some((node, bytes));
+            }
+        });
+        largest
+    }
+
+    /// Calls `each` for all objects in the order in which they lie in memory here: by numbers, and then those that have none.
+    fn each(&self, graph: &HeapGraph, mut each: impl FnMut(u32, Sum)) {
+        for (number, sum) in (0..).zip(&self.sums).skip(1) {
+            each(self.dominators.node(number), *sum);
+        }
+        for (node, (kind, bytes)) in (0..).zip(graph.objects()) {
+            if self.dominators.number(node).is_none() {
+                each(node, Sum { bytes, objects: 1, kind });
+            }
+        }
+    }
+}
+
+/// A bit for each object that an object of its type dominates.
+///
+/// Objects get places in the order of a walk of the dominator tree, so that an object and all that it dominates have the places behind
+/// each other. Of those without edges only the dominator's are looked at: they have the places behind the others that it dominates.
+fn inner(graph: &HeapGraph, dominators: &Dominators, sums: &[Sum]) -> Vec<u64> {
+    let mut inner = vec![0u64; graph.len().div_ceil(64) as usize];
+    let mut mark = |node: u32| inner[node as usize / 64] |= 1 << (node % 64);
+    // The next free place among those of each number, and the number at each place. That of 0 is no object.
+    let mut free = vec![0u32; sums.len()];
+    let mut numbers = vec![0u32; sums[0].objects as usize];
+    for number in 1..dominators.numbers() {
+        let above = dominators.above_number(number) as usize;
+        let place = free[above];
+        free[above] += sums[number as usize].objects;
+        free[number as usize] = place + 1;
+        numbers[place as usize] = number;
+    }
+    let mut has_leaves = vec![false; graph.type_names.len()];
+    for (node, _) in dominators.leaves() {
+        has_leaves[graph.kind(node) as usize] = true;
+    }
+    // Behind the places of the last object of each type that none of it dominates; and all of them, of types that leaves have, too.
+    let mut ends = vec![0u32; graph.type_names.len()];
+    let mut outermost: Vec<Vec<(u32, u32)>> = vec![Vec::new(); graph.type_names.len()];
+    for (place, number) in (0u32..).zip(numbers).filter(|(_, number)| *number != 0) {
+        let Sum { objects, kind, .. } = sums[number as usize];
+        let end = &mut ends[kind as usize];
+        if place < *end {
+            mark(dominators.node(number));
+            continue;
+        }
+        *end = place + objects;
+        if has_leaves[kind as usize] && objects > 1 {
+            outermost[kind as usize].push((place, *end));
+        }
+    }
+    for (node, above) in dominators.leaves().filter(|(_, above)| *above != 0) {
+        let of_type = &outermost[graph.kind(node) as usize];
+        let place = free[above as usize];
+        let before = of_type.partition_point(|(begin, _)| *begin <= place);
+        if before.checked_sub(1).is_some_and(|last| place < of_type[last].1) {
+            mark(node);
+        }
+    }
+    inner
 }

@@ -37,17 +37,17 @@ pub(crate) fn ways(graph: &HeapGraph, retention: &Retention) -> Vec<u64> {
     let named = graph.roots.iter().filter(|root| root.name.is_some());
     let roots: HashMap<u32, u64, RandomState> = named.map(|root| (root.node, hash(&root.describe()))).collect();
     let mut ways = vec![0; graph.len() as usize];
-    retention.dominators.walk(
-        |node| {
-            let own = types[graph.kind(node) as usize];
-            ways[node as usize] = match retention.dominators.dominator(node) {
-                Some(above) if types[graph.kind(above) as usize] == own => ways[above as usize],
-                Some(above) => mixed(ways[above as usize], own),
-                None => mixed(roots.get(&node).copied().unwrap_or(1), own),
-            };
-        },
-        |_| {},
-    );
+    // The way and the type of the dominator, where there is one.
+    retention.dominators.fold_down(None, |node, above: Option<(u64, u64)>| {
+        let own = types[graph.kind(node) as usize];
+        let way = match above {
+            Some((way, kind)) if kind == own => way,
+            Some((way, _)) => mixed(way, own),
+            None => mixed(roots.get(&node).copied().unwrap_or(1), own),
+        };
+        ways[node as usize] = way;
+        Some((way, own))
+    });
     ways
 }
 
