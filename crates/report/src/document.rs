@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-use crate::html::escaped;
+use crate::html::{escaped, escaped_name};
 use crate::packed::base64;
 
 /// Beside its colour an area of a chart has lines of its own: by the class of the colour, a square of 6 units.
@@ -145,7 +145,8 @@ pub(crate) fn document(title: &str, head: &str, parts: Vec<Part>) -> String {
     )
     .ok();
     out.push_str(&patterns());
-    writeln!(out, "<header>\n<h1>{name}</h1>\n{head}</header>\n<nav aria-label=\"Parts\"><ul>").ok();
+    let heading = escaped_name(title);
+    writeln!(out, "<header>\n<h1>{heading}</h1>\n{head}</header>\n<nav aria-label=\"Parts\"><ul>").ok();
     for part in &parts {
         writeln!(out, "<li><a href=\"#{}\">{}</a></li>", part.id, part.title).ok();
     }

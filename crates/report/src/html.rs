@@ -55,6 +55,16 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
+/// The same of the name of a file: a line breaks behind its signs rather than inside of a word.
+pub(crate) fn escaped_name(name: &str) -> String {
+    let mut out = String::new();
+    for part in name.split_inclusive(['.', '-', '_', '/', '\\', ' ']) {
+        out += &escaped(part);
+        out += "<wbr>";
+    }
+    out
+}
+
 /// A cell of a table.
 #[derive(Clone, Debug)]
 pub(crate) enum Cell {
