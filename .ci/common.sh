@@ -8,6 +8,35 @@ apt_install() {
     { "${get[@]}" update && "${get[@]}" install --no-install-recommends "$@"; }
 }
 
+# Prints the path of uv, which installs packages of Python in a tenth of the time that pip takes; fails where it cannot be had.
+uv_program() {
+  local home
+  command -v uv && return
+  home=$(realpath -m "${CARGO_TARGET_DIR:-target}")/uv
+  if ! [ -x "$home/bin/uv" ]; then
+    python3 -m venv --clear "$home" >&2 && "$home/bin/python" -m pip install --quiet 'uv>=0.9,<1' >&2 || return 1
+  fi
+  echo "$home/bin/uv"
+}
+
+# new_environment FOLDER: makes an environment of Python without packages.
+new_environment() {
+  # Debian keeps the part of Python that a new environment is made from in a package of its own.
+  python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3-venv
+  if uv_program >/dev/null; then python3 -m venv --clear --without-pip "$1"; else python3 -m venv --clear "$1"; fi
+}
+
+# install_packages PYTHON OPTION|PACKAGE...: installs packages where a Python finds them.
+install_packages() {
+  local python=$1 uv
+  shift
+  if uv=$(uv_program); then
+    UV_SYSTEM_CERTS=1 "$uv" pip install --quiet --python "$python" "$@"
+  else
+    "$python" -m pip install --quiet "$@"
+  fi
+}
+
 # Prints the full path of the Python that has the readers of our files: TRACEQUET_PYTHON, or the environment that .ci/packages makes.
 readers_python() {
   local python
