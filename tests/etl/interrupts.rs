@@ -163,11 +163,17 @@ fn interrupts_before_the_list_of_modules_have_a_bound() {
     assert!(dataset.problems().contains(&("too_many_interrupts", 1 << 16)), "{:?}", dataset.problems());
 }
 
-/// What stands in a routine's event: when it ended and began, in ticks, its processor, opcode and address.
-type Raw = (i64, i64, u16, u8, u64);
+/// An event with a PERFINFO64 header. Its kind is group and opcode.
+pub struct RawEvent<'l> {
+    pub processor: u16,
+    pub kind: (u8, u8),
+    pub ticks: i64,
+    pub payload: &'l [u8],
+}
 
-/// The routines in an uncompressed log, read byte by byte without the reader: buffers, events, PERFINFO64 of the group PerfInfo.
-fn raw(log: &[u8]) -> (Vec<Raw>, i64, i64) {
+/// The events with a PERFINFO64 header in an uncompressed log, read byte by byte without the reader; the log's first tick and its ticks in
+/// a second.
+pub fn raw_events(log: &[u8]) -> (Vec<RawEvent<'_>>, i64, i64) {
     let word = |at: usize| u16::from_le_bytes(log[at..at + 2].try_into().unwrap());
     let long = |at: usize| u32::from_le_bytes(log[at..at + 4].try_into().unwrap()) as usize;
     let quad = |at: usize| i64::from_le_bytes(log[at..at + 8].try_into().unwrap());
@@ -180,15 +186,14 @@ fn raw(log: &[u8]) -> (Vec<Raw>, i64, i64) {
         while at < end {
             let form = log[at + 2];
             let size = if matches!(form, 1 | 2 | 16 | 17) { word(at + 4) } else { word(at) };
-            let (opcode, group) = (log[at + 6], log[at + 7]);
-            if form == 17 && group == 0x0F && matches!(opcode, 50 | 66..=70) {
-                found.push((quad(at + 8), quad(at + 16), processor, opcode, quad(at + 24) as u64));
+            if form == 17 {
+                let (kind, payload) = ((log[at + 7], log[at + 6]), &log[at + 16..at + usize::from(size)]);
+                found.push(RawEvent { processor, kind, ticks: quad(at + 8), payload });
             }
             at += usize::from(size).next_multiple_of(8);
         }
         buffer += long(buffer);
     }
-    found.sort_unstable();
     (found, start, frequency)
 }
 
@@ -200,7 +205,7 @@ fn interrupts_of_a_real_log_are_those_of_its_bytes() {
     let Some(folder) = crate::support::expected::shared_folder(test, "third") else { return };
     let path = folder.join("slowppt.etl.zst");
     let log = zstd::decode_all(std::fs::File::open(&path).unwrap()).unwrap();
-    let (raw, start, frequency) = raw(&log);
+    let (raw, start, frequency) = raw_events(&log);
     let request =
         tracequet::Convert::default().inputs([path]).tables(["interrupt", "module", "callsite", "frame", "trace"]);
     let dataset = Dataset::with(request);
@@ -219,10 +224,12 @@ fn interrupts_of_a_real_log_are_those_of_its_bytes() {
         69 => "timer_dpc",
         _ => "io_timer",
     };
-    let of_raw = |&(end, start, processor, opcode, address): &Raw| {
-        (ns(end), ns(start), u64::from(processor), kind(opcode), address)
+    let of_raw = |event: &RawEvent<'_>| {
+        let (0x0F, opcode @ (50 | 66..=70)) = event.kind else { return None };
+        let quad = |at: usize| i64::from_le_bytes(event.payload[at..at + 8].try_into().unwrap());
+        Some((ns(event.ticks), ns(quad(0)), u64::from(event.processor), kind(opcode), quad(8) as u64))
     };
-    let mut expected: Vec<_> = raw.iter().map(of_raw).collect();
+    let mut expected: Vec<_> = raw.iter().filter_map(of_raw).collect();
     let (ends, starts, kinds) = (table.signed("ts_ns"), table.signed("start_ts_ns"), table.texts("kind"));
     let (processors, addresses) = (table.optional("processor"), table.numbers("routine_address"));
     let found = |row: usize| {

@@ -1,8 +1,9 @@
-//! Context switches, ready threads, and what threads did meanwhile. No recording at hand has such events: they are written here
-//! from the documented layouts, by a scheduler that knows what its threads did.
+//! Context switches, ready threads, and what threads did meanwhile: by a scheduler that knows what its threads did and writes the
+//! documented layouts, and of a real log, which has switches, but none of the events of ready threads.
 
 use std::collections::{BTreeSet, VecDeque};
 
+use super::interrupts::RawEvent;
 use super::writer::*;
 use crate::support::dataset::{Dataset, Table};
 
@@ -496,4 +497,89 @@ fn one_process_of_a_real_log_has_all_its_states() {
         rows.map(|(_, ns)| ns).sum::<i64>() / 1_000_000
     };
     assert_eq!((ms("running"), ms("blocked")), (8_752, 89_174));
+}
+
+/// KTHREAD_STATE of Windows 7.
+const STATES: [&str; 9] =
+    ["Initialized", "Ready", "Running", "Standby", "Terminated", "Waiting", "Transition", "DeferredReady", "GateWait"];
+
+/// KWAIT_REASON of Windows 7.
+const REASONS: [&str; 37] = [
+    "Executive",
+    "FreePage",
+    "PageIn",
+    "PoolAllocation",
+    "DelayExecution",
+    "Suspended",
+    "UserRequest",
+    "WrExecutive",
+    "WrFreePage",
+    "WrPageIn",
+    "WrPoolAllocation",
+    "WrDelayExecution",
+    "WrSuspended",
+    "WrUserRequest",
+    "WrEventPair",
+    "WrQueue",
+    "WrLpcReceive",
+    "WrLpcReply",
+    "WrVirtualMemory",
+    "WrPageOut",
+    "WrRendezvous",
+    "WrKeyedEvent",
+    "WrTerminated",
+    "WrProcessInSwap",
+    "WrCpuRateControl",
+    "WrCalloutStack",
+    "WrKernel",
+    "WrResource",
+    "WrPushLock",
+    "WrMutex",
+    "WrQuantumEnd",
+    "WrDispatchInt",
+    "WrPreempted",
+    "WrYieldExecution",
+    "WrFastMutex",
+    "WrGuardedMutex",
+    "WrRundown",
+];
+
+/// A real log with eight processors, whose events are read byte by byte. All but the processes of the threads, which the events do not say.
+#[test]
+fn context_switches_of_a_real_log_are_those_of_its_bytes() {
+    let test = "context_switches_of_a_real_log_are_those_of_its_bytes";
+    let Some(folder) = crate::support::expected::shared_folder(test, "third") else { return };
+    let path = folder.join("slowppt.etl.zst");
+    let log = zstd::decode_all(std::fs::File::open(&path).unwrap()).unwrap();
+    let (raw, start, frequency) = super::interrupts::raw_events(&log);
+    let request = tracequet::Convert::default().inputs([path]).tables(["context_switch", "ready_thread"]);
+    let dataset = Dataset::with(request);
+    let table = dataset.table("context_switch");
+    let at = |ticks: i64| ((i128::from(ticks) - i128::from(start)) * 1_000_000_000 / i128::from(frequency)) as i64;
+    let of_raw = |event: &RawEvent<'_>| {
+        let long = |at: usize| u64::from(u32::from_le_bytes(event.payload[at..at + 4].try_into().unwrap()));
+        let [new_priority, old_priority] = [8, 9].map(|at: usize| u64::from(event.payload[at]));
+        let (reason, state) = (REASONS[usize::from(event.payload[12])], STATES[usize::from(event.payload[14])]);
+        let threads = [long(0), new_priority, long(16), long(4), old_priority];
+        (at(event.ticks), u64::from(event.processor), threads, state.to_owned(), reason.to_owned())
+    };
+    let mut expected: Vec<_> = raw.iter().filter(|event| event.kind == (5, 36)).map(of_raw).collect();
+    let numbers = ["thread_id", "priority", "wait_time_ticks", "old_thread_id", "old_priority"]
+        .map(|column| table.numbers(column));
+    let (times, processors) = (table.signed("ts_ns"), table.numbers("processor"));
+    let (states, reasons) = (table.texts("old_state"), table.texts("old_wait_reason"));
+    let found = |row: usize| {
+        let threads = numbers.each_ref().map(|column| column[row]);
+        (times[row].unwrap(), processors[row], threads, states[row].clone(), reasons[row].clone())
+    };
+    let mut found: Vec<_> = (0..table.rows()).map(found).collect();
+    expected.sort_unstable();
+    found.sort_unstable();
+    assert!(found == expected, "{} rows, {} events", found.len(), expected.len());
+    assert_eq!(found.len(), 29_533);
+    let kinds = |column: &[String]| column.iter().collect::<BTreeSet<_>>().len();
+    assert!(kinds(&states) >= 3 && kinds(&reasons) >= 8, "{} {}", kinds(&states), kinds(&reasons));
+    // The log has no event of threads that become ready: docs/QUERIES.md says what that means.
+    assert_eq!(raw.iter().filter(|event| event.kind == (5, 50)).count(), 0);
+    assert_eq!(dataset.table("ready_thread").rows(), 0);
 }
