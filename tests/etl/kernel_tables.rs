@@ -1,8 +1,10 @@
-//! Tables of the kernel's events against the text that TraceEvent made of the same recording.
+//! Tables of the kernel's events against the text that TraceEvent made of the same recording; what that recording does not have is
+//! written here.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+use super::writer::*;
 use crate::support::dataset::Dataset;
 use crate::support::expected::shared_folder;
 
@@ -173,4 +175,80 @@ fn the_network_is_that_of_traceevent() {
     }
     // 250 segments and 29 datagrams were received.
     assert_eq!((received, turned), (279, 29));
+}
+
+/// Groups of the kernel's events.
+const TCP: u8 = 0x06;
+const UDP: u8 = 0x08;
+
+/// Both ends of a connection, as they lie in an event: the other machine's address, the own one, their ports in network order.
+fn ends(is_v6: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    for last in [7, 8] {
+        match is_v6 {
+            false => out.extend([10, 0, 0, last]),
+            true => out.extend([0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]),
+        }
+    }
+    out.extend([443u16, 50_001].map(u16::to_be_bytes).concat());
+    out
+}
+
+/// The log of `the_network_is_that_of_traceevent` has no connection that begins or ends, and no data over TCP on IPv4.
+#[test]
+fn connections_and_data_on_both_versions_of_ip_have_their_rows() {
+    // What lies behind the ports: times, or the options of a connection; then the sequence number and the connection.
+    let behind = |bytes: usize| [vec![0xEE; bytes], 9u32.to_le_bytes().to_vec()].concat();
+    let kinds = [
+        (TCP, "send", 10, behind(8)),
+        (TCP, "receive", 11, behind(0)),
+        (TCP, "connect", 12, behind(16)),
+        (TCP, "disconnect", 13, behind(0)),
+        (TCP, "retransmit", 14, behind(0)),
+        (TCP, "accept", 15, behind(16)),
+        (TCP, "reconnect", 16, behind(0)),
+        (UDP, "send", 10, behind(0)),
+        (UDP, "receive", 11, behind(0)),
+    ];
+    let (mut events, mut expected) = (Vec::new(), Vec::new());
+    for is_v6 in [false, true] {
+        for (group, kind, opcode, behind) in &kinds {
+            let number = events.len() as u32;
+            let payload = [
+                [50, 1000 + number].map(u32::to_le_bytes).concat(),
+                ends(is_v6),
+                behind.clone(),
+                (0xFFFF_A000_0000_0000 + u64::from(number)).to_le_bytes().to_vec(),
+            ];
+            let opcode = opcode + if is_v6 { 16 } else { 0 };
+            events.push(system(*group, opcode, 2, TICKS + i64::from(number), &payload.concat()));
+            let [other, own] = if is_v6 { ["fe80::7", "fe80::8"] } else { ["10.0.0.7", "10.0.0.8"] };
+            let (destination, source) = ((other.to_owned(), 443), (own.to_owned(), 50_001));
+            // Over UDP the source is the sender, whichever machine that is.
+            let is_turned = (*group, *kind) == (UDP, "receive");
+            let (local, remote) = if is_turned { (&destination, &source) } else { (&source, &destination) };
+            let protocol = if *group == TCP { "tcp" } else { "udp" };
+            let ends = [local.clone(), remote.clone(), source.clone(), destination.clone()];
+            let numbers = [50, 1000 + u64::from(number), 0xFFFF_A000_0000_0000 + u64::from(number)];
+            expected.push((i64::from(number) * 100, protocol.to_owned(), (*kind).to_owned(), ends, numbers));
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("written.etl");
+    std::fs::write(&path, Writer::file(&events)).expect("room");
+    let dataset = Dataset::of(&path);
+    let table = dataset.table("network");
+    let (times, protocols, kinds) = (table.signed("ts_ns"), table.texts("protocol"), table.texts("kind"));
+    let numbers = ["process_id", "size_bytes", "connection_id"].map(|column| table.numbers(column));
+    let ends = ["local", "remote", "source", "destination"]
+        .map(|end| (table.texts(&format!("{end}_address")), table.numbers(&format!("{end}_port"))));
+    let row = |row: usize| {
+        let ends = ends.each_ref().map(|(addresses, ports)| (addresses[row].clone(), ports[row]));
+        let numbers = numbers.each_ref().map(|column| column[row]);
+        (times[row].unwrap(), protocols[row].clone(), kinds[row].clone(), ends, numbers)
+    };
+    assert_eq!((0..table.rows()).map(row).collect::<Vec<_>>(), expected);
+    assert_eq!(expected.len(), 18);
+    // The header of the file is kept raw, nothing else is.
+    assert_eq!(dataset.problems(), [("raw_payload", 1)]);
 }
