@@ -35,6 +35,7 @@ pub mod scheduling;
 mod shipped;
 mod stacks;
 mod text;
+mod tracelogging;
 pub mod writer;
 
 pub use sample::{MANIFEST, seeds};
