@@ -9,6 +9,8 @@ use crate::support::mutate::Random;
 use crate::support::writer::{Form, Kind, Row, Type, Writer, varuint};
 
 const KIND: Kind<'_> = Kind { id: 1, provider: "Universal.Events", event_id: 2, version: 0, name: "cswitch" };
+/// A file is mapped into a process.
+const MAPPING: Kind<'_> = Kind { id: 2, provider: "Universal.System", event_id: 3, version: 0, name: "ProcessMapping" };
 const PROCESS: u64 = 4000;
 const FIRST_THREAD: u64 = 4001;
 
@@ -55,10 +57,26 @@ fn payload(value: u64) -> Vec<u8> {
 
 /// The events of some waits; `lost` of them are missing before the event with each of these numbers.
 fn recording(waits: &[Wait], moment: Moment, lost: &[usize]) -> Vec<u8> {
+    let stacks = [vec![0x1000, 0x2000], vec![0x1100, 0x2000], vec![0x1200]];
+    recording_with(waits, moment, lost, &stacks, &[])
+}
+
+/// A file that is mapped into the process: start, end and path.
+type File = (u64, u64, &'static str);
+
+/// The same with these stacks and files.
+fn recording_with(waits: &[Wait], moment: Moment, lost: &[usize], stacks: &[Vec<u64>], files: &[File]) -> Vec<u8> {
     let at = |wait: &Wait| if moment == Moment::Out { wait.out } else { wait.back };
     let mut sorted = waits.to_vec();
     sorted.sort_by_key(|wait| (at(wait), wait.thread));
     let mut sequence = 0;
+    let mut all: Vec<Row> = Vec::new();
+    for (start, end, path) in files {
+        sequence += 1;
+        let mut payload: Vec<u8> = [*start, *end, 0, 0].iter().flat_map(|number| number.to_le_bytes()).collect();
+        payload.extend(path.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+        all.push(Row { metadata_id: MAPPING.id, sequence, capture_thread: 1, thread: 2, payload, ..Row::default() });
+    }
     let rows = sorted.iter().enumerate().map(|(number, wait)| {
         sequence += if lost.contains(&number) { 3 } else { 1 };
         Row {
@@ -73,16 +91,18 @@ fn recording(waits: &[Wait], moment: Moment, lost: &[usize]) -> Vec<u8> {
             ..Row::default()
         }
     });
-    let rows: Vec<Row> = rows.collect();
+    all.extend(rows);
     let mut threads: Vec<u64> = waits.iter().map(|wait| wait.thread).collect();
     threads.sort_unstable();
     threads.dedup();
     let threads = threads.iter().map(|thread| (thread - FIRST_THREAD + 2, PROCESS, *thread));
     let threads: Vec<_> = [(1, 0, 0)].into_iter().chain(threads).collect();
-    let stacks = [vec![0x1000, 0x2000], vec![0x1100, 0x2000], vec![0x1200]];
     let mut writer = Writer::new(Form::V6);
-    writer.described(KIND, &[("Value", Type::VarUint)]).threads(&threads).stacks(1, &stacks);
-    writer.events(&rows).end()
+    let long = |name| (name, Type::Long);
+    let fields = [long("StartAddress"), long("EndAddress"), long("FileOffset"), long("MetadataId")];
+    writer.described(KIND, &[("Value", Type::VarUint)]);
+    writer.described(MAPPING, &[&fields[..], &[("FileName", Type::String)]].concat());
+    writer.threads(&threads).stacks(1, stacks).events(&all).end()
 }
 
 fn dataset(bytes: &[u8]) -> Dataset {
@@ -154,6 +174,62 @@ fn threads_run_and_wait_as_the_scheduler_says() {
             assert!(switches.optional(unknown).iter().all(Option::is_none), "{unknown}");
         }
     }
+}
+
+/// Stacks within the kernel, each called by a function of another file; and those files.
+fn places() -> ([Vec<u64>; 3], [File; 4]) {
+    const KERNEL: u64 = 0xFFFF_FFFF_8100_0000;
+    let stacks = [vec![KERNEL, 0x1010, 0x4010], vec![KERNEL + 8, KERNEL, 0x2010, 0x4010], vec![KERNEL, 0x3010]];
+    let files = [
+        (0x1000, 0x2000, "/usr/lib/first.so"),
+        (0x2000, 0x3000, "/usr/lib/second.so"),
+        (0x3000, 0x4000, "/usr/lib/third.so"),
+        (0x4000, 0x5000, "/app/shop"),
+    ];
+    (stacks, files)
+}
+
+#[test]
+fn waits_are_summed_up_by_the_place_outside_of_the_kernel() {
+    let Some(python) = crate::support::python::python("waits_are_summed_up_by_the_place_outside_of_the_kernel") else {
+        return;
+    };
+    let (stacks, files) = places();
+    for moment in [Moment::In, Moment::Out] {
+        let waits = schedule(9, 4, 30);
+        let dataset = dataset(&recording_with(&waits, moment, &[], &stacks, &files));
+        let mut expected = String::new();
+        for (stack, site) in (1..).zip(["first.so!?", "second.so!?", "third.so!?"]) {
+            let of_site: Vec<&Wait> = waits.iter().filter(|wait| wait.stack == stack).collect();
+            let ticks = || of_site.iter().map(|wait| wait.back - wait.out);
+            let threads: BTreeSet<u64> = of_site.iter().map(|wait| wait.thread).collect();
+            let (sum, longest) = (ticks().sum::<i64>(), ticks().max().expect("a wait"));
+            expected += &format!("('{site}', {}, {sum}, {longest}, {}, None)\n", of_site.len(), threads.len());
+        }
+        let query = "SELECT site, how_often, round(total_ms * 1e4)::INT, round(longest_ms * 1e4)::INT, threads, wait_reason \
+                     FROM blocked_by_site ORDER BY site";
+        assert_eq!(crate::queries::asked(&python, &dataset, query), expected, "{moment:?}");
+    }
+}
+
+#[cfg(feature = "cli")]
+#[test]
+fn the_export_of_blocked_time_has_the_stacks_of_the_waits() {
+    let (stacks, files) = places();
+    let waits = schedule(10, 4, 30);
+    let file = tempfile::NamedTempFile::with_suffix(".nettrace").unwrap();
+    std::fs::write(file.path(), recording_with(&waits, Moment::Out, &[], &stacks, &files)).unwrap();
+    let path = file.path().to_str().unwrap();
+    let run = crate::support::program::run(&["export", path, "--what", "blocked", "--format", "folded"]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let stacks =
+        ["shop!?;first.so!?;[kernel]", "shop!?;second.so!?;[kernel];[kernel]", "third.so!?;[kernel]"].into_iter();
+    let expected = (1..).zip(stacks).map(|(stack, names)| {
+        let of_stack = waits.iter().filter(|wait| wait.stack == stack);
+        format!("{names} {}", of_stack.map(|wait| (wait.back - wait.out) * 100).sum::<i64>())
+    });
+    let found: BTreeSet<String> = run.out.lines().map(str::to_owned).collect();
+    assert_eq!(found, expected.collect());
 }
 
 /// A few events do not show which moment they have the time of: the definition holds.
