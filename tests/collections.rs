@@ -15,6 +15,8 @@ const SURVIVING: u32 = 21;
 const MOVED: u32 = 22;
 const BOUND: u32 = 23;
 const MARK: u32 = 202;
+const HEAP_HISTORY: u32 = 204;
+const DYNAMIC: u32 = 39;
 pub const THROWN: u32 = 80;
 pub const CATCH: u32 = 250;
 pub const CATCH_STOP: u32 = 251;
@@ -113,6 +115,8 @@ impl Story {
             (MOVED, 0),
             (BOUND, 0),
             (MARK, 0),
+            (HEAP_HISTORY, 3),
+            (DYNAMIC, 0),
             (THROWN, 1),
             (CATCH, 0),
             (CATCH_STOP, 0),
@@ -301,4 +305,116 @@ fn rows_that_are_missing_are_told() {
     let problems = &dataset.summary.inputs[0].problems;
     assert!(problems.iter().any(|p| p.code == "short_bulk_event" && p.count == 1), "{problems:?}");
     assert!(problems.iter().any(|p| p.code == "short_payload"), "{problems:?}");
+}
+
+/// GCPerHeapHistory of a heap: its numbers count up from `first`, in the order of the event.
+fn heap_history(heap_index: u32, first: u64, [reasons, conditions, compact, expand]: [u32; 4]) -> Vec<u8> {
+    let pointers = |range: std::ops::Range<u64>| range.flat_map(|at| (first + at).to_le_bytes());
+    let mut payload = vec![0; 2];
+    payload.extend(pointers(0..6));
+    payload.extend([33, reasons, conditions, compact, expand, heap_index].map(u32::to_le_bytes).concat());
+    payload.extend(pointers(6..7));
+    // No generations.
+    payload.extend(0u32.to_le_bytes());
+    payload
+}
+
+#[test]
+fn the_history_of_each_heap_is_a_row_of_its_collection() {
+    let mut story = Story::default();
+    story.start(10, 1, 1, 0, BLOCKING).end(20, 1, 1, 0);
+    // Of both heaps: generation 1 was meant at first, 2 in the end, 0 by budget, 1 by time. 0x8000_0000: it happened.
+    let reasons = 1 | 2 << 2 | 1 << 6;
+    story.start(30, 1, 2, 2, BLOCKING);
+    story.event(35, 1, HEAP_HISTORY, heap_history(0, 1000, [reasons, 0x5, 0x8000_0020, 0]));
+    story.event(36, 1, HEAP_HISTORY, heap_history(1, 2000, [reasons, 0, 0x20, 0x8000_0008]));
+    story.end(40, 1, 2, 2);
+    let table = story.tell().table("gc_heap");
+    assert_eq!((table.numbers("gc_id"), table.numbers("heap_index")), (vec![2, 2], vec![0, 1]));
+    for (column, expected) in [
+        ("condemned_initial", 1),
+        ("condemned_final", 2),
+        ("condemned_by_budget", 0),
+        ("condemned_by_time", 1),
+        ("free_list_efficiency_percent", 33),
+    ] {
+        assert_eq!(table.numbers(column), [expected; 2], "{column}");
+    }
+    assert_eq!(table.numbers("condemn_conditions"), [5, 0]);
+    assert_eq!(table.texts("condemn_conditions_text"), ["InducedFullGC|HighMemory", ""]);
+    assert_eq!(table.texts("compact_reason"), ["InducedCompacting", ""]);
+    assert_eq!(table.texts("expand_mechanism"), ["", "NewSegment"]);
+    let numbers = [
+        "free_list_allocated_bytes",
+        "free_list_rejected_bytes",
+        "end_of_segment_allocated_bytes",
+        "condemned_allocated_bytes",
+        "pinned_allocated_bytes",
+        "pinned_allocated_advance_bytes",
+        "extra_gen0_commit_bytes",
+    ];
+    for (at, column) in (0..).zip(numbers) {
+        assert_eq!(table.numbers(column), [1000 + at, 2000 + at], "{column}");
+    }
+}
+
+/// GCDynamicEvent: a name, and data that begin with a version.
+fn dynamic(name: &str, data: &[u8]) -> Vec<u8> {
+    let data = [&[1, 0], data].concat();
+    let mut payload: Vec<u8> = name.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect();
+    payload.extend((data.len() as u32).to_le_bytes());
+    payload.extend(data);
+    payload.extend([0; 2]);
+    payload
+}
+
+#[test]
+fn tuning_values_are_rows_of_the_collection_that_they_come_with() {
+    let mut story = Story::default();
+    let committed = [11u64, 22, 33, 44, 55].map(u64::to_le_bytes).concat();
+    let sample = [7u64, 1_000].map(u64::to_le_bytes).concat();
+    let mut full = [3u16.to_le_bytes().to_vec(), 9u64.to_le_bytes().to_vec(), 1.5f32.to_le_bytes().to_vec()].concat();
+    full.extend([4u32, 5].map(u32::to_le_bytes).concat());
+    story.event(5, 1, DYNAMIC, dynamic("CommittedUsage", &committed));
+    story.start(10, 1, 1, 0, BLOCKING);
+    // What a newer runtime appends is left alone, what is missing at the end has no rows, and other names have none either.
+    story.event(12, 1, DYNAMIC, dynamic("CommittedUsage", &[committed.as_slice(), &[9; 8]].concat()));
+    story.event(13, 1, DYNAMIC, dynamic("HeapCountSample", &sample));
+    story.event(14, 1, DYNAMIC, dynamic("Other", &committed));
+    story.end(20, 1, 1, 0);
+    story.event(25, 1, DYNAMIC, dynamic("SizeAdaptationFullGCTuning", &full));
+    let dataset = story.tell();
+    let table = dataset.table("gc_tuning");
+    let (times, collections) = (table.signed("ts_ns"), table.numbers("gc_id"));
+    let (events, fields, values) = (table.texts("event_name"), table.texts("field"), table.floats("value"));
+    let row = |row: usize| {
+        let at = times[row].unwrap() / 100;
+        (at, collections[row], events[row].as_str(), fields[row].as_str(), values[row].unwrap())
+    };
+    let found: Vec<_> = (0..table.rows()).map(row).collect();
+    let committed = |at, collection| {
+        let fields = [
+            ("total_committed_in_use", 11.0),
+            ("total_committed_in_global_decommit", 22.0),
+            ("total_committed_in_free", 33.0),
+            ("total_committed_in_global_free", 44.0),
+            ("total_bookkeeping_committed", 55.0),
+        ];
+        fields.map(|(field, value)| (at, collection, "CommittedUsage", field, value))
+    };
+    let mut expected = [committed(5, 0), committed(12, 1)].concat();
+    expected.extend(
+        [("gc_index", 7.0), ("elapsed_time_between_gcs", 1000.0)]
+            .map(|(field, value)| (13, 1, "HeapCountSample", field, value)),
+    );
+    let full = [
+        ("new_heap_count", 3.0),
+        ("current_gc_index", 9.0),
+        ("median_gen2_throughput_cost_percent", 1.5),
+        ("gen2_count_since_last_change", 4.0),
+        ("gen2_sample0_gc_index_distance", 5.0),
+    ];
+    expected.extend(full.map(|(field, value)| (25, 1, "SizeAdaptationFullGCTuning", field, value)));
+    assert_eq!(found, expected);
+    assert!(table.numbers("process_id").iter().all(|process| *process == 77));
 }

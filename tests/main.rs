@@ -173,6 +173,7 @@ mod small_recordings;
 mod subjects;
 mod support;
 mod tasks;
+mod thread_activity;
 mod unended;
 #[cfg(feature = "cli")]
 mod verify;
