@@ -158,6 +158,8 @@ struct Run {
     key: Key,
     by: By,
     since_ns: i64,
+    /// How often its own work is reported within it, without an end yet.
+    within: u32,
     /// Since when it had waited, and on which thread that began.
     waited_since: Option<(i64, u64)>,
     /// Its logical call stack, the innermost first.
@@ -374,6 +376,13 @@ impl AsyncTasks {
         if by == By::Resume && thread.runs.last().is_some_and(|run| run.key == key) {
             return;
         }
+        // The work of a task that the thread has started is the same run.
+        if by == By::Work
+            && let Some(run) = thread.runs.last_mut().filter(|run| run.key == key)
+        {
+            run.within = run.within.saturating_add(1);
+            return;
+        }
         if thread.runs.len() >= MAX_NESTED {
             self.unkept += 1;
             return;
@@ -392,6 +401,7 @@ impl AsyncTasks {
                 key,
                 by,
                 since_ns: ts_ns,
+                within: 0,
                 waited_since: waited_since.map(|since_ns| (since_ns, before.unwrap_or(of.2))),
                 frames: Vec::new(),
                 done: 0,
@@ -421,6 +431,17 @@ impl AsyncTasks {
                 self.report(run.key, sink);
             }
         }
+    }
+
+    /// What a thread worked on last waits again, or has ended.
+    fn work_ends(&mut self, of: ThreadKey, ts_ns: i64, sink: &mut impl FactSink) {
+        let Some(thread) = self.thread(of) else { return };
+        let last = thread.runs.iter_mut().rev().find(|run| run.by == By::Work || run.within > 0);
+        if let Some(run) = last.filter(|run| run.within > 0) {
+            run.within -= 1;
+            return;
+        }
+        self.leave(of, ts_ns, |run| run.by == By::Work, false, sink);
     }
 
     /// The wait of a task before a run, when its call stack is known.
@@ -905,7 +926,7 @@ impl Tracker for AsyncTasks {
             }
             Action::WorkBegin if input.number("Work") == EXECUTION => self.enter(of, key, By::Work, ts_ns, sink),
             Action::WorkEnd if input.number("Work") == EXECUTION => {
-                self.leave(of, ts_ns, |run| run.by == By::Work, false, sink);
+                self.work_ends(of, ts_ns, sink);
             }
             Action::WorkBegin | Action::WorkEnd => {}
         }
