@@ -182,7 +182,7 @@ fn tpl(events: &[(i64, u32, Vec<u8>)]) -> Dataset {
     writer.described(kind(4, "TraceOperationBegin"), &[int("TaskID"), ("OperationName", Type::String)]);
     writer.described(kind(5, "TraceOperationEnd"), &[int("TaskID"), int("Status")]);
     writer.described(kind(6, "TaskWaitEnd"), &head);
-    writer.metadata(&[Kind { id: THROWN, provider: RUNTIME, event_id: 80, version: 1, name: "" }]);
+    writer.metadata(&[Kind { id: THROWN, provider: RUNTIME, event_id: 80, version: 1, name: "" }]).metadata(&ABOUT);
     let rows = rows_of(events, 9);
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), writer.events(&rows).end()).unwrap();
@@ -191,6 +191,34 @@ fn tpl(events: &[(i64, u32, Vec<u8>)]) -> Dataset {
 
 /// An exception, in such a recording.
 const THROWN: u32 = 7;
+
+/// What a thread does that leads to its callers: a sample, an allocation, a wait.
+const ABOUT: [Kind<'_>; 4] = [
+    Kind { id: 8, provider: "Microsoft-DotNETCore-SampleProfiler", event_id: 0, version: 0, name: "" },
+    Kind { id: 9, provider: RUNTIME, event_id: 10, version: 4, name: "" },
+    Kind { id: 10, provider: RUNTIME, event_id: 301, version: 0, name: "" },
+    Kind { id: 11, provider: RUNTIME, event_id: 302, version: 0, name: "" },
+];
+
+/// One of each from a time on.
+fn about(ticks: i64) -> [(i64, u32, Vec<u8>); 4] {
+    let mut allocation = [&[104, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &104u64.to_le_bytes(), &[0; 8]].concat();
+    allocation.extend(utf16z("Shop.Order"));
+    allocation.extend([0; 4 + 8 + 8]);
+    let wait = [&[1][..], &[0; 8 + 2]].concat();
+    [
+        (ticks, 8, 2u32.to_le_bytes().to_vec()),
+        (ticks + 1, 9, allocation),
+        (ticks + 2, 10, wait),
+        (ticks + 3, 11, vec![0; 2]),
+    ]
+}
+
+/// These as a relation: what it was, and when it began.
+const WHAT: &str = "WITH what AS (
+    SELECT trace_id, process_id, thread_id, ts_ns, 'sample' AS kind FROM cpu_sample
+    UNION ALL SELECT trace_id, process_id, thread_id, ts_ns, 'allocation' FROM allocation
+    UNION ALL SELECT trace_id, process_id, thread_id, start_ts_ns, 'wait' FROM wait)";
 
 fn ints(all: &[u32]) -> Vec<u8> {
     all.iter().flat_map(|number| number.to_le_bytes()).collect()
@@ -296,6 +324,47 @@ fn exceptions_of_tasks_lead_to_the_tasks_that_await_them() {
     ]);
     let found = crate::queries::asked(&python, &dataset, "SELECT max(len(callers)) <= 101 FROM async_callers");
     assert_eq!(found, "(True,)\n");
+}
+
+/// The same of samples, allocations and waits.
+#[test]
+fn samples_allocations_and_waits_lead_to_the_tasks_that_await_them() {
+    let test = "samples_allocations_and_waits_lead_to_the_tasks_that_await_them";
+    let Some(python) = crate::support::python::python(test) else { return };
+    // Task 5 awaits 6, which awaits 7. Where 6 ends, 5 goes on within it.
+    let mut events = vec![
+        (10, 4, named(7, "Task.Delay")),
+        (11, 4, named(6, "Async: <Inner>d__1")),
+        (12, 1, ints(&[1, 0, 7, 2, 6])),
+        (13, 4, named(5, "Async: <Outer>d__0")),
+        (14, 1, ints(&[1, 0, 6, 2, 5])),
+    ];
+    events.extend(about(15));
+    events.push((20, 2, ints(&[6, 2])));
+    events.extend(about(21));
+    events.push((25, 2, ints(&[5, 2])));
+    events.extend(about(26));
+    events.extend([(30, 3, ints(&[2])), (31, 3, ints(&[2]))]);
+    events.extend(about(32));
+    let dataset = tpl(&events);
+    let query = format!(
+        "{WHAT} SELECT w.kind, w.ts_ns // 100, array_to_string(c.callers, ' < ') FROM what w
+         ASOF JOIN async_callsite a ON a.trace_id = w.trace_id AND a.process_id = w.process_id AND a.thread_id = w.thread_id
+            AND w.ts_ns >= a.start_ts_ns
+         JOIN async_callers c ON c.trace_id = a.trace_id AND c.process_id = a.process_id AND c.source = a.source AND c.task_id = a.task_id
+         WHERE w.ts_ns < a.end_ts_ns ORDER BY w.ts_ns"
+    );
+    assert_eq!(
+        crate::queries::asked(&python, &dataset, &query),
+        "('sample', 21, 'Inner < Outer')\n('allocation', 22, 'Inner < Outer')\n('wait', 23, 'Inner < Outer')\n\
+         ('sample', 26, 'Outer')\n('allocation', 27, 'Outer')\n('wait', 28, 'Outer')\n"
+    );
+    let query = format!("{WHAT} SELECT kind, count(*) FROM what GROUP BY kind ORDER BY kind");
+    assert_eq!(
+        crate::queries::asked(&python, &dataset, &query),
+        "('allocation', 4)\n('sample', 4)\n('wait', 4)\n",
+        "two of each were for no task"
+    );
 }
 
 // ---- buffers of the async profiler
@@ -464,16 +533,18 @@ fn method(id: u64, start: u64, size: u32, name: &str) -> Vec<u8> {
     payload
 }
 
-/// A recording of some events: ticks, metadata id, payload.
-fn recording(events: &[(i64, u32, Vec<u8>)]) -> Vec<u8> {
-    let rows = rows_of(events, 1);
-    Writer::new(Form::V4).metadata(&[BUFFER, METHOD_LOAD]).events(&rows).end()
+fn recording(rows: &[Row]) -> Vec<u8> {
+    Writer::new(Form::V4).metadata(&[BUFFER, METHOD_LOAD]).metadata(&ABOUT).events(rows).end()
+}
+
+fn dataset_of(recording: &[u8]) -> Dataset {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), recording).unwrap();
+    Dataset::of(file.path())
 }
 
 fn dataset(events: &[(i64, u32, Vec<u8>)]) -> Dataset {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), recording(events)).unwrap();
-    Dataset::of(file.path())
+    dataset_of(&recording(&rows_of(events, 1)))
 }
 
 #[derive(Clone, Debug, Default)]
@@ -784,6 +855,98 @@ fn frames_are_found_by_address_and_by_method() {
     assert_eq!(
         (tasks.signed("created_ts_ns"), tasks.signed("waiting_ns")),
         (vec![Some(2000), None], vec![Some(1000), None])
+    );
+}
+
+/// What a thread samples, allocates and waits for before, within and behind a task, in which `Run` goes on where `Load` ends.
+pub fn samples_within_a_task() -> Vec<u8> {
+    let frames = [0x50_0010, 0x51_0010];
+    let mut buffer = Bytes::default();
+    buffer.add(7, 20, &stack(None, 9, &frames, false));
+    buffer.add(10, 30, &[]);
+    buffer.add(4, 40, &[]);
+    let events = [
+        (10, 2, method(0xAAA0, 0x50_0000, 0x40, "Load")),
+        (11, 2, method(0xAAB0, 0x51_0000, 0x40, "Run")),
+        (90, 1, buffer.payload(5)),
+    ];
+    let of_thread: Vec<_> = [12, 22, 32, 42].into_iter().flat_map(about).collect();
+    recording(&[rows_of(&events, 1), rows_of(&of_thread, 5)].concat())
+}
+
+/// The same as of exceptions in the program's buffers: here of what a thread samples, allocates and waits for.
+#[test]
+fn samples_allocations_and_waits_lead_to_the_logical_callers() {
+    let test = "samples_allocations_and_waits_lead_to_the_logical_callers";
+    let Some(python) = crate::support::python::python(test) else { return };
+    let dataset = dataset_of(&samples_within_a_task());
+    assert!(dataset.problems().iter().all(|(code, _)| !code.contains("lost") && !code.contains("async")));
+    let query = format!(
+        "{WHAT} SELECT w.kind, w.ts_ns // 100, s.written_name, string_agg(c.written_name, ' < ' ORDER BY c.depth DESC) FROM what w
+         ASOF JOIN async_callsite a ON a.trace_id = w.trace_id AND a.process_id = w.process_id AND a.thread_id = w.thread_id
+            AND w.ts_ns >= a.start_ts_ns
+         JOIN site s ON s.trace_id = a.trace_id AND s.callsite_id = a.callsite_id
+         LEFT JOIN site c ON c.trace_id = s.trace_id AND c.depth < s.depth AND s.walk_first BETWEEN c.walk_first AND c.walk_last
+         WHERE w.ts_ns < a.end_ts_ns GROUP BY ALL ORDER BY w.ts_ns // 100"
+    );
+    let (load, run) = ("Shop.Orders.Load", "Shop.Orders.Run");
+    let row = |kind: &str, at: i64| match at {
+        ..30 => format!("('{kind}', {at}, '{load}', '{run}')\n"),
+        _ => format!("('{kind}', {at}, '{run}', None)\n"),
+    };
+    let kinds = ["sample", "allocation", "wait"];
+    let expected: String =
+        [22, 32].into_iter().flat_map(|from| kinds.into_iter().zip(from..)).map(|(kind, at)| row(kind, at)).collect();
+    assert_eq!(crate::queries::asked(&python, &dataset, &query), expected);
+    let query = format!("{WHAT} SELECT kind, count(*) FROM what GROUP BY kind ORDER BY kind");
+    assert_eq!(
+        crate::queries::asked(&python, &dataset, &query),
+        "('allocation', 4)\n('sample', 4)\n('wait', 4)\n",
+        "two of each were for no task"
+    );
+}
+
+/// The views of asynchronous work, on what the async profiler says.
+#[test]
+fn views_say_where_the_time_of_chains_of_methods_went() {
+    let Some(python) = crate::support::python::python("views_say_where_the_time_of_chains_of_methods_went") else {
+        return;
+    };
+    let (load, run, save) = (0x50_0010, 0x51_0010, 0x52_0010);
+    let mut buffer = Bytes::default();
+    buffer.add(6, 10, &stack(Some(0), 3, &[run], false));
+    buffer.add(6, 12, &stack(Some(3), 9, &[load, save], false));
+    buffer.add(7, 20, &stack(None, 9, &[load, save], false));
+    buffer.add(4, 30, &[]);
+    buffer.add(7, 32, &stack(None, 3, &[run], false));
+    buffer.add(3, 33, &[]);
+    buffer.add(2, 40, &numbers(&[3]));
+    buffer.add(4, 45, &[]);
+    // The outermost method of this one is not known, and it has not ended.
+    buffer.add(7, 50, &stack(None, 10, &[load, 0xDEAD], false));
+    buffer.add(3, 60, &[]);
+    let dataset = dataset(&[
+        (1, 2, method(0xAAA0, 0x50_0000, 0x40, "Load")),
+        (2, 2, method(0xAAB0, 0x51_0000, 0x40, "Run")),
+        (3, 2, method(0xAAC0, 0x52_0000, 0x40, "Save")),
+        (90, 1, buffer.payload(5)),
+    ]);
+    let query = "SELECT method, kind, tasks, round(running_ms * 1e4)::INT, round(waiting_ms * 1e4)::INT, round(longest_ms * 1e4)::INT,
+                 thread_switches, not_ended, failed, touch_gap FROM async_by_method WHERE source = 'async_profiler' ORDER BY method";
+    assert_eq!(
+        crate::queries::asked(&python, &dataset, query),
+        "('Shop.Orders.Load', 'runtime', 1, 10, None, None, 0, 1, 0, 0)\n\
+         ('Shop.Orders.Run', 'runtime', 1, 6, 29, 35, 0, 0, 0, 0)\n\
+         ('Shop.Orders.Save', 'runtime', 1, 10, 8, 18, 0, 0, 0, 0)\n"
+    );
+    let query = "SELECT task_id, start_ts_ns // 100, round(duration_ms * 1e4)::INT, method, root_method, chain, awaited, awaited_task_id, kind, \
+                 thread_id, end_thread_id FROM blocked_on WHERE reported_by = 'async_profiler' ORDER BY start_ts_ns";
+    assert_eq!(
+        crate::queries::asked(&python, &dataset, query),
+        "(3, 10, 22, 'Shop.Orders.Run', 'Shop.Orders.Run', ['Shop.Orders.Run'], None, None, 'async', 5, 5)\n\
+         (9, 12, 8, 'Shop.Orders.Save', 'Shop.Orders.Run', ['Shop.Orders.Save', 'Shop.Orders.Run'], None, None, 'async', 5, 5)\n\
+         (3, 33, 7, 'Shop.Orders.Run', 'Shop.Orders.Run', ['Shop.Orders.Run'], None, None, 'async', 5, 5)\n\
+         (10, 60, None, '?', '?', ['?'], None, None, 'async', 5, None)\n"
     );
 }
 

@@ -136,6 +136,9 @@ fn queries_of_the_documents_give_rows() {
     arguments.push(convert_files(folder.path(), "awaits", &[awaits], &[]));
     let buffers = PathBuf::from("samples/async-buffers.nettrace.zst");
     arguments.push(convert_files(folder.path(), "async-buffers", &[buffers], &[]));
+    let callers = folder.path().join("callers.nettrace");
+    std::fs::write(&callers, crate::async_tasks::samples_within_a_task()).unwrap();
+    arguments.push(convert_files(folder.path(), "callers", &[callers], &[]));
     let machine = folder.path().join("machine.etl");
     std::fs::write(&machine, crate::etl::processes::recording()).unwrap();
     arguments.push(convert_files(folder.path(), "machine", &[machine], &[]));
