@@ -39,6 +39,9 @@ pub use undecoded::{MAX_SHORT, NotExact, ShortPayload};
 /// Bytes that all payload tables hold together before the large ones are handed on.
 const PAYLOAD_BYTES: usize = 16 << 20;
 
+/// Rows of a batch after which the columns that it was decoded into are used again.
+const REUSED_ROWS: usize = 4 << 10;
+
 /// Payload tables of one recording, at most; real ones have a few hundred kinds of events.
 const MAX_EVENT_TABLES: usize = 512;
 
@@ -276,7 +279,10 @@ impl Tables {
         self.not_exact.extend(decoded.not_exact);
         self.emptied = Some(decoded.events);
         if let Some(slot) = self.events.get_mut(decoded.slot) {
-            slot.rows.get_or_insert(decoded.rows);
+            // Columns keep the memory of their last batch, which is wasted on a table that has few rows at a time.
+            if decoded.row_count >= REUSED_ROWS {
+                slot.rows.get_or_insert(decoded.rows);
+            }
             self.batches.push(slot.number, decoded.arrays, decoded.row_count);
         }
     }
