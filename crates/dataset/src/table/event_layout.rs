@@ -39,6 +39,18 @@ pub(super) struct Mapping {
     pub(super) rows: Option<RowLayout>,
 }
 
+impl Mapping {
+    /// What of a payload is needed, and whether it fits: of one whose rows are in another table only what is before them.
+    pub(super) fn needed<'p>(&self, payload: &'p [u8]) -> (&'p [u8], bool) {
+        let is_sized = matches!(&self.info.decoding, Decoding::Catalogue { sized, .. } if !sized.is_empty());
+        let rows = self.rows.as_ref().filter(|_| !is_sized);
+        match rows.filter(|rows| rows.fit(payload, self.plan.fields.len()).is_exact()) {
+            Some(rows) => (payload.get(..rows.head()).unwrap_or(payload), true),
+            None => (payload, false),
+        }
+    }
+}
+
 /// All plans that an event's table has to hold: every version of the catalogue, or the recording's own.
 fn plans(info: &EventInfo, pointer_size: u8) -> Vec<Plan> {
     match &info.decoding {

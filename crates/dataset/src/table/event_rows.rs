@@ -48,10 +48,16 @@ impl EventRows {
         self.header.extend(rows, clock);
     }
 
-    /// Adds the payload of the next event.
-    pub(super) fn payload(&mut self, layout: &EventLayout, mapping: &Mapping, payload: &[u8]) -> Decoded {
+    /// Adds the payload of the next event; of one whose rows are in another table, and all there, only what is before them (`is_head`).
+    pub(super) fn payload(
+        &mut self,
+        layout: &EventLayout,
+        mapping: &Mapping,
+        payload: &[u8],
+        is_head: bool,
+    ) -> Decoded {
         let decoded = match mapping.info.plan(payload) {
-            Ok(plan) => Decoded::Fit(self.decode(layout, plan, mapping, payload)),
+            Ok(plan) => Decoded::Fit(self.decode(layout, plan, mapping, payload, is_head)),
             Err(why) => {
                 self.columns.iter_mut().for_each(Column::null);
                 self.keep_raw(why, payload);
@@ -76,7 +82,7 @@ impl EventRows {
         }
     }
 
-    fn decode(&mut self, layout: &EventLayout, plan: &Plan, mapping: &Mapping, payload: &[u8]) -> Fit {
+    fn decode(&mut self, layout: &EventLayout, plan: &Plan, mapping: &Mapping, payload: &[u8], is_head: bool) -> Fit {
         // A layout chosen by the payload's size is not the one that was mapped.
         let differs = plan.fields.len() != mapping.plan.fields.len();
         let sized = differs && mapping.rows.is_none() && mapping.left_out == 0;
@@ -93,7 +99,11 @@ impl EventRows {
             }
             Some(places) => self.decode_scattered(plan, places, payload),
         };
-        mapping.rows.as_ref().map_or(fit, |rows| rows.fit(payload, plan.fields.len()))
+        match &mapping.rows {
+            Some(_) if is_head => Fit::default(),
+            Some(rows) => rows.fit(payload, plan.fields.len()),
+            None => fit,
+        }
     }
 
     /// Decodes into columns that are not the first ones in order: they are lent out and put back.

@@ -228,8 +228,9 @@ impl Tables {
     #[inline]
     pub fn event(&mut self, route: &EventRoute, event: &Event<'_>, callsite: u32) {
         let Some(slot) = self.events.get_mut(route.slot) else { return };
+        let Some(mapping) = slot.mappings.get(route.mapping as usize) else { return };
         let before = slot.events.bytes();
-        slot.events.push(event, route.mapping, slot.layout.columns.len(), callsite);
+        slot.events.push(event, (route.mapping, mapping), slot.layout.columns.len(), callsite);
         self.payload_bytes += slot.events.bytes() - before;
         if slot.events.is_full() {
             self.flush_event(route.slot);

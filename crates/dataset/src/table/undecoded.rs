@@ -49,6 +49,8 @@ struct Row {
     callsite_id: CallsiteId,
     /// Place among the mappings of the table.
     mapping: u32,
+    /// Whether only what is before the rows of a bulk event was kept.
+    is_head: bool,
 }
 
 /// What is to be said of the events of one kind in a batch that their columns do not hold whole.
@@ -82,27 +84,35 @@ pub struct ShortPayload {
 }
 
 impl Undecoded {
-    /// Adds an event, which goes into `columns` columns.
+    /// Adds an event, which goes into `columns` columns by the mapping with this place.
     #[inline]
-    pub(super) fn push(&mut self, event: &Event<'_>, mapping: u32, columns: usize, callsite_id: CallsiteId) {
+    pub(super) fn push(
+        &mut self,
+        event: &Event<'_>,
+        (place, mapping): (u32, &Mapping),
+        columns: usize,
+        callsite_id: CallsiteId,
+    ) {
         let raw = event.raw;
+        let (payload, is_head) = mapping.needed(raw.payload);
         self.rows.push(Row {
             ts_ns: event.ts_ns,
             process_id: event.thread.process_id,
             thread_id: event.thread.thread_id,
             offset: raw.offset,
-            payload_len: raw.payload.len(),
+            payload_len: payload.len(),
             labels_len: raw.labels.json.len(),
             activity_id: raw.labels.activity_id,
             related_activity_id: raw.labels.related_activity_id,
             event_type: raw.event_type,
             processor: raw.processor,
             callsite_id,
-            mapping,
+            mapping: place,
+            is_head,
         });
-        self.payloads.extend_from_slice(raw.payload);
+        self.payloads.extend_from_slice(payload);
         self.labels.push_str(&raw.labels.json);
-        self.bytes += HEADER_BYTES + columns * FIELD_BYTES + raw.payload.len() + raw.labels.json.len();
+        self.bytes += HEADER_BYTES + columns * FIELD_BYTES + payload.len() + raw.labels.json.len();
     }
 
     /// Whether the batch is large enough to be handed on.
@@ -154,7 +164,7 @@ impl Undecoded {
                 let Some(mapping) = mappings.get(row.mapping as usize) else { continue };
                 let (payload, rest) = payloads.split_at_checked(row.payload_len).unwrap_or_default();
                 payloads = rest;
-                let decoded = rows.payload(layout, mapping, payload);
+                let decoded = rows.payload(layout, mapping, payload, row.is_head);
                 if !matches!(decoded, Decoded::Fit(fit) if fit.is_exact()) {
                     let known = not_exact.entry(row.event_type.0).or_insert_with(|| NotExact::none(row, mapping));
                     known.add(decoded, row, payload);

@@ -84,6 +84,11 @@ impl RowLayout {
         None
     }
 
+    /// Bytes before the rows.
+    pub fn head(&self) -> usize {
+        self.head
+    }
+
     /// How a payload fits: short of rows, or with bytes behind the last one. `list` is the index of the rows' field.
     pub fn fit(&self, payload: &[u8], list: usize) -> Fit {
         let Some(rows) = self.rows(payload) else { return Fit { short: Some(ShortField(0)), ..Fit::default() } };
