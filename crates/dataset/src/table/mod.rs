@@ -17,6 +17,7 @@ mod undecoded;
 pub mod unique_names;
 pub mod views;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tracequet_facts::fact::{Fact, FactSink};
@@ -39,8 +40,10 @@ pub use undecoded::{MAX_SHORT, NotExact, ShortPayload};
 /// Bytes that all payload tables hold together before the large ones are handed on.
 const PAYLOAD_BYTES: usize = 16 << 20;
 
-/// Rows of a batch after which the columns that it was decoded into are used again.
+/// Rows of a batch after which the columns that it was decoded into are used again, and tables of which they are kept. Columns keep
+/// the memory of their last batch.
 const REUSED_ROWS: usize = 4 << 10;
+const REUSED_TABLES: usize = 8;
 
 /// Payload tables of one recording, at most; real ones have a few hundred kinds of events.
 const MAX_EVENT_TABLES: usize = 512;
@@ -68,6 +71,8 @@ pub struct Tables {
     not_exact: Vec<NotExact>,
     /// What batches of events were in, to be used again.
     emptied: Option<Undecoded>,
+    /// The tables that got the columns of a batch back, the last one behind the others.
+    reused: VecDeque<usize>,
 }
 
 /// A payload table.
@@ -112,6 +117,7 @@ impl Tables {
             decoders: Decoders::new(clock),
             not_exact: Vec::new(),
             emptied: None,
+            reused: VecDeque::new(),
         })
     }
 
@@ -280,11 +286,19 @@ impl Tables {
         self.not_exact.extend(decoded.not_exact);
         self.emptied = Some(decoded.events);
         if let Some(slot) = self.events.get_mut(decoded.slot) {
-            // Columns keep the memory of their last batch, which is wasted on a table that has few rows at a time.
-            if decoded.row_count >= REUSED_ROWS {
-                slot.rows.get_or_insert(decoded.rows);
-            }
             self.batches.push(slot.number, decoded.arrays, decoded.row_count);
+            if decoded.row_count < REUSED_ROWS || slot.rows.is_some() {
+                return;
+            }
+            slot.rows = Some(decoded.rows);
+            self.reused.retain(|table| *table != decoded.slot);
+            self.reused.push_back(decoded.slot);
+            if self.reused.len() > REUSED_TABLES
+                && let Some(oldest) = self.reused.pop_front()
+                && let Some(oldest) = self.events.get_mut(oldest)
+            {
+                oldest.rows = None;
+            }
         }
     }
 }
