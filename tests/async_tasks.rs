@@ -326,6 +326,16 @@ fn exceptions_of_tasks_lead_to_the_tasks_that_await_them() {
     assert_eq!(found, "(True,)\n");
 }
 
+/// Of the four samples, allocations and waits, two each lie within a task: the others are rows, too.
+fn two_of_each_kind_are_for_no_task(python: &Path, dataset: &Dataset) {
+    let query = format!("{WHAT} SELECT kind, count(*) FROM what GROUP BY kind ORDER BY kind");
+    assert_eq!(
+        crate::queries::asked(python, dataset, &query),
+        "('allocation', 4)\n('sample', 4)\n('wait', 4)\n",
+        "two of each were for no task"
+    );
+}
+
 /// The same of samples, allocations and waits.
 #[test]
 fn samples_allocations_and_waits_lead_to_the_tasks_that_await_them() {
@@ -359,12 +369,7 @@ fn samples_allocations_and_waits_lead_to_the_tasks_that_await_them() {
         "('sample', 21, 'Inner < Outer')\n('allocation', 22, 'Inner < Outer')\n('wait', 23, 'Inner < Outer')\n\
          ('sample', 26, 'Outer')\n('allocation', 27, 'Outer')\n('wait', 28, 'Outer')\n"
     );
-    let query = format!("{WHAT} SELECT kind, count(*) FROM what GROUP BY kind ORDER BY kind");
-    assert_eq!(
-        crate::queries::asked(&python, &dataset, &query),
-        "('allocation', 4)\n('sample', 4)\n('wait', 4)\n",
-        "two of each were for no task"
-    );
+    two_of_each_kind_are_for_no_task(&python, &dataset);
 }
 
 // ---- buffers of the async profiler
@@ -898,12 +903,7 @@ fn samples_allocations_and_waits_lead_to_the_logical_callers() {
     let expected: String =
         [22, 32].into_iter().flat_map(|from| kinds.into_iter().zip(from..)).map(|(kind, at)| row(kind, at)).collect();
     assert_eq!(crate::queries::asked(&python, &dataset, &query), expected);
-    let query = format!("{WHAT} SELECT kind, count(*) FROM what GROUP BY kind ORDER BY kind");
-    assert_eq!(
-        crate::queries::asked(&python, &dataset, &query),
-        "('allocation', 4)\n('sample', 4)\n('wait', 4)\n",
-        "two of each were for no task"
-    );
+    two_of_each_kind_are_for_no_task(&python, &dataset);
 }
 
 /// The views of asynchronous work, on what the async profiler says.

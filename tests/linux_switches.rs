@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::support::dataset::{Dataset, Table};
 use crate::support::expected::shared_folder;
 use crate::support::mutate::Random;
-use crate::support::writer::{Form, Kind, Row, Type, Writer, varuint};
+use crate::support::writer::{Form, Kind, Row, Type, Writer, utf16, varuint};
 
 const KIND: Kind<'_> = Kind { id: 1, provider: "Universal.Events", event_id: 2, version: 0, name: "cswitch" };
 /// A file is mapped into a process.
@@ -74,7 +74,7 @@ fn recording_with(waits: &[Wait], moment: Moment, lost: &[usize], stacks: &[Vec<
     for (start, end, path) in files {
         sequence += 1;
         let mut payload: Vec<u8> = [*start, *end, 0, 0].iter().flat_map(|number| number.to_le_bytes()).collect();
-        payload.extend(path.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+        utf16(&mut payload, path);
         all.push(Row { metadata_id: MAPPING.id, sequence, capture_thread: 1, thread: 2, payload, ..Row::default() });
     }
     let rows = sorted.iter().enumerate().map(|(number, wait)| {

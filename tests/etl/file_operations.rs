@@ -5,10 +5,6 @@ use crate::support::dataset::Dataset;
 
 const THREAD: u32 = 101;
 
-fn utf16(text: &str) -> Vec<u8> {
-    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
-}
-
 /// A FileIo event of a version for 64-bit pointers: version 2 has the thread as a pointer behind the packet, version 3 as a
 /// number behind the pointers.
 fn operation(version: u8, opcode: u8, ticks: i64, irp: u64, pointers: &[u64], rest: &[u8]) -> Vec<u8> {

@@ -22,10 +22,6 @@ fn switch(ticks: i64, new: u32, old: u32) -> Vec<u8> {
     perf_info(5, 36, 2, ticks, &payload)
 }
 
-fn utf16(text: &str) -> Vec<u8> {
-    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
-}
-
 fn interval(opcode: u8, ticks: i64, source: u32, interval: u32, name: &str) -> Vec<u8> {
     let payload = [[source, interval, interval].map(u32::to_le_bytes).concat(), utf16(name)].concat();
     perf_info(0x0F, opcode, 3, ticks, &payload)

@@ -197,14 +197,19 @@ pub fn raw_events(log: &[u8]) -> (Vec<RawEvent<'_>>, i64, i64) {
     (found, start, frequency)
 }
 
+/// A log of Windows 7 with eight processors, which is not part of the project: its file, and its bytes.
+pub fn real_log(test: &str) -> Option<(std::path::PathBuf, Vec<u8>)> {
+    let path = crate::support::expected::shared_folder(test, "third")?.join("slowppt.etl.zst");
+    let log = zstd::decode_all(std::fs::File::open(&path).unwrap()).unwrap();
+    Some((path, log))
+}
+
 /// A log of Windows 7 with eight processors. An independent reader found 138,599 interrupts of 2,577.9 ms, 1,118 of messages of
 /// 17.6 ms, and 15,267 deferred calls of 97.9 ms, all of them in 51 modules of the kernel.
 #[test]
 fn interrupts_of_a_real_log_are_those_of_its_bytes() {
     let test = "interrupts_of_a_real_log_are_those_of_its_bytes";
-    let Some(folder) = crate::support::expected::shared_folder(test, "third") else { return };
-    let path = folder.join("slowppt.etl.zst");
-    let log = zstd::decode_all(std::fs::File::open(&path).unwrap()).unwrap();
+    let Some((path, log)) = real_log(test) else { return };
     let (raw, start, frequency) = raw_events(&log);
     let request =
         tracequet::Convert::default().inputs([path]).tables(["interrupt", "module", "callsite", "frame", "trace"]);

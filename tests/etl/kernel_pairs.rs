@@ -11,10 +11,6 @@ fn switch(ticks: i64, new: u32, old: u32) -> Vec<u8> {
     perf_info(5, 36, 2, ticks, &payload)
 }
 
-fn utf16(text: &str) -> Vec<u8> {
-    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
-}
-
 /// A recording with a little of each.
 pub fn recording() -> Vec<u8> {
     let [first, second] = system_calls();

@@ -21,11 +21,6 @@ pub struct Reports {
     pub events: Vec<Vec<u8>>,
 }
 
-/// UTF-16 up to a zero.
-pub fn text(text: &str) -> Vec<u8> {
-    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
-}
-
 impl Reports {
     /// Of a 64-bit process.
     pub fn new() -> Reports {
@@ -103,11 +98,11 @@ impl Reports {
 
     pub fn class(&mut self, class_id: u64, module_id: u64, name: &str) -> &mut Reports {
         let head = [&class_id.to_le_bytes()[..], &[7, 0, 0, 2], &[0; 4], &module_id.to_le_bytes()].concat();
-        self.reported(1, &[head, text(name)].concat())
+        self.reported(1, &[head, utf16(name)].concat())
     }
 
     pub fn module(&mut self, module_id: u64, path: &str) -> &mut Reports {
-        self.reported(2, &[[module_id, 0x900].map(u64::to_le_bytes).concat(), text(path)].concat())
+        self.reported(2, &[[module_id, 0x900].map(u64::to_le_bytes).concat(), utf16(path)].concat())
     }
 
     pub fn bytes(&self) -> Vec<u8> {
@@ -294,7 +289,7 @@ fn what_the_profiler_cannot_do_and_classes_it_does_not_know_are_told() {
     let mut t = Reports::new();
     t.class(u64::MAX, 0, "?").of(32, 18).class(CLAMP, 0, "?").class(0x77, 1, "First").class(0x77, 1, "First");
     t.class(0x77, 1, "Second")
-        .reported(26, &[&0x8013_1363u64.to_le_bytes()[..], &text("Profiler ForceGC Failed")].concat());
+        .reported(26, &[&0x8013_1363u64.to_le_bytes()[..], &utf16("Profiler ForceGC Failed")].concat());
     let facts = t.facts();
     assert_eq!(facts.types, [(0x77, "First".to_owned()), (0x77, "Second".to_owned())]);
     let said: Vec<_> = facts.problems.iter().map(|p| (p.code, p.message.as_str(), p.thread_id)).collect();

@@ -2,8 +2,8 @@
 
 use tracequet::facts::fact::Gc;
 
-use super::profiler::{Reports, facts, text};
-use super::writer::RUNTIME;
+use super::profiler::{Reports, facts};
+use super::writer::{RUNTIME, utf16};
 use crate::support::callbacks::Facts;
 
 const CLAMP: u64 = 0xFFFF_FFFF;
@@ -121,7 +121,7 @@ fn ranges_that_the_runtime_tells_too_are_told_once_and_exactly() {
 fn a_type_that_both_tell_of_stands_once() {
     let bulk = |t: &mut Reports, id: u64, name: &str| {
         let head = [&[1, 0, 0, 0, 8, 0][..], &id.to_le_bytes(), &[0; 8 + 4 + 4 + 1]].concat();
-        t.event(RUNTIME, 15, 0, &[head, text(name), vec![0; 4]].concat());
+        t.event(RUNTIME, 15, 0, &[head, utf16(name), vec![0; 4]].concat());
     };
     let mut t = Reports::new();
     t.class(0x10, 1, "First");

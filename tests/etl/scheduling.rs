@@ -544,13 +544,12 @@ const REASONS: [&str; 37] = [
     "WrRundown",
 ];
 
-/// A real log with eight processors, whose events are read byte by byte. All but the processes of the threads, which the events do not say.
+/// A real log with eight processors, whose events are read byte by byte. Every column is compared but the processes of the threads: an event
+/// has only the threads.
 #[test]
 fn context_switches_of_a_real_log_are_those_of_its_bytes() {
     let test = "context_switches_of_a_real_log_are_those_of_its_bytes";
-    let Some(folder) = crate::support::expected::shared_folder(test, "third") else { return };
-    let path = folder.join("slowppt.etl.zst");
-    let log = zstd::decode_all(std::fs::File::open(&path).unwrap()).unwrap();
+    let Some((path, log)) = super::interrupts::real_log(test) else { return };
     let (raw, start, frequency) = super::interrupts::raw_events(&log);
     let request = tracequet::Convert::default().inputs([path]).tables(["context_switch", "ready_thread"]);
     let dataset = Dataset::with(request);

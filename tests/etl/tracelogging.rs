@@ -3,10 +3,6 @@
 use super::writer::*;
 use crate::support::dataset::Dataset;
 
-fn utf16(text: &str) -> Vec<u8> {
-    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
-}
-
 /// Bytes with their number before them.
 fn counted(bytes: &[u8]) -> Vec<u8> {
     [&(bytes.len() as u16).to_le_bytes(), bytes].concat()

@@ -32,6 +32,11 @@ impl Default for Head {
     }
 }
 
+/// A text as UTF-16 with a zero behind it.
+pub fn utf16(text: &str) -> Vec<u8> {
+    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+}
+
 /// Puts a number at a place.
 pub fn patch<const N: usize>(bytes: &mut [u8], at: usize, value: [u8; N]) {
     bytes[at..at + N].copy_from_slice(&value);

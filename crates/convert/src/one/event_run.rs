@@ -135,8 +135,7 @@ impl<'r> EventRun<'r> {
         let Some(state) = self.state.as_mut().filter(|_| self.conversion.dataset.is_due()) else { return Ok(()) };
         self.normalizer.settle(self.published_ns, &mut state.out);
         self.published_ns = self.course.span().1;
-        state.out.tables.finish_events();
-        count_not_exact(&mut self.kinds, &mut state.out);
+        finish_events(&mut self.kinds, &mut state.out);
         state.out.tables.finish();
         state.out.write(self.conversion.dataset)?;
         self.conversion.dataset.publish()
@@ -213,8 +212,7 @@ impl<'r> EventRun<'r> {
             self.normalizer.counted(thread.process(), counts.events, counts.first_ns, counts.last_ns);
         }
         let totals = self.normalizer.finish(end.bytes, &mut out);
-        out.tables.finish_events();
-        count_not_exact(&mut self.kinds, &mut out);
+        finish_events(&mut self.kinds, &mut out);
         for (info, kind) in resolved.kinds.iter().zip(&self.kinds) {
             report_kind(info, kind, &mut out);
         }
@@ -270,7 +268,13 @@ impl<'r> EventRun<'r> {
     }
 }
 
-/// Counts the events that columns do not hold whole, and reports the first that end too early.
+/// Decodes all events that wait, and counts those that do not fit.
+fn finish_events(kinds: &mut [Kind], out: &mut TableOutput) {
+    out.tables.finish_events();
+    count_not_exact(kinds, out);
+}
+
+/// Counts the events that do not fit their columns, and reports the first of each kind that end too early.
 fn count_not_exact(kinds: &mut [Kind], out: &mut TableOutput) {
     for found in out.tables.take_not_exact() {
         let Some(kind) = kinds.get_mut(found.event_type.0 as usize) else { continue };

@@ -20,10 +20,17 @@ pub(super) struct EventLayout {
     unique: UniqueNames,
     /// Columns of a name, and of the same name with a number.
     by_name: HashMap<String, Vec<usize>>,
-    /// The columns, without values.
-    pub(super) columns: Vec<PayloadColumn>,
+    columns: Vec<FieldColumn>,
     /// Columns of Parquet that the fields may become.
     max_leaves: usize,
+}
+
+/// The column of a field.
+struct FieldColumn {
+    /// The widest node of the field among the versions.
+    node: Node,
+    /// The column that is made of it, without values: its Arrow type and its encoding.
+    column: PayloadColumn,
 }
 
 /// How events of one type go into their table: where each field's column is.
@@ -40,7 +47,8 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    /// What of a payload is needed, and whether it fits: of one whose rows are in another table only what is before them.
+    /// The part of a payload that is decoded, and whether it is only the part before the rows: if all rows are in another table, these need
+    /// not be kept.
     pub(super) fn needed<'p>(&self, payload: &'p [u8]) -> (&'p [u8], bool) {
         let is_sized = matches!(&self.info.decoding, Decoding::Catalogue { sized, .. } if !sized.is_empty());
         let rows = self.rows.as_ref().filter(|_| !is_sized);
@@ -98,7 +106,7 @@ impl EventLayout {
     /// Eight digits of a hash of the names and types of the fields' columns.
     pub(super) fn digest(&self) -> String {
         let mut hash = Sha256::new();
-        for (name, column) in self.names.iter().zip(&self.columns) {
+        for (name, FieldColumn { column, .. }) in self.names.iter().zip(&self.columns) {
             hash.update(format!("{name} {}\n", column.data_type()));
         }
         hash.finalize().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
@@ -106,7 +114,17 @@ impl EventLayout {
 
     /// Columns of Parquet that the fields become.
     pub(super) fn leaves(&self) -> usize {
-        self.columns.iter().map(PayloadColumn::leaves).sum()
+        self.columns.iter().map(|column| leaves(&column.node)).sum()
+    }
+
+    /// How many columns the fields have.
+    pub(super) fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// New columns for the fields, without values.
+    pub(super) fn new_columns(&self) -> Vec<PayloadColumn> {
+        self.columns.iter().map(|column| PayloadColumn::new(&column.node)).collect()
     }
 
     /// Takes the fields off a plan that there are no columns for. Returns how many.
@@ -136,9 +154,10 @@ impl EventLayout {
     fn grow(&mut self, plan: &Plan) {
         let mut placed = vec![false; self.columns.len()];
         for field in plan.fields.iter().filter(|f| !matches!(f.node, Node::Padding(_))) {
-            let (name, fresh) = (column_name(field), PayloadColumn::new(&field.node));
-            match self.place(&name, &fresh, &mut placed).and_then(|index| self.columns.get_mut(index)) {
-                Some(column) if fresh.width() > column.width() => *column = fresh,
+            let name = column_name(field);
+            let fresh = FieldColumn { node: field.node.clone(), column: PayloadColumn::new(&field.node) };
+            match self.place(&name, &fresh.column, &mut placed).and_then(|index| self.columns.get_mut(index)) {
+                Some(known) if fresh.column.width() > known.column.width() => *known = fresh,
                 Some(_) => {}
                 None => {
                     self.add_column(name, fresh);
@@ -153,13 +172,14 @@ impl EventLayout {
     fn place(&self, name: &str, fresh: &PayloadColumn, placed: &mut [bool]) -> Option<usize> {
         let mut known = self.by_name.get(name).into_iter().flatten().copied();
         let found = known.find(|index| {
-            placed.get(*index) == Some(&false) && self.columns.get(*index).is_some_and(|c| agree(c, fresh))
+            placed.get(*index) == Some(&false)
+                && self.columns.get(*index).is_some_and(|known| agree(&known.column, fresh))
         })?;
         *placed.get_mut(found)? = true;
         Some(found)
     }
 
-    fn add_column(&mut self, name: String, column: PayloadColumn) {
+    fn add_column(&mut self, name: String, column: FieldColumn) {
         let name = self.unique.add(name);
         // `value_2` is also found by those who look for `value`.
         let base = name.rsplit_once('_').filter(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
@@ -193,7 +213,7 @@ impl EventLayout {
         let header = of(EVENT_HEADER)?;
         let mut fields: Vec<Field> = header.arrow()?.fields().iter().map(|f| f.as_ref().clone()).collect();
         let mut encodings: Vec<Encoding> = header.columns.iter().map(|c| c.encoding).collect();
-        for (name, column) in self.names.iter().zip(&self.columns) {
+        for (name, FieldColumn { column, .. }) in self.names.iter().zip(&self.columns) {
             fields.push(Field::new(name, column.data_type(), true));
             encodings.push(column.encoding());
         }

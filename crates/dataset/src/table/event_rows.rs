@@ -12,13 +12,13 @@ use super::columns::TextBuffer;
 use super::event_layout::{EventLayout, Mapping};
 use super::payload::PayloadColumn;
 
-/// The columns of a payload table with the rows so far. It is reused for one batch after another.
+/// The columns of a payload table, which are filled with one batch after another.
 pub(super) struct EventRows {
     header: EventHeaderBuilder,
     columns: Vec<PayloadColumn>,
     raw: TextBuffer,
     problem: TextBuffer,
-    /// Payloads so far: one more row than those of `header` while rows are added.
+    /// Rows with a payload. The headers of a chunk of events are added before their payloads.
     payloads: usize,
 }
 
@@ -36,7 +36,7 @@ impl EventRows {
     pub(super) fn new(layout: &EventLayout) -> EventRows {
         EventRows {
             header: EventHeaderBuilder::default(),
-            columns: layout.columns.iter().map(PayloadColumn::empty).collect(),
+            columns: layout.new_columns(),
             raw: TextBuffer::default(),
             problem: TextBuffer::default(),
             payloads: 0,
@@ -73,7 +73,7 @@ impl EventRows {
         decoded
     }
 
-    /// The row has a payload that is not all in its columns.
+    /// Keeps the payload of a row as bytes, because its columns do not hold all of it.
     #[cold]
     fn keep_raw(&mut self, problem: &str, payload: &[u8]) {
         for (column, bytes) in [(&mut self.problem, problem.as_bytes()), (&mut self.raw, payload)] {
@@ -126,7 +126,7 @@ impl EventRows {
         fit
     }
 
-    /// The rows so far; there are none afterwards.
+    /// Takes the rows out, as arrays.
     pub(super) fn finish(&mut self) -> Vec<ArrayRef> {
         let rows = std::mem::take(&mut self.payloads);
         let mut arrays = self.header.finish();

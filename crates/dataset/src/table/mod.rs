@@ -69,9 +69,9 @@ pub struct Tables {
     columns_left: usize,
     decoders: Decoders,
     not_exact: Vec<NotExact>,
-    /// What batches of events were in, to be used again.
+    /// The buffers of a batch that was decoded, to be used again.
     emptied: Option<Undecoded>,
-    /// The tables that got the columns of a batch back, the last one behind the others.
+    /// The tables that keep columns for their next batch, the least recently used first.
     reused: VecDeque<usize>,
 }
 
@@ -80,7 +80,7 @@ struct EventSlot {
     layout: Arc<EventLayout>,
     mappings: Arc<Vec<Arc<Mapping>>>,
     events: Undecoded,
-    /// What the next batch is decoded into, once there was one.
+    /// The columns for the next batch, if they are kept from the last one.
     rows: Option<EventRows>,
     number: usize,
     /// A hash of its columns, where that is a part of its name.
@@ -147,7 +147,7 @@ impl Tables {
         self.finish_events();
     }
 
-    /// Makes ready what there is in payload tables.
+    /// Decodes all events that wait, and makes their rows ready.
     pub fn finish_events(&mut self) {
         self.flush_events(0);
         while let Some(decoded) = self.taken() {
@@ -155,7 +155,7 @@ impl Tables {
         }
     }
 
-    /// What is to be said of the events that were decoded since this was called last.
+    /// Takes the counts of events that do not fit their columns, of all that were decoded since the last call.
     pub fn take_not_exact(&mut self) -> Vec<NotExact> {
         std::mem::take(&mut self.not_exact)
     }
@@ -236,7 +236,7 @@ impl Tables {
         let Some(slot) = self.events.get_mut(route.slot) else { return };
         let Some(mapping) = slot.mappings.get(route.mapping as usize) else { return };
         let before = slot.events.bytes();
-        slot.events.push(event, (route.mapping, mapping), slot.layout.columns.len(), callsite);
+        slot.events.push(event, (route.mapping, mapping), slot.layout.len(), callsite);
         self.payload_bytes += slot.events.bytes() - before;
         if slot.events.is_full() {
             self.flush_event(route.slot);
@@ -273,7 +273,7 @@ impl Tables {
         }
     }
 
-    /// The next batch on its way.
+    /// Waits for the next decoded batch.
     fn taken(&mut self) -> Option<DecodedBatch> {
         self.decoders.take().unwrap_or_else(|error| {
             self.batches.failed = Some(error);
@@ -281,7 +281,7 @@ impl Tables {
         })
     }
 
-    /// Makes a batch ready that was decoded.
+    /// Makes the rows of a decoded batch ready, and keeps its buffers.
     fn made(&mut self, decoded: DecodedBatch) {
         self.not_exact.extend(decoded.not_exact);
         self.emptied = Some(decoded.events);

@@ -48,13 +48,6 @@ pub struct List {
     field: Arc<Field>,
 }
 
-impl List {
-    /// Without lists.
-    fn of(element: PayloadColumn, field: Arc<Field>) -> List {
-        List { offsets: vec![0], nulls: nulls(), element, len: 0, field }
-    }
-}
-
 /// Replaces the fields of an object without fields: Parquet has no struct without a column.
 fn no_fields() -> Fields {
     Fields::from(vec![Field::new("empty", DataType::Boolean, true)])
@@ -106,34 +99,7 @@ impl PayloadColumn {
             Node::List(_, element) => {
                 let element = PayloadColumn::new(element);
                 let field = Arc::new(Field::new("item", element.data_type(), true));
-                PayloadColumn::List(Box::new(List::of(element, field)))
-            }
-        }
-    }
-
-    /// A column of the same kind without values.
-    pub(super) fn empty(&self) -> PayloadColumn {
-        match self {
-            PayloadColumn::U8(_) => PayloadColumn::U8(Optional::default()),
-            PayloadColumn::U16(_) => PayloadColumn::U16(Optional::default()),
-            PayloadColumn::U32(_) => PayloadColumn::U32(Optional::default()),
-            PayloadColumn::U64(_) => PayloadColumn::U64(Optional::default()),
-            PayloadColumn::I8(_) => PayloadColumn::I8(Optional::default()),
-            PayloadColumn::I16(_) => PayloadColumn::I16(Optional::default()),
-            PayloadColumn::I32(_) => PayloadColumn::I32(Optional::default()),
-            PayloadColumn::I64(_) => PayloadColumn::I64(Optional::default()),
-            PayloadColumn::F32(_) => PayloadColumn::F32(Optional::default()),
-            PayloadColumn::F64(_) => PayloadColumn::F64(Optional::default()),
-            PayloadColumn::Bool(..) => PayloadColumn::Bool(BooleanBufferBuilder::new(0), nulls()),
-            PayloadColumn::Time(_) => PayloadColumn::Time(Optional::default()),
-            PayloadColumn::Guid(_) => PayloadColumn::Guid(Box::default()),
-            PayloadColumn::Text(_) => PayloadColumn::Text(TextBuffer::default()),
-            PayloadColumn::Bytes(_) => PayloadColumn::Bytes(TextBuffer::default()),
-            PayloadColumn::Struct(columns, fields, _) => {
-                PayloadColumn::Struct(columns.iter().map(PayloadColumn::empty).collect(), fields.clone(), nulls())
-            }
-            PayloadColumn::List(list) => {
-                PayloadColumn::List(Box::new(List::of(list.element.empty(), list.field.clone())))
+                PayloadColumn::List(Box::new(List { offsets: vec![0], nulls: nulls(), element, len: 0, field }))
             }
         }
     }
@@ -146,15 +112,6 @@ impl PayloadColumn {
             columns.push(PayloadColumn::new(&field.node));
         }
         (names, columns)
-    }
-
-    /// Columns of Parquet that this one becomes.
-    pub fn leaves(&self) -> usize {
-        match self {
-            PayloadColumn::Struct(columns, ..) => columns.iter().map(PayloadColumn::leaves).sum::<usize>().max(1),
-            PayloadColumn::List(list) => list.element.leaves(),
-            _ => 1,
-        }
     }
 
     /// The Arrow type.

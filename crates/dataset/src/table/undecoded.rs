@@ -30,7 +30,7 @@ pub(super) struct Undecoded {
     rows: Vec<Row>,
     payloads: Vec<u8>,
     labels: String,
-    /// About what the rows will take as columns.
+    /// An estimate of the bytes that the rows will take as columns.
     bytes: usize,
 }
 
@@ -53,7 +53,7 @@ struct Row {
     is_head: bool,
 }
 
-/// What is to be said of the events of one kind in a batch that their columns do not hold whole.
+/// Counts of the events of one kind in a batch that do not fit their columns exactly.
 #[derive(Clone, Debug)]
 pub struct NotExact {
     /// The kind.
@@ -125,12 +125,12 @@ impl Undecoded {
         self.rows.len()
     }
 
-    /// About what the rows so far will take as columns.
+    /// An estimate of the bytes that the rows will take as columns.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Makes rows of the events; there are none afterwards. Returns what is to be said of them, by kind.
+    /// Decodes the events into `rows`, and empties this batch. Returns, for each kind, the counts of events that do not fit their columns.
     pub(super) fn decode(
         &mut self,
         rows: &mut EventRows,
