@@ -69,7 +69,8 @@ pub struct Tables {
     columns_left: usize,
     decoders: Decoders,
     not_exact: Vec<NotExact>,
-    /// The buffers of a batch that was decoded, to be used again.
+    /// The buffers of a batch that was decoded, for the next batch of a table that fills batches. They are as large as a batch was: in
+    /// each of some hundred tables they would take far more than [`PAYLOAD_BYTES`].
     emptied: Option<Undecoded>,
     /// The tables that keep columns for their next batch, the least recently used first.
     reused: VecDeque<usize>,
@@ -239,7 +240,8 @@ impl Tables {
         slot.events.push(event, (route.mapping, mapping), slot.layout.len(), callsite);
         self.payload_bytes += slot.events.bytes() - before;
         if slot.events.is_full() {
-            self.flush_event(route.slot);
+            let emptied = self.emptied.take().unwrap_or_default();
+            self.flush_event(route.slot, emptied);
         } else if self.payload_bytes > PAYLOAD_BYTES {
             // The large ones: many batches of a few rows would take more than their rows do.
             let average = self.payload_bytes / self.events.len().max(1);
@@ -251,19 +253,20 @@ impl Tables {
     fn flush_events(&mut self, least: usize) {
         for slot in 0..self.events.len() {
             if self.events.get(slot).is_some_and(|slot| slot.events.bytes() >= least) {
-                self.flush_event(slot);
+                self.flush_event(slot, Undecoded::default());
             }
         }
     }
 
-    fn flush_event(&mut self, number: usize) {
+    /// Hands on the events of a payload table. The next ones go into `next`, which is empty.
+    fn flush_event(&mut self, number: usize, next: Undecoded) {
         let Some(slot) = self.events.get_mut(number).filter(|slot| slot.events.len() > 0) else { return };
         self.payload_bytes = self.payload_bytes.saturating_sub(slot.events.bytes());
         let batch = Batch {
             slot: number,
             layout: slot.layout.clone(),
             mappings: slot.mappings.clone(),
-            events: std::mem::replace(&mut slot.events, self.emptied.take().unwrap_or_default()),
+            events: std::mem::replace(&mut slot.events, next),
             rows: slot.rows.take().unwrap_or_else(|| EventRows::new(&slot.layout)),
         };
         self.decoders.decode(batch);
