@@ -67,13 +67,13 @@ pub trait EventVisitor {
 ///
 /// Fails when the recording cannot be opened or has no usable header. Damage behind it comes as
 /// [`EventVisitor::problem`].
-pub fn read<V: EventVisitor>(input: Input, order: Order, visitor: &mut V) -> Result<End> {
+pub fn read(input: Input, order: Order, visitor: &mut dyn EventVisitor) -> Result<End> {
     reader::read(input, order, &mut Resolver::new(visitor))
 }
 
 /// A [`Visitor`] of raw events that finds out what they are and hands them to an [`EventVisitor`].
-pub struct Resolver<'v, V> {
-    visitor: &'v mut V,
+pub struct Resolver<'v> {
+    visitor: &'v mut dyn EventVisitor,
     manifests: Option<&'v EventManifests>,
     info: Option<TraceInfo>,
     resolved: Resolved,
@@ -89,14 +89,14 @@ pub struct Resolved {
     pub threads: Vec<Thread>,
 }
 
-impl<'v, V: EventVisitor> Resolver<'v, V> {
+impl<'v> Resolver<'v> {
     /// Events go to `visitor`.
-    pub fn new(visitor: &'v mut V) -> Resolver<'v, V> {
+    pub fn new(visitor: &'v mut dyn EventVisitor) -> Resolver<'v> {
         Resolver { visitor, manifests: None, info: None, resolved: Resolved::default() }
     }
 
     /// The same, with manifests of providers whose events an .etl does not describe itself.
-    pub fn with_manifests(self, manifests: &'v EventManifests) -> Resolver<'v, V> {
+    pub fn with_manifests(self, manifests: &'v EventManifests) -> Resolver<'v> {
         Resolver { manifests: Some(manifests), ..self }
     }
 
@@ -106,7 +106,7 @@ impl<'v, V: EventVisitor> Resolver<'v, V> {
     }
 
     #[inline]
-    fn resolve<'a>(&'a mut self, raw: &'a RawEvent<'_>) -> Option<(&'a mut V, Event<'a>)> {
+    fn resolve<'a>(&'a mut self, raw: &'a RawEvent<'_>) -> Option<(&'a mut dyn EventVisitor, Event<'a>)> {
         if !self.visitor.wants(raw) {
             return None;
         }
@@ -123,7 +123,7 @@ fn time(clock: &Clock, ticks: i64) -> i64 {
     clock.since_start(ticks).unwrap_or(if ticks < 0 { i64::MIN } else { i64::MAX })
 }
 
-impl<V: EventVisitor> Visitor for Resolver<'_, V> {
+impl Visitor for Resolver<'_> {
     fn trace(&mut self, info: &TraceInfo) {
         self.info = Some(info.clone());
         self.visitor.trace(info);

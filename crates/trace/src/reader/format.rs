@@ -36,7 +36,7 @@ impl Format {
 }
 
 /// Reads a recording of events, of any format, from its first byte to its end and hands everything to `visitor`.
-pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<End> {
+pub fn read(input: Input, order: Order, visitor: &mut dyn Visitor) -> Result<End> {
     match Format::detect(input.head()) {
         Some(Format::EventPipe) => nettrace::read(input, order, visitor),
         Some(Format::Etl) => etl::read(input, order, visitor),

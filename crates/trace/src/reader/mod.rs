@@ -402,7 +402,7 @@ pub fn counters(packed: &[u8]) -> impl Iterator<Item = u64> {
     packed.chunks_exact(8).filter_map(|bytes| bytes.first_chunk()).map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Receives what a reader finds, in the order of the recording (or of time).
+/// Receives what a reader finds, in the order of the recording (or of time). Readers take a `dyn Visitor`: they are compiled once.
 pub trait Visitor {
     /// The header was read. Called once, before everything else.
     fn trace(&mut self, _info: &TraceInfo) {}

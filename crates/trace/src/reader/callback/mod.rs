@@ -70,7 +70,7 @@ pub trait Visitor {
 /// # Errors
 /// [`Error::Unreadable`] when the input is no recording of callbacks or its header cannot be used; [`Error::Io`] when it
 /// cannot be read.
-pub fn read<V: Visitor>(input: Input, visitor: &mut V) -> Result<End> {
+pub fn read(input: Input, visitor: &mut dyn Visitor) -> Result<End> {
     let path = input.path().to_owned();
     let Spooled { map, failed, .. } = input.spool()?;
     let bytes = map.bytes();
@@ -233,14 +233,14 @@ impl Gaps {
 }
 
 /// The threads in the order of their next records; and the visitor, who receives problems.
-struct Merge<'a, 'v, V> {
+struct Merge<'a, 'v> {
     bytes: &'a [u8],
     heap: BinaryHeap<Reverse<(u64, usize)>>,
-    visitor: &'v mut V,
+    visitor: &'v mut dyn Visitor,
     log: ProblemLog,
 }
 
-impl<'a, V: Visitor> Merge<'a, '_, V> {
+impl<'a> Merge<'a, '_> {
     fn report(&mut self, problem: Problem) {
         self.log.report(problem, |problem| self.visitor.problem(problem));
     }

@@ -25,7 +25,7 @@ const PROGRESS_STEP: u64 = 1 << 20;
 /// EVENT or FULL and its extended items (`header.rs`, `items.rs`).
 ///
 /// A process is named when it is first seen, if it still runs then.
-pub fn read_live<V: Visitor>(live: &mut Live, visitor: &mut V) -> Result<End> {
+pub fn read_live(live: &mut Live, visitor: &mut dyn Visitor) -> Result<End> {
     let clock = Clock {
         sync_ticks: live.start(),
         sync_utc_ns: live.start().saturating_sub(FILE_TIME_UNIX_EPOCH).saturating_mul(100),

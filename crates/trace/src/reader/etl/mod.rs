@@ -69,7 +69,7 @@ pub fn is_etl(head: &[u8]) -> bool {
 /// Damage behind the header event is reported to the visitor and costs as little as possible; an error is returned only
 /// when the input is no .etl or its header cannot be used. A stream is put into a temporary file first: the order of
 /// time needs the whole. Several logs of one archive are read as one recording, in the clock of the one that began first.
-pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<End> {
+pub fn read(input: Input, order: Order, visitor: &mut dyn Visitor) -> Result<End> {
     let Spooled { map, starts, failed } = input.spool()?;
     map.expect_scattered_reads();
     let session = Session::open(&map, &starts)?;
@@ -153,11 +153,11 @@ pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<E
 }
 
 /// Hands events from the merge to the state.
-struct Delivery<'s, 'v, V: Visitor> {
-    state: &'s mut State<'v, V>,
+struct Delivery<'s, 'v> {
+    state: &'s mut State<'v>,
 }
 
-impl<V: Visitor> Receiver for Delivery<'_, '_, V> {
+impl Receiver for Delivery<'_, '_> {
     fn event(&mut self, body: &body::Body<'_>, at: usize, ticks: i64) -> ControlFlow<()> {
         let bytes = body.bytes().get(at..).unwrap_or_default();
         self.state.event(bytes, ticks, body.processor, body.place_of(at), body.offset_of(at))

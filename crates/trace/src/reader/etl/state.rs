@@ -52,8 +52,8 @@ struct Key {
 }
 
 /// The state of a reader.
-pub struct State<'v, V: Visitor> {
-    pub visitor: &'v mut V,
+pub struct State<'v> {
+    pub visitor: &'v mut dyn Visitor,
     /// What the first walk found.
     pub known: Prescan,
     file: Option<&'v MappedFile>,
@@ -77,8 +77,8 @@ pub struct State<'v, V: Visitor> {
     before: i64,
 }
 
-impl<'v, V: Visitor> State<'v, V> {
-    pub fn new(visitor: &'v mut V, known: Prescan, clock: &Clock, file: Option<&'v MappedFile>) -> State<'v, V> {
+impl<'v> State<'v> {
+    pub fn new(visitor: &'v mut dyn Visitor, known: Prescan, clock: &Clock, file: Option<&'v MappedFile>) -> State<'v> {
         State {
             visitor,
             known,

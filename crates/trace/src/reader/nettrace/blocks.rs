@@ -11,12 +11,11 @@ use super::resync::{Behind, next_flat_event};
 use super::state::{State, is_hole};
 use crate::bytes::{Parsed, i64le, inner, items, refuse, take, u32le, u64le};
 use crate::error::{Problem, Severity};
-use crate::reader::Visitor;
 use crate::source::{Chunk, Source};
 
 /// Reads the content of a block, which begins at `start`. Gives how many bytes of events at its end could not be read.
-pub fn content<'a, V: Visitor>(
-    state: &mut State<'a, '_, V>,
+pub fn content<'a>(
+    state: &mut State<'a, '_>,
     source: &mut Source<'a>,
     kind: Content,
     version: u32,
@@ -46,7 +45,7 @@ pub fn content<'a, V: Visitor>(
     0
 }
 
-fn metadata_block<V: Visitor>(state: &mut State<'_, '_, V>, start: u64, block: &[u8]) {
+fn metadata_block(state: &mut State<'_, '_>, start: u64, block: &[u8]) {
     let (mut rest, compressed) = match block_header(block) {
         Ok((rest, header)) => (rest, header.compressed),
         Err(e) => return state.out.parse_problem("damaged_block", "metadata block header", start, block, &inner(e)),
@@ -75,7 +74,7 @@ fn metadata_block<V: Visitor>(state: &mut State<'_, '_, V>, start: u64, block: &
     }
 }
 
-fn metadata_record<V: Visitor>(state: &mut State<'_, '_, V>, payload: &[u8], at: u64) {
+fn metadata_record(state: &mut State<'_, '_>, payload: &[u8], at: u64) {
     match record(payload) {
         Ok((_, record)) => {
             if let Some(problem) = record.problem(at) {
@@ -88,12 +87,7 @@ fn metadata_record<V: Visitor>(state: &mut State<'_, '_, V>, payload: &[u8], at:
 }
 
 /// V3: events one after the other, each with its stack; a description is an event with the metadata id 0.
-fn event_block_v3<'a, V: Visitor>(
-    state: &mut State<'a, '_, V>,
-    source: &mut Source<'a>,
-    start: u64,
-    chunk: Chunk<'a>,
-) -> usize {
+fn event_block_v3<'a>(state: &mut State<'a, '_>, source: &mut Source<'a>, start: u64, chunk: Chunk<'a>) -> usize {
     let mut rest: &[u8] = &chunk;
     let mut unread = 0;
     while !rest.is_empty() && !state.stopped {
@@ -125,8 +119,8 @@ fn event_block_v3<'a, V: Visitor>(
 }
 
 /// Reports that `lost` bytes from `at` on are no events. `error` is in `frame`, which begins at `start`.
-pub fn damaged_event<V: Visitor>(
-    state: &mut State<'_, '_, V>,
+pub fn damaged_event(
+    state: &mut State<'_, '_>,
     what: &str,
     at: u64,
     frame: &[u8],
@@ -142,7 +136,7 @@ pub fn damaged_event<V: Visitor>(
 }
 
 /// Reads a stack block and reports what was wrong in it; the same in all versions from 4 on.
-pub fn stack_block<'a, V: Visitor>(state: &mut State<'a, '_, V>, start: u64, chunk: Chunk<'a>) {
+pub fn stack_block<'a>(state: &mut State<'a, '_>, start: u64, chunk: Chunk<'a>) {
     let quiet = state.out.damage_known;
     let read = state.stacks.block(chunk, start);
     if let Some((offset, error)) = read.error.filter(|_| !quiet) {
@@ -158,7 +152,7 @@ pub fn stack_block<'a, V: Visitor>(state: &mut State<'a, '_, V>, start: u64, chu
 }
 
 /// `TimeStamp:i64 ThreadCount:u32 (ThreadId:u64 SequenceNumber:u32)*`
-fn sequence_point<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>, start: u64, block: &[u8]) {
+fn sequence_point<'a>(state: &mut State<'a, '_>, source: &mut Source<'a>, start: u64, block: &[u8]) {
     let head: Parsed<'_, (i64, u32)> = (i64le("TimeStamp"), u32le("ThreadCount")).parse(block);
     let rest = match head {
         Ok((rest, (_, count))) if count as usize <= rest.len() / 12 => rest,

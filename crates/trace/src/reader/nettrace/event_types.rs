@@ -10,7 +10,7 @@ use foldhash::fast::RandomState;
 use super::report::Reporter;
 use crate::error::{Problem, Severity};
 use crate::reader::text::{TextBudget, text_of};
-use crate::reader::{EventType, Field, Layout, TypeId, Visitor};
+use crate::reader::{EventType, Field, Layout, TypeId};
 
 /// Kinds of events in one recording; the last place is for all that do not fit.
 const MAX_TYPES: usize = 1 << 17;
@@ -44,13 +44,7 @@ impl EventTypes {
     }
 
     /// The number of a kind of event; a new one is reported to the visitor.
-    fn intern<V: Visitor>(
-        &mut self,
-        event_type: EventType,
-        text: &mut TextBudget,
-        out: &mut Reporter<'_, V>,
-        offset: u64,
-    ) -> TypeId {
+    fn intern(&mut self, event_type: EventType, text: &mut TextBudget, out: &mut Reporter<'_>, offset: u64) -> TypeId {
         if let Some(id) = self.by_content.get(&event_type) {
             return *id;
         }
@@ -73,7 +67,7 @@ impl EventTypes {
         self.add(event_type, out)
     }
 
-    fn add<V: Visitor>(&mut self, event_type: EventType, out: &mut Reporter<'_, V>) -> TypeId {
+    fn add(&mut self, event_type: EventType, out: &mut Reporter<'_>) -> TypeId {
         let id = TypeId(self.types.len() as u32);
         self.wanted.push(out.visitor.event_type(id, &event_type));
         self.types.push(event_type.clone());
@@ -82,12 +76,12 @@ impl EventTypes {
     }
 
     /// Binds a metadata id to a kind of event. A second, different binding is reported; the last one counts.
-    pub fn define<V: Visitor>(
+    pub fn define(
         &mut self,
         id: u32,
         event_type: EventType,
         text: &mut TextBudget,
-        out: &mut Reporter<'_, V>,
+        out: &mut Reporter<'_>,
         offset: u64,
     ) {
         let type_id = self.intern(event_type, text, out, offset);
@@ -116,13 +110,7 @@ impl EventTypes {
     }
 
     /// The kind of event of a metadata id.
-    pub fn by_id<V: Visitor>(
-        &mut self,
-        id: u32,
-        text: &mut TextBudget,
-        out: &mut Reporter<'_, V>,
-        offset: u64,
-    ) -> TypeId {
+    pub fn by_id(&mut self, id: u32, text: &mut TextBudget, out: &mut Reporter<'_>, offset: u64) -> TypeId {
         if let Some(id) = self.by_metadata_id.get(&id) {
             return *id;
         }
@@ -136,12 +124,12 @@ impl EventTypes {
     }
 
     /// The kind of event that `base` becomes by the overrides of a label list.
-    pub fn overridden<V: Visitor>(
+    pub fn overridden(
         &mut self,
         base: TypeId,
         overrides: Overrides,
         text: &mut TextBudget,
-        out: &mut Reporter<'_, V>,
+        out: &mut Reporter<'_>,
         offset: u64,
     ) -> TypeId {
         if let Some(id) = self.overridden.get(&(base, overrides)) {

@@ -14,13 +14,13 @@ use crate::reader::{End, Order, Visitor};
 use crate::source::{MappedFile, Source};
 
 /// Reads the whole file; `source` is behind the type object.
-pub fn read<V: Visitor>(
+pub fn read(
     path: &Path,
     version: u32,
     map: &MappedFile,
     source: &mut Source<'_>,
     order: Order,
-    visitor: &mut V,
+    visitor: &mut dyn Visitor,
 ) -> Result<End> {
     // An index into the table of forward references.
     let reference = source.take(4);

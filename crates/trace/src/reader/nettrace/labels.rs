@@ -8,7 +8,7 @@ use super::event_types::Overrides;
 use super::report::Reporter;
 use crate::error::{Problem, Severity};
 use crate::guid::Guid;
-use crate::reader::{Labels, Visitor};
+use crate::reader::Labels;
 
 /// Label lists between two sequence points.
 const MAX_LABELS: usize = 1 << 20;
@@ -38,7 +38,7 @@ impl RegionLabels {
     }
 
     /// Remembers labels for the events of this region; gives their number.
-    pub fn add<V: Visitor>(&mut self, mut labels: Labels, out: &mut Reporter<'_, V>, offset: u64) -> u32 {
+    pub fn add(&mut self, mut labels: Labels, out: &mut Reporter<'_>, offset: u64) -> u32 {
         if labels.json.len() > MAX_JSON {
             let message = "a label list of more than 8 KB; events lose its names and values";
             out.problem(Problem::new(Severity::DataLoss, "long_labels", offset, message));
@@ -59,14 +59,7 @@ impl RegionLabels {
     }
 
     /// Binds the id of a label list (V6).
-    pub fn define<V: Visitor>(
-        &mut self,
-        id: u32,
-        labels: Labels,
-        overrides: Overrides,
-        out: &mut Reporter<'_, V>,
-        offset: u64,
-    ) {
+    pub fn define(&mut self, id: u32, labels: Labels, overrides: Overrides, out: &mut Reporter<'_>, offset: u64) {
         if self.by_list_id.len() < MAX_LABELS || self.by_list_id.contains_key(&id) {
             let number = self.add(labels, out, offset);
             self.by_list_id.insert(id, (number, overrides));
@@ -76,7 +69,7 @@ impl RegionLabels {
     }
 
     /// The labels of a list and what they override (V6). One that is not defined is reported.
-    pub fn by_list_id<V: Visitor>(&mut self, id: u32, out: &mut Reporter<'_, V>, offset: u64) -> (u32, Overrides) {
+    pub fn by_list_id(&mut self, id: u32, out: &mut Reporter<'_>, offset: u64) -> (u32, Overrides) {
         match self.by_list_id.get(&id) {
             Some(found) => *found,
             None if id == 0 => (0, Overrides::default()),
@@ -105,7 +98,7 @@ impl RegionLabels {
     }
 }
 
-fn too_many<V: Visitor>(out: &mut Reporter<'_, V>, offset: u64) {
+fn too_many(out: &mut Reporter<'_>, offset: u64) {
     let message = "more label lists than fit into memory between two sequence points; events lose theirs";
     out.problem(Problem::new(Severity::DataLoss, "too_many_labels", offset, message));
 }
@@ -116,6 +109,7 @@ mod tests {
 
     use super::*;
     use crate::reader::RawEvent;
+    use crate::reader::Visitor;
 
     #[derive(Default)]
     struct Reported(Vec<&'static str>);
@@ -143,7 +137,7 @@ mod tests {
         for (id, length) in [(1, MAX_JSON), (2, 1 << 20)] {
             region.define(id, labels(length), Overrides::default(), &mut out, 7);
         }
-        let mut length = |id: u32, out: &mut Reporter<'_, Reported>| {
+        let mut length = |id: u32, out: &mut Reporter<'_>| {
             let (number, _) = region.by_list_id(id, out, 9);
             let found = region.get(number);
             (found.activity_id, found.json.len())

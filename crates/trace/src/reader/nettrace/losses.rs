@@ -62,7 +62,7 @@ impl Losses {
     }
 
     /// Reports that events up to `newest` are about to be delivered, between which others may be missing in a hole.
-    pub fn tell_holes(&self, newest: impl FnOnce() -> Option<i64>, visitor: &mut impl Visitor) {
+    pub fn tell_holes(&self, newest: impl FnOnce() -> Option<i64>, visitor: &mut dyn Visitor) {
         if let Some(since) = self.holed_since
             && let Some(newest) = newest()
         {
@@ -72,7 +72,7 @@ impl Losses {
 
     /// Reports the gaps that end at `ticks` or before. Those whose end is not known end at `newest`.
     #[inline]
-    pub fn report_until(&mut self, ticks: i64, newest: i64, visitor: &mut impl Visitor) {
+    pub fn report_until(&mut self, ticks: i64, newest: i64, visitor: &mut dyn Visitor) {
         while let Some(loss) = self.waiting.last().copied().filter(|loss| loss.until <= ticks) {
             self.waiting.pop();
             let until = if loss.last == i64::MAX { newest.max(loss.since) } else { loss.last };
@@ -82,14 +82,14 @@ impl Losses {
     }
 
     /// All that was read is delivered (`until` is `i64::MAX`), or a part of it.
-    pub fn delivered(&mut self, until: i64, newest: i64, visitor: &mut impl Visitor) {
+    pub fn delivered(&mut self, until: i64, newest: i64, visitor: &mut dyn Visitor) {
         if until == i64::MAX {
             self.report_until(until, newest, visitor);
         }
     }
 
     /// The region ends: what is behind it comes later.
-    pub fn end_region(&mut self, visitor: &mut impl Visitor) {
+    pub fn end_region(&mut self, visitor: &mut dyn Visitor) {
         self.holed_since = self.hole;
         visitor.losses_known();
     }

@@ -44,7 +44,7 @@ pub fn is_eventpipe(head: &[u8]) -> bool {
 ///
 /// Damage behind the header is reported to the visitor and costs as little as possible; an error is returned only when
 /// the input is no EventPipe recording or its header cannot be used.
-pub fn read<V: Visitor>(input: Input, order: Order, visitor: &mut V) -> Result<End> {
+pub fn read(input: Input, order: Order, visitor: &mut dyn Visitor) -> Result<End> {
     let mut input = input;
     let path = input.path().to_owned();
     let refuse = |offset: u64, what: &str, expected: &str| {
@@ -115,16 +115,16 @@ fn flat_head(version: i32) -> Vec<u8> {
 }
 
 /// Reports an error of the stream beneath that looked like the end of the file.
-fn finished<V: Visitor>(
+fn finished(
     path: &std::path::Path,
     source: &mut crate::source::Source<'_>,
     end: End,
-    visitor: &mut V,
+    visitor: &mut dyn Visitor,
 ) -> Result<End> {
     Ok(stream_error(path, source.take_error(), end, visitor))
 }
 
-fn stream_error<V: Visitor>(path: &std::path::Path, error: Option<std::io::Error>, end: End, visitor: &mut V) -> End {
+fn stream_error(path: &std::path::Path, error: Option<std::io::Error>, end: End, visitor: &mut dyn Visitor) -> End {
     let Some(error) = error else { return end };
     let message = format!("{}: {error}", path.display());
     visitor.problem(Problem::new(Severity::Error, "stream_error", end.bytes, message));

@@ -26,12 +26,12 @@ use crate::reader::{End, Order, Visitor};
 use crate::source::{Chunk, MAX_CHUNK, Source};
 
 /// Reads everything behind the type of the Trace object.
-pub fn read<V: Visitor>(
+pub fn read(
     path: &Path,
     version: u32,
     source: &mut Source<'_>,
     order: Order,
-    visitor: &mut V,
+    visitor: &mut dyn Visitor,
 ) -> Result<End> {
     let fields_at = source.position();
     let header = source.take(FIELDS_LEN);
@@ -55,7 +55,7 @@ pub fn read<V: Visitor>(
 }
 
 /// Reads the objects behind the Trace object. Gives whether the end mark was reached.
-fn objects<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>, version: u32) -> bool {
+fn objects<'a>(state: &mut State<'a, '_>, source: &mut Source<'a>, version: u32) -> bool {
     let at = source.position();
     match source.peek(1).first() {
         Some(&END_OBJECT) => source.skip(1),
@@ -114,7 +114,7 @@ struct Damage {
     what: String,
 }
 
-fn cut<V: Visitor>(state: &mut State<'_, '_, V>, at: u64, have: usize) {
+fn cut(state: &mut State<'_, '_>, at: u64, have: usize) {
     let message = if have == 0 {
         "the file ends here without its end mark; every block before it is complete".to_owned()
     } else {
@@ -172,13 +172,7 @@ fn block_end(source: &mut Source<'_>, size: usize) -> BlockEnd {
 }
 
 /// Reads one block with its end tag. `at` is where its tags begin.
-fn block<'a, V: Visitor>(
-    state: &mut State<'a, '_, V>,
-    source: &mut Source<'a>,
-    head: &Head,
-    version: u32,
-    at: u64,
-) -> Step {
+fn block<'a>(state: &mut State<'a, '_>, source: &mut Source<'a>, head: &Head, version: u32, at: u64) -> Step {
     let name = &head.name;
     let size_at = source.position();
     let have = source.peek(4).len();
@@ -266,8 +260,8 @@ fn block<'a, V: Visitor>(
 
 /// Reads what there is of a block whose damage is reported with the bytes behind it. Gives how many bytes at its end
 /// could not be read.
-fn damaged_content<'a, V: Visitor>(
-    state: &mut State<'a, '_, V>,
+fn damaged_content<'a>(
+    state: &mut State<'a, '_>,
     source: &mut Source<'a>,
     kind: Content,
     version: u32,

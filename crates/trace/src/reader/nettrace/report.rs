@@ -5,15 +5,15 @@ use crate::error::{Problem, ProblemLog, Severity};
 use crate::reader::Visitor;
 
 /// The visitor, and the log that keeps a damaged recording from flooding it with problems.
-pub struct Reporter<'v, V: Visitor> {
-    pub visitor: &'v mut V,
+pub struct Reporter<'v> {
+    pub visitor: &'v mut dyn Visitor,
     log: ProblemLog,
     /// The block at hand is damaged, which was reported or will be: what is torn in it is no news.
     pub damage_known: bool,
 }
 
-impl<'v, V: Visitor> Reporter<'v, V> {
-    pub fn new(visitor: &'v mut V) -> Reporter<'v, V> {
+impl<'v> Reporter<'v> {
+    pub fn new(visitor: &'v mut dyn Visitor) -> Reporter<'v> {
         // Each gap in the sequence of a thread has a row of its own.
         Reporter { visitor, log: ProblemLog::passing_all(&["dropped_events"]), damage_known: false }
     }

@@ -16,7 +16,6 @@ use super::rows_v6::{label_list, metadata_row, thread_row};
 use super::state::State;
 use crate::bytes::{Parsed, i64le, take, u16le, u32le, varuint32, varuint64};
 use crate::error::{Problem, Severity};
-use crate::reader::Visitor;
 use crate::source::{MAX_CHUNK, Source};
 
 /// What a recording of V1 to "V5" begins with, from V4 on behind "Nettrace".
@@ -333,13 +332,7 @@ pub fn is_recording(bytes: &[u8]) -> bool {
 }
 
 /// Moves to the next beginning of a block and reports the gap, which began at `from`. `false` when there is none.
-pub fn go_on<V: Visitor>(
-    state: &mut State<'_, '_, V>,
-    source: &mut Source<'_>,
-    from: u64,
-    what: &str,
-    begins: Beginning,
-) -> bool {
+pub fn go_on(state: &mut State<'_, '_>, source: &mut Source<'_>, from: u64, what: &str, begins: Beginning) -> bool {
     let found = skip_to(source, begins);
     let bytes = source.position() - from;
     match found {
@@ -357,7 +350,7 @@ pub fn go_on<V: Visitor>(
 }
 
 /// The number of bytes behind the end mark (of a pipe those that were read); a recording among them is reported.
-pub fn trailing_bytes<V: Visitor>(out: &mut Reporter<'_, V>, source: &mut Source<'_>) -> u64 {
+pub fn trailing_bytes(out: &mut Reporter<'_>, source: &mut Source<'_>) -> u64 {
     let end = source.position();
     let behind = source.peek(MAX_CHUNK);
     let seen = behind.len() as u64;
@@ -367,7 +360,7 @@ pub fn trailing_bytes<V: Visitor>(out: &mut Reporter<'_, V>, source: &mut Source
     source.len().map_or(seen, |len| len - end.min(len))
 }
 
-pub fn report_second<V: Visitor>(out: &mut Reporter<'_, V>, offset: u64) {
+pub fn report_second(out: &mut Reporter<'_>, offset: u64) {
     let message = "another recording begins here, behind the first; it is not read: convert it as a file of its own";
     out.problem(Problem::new(Severity::DataLoss, "second_recording", offset, message));
 }

@@ -22,8 +22,8 @@ use crate::source::{Chunk, Source};
 const ZERO_RUN: usize = 32;
 
 /// The state of a reader.
-pub struct State<'a, 'v, V: Visitor> {
-    pub out: Reporter<'v, V>,
+pub struct State<'a, 'v> {
+    pub out: Reporter<'v>,
     pub order: Order,
     /// The visitor wants no more.
     pub stopped: bool,
@@ -54,8 +54,8 @@ pub struct State<'a, 'v, V: Visitor> {
     losses: Losses,
 }
 
-impl<'a, 'v, V: Visitor> State<'a, 'v, V> {
-    pub fn new(visitor: &'v mut V, order: Order, info: &TraceInfo) -> State<'a, 'v, V> {
+impl<'a, 'v> State<'a, 'v> {
+    pub fn new(visitor: &'v mut dyn Visitor, order: Order, info: &TraceInfo) -> State<'a, 'v> {
         State {
             out: Reporter::new(visitor),
             order,

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use super::report::Reporter;
 use crate::error::{Problem, Severity};
 use crate::reader::text::TextBudget;
-use crate::reader::{Thread, ThreadIndex, Visitor};
+use crate::reader::{Thread, ThreadIndex};
 
 /// Threads in one recording; the last place is for all that do not fit. Each takes half a kilobyte until the end.
 const MAX_THREADS: usize = 1 << 18;
@@ -28,11 +28,11 @@ impl Threads {
     }
 
     /// The number of a thread; a new one is reported to the visitor.
-    pub fn intern<V: Visitor>(
+    pub fn intern(
         &mut self,
         thread: Thread,
         text: &mut TextBudget,
-        out: &mut Reporter<'_, V>,
+        out: &mut Reporter<'_>,
         offset: u64,
     ) -> ThreadIndex {
         if let Some(index) = self.by_content.get(&thread) {
@@ -54,7 +54,7 @@ impl Threads {
         self.add(thread, out)
     }
 
-    fn add<V: Visitor>(&mut self, thread: Thread, out: &mut Reporter<'_, V>) -> ThreadIndex {
+    fn add(&mut self, thread: Thread, out: &mut Reporter<'_>) -> ThreadIndex {
         let index = self.threads.len() as ThreadIndex;
         out.visitor.thread(index, &thread);
         self.threads.push(thread.clone());
@@ -63,12 +63,7 @@ impl Threads {
     }
 
     /// A thread by its OS id (V1 to V5: the one process of the recording).
-    pub fn by_os_id<V: Visitor>(
-        &mut self,
-        thread_id: u64,
-        text: &mut TextBudget,
-        out: &mut Reporter<'_, V>,
-    ) -> ThreadIndex {
+    pub fn by_os_id(&mut self, thread_id: u64, text: &mut TextBudget, out: &mut Reporter<'_>) -> ThreadIndex {
         self.intern(Thread { process_id: self.default_process, thread_id, ..Thread::default() }, text, out, 0)
     }
 
@@ -78,13 +73,7 @@ impl Threads {
     }
 
     /// A thread by its index in the file (V6). One that is not defined is reported and gets a stand-in.
-    pub fn by_index<V: Visitor>(
-        &mut self,
-        raw: u64,
-        text: &mut TextBudget,
-        out: &mut Reporter<'_, V>,
-        offset: u64,
-    ) -> ThreadIndex {
+    pub fn by_index(&mut self, raw: u64, text: &mut TextBudget, out: &mut Reporter<'_>, offset: u64) -> ThreadIndex {
         if let Some(index) = self.by_index.get(&raw) {
             return *index;
         }

@@ -38,7 +38,7 @@ fn block_head(input: &[u8]) -> Parsed<'_, (usize, u8)> {
 }
 
 /// Reads everything behind the magic and the zero word.
-pub fn read<V: Visitor>(path: &Path, source: &mut Source<'_>, order: Order, visitor: &mut V) -> Result<End> {
+pub fn read(path: &Path, source: &mut Source<'_>, order: Order, visitor: &mut dyn Visitor) -> Result<End> {
     let unreadable = |offset, what: String, expected: &str| {
         Err(Error::Unreadable { path: path.to_owned(), offset, what, expected: expected.into() })
     };
@@ -77,7 +77,7 @@ pub fn read<V: Visitor>(path: &Path, source: &mut Source<'_>, order: Order, visi
 }
 
 /// Reads the blocks behind the trace block. Gives whether the end mark was reached.
-fn blocks<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>) -> bool {
+fn blocks<'a>(state: &mut State<'a, '_>, source: &mut Source<'a>) -> bool {
     while !state.stopped {
         live::wait(state, source);
         let at = source.position();
@@ -191,7 +191,7 @@ fn is_unknown_block(bytes: &[u8], at_end: bool) -> bool {
 }
 
 /// Reads one block.
-fn block<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>, size: usize, kind: u8) -> Step {
+fn block<'a>(state: &mut State<'a, '_>, source: &mut Source<'a>, size: usize, kind: u8) -> Step {
     let end = block_end(source, size, kind);
     if kind > LAST_KIND && !matches!(end, BlockEnd::Good) {
         return match end {
@@ -242,8 +242,8 @@ fn block<'a, V: Visitor>(state: &mut State<'a, '_, V>, source: &mut Source<'a>, 
 
 /// Reads what there is of a block whose damage is reported with the bytes behind it. Gives how many bytes at its end
 /// could not be read.
-fn damaged_content<'a, V: Visitor>(
-    state: &mut State<'a, '_, V>,
+fn damaged_content<'a>(
+    state: &mut State<'a, '_>,
     source: &mut Source<'a>,
     kind: u8,
     start: u64,
