@@ -162,7 +162,7 @@ fn path_fits(parts: &[&str], pattern: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracequet_trace::source::store::memory::Memory;
+    use crate::stored::memory::Memory;
 
     const NETTRACE: &[u8] = b"Nettrace\x14\0\0\0!FastSerialization.1";
 

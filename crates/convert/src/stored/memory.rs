@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::object::{Failure, FailureKind, Got, Object, Store, Version, When};
+use tracequet_trace::source::store::{Failure, FailureKind, Got, Object, Store, Version, When};
 
 /// What is called before a write, perhaps by several threads at once.
 pub type Hook = Arc<dyn Fn(&Memory, &str) -> Result<(), Failure> + Send + Sync>;

@@ -7,6 +7,8 @@ mod fetches;
 mod folder;
 mod inputs;
 mod lease;
+#[cfg(test)]
+mod memory;
 mod target;
 
 pub use dataset::{StoredDataset, fetch_dataset};

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::AtomicU32;
 
+use super::super::memory::Memory;
 use arrow_schema::{DataType, Field, Schema};
 use tracequet_dataset::format::AddressType;
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::write::{DatasetOptions, DatasetWriter, Encoders, Encoding, Lake, Put, TableSpec};
-use tracequet_trace::source::store::memory::Memory;
 
 use super::*;
 use crate::lake::head::check_head;

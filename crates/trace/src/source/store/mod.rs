@@ -10,8 +10,6 @@ mod each;
 #[cfg(feature = "cloud")]
 mod failures;
 mod fetched;
-#[cfg(any(test, feature = "testing"))]
-pub mod memory;
 mod object;
 mod open;
 #[cfg(feature = "cloud")]
