@@ -26,12 +26,14 @@ new_environment() {
   if uv_program >/dev/null; then python3 -m venv --clear --without-pip "$1"; else python3 -m venv --clear "$1"; fi
 }
 
-# install_packages PYTHON OPTION|PACKAGE...: installs packages where a Python finds them.
+# install_packages PYTHON OPTION|PACKAGE...: installs packages where a Python finds them, compiled: a program that imports pandas would
+# spend seconds on it, and many do. Where PYTHONPYCACHEPREFIX is set, Python compiles what it imports.
 install_packages() {
-  local python=$1 uv
+  local python=$1 uv compiled=1
   shift
+  [ -z "${PYTHONPYCACHEPREFIX:-}" ] || compiled=0
   if uv=$(uv_program); then
-    UV_SYSTEM_CERTS=1 "$uv" pip install --quiet --python "$python" "$@"
+    UV_SYSTEM_CERTS=1 UV_COMPILE_BYTECODE=$compiled "$uv" pip install --quiet --python "$python" "$@"
   else
     "$python" -m pip install --quiet "$@"
   fi

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use super::skip;
 
@@ -14,9 +15,14 @@ pub fn python(test: &str) -> Option<PathBuf> {
         Some(path) => PathBuf::from(path),
         None => Path::new(env!("CARGO_MANIFEST_DIR")).join("target/venv/bin/python"),
     };
-    let modules = "import duckdb, pandas, polars, pyarrow, pytz";
-    let quiet = Command::new(&python).args(["-c", modules]).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if quiet.is_ok_and(|status| status.success()) {
+    // Asked once: to import all of them takes a second.
+    static HAS_READERS: OnceLock<bool> = OnceLock::new();
+    let has_readers = HAS_READERS.get_or_init(|| {
+        let modules = "import duckdb, pandas, polars, pyarrow, pytz";
+        let quiet = Command::new(&python).args(["-c", modules]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        quiet.is_ok_and(|status| status.success())
+    });
+    if *has_readers {
         return Some(python);
     }
     if cfg!(windows) {
