@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use tracequet::facts::fact::{GcId, NON_GC_HEAP};
 
 use crate::support::callbacks::Facts;
-use crate::support::dual::each_runtime;
+use crate::support::dual::{FEWER, each_runtime};
 
 /// Parts of memory of each collection: start, length, generation.
 type Parts = BTreeMap<GcId, Vec<(u64, u64, u8)>>;
@@ -33,7 +33,7 @@ fn survivors(facts: &Facts) -> Parts {
 fn objects_lie_in_the_bounds_and_those_of_a_full_collection_in_its_ranges() {
     const TEST: &str = "objects_lie_in_the_bounds_and_those_of_a_full_collection_in_its_ranges";
     for runtime in each_runtime(TEST) {
-        let dual = runtime.start(&[], &[("TRACEQUET_OBJECTS", "record")], &["churn"]).ended();
+        let dual = runtime.start(&FEWER, &[("TRACEQUET_OBJECTS", "record")], &["churn"]).ended();
         let facts = dual.callbacks();
         let bounds = parts(
             facts

@@ -52,14 +52,12 @@ fn duckdb_pyarrow_polars_and_pandas_read_every_table() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let mut arguments = vec![schema(at)];
-    for sample in
-        ["gc-churn", "gc-churn-3.1", "server-gc", "heap", "heap-10", "stacks", "events", "events-3.1", "exit-early"]
-    {
-        arguments.push(convert(at, &format!("{sample}-parquet"), &[sample], &[]));
-    }
-    for sample in ["gc-churn", "heap-10", "stacks", "events"] {
-        arguments.push(convert(at, &format!("{sample}-arrow"), &[sample], &["--format", "arrow"]));
-    }
+    // All that were recorded in different ways, in one file for each table.
+    let samples =
+        ["gc-churn", "gc-churn-3.1", "server-gc", "heap", "heap-10", "stacks", "events", "events-3.1", "exit-early"];
+    arguments.push(convert(at, "pack-parquet", &samples, &["--pack", "--append"]));
+    arguments.push(convert(at, "churn-parquet", &["gc-churn"], &[]));
+    arguments.push(convert(at, "heap-arrow", &["heap-10"], &["--format", "arrow"]));
     let two = &["gc-churn", "events"];
     arguments.push(convert(at, "two-parquet", two, &[]));
     arguments.push(convert(at, "two-arrow", two, &["--format", "arrow"]));
