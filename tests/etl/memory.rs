@@ -108,7 +108,8 @@ fn copies_of_a_real_log_take_little_memory() {
         return;
     }
     let Some(log) = shared_file("copies_of_a_real_log_take_little_memory", name) else { return };
-    // 24 of them take 259 MB in a release build, 60 take 330: the symbols and methods that each copy lists anew.
+    // They take 249 MB here, and 320 if each payload table keeps the buffers of a whole batch. In a release build 12 copies take 229 MB,
+    // 24 take 259 and 60 take 330: each lists symbols and methods anew.
     let copies = 12;
     let folder = tempfile::tempdir().expect("a folder");
     let many = folder.path().join("many.etl");
@@ -120,7 +121,7 @@ fn copies_of_a_real_log_take_little_memory() {
         summary.tables.into_iter().map(|t| (t.name, t.rows)).collect::<std::collections::BTreeMap<_, _>>()
     };
     let (all, once) = (rows(&many), rows(&log.path));
-    assert!(peak_mb().is_none_or(|peak| peak < 340), "{:?} MB", peak_mb());
+    assert!(peak_mb().is_none_or(|peak| peak < 280), "{:?} MB", peak_mb());
     assert!(all.keys().eq(once.keys()));
     let is_told = |table: &str| {
         // Which of many events of one time and thread a stack belongs to is unknown. The header event occurs once.

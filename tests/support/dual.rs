@@ -27,7 +27,8 @@ fn home() -> PathBuf {
     PathBuf::from(std::env::var_os("HOME").unwrap_or_default())
 }
 
-/// A quarter of the collections, for recordings that have all objects of each.
+/// Settings with an allocation budget four times as large, so that there are a quarter of the collections: for recordings that list all
+/// objects of each.
 pub const FEWER: [(&str, &str); 1] = [("GCgen0size", "600000")];
 
 /// The runtimes of this machine: `DOTNET_ROOT`, .NET Core 3.1 from PyPI and a .NET 10 kit, where they are there.
