@@ -16,9 +16,9 @@ pub(super) struct Folder {
 impl Folder {
     /// A new one, empty.
     pub(super) fn new() -> Result<Folder> {
-        let folder =
-            tempfile::Builder::new().prefix("tracequet-").tempdir().map_err(Error::io("temporary directory"))?;
-        Ok(Folder { _unfinished: Unfinished::new(folder.path(), &[]), folder })
+        let make = || tempfile::Builder::new().prefix("tracequet-").tempdir();
+        let (folder, unfinished) = Unfinished::make(&[], make).map_err(Error::io("temporary directory"))?;
+        Ok(Folder { _unfinished: unfinished, folder })
     }
 
     /// Where it is.

@@ -29,10 +29,17 @@ pub(super) struct Committing {
 pub struct Growing(PathBuf);
 
 impl Growing {
-    /// Puts a directory on the list, with the parents that were made for it.
-    pub fn new(folder: &Path, made: &[PathBuf]) -> Growing {
-        lock().push(Entry { folder: folder.to_owned(), made: made.to_vec() });
-        Growing(folder.to_owned())
+    /// Makes a directory and puts it on the list, with the parents that are made for it. A program that is asked to end meanwhile waits
+    /// until it is on the list, or comes first; then this never returns.
+    pub fn make<F: AsRef<Path>, E>(
+        parents: &[PathBuf],
+        make: impl FnOnce() -> Result<F, E>,
+    ) -> Result<(F, Growing), E> {
+        let mut entries = lock();
+        let made = make()?;
+        let folder = made.as_ref().to_owned();
+        entries.push(Entry { folder: folder.clone(), made: parents.to_vec() });
+        Ok((made, Growing(folder)))
     }
 }
 
@@ -72,4 +79,27 @@ pub fn abandon_all() {
 
 fn lock() -> MutexGuard<'static, Vec<Entry>> {
     GROWING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_listed(folder: &Path) -> bool {
+        lock().iter().any(|entry| entry.folder == folder)
+    }
+
+    #[test]
+    fn a_directory_is_made_while_the_list_is_held_and_is_on_it_until_it_is_done() {
+        let make = || {
+            assert!(GROWING.try_lock().is_err(), "a signal here would leave the directory");
+            tempfile::tempdir()
+        };
+        let (folder, listed) = Growing::make(&[], make).unwrap();
+        assert!(is_listed(folder.path()));
+        drop(listed);
+        assert!(!is_listed(folder.path()));
+        let failed: Result<(tempfile::TempDir, Growing), &str> = Growing::make(&[], || Err("no room"));
+        assert_eq!(failed.unwrap_err(), "no room");
+    }
 }

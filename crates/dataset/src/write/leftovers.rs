@@ -71,6 +71,12 @@ impl Hidden {
     }
 }
 
+impl AsRef<Path> for Hidden {
+    fn as_ref(&self) -> &Path {
+        self.path()
+    }
+}
+
 /// Removes what killed runs left beside the dataset `name`. A dataset that was moved aside, and that nothing took the
 /// place of, is put back. Best effort: what cannot be removed does no harm.
 pub(super) fn remove(parent: &Path, name: &str) {

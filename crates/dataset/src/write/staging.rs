@@ -42,19 +42,20 @@ impl Staging {
         }
         let (target, inputs, made) = (target.clone(), inputs.to_vec(), missing(parent));
         let mut staging = Staging { target, overwrite, inputs, growing: None, listed: None, made };
-        fs::create_dir_all(parent).map_err(Error::io(parent))?;
-        let growing = Hidden::beside(parent, &name, Role::New).map_err(Error::io(&staging.target))?;
-        staging.listed = Some(Growing::new(growing.path(), &staging.made));
-        staging.growing = Some(growing);
+        let (growing, listed) = Growing::make(&staging.made, || {
+            fs::create_dir_all(parent).map_err(Error::io(parent))?;
+            Hidden::beside(parent, &name, Role::New).map_err(Error::io(&staging.target))
+        })?;
+        (staging.growing, staging.listed) = (Some(growing), Some(listed));
         Ok(staging)
     }
 
     /// Makes a hidden directory in `folder`, for files that move from there to places in the folder.
     pub(super) fn inside(folder: &Path) -> Result<Staging> {
-        let growing = Hidden::beside(folder, PART, Role::New).map_err(Error::io(folder))?;
-        let listed = Some(Growing::new(growing.path(), &[]));
-        let target = folder.to_owned();
-        Ok(Staging { target, overwrite: false, inputs: Vec::new(), growing: Some(growing), listed, made: Vec::new() })
+        let make = || Hidden::beside(folder, PART, Role::New).map_err(Error::io(folder));
+        let (growing, listed) = Growing::make(&[], make)?;
+        let (growing, listed, target) = (Some(growing), Some(listed), folder.to_owned());
+        Ok(Staging { target, overwrite: false, inputs: Vec::new(), growing, listed, made: Vec::new() })
     }
 
     /// The directory to write into.
