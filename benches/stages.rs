@@ -1,6 +1,6 @@
-//! What each stage costs on the samples, beside its floor: `cargo bench`. The floor of a stage is the least that any program has to do
-//! for it: read the bytes, copy the payloads, sort the rows, copy the columns, encode them with the plain writer of parquet. For whole
-//! programs on large recordings: `benches/compare.sh` and `benches/floor.py`.
+//! What each stage costs on the samples, beside its floor: `cargo bench -p tracequet-benches`. The floor of a stage is the least that any
+//! program has to do for it: read the bytes, copy the payloads, sort the rows, copy the columns, encode them with the plain writer of
+//! parquet. For whole programs on large recordings: `benches/compare.sh` and `benches/floor.py`.
 
 #![allow(clippy::expect_used, reason = "a benchmark may stop where it stands")]
 
@@ -96,7 +96,7 @@ impl<F: FnMut(&Event<'_>)> EventVisitor for Each<F> {
 }
 
 fn path(sample: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(sample)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples").join(sample)
 }
 
 fn read(sample: &str, stage: Stage, order: Order) -> u64 {

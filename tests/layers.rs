@@ -52,7 +52,10 @@ fn files(folder: &str) -> Vec<(PathBuf, String)> {
 #[test]
 fn every_crate_is_looked_at() {
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("a manifest");
-    assert!(manifest.contains(r#"members = ["crates/*", "python", "schemas"]"#), "CRATES follows the members");
+    assert!(
+        manifest.contains(r#"members = ["benches", "crates/*", "python", "schemas"]"#),
+        "CRATES follows the members"
+    );
     for entry in std::fs::read_dir(root().join("crates")).expect("a readable folder") {
         let name = format!("crates/{}/src", entry.expect("an entry").file_name().to_string_lossy());
         assert!(CRATES.contains(&name.as_str()), "{name}");
