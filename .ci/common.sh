@@ -27,7 +27,7 @@ new_environment() {
 }
 
 # install_packages PYTHON OPTION|PACKAGE...: installs packages where a Python finds them, compiled: a program that imports pandas would
-# spend seconds on it, and many do. Where PYTHONPYCACHEPREFIX is set, Python compiles what it imports.
+# spend seconds on it, and many do. Behind `compile_on_import` they are not.
 install_packages() {
   local python=$1 uv compiled=1
   shift
@@ -37,6 +37,13 @@ install_packages() {
   else
     "$python" -m pip install --quiet "$@"
   fi
+}
+
+# compile_on_import FOLDER: from here on Python compiles what it imports, and keeps that in the folder for all processes. For packages
+# that are large and of which little is imported.
+compile_on_import() {
+  export PYTHONPYCACHEPREFIX=$1
+  unset PYTHONDONTWRITEBYTECODE
 }
 
 # Prints the full path of the Python that has the readers of our files: TRACEQUET_PYTHON, or the environment that .ci/packages makes.

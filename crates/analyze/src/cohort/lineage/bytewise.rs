@@ -20,7 +20,7 @@ fn holder<T: Copy>(spans: &[(u64, u64, T)], address: u64) -> Option<T> {
 fn ranges_at_random_are_followed_as_each_byte_by_itself() {
     const SPACE: u64 = 1024;
     let (mut alive_bytes, mut unknown_bytes, mut ended) = (0, 0, 0);
-    for seed in 1..=300_u64 {
+    for seed in 1..=120_u64 {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let mut lineage = Lineage::new();
         // What each byte may be: of which cohorts. Several move to one place where ranges contradict each other.
@@ -150,5 +150,5 @@ fn ranges_at_random_are_followed_as_each_byte_by_itself() {
             alive_bytes += bytes.len();
         }
     }
-    assert!(alive_bytes > 100_000 && unknown_bytes > 10_000 && ended > 300, "{alive_bytes} {unknown_bytes} {ended}");
+    assert!(alive_bytes > 40_000 && unknown_bytes > 4_000 && ended > 120, "{alive_bytes} {unknown_bytes} {ended}");
 }
