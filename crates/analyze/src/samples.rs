@@ -298,11 +298,10 @@ mod tests {
     }
 
     #[test]
-    fn many_runs_take_no_time() {
-        let runs = |shift: u32| (0..50_000).map(|n| f64::from((n * 7919 + shift) % 10_007)).collect::<Vec<_>>();
-        let began = std::time::Instant::now();
+    fn runs_are_not_compared_pair_by_pair() {
+        // So many pairs would take hours.
+        let runs = |shift: u32| (0..200_000).map(|n| f64::from((n * 7919 + shift) % 10_007)).collect::<Vec<_>>();
         assert!(mann_whitney(&runs(0), &runs(1)).unwrap() > 0.5);
-        assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
     }
 
     #[test]

@@ -258,11 +258,11 @@ mod tests {
             path: String::new(),
             metadata_id: 7,
         };
-        mappings.list.extend((0..100_000).map(|_| mapping()));
-        let (mut bytes, began) = (Bytes::default(), std::time::Instant::now());
+        // Each with all others would take hours, and a text for each 6 GB.
+        mappings.list.extend((0..400_000).map(|_| mapping()));
+        let mut bytes = Bytes::default();
         mappings.finish(0, &mut bytes);
-        assert_eq!(bytes.0, 900_000);
-        assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+        assert_eq!(bytes.0, 3_600_000);
     }
 
     fn symbol(mappings: &mut Mappings) {

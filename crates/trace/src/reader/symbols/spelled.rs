@@ -57,16 +57,19 @@ mod tests {
 
     #[test]
     fn a_name_that_doubles_itself_again_and_again_stays_as_it_is() {
-        // Each parameter is a pair of what came before.
-        let pair = |n: usize| match n {
-            0 => "S0_S0_".to_owned(),
-            n => format!("S{n}_S{n}_"),
+        // `f<A>` with parameters each of which is a pair of the one before. The fourth type of the name is the first pair.
+        let doubled = |times: u32| -> String {
+            let types =
+                (3..36).filter_map(|number| char::from_digit(number, 36)).map(|digit| digit.to_ascii_uppercase());
+            let pairs: String = types.take(times as usize).map(|digit| format!("S1_IS{digit}_S{digit}_E")).collect();
+            format!("_Z1fI1AE1PI1AS0_E{pairs}")
         };
-        let doubled: String = (0..9).map(|n| format!("1PI{}E", pair(n))).collect();
-        let compiled = format!("_Z1fI1AE1PI1AS0_E{doubled}");
-        let begin = std::time::Instant::now();
-        assert!(spelled(&compiled).len() <= MAX_SPELLED);
-        assert!(spelled(&"_Z".repeat(100_000)).len() == 200_000);
-        assert!(begin.elapsed() < std::time::Duration::from_secs(20));
+        assert_eq!(spelled(&doubled(1)), "P<A, A> f<A>(P<P<A, A>, P<A, A> >)");
+        assert!(spelled(&doubled(8)).len() > 6000);
+        // Of 100 kB, and of 60 GB.
+        for times in [12, 33] {
+            assert_eq!(spelled(&doubled(times)), doubled(times));
+        }
+        assert_eq!(spelled(&"_Z".repeat(100_000)).len(), 200_000);
     }
 }

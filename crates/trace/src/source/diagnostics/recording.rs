@@ -457,7 +457,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         #[cfg(unix)]
         let _listener = std::os::unix::net::UnixListener::bind(folder.path().join("silent")).unwrap();
-        for (name, silence, longest) in [("nobody", 300, 60_000), ("silent", 60_000, 300)] {
+        // A patience that is not looked at ends no test.
+        const HOUR: u64 = 3_600_000;
+        for (name, silence, longest) in [("nobody", 300, HOUR), ("silent", HOUR, 300)] {
             if cfg!(not(unix)) && name == "silent" {
                 continue;
             }
@@ -468,9 +470,7 @@ mod tests {
             };
             let target = Target::Port(diagnostics_port::Port::from_path(&folder.path().join(name)));
             let [silence, longest] = [silence, longest].map(Duration::from_millis);
-            let began = Instant::now();
             end_session(&control, &target, 1, Some(Duration::ZERO), &Patience { silence, longest });
-            assert!(began.elapsed() < Duration::from_secs(20), "{name}: {:?}", began.elapsed());
             assert!(
                 matches!(&control.lock().ended, Some(Reason::Failed(why)) if why.contains("did not end")),
                 "{name}"
