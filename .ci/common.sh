@@ -27,7 +27,7 @@ new_environment() {
 }
 
 # install_packages PYTHON OPTION|PACKAGE...: installs packages where a Python finds them, compiled: a program that imports pandas would
-# spend seconds on it, and many do. Behind `compile_on_import` they are not.
+# spend seconds on it, and many do. After `compile_on_import` they are installed uncompiled.
 install_packages() {
   local python=$1 uv compiled=1
   shift

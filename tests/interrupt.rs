@@ -63,7 +63,7 @@ fn a_signal_leaves_what_was_there() {
     child.stdin.as_mut().unwrap().write_all(&recording[..recording.len() / 2]).unwrap();
     wait_for("the hidden directory", || names(folder.path()).len() > 1);
     Command::new("kill").args(["-s", "TERM", &child.id().to_string()]).status().unwrap();
-    // `wait` would close its input first, and it might end by that.
+    // `wait` closes the input of the conversion first, which could end it in place of the signal.
     wait_for("its end", || child.try_wait().unwrap().is_some());
     assert_eq!(child.wait().unwrap().code(), Some(143));
     assert_eq!((names(folder.path()), names(&out).len()), (vec!["out".to_owned()], before));

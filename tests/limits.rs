@@ -239,7 +239,7 @@ fn no_recording_makes_a_reader_repeat_itself_without_a_bound() {
     for sub in ["", "net10", "damaged", "v6-writer"] {
         for trace in traces_in(&folder.join(sub)) {
             let recording = Recording::open(&trace.path);
-            // This would take hours.
+            // A repetition without a bound would keep the test from ending.
             for event in &recording.events {
                 recording.with_event(event, |event| event.fields().is_ok());
             }

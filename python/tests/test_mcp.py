@@ -156,7 +156,7 @@ def test_arrow_datasets_answer_as_others_do(root):
 
 
 def test_a_query_has_all_views_whether_or_not_it_names_them(root):
-    """Only the views that a query mentions are made first."""
+    """At first only the views are made that a query mentions, and all when it asks for others."""
     queries = (
         "SELECT count(*) FROM GC",
         'SELECT count(*) FROM "gc" JOIN "gc_summary" USING (trace_id, gc_id)',

@@ -31,7 +31,7 @@ def spark():
     os.environ["PYSPARK_PYTHON"] = sys.executable
     # Wherever the machine's name leads.
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    # The Java of the driver and of the executors: each lives for a minute or two, in which its second compiler does not pay.
+    # For the driver and the executors: they live for two minutes, which is too short for Java's optimising compiler to pay.
     os.environ["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     session = (
         SparkSession.builder.master("local-cluster[2,1,1024]")

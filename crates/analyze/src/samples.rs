@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn runs_are_not_compared_pair_by_pair() {
-        // So many pairs would take hours.
+        // Work for each of the 40 billion pairs would take minutes.
         let runs = |shift: u32| (0..200_000).map(|n| f64::from((n * 7919 + shift) % 10_007)).collect::<Vec<_>>();
         assert!(mann_whitney(&runs(0), &runs(1)).unwrap() > 0.5);
     }

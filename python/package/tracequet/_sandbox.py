@@ -14,11 +14,11 @@ import re
 import sys
 from typing import Any, Dict, List, Set, Tuple
 
-# A view of a table in `views.sql`: its name, what stands before the files, and the files.
-_VIEW = re.compile(r"""^CREATE OR REPLACE VIEW "((?:[^"]|"")+)" AS SELECT (.*)FROM read_(parquet|arrow)\('((?:[^']|'')*)'\);$""")
+# The view of a table in `views.sql`: its name, what stands before the files, and the files.
+_TABLE = re.compile(r"""^CREATE OR REPLACE VIEW "((?:[^"]|"")+)" AS SELECT (.*)FROM read_(parquet|arrow)\('((?:[^']|'')*)'\);$""")
 
-# What any other statement of the script makes.
-_MADE = re.compile(r'CREATE OR REPLACE (?:VIEW|MACRO) (?:"((?:[^"]|"")+)"|(\w+))')
+# Any view or macro of `views.sql`: which of both, and its name. Names of tables are in quotes.
+MADE = re.compile(r'CREATE OR REPLACE (?P<kind>VIEW|MACRO) (?:"(?P<quoted>(?:[^"]|"")+)"|(?P<name>\w+))')
 
 # A query with one of these asks which tables there are.
 _CATALOG = re.compile(r"\b(show|describe|summarize|information_schema|(duckdb|pg|pragma|sqlite)_\w+)\b", re.IGNORECASE)
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 class _NoPandas:
-    """Finds no pandas. pyarrow imports it where it is installed, and this is half of the time of a short query."""
+    """Hides pandas from pyarrow, which imports it where it is installed: that would take half of the time of a short query."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         if name.partition(".")[0] == "pandas":
@@ -77,7 +77,7 @@ def _answer(request: Dict[str, Any]) -> Dict[str, Any]:
     try:
         answer = _connection(request, whole=False).execute(statements[0])
     except duckdb.CatalogException:
-        # The name may be made by the query, and DuckDB proposes names that are like an unknown one.
+        # A query can put a name together, and the message of an unknown name proposes views that have similar ones.
         answer = _connection(request, whole=True).execute(statements[0])
     names = [column[0] for column in answer.description]
     types = [str(column[1]) for column in answer.description]
@@ -95,7 +95,7 @@ def _answer(request: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _connection(request: Dict[str, Any], whole: bool) -> Any:
-    """DuckDB with the views of a dataset, or only with those that the query needs, which takes a tenth of the time."""
+    """DuckDB with all views of a dataset, or with those that the query needs, which takes less time."""
     import duckdb
 
     connection = duckdb.connect(
@@ -115,7 +115,7 @@ def _connection(request: Dict[str, Any], whole: bool) -> Any:
 
 
 def _script(root: str) -> List[str]:
-    """The statements of `views.sql`, without those that load DuckDB's reader of Arrow files, which is not needed here."""
+    """The statements of `views.sql` without comments. Those that load DuckDB's reader of Arrow files are left out: pyarrow reads these."""
     import duckdb
 
     with open(inside(root, os.path.join(root, "views.sql")), encoding="utf-8") as file:
@@ -125,20 +125,21 @@ def _script(root: str) -> List[str]:
 
 
 def _needed(statements: List[str], query: str) -> List[str]:
-    """The statements without those that make what neither the query nor another needed one mentions. Each stands behind those that it
-    needs."""
+    """The statements whose view or macro is mentioned by the query, or by another statement that is needed; and all that make neither.
+    A statement comes after those that it needs."""
     needed: List[str] = []
     mentioned = _names(query)
-    for text in reversed(statements):
-        made = _MADE.match(text)
-        if made is None or (made.group(1) or made.group(2)).lower() in mentioned:
-            needed.append(text)
-            mentioned |= _names(text)
+    for statement in reversed(statements):
+        made = MADE.match(statement)
+        name = made and (made["quoted"] or made["name"]).lower()
+        if name is None or name in mentioned:
+            needed.append(statement)
+            mentioned |= _names(statement)
     return needed[::-1]
 
 
 def _names(text: str) -> Set[str]:
-    """The words of a text of SQL and what stands in double quotes, in lower case."""
+    """All that may be a name in SQL, in lower case: words, and texts in double quotes."""
     lower = text.lower()
     return {*re.findall(r"\w+", lower), *re.findall(r'"((?:[^"]|"")+)"', lower)}
 
@@ -173,20 +174,21 @@ def _value(value: Any, letters: int) -> Any:
 
 
 def _register(connection: Any, root: str, statement: str) -> str:
-    """The statement; where it makes the view of a table, the files are handed to DuckDB, and the view is over what was handed over."""
+    """The statement to run. For the view of a table, pyarrow opens the files, DuckDB gets them under a name of their own, and the view is
+    over that name. Any other statement stays as it is."""
+    table = _TABLE.match(statement)
+    if table is None:
+        return statement
     import pyarrow.dataset
 
-    view = _VIEW.match(statement)
-    if view is None:
-        return statement
-    name, _, kind, place = (text.replace("''", "'").replace('""', '"') for text in view.groups())
+    name, _, kind, place = (text.replace("''", "'").replace('""', '"') for text in table.groups())
     files = [inside(root, path) for path in _files(root, place)]
     source = pyarrow.dataset.dataset(files, format="ipc" if kind == "arrow" else "parquet", partitioning=None)
     own = f"files of {name}"
     connection.register(own, source)
     quoted, of = name.replace('"', '""'), own.replace('"', '""')
     # What stands before is the key of the only recording: a text.
-    return f'CREATE OR REPLACE VIEW "{quoted}" AS SELECT {view.group(2)}FROM "{of}";'
+    return f'CREATE OR REPLACE VIEW "{quoted}" AS SELECT {table.group(2)}FROM "{of}";'
 
 
 def _files(root: str, place: str) -> List[str]:

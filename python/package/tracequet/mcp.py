@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -354,14 +353,13 @@ def _views(dataset: str) -> Dict[str, Tuple[str, bool]]:
     found: Dict[str, Tuple[str, bool]] = {}
     comments: List[str] = []
     for line in lines:
-        made = re.match(r'CREATE OR REPLACE (VIEW|MACRO) (?:"[^"]*"|(\w+))', line)
+        made = _sandbox.MADE.match(line)
         if line.startswith("--"):
             if not line.startswith("-- needs:"):
                 comments.append(line[2:].strip())
         elif made:
-            name = made.group(2)
-            if name:
-                found.setdefault(name, (" ".join(comments), made.group(1) == "MACRO"))
+            if made["name"]:
+                found.setdefault(made["name"], (" ".join(comments), made["kind"] == "MACRO"))
             comments = []
     return found
 

@@ -29,8 +29,8 @@ pub(super) struct Committing {
 pub struct Growing(PathBuf);
 
 impl Growing {
-    /// Makes a directory and puts it on the list, with the parents that are made for it. A program that is asked to end meanwhile waits
-    /// until it is on the list, or comes first; then this never returns.
+    /// Makes a directory and puts it on the list, with the parents that are made for it. [`abandon_all`] waits until this is done, so
+    /// that it removes the directory as well. Called after [`abandon_all`], this waits until the process ends.
     pub fn make<F: AsRef<Path>, E>(
         parents: &[PathBuf],
         make: impl FnOnce() -> Result<F, E>,
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_made_while_the_list_is_held_and_is_on_it_until_it_is_done() {
+    fn a_directory_is_on_the_list_from_when_it_is_made_until_it_is_dropped() {
         let make = || {
             assert!(GROWING.try_lock().is_err(), "a signal here would leave the directory");
             tempfile::tempdir()

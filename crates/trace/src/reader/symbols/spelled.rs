@@ -57,7 +57,8 @@ mod tests {
 
     #[test]
     fn a_name_that_doubles_itself_again_and_again_stays_as_it_is() {
-        // `f<A>` with parameters each of which is a pair of the one before. The fourth type of the name is the first pair.
+        // A function whose parameters are pairs, each of the parameter before it twice. `S1_` is the template `P`, and `S3_` the type that
+        // the function returns, `P<A, A>`; the first parameter is a pair of that and becomes `S4_`.
         let doubled = |times: u32| -> String {
             let types =
                 (3..36).filter_map(|number| char::from_digit(number, 36)).map(|digit| digit.to_ascii_uppercase());
@@ -66,7 +67,7 @@ mod tests {
         };
         assert_eq!(spelled(&doubled(1)), "P<A, A> f<A>(P<P<A, A>, P<A, A> >)");
         assert!(spelled(&doubled(8)).len() > 6000);
-        // Of 100 kB, and of 60 GB.
+        // Spelled out, these names have 100 kB and 60 GB.
         for times in [12, 33] {
             assert_eq!(spelled(&doubled(times)), doubled(times));
         }
