@@ -26,21 +26,19 @@ new_environment() {
   if uv_program >/dev/null; then python3 -m venv --clear --without-pip "$1"; else python3 -m venv --clear "$1"; fi
 }
 
-# install_packages PYTHON OPTION|PACKAGE...: installs packages where a Python finds them, compiled: a program that imports pandas would
-# spend seconds on it, and many do. After `compile_on_import` they are installed uncompiled.
+# install_packages PYTHON OPTION|PACKAGE...: installs packages where a Python finds them. They are large, and little of them is imported:
+# Python compiles that when it is imported first, and keeps it.
 install_packages() {
-  local python=$1 uv compiled=1
+  local python=$1 uv
   shift
-  [ -z "${PYTHONPYCACHEPREFIX:-}" ] || compiled=0
   if uv=$(uv_program); then
-    UV_SYSTEM_CERTS=1 UV_COMPILE_BYTECODE=$compiled "$uv" pip install --quiet --python "$python" "$@"
+    UV_SYSTEM_CERTS=1 "$uv" pip install --quiet --python "$python" "$@"
   else
-    "$python" -m pip install --quiet "$@"
+    "$python" -m pip install --quiet --no-compile "$@"
   fi
 }
 
-# compile_on_import FOLDER: from here on Python compiles what it imports, and keeps that in the folder for all processes. For packages
-# that are large and of which little is imported.
+# compile_on_import FOLDER: from here on what Python compiles is kept in the folder, for all processes, and not among the sources.
 compile_on_import() {
   export PYTHONPYCACHEPREFIX=$1
   unset PYTHONDONTWRITEBYTECODE
@@ -50,7 +48,7 @@ compile_on_import() {
 readers_python() {
   local python
   for python in ${TRACEQUET_PYTHON:+"$TRACEQUET_PYTHON"} target/venv/bin/python; do
-    if "$python" -c 'import duckdb, pandas, polars, pyarrow, pytz' 2>/dev/null; then
+    if "$python" -c 'import duckdb, pandas, polars, pyarrow.feather, pyarrow.parquet, pytz' 2>/dev/null; then
       "$python" -c 'import os, sys; print(os.path.abspath(sys.executable))'
       return
     fi
