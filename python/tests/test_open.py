@@ -108,7 +108,8 @@ def test_a_dataset_opens_in_either_format_and_layout(tmp_path, dataset, lake):
         trace = tracequet.open(path)
         assert trace["gc"].to_arrow().num_rows == 19
         assert trace["gc"].select("gc_id").to_arrow().column_names == ["gc_id"]
-        assert trace.sql("SELECT count(*) FROM gc").fetchall() == [(19,)]
+        for query in ("SELECT count(*) FROM gc", "SELECT count(*) FROM GC", 'SELECT count(*) FROM "gc"'):
+            assert trace.sql(query).fetchall() == [(19,)], (path, query)
         assert str(CHURN) in trace._repr_html_()
     both = tracequet.open(lake)
     assert len(both.recordings) == 2

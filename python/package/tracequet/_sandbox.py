@@ -128,17 +128,17 @@ def _needed(statements: List[str], query: str) -> List[str]:
     """The statements whose view or macro is mentioned by the query, or by another statement that is needed; and all that make neither.
     A statement comes after those that it needs."""
     needed: List[str] = []
-    mentioned = _names(query)
+    mentioned = names_in(query)
     for statement in reversed(statements):
         made = MADE.match(statement)
         name = made and (made["quoted"] or made["name"]).lower()
         if name is None or name in mentioned:
             needed.append(statement)
-            mentioned |= _names(statement)
+            mentioned |= names_in(statement)
     return needed[::-1]
 
 
-def _names(text: str) -> Set[str]:
+def names_in(text: str) -> Set[str]:
     """All that may be a name in SQL, in lower case: words, and texts in double quotes."""
     lower = text.lower()
     return {*re.findall(r"\w+", lower), *re.findall(r'"((?:[^"]|"")+)"', lower)}
