@@ -4,6 +4,8 @@
 //! it. What is asynchronous is in `remote.rs`, which needs the feature `cloud`.
 
 mod address;
+#[cfg(any(feature = "cloud", test))]
+mod answers;
 #[cfg(feature = "cloud")]
 mod connect;
 mod each;
