@@ -389,7 +389,7 @@ print(peak() - before, read >> 20)
 
 
 def test_every_view_answers(dataset, lake):
-    for path in (CHURN, dataset, lake):
+    for path in (dataset, lake):
         trace = tracequet.open(path)
         trace.sql("SELECT 1")
         views = [name for name, in trace.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()]
