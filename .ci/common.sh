@@ -26,8 +26,8 @@ new_environment() {
   if uv_program >/dev/null; then python3 -m venv --clear --without-pip "$1"; else python3 -m venv --clear "$1"; fi
 }
 
-# install_packages PYTHON OPTION|PACKAGE...: installs packages where a Python finds them. They are large, and little of them is imported:
-# Python compiles that when it is imported first, and keeps it.
+# install_packages PYTHON OPTION|PACKAGE...: installs packages where a Python finds them. Their modules are not compiled here: they are
+# many, few are imported, and Python compiles those at their first import and keeps them.
 install_packages() {
   local python=$1 uv
   shift
@@ -48,6 +48,7 @@ compile_on_import() {
 readers_python() {
   local python
   for python in ${TRACEQUET_PYTHON:+"$TRACEQUET_PYTHON"} target/venv/bin/python; do
+    # All that tests import: this compiles it once, where the tests would compile it again and again.
     if "$python" -c 'import duckdb, pandas, polars, pyarrow.feather, pyarrow.parquet, pytz' 2>/dev/null; then
       "$python" -c 'import os, sys; print(os.path.abspath(sys.executable))'
       return

@@ -110,6 +110,9 @@ def test_a_dataset_opens_in_either_format_and_layout(tmp_path, dataset, lake):
         assert trace["gc"].select("gc_id").to_arrow().column_names == ["gc_id"]
         for query in ("SELECT count(*) FROM gc", "SELECT count(*) FROM GC", 'SELECT count(*) FROM "gc"'):
             assert trace.sql(query).fetchall() == [(19,)], (path, query)
+        # A quote in a text does not hide a name in quotes that comes after it.
+        starts = next(name for name in trace.tables if name.endswith("/GCStart"))
+        assert trace.sql(f"SELECT '\"', count(*) FROM \"{starts}\"").fetchall() == [('"', trace[starts].to_arrow().num_rows)], path
         assert str(CHURN) in trace._repr_html_()
     both = tracequet.open(lake)
     assert len(both.recordings) == 2
@@ -389,7 +392,7 @@ print(peak() - before, read >> 20)
 
 
 def test_every_view_answers(dataset, lake):
-    for path in (dataset, lake):
+    for path in (CHURN, dataset, lake):
         trace = tracequet.open(path)
         trace.sql("SELECT 1")
         views = [name for name, in trace.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()]

@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// What waits in memory is the process's: the end of a file of another test would take it along.
+    /// Chunks that wait in memory belong to the process: a test that ends another file would take them.
     #[test]
     fn what_finds_no_room_in_the_file_comes_into_it_later() {
         alone("log::tests::records_without_a_helper");

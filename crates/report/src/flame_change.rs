@@ -11,7 +11,7 @@ use crate::html::{Cell, Rows, numbers, words};
 use crate::packed::Bytes;
 use crate::units::{count, counted};
 
-/// Functions that are shown by themselves; the calls of others are their callers'.
+/// The most functions that get a place of their own; the calls of others count for their callers.
 const MAX_FUNCTIONS: usize = 1 << 20;
 
 /// What the share of a node is multiplied by, so that it is compared as a whole number.

@@ -125,20 +125,19 @@ def _script(root: str) -> List[str]:
 
 
 def _needed(statements: List[str], query: str) -> List[str]:
-    """The statements whose view or macro is mentioned by the query, or by another statement that is needed; and all that make neither.
-    A statement comes after those that it needs."""
+    """The statements that make a view or macro which the query or another needed statement mentions, and those that make neither. In the
+    script a statement comes after those that it needs."""
     needed: List[str] = []
-    mentioned = names_in(query)
+    mentioned = _names(query)
     for statement in reversed(statements):
         made = MADE.match(statement)
-        name = made and (made["quoted"] or made["name"]).lower()
-        if name is None or name in mentioned:
+        if not made or (made["quoted"] or made["name"]).lower() in mentioned:
             needed.append(statement)
-            mentioned |= names_in(statement)
+            mentioned |= _names(statement)
     return needed[::-1]
 
 
-def names_in(text: str) -> Set[str]:
+def _names(text: str) -> Set[str]:
     """All that may be a name in SQL, in lower case: words, and texts in double quotes."""
     lower = text.lower()
     return {*re.findall(r"\w+", lower), *re.findall(r'"((?:[^"]|"")+)"', lower)}
@@ -176,19 +175,19 @@ def _value(value: Any, letters: int) -> Any:
 def _register(connection: Any, root: str, statement: str) -> str:
     """The statement to run. For the view of a table, pyarrow opens the files, DuckDB gets them under a name of their own, and the view is
     over that name. Any other statement stays as it is."""
-    table = _TABLE.match(statement)
-    if table is None:
+    match = _TABLE.match(statement)
+    if not match:
         return statement
     import pyarrow.dataset
 
-    name, _, kind, place = (text.replace("''", "'").replace('""', '"') for text in table.groups())
+    name, _, kind, place = (text.replace("''", "'").replace('""', '"') for text in match.groups())
     files = [inside(root, path) for path in _files(root, place)]
     source = pyarrow.dataset.dataset(files, format="ipc" if kind == "arrow" else "parquet", partitioning=None)
     own = f"files of {name}"
     connection.register(own, source)
     quoted, of = name.replace('"', '""'), own.replace('"', '""')
     # What stands before is the key of the only recording: a text.
-    return f'CREATE OR REPLACE VIEW "{quoted}" AS SELECT {table.group(2)}FROM "{of}";'
+    return f'CREATE OR REPLACE VIEW "{quoted}" AS SELECT {match.group(2)}FROM "{of}";'
 
 
 def _files(root: str, place: str) -> List[str]:

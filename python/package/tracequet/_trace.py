@@ -11,7 +11,7 @@ import tempfile
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
-from . import _commands, _format, _html, _inputs, _sandbox, _tracequet
+from . import _commands, _format, _html, _inputs, _tracequet
 from ._commands import Path, Time
 from ._errors import Loss, UsageError, warn
 from ._findings import Findings, Text
@@ -335,9 +335,8 @@ class DatasetTrace(Trace):
                 self._views_made = True
             return
         # DuckDB reads Arrow files with an extension only: the tables that are named are read into memory, without views.
-        mentioned = _sandbox.names_in(query)
         for name in self.tables:
-            if name.lower() in mentioned:
+            if re.search(rf"(?<![\w/]){re.escape(name)}(?![\w/])", query, re.IGNORECASE):
                 connection.register(name, self[name].to_arrow())
 
     def _dataset(self) -> str:

@@ -457,9 +457,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         #[cfg(unix)]
         let _listener = std::os::unix::net::UnixListener::bind(folder.path().join("silent")).unwrap();
-        // In each case the other limit is an hour: the test would wait for it if the short one were ignored.
+        // The port `absent` has no listener, the port `silent` one that never answers. The limit that is not tested is an hour: the test would
+        // wait for it if the short one were ignored.
         const HOUR: u64 = 3_600_000;
-        for (name, silence, longest) in [("nobody", 300, HOUR), ("silent", HOUR, 300)] {
+        for (name, silence, longest) in [("absent", 300, HOUR), ("silent", HOUR, 300)] {
             if cfg!(not(unix)) && name == "silent" {
                 continue;
             }

@@ -27,7 +27,8 @@ pub(super) fn of(error: &object_store::Error) -> Failure {
 }
 
 fn generic(error: &object_store::Error) -> (FailureKind, String) {
-    if let Some(answer) = answers::of(&error.to_string()) {
+    let text = error.to_string();
+    if let Some(answer) = answers::of(&text) {
         return answer;
     }
     let http = causes(error).find_map(|cause| cause.downcast_ref::<HttpError>());
@@ -36,7 +37,7 @@ fn generic(error: &object_store::Error) -> (FailureKind, String) {
         Some(HttpErrorKind::Connect) => format!("cannot be reached: {root}"),
         Some(HttpErrorKind::Timeout) => format!("gave no answer in time: {root}"),
         Some(_) => format!("the connection broke: {root}"),
-        None => redacted(&error.to_string()),
+        None => redacted(&text),
     };
     (FailureKind::Other, what)
 }
