@@ -56,7 +56,7 @@ pub(crate) fn retained(
     let types = retention.by_type(&graph);
     let mut by_size: Vec<&TypeRow> = types.iter().collect();
     by_size.sort_by(|a, b| b.retained_bytes.cmp(&a.retained_bytes).then_with(|| a.name.cmp(&b.name)));
-    let all = graph.size_bytes();
+    let all = types.iter().fold(0u64, |sum, row| sum.saturating_add(row.size_bytes));
     let mut out = String::new();
     let (unreachable, bytes) = retention.unreachable(&graph);
     let mut note = format!(
@@ -102,20 +102,17 @@ pub(crate) fn retained(
 
 /// Of each of the largest types the object that retains most, and the way to it.
 fn paths(graph: &HeapGraph, retention: &Retention, by_size: &[&TypeRow]) -> String {
-    let mut largest: HashMap<&str, u32, RandomState> = HashMap::default();
-    let wanted: Vec<&str> = by_size.iter().take(MAX_PATHS).map(|row| &*row.name).collect();
-    for (name, found) in graph.type_names.iter().zip(retention.largest_by_type(graph)) {
-        largest.extend(found.filter(|_| wanted.contains(&&**name)).map(|(node, _)| (&**name, node)));
-    }
-    let all_paths = Paths::of(&graph.references, &graph.root_nodes(), None);
+    let largest = || by_size.iter().take(MAX_PATHS).filter_map(|row| row.largest.map(|node| (row, node)));
+    // No path leads to the others.
+    let wanted = largest().map(|(_, node)| node).filter(|node| retention.dominators.is_reachable(*node));
+    let all_paths = Paths::of(&graph.references, &graph.root_nodes(), &wanted.collect::<Vec<_>>());
     let mut out = String::from("<div class=\"tree\">\n");
-    for (row, name) in by_size.iter().zip(wanted) {
-        let Some(node) = largest.get(name) else { continue };
-        let explained = heap::explain_by(graph, retention, &all_paths, *node);
+    for (row, node) in largest() {
+        let explained = heap::explain_by(graph, retention, &all_paths, node);
         write!(
             out,
             "<details><summary>{} <span class=\"figure\">{}</span> {}</summary><ol>",
-            escaped(name),
+            escaped(&row.name),
             size(row.retained_bytes),
             counted(row.objects, "object", "objects"),
         )
@@ -152,9 +149,8 @@ fn paths(graph: &HeapGraph, retention: &Retention, by_size: &[&TypeRow]) -> Stri
 #[derive(Debug, Default)]
 struct Branch {
     kind: u32,
-    parent: u32,
     depth: usize,
-    /// Of its objects, and then of all below, too.
+    /// Of its objects and of all below.
     bytes: u64,
     objects: u64,
     children: Vec<u32>,
@@ -164,17 +160,19 @@ struct Branch {
 fn tree(graph: &HeapGraph, retention: &Retention, all: u64) -> String {
     let mut branches = vec![Branch { kind: u32::MAX, ..Branch::default() }];
     let mut children: HashMap<(u32, u32), u32, RandomState> = HashMap::default();
-    retention.dominators.fold_down(0u32, |node, parent| {
-        let kind = graph.kind(node);
+    // What was looked up last: most objects are of one of these.
+    let mut recent = [((u32::MAX, u32::MAX), 0); 1 << 10];
+    retention.fold_down(graph, 0u32, |kind, bytes, parent| {
         let depth = branches.get(parent as usize).map_or(0, |parent| parent.depth) + 1;
         let has_room = branches.len() < MAX_MERGED && depth <= MAX_DEPTH;
-        // What has no room is its dominator's.
-        let at = match children.get(&(parent, kind)) {
+        let slot = (parent as usize * 31 + kind as usize) % recent.len();
+        let of_slot = recent.get(slot).filter(|((of, known), _)| (*of, *known) == (parent, kind));
+        let at = match of_slot.map(|(_, at)| at).or_else(|| children.get(&(parent, kind))) {
             Some(known) => *known,
             None if !has_room => parent,
             None => {
                 let new = branches.len() as u32;
-                branches.push(Branch { kind, parent, depth, ..Branch::default() });
+                branches.push(Branch { kind, depth, ..Branch::default() });
                 if let Some(parent) = branches.get_mut(parent as usize) {
                     parent.children.push(new);
                 }
@@ -184,17 +182,14 @@ fn tree(graph: &HeapGraph, retention: &Retention, all: u64) -> String {
         };
         if let Some(branch) = branches.get_mut(at as usize) {
             branch.objects += 1;
-            branch.bytes = branch.bytes.saturating_add(graph.size(node));
+            // What has no room is its dominator's, which has its bytes.
+            branch.bytes = branch.bytes.saturating_add(if at == parent { 0 } else { bytes });
+        }
+        if let Some(slot) = recent.get_mut(slot) {
+            *slot = ((parent, kind), at);
         }
         at
     });
-    // What is above stands before what is below.
-    for at in (1..branches.len()).rev() {
-        let (bytes, parent) = branches.get(at).map_or((0, 0), |branch| (branch.bytes, branch.parent));
-        if let Some(parent) = branches.get_mut(parent as usize) {
-            parent.bytes = parent.bytes.saturating_add(bytes);
-        }
-    }
     let least = ((all as f64 * MIN_SHARE) as u64).max(1);
     let mut out = String::from("<div class=\"tree\">\n");
     let mut left = MAX_BRANCHES;

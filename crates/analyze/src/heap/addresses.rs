@@ -8,9 +8,17 @@ pub struct Addresses {
     low: Vec<u32>,
     /// Those with the same high half.
     segments: Vec<Segment>,
-    /// Of the segments one behind the other: the first node of each part of the addresses, and the end.
+    /// Of the segments one behind the other: a bit for each place at which an object can lie.
+    words: Vec<Word>,
+    /// Of the segments in which objects lie far from each other: the first node of each part of the addresses, and the end.
     starts: Vec<u32>,
 }
+
+/// Bytes for each object that the words of a segment may take.
+const WORDS_PER_OBJECT: u64 = 6;
+
+/// Places are at most this many bytes from each other: a power of two.
+const MAX_ALIGN: u32 = 12;
 
 /// Addresses with the same high half.
 #[derive(Clone, Copy, Debug)]
@@ -19,9 +27,31 @@ struct Segment {
     /// Its nodes.
     first: u32,
     end: u32,
-    /// Its parts have `1 << shift` addresses each and begin with that of the first node. Their places in `starts` begin here.
-    shift: u32,
-    starts: u32,
+    index: Index,
+}
+
+/// A bit for each of 64 places.
+#[derive(Clone, Copy, Debug, Default)]
+struct Word {
+    /// In two parts, so that it takes 12 bytes.
+    bits: [u32; 2],
+    /// The nodes before these.
+    before: u32,
+}
+
+impl Word {
+    fn bits(self) -> u64 {
+        u64::from(self.bits[1]) << 32 | u64::from(self.bits[0])
+    }
+}
+
+/// How the nodes of a segment are found.
+#[derive(Clone, Copy, Debug)]
+enum Index {
+    /// A bit for each `1 << align` addresses from the first node's on. They begin at this word.
+    Bits { align: u32, word: u32 },
+    /// Parts of `1 << shift` addresses each, from the first node's on. Their places in `starts` begin here.
+    Parts { shift: u32, start: u32 },
 }
 
 impl Addresses {
@@ -46,29 +76,55 @@ impl Addresses {
 
     /// Of the low halves, and the high halves with the first node of each.
     pub(super) fn with(low: Vec<u32>, heads: &[(u32, u32)]) -> Addresses {
-        let mut all = Addresses { segments: Vec::with_capacity(heads.len()), low, starts: Vec::new() };
+        let mut all = Addresses { segments: Vec::with_capacity(heads.len()), low, ..Addresses::default() };
         let ends = heads.iter().skip(1).map(|(_, first)| *first).chain([all.low.len() as u32]);
         for (&(high, first), end) in heads.iter().zip(ends) {
             let of = &all.low[first as usize..end as usize];
             let (Some(least), Some(most)) = (of.first(), of.last()) else { continue };
-            // About two objects in each part.
-            let (span, most_parts) = (most - least, of.len() as u32 / 2 + 1);
-            let mut shift = 0;
-            while span >> shift >= most_parts {
-                shift += 1;
-            }
-            let starts = all.starts.len() as u32;
-            let mut part = 0;
-            for (node, low) in (first..end).zip(of) {
-                while part <= (low - least) >> shift {
-                    all.starts.push(node);
-                    part += 1;
-                }
-            }
-            all.starts.push(end);
-            all.segments.push(Segment { high, first, end, shift, starts });
+            let align = of.iter().fold(1 << MAX_ALIGN, |all, low| all | (low - least)).trailing_zeros();
+            let words = ((most - least) >> align) / 64 + 1;
+            let is_close = u64::from(words) * size_of::<Word>() as u64 <= u64::from(end - first) * WORDS_PER_OBJECT;
+            let index = if is_close { all.by_bits(first, end, align, words) } else { all.by_parts(first, end) };
+            all.segments.push(Segment { high, first, end, index });
         }
         all
+    }
+
+    fn by_bits(&mut self, first: u32, end: u32, align: u32, words: u32) -> Index {
+        let of = &self.low[first as usize..end as usize];
+        let word = self.words.len();
+        self.words.resize(word + words as usize, Word::default());
+        let words = &mut self.words[word..];
+        for low in of {
+            let place = ((low - of[0]) >> align) as usize;
+            words[place / 64].bits[place / 32 % 2] |= 1 << (place % 32);
+        }
+        let mut before = first;
+        for word in words {
+            word.before = before;
+            before += word.bits().count_ones();
+        }
+        Index::Bits { align, word: word as u32 }
+    }
+
+    fn by_parts(&mut self, first: u32, end: u32) -> Index {
+        let of = &self.low[first as usize..end as usize];
+        // About two objects in each part.
+        let (span, most_parts) = (of[of.len() - 1] - of[0], of.len() as u32 / 2 + 1);
+        let mut shift = 0;
+        while span >> shift >= most_parts {
+            shift += 1;
+        }
+        let start = self.starts.len() as u32;
+        let mut part = 0;
+        for (node, low) in (first..end).zip(of) {
+            while part <= (low - of[0]) >> shift {
+                self.starts.push(node);
+                part += 1;
+            }
+        }
+        self.starts.push(end);
+        Index::Parts { shift, start }
     }
 
     /// How many there are.
@@ -109,17 +165,30 @@ impl Addresses {
         if segment.high != high {
             return None;
         }
-        let part = low.checked_sub(self.low[segment.first as usize])? >> segment.shift;
-        let starts = self.starts.get(segment.starts as usize + part as usize..)?;
-        let (first, end) = (*starts.first()?, *starts.get(1)?);
-        // Behind the last part begins the next segment.
-        let end = end.min(segment.end);
-        if first >= end {
-            return None;
+        let offset = low.checked_sub(self.low[segment.first as usize])?;
+        match segment.index {
+            Index::Bits { align, word } => {
+                let place = offset >> align;
+                // Behind the last word begin those of the next segment, whose nodes are not this one's.
+                let word = self.words.get(word as usize + place as usize / 64)?;
+                let (bits, bit) = (word.bits(), 1 << (place % 64));
+                let node = word.before + (bits & (bit - 1)).count_ones();
+                (bits & bit != 0 && place << align == offset && node < segment.end).then_some(node)
+            }
+            Index::Parts { shift, start } => {
+                let starts = self.starts.get(start as usize + (offset >> shift) as usize..)?;
+                let (first, end) = (*starts.first()?, *starts.get(1)?);
+                // Behind the last part begins the next segment.
+                let end = end.min(segment.end);
+                if first >= end {
+                    return None;
+                }
+                let of = &self.low[first as usize..end as usize];
+                let place =
+                    if of.len() <= 8 { of.iter().position(|one| *one == low) } else { of.binary_search(&low).ok() };
+                place.map(|place| first + place as u32)
+            }
         }
-        let of = &self.low[first as usize..end as usize];
-        let place = if of.len() <= 8 { of.iter().position(|one| *one == low) } else { of.binary_search(&low).ok() };
-        place.map(|place| first + place as u32)
     }
 
     /// The last node at or below an address.
@@ -145,6 +214,7 @@ mod tests {
     #[test]
     fn what_is_found_is_what_a_search_finds() {
         let mut dice = Dice(21);
+        let (mut has_bits, mut has_parts) = (false, false);
         for round in 0..300 {
             let mut plain: Vec<u64> = match round % 4 {
                 // Close to each other, as objects are; in few places; anywhere; at the edges.
@@ -160,7 +230,18 @@ mod tests {
             assert_eq!((found.len() as usize, found.is_empty()), (plain.len(), plain.is_empty()));
             assert!((0..found.len()).all(|node| found.get(node) == Some(plain[node as usize])));
             assert_eq!(found.get(found.len()), None);
-            let near = plain.iter().flat_map(|one| [one.wrapping_sub(1), *one, one.wrapping_add(1), one ^ 1 << 32]);
+            has_bits |= found.segments.iter().any(|one| matches!(one.index, Index::Bits { .. }));
+            has_parts |= found.segments.iter().any(|one| matches!(one.index, Index::Parts { .. }));
+            let near = plain.iter().flat_map(|one| {
+                [
+                    one.wrapping_sub(1),
+                    *one,
+                    one.wrapping_add(1),
+                    one.wrapping_add(8),
+                    one.wrapping_add(4096),
+                    one ^ 1 << 32,
+                ]
+            });
             for address in near.chain([0, 7, 1 << 32, u64::MAX]) {
                 let place = plain.binary_search(&address).ok().map(|place| place as u32);
                 assert_eq!(found.find(address), place, "{address:x}");
@@ -168,6 +249,7 @@ mod tests {
                 assert_eq!(found.at_or_below(address), below, "{address:x}");
             }
         }
+        assert!(has_bits && has_parts, "both ways to find a node");
         assert!(Addresses::of([1, 1].into_iter()).is_none() && Addresses::of([2, 1].into_iter()).is_none());
     }
 }

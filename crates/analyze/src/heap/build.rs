@@ -15,9 +15,6 @@ use super::snapshots::Snapshot;
 use super::texts::Texts;
 use super::walk::{References, Walk};
 
-/// Stretches of rising addresses that are put in order as they are. A walk has one for each part of each generation.
-const MAX_STRETCHES: usize = 1 << 16;
-
 /// A row of `gc_root`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RootRow<'r> {
@@ -64,27 +61,9 @@ pub(super) fn build(walk: Walk, names: &dyn Names, snapshot: &Snapshot, limit: &
     Ok(graph)
 }
 
-/// Part of a walk in which addresses rise.
-struct Stretch {
-    first: u64,
-    last: u64,
-    objects: u32,
-}
-
 /// The addresses in their order, the shape of each, and how many objects are left out because they are listed before.
 fn objects(walk: &Walk) -> Result<(Addresses, Vec<u32>, u64)> {
-    let mut stretches: Vec<Stretch> = Vec::new();
-    for (address, _) in walk.objects() {
-        if let Some(stretch) = stretches.last_mut().filter(|stretch| stretch.last < address) {
-            stretch.last = address;
-            stretch.objects += 1;
-            continue;
-        }
-        if stretches.len() == MAX_STRETCHES {
-            return sorted(walk);
-        }
-        stretches.push(Stretch { first: address, last: address, objects: 1 });
-    }
+    let Some(stretches) = walk.stretches() else { return sorted(walk) };
     let mut order: Vec<usize> = (0..stretches.len()).collect();
     order.sort_unstable_by_key(|at| stretches[*at].first);
     if order.windows(2).any(|pair| stretches[pair[0]].last >= stretches[pair[1]].first) {
@@ -94,14 +73,14 @@ fn objects(walk: &Walk) -> Result<(Addresses, Vec<u32>, u64)> {
     let mut count = 0;
     for at in order {
         begins[at] = count;
-        count += stretches[at].objects;
+        count += stretches[at].objects as u32;
     }
     let (mut low, mut places) = (vec![0u32; count as usize], vec![0u32; count as usize]);
     let mut heads: Vec<(u32, u32)> = Vec::new();
     let mut objects = walk.objects();
     for (stretch, begin) in stretches.iter().zip(begins) {
         let mut high = None;
-        for (node, (address, shape)) in (begin..begin + stretch.objects).zip(objects.by_ref()) {
+        for (node, (address, shape)) in (begin..begin + stretch.objects as u32).zip(objects.by_ref()) {
             low[node as usize] = address as u32;
             places[node as usize] = shape;
             let now = (address >> 32) as u32;
@@ -149,21 +128,28 @@ fn references(walk: &Walk, addresses: &Addresses, unresolved: &mut Unresolved) -
     let of_both: [&References; 2] = [&walk.references, &walk.dependents];
     let counts = of_both.map(|references| {
         let before = counted.edges();
-        references.sources(|source, count| counted.count(addresses.find(source).unwrap_or(NOWHERE), count));
+        for (source, count) in references.sources() {
+            counted.count(addresses.find(source).unwrap_or(NOWHERE), count as u32);
+        }
         counted.edges() - before
     });
     let mut filling = counted.by_source().ok_or_else(|| Error::Internal("too many references".into()))?;
     for references in of_both {
-        let mut runs = references.runs();
-        while let Some((source, count)) = runs.next_run() {
-            let from = addresses.find(source);
-            unresolved.without_object += if from.is_none() { u64::from(count) } else { 0 };
-            while let Some(target_id) = runs.next_target() {
-                let Some(from) = from else { continue };
-                let target = addresses.find(target_id);
-                unresolved.without_target += u64::from(target.is_none() && target_id != 0);
-                filling.add(from, target.unwrap_or(NOWHERE));
-            }
+        let mut targets = references.targets();
+        for (source, count) in references.sources() {
+            let targets = targets.by_ref().take(count as usize);
+            let Some(from) = addresses.find(source) else {
+                unresolved.without_object += targets.count() as u64;
+                continue;
+            };
+            filling.add(
+                from,
+                targets.map(|target_id| {
+                    let target = addresses.find(target_id);
+                    unresolved.without_target += u64::from(target.is_none() && target_id != 0);
+                    target.unwrap_or(NOWHERE)
+                }),
+            );
         }
     }
     Ok((filling.finish(), counts))
@@ -205,4 +191,110 @@ fn roots(graph: &mut HeapGraph, names: &dyn Names, limit: &Limit, walk: &Walk) -
     roots.sort_by_key(Root::rank);
     (graph.roots, graph.weak_roots, graph.unresolved.roots) = (roots, weak, without);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dice::Dice;
+
+    struct NoNames;
+
+    impl Names for NoNames {
+        fn roots(&self, _: &mut dyn FnMut(RootRow<'_>) -> Result<()>) -> Result<()> {
+            Ok(())
+        }
+
+        fn type_names(&self, ids: &[u64]) -> Result<Vec<Option<Arc<str>>>> {
+            Ok(ids.iter().map(|id| Some(format!("T{id}").into())).collect())
+        }
+
+        fn method_names(&self, _: &mut HashMap<u64, Option<Arc<str>>>) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Regions of a heap with some objects each, at most of the addresses in them.
+    fn regions(dice: &mut Dice) -> Vec<Vec<u64>> {
+        let region = |dice: &mut Dice| {
+            let begin = 0x7f00_0000_0000 + dice.below(40) * (1 << dice.below(31));
+            let objects = (0..dice.below(60)).scan(begin, |at, _| {
+                *at += (3 + dice.below(4)) * 8;
+                Some(*at)
+            });
+            objects.collect()
+        };
+        (0..1 + dice.below(6)).map(|_| region(dice)).collect()
+    }
+
+    #[test]
+    fn a_graph_has_what_was_listed_in_any_order() {
+        let mut dice = Dice(77);
+        let mut in_order = 0;
+        for round in 0..800 {
+            let mut listed: Vec<u64> = regions(&mut dice).concat();
+            match round % 4 {
+                // As a walk lists them; in any order; some of them twice.
+                0 | 1 => {}
+                2 => listed.sort_by_key(|address| address.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
+                _ => listed.extend(listed.clone().iter().step_by(3)),
+            }
+            let (mut walk, mut objects) = (Walk::default(), HashMap::new());
+            for address in &listed {
+                let (size, type_id) = (8 * (1 + dice.below(6)), dice.below(9) * 8);
+                walk.object(*address, size, type_id);
+                objects.entry(*address).or_insert((size, type_id));
+            }
+            // References follow their objects, but for some.
+            let (mut references, mut unresolved) = (Vec::new(), Unresolved::default());
+            unresolved.repeated_objects = (listed.len() - objects.len()) as u64;
+            for _ in 0..listed.len() {
+                let source = match dice.below(9) {
+                    0 => dice.below(1 << 20),
+                    _ => listed[references.len() * 3 / 4 % listed.len()],
+                };
+                for _ in 0..1 + dice.below(3) {
+                    let any = listed.get(dice.below(listed.len() as u64 + 1) as usize);
+                    let target = any.map_or(dice.below(3) * 4, |any| any + dice.below(12) / 11 * 4);
+                    let into = if dice.below(30) == 0 { &mut walk.dependents } else { &mut walk.references };
+                    into.push(source, target);
+                    references.push((source, target));
+                    match (objects.contains_key(&source), objects.contains_key(&target)) {
+                        (false, _) => unresolved.without_object += 1,
+                        (true, false) => unresolved.without_target += u64::from(target != 0),
+                        _ => {}
+                    }
+                }
+            }
+            let mut stretches = walk.stretches().unwrap().to_vec();
+            stretches.sort_unstable_by_key(|stretch| stretch.first);
+            in_order += u32::from(stretches.windows(2).all(|pair| pair[0].last < pair[1].first));
+            let snapshot = Snapshot::stored(1, listed.len() as u64);
+            let graph = build(walk, &NoNames, &snapshot, &Limit { gc_id: 1, memory: u64::MAX }).unwrap();
+            let mut addresses: Vec<u64> = objects.keys().copied().collect();
+            addresses.sort_unstable();
+            assert!(graph.addresses.iter().eq(addresses.iter().copied()), "{round}");
+            assert_eq!(graph.unresolved, unresolved, "{round}");
+            let with_object = references.iter().filter(|(source, _)| objects.contains_key(source)).count();
+            assert_eq!(graph.reference_count, with_object as u64, "{round}");
+            for (node, address) in (0u32..).zip(&addresses) {
+                let (size, type_id) = objects[address];
+                assert_eq!(
+                    (graph.size(node), graph.type_name(node)),
+                    (size, format!("T{type_id}").as_str()),
+                    "{round}"
+                );
+                let mut found: Vec<u64> = graph.references.targets(node).map(|target| graph.address(target)).collect();
+                let of_node = references.iter().filter(|(source, _)| source == address).map(|(_, target)| *target);
+                let mut expected: Vec<u64> = of_node.filter(|target| objects.contains_key(target)).collect();
+                found.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!(found, expected, "{round} {address:x}");
+            }
+        }
+        assert!(
+            (100..700).contains(&in_order),
+            "objects of {in_order} walks are put in order as they are, others are sorted"
+        );
+    }
 }

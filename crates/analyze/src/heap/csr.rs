@@ -1,6 +1,8 @@
 //! A graph in two arrays: the targets of all edges, ordered by source, and where those of each source begin.
 #![allow(clippy::indexing_slicing, reason = "every index is the number of a node, checked when the edge was added")]
 
+use std::ops::Range;
+
 use super::ranks::Ranks;
 
 /// Stands for a target that is not in the graph.
@@ -22,7 +24,7 @@ impl Csr {
         let mut counted = Counted::new(nodes);
         edges.iter().for_each(|(source, _)| counted.count(*source, 1));
         let Some(mut filling) = counted.by_source() else { return Csr::default() };
-        edges.iter().for_each(|(source, target)| filling.add(*source, *target));
+        edges.iter().for_each(|(source, target)| filling.add(*source, [*target].into_iter()));
         filling.finish()
     }
 
@@ -33,8 +35,8 @@ impl Csr {
 
     /// The targets of a node, as often as there are edges.
     pub fn targets(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
-        let (from, to) = self.sources.rank(node).map_or((0, 0), |rank| self.rows.span(rank));
-        self.rows.targets[from as usize..to as usize].iter().copied().filter(|target| *target != NOWHERE)
+        let span = self.sources.rank(node).map_or(0..0, |rank| self.rows.span(rank));
+        self.rows.of(span)
     }
 
     /// The nodes that have edges.
@@ -57,16 +59,20 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Where the edges of a row begin and end in [`Rows::target`].
+    /// The targets of a row.
     #[inline]
-    pub fn span(&self, row: u32) -> (u32, u32) {
-        (self.offsets[row as usize], self.offsets[row as usize + 1])
+    pub fn targets(&self, row: u32) -> impl Iterator<Item = u32> + '_ {
+        self.of(self.span(row))
     }
 
-    /// The target of an edge, or [`NOWHERE`].
     #[inline]
-    pub fn target(&self, edge: u32) -> u32 {
-        self.targets[edge as usize]
+    fn span(&self, row: u32) -> Range<usize> {
+        self.offsets[row as usize] as usize..self.offsets[row as usize + 1] as usize
+    }
+
+    #[inline]
+    fn of(&self, span: Range<usize>) -> impl Iterator<Item = u32> + '_ {
+        self.targets[span].iter().copied().filter(|target| *target != NOWHERE)
     }
 }
 
@@ -102,13 +108,13 @@ impl Counted {
         let nodes = counts.len() as u32 - 1;
         let sources = Ranks::of(nodes, |node| counts[node as usize] > 0);
         // Each node's place holds the end of its edges; filling from behind turns it into their beginning.
-        let mut offsets = Vec::with_capacity(sources.count() as usize + 1);
-        let mut end = 0;
-        for count in counts.into_iter().filter(|count| *count > 0) {
+        let mut offsets = vec![0; sources.count() as usize + 1];
+        let (mut row, mut end) = (0, 0);
+        for count in counts {
             end += count;
-            offsets.push(end);
+            offsets[row] = end;
+            row += usize::from(count > 0);
         }
-        offsets.push(end);
         Some(Filling { nodes, sources, rows: Rows { offsets, targets: vec![NOWHERE; edges as usize] } })
     }
 }
@@ -121,17 +127,17 @@ pub(super) struct Filling {
 }
 
 impl Filling {
-    /// An edge. One that was not counted is left out.
+    /// Edges from a node, all of which are taken from the iterator. Those that were not counted are left out.
     #[inline]
-    pub fn add(&mut self, source: u32, target: u32) {
-        if source >= self.nodes {
-            return;
-        }
-        let Some(row) = self.sources.rank(source) else { return };
+    pub fn add(&mut self, source: u32, targets: impl Iterator<Item = u32>) {
+        let row = (source < self.nodes).then(|| self.sources.rank(source)).flatten();
+        let Some(row) = row else { return targets.for_each(drop) };
         let place = &mut self.rows.offsets[row as usize];
-        if let Some(edge) = place.checked_sub(1) {
-            *place = edge;
-            self.rows.targets[edge as usize] = if target < self.nodes { target } else { NOWHERE };
+        for target in targets {
+            if let Some(edge) = place.checked_sub(1) {
+                *place = edge;
+                self.rows.targets[edge as usize] = if target < self.nodes { target } else { NOWHERE };
+            }
         }
     }
 

@@ -16,28 +16,42 @@ pub(super) fn distances(graph: &Csr, roots: &[u32]) -> Vec<u32> {
     distances
 }
 
-/// From which node each is reached first, of those that are nearest to a root: shortest paths. Of several roots the first one wins.
+/// Shortest paths to some nodes. Of several roots the first one wins.
 #[derive(Clone, Debug)]
 pub struct Paths(Vec<u32>);
 
+/// Stands for a node that is wanted and was not reached so far.
+const WANTED: u32 = NOWHERE - 1;
+
 impl Paths {
-    /// To all nodes that these roots lead to; to nearer ones than `wanted` and to it where one is given.
-    pub fn of(graph: &Csr, roots: &[u32], wanted: Option<u32>) -> Paths {
+    /// To these nodes. What is farther from the roots than all of them is not looked at.
+    pub fn of(graph: &Csr, roots: &[u32], wanted: &[u32]) -> Paths {
+        // From which node each is reached first.
         let mut sources = vec![NOWHERE; graph.nodes() as usize];
+        // Nodes that can be on a path to one that is wanted.
+        let mut new = graph.sources().bits().to_vec();
+        let mut left = 0u32;
+        for node in wanted.iter().filter(|node| **node < graph.nodes()) {
+            left += u32::from(std::mem::replace(&mut sources[*node as usize], WANTED) == NOWHERE);
+            new[*node as usize / 64] |= 1 << (node % 64);
+        }
         search(graph, roots, |from, node| {
-            let is_new = sources[node as usize] == NOWHERE;
+            let (word, bit) = (&mut new[node as usize / 64], 1 << (node % 64));
+            let is_new = *word & bit != 0;
             if is_new {
+                *word &= !bit;
                 // A root's own is reached from itself.
-                sources[node as usize] = from.unwrap_or(node);
+                let before = std::mem::replace(&mut sources[node as usize], from.unwrap_or(node));
+                left -= u32::from(before == WANTED);
             }
-            Found { is_new, is_last: wanted == Some(node) }
+            Found { is_new, is_last: left == 0 }
         });
         Paths(sources)
     }
 
-    /// The nodes of the path to `target`, both ends included; empty when no root leads to it.
+    /// The nodes of the path to `target`, one of those that were wanted, both ends included; empty when no root leads to it.
     pub fn to(&self, target: u32) -> Vec<u32> {
-        let from = |node: u32| self.0.get(node as usize).copied().filter(|from| *from != NOWHERE);
+        let from = |node: u32| self.0.get(node as usize).copied().filter(|from| *from < WANTED);
         let mut path: Vec<u32> = from(target).map(|_| target).into_iter().collect();
         while let Some(last) = path.last()
             && let Some(next) = from(*last).filter(|next| next != last)
@@ -93,16 +107,19 @@ mod tests {
         let edges = [(0, 1), (1, 2), (0, 2), (2, 3), (3, 0), (4, 5), (6, 5), (7, 9)];
         let graph = Csr::of(8, &edges);
         for roots in [&[0][..], &[4, 6, 0], &[6, 4, 2], &[5], &[], &[7, 20]] {
-            let (paths, distances) = (Paths::of(&graph, roots, None), distances(&graph, roots));
+            let all: Vec<u32> = (0..8).collect();
+            let (paths, distances) = (Paths::of(&graph, roots, &all), distances(&graph, roots));
             for node in 0..8 {
                 let path = paths.to(node);
                 assert_eq!(path.len(), distances[node as usize] as usize, "{roots:?} {node}");
-                assert_eq!(path, Paths::of(&graph, roots, Some(node)).to(node), "the rest makes no difference");
+                for wanted in [&[node][..], &[node, node, (node + 3) % 8, 99]] {
+                    assert_eq!(path, Paths::of(&graph, roots, wanted).to(node), "the rest makes no difference");
+                }
                 assert!(path.first().is_none_or(|first| roots.contains(first)));
                 assert!(path.windows(2).all(|pair| edges.contains(&(pair[0], pair[1]))), "{path:?}");
             }
         }
-        assert_eq!(Paths::of(&graph, &[6, 4], None).to(5), [6, 5], "the first root wins");
-        assert_eq!(Paths::of(&graph, &[0], None).to(99), [0; 0]);
+        assert_eq!(Paths::of(&graph, &[6, 4], &[5]).to(5), [6, 5], "the first root wins");
+        assert_eq!(Paths::of(&graph, &[0], &[99]).to(99), [0; 0]);
     }
 }

@@ -11,12 +11,12 @@
 )]
 
 use super::csr::{Csr, NOWHERE};
+use super::depth_first::DepthFirst;
 use super::ranks::Ranks;
 
 /// The dominator tree of a graph.
 #[derive(Clone, Debug)]
 pub struct Dominators {
-    count: u32,
     /// The nodes with edges.
     sources: Ranks,
     /// The node of each number; that of 0 means nothing.
@@ -29,55 +29,36 @@ pub struct Dominators {
     leaves: Vec<u32>,
 }
 
-/// What the depth-first search found.
-struct Search {
-    nodes: Vec<u32>,
-    numbers: Vec<u32>,
-    /// The number from which each number was found.
-    parents: Vec<u32>,
-    /// The first edge to each number that is not the one it was found by: a place in `others`.
-    first_others: Vec<u32>,
-    others: Vec<Other>,
-    /// The number from which each node without edges was found first; [`NOWHERE`]: no root leads to it, 0: it has a root.
-    leaves: Vec<u32>,
-    /// Further edges to nodes without edges: the node's place in `leaves`, and the number that the edge comes from.
-    to_leaves: Vec<(u32, u32)>,
-}
-
-/// An edge to a number that another edge found before.
-struct Other {
-    /// The number that it comes from.
-    from: u32,
-    /// The next one to the same number: a place among these, or [`NOWHERE`].
-    next: u32,
-}
-
 impl Dominators {
     /// Finds the dominators of all nodes that these roots lead to. A graph and its roots may be damaged in any way: what is
     /// no node is left out.
     pub fn of(graph: &Csr, roots: &[u32]) -> Dominators {
         let sources = graph.sources();
-        let search = depth_first(graph, roots);
-        let mut is_root = vec![false; search.nodes.len()];
-        for root in roots.iter().filter(|root| **root < graph.nodes()) {
-            if let Some(rank) = sources.rank(*root) {
-                is_root[search.numbers[rank as usize] as usize] = true;
+        let roots = || roots.iter().copied().filter(|root| *root < graph.nodes());
+        let mut search = DepthFirst::of(graph, roots());
+        let mut leaves = vec![NOWHERE; (graph.nodes() - sources.count()) as usize];
+        let leaf = |node: u32| (node - sources.before(node)) as usize;
+        for root in roots() {
+            match sources.rank(root) {
+                Some(rank) => search.firsts[search.numbers[rank as usize] as usize] = 0,
+                None => leaves[leaf(root)] = 0,
             }
         }
-        let Search { nodes, numbers, parents, first_others, others, mut leaves, to_leaves } = search;
-        let tree = semi_nca(first_others, others, &is_root, parents);
-        for (leaf, from) in to_leaves {
-            let above = &mut leaves[leaf as usize];
-            *above = tree.common(*above, from);
+        let semi = semidominators(&mut search);
+        let DepthFirst { nodes, parents, numbers, .. } = search;
+        let steps = steps(&parents, &semi);
+        drop((parents, semi));
+        for (rank, number) in (0..).zip(&numbers).filter(|(_, number)| **number != 0) {
+            for target in graph.rows().targets(rank).filter(|target| !sources.has(*target)) {
+                let above = &mut leaves[leaf(target)];
+                *above = match *above {
+                    NOWHERE => *number,
+                    above => common(&steps, above, *number),
+                };
+            }
         }
-        Dominators {
-            count: graph.nodes(),
-            sources: sources.clone(),
-            nodes,
-            numbers,
-            dominators: tree.dominators,
-            leaves,
-        }
+        let dominators = steps.into_iter().map(|step| step.dominator).collect();
+        Dominators { sources: sources.clone(), nodes, numbers, dominators, leaves }
     }
 
     /// Nodes that a root leads to.
@@ -140,8 +121,15 @@ impl Dominators {
 
     /// The nodes without edges that a root leads to, in their order, with the numbers of their dominators.
     pub(super) fn leaves(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let leaves = (0..self.count).filter(|node| !self.sources.has(*node)).zip(&self.leaves);
+        let leaves = self.sources.others().zip(&self.leaves);
         leaves.filter(|(_, above)| **above != NOWHERE).map(|(node, above)| (node, *above))
+    }
+
+    /// The nodes that no root leads to: those that have edges, and then the others.
+    pub(super) fn unreachable(&self) -> impl Iterator<Item = u32> + '_ {
+        let inner = self.sources.iter().zip(&self.numbers).filter(|(_, number)| **number == 0).map(|(node, _)| node);
+        let leaves = self.sources.others().zip(&self.leaves);
+        inner.chain(leaves.filter(|(_, above)| **above == NOWHERE).map(|(node, _)| node))
     }
 
     /// Calls `each` for all reachable nodes, each behind the one that dominates it most closely, with what was returned for that
@@ -158,163 +146,95 @@ impl Dominators {
     }
 }
 
-/// Numbers all nodes with edges that the roots lead to, in the order in which they are met. Each edge is looked at once, because its
-/// target lies anywhere in memory: most edges find a node, and only the others are kept.
-fn depth_first(graph: &Csr, roots: &[u32]) -> Search {
-    let (sources, rows) = (graph.sources(), graph.rows());
-    let zero_first = |zero: u32| {
-        let mut list = Vec::with_capacity(sources.count() as usize + 1);
-        list.push(zero);
-        list
-    };
-    let mut found = Search {
-        nodes: zero_first(NOWHERE),
-        numbers: vec![0; sources.count() as usize],
-        parents: zero_first(0),
-        first_others: zero_first(NOWHERE),
-        others: Vec::new(),
-        leaves: vec![NOWHERE; (graph.nodes() - sources.count()) as usize],
-        to_leaves: Vec::new(),
-    };
-    let leaf = |node: u32| (node - sources.before(node)) as usize;
-    let roots = || roots.iter().copied().filter(|root| *root < graph.nodes());
-    for root in roots().filter(|root| !sources.has(*root)) {
-        found.leaves[leaf(root)] = 0;
-    }
-    // The edge to follow next, by number.
-    let mut edges = zero_first(0);
-    let visit = |node: u32, rank: u32, parent: u32, found: &mut Search, edges: &mut Vec<u32>| {
-        let number = found.nodes.len() as u32;
-        found.numbers[rank as usize] = number;
-        found.nodes.push(node);
-        found.parents.push(parent);
-        found.first_others.push(NOWHERE);
-        let (edge, end) = rows.span(rank);
-        edges.push(edge);
-        (number, end)
-    };
-    for root in roots() {
-        let Some(rank) = sources.rank(root).filter(|rank| found.numbers[*rank as usize] == 0) else { continue };
-        let (mut at, mut end) = visit(root, rank, 0, &mut found, &mut edges);
-        while at != 0 {
-            let edge = edges[at as usize];
-            if edge == end {
-                at = found.parents[at as usize];
-                end = match at {
-                    0 => 0,
-                    at => sources.rank(found.nodes[at as usize]).map_or(0, |rank| rows.span(rank).1),
-                };
-                continue;
-            }
-            edges[at as usize] += 1;
-            let target = rows.target(edge);
-            if target == NOWHERE {
-                continue;
-            }
-            let Some(rank) = sources.rank(target) else {
-                let leaf = leaf(target);
-                match found.leaves[leaf] {
-                    NOWHERE => found.leaves[leaf] = at,
-                    // Nothing is nearer than a root of its own, or the object that all came from so far.
-                    above if above == 0 || above == at => {}
-                    _ => found.to_leaves.push((leaf as u32, at)),
-                }
-                continue;
-            };
-            match found.numbers[rank as usize] {
-                0 => (at, end) = visit(target, rank, at, &mut found, &mut edges),
-                number => {
-                    let next = std::mem::replace(&mut found.first_others[number as usize], found.others.len() as u32);
-                    found.others.push(Other { from: at, next });
-                }
-            }
-        }
-    }
-    found
+/// A number's dominator, and a long step towards the root.
+#[derive(Clone, Copy)]
+struct Step {
+    dominator: u32,
+    /// One of those that dominate it. How far the step leads depends on the depth alone.
+    jump: u32,
+    depth: u32,
 }
 
-/// The dominators of the numbers, and long steps towards the root.
-struct Tree {
-    dominators: Vec<u32>,
-    depths: Vec<u32>,
-    jumps: Vec<u32>,
-}
-
-impl Tree {
-    /// The nearest that dominates both.
-    fn common(&self, a: u32, b: u32) -> u32 {
-        let depth = |of: u32| self.depths[of as usize];
-        let (mut low, mut high) = if depth(a) > depth(b) { (a, b) } else { (b, a) };
-        while depth(low) > depth(high) {
-            let jump = self.jumps[low as usize];
-            low = if depth(jump) >= depth(high) { jump } else { self.dominators[low as usize] };
-        }
-        // How far a step leads depends on the depth alone.
-        while low != high {
-            let step =
-                if self.jumps[low as usize] == self.jumps[high as usize] { &self.dominators } else { &self.jumps };
-            (low, high) = (step[low as usize], step[high as usize]);
-        }
-        low
+/// The nearest that dominates both.
+fn common(steps: &[Step], a: u32, b: u32) -> u32 {
+    let step = |of: u32| steps[of as usize];
+    let (mut low, mut high) = if step(a).depth > step(b).depth { (a, b) } else { (b, a) };
+    let depth = step(high).depth;
+    while step(low).depth > depth {
+        let Step { dominator, jump, .. } = step(low);
+        low = if step(jump).depth >= depth { jump } else { dominator };
     }
+    while low != high {
+        let (of_low, of_high) = (step(low), step(high));
+        let is_same = of_low.jump == of_high.jump;
+        (low, high) = if is_same { (of_low.dominator, of_high.dominator) } else { (of_low.jump, of_high.jump) };
+    }
+    low
 }
 
-/// The dominator of each number. `parents` is the tree of the search, the others are the edges that are not in it.
-fn semi_nca(first_others: Vec<u32>, others: Vec<Other>, is_root: &[bool], parents: Vec<u32>) -> Tree {
-    let count = parents.len();
-    let mut dominators = parents.clone();
-    // The tree of those that are done already, with shortened paths.
-    let mut ancestors = parents;
-    // Semidominators, and the least of them on the shortened path of each.
-    let mut semi: Vec<u32> = (0..count as u32).collect();
-    let mut least = semi.clone();
+/// The least semidominator on the shortened path above a number that is done.
+#[derive(Clone, Copy)]
+struct Above {
+    ancestor: u32,
+    least: u32,
+}
+
+/// The semidominator of each number.
+fn semidominators(search: &mut DepthFirst) -> Vec<u32> {
+    let mut semi = std::mem::take(&mut search.firsts);
+    let mut above: Vec<Above> =
+        (0..).zip(&search.parents).map(|(least, parent)| Above { ancestor: *parent, least }).collect();
     let mut path = Vec::new();
-    for number in (1..count as u32).rev() {
-        let mut found = if is_root[number as usize] { 0 } else { dominators[number as usize] };
-        let mut place = first_others[number as usize];
-        while place != NOWHERE && found != 0 {
-            let Other { from, next } = others[place as usize];
-            found = found.min(least_above(from, number + 1, &mut ancestors, &mut least, &mut path));
-            place = next;
+    for number in (1..semi.len() as u32).rev() {
+        let mut least = semi[number as usize];
+        for from in search.later(number) {
+            least = least.min(least_above(from, number + 1, &mut above, &mut path));
         }
-        semi[number as usize] = found;
-        least[number as usize] = found;
+        semi[number as usize] = least;
+        above[number as usize].least = least;
     }
-    drop((first_others, others));
-    // The way up the tree of dominators goes by long steps (Myers, "An applicative random-access stack", 1983): a list of a
-    // million objects would cost a million steps for each object that its end refers to.
-    let (mut depths, mut jumps) = (ancestors, least);
-    (depths[0], jumps[0]) = (0, 0);
-    for number in 1..count {
-        let mut dominator = dominators[number];
-        while dominator > semi[number] {
-            let jump = jumps[dominator as usize];
-            dominator = if jump > semi[number] { jump } else { dominators[dominator as usize] };
-        }
-        dominators[number] = dominator;
-        let jump = jumps[dominator as usize];
-        let depth = |of: u32| depths[of as usize];
-        let is_joined = depth(dominator) - depth(jump) == depth(jump) - depth(jumps[jump as usize]);
-        jumps[number] = if is_joined { jumps[jump as usize] } else { dominator };
-        depths[number] = depths[dominator as usize] + 1;
-    }
-    Tree { dominators, depths, jumps }
+    semi
 }
 
 /// The least semidominator on the path from `number` up to, and without, the first ancestor below `done`. All numbers from
 /// `done` on have their semidominator. The path is shortened.
-fn least_above(number: u32, done: u32, ancestors: &mut [u32], least: &mut [u32], path: &mut Vec<u32>) -> u32 {
+fn least_above(number: u32, done: u32, above: &mut [Above], path: &mut Vec<u32>) -> u32 {
+    let mut last = above[number as usize];
+    if last.ancestor < done {
+        return last.least;
+    }
     let mut at = number;
-    while ancestors[at as usize] >= done {
+    while last.ancestor >= done {
         path.push(at);
-        at = ancestors[at as usize];
+        at = last.ancestor;
+        last = above[at as usize];
     }
     while let Some(below) = path.pop() {
-        least[below as usize] = least[below as usize].min(least[at as usize]);
-        ancestors[below as usize] = ancestors[at as usize];
-        at = below;
+        let below = &mut above[below as usize];
+        last.least = last.least.min(below.least);
+        *below = last;
     }
-    least[number as usize]
+    last.least
+}
+
+/// The dominator of each number, by its parent and its semidominator.
+///
+/// The way up the tree of dominators goes by long steps (Myers, "An applicative random-access stack", 1983): a list of a million
+/// objects would cost a million steps for each object that its end refers to.
+fn steps(parents: &[u32], semi: &[u32]) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::with_capacity(parents.len());
+    steps.push(Step { dominator: 0, jump: 0, depth: 0 });
+    for (parent, semi) in parents.iter().zip(semi).skip(1) {
+        let (mut dominator, mut above) = (*parent, steps[*parent as usize]);
+        while dominator > *semi {
+            dominator = if above.jump > *semi { above.jump } else { above.dominator };
+            above = steps[dominator as usize];
+        }
+        let jump = steps[above.jump as usize];
+        let is_joined = above.depth - jump.depth == jump.depth - steps[jump.jump as usize].depth;
+        steps.push(Step { dominator, jump: if is_joined { jump.jump } else { dominator }, depth: above.depth + 1 });
+    }
+    steps
 }
 
 #[cfg(test)]
@@ -359,6 +279,9 @@ mod tests {
             Some(node)
         });
         assert_eq!(seen, all, "{what}");
+        let mut unreachable: Vec<u32> = found.unreachable().collect();
+        unreachable.sort_unstable();
+        assert!(unreachable.into_iter().eq((0..nodes).filter(|node| !all[*node as usize])), "{what}");
     }
 
     #[test]

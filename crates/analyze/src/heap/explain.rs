@@ -63,7 +63,7 @@ impl Explanation {
 
 /// Says why an object of the graph is alive.
 pub fn explain(graph: &HeapGraph, retention: &Retention, node: u32) -> Explanation {
-    let paths = Paths::of(&graph.references, &graph.root_nodes(), Some(node));
+    let paths = Paths::of(&graph.references, &graph.root_nodes(), &[node]);
     explain_by(graph, retention, &paths, node)
 }
 

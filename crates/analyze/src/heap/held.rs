@@ -9,7 +9,7 @@ use tracequet_trace::error::Result;
 
 use super::build::{Names, RootRow, build};
 use super::graph::HeapGraph;
-use super::limit::{BYTES_PER_OBJECT, BYTES_PER_REFERENCE, Limit};
+use super::limit::{BYTES_PER_OBJECT, Limit, needed};
 use super::snapshots::Snapshot;
 use super::types::Retention;
 use super::walk::Walk;
@@ -23,6 +23,8 @@ const ROOT_STORED: u64 = 48;
 pub struct HeldWalks {
     allowance: Allowance,
     walks: BTreeMap<u32, Held>,
+    /// What the largest graph takes beside its walk.
+    graph: u64,
     names: HashMap<u64, Arc<str>, RandomState>,
 }
 
@@ -36,7 +38,7 @@ struct Held {
 impl HeldWalks {
     /// For walks that take at most this many bytes together.
     pub fn new(memory: u64) -> HeldWalks {
-        HeldWalks { allowance: Allowance::new(memory), walks: BTreeMap::new(), names: HashMap::default() }
+        HeldWalks { allowance: Allowance::new(memory), walks: BTreeMap::new(), graph: 0, names: HashMap::default() }
     }
 
     /// Takes what is part of a walk. Beyond the memory, all walks are dropped.
@@ -45,40 +47,31 @@ impl HeldWalks {
             return;
         }
         match fact {
-            Fact::HeapObject(rows) => {
-                self.add(
-                    rows,
-                    BYTES_PER_OBJECT,
-                    |row| row.gc_id,
-                    |held, row| {
-                        held.walk.object(row.object_id, row.size_bytes, row.type_id);
-                    },
-                );
-            }
-            Fact::HeapReference(rows) => {
-                self.add(
-                    rows,
-                    BYTES_PER_REFERENCE,
-                    |row| row.gc_id,
-                    |held, row| {
-                        held.walk.references.push(row.object_id, row.target_object_id);
-                    },
-                );
-            }
-            Fact::GcWeakElement(rows) => {
-                self.add(
-                    rows,
-                    BYTES_PER_REFERENCE,
-                    |row| row.gc_id,
-                    |held, row| {
-                        held.walk.dependents.push(row.key_object_id, row.value_object_id);
-                    },
-                );
-            }
+            Fact::HeapObject(rows) => self.add(
+                rows,
+                |row| row.gc_id,
+                |held, row| {
+                    held.walk.object(row.object_id, row.size_bytes, row.type_id);
+                },
+            ),
+            Fact::HeapReference(rows) => self.add(
+                rows,
+                |row| row.gc_id,
+                |held, row| {
+                    held.walk.references.push(row.object_id, row.target_object_id);
+                },
+            ),
+            Fact::GcWeakElement(rows) => self.add(
+                rows,
+                |row| row.gc_id,
+                |held, row| {
+                    held.walk.dependents.push(row.key_object_id, row.value_object_id);
+                },
+            ),
             Fact::GcRoot(rows) => {
+                self.allowance.take(rows.len() as u64 * ROOT_STORED);
                 self.add(
                     rows,
-                    BYTES_PER_OBJECT + ROOT_STORED,
                     |row| row.gc_id,
                     |held, row| {
                         held.roots.push((row.object_id, row.root_kind == "static", row.root_flags));
@@ -99,14 +92,17 @@ impl HeldWalks {
         }
     }
 
-    /// Adds rows to their walks. Each takes `bytes` of its graph later, beside what it takes now.
-    fn add<R>(&mut self, rows: &[R], bytes: u64, gc_id: impl Fn(&R) -> u32, add: impl Fn(&mut Held, &R)) {
+    /// Adds rows to their walks. All walks wait while the graph of one of them is there.
+    fn add<R>(&mut self, rows: &[R], gc_id: impl Fn(&R) -> u32, add: impl Fn(&mut Held, &R)) {
         for rows in rows.chunk_by(|a, b| gc_id(a) == gc_id(b)) {
             let Some(id) = rows.first().map(&gc_id) else { continue };
             let held = self.walks.entry(id).or_default();
             let before = held.walk.bytes();
             rows.iter().for_each(|row| add(held, row));
-            self.allowance.take(held.walk.bytes() - before + rows.len() as u64 * bytes);
+            let bytes = held.walk.bytes();
+            let beside = needed(&held.walk, held.roots.len() as u64) - bytes;
+            self.allowance.take(bytes - before + beside.saturating_sub(self.graph));
+            self.graph = self.graph.max(beside);
         }
     }
 
@@ -164,5 +160,39 @@ impl Names for Stored<'_> {
 
     fn method_names(&self, _: &mut HashMap<u64, Option<Arc<str>>>) -> Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracequet_facts::fact::{HeapObject, HeapReference};
+
+    use super::*;
+    use crate::heap::limit::BYTES_PER_REFERENCE;
+
+    /// Whether these collections with 1,000 objects each, each of which refers to the next one, are held in this memory.
+    fn is_held(memory: u64, collections: u32) -> bool {
+        let mut walks = HeldWalks::new(memory);
+        for gc_id in 0..collections {
+            let address = |number: u64| 0x1000 + number * 24;
+            let object = |n| HeapObject { gc_id, object_id: address(n), size_bytes: 24, ..HeapObject::default() };
+            let reference = |n| HeapReference {
+                gc_id,
+                object_id: address(n),
+                target_object_id: address(n + 1),
+                ..HeapReference::default()
+            };
+            walks.fact(&Fact::HeapObject(&(0..1000).map(object).collect::<Vec<_>>()));
+            walks.fact(&Fact::HeapReference(&(0..1000).map(reference).collect::<Vec<_>>()));
+        }
+        walks.refused().is_none()
+    }
+
+    #[test]
+    fn walks_wait_packed_for_one_graph() {
+        let least = |collections: u32| (0..1 << 20).find(|step| is_held(step * 256, collections)).unwrap() * 256;
+        let (one, three) = (least(1), least(3));
+        assert!((1000 * (BYTES_PER_OBJECT + BYTES_PER_REFERENCE)..80_000).contains(&one), "{one}");
+        assert!(three < one + 2 * 40_000, "{one} {three}");
     }
 }

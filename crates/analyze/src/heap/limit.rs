@@ -13,11 +13,21 @@ pub const BYTES_PER_OBJECT: u64 = 48;
 pub const BYTES_PER_REFERENCE: u64 = 12;
 
 /// The same while the graph is made, beside the packed walk.
-const MAKING_OBJECT: u64 = 20;
+const MAKING_OBJECT: u64 = 24;
 const MAKING_REFERENCE: u64 = 4;
 
 /// What a part of the heap takes that lies 4 GiB from the others.
 const BYTES_PER_PART: u64 = 32;
+
+/// Memory that the graph of a walk with this number of roots takes at most, with the walk itself, which is gone when it is made.
+pub(super) fn needed(walk: &Walk, roots: u64) -> u64 {
+    let (objects, references) = (walk.object_count().saturating_add(roots), walk.reference_count());
+    let sum = |object: u64, reference: u64| {
+        objects.saturating_mul(object).saturating_add(references.saturating_mul(reference))
+    };
+    let making = walk.bytes().saturating_add(sum(MAKING_OBJECT, MAKING_REFERENCE));
+    making.max(sum(BYTES_PER_OBJECT, BYTES_PER_REFERENCE))
+}
 
 /// The limit for the graph of a collection.
 pub(super) struct Limit {
@@ -33,12 +43,7 @@ impl Limit {
 
     /// Fails when the graph of a walk with this number of roots takes more memory than is allowed.
     pub fn check(&self, walk: &Walk, roots: u64) -> Result<()> {
-        let (objects, references) = (walk.object_count().saturating_add(roots), walk.reference_count());
-        let sum = |object: u64, reference: u64| {
-            objects.saturating_mul(object).saturating_add(references.saturating_mul(reference))
-        };
-        let making = walk.bytes().saturating_add(sum(MAKING_OBJECT, MAKING_REFERENCE));
-        self.allows(objects, references, making.max(sum(BYTES_PER_OBJECT, BYTES_PER_REFERENCE)))
+        self.allows(walk.object_count().saturating_add(roots), walk.reference_count(), needed(walk, roots))
     }
 
     /// The same of a heap whose parts lie far from each other.

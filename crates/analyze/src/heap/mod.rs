@@ -6,10 +6,12 @@
 mod addresses;
 mod build;
 mod csr;
+mod depth_first;
 mod distance;
 mod dominators;
 mod explain;
 mod graph;
+mod halves;
 mod held;
 mod kept;
 mod limit;

@@ -4,18 +4,30 @@
 /// A set of nodes, a bit each, in which a node's place among those of the set is found at once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranks {
+    nodes: u32,
     words: Vec<u64>,
     /// Nodes of the set before each word.
     before: Vec<u32>,
     count: u32,
 }
 
+/// The places of the bits that are set.
+fn ones(words: impl Iterator<Item = u64>) -> impl Iterator<Item = u32> {
+    (0u32..).zip(words).flat_map(|(at, mut rest)| {
+        std::iter::from_fn(move || {
+            let bit = (rest != 0).then(|| rest.trailing_zeros())?;
+            rest &= rest - 1;
+            Some(at * 64 + bit)
+        })
+    })
+}
+
 impl Ranks {
     /// The nodes of `0..nodes` that this says.
     pub fn of(nodes: u32, mut has: impl FnMut(u32) -> bool) -> Ranks {
         let mut words = vec![0u64; nodes.div_ceil(64) as usize];
-        for node in (0..nodes).filter(|node| has(*node)) {
-            words[node as usize / 64] |= 1 << (node % 64);
+        for node in 0..nodes {
+            words[node as usize / 64] |= u64::from(has(node)) << (node % 64);
         }
         let mut count = 0;
         let before = words
@@ -26,12 +38,27 @@ impl Ranks {
                 before
             })
             .collect();
-        Ranks { words, before, count }
+        Ranks { nodes, words, before, count }
     }
 
     /// How many there are.
     pub fn count(&self) -> u32 {
         self.count
+    }
+
+    /// A bit for each node.
+    pub fn bits(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The nodes of the set in their order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        ones(self.words.iter().copied())
+    }
+
+    /// The nodes that are not in the set in their order.
+    pub fn others(&self) -> impl Iterator<Item = u32> + '_ {
+        ones(self.words.iter().map(|word| !word)).take((self.nodes - self.count) as usize)
     }
 
     /// Whether a node is in the set.
@@ -69,6 +96,8 @@ mod tests {
                 count += u32::from(has(node));
             }
             assert_eq!(ranks.count(), count);
+            assert!(ranks.iter().eq((0..nodes).filter(|node| has(*node))));
+            assert!(ranks.others().eq((0..nodes).filter(|node| !has(*node))));
         }
     }
 }

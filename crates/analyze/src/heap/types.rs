@@ -42,6 +42,8 @@ pub struct TypeRow {
     pub retained_objects: u64,
     /// Its objects that no root leads to.
     pub unreachable: u64,
+    /// The object of it that retains most, the first of several; `None` of a type without objects.
+    pub largest: Option<u32>,
 }
 
 impl Retention {
@@ -94,7 +96,7 @@ impl Retention {
 
     /// Objects that no root leads to, and their bytes.
     pub fn unreachable(&self, graph: &HeapGraph) -> (u64, u64) {
-        let nodes = (0..graph.len()).filter(|node| !self.dominators.is_reachable(*node));
+        let nodes = self.dominators.unreachable();
         nodes.fold((0, 0), |(count, sum), node| (count + 1, sum.saturating_add(graph.size(node))))
     }
 
@@ -107,46 +109,50 @@ impl Retention {
             retained_bytes: 0,
             retained_objects: 0,
             unreachable: 0,
+            largest: None,
         };
         let mut rows: Vec<TypeRow> = graph.type_names.iter().map(row).collect();
-        for (node, (kind, size)) in (0..).zip(graph.objects()) {
-            let row = &mut rows[kind as usize];
-            row.objects += 1;
-            row.size_bytes = row.size_bytes.saturating_add(size);
-            row.unreachable += u64::from(!self.dominators.is_reachable(node));
-        }
-        self.each(graph, |node, Sum { bytes, objects, kind }| {
+        let mut most: Vec<u64> = vec![0; rows.len()];
+        let mut retains = |rows: &mut [TypeRow], node: u32, Sum { bytes, objects, kind }: Sum| {
+            let (row, most) = (&mut rows[kind as usize], &mut most[kind as usize]);
+            if row.largest.is_none_or(|first| (bytes, first) > (*most, node)) {
+                (row.largest, *most) = (Some(node), bytes);
+            }
             if self.is_outermost(node) {
-                let row = &mut rows[kind as usize];
                 row.retained_bytes = row.retained_bytes.saturating_add(bytes);
                 row.retained_objects += u64::from(objects);
             }
-        });
+        };
+        // In the order in which they lie in memory here: by numbers, and then those that have none.
+        for (number, sum) in (0..).zip(&self.sums).skip(1) {
+            retains(&mut rows, self.dominators.node(number), *sum);
+        }
+        for (node, (kind, bytes)) in (0..).zip(graph.objects()) {
+            let row = &mut rows[kind as usize];
+            row.objects += 1;
+            row.size_bytes = row.size_bytes.saturating_add(bytes);
+            if self.dominators.number(node).is_none() {
+                retains(&mut rows, node, Sum { bytes, objects: 1, kind });
+            }
+        }
+        for node in self.dominators.unreachable() {
+            rows[graph.kind(node) as usize].unreachable += 1;
+        }
         rows.sort_by(|a, b| (b.retained_bytes, b.size_bytes, &a.name).cmp(&(a.retained_bytes, a.size_bytes, &b.name)));
         rows
     }
 
-    /// Of each type the object that retains most, the first of several, and how much that is; `None` for a type without objects.
-    pub fn largest_by_type(&self, graph: &HeapGraph) -> Vec<Option<(u32, u64)>> {
-        let mut largest: Vec<Option<(u32, u64)>> = vec![None; graph.type_names.len()];
-        self.each(graph, |node, Sum { bytes, kind, .. }| {
-            let known = &mut largest[kind as usize];
-            if known.is_none_or(|(first, most)| (bytes, first) > (most, node)) {
-                *known = Some((node, bytes));
-            }
-        });
-        largest
-    }
-
-    /// Calls `each` for all objects in the order in which they lie in memory here: by numbers, and then those that have none.
-    fn each(&self, graph: &HeapGraph, mut each: impl FnMut(u32, Sum)) {
-        for (number, sum) in (0..).zip(&self.sums).skip(1) {
-            each(self.dominators.node(number), *sum);
+    /// Calls `each` for all objects that a root leads to, each behind the one that dominates it most closely: with its type, what it
+    /// retains, and what was returned for that one; `top` for an object that no single one dominates.
+    pub fn fold_down<T: Copy>(&self, graph: &HeapGraph, top: T, mut each: impl FnMut(u32, u64, T) -> T) {
+        let mut made = Vec::with_capacity(self.sums.len());
+        made.push(top);
+        for (number, Sum { bytes, kind, .. }) in (0..).zip(&self.sums).skip(1) {
+            made.push(each(*kind, *bytes, made[self.dominators.above_number(number) as usize]));
         }
-        for (node, (kind, bytes)) in (0..).zip(graph.objects()) {
-            if self.dominators.number(node).is_none() {
-                each(node, Sum { bytes, objects: 1, kind });
-            }
+        for (node, above) in self.dominators.leaves() {
+            let (kind, bytes) = graph.object(node);
+            each(kind, bytes, made[above as usize]);
         }
     }
 }

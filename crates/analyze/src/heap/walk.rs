@@ -1,13 +1,20 @@
-//! One walk of the heap as its rows come, packed: some three bytes an object and five a reference.
+//! One walk of the heap as its rows come, packed: some two bytes an object and six a reference.
 
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::packed::{Numbers, Packed};
+use super::halves::Halves;
+use super::packed::Packed;
 
-/// References of an object that are packed together.
-const RUN: usize = 4096;
+/// Objects that lie farther than this behind the one before them begin a stretch: there may be others between them.
+const MAX_GAP: u64 = 1 << 16;
+
+/// Stretches that are told apart. A walk has some for each part of each generation.
+const MAX_STRETCHES: usize = 1 << 16;
+
+/// Shapes that are found without a look into the maps.
+const RECENT: usize = 1 << 8;
 
 /// Memory of a shape or a type: its row, and the map that finds it.
 const SHAPE_STORED: u64 = 96;
@@ -19,45 +26,88 @@ pub(super) struct Shape {
     pub kind: u32,
 }
 
+/// Part of a walk in which addresses rise, without large gaps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stretch {
+    pub first: u64,
+    pub last: u64,
+    pub objects: u64,
+}
+
 /// The objects and references of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     objects: Packed,
     object_count: u64,
-    /// Where the last object ended.
-    last_end: u64,
+    /// Where the next object lies that follows the last one.
+    next: u64,
+    stretches: Vec<Stretch>,
     shapes: Vec<Shape>,
     shape_places: HashMap<Shape, u32, RandomState>,
+    /// Sizes and types that were looked up last, and the places of their shapes: most objects have one of these.
+    recent: Vec<(u64, u64, u32)>,
     types: Vec<u64>,
     type_places: HashMap<u64, u32, RandomState>,
-    /// The type of the last object, and its place.
-    last_type: Option<(u64, u32)>,
     /// From fields and elements of arrays.
     pub references: References,
     /// From the keys of dependent handles to their values.
     pub dependents: References,
 }
 
+/// Where an object lies that follows one.
+fn behind(address: u64, size: u64) -> u64 {
+    address.wrapping_add(size).wrapping_add(7) & !7
+}
+
 impl Walk {
     /// Adds an object.
     pub fn object(&mut self, address: u64, size: u64, type_id: u64) {
-        let kind = match self.last_type {
-            Some((last, place)) if last == type_id => place,
-            _ => *self.type_places.entry(type_id).or_insert_with(|| {
-                self.types.push(type_id);
-                self.types.len() as u32 - 1
-            }),
-        };
-        self.last_type = Some((type_id, kind));
+        let place = self.shape(size, type_id);
+        let is_next = address == self.next;
+        self.objects.push(u64::from(place) << 1 | u64::from(!is_next));
+        if !is_next {
+            self.objects.push_step(self.next, address);
+        }
+        let gap = address.saturating_sub(self.next);
+        self.next = behind(address, size);
+        self.object_count += 1;
+        let has_room = self.stretches.len() < MAX_STRETCHES;
+        match self.stretches.last_mut() {
+            Some(stretch) if stretch.last < address && gap <= MAX_GAP => {
+                stretch.last = address;
+                stretch.objects += 1;
+            }
+            _ if has_room => self.stretches.push(Stretch { first: address, last: address, objects: 1 }),
+            _ => {}
+        }
+    }
+
+    /// The place of a shape.
+    #[inline]
+    fn shape(&mut self, size: u64, type_id: u64) -> u32 {
+        // Ids of types are addresses.
+        let slot = (size ^ type_id >> 3) as usize % RECENT;
+        match self.recent.get(slot) {
+            Some(recent) if (recent.0, recent.1) == (size, type_id) => recent.2,
+            _ => self.looked_up(size, type_id, slot),
+        }
+    }
+
+    fn looked_up(&mut self, size: u64, type_id: u64, slot: usize) -> u32 {
+        let kind = *self.type_places.entry(type_id).or_insert_with(|| {
+            self.types.push(type_id);
+            self.types.len() as u32 - 1
+        });
         let shape = Shape { size, kind };
         let place = *self.shape_places.entry(shape).or_insert_with(|| {
             self.shapes.push(shape);
             self.shapes.len() as u32 - 1
         });
-        self.objects.push_step(self.last_end, address);
-        self.objects.push(place.into());
-        self.last_end = address.wrapping_add(size);
-        self.object_count += 1;
+        self.recent.resize(RECENT, (size, type_id, place));
+        if let Some(recent) = self.recent.get_mut(slot) {
+            *recent = (size, type_id, place);
+        }
+        place
     }
 
     /// Objects so far.
@@ -65,13 +115,20 @@ impl Walk {
         self.object_count
     }
 
+    /// The parts of the walk, one behind the other. `None` when they are very many.
+    pub fn stretches(&self) -> Option<&[Stretch]> {
+        (self.stretches.iter().map(|stretch| stretch.objects).sum::<u64>() == self.object_count)
+            .then_some(&self.stretches)
+    }
+
     /// The address of each object, and the place of its shape.
     pub fn objects(&self) -> impl Iterator<Item = (u64, u32)> {
-        let (mut numbers, mut end) = (self.objects.numbers(), 0u64);
+        let (mut numbers, mut next) = (self.objects.numbers(), 0u64);
         std::iter::from_fn(move || {
-            let address = numbers.step(end)?;
-            let shape = numbers.next()? as u32;
-            end = address.wrapping_add(self.shapes.get(shape as usize)?.size);
+            let head = numbers.next()?;
+            let shape = (head >> 1) as u32;
+            let address = if head & 1 == 0 { next } else { numbers.step(next)? };
+            next = behind(address, self.shapes.get(shape as usize)?.size);
             Some((address, shape))
         })
     }
@@ -94,99 +151,61 @@ impl Walk {
     /// Memory that the walk takes.
     pub fn bytes(&self) -> u64 {
         let shapes = (self.shapes.len() + self.types.len()) as u64 * SHAPE_STORED;
-        self.objects.bytes() + self.references.packed.bytes() + self.dependents.packed.bytes() + shapes
+        let lists =
+            self.stretches.capacity() * size_of::<Stretch>() + self.recent.capacity() * size_of::<(u64, u64, u32)>();
+        self.objects.bytes() + self.references.bytes() + self.dependents.bytes() + shapes + lists as u64
     }
 }
 
 /// References, those of an object mostly one behind the other.
 #[derive(Debug, Default)]
 pub(super) struct References {
-    packed: Packed,
+    /// The sources, and how many of the targets are of each.
+    sources: Packed,
+    targets: Halves,
     count: u64,
-    /// The source and the target that were packed last.
-    last: (u64, u64),
-    /// Source of the references in `run`, which are not packed yet.
+    /// The source that was packed last.
+    last: u64,
+    /// The one behind it, and its references so far.
     source: u64,
-    run: Vec<u64>,
+    run: u64,
 }
 
 impl References {
     /// Adds a reference.
     #[inline]
     pub fn push(&mut self, source: u64, target: u64) {
-        if source != self.source || self.run.len() == RUN {
-            self.pack();
-            self.source = source;
+        if source != self.source && self.run > 0 {
+            self.sources.push_step(self.last, self.source);
+            self.sources.push(self.run);
+            (self.last, self.run) = (self.source, 0);
         }
-        self.run.push(target);
+        (self.source, self.run) = (source, self.run + 1);
+        self.targets.push(target);
         self.count += 1;
     }
 
-    fn pack(&mut self) {
-        let Some(end) = self.run.last() else { return };
-        let (source, mut last) = self.last;
-        self.packed.push_step(source, self.source);
-        self.packed.push(self.run.len() as u64);
-        for target in &self.run {
-            self.packed.push_step(last, *target);
-            last = *target;
-        }
-        self.last = (self.source, *end);
-        self.run.clear();
-    }
-
-    /// Calls `each` with the sources, and how many of the references that follow are theirs.
-    pub fn sources(&self, mut each: impl FnMut(u64, u32)) {
-        let mut runs = self.runs();
-        while let Some((source, count)) = runs.next_run() {
-            each(source, count);
-            (0..count).for_each(|_| _ = runs.next_target());
-        }
-    }
-
-    /// The references in the order in which they came.
-    pub fn runs(&self) -> Runs<'_> {
-        Runs { numbers: self.packed.numbers(), last: (0, 0), left: 0, of: self, is_packed: true }
-    }
-}
-
-/// References by their sources.
-pub(super) struct Runs<'r> {
-    numbers: Numbers<'r>,
-    last: (u64, u64),
-    left: u32,
-    of: &'r References,
-    is_packed: bool,
-}
-
-impl Runs<'_> {
-    /// The next source, and how many targets of it follow. All targets of the one before were taken.
-    #[inline]
-    pub fn next_run(&mut self) -> Option<(u64, u32)> {
-        if self.is_packed {
-            if let Some(source) = self.numbers.step(self.last.0) {
-                self.last.0 = source;
-                self.left = self.numbers.next()? as u32;
-                return Some((source, self.left));
+    /// The sources, and how many of the targets are of each, in the order in which they came.
+    pub fn sources(&self) -> impl Iterator<Item = (u64, u64)> {
+        let (mut numbers, mut last) = (self.sources.numbers(), 0);
+        let mut unpacked = (self.run > 0).then_some((self.source, self.run));
+        std::iter::from_fn(move || match numbers.step(last) {
+            Some(source) => {
+                last = source;
+                Some((source, numbers.next()?))
             }
-            self.is_packed = false;
-            self.left = self.of.run.len() as u32;
-            return (self.left > 0).then_some((self.of.source, self.left));
-        }
-        None
+            None => unpacked.take(),
+        })
     }
 
-    /// The next target of the source.
-    #[inline]
-    pub fn next_target(&mut self) -> Option<u64> {
-        let left = self.left.checked_sub(1)?;
-        self.left = left;
-        if self.is_packed {
-            self.last.1 = self.numbers.step(self.last.1)?;
-            return Some(self.last.1);
-        }
-        let place = self.of.run.len().checked_sub(left as usize + 1)?;
-        self.of.run.get(place).copied()
+    /// The targets in the order in which they came.
+    pub fn targets(&self) -> impl Iterator<Item = u64> {
+        self.targets.iter()
+    }
+
+    /// Memory that the references take.
+    fn bytes(&self) -> u64 {
+        self.sources.bytes() + self.targets.bytes()
     }
 }
 
@@ -217,15 +236,19 @@ mod tests {
             (address, size, walk.types()[kind as usize])
         });
         assert!(back.eq(objects.iter().copied()));
-        let (mut runs, mut back) = (walk.references.runs(), Vec::new());
-        while let Some((source, count)) = runs.next_run() {
-            back.extend((0..count).map(|_| (source, runs.next_target().unwrap())));
-            assert!(runs.next_target().is_none());
+        let sources = walk.references.sources().flat_map(|(source, count)| (0..count).map(move |_| source));
+        assert!(sources.zip(walk.references.targets()).eq(references.iter().copied()));
+        assert_eq!(
+            (walk.references.targets().count(), walk.reference_count()),
+            (references.len(), references.len() as u64)
+        );
+        assert_eq!((walk.object_count(), walk.dependents.sources().next()), (20_000, None));
+        let (mut at, stretches) = (objects.iter(), walk.stretches().unwrap());
+        for Stretch { first, last, objects } in stretches {
+            let of: Vec<u64> = at.by_ref().take(*objects as usize).map(|(address, ..)| *address).collect();
+            assert_eq!((of.first(), of.last()), (Some(first), Some(last)));
+            assert!(of.is_sorted_by(|a, b| a < b));
         }
-        assert_eq!(back, references);
-        let mut counted = 0;
-        walk.references.sources(|_, count| counted += u64::from(count));
-        assert_eq!((counted, walk.reference_count()), (references.len() as u64, references.len() as u64));
-        assert_eq!((walk.object_count(), walk.dependents.runs().next_run()), (20_000, None));
+        assert!(at.next().is_none() && stretches.len() > 30);
     }
 }
