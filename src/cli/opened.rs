@@ -38,17 +38,17 @@ impl Opened {
 
 /// Opens the dataset at `input`, or converts these tables of the recording there.
 pub fn open(input: &Path, tables: &[&str]) -> anyhow::Result<Opened> {
-    open_as(input, tables, Convert::default())
+    open_as(input, tables, Convert::default().unhashed(true))
 }
 
 /// The same for what shows a heap dump: that of a recording is kept in memory.
 pub fn open_with_walk(input: &Path, tables: &[&str], walk: KeepWalk) -> anyhow::Result<Opened> {
-    open_as(input, tables, Convert::default().keep_walk(walk))
+    open_as(input, tables, Convert::default().keep_walk(walk).unhashed(true))
 }
 
 /// The same, with source lines by the symbols in these folders, and patterns of own code. A dataset has those of its conversion.
 pub fn open_with_symbols(input: &Path, tables: &[&str], symbols: &[PathBuf], own: OwnCode) -> anyhow::Result<Opened> {
-    own_of_recording(input, tables, own, Convert::default().symbols(symbols.iter().cloned()))
+    own_of_recording(input, tables, own, Convert::default().symbols(symbols.iter().cloned()).unhashed(true))
 }
 
 /// The same for what shows findings: sampled objects are followed, too.
@@ -56,7 +56,7 @@ pub fn open_explained(input: &Path, tables: &[&str], symbols: &[PathBuf], own: O
     own_of_recording(input, tables, own, Convert::default().symbols(symbols.iter().cloned()).lifetimes(LIFETIMES))
 }
 
-/// The same for a page, which shows the last heap dump, too: that of a recording is kept in memory.
+/// The same for a page, which shows the last heap dump, too (that of a recording is kept in memory), and the hash of the recording.
 pub fn open_for_page(
     input: &Path,
     tables: &[&str],

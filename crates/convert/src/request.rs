@@ -54,6 +54,7 @@ pub struct Convert {
     pub(crate) lifetimes: Option<u64>,
     pub(crate) follow: Option<Duration>,
     pub(crate) identities: Identities,
+    pub(crate) unhashed: bool,
     pub(crate) keep_walk: Option<KeepWalk>,
 }
 
@@ -232,6 +233,11 @@ impl Convert {
     /// recordings takes none.
     pub fn identities(self, identities: Identities) -> Convert {
         Convert { identities, ..self }
+    }
+
+    /// Take no hash of a recording that is converted alone: for a dataset that is read once and not kept.
+    pub fn unhashed(self, unhashed: bool) -> Convert {
+        Convert { unhashed, ..self }
     }
 
     /// Keep the objects and references of a heap dump of the one recording in memory, beside what is written.

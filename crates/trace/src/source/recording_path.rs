@@ -121,6 +121,12 @@ impl RecordingPath {
         }
     }
 
+    /// Bytes of its file, if that is a regular one with no other recording in it.
+    pub fn size_bytes(&self) -> Option<u64> {
+        let found = std::fs::metadata(&self.file).ok().filter(|found| found.is_file() && self.entry().is_none());
+        found.map(|found| found.len())
+    }
+
     /// Its bytes as they lie in the file or in the archive; nothing for what is no regular file.
     pub fn bytes(&self) -> Option<Result<Box<dyn Read + Send>>> {
         if !self.file.is_file() {
