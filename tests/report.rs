@@ -531,6 +531,13 @@ fn the_command_writes_a_page_of_a_recording_or_a_dataset() {
     assert_eq!((made.code, made.out.as_str()), (Some(0), ""), "{}", made.err);
     let again = run(&["report", recording, "-o", &first]);
     assert_eq!(again.code, Some(1), "a file that exists is kept");
+    assert!(again.err.contains("a.html is there already: use --overwrite to replace it"), "{}", again.err);
+    // What cannot be written is said before anything is read.
+    for command in ["report", "export"] {
+        let nowhere = run(&[command, "no-such-recording.nettrace", "-o", &path("no/such/folder.html")]);
+        assert!(nowhere.code == Some(1) && nowhere.err.contains("there is no directory"), "{}", nowhere.err);
+    }
+    assert_eq!(run(&["report", recording, "-o", &first, "--overwrite"]).code, Some(0));
     assert_eq!(run(&["convert", "--quiet", "--lifetimes", recording, "-o", &set]).code, Some(0));
     assert_eq!(run(&["report", &set, "-o", &second]).code, Some(0));
     let [first, second] = [first, second].map(|path| std::fs::read_to_string(path).unwrap());

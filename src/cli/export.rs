@@ -13,7 +13,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 
 use super::opened;
-use super::output::{Outcome, print_note};
+use super::output::{Outcome, can_be_made, print_note};
 use super::text::counted;
 use super::time;
 use crate::trace::error::did_you_mean;
@@ -207,6 +207,7 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
         }
         tables.extend(perfetto::TABLES);
     }
+    args.output.as_ref().map_or(Ok(()), |path| can_be_made(path, args.overwrite))?;
     let opened = opened::open_with_symbols(&args.input, &tables, &args.symbols, args.patterns())?;
     let recording = opened.dataset.recording(args.trace.as_deref())?;
     let mut profile = read_chosen(&recording, &choice)?;

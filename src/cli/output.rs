@@ -4,6 +4,7 @@
 //! written with checks: a reader that has seen enough and closes the pipe is no failure.
 
 use std::io::Write;
+use std::path::Path;
 
 use super::failure;
 
@@ -38,6 +39,17 @@ impl Outcome {
             }
             Err(error) => Err(error),
         }
+    }
+}
+
+/// Fails when a command cannot make the file that it is to write: that is said before the work that it takes to fill it.
+pub fn can_be_made(path: &Path, overwrite: bool) -> anyhow::Result<()> {
+    if !overwrite && path.symlink_metadata().is_ok() {
+        anyhow::bail!("{} is there already: use --overwrite to replace it", path.display());
+    }
+    match path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
+        Some(parent) => anyhow::bail!("{} cannot be made: there is no directory {}", path.display(), parent.display()),
+        None => Ok(()),
     }
 }
 

@@ -14,7 +14,7 @@ use clap::Args;
 use super::compared;
 use super::heap_diff;
 use super::opened;
-use super::output::{Outcome, print_result};
+use super::output::{Outcome, can_be_made, print_result};
 use super::own::OwnArgs;
 use super::page::page_of;
 
@@ -94,6 +94,7 @@ fn difference_of(base: &Path, new: &Path, own: &OwnArgs) -> anyhow::Result<(Stri
 
 /// Writes the page of a dataset, or of a recording that is converted for it.
 pub fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
+    args.output.as_ref().map_or(Ok(()), |path| can_be_made(path, args.overwrite))?;
     let (html, losses) = match &args.new {
         Some(new) => difference_of(&args.input, new, &args.own)?,
         None => {
