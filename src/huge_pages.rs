@@ -1,7 +1,7 @@
 //! The allocator of the program: that of the system, and large pieces of memory lie on huge pages.
 //!
-//! The graph of a heap is read in no order. Where each object lies on a page of its own, the processor looks up a page for each; of pages
-//! with 2 MB it knows all.
+//! The graph of a heap is read in no order, so that nearly each read is on another page. The processor remembers where some thousand pages
+//! are. That is a few megabytes on pages of 4 KiB, and the whole graph on pages of 2 MiB.
 #![allow(
     unsafe_code,
     reason = "the trait of allocators is unsafe; all that it does is left to the allocator of the system"
@@ -32,28 +32,28 @@ fn advised(piece: *mut u8, _bytes: usize) -> *mut u8 {
     piece
 }
 
-/// The allocator.
+/// The allocator of the system, which asks for huge pages.
 pub struct HugePages;
 
 // SAFETY: all is done by the allocator of the system, which keeps the rules.
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the rules of this call are those of the caller. So below.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, which `System` has as well.
         advised(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: see `alloc`.
+        // SAFETY: as in `alloc`.
         advised(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, piece: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: see `alloc`.
+        // SAFETY: as in `alloc`.
         advised(unsafe { System.realloc(piece, layout, bytes) }, bytes)
     }
 
     unsafe fn dealloc(&self, piece: *mut u8, layout: Layout) {
-        // SAFETY: see `alloc`.
+        // SAFETY: as in `alloc`.
         unsafe { System.dealloc(piece, layout) }
     }
 }

@@ -1,6 +1,5 @@
 //! `tracequet export`: call stacks for other tools.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -13,7 +12,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 
 use super::opened;
-use super::output::{Outcome, can_be_made, print_note};
+use super::output::{Outcome, check_output, made, print_note};
 use super::text::counted;
 use super::time;
 use crate::trace::error::did_you_mean;
@@ -207,7 +206,7 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
         }
         tables.extend(perfetto::TABLES);
     }
-    args.output.as_ref().map_or(Ok(()), |path| can_be_made(path, args.overwrite))?;
+    check_output(args.output.as_deref(), args.overwrite)?;
     let opened = opened::open_with_symbols(&args.input, &tables, &args.symbols, args.patterns())?;
     let recording = opened.dataset.recording(args.trace.as_deref())?;
     let mut profile = read_chosen(&recording, &choice)?;
@@ -239,10 +238,7 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
         let written = write(&mut out).and_then(|()| out.flush());
         return outcome.printed(written.map_err(|e| super::failure::Output::new("standard output", e).into()));
     };
-    let mut options = File::options();
-    options.write(true).create(args.overwrite).create_new(!args.overwrite).truncate(args.overwrite);
-    let file = options.open(path).with_context(|| format!("{} cannot be made", path.display()))?;
-    let mut out = BufWriter::new(file);
+    let mut out = BufWriter::new(made(path, args.overwrite)?);
     let written = write(&mut out).and_then(|()| out.flush());
     written.with_context(|| format!("{} cannot be written", path.display()))?;
     Ok(outcome)

@@ -3,8 +3,11 @@
 //! Results go to standard output, everything about them (progress, summaries, errors) to standard error. Both are
 //! written with checks: a reader that has seen enough and closes the pipe is no failure.
 
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+
+use anyhow::Context;
 
 use super::failure;
 
@@ -42,8 +45,10 @@ impl Outcome {
     }
 }
 
-/// Fails when a command cannot make the file that it is to write: that is said before the work that it takes to fill it.
-pub fn can_be_made(path: &Path, overwrite: bool) -> anyhow::Result<()> {
+/// Fails when [`made`] would fail because of what is there already, or of a directory that is not. Commands call it before the work whose
+/// result they write.
+pub fn check_output(output: Option<&Path>, overwrite: bool) -> anyhow::Result<()> {
+    let Some(path) = output else { return Ok(()) };
     if !overwrite && path.symlink_metadata().is_ok() {
         anyhow::bail!("{} is there already: use --overwrite to replace it", path.display());
     }
@@ -51,6 +56,13 @@ pub fn can_be_made(path: &Path, overwrite: bool) -> anyhow::Result<()> {
         Some(parent) => anyhow::bail!("{} cannot be made: there is no directory {}", path.display(), parent.display()),
         None => Ok(()),
     }
+}
+
+/// Makes the file for a result. One that is there is only replaced when `overwrite` says so.
+pub fn made(path: &Path, overwrite: bool) -> anyhow::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(overwrite).create_new(!overwrite).truncate(overwrite);
+    options.open(path).with_context(|| format!("{} cannot be made", path.display()))
 }
 
 /// Writes a result to standard output, whole.

@@ -1,6 +1,5 @@
 //! `tracequet report`: a recording, or a dataset of several, as one HTML page.
 
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +13,7 @@ use clap::Args;
 use super::compared;
 use super::heap_diff;
 use super::opened;
-use super::output::{Outcome, can_be_made, print_result};
+use super::output::{Outcome, check_output, made, print_result};
 use super::own::OwnArgs;
 use super::page::page_of;
 
@@ -94,7 +93,7 @@ fn difference_of(base: &Path, new: &Path, own: &OwnArgs) -> anyhow::Result<(Stri
 
 /// Writes the page of a dataset, or of a recording that is converted for it.
 pub fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
-    args.output.as_ref().map_or(Ok(()), |path| can_be_made(path, args.overwrite))?;
+    check_output(args.output.as_deref(), args.overwrite)?;
     let (html, losses) = match &args.new {
         Some(new) => difference_of(&args.input, new, &args.own)?,
         None => {
@@ -106,9 +105,8 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
     };
     let outcome = Outcome::with_losses(losses);
     let Some(path) = &args.output else { return outcome.printed(print_result(&html)) };
-    let mut options = File::options();
-    options.write(true).create(args.overwrite).create_new(!args.overwrite).truncate(args.overwrite);
-    let mut file = options.open(path).with_context(|| format!("{} cannot be made", path.display()))?;
-    file.write_all(html.as_bytes()).with_context(|| format!("{} cannot be written", path.display()))?;
+    made(path, args.overwrite)?
+        .write_all(html.as_bytes())
+        .with_context(|| format!("{} cannot be written", path.display()))?;
     Ok(outcome)
 }

@@ -58,8 +58,8 @@ pub(super) fn identity_of(recording: &RecordingPath) -> Result<FileIdentity> {
     recording.bytes().map_or_else(|| Ok(FileIdentity::default()), |bytes| hashed(&recording.name(), bytes?))
 }
 
-/// Size of a recording; with its hash only where the size is not known without reading it.
-pub(super) fn size_of(recording: &RecordingPath) -> FileIdentity {
+/// Size of a recording without its hash. A part of an archive has both: its size is known only when it was read.
+pub(super) fn unhashed(recording: &RecordingPath) -> FileIdentity {
     match recording.size_bytes() {
         Some(size_bytes) => FileIdentity { size_bytes, sha256: String::new() },
         None => identity_of(recording).unwrap_or_default(),
@@ -134,7 +134,7 @@ mod tests {
         let recording = RecordingPath::of_file(&path);
         let identity = identity_of(&recording).unwrap();
         assert_eq!((identity.size_bytes, &identity.sha256[..8]), (3, "ba7816bf"));
-        assert_eq!(size_of(&recording), FileIdentity { size_bytes: 3, sha256: String::new() });
+        assert_eq!(unhashed(&recording), FileIdentity { size_bytes: 3, sha256: String::new() });
         assert_eq!(identity_of(&RecordingPath::of_file(folder.path())).unwrap(), FileIdentity::default());
     }
 }

@@ -96,10 +96,10 @@ fn convert_here(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Result<Su
         let mut progress =
             |position, total, events| watch(Step::Progress(Progress { input: 0, position, total, events }));
         // The hash is taken while the recording is read: both are in the page cache then.
-        let hashing = if request.unhashed { None } else { hashed::identity_aside(recording) };
-        let identity = || match request.unhashed {
-            true => hashed::size_of(recording),
-            false => hashed::joined(hashing).unwrap_or_default(),
+        let hashing = (!request.unhashed).then(|| hashed::identity_aside(recording));
+        let identity = || match hashing {
+            Some(hashing) => hashed::joined(hashing).unwrap_or_default(),
+            None => hashed::unhashed(recording),
         };
         one::read_one(request, &manifests, recording, (shape, selection), dataset, &mut progress, identity)
     })

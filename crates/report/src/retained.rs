@@ -103,7 +103,7 @@ pub(crate) fn retained(
 /// Of each of the largest types the object that retains most, and the way to it.
 fn paths(graph: &HeapGraph, retention: &Retention, by_size: &[&TypeRow]) -> String {
     let largest = || by_size.iter().take(MAX_PATHS).filter_map(|row| row.largest.map(|node| (row, node)));
-    // No path leads to the others.
+    // For an object that no root leads to the search would go through the whole graph.
     let wanted = largest().map(|(_, node)| node).filter(|node| retention.dominators.is_reachable(*node));
     let all_paths = Paths::of(&graph.references, &graph.root_nodes(), &wanted.collect::<Vec<_>>());
     let mut out = String::from("<div class=\"tree\">\n");
@@ -160,7 +160,7 @@ struct Branch {
 fn tree(graph: &HeapGraph, retention: &Retention, all: u64) -> String {
     let mut branches = vec![Branch { kind: u32::MAX, ..Branch::default() }];
     let mut children: HashMap<(u32, u32), u32, RandomState> = HashMap::default();
-    // What was looked up last: most objects are of one of these.
+    // A cache in front of the map: the pairs that were looked up last.
     let mut recent = [((u32::MAX, u32::MAX), 0); 1 << 10];
     retention.fold_down(graph, 0u32, |kind, bytes, parent| {
         let depth = branches.get(parent as usize).map_or(0, |parent| parent.depth) + 1;
@@ -182,7 +182,7 @@ fn tree(graph: &HeapGraph, retention: &Retention, all: u64) -> String {
         };
         if let Some(branch) = branches.get_mut(at as usize) {
             branch.objects += 1;
-            // What has no room is its dominator's, which has its bytes.
+            // An object without a branch of its own counts for the branch of its dominator, whose bytes include it.
             branch.bytes = branch.bytes.saturating_add(if at == parent { 0 } else { bytes });
         }
         if let Some(slot) = recent.get_mut(slot) {

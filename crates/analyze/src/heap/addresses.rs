@@ -14,10 +14,10 @@ pub struct Addresses {
     starts: Vec<u32>,
 }
 
-/// Bytes for each object that the words of a segment may take.
-const WORDS_PER_OBJECT: u64 = 6;
+/// Bytes of words that a segment may have for each of its objects.
+const WORD_BYTES_PER_OBJECT: u64 = 6;
 
-/// Places are at most this many bytes from each other: a power of two.
+/// The largest `align` of [`Index::Bits`].
 const MAX_ALIGN: u32 = 12;
 
 /// Addresses with the same high half.
@@ -83,13 +83,15 @@ impl Addresses {
             let (Some(least), Some(most)) = (of.first(), of.last()) else { continue };
             let align = of.iter().fold(1 << MAX_ALIGN, |all, low| all | (low - least)).trailing_zeros();
             let words = ((most - least) >> align) / 64 + 1;
-            let is_close = u64::from(words) * size_of::<Word>() as u64 <= u64::from(end - first) * WORDS_PER_OBJECT;
+            let is_close =
+                u64::from(words) * size_of::<Word>() as u64 <= u64::from(end - first) * WORD_BYTES_PER_OBJECT;
             let index = if is_close { all.by_bits(first, end, align, words) } else { all.by_parts(first, end) };
             all.segments.push(Segment { high, first, end, index });
         }
         all
     }
 
+    /// Adds the words of a segment.
     fn by_bits(&mut self, first: u32, end: u32, align: u32, words: u32) -> Index {
         let of = &self.low[first as usize..end as usize];
         let word = self.words.len();
@@ -107,6 +109,7 @@ impl Addresses {
         Index::Bits { align, word: word as u32 }
     }
 
+    /// Adds the parts of a segment.
     fn by_parts(&mut self, first: u32, end: u32) -> Index {
         let of = &self.low[first as usize..end as usize];
         // About two objects in each part.

@@ -24,7 +24,7 @@ impl Csr {
         let mut counted = Counted::new(nodes);
         edges.iter().for_each(|(source, _)| counted.count(*source, 1));
         let Some(mut filling) = counted.by_source() else { return Csr::default() };
-        edges.iter().for_each(|(source, target)| filling.add(*source, [*target].into_iter()));
+        edges.iter().for_each(|(source, target)| filling.add(*source, std::iter::once(*target)));
         filling.finish()
     }
 
@@ -110,6 +110,7 @@ impl Counted {
         // Each node's place holds the end of its edges; filling from behind turns it into their beginning.
         let mut offsets = vec![0; sources.count() as usize + 1];
         let (mut row, mut end) = (0, 0);
+        // A node without edges writes what the next one overwrites.
         for count in counts {
             end += count;
             offsets[row] = end;

@@ -1,7 +1,8 @@
 //! Numbers the nodes of a graph in the order of a depth-first search.
 //!
 //! Which node is next is known only when the one before it was read, and that lies anywhere in memory: the search waits for it. So it
-//! reads the edges of each node once, and looks up nothing else. What can be looked up in any order is, when the search has ended.
+//! reads the edges of each node once, and looks up nothing else. What does not decide where the search goes is looked up when it has ended:
+//! these reads do not wait for each other.
 #![allow(
     clippy::indexing_slicing,
     reason = "every index is a node of the graph, its rank, or a number that the search gave"
@@ -15,7 +16,7 @@ pub(super) struct DepthFirst {
     pub nodes: Vec<u32>,
     /// The number from which each number was found.
     pub parents: Vec<u32>,
-    /// The least number from which an edge leads to each number.
+    /// The least number from which an edge leads to each number: 0 for a root.
     pub firsts: Vec<u32>,
     /// The number of each node with edges; 0: no root leads to it.
     pub numbers: Vec<u32>,
@@ -90,7 +91,7 @@ impl DepthFirst {
         DepthFirst { nodes, parents, firsts, numbers, last, later }
     }
 
-    /// The numbers from which edges lead to a number, but for those before it.
+    /// The numbers from which edges lead to a number, of those behind it and of itself.
     #[inline]
     pub fn later(&self, number: u32) -> impl Iterator<Item = u32> + '_ {
         let edge = |place: u32| self.later.get(place as usize);
@@ -110,7 +111,7 @@ struct Search<'g> {
     /// The rank of each number.
     ranks: Vec<u32>,
     parents: Vec<u32>,
-    /// The least number from which an edge on the stack led to the node of each rank when it was not new any more.
+    /// By rank: the least number with an edge that was put on the stack, and whose target was visited by another edge before.
     firsts: Vec<u32>,
     later: Vec<Later>,
 }
@@ -128,7 +129,8 @@ impl Search<'_> {
         let (number, below) = (self.ranks.len() as u32, self.stack.len());
         self.ranks.push(rank);
         self.parents.push(from);
-        // Rows are from behind, so that the first field is followed first: its object lies near more often.
+        // What is put on the stack last is followed first. Rows have the references in reverse: that is the first field, whose object
+        // often lies near.
         for target in self.graph.rows().targets(rank).filter_map(|target| self.graph.sources().rank(target)) {
             if self.has_seen(target) {
                 self.later.push(Later { from: number, next: target });

@@ -38,11 +38,8 @@ impl Dominators {
         let mut search = DepthFirst::of(graph, roots());
         let mut leaves = vec![NOWHERE; (graph.nodes() - sources.count()) as usize];
         let leaf = |node: u32| (node - sources.before(node)) as usize;
-        for root in roots() {
-            match sources.rank(root) {
-                Some(rank) => search.firsts[search.numbers[rank as usize] as usize] = 0,
-                None => leaves[leaf(root)] = 0,
-            }
+        for root in roots().filter(|root| !sources.has(*root)) {
+            leaves[leaf(root)] = 0;
         }
         let semi = semidominators(&mut search);
         let DepthFirst { nodes, parents, numbers, .. } = search;
@@ -135,13 +132,18 @@ impl Dominators {
     /// Calls `each` for all reachable nodes, each behind the one that dominates it most closely, with what was returned for that
     /// one: `top` for a node that no single node dominates.
     pub fn fold_down<T: Copy>(&self, top: T, mut each: impl FnMut(u32, T) -> T) {
+        self.fold_numbered(top, |node, _, above| each(node, above));
+    }
+
+    /// The same with the number of each node; `None` for a node without edges.
+    pub(super) fn fold_numbered<T: Copy>(&self, top: T, mut each: impl FnMut(u32, Option<u32>, T) -> T) {
         let mut made = Vec::with_capacity(self.nodes.len());
         made.push(top);
-        for (node, above) in self.nodes.iter().zip(&self.dominators).skip(1) {
-            made.push(each(*node, made[*above as usize]));
+        for (number, (node, above)) in (0..).zip(self.nodes.iter().zip(&self.dominators)).skip(1) {
+            made.push(each(*node, Some(number), made[*above as usize]));
         }
         for (node, above) in self.leaves() {
-            each(node, made[above as usize]);
+            each(node, None, made[above as usize]);
         }
     }
 }

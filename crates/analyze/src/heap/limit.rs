@@ -19,7 +19,7 @@ const MAKING_REFERENCE: u64 = 4;
 /// What a part of the heap takes that lies 4 GiB from the others.
 const BYTES_PER_PART: u64 = 32;
 
-/// Memory that the graph of a walk with this number of roots takes at most, with the walk itself, which is gone when it is made.
+/// The most memory that a walk with this number of roots takes: the walk and its graph while the graph is made, then the graph alone.
 pub(super) fn needed(walk: &Walk, roots: u64) -> u64 {
     let (objects, references) = (walk.object_count().saturating_add(roots), walk.reference_count());
     let sum = |object: u64, reference: u64| {

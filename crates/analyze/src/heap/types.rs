@@ -145,15 +145,11 @@ impl Retention {
     /// Calls `each` for all objects that a root leads to, each behind the one that dominates it most closely: with its type, what it
     /// retains, and what was returned for that one; `top` for an object that no single one dominates.
     pub fn fold_down<T: Copy>(&self, graph: &HeapGraph, top: T, mut each: impl FnMut(u32, u64, T) -> T) {
-        let mut made = Vec::with_capacity(self.sums.len());
-        made.push(top);
-        for (number, Sum { bytes, kind, .. }) in (0..).zip(&self.sums).skip(1) {
-            made.push(each(*kind, *bytes, made[self.dominators.above_number(number) as usize]));
-        }
-        for (node, above) in self.dominators.leaves() {
-            let (kind, bytes) = graph.object(node);
-            each(kind, bytes, made[above as usize]);
-        }
+        self.dominators.fold_numbered(top, |node, number, above| {
+            let sum = number.map(|number| self.sums[number as usize]);
+            let (kind, bytes) = sum.map_or_else(|| graph.object(node), |sum| (sum.kind, sum.bytes));
+            each(kind, bytes, above)
+        });
     }
 }
 

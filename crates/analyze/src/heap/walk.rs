@@ -7,13 +7,13 @@ use foldhash::fast::RandomState;
 use super::halves::Halves;
 use super::packed::Packed;
 
-/// Objects that lie farther than this behind the one before them begin a stretch: there may be others between them.
+/// An object farther than this behind the end of the one before it begins a stretch: objects of another stretch may lie in the gap.
 const MAX_GAP: u64 = 1 << 16;
 
-/// Stretches that are told apart. A walk has some for each part of each generation.
+/// Stretches that a walk keeps: it has some for each region of each generation. Objects of more stretches are sorted one by one.
 const MAX_STRETCHES: usize = 1 << 16;
 
-/// Shapes that are found without a look into the maps.
+/// Entries of the cache in front of the maps of shapes and types.
 const RECENT: usize = 1 << 8;
 
 /// Memory of a shape or a type: its row, and the map that finds it.
@@ -39,7 +39,7 @@ pub(super) struct Stretch {
 pub(super) struct Walk {
     objects: Packed,
     object_count: u64,
-    /// Where the next object lies that follows the last one.
+    /// The address directly behind the last object.
     next: u64,
     stretches: Vec<Stretch>,
     shapes: Vec<Shape>,
@@ -54,7 +54,7 @@ pub(super) struct Walk {
     pub dependents: References,
 }
 
-/// Where an object lies that follows one.
+/// The address directly behind an object: objects begin at multiples of 8.
 fn behind(address: u64, size: u64) -> u64 {
     address.wrapping_add(size).wrapping_add(7) & !7
 }
@@ -89,11 +89,12 @@ impl Walk {
         let slot = (size ^ type_id >> 3) as usize % RECENT;
         match self.recent.get(slot) {
             Some(recent) if (recent.0, recent.1) == (size, type_id) => recent.2,
-            _ => self.looked_up(size, type_id, slot),
+            _ => self.cached_shape(size, type_id, slot),
         }
     }
 
-    fn looked_up(&mut self, size: u64, type_id: u64, slot: usize) -> u32 {
+    /// The same by the maps, put into this slot of the cache.
+    fn cached_shape(&mut self, size: u64, type_id: u64, slot: usize) -> u32 {
         let kind = *self.type_places.entry(type_id).or_insert_with(|| {
             self.types.push(type_id);
             self.types.len() as u32 - 1
@@ -115,7 +116,7 @@ impl Walk {
         self.object_count
     }
 
-    /// The parts of the walk, one behind the other. `None` when they are very many.
+    /// All stretches in the order of the walk; `None` when there were more than a walk keeps.
     pub fn stretches(&self) -> Option<&[Stretch]> {
         (self.stretches.iter().map(|stretch| stretch.objects).sum::<u64>() == self.object_count)
             .then_some(&self.stretches)
@@ -166,7 +167,7 @@ pub(super) struct References {
     count: u64,
     /// The source that was packed last.
     last: u64,
-    /// The one behind it, and its references so far.
+    /// The source of the last references, which is not packed yet, and how many these are.
     source: u64,
     run: u64,
 }
