@@ -1,19 +1,21 @@
 //! The heap dump of a running process: its collection, and the duration of its pause.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::trace::event::{Event, EventInfo};
 use crate::trace::source::diagnostics::{Control, Reason};
 
 use super::fields::{RUNTIME, field_number};
+use super::session::lock;
 
 const GC_START: u32 = 1;
 const GC_END: u32 = 2;
 const RESTART_END: u32 = 3;
 const SUSPEND_BEGIN: u32 = 9;
 const BULK_NODE: u32 = 18;
-const SAYS_SOMETHING: [u32; 5] = [GC_START, GC_END, RESTART_END, SUSPEND_BEGIN, BULK_NODE];
+const BULK_EDGE: u32 = 19;
+const SAYS_SOMETHING: [u32; 6] = [GC_START, GC_END, RESTART_END, SUSPEND_BEGIN, BULK_NODE, BULK_EDGE];
 /// Type of a collection beside which threads run: not the one that lists the heap.
 const BACKGROUND: u64 = 1;
 /// The whole heap.
@@ -26,25 +28,66 @@ const SILENCE: Duration = Duration::from_secs(20);
 /// How often it is looked.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Ends a recording in which no event will: the runtime did not begin, or the events that end a list were dropped because
-/// its buffer was full.
-pub fn watch_clock(control: &Control, has_begun: impl Fn() -> bool) {
-    let begin = Instant::now();
-    let (mut bytes, mut changed) = (0, begin);
+/// Ends a recording in which no event will: the runtime did not begin to list its heap, or the events that end the list were
+/// dropped because its buffer was full.
+pub fn watch_clock(control: &Control, dump: &Mutex<Dump>) {
+    let mut clock = Clock::default();
     while !control.is_stopping() && !control.has_ended() {
         std::thread::sleep(LOOK);
-        if control.bytes() != bytes {
-            (bytes, changed) = (control.bytes(), Instant::now());
+        match clock.look(control.bytes(), control.unread(), &lock(dump)) {
+            Verdict::Wait => {}
+            Verdict::Stop => return control.stop(Reason::Asked),
+            Verdict::NotBegun { is_silent } => {
+                let why = format!("the runtime did not begin to list its heap within {} s", PATIENCE.as_secs());
+                return match is_silent {
+                    true => control.give_up(Reason::Failed(why)),
+                    // It works: what it still has comes.
+                    false => control.stop(Reason::Failed(why)),
+                };
+            }
         }
-        if changed.elapsed() < SILENCE {
-            continue;
+    }
+}
+
+/// What is to be done after a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Wait,
+    /// Nothing of the list comes any more.
+    Stop,
+    /// No list has begun, and none will.
+    NotBegun {
+        is_silent: bool,
+    },
+}
+
+/// How long nothing changed, by the looks in which it did not. It reads no clock: while a machine stands still (a laptop that sleeps,
+/// a virtual machine that is moved), no time passes.
+#[derive(Debug, Default)]
+struct Clock {
+    bytes: u64,
+    listed: u64,
+    /// In which no bytes came.
+    silent: Duration,
+    /// In which all that came was read, and had no part of a list.
+    unlisted: Duration,
+}
+
+impl Clock {
+    fn look(&mut self, bytes: u64, unread: u64, dump: &Dump) -> Verdict {
+        self.silent = if bytes == self.bytes { self.silent + LOOK } else { Duration::ZERO };
+        if dump.listed != self.listed {
+            self.unlisted = Duration::ZERO;
+        } else if unread == 0 {
+            self.unlisted += LOOK;
         }
-        if has_begun() {
-            return control.stop(Reason::Asked);
-        }
-        if begin.elapsed() > PATIENCE {
-            let why = format!("the runtime did not begin to list its heap within {} s", PATIENCE.as_secs());
-            return control.give_up(Reason::Failed(why));
+        (self.bytes, self.listed) = (bytes, dump.listed);
+        let is_silent = self.silent >= SILENCE;
+        match dump.has_begun {
+            // The program may go on. Its events are no part of the list.
+            true if self.unlisted >= SILENCE => Verdict::Stop,
+            false if self.unlisted > PATIENCE => Verdict::NotBegun { is_silent },
+            _ => Verdict::Wait,
         }
     }
 }
@@ -52,8 +95,12 @@ pub fn watch_clock(control: &Control, has_begun: impl Fn() -> bool) {
 /// What is known of the dump so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dump {
-    /// Number of the collection that lists the heap.
+    /// Whether a list of the heap has begun.
+    pub has_begun: bool,
+    /// Number of the collection that lists the heap; `None` as well when its start is not in the recording.
     pub collection: Option<u64>,
+    /// Events that list objects or references, of any collection.
+    pub listed: u64,
     /// Whether that collection has ended: the heap is whole.
     pub is_whole: bool,
     /// Whether threads run again after it.
@@ -66,9 +113,17 @@ pub struct Dump {
 #[derive(Debug, Default)]
 pub struct HeapWatch {
     suspended_ns: Option<i64>,
-    /// Number of the collection of the whole heap that runs.
-    running: Option<u64>,
+    /// The collection for which threads are suspended.
+    running: Option<Running>,
     dump: Arc<Mutex<Dump>>,
+}
+
+/// A collection that has started and not ended.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    number: Option<u64>,
+    /// Whether it is one of the whole heap.
+    is_full: bool,
 }
 
 impl HeapWatch {
@@ -86,13 +141,15 @@ impl HeapWatch {
     ///
     /// The runtime collects when the session begins. The heap dump is the first full collection, and not a
     /// background one, that reports objects: the program may make collections of its own before it, which report
-    /// none. The dump is complete at its end.
+    /// none. The dump is complete at its end. A runtime that was collecting the whole heap already makes no second collection: that
+    /// one reports the objects, and its start is not in the recording.
     pub fn event(&mut self, event: &Event<'_>) -> bool {
         let number = |name| field_number(event, name);
         match event.info.event_type.event_id {
             SUSPEND_BEGIN => self.suspended_ns = Some(event.ts_ns),
             GC_START => self.started(number("Count"), number("Depth"), number("Type")),
             BULK_NODE => self.has_objects(),
+            BULK_EDGE => lock(&self.dump).listed += 1,
             GC_END => return self.ended(number("Count")),
             RESTART_END => return self.resumed(event.ts_ns),
             _ => {}
@@ -100,36 +157,34 @@ impl HeapWatch {
         false
     }
 
-    fn dump_now(&self) -> MutexGuard<'_, Dump> {
-        self.dump.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn started(&mut self, count: Option<u64>, generation: Option<u64>, kind: Option<u64>) {
-        if generation == Some(OLDEST_GENERATION) && kind != Some(BACKGROUND) {
-            self.running = count;
+    fn started(&mut self, number: Option<u64>, generation: Option<u64>, kind: Option<u64>) {
+        if kind != Some(BACKGROUND) {
+            self.running = Some(Running { number, is_full: generation == Some(OLDEST_GENERATION) });
         }
     }
 
     fn has_objects(&mut self) {
-        let running = self.running;
-        let mut dump = self.dump_now();
-        dump.collection = dump.collection.or(running);
+        let mut dump = lock(&self.dump);
+        dump.listed += 1;
+        if !dump.has_begun && self.running.is_none_or(|running| running.is_full) {
+            dump.has_begun = true;
+            dump.collection = self.running.and_then(|running| running.number);
+        }
     }
 
-    fn ended(&mut self, count: Option<u64>) -> bool {
-        if self.running == count {
-            self.running = None;
-        }
-        let mut dump = self.dump_now();
-        let is_it = !dump.is_whole && dump.collection.is_some() && dump.collection == count;
+    fn ended(&mut self, number: Option<u64>) -> bool {
+        self.running = self.running.filter(|running| running.number != number);
+        let mut dump = lock(&self.dump);
+        let is_it =
+            dump.has_begun && !dump.is_whole && dump.collection.is_none_or(|collection| Some(collection) == number);
         dump.is_whole |= is_it;
         is_it
     }
 
     fn resumed(&mut self, ts_ns: i64) -> bool {
         let suspended_ns = self.suspended_ns.take();
-        let mut dump = self.dump_now();
-        if dump.collection.is_none() || dump.has_resumed {
+        let mut dump = lock(&self.dump);
+        if !dump.has_begun || dump.has_resumed {
             return false;
         }
         dump.has_resumed = true;
@@ -147,7 +202,7 @@ mod tests {
     fn a_collection_of_the_program_is_not_taken_for_the_one_that_tells_the_heap() {
         let mut watch = HeapWatch::default();
         let dump = watch.dump();
-        let now = || *dump.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = || *lock(&dump);
         watch.suspended_ns = Some(10);
         watch.started(Some(7), Some(2), Some(0));
         assert!(!watch.ended(Some(7)), "it reported nothing");
@@ -158,14 +213,29 @@ mod tests {
         watch.started(Some(8), Some(1), Some(0));
         watch.started(Some(9), Some(2), Some(BACKGROUND));
         watch.has_objects();
-        assert_eq!(now().collection, None, "objects outside of a collection of the whole heap");
+        assert!(!now().has_begun, "objects outside of a collection of the whole heap");
+        assert!(!watch.ended(Some(8)));
         watch.started(Some(10), Some(2), Some(0));
         watch.has_objects();
-        assert!(!watch.ended(Some(8)) && !now().is_whole);
+        assert!(!watch.ended(Some(9)) && !now().is_whole);
         watch.has_objects();
         assert!(watch.ended(Some(10)) && !watch.ended(Some(10)), "whole once");
         assert!(!watch.resumed(90), "the recording ends at the end of the collection");
-        assert_eq!(now(), Dump { collection: Some(10), is_whole: true, has_resumed: true, pause_ns: Some(60) });
+        let (collection, pause_ns) = (Some(10), Some(60));
+        assert_eq!(now(), Dump { has_begun: true, collection, listed: 3, is_whole: true, has_resumed: true, pause_ns });
+    }
+
+    /// The collection that the session asks for is the one that ran when it began.
+    #[test]
+    fn a_list_of_a_collection_whose_start_is_not_in_the_recording_is_the_heap() {
+        let mut watch = HeapWatch::default();
+        let dump = watch.dump();
+        watch.has_objects();
+        assert!(lock(&dump).has_begun && !lock(&dump).is_whole);
+        assert!(watch.ended(Some(6)));
+        assert!(!watch.resumed(20), "the recording ends at the end of the collection");
+        let expected = Dump { has_begun: true, listed: 1, is_whole: true, has_resumed: true, ..Dump::default() };
+        assert_eq!(*lock(&dump), expected);
     }
 
     /// The buffer of the runtime was full: the end of the collection is among what was dropped.
@@ -179,7 +249,57 @@ mod tests {
         watch.started(Some(10), Some(2), Some(0));
         watch.has_objects();
         assert!(watch.resumed(90));
-        let dump = *dump.lock().unwrap_or_else(PoisonError::into_inner);
-        assert_eq!(dump, Dump { collection: Some(10), is_whole: false, has_resumed: true, pause_ns: Some(40) });
+        let (collection, pause_ns) = (Some(10), Some(40));
+        assert_eq!(
+            *lock(&dump),
+            Dump { has_begun: true, collection, listed: 1, is_whole: false, has_resumed: true, pause_ns }
+        );
+    }
+
+    /// Looks until there is something to do.
+    fn looks(mut look: impl FnMut(&mut Clock) -> Verdict) -> (Duration, Verdict) {
+        let (mut clock, mut after) = (Clock::default(), Duration::ZERO);
+        while after < 4 * PATIENCE {
+            after += LOOK;
+            let verdict = look(&mut clock);
+            if verdict != Verdict::Wait {
+                return (after, verdict);
+            }
+        }
+        (after, Verdict::Wait)
+    }
+
+    #[test]
+    fn a_recording_without_a_list_ends_whether_or_not_the_program_sends_events() {
+        let none = Dump::default();
+        let (after, verdict) = looks(|clock| clock.look(100, 0, &none));
+        assert_eq!((after, verdict), (PATIENCE + LOOK, Verdict::NotBegun { is_silent: true }));
+        let mut bytes = 100;
+        let flowing = looks(|clock| {
+            bytes += 100;
+            clock.look(bytes, 0, &none)
+        });
+        assert_eq!(flowing, (PATIENCE + LOOK, Verdict::NotBegun { is_silent: false }));
+        // The list may be in what was not read yet.
+        assert_eq!(looks(|clock| clock.look(100, 50, &none)).1, Verdict::Wait);
+    }
+
+    #[test]
+    fn a_recording_ends_when_no_more_of_the_list_comes() {
+        let mut dump = Dump { has_begun: true, ..Dump::default() };
+        let mut bytes = 0;
+        let lost = looks(|clock| {
+            bytes += 100;
+            // A list of five seconds. The program sends events of its own from then on.
+            dump.listed += u64::from(bytes <= 100 * 25);
+            clock.look(bytes, 0, &dump)
+        });
+        assert_eq!(lost, (Duration::from_secs(5) + SILENCE, Verdict::Stop));
+        let lists = looks(|clock| {
+            dump.listed += 1;
+            clock.look(100, 0, &dump)
+        });
+        assert_eq!(lists.1, Verdict::Wait, "more comes");
+        assert_eq!(looks(|clock| clock.look(100, 50, &dump)).1, Verdict::Wait, "what came is not read");
     }
 }

@@ -146,7 +146,7 @@ impl Session {
                 let (duration, quiet) = (self.duration, self.quiet);
                 let watchdog = move || {
                     if at_end.is_none_or(|at_end| at_end.run(&target, &control, duration, quiet)) {
-                        heap::watch_clock(&control, || lock(&dump).collection.is_some());
+                        heap::watch_clock(&control, &dump);
                     }
                 };
                 std::thread::Builder::new().name("heap".into()).spawn(watchdog).ok();

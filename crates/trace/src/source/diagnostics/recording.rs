@@ -13,7 +13,8 @@ use crate::error::{Error, Result};
 
 /// Bytes that are taken from the runtime at a time.
 const PIECE: usize = 256 << 10;
-/// How long the runtime may take to end a session that is to be stopped.
+/// How long the runtime may take to end a session that is to be stopped. It is counted in looks: while a machine stands still, no
+/// time passes.
 struct Patience {
     /// Without sending anything, and in any case once it has refused.
     silence: Duration,
@@ -93,10 +94,10 @@ struct State {
     /// Why nothing comes any more.
     ended: Option<Reason>,
     bytes: u64,
-    /// When bytes came last, or nothing was taken.
-    heard: Option<Instant>,
-    /// How long nothing was taken because the spool was full.
-    held: Duration,
+    /// Whether bytes came since the last look.
+    is_heard: bool,
+    /// Whether nothing was taken since then because the spool was full.
+    is_held: bool,
     /// The tables cannot be written: the rest is only saved.
     is_rescue: bool,
 }
@@ -150,6 +151,11 @@ impl Control {
     /// Bytes that have come.
     pub fn bytes(&self) -> u64 {
         self.lock().bytes
+    }
+
+    /// Bytes that have come and were not taken by the reader yet.
+    pub fn unread(&self) -> u64 {
+        self.spool.unread()
     }
 
     /// Waits until the end is requested or no more data come; `false` when the time is over before.
@@ -323,16 +329,14 @@ fn take_bytes(mut connection: impl Read, control: &Control, max_bytes: Option<u6
             Err(error) => break Reason::Failed(format!("reading from the runtime: {error}")),
         };
         while !control.spool.has_room(LOOK) {
-            let mut state = control.lock();
-            state.heard = Some(Instant::now());
-            state.held += LOOK;
+            control.lock().is_held = true;
         }
         if let Err(error) = control.spool.write(buffer.get(..read).unwrap_or_default()) {
             break Reason::Failed(format!("writing the recording: {error}"));
         }
         let mut state = control.lock();
         state.bytes += read as u64;
-        state.heard = Some(Instant::now());
+        state.is_heard = true;
         if state.stop.is_none() && max_bytes.is_some_and(|max| state.bytes >= max) {
             state.stop = Some(Reason::Size);
             control.shared.1.notify_all();
@@ -351,11 +355,6 @@ fn end_session(control: &Control, target: &Target, id: u64, duration: Option<Dur
     if control.has_ended() {
         return;
     }
-    let asked = Instant::now();
-    {
-        let mut state = control.lock();
-        (state.heard, state.held) = (Some(asked), Duration::ZERO);
-    }
     let (target, failed) = (target.clone(), Arc::<Mutex<Option<String>>>::default());
     let say = failed.clone();
     // On a thread of its own: the answer comes after all bytes, so that only they show whether the runtime is at it.
@@ -366,18 +365,21 @@ fn end_session(control: &Control, target: &Target, id: u64, duration: Option<Dur
         }
     };
     std::thread::Builder::new().name("stop".into()).spawn(ask).ok();
+    let (mut silent, mut waited) = (Duration::ZERO, Duration::ZERO);
     loop {
         let state = control.lock();
         let ended = |state: &mut State| state.ended.is_none();
-        let waited = control.shared.1.wait_timeout_while(state, LOOK, ended);
-        let (state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-        if !waited.timed_out() {
+        let looked = control.shared.1.wait_timeout_while(state, LOOK, ended);
+        let (mut state, looked) = looked.unwrap_or_else(PoisonError::into_inner);
+        if !looked.timed_out() {
             return;
         }
-        let is_silent = state.heard.is_none_or(|heard| heard.elapsed() > patience.silence);
+        let (is_heard, is_held) = (std::mem::take(&mut state.is_heard), std::mem::take(&mut state.is_held));
+        silent = if is_heard || is_held { Duration::ZERO } else { silent + LOOK };
+        waited += if is_held { Duration::ZERO } else { LOOK };
         let longest = if state.is_rescue { patience.longest.min(RESCUE) } else { patience.longest };
-        let waited = asked.elapsed().saturating_sub(state.held);
         drop(state);
+        let is_silent = silent > patience.silence;
         let mut refusal = failed.lock().unwrap_or_else(PoisonError::into_inner);
         let limit = if is_silent || refusal.is_some() { patience.silence.min(longest) } else { longest };
         if is_silent || waited > limit {

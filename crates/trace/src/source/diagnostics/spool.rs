@@ -127,6 +127,12 @@ impl SpoolWriter {
         Ok(())
     }
 
+    /// Bytes that wait to be read.
+    pub fn unread(&self) -> u64 {
+        let state = self.shared.lock();
+        state.written - state.taken
+    }
+
     /// Waits up to a limit until the reader has made room, and says whether there is some.
     pub fn has_room(&self, limit: Duration) -> bool {
         let state = self.shared.lock();
