@@ -1,7 +1,7 @@
 //! Sessions whose events are not wanted: what the runtime does when one begins or ends is.
 
 use std::io::Read;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use diagnostics_port::{EventFilter, Provider, Rundown, SessionRequest, Target, WhenFull, start_session, stop_session};
 
@@ -9,6 +9,8 @@ use crate::error::{Error, Result};
 
 /// How long the session may take to stop, and its stream to end.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How often it is looked for that end.
+const LOOK: Duration = Duration::from_millis(5);
 /// Keyword of the runtime: its collections.
 const GC: u64 = 1;
 /// Keyword of the runtime: collect now.
@@ -48,9 +50,10 @@ fn begin_and_end(target: &Target, keywords: u64) -> Result<()> {
     });
     let drain = drain.map_err(Error::io("starting a thread"))?;
     stop_session(target, session.id, PATIENCE)?;
-    let begin = Instant::now();
-    while !drain.is_finished() && begin.elapsed() < PATIENCE {
-        std::thread::sleep(Duration::from_millis(5));
+    let mut waited = Duration::ZERO;
+    while !drain.is_finished() && waited < PATIENCE {
+        std::thread::sleep(LOOK);
+        waited += LOOK;
     }
     close();
     Ok(())
