@@ -1,26 +1,26 @@
 //! The recorder, attached to a program that runs already.
 
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::agree::{agree_in_part, complete};
 use crate::support::dual::{Dual, Runtime, built, each_runtime, raw};
+use crate::support::patience::comes;
 
 /// Runs `tracequet-attach` until the process has a diagnostics port, which opens a moment after its start.
 fn attach(process: u32, settings: &[&str]) -> (Option<i32>, String) {
     let program = built("tracequet-attach").expect("tracequet-attach is built with the recorder");
-    let begin = Instant::now();
-    loop {
+    let mut said = (None, String::new());
+    comes(Duration::from_secs(10), || {
         let mut command = Command::new(&program);
         let output = command.arg(process.to_string()).args(settings).stdin(Stdio::null()).output().expect("it runs");
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         let early = ["no diagnostics port", "no process listens", "has no .NET runtime"];
-        let early = early.iter().any(|reason| errors.contains(reason));
-        if !early || begin.elapsed() > Duration::from_secs(10) {
-            return (output.status.code(), errors);
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+        let is_early = early.iter().any(|reason| errors.contains(reason));
+        said = (output.status.code(), errors);
+        !is_early
+    });
+    said
 }
 
 /// Runs the program with EventPipe alone, and attaches the recorder after a while, in the midst of its collections.

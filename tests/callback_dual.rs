@@ -1,10 +1,9 @@
 //! Proof on real runtimes: one process recorded by the recorder and by EventPipe at the same time says the same twice.
 
-use std::time::{Duration, Instant};
-
 use crate::support::agree::{agree, agree_in_part, complete, stories};
 use crate::support::callbacks::{Facts, facts};
 use crate::support::dual::{FEWER, each_runtime};
+use crate::support::patience::wait_for;
 
 fn both(what: &str, settings: &[(&str, &str)], environment: &[(&str, &str)], arguments: &[&str], only: &str) {
     let mut agreeing = 0;
@@ -103,13 +102,10 @@ fn a_killed_process_leaves_all_but_the_last_record() {
         let mut dual = runtime.start(&[], &[], &["exit-early", "1000"]);
         // Until both recordings have some collections. EventPipe of 3.1 writes its file at the end.
         let collections = |facts: Option<Facts>| facts.map_or(0, |facts| complete(&facts).len());
-        let begin = Instant::now();
-        while collections(std::fs::read(dual.recording()).ok().and_then(|bytes| facts(&bytes).ok())) < 6
-            || !runtime.is_old() && collections(dual.events_so_far()) < 6
-        {
-            assert!(begin.elapsed() < Duration::from_secs(100), "{}: no collections", runtime.name);
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_for(&format!("{}: a sixth collection", runtime.name), || {
+            collections(std::fs::read(dual.recording()).ok().and_then(|bytes| facts(&bytes).ok())) >= 6
+                && (runtime.is_old() || collections(dual.events_so_far()) >= 6)
+        });
         dual.child.kill().expect("a running program");
         let dual = dual.ended();
         let facts = dual.callbacks();

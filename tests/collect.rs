@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::collect::Recording;
 use crate::support::dataset::{Table, whole_heap};
 use crate::support::live::{self, Folder, Program, command, each_runtime, ended, rows, run, summary, text, tracequet};
 use crate::support::live::{wait_for_bytes, with_time};
+use crate::support::patience::wait_for;
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 
@@ -79,10 +80,7 @@ fn a_process_connects_to_a_port_of_ours() {
         let folder = Folder::new();
         let (port, out) = (folder.text("port"), folder.text("out"));
         let collect = tracequet(&["collect", "--port", &port, "-o", &out]).spawn().expect("it starts");
-        let begin = Instant::now();
-        while !folder.path("port").exists() && begin.elapsed() < Duration::from_secs(60) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_for("the port", || folder.path("port").exists());
         let mut command = command(runtime, &["steps", "20", "10"]);
         command.env("DOTNET_DiagnosticPorts", &port).stdout(Stdio::null());
         let program = command.spawn().expect("the program starts");

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::support::dataset::Table;
 use crate::support::live::{Folder, Program, each_runtime, ended, run, text, tracequet};
+use crate::support::patience::wait_for;
 use crate::support::python::python;
 
 /// Counts rows as long as the recording runs, and again when its standard input ends; says how many there were each time.
@@ -53,25 +53,19 @@ fn parts(out: &Path, table: &str) -> Vec<PathBuf> {
 
 /// Waits until a table has this many parts.
 fn wait_for_parts(out: &Path, table: &str, count: usize) {
-    let begin = Instant::now();
-    while parts(out, table).len() < count {
-        assert!(begin.elapsed() < Duration::from_secs(60), "{table}: {:?}", files(out));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for(&format!("part {count} of {table}"), || parts(out, table).len() >= count);
 }
 
 /// The entry of the one recording, which comes after its first part.
 fn only_entry(out: &Path) -> PathBuf {
-    let begin = Instant::now();
-    loop {
+    let mut entries = Vec::new();
+    wait_for("the entry", || {
         let all = files(&out.join("manifest")).into_iter();
-        let entries: Vec<PathBuf> = all.filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
-        match entries.as_slice() {
-            [entry] => return entry.clone(),
-            [] if begin.elapsed() < Duration::from_secs(60) => std::thread::sleep(Duration::from_millis(20)),
-            _ => panic!("{entries:?}"),
-        }
-    }
+        entries = all.filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
+        !entries.is_empty()
+    });
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    entries.remove(0)
 }
 
 fn rows(out: &Path, table: &str) -> usize {

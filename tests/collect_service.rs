@@ -11,10 +11,8 @@ use serde_json::Value;
 use crate::collect::SmallDisk;
 use crate::support::dual::Runtime;
 use crate::support::live::{Folder, Program, command, each_runtime, ended, rows, run, text, tracequet};
+use crate::support::patience::wait_for;
 use crate::support::skip::skip;
-
-/// Reaches what a test waits for.
-const PATIENCE: Duration = Duration::from_secs(100);
 
 /// The entries of a dataset, by their keys in order.
 fn entries(lake: &Path) -> Vec<Value> {
@@ -24,15 +22,6 @@ fn entries(lake: &Path) -> Vec<Value> {
     paths.sort();
     // One may be on its way out.
     paths.iter().filter_map(|path| serde_json::from_slice(&std::fs::read(path).ok()?).ok()).collect()
-}
-
-/// Waits until this holds.
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !holds() {
-        assert!(begin.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// A recorder that goes on, with its log in a file.
@@ -61,7 +50,7 @@ impl Service {
     /// Asks it to end, and gives its exit code.
     fn end(mut self) -> (Option<i32>, String) {
         Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().expect("kill");
-        wait_until(&format!("it does not end\n{}", self.log()), || self.child.try_wait().expect("a child").is_some());
+        wait_for(&format!("it does not end\n{}", self.log()), || self.child.try_wait().expect("a child").is_some());
         let code = self.child.wait().expect("an end").code();
         (code, self.log())
     }
@@ -110,14 +99,14 @@ fn a_program_that_starts_late_and_is_restarted_is_found() {
             &folder,
             &["-n", &name, "--duration", "500ms", "--every", "1s", "-o", &out, "--append", "--label", "service=orders"],
         );
-        wait_until("it says that it waits", || service.log().contains("waiting: no .NET process is called"));
+        wait_for("it says that it waits", || service.log().contains("waiting: no .NET process is called"));
         assert!(!lake.exists(), "nothing was recorded");
         let mut pids = BTreeSet::new();
         for _ in 0..2 {
             let program = named(runtime, &folder.path(&name), &["steps", "60000", "10"]);
             let pid = format!("-{}-", program.id());
             let of_it = || entries(&lake).iter().filter(|one| one["trace_id"].as_str().unwrap().contains(&pid)).count();
-            wait_until(&format!("two recordings of {pid}\n{}", service.log()), || of_it() >= 2);
+            wait_for(&format!("two recordings of {pid}\n{}", service.log()), || of_it() >= 2);
             pids.insert(pid);
             // Killed in the middle of a recording, or between two.
         }
@@ -141,18 +130,18 @@ fn a_killed_service_leaves_a_whole_dataset_and_its_port_to_the_next_one() {
         let (lake, port, out) = (folder.path("lake"), folder.text("port"), folder.text("lake"));
         let how = ["--port", &port, "--duration", "500ms", "--every", "1s", "-o", &out, "--append"];
         let mut service = Service::start(&folder, &how);
-        wait_until("the port", || Path::new(&port).exists());
+        wait_for("the port", || Path::new(&port).exists());
         // It would wait at its start for ever.
         let mut suspended = command(runtime, &["steps", "60000", "10"]);
         suspended.env("DOTNET_DiagnosticPorts", &port);
         let _program = Program::start_as(suspended, runtime);
-        wait_until(&service.log(), || !entries(&lake).is_empty());
+        wait_for(&service.log(), || !entries(&lake).is_empty());
         service.child.kill().expect("killed");
         service.child.wait().expect("an end");
         assert!(Path::new(&port).exists(), "its socket is left");
         let before = entries(&lake).len();
         let service = Service::start(&folder, &how);
-        wait_until(&format!("it goes on\n{}", service.log()), || entries(&lake).len() >= before + 2);
+        wait_for(&format!("it goes on\n{}", service.log()), || entries(&lake).len() >= before + 2);
         let (code, log) = service.end();
         assert_eq!(code, Some(0), "{log}");
         assert!(!Path::new(&port).exists(), "the port is closed");
@@ -173,9 +162,9 @@ fn a_full_disk_is_said_and_ends_when_there_is_room() {
         let out = lake.to_string_lossy();
         let how = ["-p", &pid, "--duration", "300ms", "--every", "1s", "-o", &out, "--append", "--tables", "gc,metric"];
         let service = Service::start(&folder, &how);
-        wait_until("it fails", || service.log().contains("failed: "));
+        wait_for("it fails", || service.log().contains("failed: "));
         std::fs::remove_file(&filler).expect("removed");
-        wait_until(&format!("it records\n{}", service.log()), || !entries(&lake).is_empty());
+        wait_for(&format!("it records\n{}", service.log()), || !entries(&lake).is_empty());
         let (code, log) = service.end();
         assert_eq!(code, Some(2), "a recording is missing\n{log}");
         // What could not be converted is not saved: each time it would take more of the disk.
@@ -224,7 +213,7 @@ fn old_recordings_go_and_others_stay() {
         let how = ["-p", &pid, "--duration", "300ms", "--every", "1s", "-o", &out, "--append"];
         let more = ["--label", "service=orders", "--keep-for", "1h"];
         let service = Service::start(&folder, &[&how[..], &more].concat());
-        wait_until("an old one goes", || service.log().contains("removed 1 old recording"));
+        wait_for("an old one goes", || service.log().contains("removed 1 old recording"));
         let (code, log) = service.end();
         assert_eq!(code, Some(0), "{log}");
         let all: Vec<String> = entries(&lake.path("lake")).iter().map(|one| one["trace_id"].to_string()).collect();
@@ -248,10 +237,10 @@ fn recordings_are_compacted_now_and_then() {
         let in_the_way = lake.path("lake").join("manifest/.packing");
         std::fs::create_dir_all(&in_the_way).unwrap();
         let service = Service::start(&folder, &how);
-        wait_until("it says that it cannot", || service.log().contains("were not compacted"));
+        wait_for("it says that it cannot", || service.log().contains("were not compacted"));
         assert!(service.log().contains("recorded "), "{}", service.log());
         std::fs::remove_dir(&in_the_way).unwrap();
-        wait_until("it compacts", || service.log().contains(" files became "));
+        wait_for("it compacts", || service.log().contains(" files became "));
         let (code, log) = service.end();
         assert_eq!(code, Some(2), "{log}");
         let said = text(&run(&["dataset", "verify", &out]));
@@ -272,7 +261,7 @@ fn a_trigger_makes_a_recording_and_not_too_many() {
                 let mut how = vec!["-p", &pid, "--duration", "300ms", "--every", every, "-o", &out, "--append"];
                 conditions.iter().for_each(|condition| how.extend(["--when", condition]));
                 let service = Service::start(&folder, &how);
-                wait_until(&format!("{conditions:?}"), || enough(&service, entries(&place.path("lake")).len()));
+                wait_for(&format!("{conditions:?}"), || enough(&service, entries(&place.path("lake")).len()));
                 let (code, log) = service.end();
                 assert_eq!(code, Some(0), "{conditions:?}\n{log}");
                 (entries(&place.path("lake")), log)
@@ -361,7 +350,7 @@ fn memory_threads_and_files_do_not_grow_with_the_rounds() {
             let how = ["--duration", "200ms", "--every", "1s", "-o", &out, "--append", "--when", "gc.pause > 1us"];
             let service = Service::start(&folder, &[&place[..], &how].concat());
             let at = |rounds: usize| {
-                wait_until(&format!("{rounds} recordings\n{}", service.log()), || entries(&lake).len() >= rounds);
+                wait_for(&format!("{rounds} recordings\n{}", service.log()), || entries(&lake).len() >= rounds);
                 // Between two rounds.
                 std::thread::sleep(Duration::from_millis(300));
                 usage(service.child.id())

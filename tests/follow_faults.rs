@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::dataset::Table;
 use crate::support::fake_runtime::{Answers, start};
 use crate::support::files::{files, sample};
 use crate::support::killed::{NAMES, killed_at};
 use crate::support::live::{Folder, ended, run, text, tracequet};
-use crate::support::patience::wait_for;
+use crate::support::patience::{comes, wait_for};
 use crate::support::skip::{can_trace, skip};
 use crate::support::writer::{Form, Kind, Row, Writer};
 
@@ -297,10 +297,7 @@ fn left_by_kill(folder: &Folder, nth: usize) -> Output {
             if !sender.events(10).send_but(0) {
                 return;
             }
-            let begin = Instant::now();
-            while parts(&out, TABLE).len() < part && begin.elapsed() < Duration::from_secs(4) {
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            comes(Duration::from_secs(4), || parts(&out, TABLE).len() >= part);
         }
         let end = sender.recording.end();
         sender.recording.bytes = end;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tracequet::trace::error::Problem;
 use tracequet::trace::reader::TraceInfo;
@@ -14,6 +14,7 @@ use tracequet::trace::reader::callback::{self, Body, Record};
 use tracequet::trace::source::Input;
 
 use super::callbacks::Facts;
+use super::patience::comes;
 
 /// A runtime and the project's sample program, compiled for it.
 #[derive(Clone, Debug)]
@@ -152,17 +153,16 @@ impl Runtime {
 impl Dual {
     /// Waits until the program ended by itself. It has loaded the collector that the settings name.
     pub fn ended(mut self) -> Dual {
-        let begin = Instant::now();
         let maps = format!("/proc/{}/maps", self.child.id());
         let has_loaded = |library: &String| std::fs::read_to_string(&maps).is_ok_and(|maps| maps.contains(library));
         let mut is_loaded = false;
-        while self.child.try_wait().expect("a child").is_none() {
-            if begin.elapsed() > Duration::from_secs(120) {
-                self.child.kill().ok();
-                panic!("the program does not end");
-            }
+        let has_ended = comes(Duration::from_secs(120), || {
             is_loaded |= self.collector.as_ref().is_some_and(has_loaded);
-            std::thread::sleep(Duration::from_millis(10));
+            self.child.try_wait().expect("a child").is_some()
+        });
+        if !has_ended {
+            self.child.kill().ok();
+            panic!("the program does not end");
         }
         if let Some(library) = &self.collector {
             assert!(is_loaded, "the program did not load {library}");

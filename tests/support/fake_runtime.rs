@@ -5,8 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::patience::{comes, wait_for};
 use tracequet::trace::source::diagnostics::port::frame::{ANSWER, ERROR, Message, OK, read_message};
 
 /// What it does with the connection of its session, after it has been asked to begin one.
@@ -18,11 +19,7 @@ pub struct Stopped(Arc<AtomicBool>);
 impl Stopped {
     /// Waits until it is.
     pub fn wait(&self) {
-        let begin = Instant::now();
-        while !self.0.load(Ordering::Acquire) {
-            assert!(begin.elapsed() < Duration::from_secs(100), "stop was not requested");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_for("the request to stop", || self.0.load(Ordering::Acquire));
     }
 }
 
@@ -89,12 +86,10 @@ pub fn start(port: &Path, answers: Answers, session: Arc<InSession>) -> std::thr
 
 /// Waits for the port, and gives up when it is gone.
 fn connect(port: &Path) -> Option<UnixStream> {
-    let begin = Instant::now();
-    loop {
-        match UnixStream::connect(port) {
-            Ok(stream) => return Some(stream),
-            Err(_) if begin.elapsed() < Duration::from_secs(60) => std::thread::sleep(Duration::from_millis(5)),
-            Err(_) => return None,
-        }
-    }
+    let mut stream = None;
+    comes(Duration::from_secs(60), || {
+        stream = UnixStream::connect(port).ok();
+        stream.is_some()
+    });
+    stream
 }

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::dataset::Table;
 use super::dual::{Runtime, runtimes};
+use super::patience::{comes, wait_for};
 
 /// The runtimes to record; prints a line without one.
 pub fn each_runtime(test: &str) -> &'static [Runtime] {
@@ -31,18 +32,24 @@ pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
+/// How long a recorder may take. Its own limits add up to less.
+const LONGEST: Duration = Duration::from_secs(200);
+
 /// Waits for an end, but not for ever.
 pub fn ended(mut child: Child, what: &str) -> Output {
-    let begin = Instant::now();
-    while child.try_wait().expect("a child").is_none() {
-        if begin.elapsed() > Duration::from_secs(100) {
-            child.kill().ok();
-            let output = child.wait_with_output().expect("output");
-            panic!("{what}: does not end\n{}", text(&output));
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    child.wait_with_output().expect("output")
+    let has_ended = comes(LONGEST, || child.try_wait().expect("a child").is_some());
+    let threads = if has_ended { Vec::new() } else { threads(child.id()) };
+    child.kill().ok();
+    let output = child.wait_with_output().expect("output");
+    assert!(has_ended, "{what}: does not end, with the threads {threads:?}\n{}", text(&output));
+    output
+}
+
+/// The names of a process's threads, which say what they wait for.
+fn threads(process: u32) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.map(|name| name.trim_end().to_owned()).collect()
 }
 
 /// Runs a command line to its end.
@@ -52,11 +59,7 @@ pub fn run(arguments: &[&str]) -> Output {
 
 /// Waits until a recorder has kept this many bytes: events come, however slow the machine is.
 pub fn wait_for_bytes(kept: &Path, bytes: u64, what: &str) {
-    let begin = Instant::now();
-    while std::fs::metadata(kept).map_or(0, |data| data.len()) < bytes {
-        assert!(begin.elapsed() < Duration::from_secs(100), "{what}: nothing is recorded");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for(&format!("{what}: what is recorded"), || std::fs::metadata(kept).is_ok_and(|data| data.len() >= bytes));
 }
 
 /// Tries a recording again with more time, as long as it says that it saw too little: how much a program does in a second is
@@ -93,11 +96,8 @@ impl Program {
     pub fn start_piped(mut command: Command, runtime: &Runtime) -> Program {
         let child = command.spawn();
         let program = Program { child: child.expect("the program starts") };
-        let begin = Instant::now();
-        while tracequet::trace::source::diagnostics::port::find(program.id()).and_then(|port| port.connect()).is_err() {
-            assert!(begin.elapsed() < Duration::from_secs(60), "{}: no port", runtime.name);
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let port = || tracequet::trace::source::diagnostics::port::find(program.id())?.connect();
+        wait_for(&format!("the port of {}", runtime.name), || port().is_ok());
         program
     }
 
