@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -204,11 +204,7 @@ impl Directory {
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
-        // What lies there is left over, and may be a link.
-        remove_all(path)?;
-        let mut file = File::options().write(true).create_new(true).open(path).map_err(Error::io(path))?;
-        file.write_all(bytes).map_err(Error::io(path))?;
-        if self.durable { file.sync_all().map_err(Error::io(path)) } else { Ok(()) }
+        durable::write_new(path, bytes, self.durable)
     }
 
     fn sync_trees(&self, trees: &[&Path]) -> Result<()> {

@@ -1,9 +1,12 @@
 //! Makes written files last before a dataset takes its place, so that a loss of power leaves the old one or the new one.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tracequet_trace::error::{Error, Result};
+
+use super::folders::remove_all;
 
 /// Files that are synced at once: a journal writes what comes together in one go.
 const AT_ONCE: usize = 16;
@@ -20,6 +23,19 @@ const MANY: usize = 1024;
 
 /// What all programs together may have written that is not on a disk yet, in KB, for fewer files to be synced in one go.
 const LITTLE_KB: u64 = 256 << 10;
+
+/// Writes a new file, which lasts if it is `durable`. What lies there is left over, and may be a link: it is removed. A file that cannot
+/// be written whole is removed as well, as on a disk that is full.
+pub(super) fn write_new(path: &Path, bytes: &[u8], durable: bool) -> Result<()> {
+    remove_all(path)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(Error::io(path))?;
+    let written = file.write_all(bytes).and_then(|()| if durable { file.sync_all() } else { Ok(()) });
+    written.map_err(|error| {
+        // What cannot be removed now, the next run removes.
+        let _ = fs::remove_file(path);
+        Error::io(path)(error)
+    })
+}
 
 /// Syncs all files below a folder, and the folders themselves.
 pub(super) fn sync_tree(folder: &Path) -> Result<()> {

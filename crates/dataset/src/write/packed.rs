@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -194,10 +194,7 @@ impl Packs<'_> {
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
-        remove_all(path)?;
-        let mut file = File::options().write(true).create_new(true).open(path).map_err(Error::io(path))?;
-        file.write_all(bytes).map_err(Error::io(path))?;
-        if self.durable { file.sync_all().map_err(Error::io(path)) } else { Ok(()) }
+        durable::write_new(path, bytes, self.durable)
     }
 
     fn sync_folder(&self, folder: &Path) {
