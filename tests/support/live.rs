@@ -32,17 +32,21 @@ pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// How long a recorder may take. Its own limits add up to less.
-const LONGEST: Duration = Duration::from_secs(200);
+/// How long a recorder may take. Its own limits add up to less, but for the time that a runtime has for a heap dump.
+const LONGEST: Duration = Duration::from_secs(120);
 
-/// Waits for an end, but not for ever.
-pub fn ended(mut child: Child, what: &str) -> Output {
+/// Waits for an end, but not for ever: what does not end is described.
+fn end(mut child: Child) -> Result<Output, String> {
     let has_ended = comes(LONGEST, || child.try_wait().expect("a child").is_some());
     let threads = if has_ended { Vec::new() } else { threads(child.id()) };
     child.kill().ok();
     let output = child.wait_with_output().expect("output");
-    assert!(has_ended, "{what}: does not end, with the threads {threads:?}\n{}", text(&output));
-    output
+    if has_ended { Ok(output) } else { Err(format!("does not end, with the threads {threads:?}\n{}", text(&output))) }
+}
+
+/// Waits for an end, but not for ever.
+pub fn ended(child: Child, what: &str) -> Output {
+    end(child).unwrap_or_else(|why| panic!("{what}: {why}"))
 }
 
 /// The names of a process's threads, which say what they wait for.
@@ -55,6 +59,14 @@ fn threads(process: u32) -> Vec<String> {
 /// Runs a command line to its end.
 pub fn run(arguments: &[&str]) -> Output {
     ended(tracequet(arguments).spawn().expect("it starts"), &arguments.join(" "))
+}
+
+/// Runs a command line that records a runtime, and describes how that runtime does not answer: it does not end, or says so.
+pub fn run_or_stuck(arguments: &[&str]) -> Result<Output, String> {
+    let output = end(tracequet(arguments).spawn().expect("it starts"))?;
+    let said = text(&output);
+    let is_stuck = said.contains("no answer to ") || said.contains("the runtime did not end its session");
+    if is_stuck { Err(said) } else { Ok(output) }
 }
 
 /// Waits until a recorder has kept this many bytes: events come, however slow the machine is.

@@ -7,6 +7,7 @@ use crate::trace::source::diagnostics::port::Target;
 use crate::trace::source::diagnostics::{Control, Reason, dump_heap};
 
 use super::super::output::print_note;
+use super::lock::lock;
 
 /// How often it is looked whether the recording has ended by itself.
 const LOOK: Duration = Duration::from_millis(100);
@@ -18,7 +19,7 @@ pub struct AtEnd(Arc<(Mutex<bool>, Condvar)>);
 impl AtEnd {
     /// The heap is dumped now.
     pub fn now(&self) {
-        *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *lock(&self.0.0) = true;
         self.0.1.notify_all();
     }
 
@@ -26,7 +27,7 @@ impl AtEnd {
     fn wait(&self, control: &Control, duration: Option<Duration>) -> bool {
         let mut left = duration;
         loop {
-            let asked = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let asked = lock(&self.0.0);
             let step = left.map_or(LOOK, |left| left.min(LOOK));
             let waited = self.0.1.wait_timeout_while(asked, step, |asked| !*asked);
             let is_asked = *waited.unwrap_or_else(PoisonError::into_inner).0;

@@ -7,7 +7,7 @@ use crate::trace::event::{Event, EventInfo};
 use crate::trace::source::diagnostics::{Control, Reason};
 
 use super::fields::{RUNTIME, field_number};
-use super::session::lock;
+use super::lock::lock;
 
 const GC_START: u32 = 1;
 const GC_END: u32 = 2;

@@ -1,7 +1,7 @@
 //! One recording of a process, from the options to the summary.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::trace::error::{Error, Result};
@@ -19,6 +19,7 @@ use super::super::text::duration;
 use super::args::LiveArgs;
 use super::at_end::AtEnd;
 use super::heap;
+use super::lock::lock;
 use super::process::Place;
 use super::watch::LiveWatch;
 
@@ -255,9 +256,4 @@ fn ending(recorded: &Collected, status: Option<Option<String>>) -> String {
         (true, false) => format!("{program}\n"),
         (false, false) => format!("{why}; {program}\n"),
     }
-}
-
-/// What is in a mutex, whatever became of those who held it before.
-pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

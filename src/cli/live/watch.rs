@@ -1,6 +1,6 @@
 //! Observers of events during a recording: for the end of a heap dump, for `--stop-on`, for counters.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::Watch;
 use crate::trace::event::{Event, EventInfo};
@@ -9,6 +9,7 @@ use crate::trace::source::diagnostics::{Control, Reason};
 use super::args::LiveArgs;
 use super::counters::CounterTable;
 use super::heap::{Dump, HeapWatch};
+use super::lock::lock;
 use super::stop_on::StopWatch;
 
 /// All that looks.
@@ -43,7 +44,7 @@ impl LiveWatch {
     }
 
     fn end(&self, reason: Reason) {
-        if let Some(control) = &*self.control.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(control) = &*lock(&self.control) {
             control.stop(reason);
         }
     }

@@ -1,0 +1,8 @@
+//! Access to what threads of a recording share.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What is in a mutex, whatever became of those who held it before.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
