@@ -554,6 +554,21 @@ fn the_command_writes_a_page_of_a_recording_or_a_dataset() {
     assert!(losses.iter().any(|row| row[0].1 == "error" && row[1].1 == "truncated"), "{losses:?}");
 }
 
+/// The page of a recording is made of Arrow files, that of its dataset here of Parquet files.
+#[test]
+fn a_page_of_a_recording_is_that_of_its_dataset() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = folder.path().join("set").to_str().unwrap().to_owned();
+    for name in ["heap-10.nettrace", "lifetimes.nettrace", "stacks.nettrace", "subjects.nettrace", "callbacks.corprof"]
+    {
+        let recording = format!("samples/{name}");
+        let made = run(&["convert", "--quiet", "--overwrite", "--lifetimes", "--dominators", &recording, "-o", &set]);
+        assert_eq!(made.code, Some(0), "{name}: {}", made.err);
+        let [of_recording, of_dataset] = [&recording, &set].map(|input| run(&["report", input]).out);
+        assert!(of_recording.len() > 50_000 && of_recording == of_dataset, "{name}: {} bytes", of_recording.len());
+    }
+}
+
 /// A dataset with a table of findings, as rules write them.
 fn with_findings(path: &std::path::Path) {
     let texts = |values: [Option<&str>; 4]| -> ArrayRef { Arc::new(StringArray::from(values.to_vec())) };
