@@ -1,6 +1,6 @@
 //! What `tracequet collect` does with runtimes that do what no runtime should: it ends, says why, and leaves nothing half there.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -116,6 +116,24 @@ fn a_runtime_that_ignores_stop_is_left_at_the_second_interrupt() {
         "{said}"
     );
     assert_eq!(rows(&folder.path("out"), "event/A/One"), 3);
+}
+
+#[test]
+fn a_runtime_that_does_not_answer_is_left_at_the_second_interrupt() {
+    let folder = Folder::new();
+    let collect = tracequet(&["collect", "--port", &folder.text("port"), "-o", &folder.text("out")]).spawn();
+    let collect = collect.expect("it starts");
+    let process = collect.id().to_string();
+    let session = move |mut stream: UnixStream, _| {
+        stream.set_read_timeout(Some(Duration::from_millis(500))).expect("a limit");
+        // Until the connection is closed: signals that come at once are one.
+        while Command::new("kill").args(["-INT", &process]).status().is_ok() && stream.read(&mut [0]).is_err() {}
+    };
+    start(&folder.path("port"), Answers::Silent, Arc::new(session));
+    let output = ended(collect, "collect of a runtime that does not answer");
+    let said = text(&output);
+    assert!(output.status.code() == Some(130) && said.contains("Ctrl+C again ends at once"), "{output:?}");
+    assert!(!folder.path("out").exists() && !said.contains("no answer"), "{said}");
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub enum Answers {
     Bytes(&'static [u8]),
     /// With this HRESULT to CollectTracing.
     Refuses(u32),
+    /// Not to CollectTracing.
+    Silent,
     /// To ResumeRuntime a second late: the session has begun, and its recorder still waits.
     LateResume,
 }
@@ -67,8 +69,10 @@ pub fn start(port: &Path, answers: Answers, session: Arc<InSession>) -> std::thr
                     stopped.store(true, Ordering::Release);
                     kept.push(connection);
                 }
-                (_, 2, _) => {
-                    connection.write_all(&ok(Message::new(ANSWER, OK).u64(1))).ok();
+                (answers, 2, _) => {
+                    if answers != Answers::Silent {
+                        connection.write_all(&ok(Message::new(ANSWER, OK).u64(1))).ok();
+                    }
                     let (session, stopped) = (session.clone(), Stopped(stopped.clone()));
                     std::thread::spawn(move || session(connection, stopped));
                 }

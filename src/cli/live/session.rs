@@ -33,6 +33,8 @@ pub struct Interrupts {
     pub count: u32,
     /// The session that runs.
     pub control: Option<Control>,
+    /// Whether the runtime was asked for a session and has not answered: for a heap dump it does when the heap is listed.
+    is_beginning: bool,
     /// What is to be done first.
     at_end: Option<AtEnd>,
 }
@@ -131,8 +133,12 @@ impl Session {
         let mut watch = LiveWatch::new(&self.live, control.clone(), self.as_json);
         let dump = watch.dump();
         let start = || {
-            let (recording, target) = self.start(reach()?)?;
+            let reached = reach()?;
+            lock(interrupts).is_beginning = true;
+            let begun = self.start(reached);
             let mut state = lock(interrupts);
+            state.is_beginning = false;
+            let (recording, target) = begun?;
             state.control = Some(recording.control());
             state.at_end = self.live.heap_at_end.then(AtEnd::default);
             let at_end = state.at_end.clone();
@@ -227,6 +233,9 @@ pub fn catch_interrupts(interrupts: &Arc<Mutex<Interrupts>>, quiet: bool) -> any
                 if !quiet {
                     print_note("stopping; Ctrl+C again discards buffered events\n").ok();
                 }
+            }
+            (1, None) if state.is_beginning && !quiet => {
+                print_note("stopping when the runtime has answered; Ctrl+C again ends at once\n").ok();
             }
             (1, None) => {}
             (2, Some(control)) => control.give_up(Reason::GivenUp),
