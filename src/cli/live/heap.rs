@@ -141,7 +141,7 @@ impl HeapWatch {
     ///
     /// The runtime collects when the session begins. The heap dump is the first full collection, and not a
     /// background one, that reports objects: the program may make collections of its own before it, which report
-    /// none. The dump is complete at its end. A runtime that was collecting the whole heap already makes no second collection: that
+    /// none. The dump is complete at its end. A runtime that was collecting the whole heap already may make no second collection: that
     /// one reports the objects, and its start is not in the recording.
     pub fn event(&mut self, event: &Event<'_>) -> bool {
         let number = |name| field_number(event, name);
