@@ -12,7 +12,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 
 use super::opened;
-use super::output::{Outcome, check_output, made, print_note};
+use super::output::{Outcome, check_output, create_output, print_note};
 use super::text::counted;
 use super::time;
 use crate::trace::error::did_you_mean;
@@ -238,7 +238,7 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
         let written = write(&mut out).and_then(|()| out.flush());
         return outcome.printed(written.map_err(|e| super::failure::Output::new("standard output", e).into()));
     };
-    let mut out = BufWriter::new(made(path, args.overwrite)?);
+    let mut out = BufWriter::new(create_output(path, args.overwrite)?);
     let written = write(&mut out).and_then(|()| out.flush());
     written.with_context(|| format!("{} cannot be written", path.display()))?;
     Ok(outcome)

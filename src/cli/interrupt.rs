@@ -4,8 +4,10 @@
 //! the handler on a thread that may take locks. Windows goes by the handler of `source::etw`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use super::lock::lock;
 
 /// Directories to remove before the program ends.
 static LEFT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -50,13 +52,13 @@ pub fn end_at_interrupt() -> anyhow::Result<()> {
 
 /// Removes a directory with all that is in it, if the program is asked to end before it is dropped.
 pub fn remove_at_end(folder: &Path) {
-    LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(folder.to_owned());
+    lock(&LEFT).push(folder.to_owned());
 }
 
 /// Removes what is half done, and ends the program.
 pub fn end(asked: Asked) -> ! {
     crate::dataset::write::abandon_all();
-    for folder in LEFT.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+    for folder in lock(&LEFT).iter() {
         std::fs::remove_dir_all(folder).ok();
     }
     std::process::exit(asked.exit_code())

@@ -25,6 +25,7 @@ mod interrupt;
 mod json;
 mod lifetimes;
 mod live;
+mod lock;
 mod markdown;
 mod names;
 mod opened;

@@ -15,8 +15,8 @@ use super::stored::{self, OpenDataset};
 /// Memory for following sampled objects through collections, which findings about leaks are made of.
 const LIFETIMES: u64 = 1 << 30;
 
-/// Recordings of so many bytes have a temporary dataset of Arrow files. These take less processor time to write and read than Parquet files
-/// without compression, and three to five times the room on the disk: those of larger recordings would wait for it.
+/// Recordings up to this many bytes are converted into a temporary dataset of Arrow files, larger ones into one of Parquet files. Arrow files
+/// take less processor time to write and read than Parquet files without compression, but three to five times the room on the disk.
 const SMALL: u64 = 256 << 20;
 
 /// A dataset that can be asked.
@@ -103,6 +103,12 @@ pub fn open_all(input: &Path, tables: &[&str], own: OwnCode) -> anyhow::Result<O
     converted(input, tables, Convert::default().own(own).lifetimes(LIFETIMES).inputs(found.inputs).layout(layout))
 }
 
+/// Whether the files of recordings have at most [`SMALL`] bytes together. What is no file, such as an object of a store, has an unknown size.
+fn are_small(recordings: &[PathBuf]) -> bool {
+    let mut sizes = recordings.iter().map(|path| std::fs::metadata(path).map(|file| file.len()));
+    sizes.try_fold(0u64, |sum, size| Some(sum.saturating_add(size.ok()?))).is_some_and(|bytes| bytes <= SMALL)
+}
+
 /// Converts the recordings of a request into a temporary dataset. `input` is how they are shown.
 fn converted(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<Opened> {
     interrupt::end_at_interrupt()?;
@@ -116,9 +122,8 @@ fn converted(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<
     let tables = tables.map(|table| (*table).to_owned());
     // It is read once, and soon: to compress it would take longer than to read and write more bytes.
     let request = request.output(folder.path().join("dataset")).tables(tables).compression(Compression::None);
-    let bytes = request.input_paths().iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len());
-    let is_small = bytes.fold(0, u64::saturating_add) <= SMALL;
-    let request = request.format(if is_small { Format::Arrow } else { Format::Parquet });
+    let format = if are_small(request.input_paths()) { Format::Arrow } else { Format::Parquet };
+    let request = request.format(format);
     let mut bar = Bar::new(false);
     let name = crate::trace::source::store::shown(input).to_string_lossy().into_owned();
     let result = convert(&request, &mut |progress| bar.show(&name, progress.position, progress.total));

@@ -45,8 +45,8 @@ impl Outcome {
     }
 }
 
-/// Fails when [`made`] would fail because of what is there already, or of a directory that is not. Commands call it before the work whose
-/// result they write.
+/// Fails when a file is there already, or its directory is missing, so that [`create_output`] would fail. Commands call it before the work
+/// whose result they write.
 pub fn check_output(output: Option<&Path>, overwrite: bool) -> anyhow::Result<()> {
     let Some(path) = output else { return Ok(()) };
     if !overwrite && path.symlink_metadata().is_ok() {
@@ -58,8 +58,8 @@ pub fn check_output(output: Option<&Path>, overwrite: bool) -> anyhow::Result<()
     }
 }
 
-/// Makes the file for a result. One that is there is only replaced when `overwrite` says so.
-pub fn made(path: &Path, overwrite: bool) -> anyhow::Result<File> {
+/// Creates the file for a result. Replaces a file that is there only with `overwrite`.
+pub fn create_output(path: &Path, overwrite: bool) -> anyhow::Result<File> {
     let mut options = File::options();
     options.write(true).create(overwrite).create_new(!overwrite).truncate(overwrite);
     options.open(path).with_context(|| format!("{} cannot be made", path.display()))

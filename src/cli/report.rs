@@ -13,7 +13,7 @@ use clap::Args;
 use super::compared;
 use super::heap_diff;
 use super::opened;
-use super::output::{Outcome, check_output, made, print_result};
+use super::output::{Outcome, check_output, create_output, print_result};
 use super::own::OwnArgs;
 use super::page::page_of;
 
@@ -105,7 +105,7 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
     };
     let outcome = Outcome::with_losses(losses);
     let Some(path) = &args.output else { return outcome.printed(print_result(&html)) };
-    made(path, args.overwrite)?
+    create_output(path, args.overwrite)?
         .write_all(html.as_bytes())
         .with_context(|| format!("{} cannot be written", path.display()))?;
     Ok(outcome)

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::trace::source::diagnostics::port::Target;
 use crate::trace::source::diagnostics::{Control, Reason, dump_heap};
 
+use super::super::lock::lock;
 use super::super::output::print_note;
-use super::lock::lock;
 
 /// How often it is looked whether the recording has ended by itself.
 const LOOK: Duration = Duration::from_millis(100);

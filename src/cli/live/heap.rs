@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::trace::event::{Event, EventInfo};
 use crate::trace::source::diagnostics::{Control, Reason};
 
+use super::super::lock::lock;
 use super::fields::{RUNTIME, field_number};
-use super::lock::lock;
 
 const GC_START: u32 = 1;
 const GC_END: u32 = 2;
@@ -25,56 +25,53 @@ const OLDEST_GENERATION: u64 = 2;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long it may be silent before that, and while it lists objects, which it does without a break.
 const SILENCE: Duration = Duration::from_secs(20);
-/// How often it is looked.
+/// Time between two looks at the recording.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Ends a recording in which no event will: the runtime did not begin to list its heap, or the events that end the list were
-/// dropped because its buffer was full.
-pub fn watch_clock(control: &Control, dump: &Mutex<Dump>) {
-    let mut clock = Clock::default();
+/// Ends a recording that no event will end: the runtime does not begin to list its heap, or dropped the events that end the list because
+/// its buffer was full.
+pub fn end_when_stalled(control: &Control, dump: &Mutex<Dump>) {
+    let mut progress = ListProgress::default();
     while !control.is_stopping() && !control.has_ended() {
         std::thread::sleep(LOOK);
-        match clock.look(control.bytes(), control.unread(), &lock(dump)) {
-            Verdict::Wait => {}
-            Verdict::Stop => return control.stop(Reason::Asked),
-            Verdict::NotBegun { is_silent } => {
-                let why = format!("the runtime did not begin to list its heap within {} s", PATIENCE.as_secs());
-                return match is_silent {
-                    true => control.give_up(Reason::Failed(why)),
-                    // It works: what it still has comes.
-                    false => control.stop(Reason::Failed(why)),
-                };
-            }
+        let Some(stalled) = progress.look(control.bytes(), control.unread(), &lock(dump)) else { continue };
+        let not_begun =
+            || Reason::Failed(format!("the runtime did not begin to list its heap within {} s", PATIENCE.as_secs()));
+        match stalled {
+            Stalled::InList => control.stop(Reason::Asked),
+            Stalled::Silent => control.give_up(not_begun()),
+            // The runtime works: what it still has comes.
+            Stalled::BeforeList => control.stop(not_begun()),
         }
+        return;
     }
 }
 
-/// What is to be done after a look.
+/// How the list of the heap came to a standstill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Wait,
-    /// Nothing of the list comes any more.
-    Stop,
-    /// No list has begun, and none will.
-    NotBegun {
-        is_silent: bool,
-    },
+enum Stalled {
+    /// It began, and nothing more of it comes.
+    InList,
+    /// It did not begin, though the runtime sends other events.
+    BeforeList,
+    /// It did not begin, and the runtime sends nothing.
+    Silent,
 }
 
-/// How long nothing changed, by the looks in which it did not. It reads no clock: while a machine stands still (a laptop that sleeps,
-/// a virtual machine that is moved), no time passes.
+/// Counts how long the list of the heap makes no progress. Each look counts for [`LOOK`], whatever the clock says: while a machine stands
+/// still (a laptop that sleeps, a virtual machine that is moved), no time is counted.
 #[derive(Debug, Default)]
-struct Clock {
+struct ListProgress {
     bytes: u64,
     listed: u64,
-    /// In which no bytes came.
+    /// How long no bytes came.
     silent: Duration,
-    /// In which all that came was read, and had no part of a list.
+    /// How long everything that came was converted, and had no part of the list.
     unlisted: Duration,
 }
 
-impl Clock {
-    fn look(&mut self, bytes: u64, unread: u64, dump: &Dump) -> Verdict {
+impl ListProgress {
+    fn look(&mut self, bytes: u64, unread: u64, dump: &Dump) -> Option<Stalled> {
         self.silent = if bytes == self.bytes { self.silent + LOOK } else { Duration::ZERO };
         if dump.listed != self.listed {
             self.unlisted = Duration::ZERO;
@@ -82,13 +79,11 @@ impl Clock {
             self.unlisted += LOOK;
         }
         (self.bytes, self.listed) = (bytes, dump.listed);
-        let is_silent = self.silent >= SILENCE;
-        match dump.has_begun {
-            // The program may go on. Its events are no part of the list.
-            true if self.unlisted >= SILENCE => Verdict::Stop,
-            false if self.unlisted > PATIENCE => Verdict::NotBegun { is_silent },
-            _ => Verdict::Wait,
+        if dump.has_begun {
+            return (self.unlisted >= SILENCE).then_some(Stalled::InList);
         }
+        let stalled = if self.silent >= SILENCE { Stalled::Silent } else { Stalled::BeforeList };
+        (self.unlisted > PATIENCE).then_some(stalled)
     }
 }
 
@@ -256,50 +251,49 @@ mod tests {
         );
     }
 
-    /// Looks until there is something to do.
-    fn looks(mut look: impl FnMut(&mut Clock) -> Verdict) -> (Duration, Verdict) {
-        let (mut clock, mut after) = (Clock::default(), Duration::ZERO);
+    /// Looks until the list is stalled; how long that took.
+    fn stalled(mut look: impl FnMut(&mut ListProgress) -> Option<Stalled>) -> Option<(Duration, Stalled)> {
+        let (mut progress, mut after) = (ListProgress::default(), Duration::ZERO);
         while after < 4 * PATIENCE {
             after += LOOK;
-            let verdict = look(&mut clock);
-            if verdict != Verdict::Wait {
-                return (after, verdict);
+            if let Some(stalled) = look(&mut progress) {
+                return Some((after, stalled));
             }
         }
-        (after, Verdict::Wait)
+        None
     }
 
     #[test]
     fn a_recording_without_a_list_ends_whether_or_not_the_program_sends_events() {
         let none = Dump::default();
-        let (after, verdict) = looks(|clock| clock.look(100, 0, &none));
-        assert_eq!((after, verdict), (PATIENCE + LOOK, Verdict::NotBegun { is_silent: true }));
+        let silent = stalled(|progress| progress.look(100, 0, &none));
+        assert_eq!(silent, Some((PATIENCE + LOOK, Stalled::Silent)));
         let mut bytes = 100;
-        let flowing = looks(|clock| {
+        let flowing = stalled(|progress| {
             bytes += 100;
-            clock.look(bytes, 0, &none)
+            progress.look(bytes, 0, &none)
         });
-        assert_eq!(flowing, (PATIENCE + LOOK, Verdict::NotBegun { is_silent: false }));
+        assert_eq!(flowing, Some((PATIENCE + LOOK, Stalled::BeforeList)));
         // The list may be in what was not read yet.
-        assert_eq!(looks(|clock| clock.look(100, 50, &none)).1, Verdict::Wait);
+        assert_eq!(stalled(|progress| progress.look(100, 50, &none)), None);
     }
 
     #[test]
     fn a_recording_ends_when_no_more_of_the_list_comes() {
         let mut dump = Dump { has_begun: true, ..Dump::default() };
         let mut bytes = 0;
-        let lost = looks(|clock| {
+        let lost = stalled(|progress| {
             bytes += 100;
             // A list of five seconds. The program sends events of its own from then on.
             dump.listed += u64::from(bytes <= 100 * 25);
-            clock.look(bytes, 0, &dump)
+            progress.look(bytes, 0, &dump)
         });
-        assert_eq!(lost, (Duration::from_secs(5) + SILENCE, Verdict::Stop));
-        let lists = looks(|clock| {
+        assert_eq!(lost, Some((Duration::from_secs(5) + SILENCE, Stalled::InList)));
+        let lists = stalled(|progress| {
             dump.listed += 1;
-            clock.look(100, 0, &dump)
+            progress.look(100, 0, &dump)
         });
-        assert_eq!(lists.1, Verdict::Wait, "more comes");
-        assert_eq!(looks(|clock| clock.look(100, 50, &dump)).1, Verdict::Wait, "what came is not read");
+        assert_eq!(lists, None, "more comes");
+        assert_eq!(stalled(|progress| progress.look(100, 50, &dump)), None, "what came is not read");
     }
 }

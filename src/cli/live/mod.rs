@@ -6,7 +6,6 @@ pub mod condition;
 mod counters;
 mod fields;
 mod heap;
-mod lock;
 pub mod process;
 mod service;
 mod session;

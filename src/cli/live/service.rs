@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::lock::lock;
+use super::super::lock::lock;
 use super::process::{Place, program_name};
 use super::session::{Interrupts, Reached, Recorded, Session, catch_interrupts};
 use super::until::{Happened, watch};

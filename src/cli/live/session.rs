@@ -13,13 +13,13 @@ use crate::{Collected, Convert, Progress, collect_port};
 
 use super::super::convert::print;
 use super::super::interrupt::{end, on_interrupt};
+use super::super::lock::lock;
 use super::super::output::{Outcome, print_note};
 use super::super::progress::Bar;
 use super::super::text::duration;
 use super::args::LiveArgs;
 use super::at_end::AtEnd;
 use super::heap;
-use super::lock::lock;
 use super::process::Place;
 use super::watch::LiveWatch;
 
@@ -33,7 +33,7 @@ pub struct Interrupts {
     pub count: u32,
     /// The session that runs.
     pub control: Option<Control>,
-    /// Whether the runtime was asked for a session and has not answered: for a heap dump it does when the heap is listed.
+    /// Whether the runtime was asked for a session and has not answered. For a heap dump it answers when its collection has ended.
     is_beginning: bool,
     /// What is to be done first.
     at_end: Option<AtEnd>,
@@ -153,7 +153,7 @@ impl Session {
                 let (duration, quiet) = (self.duration, self.quiet);
                 let watchdog = move || {
                     if at_end.is_none_or(|at_end| at_end.run(&target, &control, duration, quiet)) {
-                        heap::watch_clock(&control, &dump);
+                        heap::end_when_stalled(&control, &dump);
                     }
                 };
                 std::thread::Builder::new().name("heap".into()).spawn(watchdog).ok();

@@ -6,10 +6,10 @@ use crate::Watch;
 use crate::trace::event::{Event, EventInfo};
 use crate::trace::source::diagnostics::{Control, Reason};
 
+use super::super::lock::lock;
 use super::args::LiveArgs;
 use super::counters::CounterTable;
 use super::heap::{Dump, HeapWatch};
-use super::lock::lock;
 use super::stop_on::StopWatch;
 
 /// All that looks.

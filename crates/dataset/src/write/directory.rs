@@ -129,13 +129,19 @@ impl Directory {
         self.sync_folders_of(files)
     }
 
-    /// By a name that [`Storage::open`] takes away when it was left behind.
     fn write_entry(&self, key: &str, entry: &[u8]) -> Result<()> {
-        let fresh = self.fresh(&format!("{key}.entry"));
-        self.write(&fresh, entry)?;
-        move_file(&fresh, &self.entry_path(key))?;
+        self.replace(&self.entry_path(key), &format!("{key}.entry"), entry)?;
         self.sync_folder(&self.entries());
         Ok(())
+    }
+
+    /// Writes a file in one step: under a fresh name, which [`Storage::open`] removes when it was left behind, and then a move.
+    fn replace(&self, path: &Path, fresh_name: &str, bytes: &[u8]) -> Result<()> {
+        let fresh = self.fresh(fresh_name);
+        self.write(&fresh, bytes)?;
+        move_file(&fresh, path).inspect_err(|_| {
+            let _ = fs::remove_file(&fresh);
+        })
     }
 
     fn remove_halves(&self) -> Result<()> {
@@ -427,12 +433,7 @@ impl Storage for Directory {
     fn put_summary(&self, files: &[(&'static str, String)], _: Option<&Manifest>) -> Result<bool> {
         for (name, text) in files {
             let path = self.root.join(staging::relative(name)?);
-            let fresh = self.fresh(&format!("{name}.summary"));
-            let replaced = self.write(&fresh, text.as_bytes());
-            if let Err(error) = replaced.and_then(|()| move_file(&fresh, &path)) {
-                let _ = fs::remove_file(&fresh);
-                return Err(error);
-            }
+            self.replace(&path, &format!("{name}.summary"), text.as_bytes())?;
         }
         self.sync_folder(&self.root);
         Ok(true)

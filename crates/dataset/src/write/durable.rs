@@ -24,8 +24,8 @@ const MANY: usize = 1024;
 /// What all programs together may have written that is not on a disk yet, in KB, for fewer files to be synced in one go.
 const LITTLE_KB: u64 = 256 << 10;
 
-/// Writes a new file, which lasts if it is `durable`. What lies there is left over, and may be a link: it is removed. A file that cannot
-/// be written whole is removed as well, as on a disk that is full.
+/// Writes a new file, and syncs it if it is `durable`. Removes what lies there: it was left behind, and may be a link. Also removes a file
+/// that cannot be written whole, as on a full disk.
 pub(super) fn write_new(path: &Path, bytes: &[u8], durable: bool) -> Result<()> {
     remove_all(path)?;
     let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(Error::io(path))?;

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// How long the session may take to stop, and its stream to end.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is looked for that end.
+/// Time between two looks whether its stream has ended.
 const LOOK: Duration = Duration::from_millis(5);
 /// Keyword of the runtime: its collections.
 const GC: u64 = 1;

@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 
 /// Bytes that are taken from the runtime at a time.
 const PIECE: usize = 256 << 10;
-/// How long the runtime may take to end a session that is to be stopped. It is counted in looks: while a machine stands still, no
-/// time passes.
+/// How long the runtime may take to end a session that is to be stopped. Each look at the session counts for [`LOOK`]: while a machine
+/// stands still, no time is counted.
 struct Patience {
     /// Without sending anything, and in any case once it has refused.
     silence: Duration,

@@ -51,7 +51,11 @@ impl State {
     /// Whether more may be written now, or writing would fail at once. When nobody reads any more, so much of a whole
     /// recording is still taken in as is kept of one.
     fn has_room(&self, limit: u64) -> bool {
-        self.ended || self.abandoned || self.written - self.taken < limit
+        self.ended || self.abandoned || self.unread() < limit
+    }
+
+    fn unread(&self) -> u64 {
+        self.written - self.taken
     }
 
     /// Whether there is something to read, be it the end.
@@ -129,8 +133,7 @@ impl SpoolWriter {
 
     /// Bytes that wait to be read.
     pub fn unread(&self) -> u64 {
-        let state = self.shared.lock();
-        state.written - state.taken
+        self.shared.lock().unread()
     }
 
     /// Waits up to a limit until the reader has made room, and says whether there is some.

@@ -1,4 +1,4 @@
-//! Access to what threads of a recording share.
+//! Access to what threads share.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
