@@ -50,7 +50,7 @@ impl Service {
     /// Asks it to end, and gives its exit code.
     fn end(mut self) -> (Option<i32>, String) {
         Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().expect("kill");
-        wait_for(&format!("it does not end\n{}", self.log()), || self.child.try_wait().expect("a child").is_some());
+        wait_for(&format!("its end\n{}", self.log()), || self.child.try_wait().expect("a child").is_some());
         let code = self.child.wait().expect("an end").code();
         (code, self.log())
     }

@@ -32,10 +32,10 @@ pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// How long a recorder may take. Its own limits add up to less, but for the time that a runtime has for a heap dump.
+/// How long a recorder may take. Its own limits add up to less, except the half hour that a runtime has for a heap dump.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// Waits for an end, but not for ever: what does not end is described.
+/// Waits [`LONGEST`] for the end of a recorder. The error names the threads of one that does not end, and has what it printed.
 fn end(mut child: Child) -> Result<Output, String> {
     let has_ended = comes(LONGEST, || child.try_wait().expect("a child").is_some());
     let threads = if has_ended { Vec::new() } else { threads(child.id()) };
@@ -49,7 +49,7 @@ pub fn ended(child: Child, what: &str) -> Output {
     end(child).unwrap_or_else(|why| panic!("{what}: {why}"))
 }
 
-/// The names of a process's threads, which say what they wait for.
+/// The names of the threads of a process: a recorder names each by its task.
 fn threads(process: u32) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
@@ -61,7 +61,7 @@ pub fn run(arguments: &[&str]) -> Output {
     ended(tracequet(arguments).spawn().expect("it starts"), &arguments.join(" "))
 }
 
-/// Runs a command line that records a runtime, and describes how that runtime does not answer: it does not end, or says so.
+/// Runs a command line that records a runtime. An error when the runtime does not answer: the recorder does not end, or reports that.
 pub fn run_or_stuck(arguments: &[&str]) -> Result<Output, String> {
     let output = end(tracequet(arguments).spawn().expect("it starts"))?;
     let said = text(&output);
@@ -71,20 +71,30 @@ pub fn run_or_stuck(arguments: &[&str]) -> Result<Output, String> {
 
 /// Waits until a recorder has kept this many bytes: events come, however slow the machine is.
 pub fn wait_for_bytes(kept: &Path, bytes: u64, what: &str) {
-    wait_for(&format!("{what}: what is recorded"), || std::fs::metadata(kept).is_ok_and(|data| data.len() >= bytes));
+    wait_for(&format!("{bytes} recorded bytes of {what}"), || {
+        std::fs::metadata(kept).is_ok_and(|data| data.len() >= bytes)
+    });
+}
+
+/// The first attempt that succeeds. Later ones are not made; fails with all errors when none succeeds.
+pub fn first_success<T>(attempts: impl Iterator<Item = Result<T, String>>) -> T {
+    let mut errors = Vec::new();
+    for attempt in attempts {
+        match attempt {
+            Ok(done) => return done,
+            Err(error) => errors.push(error),
+        }
+    }
+    panic!("{errors:?}");
 }
 
 /// Tries a recording again with more time, as long as it says that it saw too little: how much a program does in a second is
 /// up to the machine.
 pub fn with_time<T>(seconds: &[u32], mut attempt: impl FnMut(&str) -> Result<T, String>) -> T {
-    let mut all = Vec::new();
-    for seconds in seconds {
-        match attempt(&seconds.to_string()) {
-            Ok(done) => return done,
-            Err(too_little) => all.push(format!("{seconds} s: {too_little}")),
-        }
-    }
-    panic!("{all:?}");
+    let attempts = seconds
+        .iter()
+        .map(|seconds| attempt(&seconds.to_string()).map_err(|too_little| format!("{seconds} s: {too_little}")));
+    first_success(attempts)
 }
 
 /// A program of ours that runs; killed when it is dropped.

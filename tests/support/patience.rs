@@ -5,16 +5,16 @@ use std::time::Duration;
 
 /// What has not happened by then will not.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How often it is looked.
+/// Time between two looks.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The looks in a time. They are counted and no clock is read: a virtual machine that stood still for a minute has looked once, and what
-/// is waited for has not run meanwhile.
-fn looks(limit: Duration) -> impl Iterator<Item = Duration> {
-    std::iter::successors(Some(LOOK), |spent| Some(*spent + LOOK)).take_while(move |spent| *spent <= limit)
+/// The looks that fit in a limit. Tests count looks and do not read a clock: while a virtual machine stands still, what they wait for does
+/// not run either.
+fn looks(limit: Duration) -> std::ops::Range<u128> {
+    0..limit.as_millis() / LOOK.as_millis()
 }
 
-/// Waits until something is so, and says whether it is.
+/// Waits until something is so, and returns whether it became so within the limit.
 pub fn comes(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     looks(limit).any(|_| {
         let is_it = is_so();
@@ -27,7 +27,7 @@ pub fn comes(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
 
 /// Waits until something is so; it is a failure when it never is.
 pub fn wait_for(what: &str, is_so: impl FnMut() -> bool) {
-    assert!(comes(PATIENCE, is_so), "{what}: waited for in vain");
+    assert!(comes(PATIENCE, is_so), "timed out waiting for: {what}");
 }
 
 /// Does something that has to end. A thread cannot be ended from outside, so that a hang ends the test program with a message.
