@@ -116,7 +116,7 @@ fn views_add_hardware_counters_up() {
     let dataset = written(&Writer::file(&events()));
     let query = "SELECT process_id, thread_id, counter_index, name, counted, intervals FROM hardware_counters_by_thread ORDER BY counter_index";
     let expected = "(50, 101, 1, 'TotalCycles', 3000, 1)\n(50, 101, 2, 'CacheMisses', 15, 1)\n";
-    assert_eq!(crate::queries::asked(&python, &dataset, query), expected);
+    assert_eq!(crate::tables::queries::asked(&python, &dataset, query), expected);
 }
 
 /// Counters that do not fit into their event, and names that are not there, harm nothing beside them.

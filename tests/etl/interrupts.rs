@@ -143,13 +143,13 @@ fn views_say_what_ran_instead_of_a_thread() {
     let query = "SELECT thread_id, processor, (ready_ms * 1e4)::INT, kind, what, by_thread_id, times, (ms * 1e4)::INT \
                  FROM ran_instead ORDER BY ms DESC";
     let expected = "(102, 0, 30, 'thread', 'worker.exe', 103, 1, 25)\n(102, 0, 30, 'isr', 'hal.dll!?', None, 1, 5)\n";
-    assert_eq!(crate::queries::asked(&python, &dataset, query), expected);
+    assert_eq!(crate::tables::queries::asked(&python, &dataset, query), expected);
     let query = "SELECT kind, what, routine, how_often, (total_ms * 1e4)::INT, (longest_us * 10)::INT, processors \
                  FROM interrupt_by_routine WHERE kind IN ('isr', 'dpc') ORDER BY total_ms DESC, how_often DESC";
     let expected = "('dpc', 'ndis.sys!?', 'fffff80000010020', 1, 60, 90, 1)\n\
                     ('isr', 'hal.dll!?', 'fffff80000000100', 3, 45, 30, 2)\n\
                     ('isr', '[unknown]', '1234', 1, 5, 5, 1)\n";
-    assert_eq!(crate::queries::asked(&python, &dataset, query), expected);
+    assert_eq!(crate::tables::queries::asked(&python, &dataset, query), expected);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tracequet::{Convert, convert};
 use super::expected::shared_file;
 use super::hostile::{PROVIDER, RUNTIME};
 use super::writer::*;
-use crate::limits::{is_alone, peak_mb};
+use crate::hostile::limits::{is_alone, peak_mb};
 
 const SIZE: u32 = 64 << 10;
 

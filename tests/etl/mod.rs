@@ -36,6 +36,8 @@ mod shipped;
 mod stacks;
 mod text;
 mod tracelogging;
+#[cfg(all(windows, feature = "cli"))]
+mod windows;
 pub mod writer;
 
 pub use sample::{MANIFEST, seeds};

@@ -96,14 +96,14 @@ fn fuzzing_begins_here() {
     for bytes in &recordings {
         assert!(super::hostile::read(bytes).events.len() >= 12);
     }
-    let callbacks = crate::callback_damage::sample();
+    let callbacks = crate::callback::damage::sample();
     let Some(folder) = std::env::var_os("TRACEQUET_FUZZ_SEEDS").map(std::path::PathBuf::from) else { return };
     let seeds = recordings.iter().map(|bytes| ("etl", bytes.as_slice()));
     let others = [("manifest", MANIFEST.as_bytes()), ("corprof", callbacks.as_slice())];
-    let (dumps, files) = (crate::gcdump::seeds(), crate::fuzzing::files_of_datasets());
+    let (dumps, files) = (crate::reader::gcdump::seeds(), crate::hostile::fuzzing::files_of_datasets());
     let dumps = dumps.iter().map(|bytes| ("gcdump", bytes.as_slice()));
     let files = files.iter().map(|bytes| ("dataset", bytes.as_slice()));
-    let symbols = crate::fuzzing::symbols_of_samples();
+    let symbols = crate::hostile::fuzzing::symbols_of_samples();
     let symbols = symbols.iter().map(|bytes| ("symbols", bytes.as_slice()));
     for (index, (target, bytes)) in seeds.chain(others).chain(dumps).chain(symbols).chain(files).enumerate() {
         std::fs::create_dir_all(folder.join(target)).expect("room");

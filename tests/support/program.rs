@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracequet"));
     command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
-    // tests/terminal.rs looks at tables that have less room.
+    // tests/program/terminal.rs looks at tables that have less room.
     command.env("COLUMNS", "1000");
     command
 }

@@ -1,0 +1,207 @@
+//! What is wrong in a recording: programs with a bug each, under load (`samples/src/bugs/Bugs.cs`), and the same work without it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::program::run;
+#[cfg(unix)]
+use crate::support::python::python;
+
+/// Bug, rule, own method, subject. The other rules are in `habits.rs`.
+pub(crate) const BUGS: &[(&str, &str, &str, &str)] = &[
+    ("leak", "leak", "Shop.Session..ctor", "Shop.Session"),
+    ("sync", "blocked_workers", "Shop.Prices.Answer", "sync over async"),
+    ("large", "large_object_triggers", "Shop.Pictures.Answer", "System.Byte[]"),
+    ("boxing", "boxing", "Shop.Totals.Answer", "System.Int32"),
+    ("convoy", "lock_convoy", "Shop.Stock.Answer", ""),
+    ("exceptions", "exceptions", "Shop.Orders.Read", "System.FormatException"),
+    ("queries", "n_plus_one", "Shop.Baskets.AnswerAsync", "SELECT * FROM article WHERE id = ?"),
+    ("calls", "n_plus_one_calls", "Shop.Shelves.AnswerAsync", ""),
+];
+
+fn recording(bug: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("samples/bugs/{bug}.nettrace.zst"))
+}
+
+/// The findings of the only recording, the most important first.
+fn explained(input: &Path, more: &[&str]) -> Vec<Value> {
+    let mut arguments = vec!["explain", input.to_str().unwrap(), "--format", "json"];
+    arguments.extend(more);
+    let made = run(&arguments);
+    assert_eq!(made.code, Some(0), "{}: {}", input.display(), made.err);
+    let all: Value = serde_json::from_str(&made.out).unwrap();
+    all[0]["findings"].as_array().unwrap().clone()
+}
+
+#[test]
+fn each_bug_is_named_first_or_second_and_the_same_work_without_it_warns_of_nothing() {
+    for (bug, rule, method, subject) in BUGS {
+        let found = explained(&recording(bug), &[]);
+        let place = found.iter().position(|finding| finding["rule"] == *rule).unwrap();
+        assert!(place < 2, "{bug}: {:#?}", found.get(..3));
+        let finding = &found[place];
+        assert!(matches!(finding["verdict"].as_str(), Some("warning" | "info")), "{bug}: {finding:#}");
+        if !method.is_empty() {
+            assert_eq!(finding["own_method"], *method, "{bug}");
+        }
+        if !subject.is_empty() {
+            assert_eq!(finding["subject"], *subject, "{bug}");
+        }
+        let clean = explained(&recording(&format!("{bug}-clean")), &[]);
+        let warned: Vec<&Value> = clean.iter().filter(|finding| finding["verdict"] == "warning").collect();
+        assert!(warned.is_empty(), "{bug} without it: {warned:#?}");
+        let same = clean.iter().find(|finding| finding["rule"] == *rule).unwrap();
+        assert!(!matches!(same["verdict"].as_str(), Some("warning" | "info")), "{bug}: {same:#}");
+    }
+}
+
+// On Wine there is no Python with DuckDB.
+#[cfg(unix)]
+/// The recording has a dump of the heap at its end. The source of the program says what holds a session: the event `News.Changed`.
+#[test]
+fn what_holds_the_objects_that_leak_is_named_from_a_heap_dump() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = folder.path().join("leak");
+    let input = recording("leak-heap");
+    assert_eq!(run(&["convert", "-q", input.to_str().unwrap(), "-o", dataset.to_str().unwrap()]).code, Some(0));
+    let query = format!(
+        "SELECT count(*) FROM '{0}/heap_object.parquet' WHERE type_id IN (SELECT type_id FROM '{0}/type.parquet' WHERE name = 'Shop.Session')",
+        dataset.display()
+    );
+    let Some(python) = python("what_holds_the_objects_that_leak_is_named_from_a_heap_dump") else { return };
+    let code = "import duckdb, sys; print(duckdb.execute(sys.argv[1]).fetchone()[0])";
+    let counted = std::process::Command::new(python).args(["-c", code, &query]).output().unwrap();
+    let sessions = String::from_utf8(counted.stdout).unwrap();
+    assert!(sessions.trim().parse::<u64>().unwrap() > 1000, "{sessions}");
+    let held = format!("In the last heap dump {} objects of Shop.Session, which retain ", sessions.trim());
+    let path = "held by static field Changed > System.Action`1[System.String] > System.Object[] > \
+                System.Action`1[System.String] > Shop.Session.";
+    for input in [&recording("leak-heap"), &dataset] {
+        let found = explained(input, &[]);
+        for rule in ["leak", "growing_live_set"] {
+            let finding = found.iter().find(|finding| finding["rule"] == rule).unwrap();
+            let sentence = finding["sentence"].as_str().unwrap();
+            assert!(sentence.contains(&held) && sentence.ends_with(path), "{sentence}");
+            let next = format!("tracequet heap {} --type Shop.Session", input.display());
+            assert_eq!(finding["next_step"], next);
+            assert_eq!(finding["subject"], "Shop.Session");
+        }
+    }
+    // Without a dump the next step is to take one.
+    let found = explained(&recording("leak"), &[]);
+    let leak = found.iter().find(|finding| finding["rule"] == "leak").unwrap();
+    assert!(
+        !leak.to_string().contains("In the last heap dump") && leak.to_string().contains("collect -p PID --heap"),
+        "{leak}"
+    );
+}
+
+#[test]
+fn a_warning_ends_with_the_code_of_a_broken_rule() {
+    let [bug, clean] = ["convoy", "convoy-clean"].map(recording);
+    let code = |input: &Path| run(&["explain", input.to_str().unwrap(), "--fail-on", "warning"]).code;
+    assert_eq!((code(&bug), code(&clean)), (Some(3), Some(0)));
+    let text = run(&["explain", bug.to_str().unwrap()]).out;
+    assert!(text.contains("WARNING") && text.contains("own code: Shop.Stock.Answer"), "{text}");
+    assert!(text.lines().count() <= 60, "at most a screen: {text}");
+    let markdown = run(&["explain", bug.to_str().unwrap(), "--format", "markdown"]).out;
+    assert!(markdown.contains("| warning |") && markdown.contains("`Shop.Stock.Answer`"), "{markdown}");
+}
+
+#[test]
+fn own_code_is_what_a_pattern_says() {
+    let method = |more: &[&str]| {
+        let found = explained(&recording("convoy"), more);
+        found.into_iter().find(|finding| finding["rule"] == "lock_convoy").unwrap()["own_method"].clone()
+    };
+    assert_eq!(method(&["--own", "Bugs"]), "Shop.Stock.Answer");
+    assert_eq!(method(&["--own", "Shop.Program.*"]), "Shop.Program.Answer");
+    assert_eq!(method(&["--not-own", "Bugs"]), Value::Null);
+    let folded = |more: &[&str]| {
+        let input = recording("convoy");
+        let mut arguments = vec!["export", input.to_str().unwrap(), "--what", "contention", "--format", "folded"];
+        arguments.extend(more);
+        run(&arguments).out
+    };
+    let (plain, own) = (folded(&[]), folded(&["--own"]));
+    assert!(plain.contains(";System.Threading.") && !plain.contains("(framework)"), "{plain}");
+    assert!(own.contains("(framework);") && !own.contains("System.Threading."), "{own}");
+}
+
+/// What the table has is what its other tables give, and what `metric` has.
+#[test]
+fn the_table_has_the_findings_and_the_figures_have_their_scores() {
+    let folder = tempfile::tempdir().unwrap();
+    let convert = |name: &str, more: &[&str]| {
+        let out = folder.path().join(name);
+        let (input, output) = (recording("convoy"), out.to_str().unwrap().to_owned());
+        let mut arguments = vec!["convert", "-q", input.to_str().unwrap(), "-o", output.as_str()];
+        arguments.extend(more);
+        assert_eq!(run(&arguments).code, Some(0));
+        out
+    };
+    let all = convert("all", &[]);
+    let tables = tracequet::analyze::findings::Findings::tables().join(",");
+    let others = convert("others", &["--tables", &tables]);
+    let plain = |findings: Vec<Value>| -> Vec<Value> {
+        let without = |mut finding: Value| {
+            // One asks for the recording by its key, the other for the only one; and each has its own folder.
+            ["evidence_sql", "next_step"].into_iter().for_each(|key| finding[key] = Value::Null);
+            finding
+        };
+        findings.into_iter().map(without).collect()
+    };
+    let (stored, computed) = (explained(&all, &[]), explained(&others, &[]));
+    assert_eq!(plain(stored.clone()), plain(computed));
+    let stats = run(&["stats", all.to_str().unwrap(), "--format", "json"]);
+    let stats: Value = serde_json::from_str(&stats.out).unwrap();
+    let metrics = stats[0]["metrics"].as_array().unwrap();
+    let judged: Vec<&Value> = stored.iter().filter(|finding| !finding["score"].is_null()).collect();
+    assert!(judged.len() > 3);
+    for finding in judged {
+        let name = format!("finding.score[{}]", finding["rule"].as_str().unwrap());
+        let metric = metrics.iter().find(|metric| metric["name"] == name.as_str()).expect(&name);
+        assert_eq!(metric["value"], finding["score"], "{name}");
+    }
+}
+
+// On Wine there is no Python with DuckDB.
+#[cfg(unix)]
+#[test]
+fn the_evidence_of_each_finding_is_a_query_that_runs() {
+    let Some(python) = python("the_evidence_of_each_finding_is_a_query_that_runs") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("lake");
+    let mut arguments =
+        vec!["convert".to_owned(), "-q".into(), "--lifetimes".into(), "-o".into(), out.to_str().unwrap().into()];
+    arguments.extend(BUGS.iter().map(|(bug, ..)| recording(bug).to_str().unwrap().to_owned()));
+    arguments.push("samples/subjects.nettrace".into());
+    assert_eq!(run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).code, Some(0));
+    let one = folder.path().join("one");
+    let input = recording("boxing");
+    assert_eq!(run(&["convert", "-q", input.to_str().unwrap(), "-o", one.to_str().unwrap()]).code, Some(0));
+    crate::dataset::readers::run(&python, "findings.py", &[out, one]);
+}
+
+#[test]
+fn each_rule_has_a_section_with_its_limits() {
+    let document = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/FINDINGS.md")).unwrap();
+    let found = explained(&recording("convoy-clean"), &[]);
+    assert!(found.len() >= 25);
+    for finding in found {
+        let rule = finding["rule"].as_str().unwrap();
+        let section = document.split("\n### ").find(|section| section.lines().next() == Some(rule));
+        let section = section.unwrap_or_else(|| panic!("docs/FINDINGS.md has no section {rule}"));
+        let limit = |key: &str| match (finding["unit"].as_str().unwrap(), finding[key].as_f64().unwrap()) {
+            (_, 0.0) => "any".to_owned(),
+            ("share", limit) => format!("{} %", (limit * 1000.0).round() / 10.0),
+            ("ns", limit) if limit < 1e9 => format!("{} ms", limit / 1e6),
+            ("ns", limit) => format!("{} s", limit / 1e9),
+            ("count/s", limit) => format!("{}/s", limit).replace("000/s", ",000/s"),
+            (_, limit) => limit.to_string(),
+        };
+        let limits = format!("Limits: {} and {}.", limit("info_limit"), limit("warning_limit"));
+        assert!(section.contains(&limits), "{rule}: expected {limits}");
+    }
+}

@@ -1,0 +1,4 @@
+//! `tracequet explain` on programs that have a defect, and on the same work without it.
+
+pub mod bugs;
+mod habits;

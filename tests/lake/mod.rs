@@ -1,0 +1,9 @@
+//! Datasets of several recordings: they grow, are packed, verified and repaired.
+
+pub mod compaction;
+mod damaged;
+mod empty_tables;
+mod entries;
+pub mod many;
+mod small_recordings;
+mod verify;

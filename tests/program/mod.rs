@@ -1,0 +1,17 @@
+//! The program as a person or a script runs it: options, output, exit codes, signals, failures.
+
+mod cli;
+mod convert;
+#[cfg(all(feature = "packed", target_os = "linux"))]
+mod faults;
+#[cfg(unix)]
+mod interrupt;
+mod lists;
+mod outcome;
+#[cfg(target_os = "linux")]
+mod processors;
+#[cfg(unix)]
+mod record;
+#[cfg(target_os = "linux")]
+mod same_rows;
+mod terminal;

@@ -1,0 +1,8 @@
+//! The project itself: layers, documents, examples, packages.
+
+#[cfg(feature = "cli")]
+mod docs;
+#[cfg(all(feature = "cli", feature = "packed", target_os = "linux"))]
+mod dotnet_tool;
+mod examples;
+mod layers;
