@@ -130,6 +130,24 @@ impl Column {
         Ok(if self.nullable { format!("Opt{plain}") } else { plain.into() })
     }
 
+    /// Type of the reader, in `read/cells.rs` of tracequet-dataset.
+    fn cells_type(&self, table: &Table) -> Result<String> {
+        let plain = match self.kind.as_str() {
+            "uint8" => "super::Numbers<'b, super::UInt8Type>",
+            "uint16" => "super::Numbers<'b, super::UInt16Type>",
+            "uint32" => "super::Numbers<'b, super::UInt32Type>",
+            "uint64" => "super::U64s<'b>",
+            "int64" => "super::Numbers<'b, super::Int64Type>",
+            "float64" => "super::Numbers<'b, super::Float64Type>",
+            "timestamp" => "super::Numbers<'b, super::TimestampMicrosecondType>",
+            "bool" => "super::Bools<'b>",
+            "text" | "label" => "super::Texts<'b>",
+            "list<uint64>" => "super::U64Lists<'b>",
+            _ => return Err(self.unknown(table)),
+        };
+        Ok(if self.nullable { format!("super::Nullable<'b, {plain}>") } else { plain.into() })
+    }
+
     /// The value of the column, by the row `row`.
     fn value(&self, table: &Table) -> Result<String> {
         let Some(from) = &self.from else { return Ok(format!("row.{}", self.name)) };
@@ -230,6 +248,30 @@ impl<'a> From<&'a [{name}{lifetime}]> for Fact<'a> {{
 }}
 "
         )?;
+    }
+    Ok(out)
+}
+
+/// A module per table with a type per column, by which rows are read: Rust for `tracequet-dataset`.
+pub fn columns() -> Result<String> {
+    let mut out = String::new();
+    for table in tables()? {
+        doc(&mut out, "", &format!("Columns of `{}`. {}", table.name, table.doc))?;
+        writeln!(out, "#[allow(non_camel_case_types, reason = \"a type stands for a column and has its name\")]")?;
+        writeln!(out, "pub mod {} {{", identifier(&table.name))?;
+        writeln!(out, "    /// Name of the table.\n    pub const TABLE: &str = {:?};\n", table.name)?;
+        for column in &table.columns {
+            doc(&mut out, "    ", &column.doc)?;
+            if let Some(unit) = &column.unit {
+                doc(&mut out, "    ", &format!("In {unit}."))?;
+            }
+            let name = identifier(&column.name);
+            writeln!(out, "    #[derive(Clone, Copy, Debug)]\n    pub struct {name};\n")?;
+            writeln!(out, "    impl super::TypedColumn for {name} {{")?;
+            writeln!(out, "        const NAME: &'static str = {:?};", column.name)?;
+            writeln!(out, "        type Cells<'b> = {};\n    }}\n", column.cells_type(&table)?)?;
+        }
+        writeln!(out, "}}\n")?;
     }
     Ok(out)
 }

@@ -1,5 +1,6 @@
-//! Reads a table row by row.
+//! Reads a table row by row, within the bound of memory.
 
+use tracequet_dataset::read::rows::{self, rows_of};
 use tracequet_dataset::read::{Column, Recording, Table};
 use tracequet_trace::error::{Error, Result};
 
@@ -58,6 +59,24 @@ pub(crate) fn each(
         let columns = columns.iter().map(|name| Column::of(&batch, name)).collect::<Result<Vec<_>>>()?;
         for row in 0..batch.num_rows() {
             take(&Row { columns: &columns, row, table: &table })?;
+        }
+    }
+    Ok(())
+}
+
+/// Calls `take` with each row of the table of `R`. Fails when there are more rows than fit into memory at `row_stored` bytes each.
+pub(crate) fn each_row<R: rows::Row>(
+    recording: &Recording<'_>,
+    row_stored: u64,
+    mut take: impl FnMut(R::Of<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut rows = 0;
+    for batch in recording.scan::<R>()?.batches()? {
+        let batch = batch?;
+        rows += batch.num_rows() as u64;
+        held(recording, R::TABLE, rows, row_stored)?;
+        for row in rows_of::<R>(&batch)? {
+            take(row)?;
         }
     }
     Ok(())

@@ -14,7 +14,7 @@ use super::model::{Profile, What};
 use super::protobuf::{bytes, double, message, number, present};
 use super::strings::Strings;
 use crate::HeldTexts;
-use crate::rows::{Row, each};
+use crate::rows::{Row, each, each_row};
 
 /// The tables that it is made of, beside those of profiles.
 pub const TABLES: [&str; 3] = ["gc", "activity", "counter"];
@@ -29,6 +29,14 @@ mod packet {
     pub(super) const SEQUENCE_FLAGS: u64 = 13;
     pub(super) const TRACK_DESCRIPTOR: u64 = 60;
     pub(super) const PERF_SAMPLE: u64 = 66;
+}
+
+tracequet_dataset::row! {
+    struct ProcessName of process { process_id, name, command_line }
+}
+
+tracequet_dataset::row! {
+    struct ThreadName of thread { process_id, thread_id, name }
 }
 
 /// Packets of a sequence share what is interned.
@@ -109,13 +117,14 @@ impl Timeline {
     fn read_names(&mut self, recording: &Recording<'_>) -> Result<()> {
         let mut texts = HeldTexts::of(recording, "process");
         // An id that was given out again is shown once, by its last owner.
-        each(recording, ROW_STORED, "process", &["process_id", "name", "command_line"], |row| {
-            self.processes.insert(row.number(0), (texts.copy(row.text(1))?, texts.copy(row.text(2))?));
+        each_row::<ProcessName<'_>>(recording, ROW_STORED, |row| {
+            let (name, command_line) = (row.name, row.command_line);
+            self.processes.insert(row.process_id, (texts.copy(name)?, texts.copy(command_line)?));
             Ok(())
         })?;
         let mut texts = HeldTexts::of(recording, "thread");
-        each(recording, ROW_STORED, "thread", &["process_id", "thread_id", "name"], |row| {
-            self.threads.insert((row.number(0), row.number(1)), texts.copy(row.text(2))?);
+        each_row::<ThreadName<'_>>(recording, ROW_STORED, |row| {
+            self.threads.insert((row.process_id, row.thread_id), texts.copy(row.name.unwrap_or_default())?);
             Ok(())
         })?;
         Ok(())

@@ -5,6 +5,7 @@
 
 mod arrow_file;
 mod brief;
+mod cells;
 mod column;
 mod described;
 mod footers;
@@ -14,7 +15,9 @@ mod open;
 mod packed_rows;
 mod pages;
 pub(crate) mod parquet_file;
+pub mod rows;
 mod table;
+pub mod tables;
 mod thrift;
 mod together;
 mod verify;
