@@ -135,10 +135,7 @@ pub struct Handler<R> {
 impl<R: Copy> Handler<R> {
     /// `None` when events of this type cannot be decoded.
     pub fn new(route: R, traits: Traits, info: &EventInfo) -> Option<Handler<R>> {
-        let plan = match &info.decoding {
-            Decoding::Described(plan) | Decoding::Catalogue { plan, .. } => plan,
-            Decoding::Raw(_) => return None,
-        };
+        let plan = info.decoding.plan()?;
         let one_layout = !matches!(&info.decoding, Decoding::Catalogue { sized, .. } if !sized.is_empty());
         let (scalars, columns) = match traits.needs {
             Needs::Header => (Scalars::default(), None),

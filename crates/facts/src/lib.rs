@@ -30,9 +30,13 @@ mod threads;
 mod totals;
 mod tracker;
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
 use tracequet_trace::catalog::Provider;
 use tracequet_trace::error::{Problem, Severity};
-use tracequet_trace::event::{Event, EventInfo};
+use tracequet_trace::event::{Decoding, Event, EventInfo};
 use tracequet_trace::reader::symbols::Symbols;
 use tracequet_trace::reader::{self, ProcessKey, TypeId};
 use tracequet_trace::time::Clock;
@@ -164,8 +168,12 @@ trackers! {
 /// Finds the facts in the events of one recording.
 #[derive(Default)]
 pub struct Normalizer {
-    /// The trackers that hear the events of each type.
+    /// The trackers that hear events of one layout.
     handlers: Vec<Box<[Handler<Route>]>>,
+    /// Which of them hear the events of each type.
+    by_type: Vec<u32>,
+    /// Those of layouts in the catalogue, by the places of their plans and the ids of their events.
+    by_layout: HashMap<(usize, u32), u32, RandomState>,
     trackers: Trackers,
     shared: Shared,
     pairs: Pairs,
@@ -223,23 +231,32 @@ impl Normalizer {
 
     /// A new event type. Returns whether facts come from it.
     pub fn event_type(&mut self, id: TypeId, info: &EventInfo) -> bool {
-        let index = id.0 as usize;
-        if self.handlers.len() <= index {
-            self.handlers.resize_with(index + 1, Box::default);
-        }
         if let Some(catalogue) = info.catalogue
             && !self.catalogues.iter().any(|known| known.provider == catalogue.provider)
         {
             self.catalogues.push(catalogue);
         }
-        let has_lines = self.symbols.is_some();
-        let routes = routes(info).into_iter().filter(|(_, traits)| has_lines || !traits.is_for_lines);
-        let handlers: Box<[_]> = routes.filter_map(|(route, traits)| Handler::new(route, traits, info)).collect();
-        let wanted = !handlers.is_empty();
-        if let Some(place) = self.handlers.get_mut(index) {
-            *place = handlers;
+        // A recording can make up a hundred thousand types of one layout.
+        let layout = match &info.decoding {
+            Decoding::Catalogue { plan, sized, .. } if sized.is_empty() => {
+                Some((Arc::as_ptr(plan).addr(), info.event_type.event_id))
+            }
+            _ => None,
+        };
+        let known = layout.and_then(|layout| self.by_layout.get(&layout).copied());
+        let place = known.unwrap_or_else(|| {
+            let has_lines = self.symbols.is_some();
+            let routes = routes(info).into_iter().filter(|(_, traits)| has_lines || !traits.is_for_lines);
+            self.handlers.push(routes.filter_map(|(route, traits)| Handler::new(route, traits, info)).collect());
+            self.handlers.len() as u32 - 1
+        });
+        if let Some(layout) = layout {
+            self.by_layout.insert(layout, place);
         }
-        wanted
+        // Types that nobody wants are not told.
+        self.by_type.resize(id.0 as usize, u32::MAX);
+        self.by_type.push(place);
+        self.handlers_of(id).next().is_some()
     }
 
     /// Whether events of a type say what ids and addresses mean: modules, methods, types, the process itself.
@@ -258,7 +275,8 @@ impl Normalizer {
     }
 
     fn handlers_of(&self, id: TypeId) -> impl Iterator<Item = &Handler<Route>> {
-        self.handlers.get(id.0 as usize).into_iter().flatten()
+        let place = self.by_type.get(id.0 as usize);
+        place.and_then(|place| self.handlers.get(*place as usize)).into_iter().flatten()
     }
 
     /// The recording goes on, with an event of any kind and process.
@@ -276,9 +294,10 @@ impl Normalizer {
     /// One event, in the order of time.
     #[inline]
     pub fn event(&mut self, event: &Event<'_>, callsite_id: CallsiteId, sink: &mut impl FactSink) {
-        let index = event.raw.event_type.0 as usize;
+        let place = self.by_type.get(event.raw.event_type.0 as usize);
+        let handlers = place.and_then(|place| self.handlers.get_mut(*place as usize));
         let sink = &mut Marking { pairs: &mut self.pairs, sink };
-        for handler in self.handlers.get_mut(index).into_iter().flatten() {
+        for handler in handlers.into_iter().flatten() {
             let route = handler.route;
             if let Some(input) = handler.read(event, callsite_id, &self.short_rows) {
                 self.trackers.event(route, &input, &mut self.shared, sink);

@@ -1,11 +1,13 @@
 //! What went wrong, where, and what was expected.
 
+mod cut;
 mod nearest;
 mod problem;
 mod unseen;
 
 use std::path::PathBuf;
 
+pub use cut::cut;
 pub use nearest::{did_you_mean, nearest};
 pub use problem::{Problem, ProblemLog, Report, Severity};
 pub use unseen::is_unseen;

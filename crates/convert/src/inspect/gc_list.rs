@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use tracequet_trace::event::catalog::{Provider, ValueMap};
 use tracequet_trace::event::fixed_field::FixedField;
-use tracequet_trace::event::{Decoding, EventInfo, layout};
+use tracequet_trace::event::{EventInfo, layout};
 use tracequet_trace::reader::{ProcessKey, RawEvent};
 use tracequet_trace::time::Clock;
 
@@ -116,7 +116,7 @@ impl EventShape {
             (PROFILER, PROFILER_GC_START | PROFILER_GC_STOP) => (id == PROFILER_GC_STOP, true),
             _ => return None,
         };
-        let (Decoding::Described(plan) | Decoding::Catalogue { plan, .. }) = &info.decoding else { return None };
+        let plan = info.decoding.plan()?;
         let map = |field| value_map(info.catalogue?, id, info.event_type.version, field);
         Some(EventShape {
             is_end,

@@ -1,6 +1,7 @@
 //! The columns of payload tables: one table per event, the union of its versions, header columns first.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema};
 use sha2::{Digest, Sha256};
@@ -33,14 +34,15 @@ struct FieldColumn {
     column: PayloadColumn,
 }
 
-/// How events of one type go into their table: where each field's column is.
+/// How events of one type go into their table: where each field's column is. Types of one layout share all but the type.
+#[derive(Clone)]
 pub(super) struct Mapping {
     /// The type.
     pub(super) info: EventInfo,
     /// Column of each field of the plan; `None` when they are the first columns in order.
-    pub(super) places: Option<Vec<usize>>,
+    pub(super) places: Option<Arc<[usize]>>,
     /// The fields that are decoded: without rows that are in another table, and without fields that have no column.
-    pub(super) plan: Plan,
+    pub(super) plan: Arc<Plan>,
     /// Fields behind those of the plan, for which there are no columns.
     pub(super) left_out: usize,
     pub(super) rows: Option<RowLayout>,
@@ -60,13 +62,13 @@ impl Mapping {
 }
 
 /// All plans that an event's table has to hold: every version of the catalogue, or the recording's own.
-fn plans(info: &EventInfo, pointer_size: u8) -> Vec<Plan> {
+fn plans(info: &EventInfo, pointer_size: u8) -> Vec<Arc<Plan>> {
     match &info.decoding {
         Decoding::Described(plan) => vec![plan.clone()],
         Decoding::Raw(_) => Vec::new(),
         Decoding::Catalogue { .. } => {
             let versions = info.catalogue.into_iter().flat_map(|c| c.versions(info.event_type.event_id));
-            let mut plans: Vec<Plan> = versions.filter_map(|v| v.plan(pointer_size).ok()).collect();
+            let mut plans: Vec<Arc<Plan>> = versions.filter_map(|v| v.plan(pointer_size).ok()).collect();
             // The newest version gives the order of columns.
             plans.reverse();
             plans
@@ -75,11 +77,10 @@ fn plans(info: &EventInfo, pointer_size: u8) -> Vec<Plan> {
 }
 
 /// The plan without its rows, when these are in a separate table.
-fn without_rows(mut plan: Plan, info: &EventInfo) -> Plan {
+fn without_rows(plan: &mut Arc<Plan>, info: &EventInfo) {
     if info.rows_only_there() {
-        plan.fields.retain(|f| !matches!(f.node, Node::List(..)));
+        Arc::make_mut(plan).fields.retain(|f| !matches!(f.node, Node::List(..)));
     }
-    plan
 }
 
 impl EventLayout {
@@ -93,8 +94,8 @@ impl EventLayout {
             columns: Vec::new(),
             max_leaves,
         };
-        for plan in plans(info, pointer_size) {
-            let mut plan = without_rows(plan, info);
+        for mut plan in plans(info, pointer_size) {
+            without_rows(&mut plan, info);
             table.cut(&mut plan);
             if table.leaves() < max_leaves {
                 table.grow(&plan);
@@ -128,12 +129,13 @@ impl EventLayout {
     }
 
     /// Takes the fields off a plan that there are no columns for. Returns how many.
-    fn cut(&self, plan: &mut Plan) -> usize {
+    fn cut(&self, plan: &mut Arc<Plan>) -> usize {
         let mut left = self.max_leaves;
         let fits = |field: &&PlanField| left.checked_sub(leaves(&field.node)).map(|rest| left = rest).is_some();
         let kept = plan.fields.iter().take_while(fits).count();
         let cut = plan.fields.len() - kept;
         if cut > 0 {
+            let plan = Arc::make_mut(plan);
             plan.fields.truncate(kept);
             plan.narrow_booleans = None;
         }
@@ -190,14 +192,18 @@ impl EventLayout {
         self.columns.push(column);
     }
 
-    /// How events of a type go into the table; `None` when their layout is another one.
-    pub(super) fn mapping(&self, info: &EventInfo) -> Option<Mapping> {
-        let plan = match &info.decoding {
-            Decoding::Described(plan) | Decoding::Catalogue { plan, .. } => plan.clone(),
-            Decoding::Raw(_) => Plan::default(),
-        };
+    /// How events of a type go into the table; `None` when their layout is another one. `last` is what was found out for the
+    /// type before it.
+    pub(super) fn mapping(&self, info: &EventInfo, last: Option<&Mapping>) -> Option<Mapping> {
+        let mut plan = info.decoding.plan().cloned().unwrap_or_default();
+        let is_same = |last: &&Mapping| last.info.decoding.plan().is_some_and(|known| Arc::ptr_eq(known, &plan));
+        if let Some(last) = last.filter(is_same) {
+            return Some(Mapping { info: info.clone(), ..last.clone() });
+        }
         let rows = if info.rows_only_there() { RowLayout::new(&plan, &[]) } else { None };
-        let mut plan = if rows.is_some() { without_rows(plan, info) } else { plan };
+        if rows.is_some() {
+            without_rows(&mut plan, info);
+        }
         let left_out = self.cut(&mut plan);
         let places = self.places(&plan)?;
         if matches!(info.decoding, Decoding::Described(_)) && places.len() != self.columns.len() {
@@ -205,7 +211,8 @@ impl EventLayout {
         }
         let in_order = places.iter().copied().eq(0..places.len());
         let info = info.clone();
-        Some(Mapping { info, places: (!in_order).then_some(places), plan, left_out, rows })
+        let places = (!in_order).then(|| places.into());
+        Some(Mapping { info, places, plan, left_out, rows })
     }
 
     /// The columns of the file and their encodings.

@@ -2,6 +2,7 @@
 
 use arrow_array::ArrayRef;
 use tracequet_facts::fact::EventHeader;
+use tracequet_trace::error::cut;
 use tracequet_trace::event::decode::{Column, Fit, decode};
 use tracequet_trace::event::plan::{Node, Plan};
 use tracequet_trace::time::Clock;
@@ -11,6 +12,9 @@ use super::builders::EventHeaderBuilder;
 use super::columns::TextBuffer;
 use super::event_layout::{EventLayout, Mapping};
 use super::payload::PayloadColumn;
+
+/// Bytes of a field's name in a message.
+pub(super) const MAX_NAME: usize = 256;
 
 /// The columns of a payload table, which are filled with one batch after another.
 pub(super) struct EventRows {
@@ -87,7 +91,7 @@ impl EventRows {
         let differs = plan.fields.len() != mapping.plan.fields.len();
         let sized = differs && mapping.rows.is_none() && mapping.left_out == 0;
         let own = if sized { layout.places(plan) } else { None };
-        let places = if sized { &own } else { &mapping.places };
+        let places = if sized { own.as_deref() } else { mapping.places.as_deref() };
         let plan = if sized { plan } else { &mapping.plan };
         let fit = match places {
             None => {
@@ -140,7 +144,8 @@ impl EventRows {
 
 fn describe(fit: &Fit, mapping: &Mapping) -> String {
     if let Some(short) = fit.short {
-        let name = mapping.plan.fields.get(short.0).map_or("a row", |f| f.name.as_str());
+        // In each row: a name may have megabytes.
+        let name = mapping.plan.fields.get(short.0).map_or("a row".into(), |f| cut(&f.name, MAX_NAME));
         return format!("the payload ends inside or before {name}");
     }
     if mapping.left_out > 0 {

@@ -180,7 +180,7 @@ impl Tables {
         for slot in self.names.tables_of(&key) {
             if let Some(found) = self.events.get_mut(slot)
                 && found.digest == digest
-                && let Some(mapping) = found.layout.mapping(info)
+                && let Some(mapping) = found.layout.mapping(info, found.mappings.last().map(Arc::as_ref))
             {
                 return Ok(Some(found.route(slot, mapping)));
             }
@@ -190,7 +190,7 @@ impl Tables {
         }
         let most = self.columns_left.min(MAX_EVENT_COLUMNS);
         let layout = made.unwrap_or_else(|| EventLayout::new(info, self.pointer_size, most));
-        let Some(mapping) = layout.mapping(info) else {
+        let Some(mapping) = layout.mapping(info, None) else {
             return Err(Error::Internal(format!("{}/{}: the layout does not fit its own table", key.0, key.2)));
         };
         self.columns_left -= layout.leaves().min(self.columns_left);

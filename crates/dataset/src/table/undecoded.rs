@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tracequet_facts::fact::{CallsiteId, EventHeader};
+use tracequet_trace::error::cut;
 use tracequet_trace::event::{Event, EventInfo};
 use tracequet_trace::guid::Guid;
 use tracequet_trace::reader::TypeId;
 use tracequet_trace::time::Clock;
 
 use super::event_layout::{EventLayout, Mapping};
-use super::event_rows::{Decoded, EventRows};
+use super::event_rows::{Decoded, EventRows, MAX_NAME};
 
 /// Rows and bytes after which a batch is handed on.
 const BATCH_ROWS: usize = 16 << 10;
@@ -211,7 +212,7 @@ impl NotExact {
         self.shorter += 1;
         if self.first_shorter.len() < MAX_SHORT {
             let fields = self.info.plan(payload).map(|plan| plan.fields.as_slice()).unwrap_or_default();
-            let field = fields.get(short.0).map_or("its rows", |field| field.name.as_str()).to_owned();
+            let field = fields.get(short.0).map_or("its rows".into(), |field| cut(&field.name, MAX_NAME)).into_owned();
             self.first_shorter.push(ShortPayload { offset: row.offset, bytes: payload.len(), field });
         }
     }

@@ -1,6 +1,12 @@
 //! Problems: what was lost, damaged or not understood while the rest of a recording was read.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+use super::cut;
+
+/// Bytes of a message: names in it may be megabytes long, and there may be a problem with each event.
+const MAX_MESSAGE: usize = 4 << 10;
 
 /// How much a [`Problem`] matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,9 +50,13 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem that concerns one thing at `offset`.
+    /// A problem that concerns one thing at `offset`. A message of more than 4 KB is cut.
     pub fn new(severity: Severity, code: &'static str, offset: u64, message: impl Into<String>) -> Problem {
-        Problem { severity, code, message: message.into(), offset, count: 1, thread_id: 0 }
+        let mut message = message.into();
+        if let Cow::Owned(shorter) = cut(&message, MAX_MESSAGE) {
+            message = shorter;
+        }
+        Problem { severity, code, message, offset, count: 1, thread_id: 0 }
     }
 
     /// The same with a count.

@@ -1,13 +1,25 @@
 //! Layouts of the catalogue as plans: `schemas/events/*.toml` compiled for a pointer size.
 
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use foldhash::fast::RandomState;
+
 use super::plan::{Count, Node, Plan, PlanField};
 use crate::catalog::EventLayout;
 use crate::catalog::syntax::{self, CountOf, FieldLayout, LayoutField, SimpleType};
 
+/// Plans by the place of their layout, which is never given up, and whether pointers have 4 bytes. A recording can make up
+/// a hundred thousand kinds of one event: all have one plan.
+type Plans = HashMap<(usize, bool), Result<Arc<Plan>, String>, RandomState>;
+
 impl EventLayout {
-    /// Compiles the layout for processes with pointers of `pointer_size` bytes.
-    pub fn plan(&self, pointer_size: u8) -> Result<Plan, String> {
-        compile(&self.fields, pointer_size)
+    /// The layout compiled for processes with pointers of `pointer_size` bytes.
+    pub fn plan(&'static self, pointer_size: u8) -> Result<Arc<Plan>, String> {
+        static PLANS: LazyLock<Mutex<Plans>> = LazyLock::new(Mutex::default);
+        let mut plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner);
+        let compiled = || compile(&self.fields, pointer_size).map(Arc::new);
+        plans.entry((std::ptr::from_ref(self).addr(), pointer_size == 4)).or_insert_with(compiled).clone()
     }
 }
 

@@ -17,6 +17,8 @@ mod shown;
 pub mod value;
 mod visit;
 
+use std::sync::Arc;
+
 #[doc(hidden)]
 pub use crate::catalog;
 use crate::reader::etl::Describes;
@@ -53,18 +55,32 @@ pub struct EventInfo {
 #[derive(Clone, Debug)]
 pub enum Decoding {
     /// By the recording's own description.
-    Described(Plan),
+    Described(Arc<Plan>),
     /// By the catalogue.
     Catalogue {
         /// The layout for the version.
-        plan: Plan,
+        plan: Arc<Plan>,
         /// The version that the layout was made for; lower than the event's when that one is not known.
         version: u32,
         /// Layouts for certain payload sizes, which come first.
-        sized: Vec<(usize, Plan)>,
+        sized: Vec<(usize, Arc<Plan>)>,
     },
     /// Not at all; why. Payloads are kept raw.
     Raw(&'static str),
+}
+
+impl Decoding {
+    /// The plan, if there is one; of several the one that does not depend on the size of the payload.
+    pub fn plan(&self) -> Option<&Arc<Plan>> {
+        match self {
+            Decoding::Described(plan) | Decoding::Catalogue { plan, .. } => Some(plan),
+            Decoding::Raw(_) => None,
+        }
+    }
+
+    fn described(plan: Plan) -> Decoding {
+        Decoding::Described(Arc::new(plan))
+    }
 }
 
 impl EventInfo {
@@ -83,10 +99,10 @@ impl EventInfo {
         let decoding = match &event_type.layout {
             Layout::Unreadable(why) => Decoding::Raw(why),
             Layout::NoMetadata | Layout::Etw(_) => Decoding::Raw("the recording has no metadata for this event"),
-            Layout::Fields(fields) if !fields.is_empty() => Decoding::Described(Plan::described(fields, &provider)),
+            Layout::Fields(fields) if !fields.is_empty() => Decoding::described(Plan::described(fields, &provider)),
             Layout::Fields(_) => match catalogue {
                 Some(catalogue) => by_catalogue(layout, catalogue, event_type, pointer_size),
-                None => Decoding::Described(Plan::default()),
+                None => Decoding::described(Plan::default()),
             },
         };
         let name = if !event_type.name.is_empty() {
@@ -123,8 +139,8 @@ impl EventInfo {
         let sized = catalogue.and_then(|c| c.sized_layouts(id, version).next());
         let decoding = match (catalogue, layout.or(sized), &etw.fields) {
             (Some(catalogue), Some(_), _) => by_catalogue(layout, catalogue, event_type, etw.pointer_size),
-            (_, None, Some(fields)) if by_id => Decoding::Described(Plan::described(fields, &provider).with_open_end()),
-            (_, None, Some(fields)) => Decoding::Described(Plan::described(fields, &provider)),
+            (_, None, Some(fields)) if by_id => Decoding::described(Plan::described(fields, &provider).with_open_end()),
+            (_, None, Some(fields)) => Decoding::described(Plan::described(fields, &provider)),
             _ => Decoding::Raw("not in the catalogue and not described in the recording"),
         };
         let name = match layout.or(sized) {
@@ -172,8 +188,8 @@ impl EventInfo {
 }
 
 fn by_catalogue(
-    layout: Option<&EventLayout>,
-    catalogue: &Provider,
+    layout: Option<&'static EventLayout>,
+    catalogue: &'static Provider,
     event_type: &EventType,
     pointer_size: u8,
 ) -> Decoding {
@@ -185,7 +201,7 @@ fn by_catalogue(
         Some((version, Ok(plan))) => Decoding::Catalogue { plan, version, sized },
         Some((_, Err(_))) => Decoding::Raw("the catalogue's layout is damaged"),
         None if sized.is_empty() => Decoding::Raw("not in the catalogue and not described in the recording"),
-        None => Decoding::Catalogue { plan: Plan::default(), version: event_type.version, sized },
+        None => Decoding::Catalogue { plan: Arc::default(), version: event_type.version, sized },
     }
 }
 

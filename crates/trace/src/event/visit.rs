@@ -1,11 +1,13 @@
 //! Hands events with their meaning to a visitor: the joint between readers and decoders.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use super::{Event, EventInfo};
 use crate::error::{Problem, Result};
-use crate::reader::etl::{EventManifests, complete};
-use crate::reader::{self, End, EventType, Order, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
+use crate::reader::etl::{Describes, EventManifests, complete};
+use crate::reader::text::{TextBudget, text_of};
+use crate::reader::{self, End, Field, EventType, Order, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::source::Input;
 use crate::time::Clock;
 
@@ -75,6 +77,10 @@ pub fn read(input: Input, order: Order, visitor: &mut dyn EventVisitor) -> Resul
 pub struct Resolver<'v> {
     visitor: &'v mut dyn EventVisitor,
     manifests: Option<&'v EventManifests>,
+    /// What is left for texts and fields that manifests say and the recording does not.
+    budget: TextBudget,
+    /// It was not enough, which was said.
+    is_too_much: bool,
     info: Option<TraceInfo>,
     resolved: Resolved,
 }
@@ -92,7 +98,8 @@ pub struct Resolved {
 impl<'v> Resolver<'v> {
     /// Events go to `visitor`.
     pub fn new(visitor: &'v mut dyn EventVisitor) -> Resolver<'v> {
-        Resolver { visitor, manifests: None, info: None, resolved: Resolved::default() }
+        let (budget, resolved) = (TextBudget::default(), Resolved::default());
+        Resolver { visitor, manifests: None, budget, is_too_much: false, info: None, resolved }
     }
 
     /// The same, with manifests of providers whose events an .etl does not describe itself.
@@ -103,6 +110,21 @@ impl<'v> Resolver<'v> {
     /// What was resolved, when the reader is done.
     pub fn finish(self) -> Resolved {
         self.resolved
+    }
+
+    /// A kind of event with what manifests say of it, as long as that is not too much in all.
+    fn complete<'t>(&mut self, event_type: &'t EventType) -> (Cow<'t, EventType>, Describes) {
+        if !self.budget.is_spent() {
+            let (said, described_by) = complete(self.manifests, event_type);
+            if matches!(said, Cow::Borrowed(_)) || self.budget.take(text_of(&said, size_of::<Field>())) {
+                return (said, described_by);
+            }
+            if !std::mem::replace(&mut self.is_too_much, true) {
+                let problem = self.budget.exceeded("kinds of events in manifests; the others stay as recorded", 0);
+                self.visitor.problem(problem);
+            }
+        }
+        (Cow::Borrowed(event_type), Describes::Recording)
     }
 
     #[inline]
@@ -139,7 +161,7 @@ impl Visitor for Resolver<'_> {
     fn event_type(&mut self, id: TypeId, event_type: &EventType) -> bool {
         debug_assert_eq!(self.resolved.kinds.len(), id.0 as usize);
         let pointer_size = self.info.as_ref().map_or(8, |info| info.pointer_size);
-        let (described, described_by) = complete(self.manifests, event_type);
+        let (described, described_by) = self.complete(event_type);
         let info = EventInfo { described_by, ..EventInfo::resolve(&described, pointer_size) };
         let wanted = self.visitor.event_type(id, &info);
         self.resolved.kinds.push(info);

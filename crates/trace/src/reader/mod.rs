@@ -9,9 +9,10 @@ mod format;
 pub mod gcdump;
 pub mod nettrace;
 pub mod symbols;
-mod text;
+pub(crate) mod text;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 pub use format::{Format, read};
 
@@ -98,7 +99,7 @@ pub struct EventType {
     /// How payloads are laid out, as far as the recording says.
     pub layout: Layout,
     /// Message template or description (V6).
-    pub message: Option<String>,
+    pub message: Option<Arc<str>>,
 }
 
 /// What a recording says of an event's payload.

@@ -8,13 +8,16 @@ use crate::error::{Problem, Severity};
 const MAX_TEXT: usize = 24 << 20;
 
 /// What is left of the budget.
+#[derive(Debug)]
 pub struct TextBudget {
     left: usize,
+    /// Bytes that did not fit.
+    refused: usize,
 }
 
 impl Default for TextBudget {
     fn default() -> TextBudget {
-        TextBudget { left: MAX_TEXT }
+        TextBudget { left: MAX_TEXT, refused: 0 }
     }
 }
 
@@ -26,8 +29,16 @@ impl TextBudget {
                 self.left = left;
                 true
             }
-            None => false,
+            None => {
+                self.refused = self.refused.saturating_add(bytes);
+                false
+            }
         }
+    }
+
+    /// Whether so much did not fit that it is no use to make more: a text that is copied for nothing takes time.
+    pub fn is_spent(&self) -> bool {
+        self.refused > MAX_TEXT
     }
 
     /// Says that `bytes` that were kept are no longer.
@@ -49,7 +60,7 @@ pub fn text_of(event_type: &EventType, field: usize) -> usize {
         Layout::Fields(fields) | Layout::Etw(EtwLayout { fields: Some(fields), .. }) => fields_of(fields, field),
         _ => 0,
     };
-    event_type.provider.len() + event_type.name.len() + event_type.message.as_ref().map_or(0, String::len) + fields
+    event_type.provider.len() + event_type.name.len() + event_type.message.as_deref().map_or(0, str::len) + fields
 }
 
 fn fields_of(fields: &[Field], field: usize) -> usize {
@@ -59,9 +70,12 @@ fn fields_of(fields: &[Field], field: usize) -> usize {
 fn parts_of(kind: &FieldType, field: usize) -> usize {
     match kind {
         FieldType::Object(fields) => fields_of(fields, field),
-        FieldType::Array(element) | FieldType::FixedArray(element, _) | FieldType::Counted(element, _) => {
-            field + parts_of(element, field)
-        }
+        FieldType::Array(of)
+        | FieldType::FixedArray(of, _)
+        | FieldType::Counted(of, _)
+        | FieldType::RelLoc(of)
+        | FieldType::DataLoc(of)
+        | FieldType::Shown(of, _) => field + parts_of(of, field),
         _ => 0,
     }
 }

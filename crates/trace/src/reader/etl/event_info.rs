@@ -22,6 +22,8 @@ const PROPERTY: usize = 24;
 /// Structures inside of structures at most, and fields in all.
 const MAX_DEPTH: usize = 8;
 const MAX_FIELDS: usize = 4096;
+/// How often the bytes of a schema may become names of fields. Writers put each name there once.
+const MAX_REPEATED: usize = 4;
 
 /// Flags of a property.
 const IS_STRUCT: u32 = 1;
@@ -153,7 +155,7 @@ pub fn parse(blob: &[u8], pointer_size: u8) -> Description {
         (false, false) => format!("{task}/{opcode}"),
         (true, _) => opcode,
     };
-    let message = Some(text(blob, info.message)).filter(|m| !m.is_empty());
+    let message = Some(text(blob, info.message)).filter(|m| !m.is_empty()).map(Into::into);
     let (fields, unreadable) = match fields(blob, rest, &info, pointer_size) {
         Ok(fields) => (Some(fields), None),
         Err(why) => (None, Some(why)),
@@ -168,8 +170,8 @@ fn fields(blob: &[u8], rest: &[u8], info: &EventInfo, pointer_size: u8) -> Resul
         return Err(DAMAGED);
     }
     let (_, properties) = count(property, all).parse(rest).map_err(|_| DAMAGED)?;
-    let mut budget = MAX_FIELDS;
-    Schema { blob, properties, pointer_size }.fields(0, top, 0, &mut budget)
+    let mut left = Left { fields: MAX_FIELDS, names: MAX_REPEATED * blob.len() };
+    Schema { blob, properties, pointer_size }.fields(0, top, 0, &mut left)
 }
 
 /// A string of the blob; empty when there is none. Names of some providers end in spaces.
@@ -177,6 +179,13 @@ fn text(blob: &[u8], offset: u32) -> String {
     let from = blob.get(offset as usize..).filter(|_| offset != 0).unwrap_or_default();
     let end = utf16::end(from).unwrap_or(from.len() / 2 * 2);
     utf16::string(from.get(..end).unwrap_or_default()).trim().to_owned()
+}
+
+/// What may still be made of a schema.
+struct Left {
+    fields: usize,
+    /// Bytes of their names, which may be at one place.
+    names: usize,
 }
 
 struct Schema<'a> {
@@ -187,12 +196,12 @@ struct Schema<'a> {
 
 impl Schema<'_> {
     /// The fields of a structure, or those at the top.
-    fn fields(&self, first: usize, count: usize, depth: usize, budget: &mut usize) -> Result<Vec<Field>, &'static str> {
+    fn fields(&self, first: usize, count: usize, depth: usize, left: &mut Left) -> Result<Vec<Field>, &'static str> {
         let range = first..first.saturating_add(count);
         let properties = self.properties.get(range).filter(|_| depth <= MAX_DEPTH).ok_or(DAMAGED)?;
         let mut fields = Vec::new();
         for property in properties {
-            *budget = budget.checked_sub(1).ok_or("the embedded schema of this event has too many fields")?;
+            left.fields = left.fields.checked_sub(1).ok_or("the embedded schema of this event has too many fields")?;
             // The place of a property that gives a count or a length, among the fields of this structure.
             let place = |index: u16| {
                 let before = (first..first + fields.len()).contains(&usize::from(index));
@@ -201,7 +210,7 @@ impl Schema<'_> {
             let has = |flag| property.flags & flag != 0;
             let kind = if has(IS_STRUCT) {
                 let (first, count) = (property.in_type.into(), property.out_type.into());
-                FieldType::Object(self.fields(first, count, depth + 1, budget)?)
+                FieldType::Object(self.fields(first, count, depth + 1, left)?)
             } else if has(LENGTH_IS_PROPERTY) {
                 let unit = InType::of_number(property.in_type).and_then(unit);
                 let unit = unit.ok_or("a length of a value without a length")?;
@@ -215,7 +224,9 @@ impl Schema<'_> {
                 count if count > 1 || has(FIXED_COUNT) => FieldType::FixedArray(Box::new(kind), count),
                 _ => kind,
             };
-            fields.push(field(text(self.blob, property.name), kind));
+            let name = text(self.blob, property.name);
+            left.names = left.names.checked_sub(name.len()).ok_or(DAMAGED)?;
+            fields.push(field(name, kind));
         }
         Ok(fields)
     }

@@ -10,6 +10,7 @@
 //! values) are not read: tables have the values.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::tdh_types::{Description, InType, OutType, field, shown, unit, value};
 use super::xml::{self, Fault, Node};
@@ -38,7 +39,8 @@ const MAX_ODD: usize = 16;
 #[derive(Debug)]
 struct Event {
     name: String,
-    message: Option<String>,
+    /// Events may have one message in common.
+    message: Option<Arc<str>>,
     template: Option<String>,
 }
 
@@ -81,7 +83,7 @@ pub fn parse(text: &str) -> Result<(Vec<EventManifest>, Option<Fault>), Fault> {
     let english = |n: &Node<'_>| text_of(*n, "culture").to_ascii_lowercase().starts_with("en");
     let resources = elements("resources").find(english).or_else(|| elements("resources").next());
     for string in resources.iter().flat_map(|r| r.descendants()).filter(|n| n.is("string")) {
-        reader.strings.insert(text_of(string, "id"), text_of(string, "value"));
+        reader.strings.insert(text_of(string, "id"), text_of(string, "value").into());
     }
     let mut providers = Vec::new();
     // Performance counters have providers, too.
@@ -114,7 +116,7 @@ impl EventManifest {
         id: u32,
         version: u16,
         name: String,
-        message: Option<String>,
+        message: Option<Arc<str>>,
         fields: Result<Vec<Data>, &'static str>,
     ) {
         let template = format!("{id}.{version}");
@@ -151,7 +153,7 @@ struct Reader<'t> {
     odd: (Vec<Fault>, u64),
     /// Why the template at hand cannot be used.
     unfit: Option<&'static str>,
-    strings: HashMap<String, String>,
+    strings: HashMap<String, Arc<str>>,
 }
 
 impl Reader<'_> {
@@ -201,7 +203,8 @@ impl Reader<'_> {
             self.event(event, &mut manifest);
         }
         manifest.odd = std::mem::take(&mut self.odd);
-        manifest.cost = node.bytes().len() + COST * (1 + node.descendants().count());
+        let strings: usize = self.strings.values().map(|text| text.len()).sum();
+        manifest.cost = strings + node.bytes().len() + COST * (1 + node.descendants().count());
         manifest
     }
 
@@ -222,7 +225,7 @@ impl Reader<'_> {
         }
         let message = node.attribute("message").map(|message| {
             let id = message.strip_prefix("$(string.").and_then(|rest| rest.strip_suffix(')'));
-            id.and_then(|id| self.strings.get(id)).map_or_else(|| message.to_owned(), String::clone)
+            id.and_then(|id| self.strings.get(id)).map_or_else(|| message.into(), Arc::clone)
         });
         manifest.events.entry((id, version as u16)).or_insert(Event { name: name(node), message, template });
     }
@@ -282,37 +285,40 @@ fn number(text: &str) -> Option<u32> {
     }
 }
 
+/// The places of the fields before the one at hand, by name; of several the last.
+type Before<'d> = HashMap<&'d str, usize>;
+
 fn fields(data: &[Data], pointer_size: u8) -> Result<Vec<Field>, Unfit> {
-    let mut out = Vec::new();
+    let (mut out, mut before) = (Vec::new(), Before::new());
     for (index, one) in data.iter().enumerate() {
-        let before = data.get(..index).unwrap_or_default();
-        let kind = kind(one, before, pointer_size).and_then(|kind| match &one.count {
-            Some(count) => repeated(kind, count, before).map_err(|why| (one.at, why)),
+        let kind = kind(one, &before, pointer_size).and_then(|kind| match &one.count {
+            Some(count) => repeated(kind, count, &before).map_err(|why| (one.at, why)),
             None => Ok(kind),
         });
         out.push(field(one.name.clone(), kind?));
+        before.insert(&one.name, index);
     }
     Ok(out)
 }
 
 /// A number of values, given directly or by the name of an earlier field.
-fn repeated(kind: FieldType, count: &str, before: &[Data]) -> Result<FieldType, &'static str> {
+fn repeated(kind: FieldType, count: &str, before: &Before<'_>) -> Result<FieldType, &'static str> {
     if let Some(number) = number(count) {
         let count = u16::try_from(number).map_err(|_| "a count that is too large")?;
         return Ok(FieldType::FixedArray(Box::new(kind), count));
     }
-    let place = before.iter().rposition(|d| d.name == count).ok_or("a count that is no earlier field")?;
-    Ok(FieldType::Counted(Box::new(kind), place))
+    let place = before.get(count).ok_or("a count that is no earlier field")?;
+    Ok(FieldType::Counted(Box::new(kind), *place))
 }
 
-fn kind(data: &Data, before: &[Data], pointer_size: u8) -> Result<FieldType, Unfit> {
+fn kind(data: &Data, before: &Before<'_>, pointer_size: u8) -> Result<FieldType, Unfit> {
     if let Some(members) = &data.members {
         return fields(members, pointer_size).map(FieldType::Object);
     }
     single(data, before, pointer_size).map_err(|why| (data.at, why))
 }
 
-fn single(data: &Data, before: &[Data], pointer_size: u8) -> Result<FieldType, &'static str> {
+fn single(data: &Data, before: &Before<'_>, pointer_size: u8) -> Result<FieldType, &'static str> {
     let in_type = InType::of_manifest(&data.in_type).ok_or("a type that is not known in the manifest of this event")?;
     let out_type = OutType::of_manifest(&data.out_type);
     if let (Some(unit), Some(length)) = (unit(in_type), &data.length) {

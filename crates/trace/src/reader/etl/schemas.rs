@@ -28,6 +28,8 @@ const MAX_CHUNKS: usize = 256;
 const MAX_MANIFEST: usize = 16 << 20;
 const MAX_ALL: usize = 64 << 20;
 const MAX_NAMES: usize = 1 << 16;
+/// Processes that send manifests.
+const MAX_SENDERS: usize = 1 << 18;
 
 /// The descriptions of events in a recording.
 #[derive(Default)]
@@ -101,6 +103,7 @@ impl Schemas {
             if let Some(name) = items.provider_name()
                 && self.names.len() < MAX_NAMES
                 && !self.names.contains_key(&guid)
+                && pieces.fits(name.len())
             {
                 self.names.insert(guid, name.to_owned());
             }
@@ -113,7 +116,8 @@ impl Schemas {
             let index = match pieces.known.get(&(guid, text.clone())) {
                 Some(index) => Some(*index),
                 None => match EventManifest::parse(&String::from_utf8_lossy(&text)) {
-                    Ok(manifest) if pieces.fits(manifest.cost) => {
+                    // The text itself is kept, too, so that it is known when it comes again.
+                    Ok(manifest) if pieces.fits(manifest.cost + text.len()) => {
                         let list = self.manifests.entry(guid).or_default();
                         if !manifest.provider.is_empty() && self.names.len() < MAX_NAMES {
                             self.names.entry(guid).or_insert_with(|| manifest.provider.clone());
@@ -131,7 +135,9 @@ impl Schemas {
                     }
                 },
             };
-            if let Some(index) = index {
+            if let Some(index) = index
+                && (self.by_process.len() < MAX_SENDERS || self.by_process.contains_key(&(guid, key)))
+            {
                 self.by_process.insert((guid, key), index);
             }
         }

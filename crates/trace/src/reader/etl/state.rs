@@ -34,6 +34,8 @@ const CONTEXT_SWITCH: u8 = 36;
 const READY_THREAD: u8 = 50;
 /// Fields of all kinds of events together, members of structures too.
 const MAX_FIELDS: usize = 1 << 19;
+/// Fields that are made at most, of kinds of events that do not fit, too.
+const MAX_COUNTED: usize = 4 * MAX_FIELDS;
 
 /// The class of "events were lost" in recordings of live sessions. Source: `evntrace.h`, `RT_LostEvent`.
 const LOST_EVENT: Guid = Guid::constant("6a399ae0-4bc6-4de9-870b-3657f8947e7e");
@@ -325,26 +327,23 @@ impl<'v> State<'v> {
             // The last one made is the stand-in for all that do not fit.
             return TypeId(id.0 - 1);
         }
+        let is_spent = self.fields > MAX_COUNTED || self.known.processes.texts.budget.is_spent();
         let event_type = if self.wanted.len() == MAX_TYPES {
             let message = "too many kinds of events; further ones are kept raw";
             self.problem(Problem::new(Severity::DataLoss, "too_many_event_types", offset, message));
             stand_in()
         } else {
             self.types.insert(key, id);
-            let mut event_type = self.describe(key, head, items);
+            let mut event_type = if is_spent { bare(key, head) } else { self.describe(key, head, items) };
             if let Layout::Etw(EtwLayout { fields: Some(fields), .. }) = &event_type.layout {
                 self.fields += count(fields);
                 if self.fields > MAX_FIELDS {
                     event_type.layout = Layout::Unreadable("too many described fields");
                 }
             }
-            if !self.known.processes.texts.budget.take(text_of(&event_type, 0)) {
-                self.nameless += 1;
-                let EventType { event_id, version, opcode, level, keywords, provider_guid, .. } = event_type;
-                let bare = EventType { name: String::new(), ..stand_in() };
-                event_type = EventType { event_id, version, opcode, level, keywords, provider_guid, ..bare };
-            }
-            event_type
+            let fits = is_spent || self.known.processes.texts.budget.take(text_of(&event_type, 0));
+            self.nameless += u64::from(is_spent || !fits);
+            if fits { event_type } else { bare(key, head) }
         };
         self.wanted.push(self.visitor.event_type(id, &event_type));
         id
@@ -370,18 +369,7 @@ impl<'v> State<'v> {
                 Layout::Etw(EtwLayout { pointer_size, form: key.form, fields })
             }
         };
-        EventType {
-            provider,
-            provider_guid: head.guid,
-            event_id: key.id,
-            version: u32::from(key.version),
-            name: description.name,
-            opcode: Some(key.opcode),
-            level: u32::from(head.level),
-            keywords: head.keyword,
-            layout,
-            message: description.message,
-        }
+        EventType { provider, name: description.name, layout, message: description.message, ..bare(key, head) }
     }
 }
 
@@ -398,16 +386,16 @@ fn count(fields: &[Field]) -> usize {
 }
 
 fn stand_in() -> EventType {
+    EventType { name: "too_many_event_types".into(), level: 0, ..EventType::new("", 0, 0, Layout::NoMetadata) }
+}
+
+/// What the header of an event says of its kind.
+fn bare(key: Key, head: &Head) -> EventType {
     EventType {
-        provider: String::new(),
-        provider_guid: None,
-        event_id: 0,
-        version: 0,
-        name: "too_many_event_types".into(),
-        opcode: None,
-        level: 0,
-        keywords: 0,
-        layout: Layout::NoMetadata,
-        message: None,
+        provider_guid: head.guid,
+        opcode: Some(key.opcode),
+        level: u32::from(head.level),
+        keywords: head.keyword,
+        ..EventType::new("", key.id, u32::from(key.version), Layout::NoMetadata)
     }
 }

@@ -2,6 +2,8 @@
 //! Source: `TDH_INTYPE_*` and `TDH_OUTTYPE_*` of the SDK's `tdh.h`, `TlgIn*` and `TlgOut*` of microsoft/tracelogging, the
 //! event manifest schema (`eventman.xsd`) for the names.
 
+use std::sync::Arc;
+
 use crate::reader::{Field, FieldType, Shown};
 
 /// What a recording or a manifest says of a kind of event.
@@ -12,7 +14,7 @@ pub struct Description {
     /// Event name; empty when it is not given.
     pub name: String,
     /// Message.
-    pub message: Option<String>,
+    pub message: Option<Arc<str>>,
     /// The fields; `None` when they are not described.
     pub fields: Option<Vec<Field>>,
     /// Why the fields cannot be used.

@@ -36,7 +36,7 @@ pub fn parse(text: &str) -> Result<Vec<EventManifest>, &'static str> {
                     Ok(fields)
                 });
             }
-            class.add(message.number, 0, message.name, Some(message.format), fields);
+            class.add(message.number, 0, message.name, Some(message.format.into()), fields);
         } else if let Some((guid, rest)) = line.split_once(char::is_whitespace)
             && let Some(guid) = Guid::parse(guid)
         {

@@ -58,13 +58,15 @@ impl EventTypes {
             return self.add(unknown_type("other_events".to_owned()), out);
         }
         if !text.take(text_of(&event_type, size_of::<Field>())) {
-            out.problem(text.exceeded("kinds of events; the others are kept raw without their names", offset));
-            let EventType { event_id, version, opcode, level, keywords, provider_guid, .. } = event_type;
-            let bare = unknown_type(String::new());
-            let bare = EventType { event_id, version, opcode, level, keywords, provider_guid, ..bare };
-            return self.by_content.get(&bare).copied().unwrap_or_else(|| self.add(bare, out));
+            return self.nameless(bare(&event_type), text, out, offset);
         }
         self.add(event_type, out)
+    }
+
+    /// The number of a kind of event whose text does not fit.
+    fn nameless(&mut self, bare: EventType, text: &TextBudget, out: &mut Reporter<'_>, offset: u64) -> TypeId {
+        out.problem(text.exceeded("kinds of events; the others are kept raw without their names", offset));
+        self.by_content.get(&bare).copied().unwrap_or_else(|| self.add(bare, out))
     }
 
     fn add(&mut self, event_type: EventType, out: &mut Reporter<'_>) -> TypeId {
@@ -135,7 +137,9 @@ impl EventTypes {
         if let Some(id) = self.overridden.get(&(base, overrides)) {
             return *id;
         }
-        let Some(mut event_type) = self.types.get(base.0 as usize).cloned() else { return base };
+        let Some(known) = self.types.get(base.0 as usize) else { return base };
+        let is_full = self.types.len() >= MAX_TYPES - 1;
+        let mut event_type = if text.is_spent() || is_full { bare(known) } else { known.clone() };
         event_type.opcode = overrides.opcode.or(event_type.opcode);
         event_type.keywords = overrides.keywords.unwrap_or(event_type.keywords);
         event_type.level = overrides.level.map_or(event_type.level, u32::from);
@@ -150,16 +154,12 @@ impl EventTypes {
 
 /// Stands for a kind of event that nothing is known of.
 fn unknown_type(name: String) -> EventType {
-    EventType {
-        provider: String::new(),
-        provider_guid: None,
-        event_id: 0,
-        version: 0,
-        name,
-        opcode: None,
-        level: 0,
-        keywords: 0,
-        layout: Layout::NoMetadata,
-        message: None,
-    }
+    EventType { name, level: 0, ..EventType::new("", 0, 0, Layout::NoMetadata) }
+}
+
+/// A kind of event without its texts and its fields.
+fn bare(of: &EventType) -> EventType {
+    let EventType { event_id, version, opcode, level, keywords, provider_guid, .. } = *of;
+    let bare = EventType::new("", event_id, version, Layout::NoMetadata);
+    EventType { opcode, level, keywords, provider_guid, ..bare }
 }

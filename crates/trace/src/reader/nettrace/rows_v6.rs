@@ -120,7 +120,7 @@ fn optional_metadata<'a>(input: &'a [u8], event_type: &mut EventType) -> Parsed<
             Optional::OpCode(opcode) => event_type.opcode = Some(opcode),
             Optional::Keywords(keywords) => event_type.keywords = keywords,
             Optional::Message(message) => {
-                event_type.message.get_or_insert(message);
+                event_type.message.get_or_insert_with(|| message.into());
             }
             Optional::KeyValue => {}
             Optional::ProviderGuid(guid) => event_type.provider_guid = Some(guid),

@@ -1,5 +1,8 @@
 //! Names as the C++ compiler of Microsoft decorates them, back to `namespace::class::function`, and as NGEN does.
 
+/// Bytes of a name, which can repeat one of its parts with each byte.
+const MAX_NAME: usize = 16 << 10;
+
 /// Names that later parts of a decorated name refer to by a digit.
 const MAX_REFERENCES: usize = 10;
 
@@ -15,9 +18,15 @@ pub fn plain_name(decorated: &str) -> Option<String> {
     // From the inside out.
     let mut parts: Vec<&str> = Vec::new();
     let mut known: Vec<&str> = Vec::new();
+    let mut length = 0;
     while !rest.starts_with('@') {
         if let Some(digit) = rest.bytes().next().filter(u8::is_ascii_digit) {
-            parts.push(known.get(usize::from(digit - b'0'))?);
+            let part = known.get(usize::from(digit - b'0'))?;
+            length += part.len();
+            if length > MAX_NAME {
+                return None;
+            }
+            parts.push(part);
             rest = rest.get(1..)?;
             continue;
         }
@@ -96,5 +105,9 @@ mod tests {
         for name in kept {
             assert_eq!(plain_name(name), None, "{name}");
         }
+        // Each digit would be the long part once more.
+        let repeated = |times: usize| plain_name(&format!("?{}@{}@YAXXZ", "a".repeat(1000), "0".repeat(times)));
+        assert_eq!(repeated(16).map(|name| name.len()), Some(17 * 1000 + 16 * 2));
+        assert_eq!(repeated(17), None);
     }
 }
