@@ -2,6 +2,8 @@
 
 mod backwards;
 mod bounds;
+#[cfg(all(feature = "cli", feature = "packed", target_os = "linux"))]
+mod copies;
 pub mod damage;
 #[cfg(feature = "cli")]
 mod fields;

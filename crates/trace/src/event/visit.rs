@@ -7,7 +7,9 @@ use super::{Event, EventInfo};
 use crate::error::{Problem, Result};
 use crate::reader::etl::{Describes, EventManifests, complete};
 use crate::reader::text::{TextBudget, text_of};
-use crate::reader::{self, End, Field, EventType, Order, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
+use crate::reader::{
+    self, End, EventType, Field, Order, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId, Visitor,
+};
 use crate::source::Input;
 use crate::time::Clock;
 
